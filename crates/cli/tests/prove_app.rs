@@ -41,7 +41,7 @@ fn prove(place: &TempDir, arguments: &[&str]) -> Output {
 }
 
 /// No time decides what is explored, however busy the machine is.
-const UNHURRIED: [&str; 2] = ["--budget", "20m"];
+const UNHURRIED: [&str; 4] = ["--budget", "20m", "--recovery-depth", "1"];
 
 fn proved(place: &TempDir, arguments: &[&str], code: i32) -> Value {
     let all: Vec<&str> =
@@ -180,7 +180,7 @@ fn programs_that_fail_by_themselves_prove_nothing() {
     let broken = proved(&place, &["--run", acknowledges, "--check", "exit 7", "--no-record"], 3);
     assert!(broken["incomplete_because"].as_str().unwrap().contains("the check itself failed"), "{broken:#}");
     assert_eq!((&broken["complete"], &broken["proved"]), (&false.into(), &false.into()));
-    let silent = proved(&place, &["--run", "echo 1 > log; sync", "--check", "true", "--no-record"], 0);
+    let silent = proved(&place, &["--run", "echo 1 > log; sync", "--check", "true", "--no-record"], 3);
     assert!(silent["not_proved_because"].to_string().contains("nothing was acknowledged"), "{silent:#}");
     let output =
         prove(&place, &["app", "--run", "exit 3", "--check", "true", "--size", "64M", "--out", "none"]);
@@ -411,4 +411,80 @@ fn a_program_that_fails_is_named_as_it_was_typed() {
     let text = said(&output);
     assert!(text.contains("`exit 1`: ended with exit status: 1"), "{text}");
     assert!(!text.contains("seccomp"), "no command line of strace: {text}");
+}
+
+/// Acknowledges a number when it is in the log, and brings it into the data behind that.
+const LOGGED: &str = "for n in 1 2; do echo $n > new; sync new; mv new log; sync .; echo $n > $PLUMB_ACK; \
+                      echo $n > new; sync new; mv new data; sync .; rm log; sync .; done";
+
+#[test]
+fn a_recovery_that_a_second_cut_ruins_is_found_and_one_that_it_does_not_ruin_is_proved() {
+    if !is_possible() {
+        return;
+    }
+    let place = scratch();
+    let [apply, forget] = ["echo $v > new; sync new; mv new data; sync .", "rm log; sync ."];
+    let line = |first: &str, then: &str| {
+        format!(
+            "if [ -f log ]; then v=$(cat log); {first}; {then}; fi; [ $(cat data) -ge ${{PLUMB_REQUIRED:-0}} ] || exit 1"
+        )
+    };
+    let (wrong, right) = (line(forget, apply), line(apply, forget));
+    let programs = [
+        "app",
+        "--json",
+        "--size",
+        "64M",
+        "--recordings",
+        "1",
+        "--budget",
+        "10m",
+        "--setup",
+        "echo 0 > data",
+        "--run",
+        LOGGED,
+    ];
+    let of = |check: &str, more: &[&str], code| {
+        let output = prove(&place, &[&programs[..], &["--check", check], more].concat());
+        assert_eq!(output.status.code(), Some(code), "{more:?}: {}", said(&output));
+        document(&output)
+    };
+
+    let found = of(&wrong, &["--out", "run"], 1);
+    holds("prove", &found);
+    let failure = &found["failures"][0];
+    assert_eq!(failure["class"], "recovery-not-idempotent", "{found:#}");
+    assert_eq!(found["states"]["failing"], 0, "{found:#}");
+    assert!(found["recovery"]["failing"].as_u64() > Some(0), "{found:#}");
+    let output = prove(&place, &["replay", "run", "recovery-not-idempotent", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!(document(&output)["reproduced"], true);
+
+    let proved = of(&right, &["--no-record"], 0);
+    assert_eq!(proved["failures"], Value::Array(Vec::new()), "{proved:#}");
+    let recovery = &proved["recovery"];
+    assert!(recovery["explored"].as_u64() > Some(0), "{proved:#}");
+    assert_eq!((&recovery["depth"], &recovery["failing"]), (&2.into(), &0.into()), "{proved:#}");
+
+    let once = of(&wrong, &["--no-record", "--recovery-depth", "1"], 0);
+    assert_eq!(once["recovery"], Value::Null, "{once:#}");
+}
+
+#[test]
+fn a_second_cut_ruins_no_recovery_of_sqlite() {
+    if !is_possible() {
+        return;
+    }
+    let place = scratch();
+    for journal in ["wal,synchronous=full", "delete,synchronous=extra"] {
+        let subject = format!("sqlite:journal={journal},inserts=3");
+        let output = prove(
+            &place,
+            &["app", "--json", "--size", "64M", "--subject", &subject, "--recordings", "1", "--no-record"],
+        );
+        assert_eq!(output.status.code(), Some(0), "{journal}: {}", said(&output));
+        let proved = document(&output);
+        assert_eq!(proved["recovery"]["failing"], 0, "{journal}: {proved:#}");
+        assert_eq!(proved["failures"], Value::Array(Vec::new()), "{journal}: {proved:#}");
+    }
 }

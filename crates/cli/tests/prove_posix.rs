@@ -34,13 +34,20 @@ fn place() -> Option<TempDir> {
 
 /// Runs plumb as nobody. Nothing may stay in the directory for temporary files.
 fn as_nobody(place: &Path, arguments: &[&str]) -> Output {
+    started(place, Path::new("/"), true, arguments)
+}
+
+/// Runs plumb in a directory, as nobody or as whoever runs the test. Nothing may stay in the directory for
+/// temporary files.
+fn started(place: &Path, directory: &Path, as_nobody: bool, arguments: &[&str]) -> Output {
     let mut command = Command::new("setpriv");
-    if rustix::process::geteuid().is_root() {
+    if as_nobody && rustix::process::geteuid().is_root() {
         command.args([&format!("--reuid={NOBODY}"), &format!("--regid={NOBODY}"), "--clear-groups"]);
     }
     let temporary = place.join("temporary");
     command.arg(place.join("plumb")).arg("prove").args(arguments);
-    let output = command.current_dir("/").env("TMPDIR", &temporary).env("HOME", &temporary).output().unwrap();
+    let output =
+        command.current_dir(directory).env("TMPDIR", &temporary).env("HOME", &temporary).output().unwrap();
     assert_eq!(entries(&temporary), Vec::<String>::new(), "left behind by {arguments:?}: {}", said(&output));
     output
 }
@@ -188,4 +195,80 @@ fn what_the_model_does_not_have_is_told_before_anything_is_done() {
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
         assert!(said(&output).contains(why), "{}", said(&output));
     }
+}
+
+/// Returns true if a process has this argument.
+fn runs(argument: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    lines.into_iter().any(|line| line.split(|byte| *byte == 0).any(|word| word == argument.as_bytes()))
+}
+
+#[test]
+fn what_programs_leave_running_and_checkers_do_wrong_is_told_in_a_sentence() {
+    let Some(place) = place() else { return };
+    let flags = place.path().join("flags");
+    std::fs::create_dir(&flags).unwrap();
+    std::fs::set_permissions(&flags, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let changes_its_mind = format!("mkdir {}/first 2>/dev/null || exit 1", flags.display());
+    let acknowledges = "echo 1 > f; sync f; sync .; echo 1 > $PLUMB_ACK";
+    let leaves = format!("setsid sleep 98761 & {acknowledges}");
+    for (run, check, why) in [
+        (&*leaves, "true", "left `sleep` running when it ended, and it was killed"),
+        (acknowledges, "setsid sleep 98761 & sleep 0.2", "left `sleep` running when it ended"),
+        (acknowledges, "sleep 98761", "has not ended after 1 s and was killed"),
+        (acknowledges, &changes_its_mind, "the checker answers differently for the same state"),
+        ("echo 1 > f", "true", "nothing was acknowledged"),
+    ] {
+        let arguments =
+            ["app", "--json", "--no-record", "--fs", "posix", "--check-timeout", "1s", "--workers", "1"];
+        let output = as_nobody(place.path(), &[&arguments[..], &["--run", run, "--check", check]].concat());
+        assert_eq!(output.status.code(), Some(3), "{run}, {check}: {}", said(&output));
+        let because = document(&output)["incomplete_because"].to_string();
+        assert!(because.contains(why), "{run}, {check}: {because}");
+        assert!(!runs("98761"), "{run}, {check}: left running");
+    }
+}
+
+#[test]
+fn programs_are_named_from_where_plumb_was_started() {
+    let Some(place) = place() else { return };
+    let script = |name: &str, body: &str| {
+        let path = place.path().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    };
+    script("work.sh", "echo $1 > f; sync f; sync .; echo $1 > $PLUMB_ACK");
+    script("check.sh", "test -z \"$PLUMB_REQUIRED\" || grep -q 7 f || exit 1");
+    let arguments = ["app", "--json", "--no-record", "--fs", "posix", "--run", "./work.sh 7", "--check"];
+    let output = started(place.path(), place.path(), true, &[&arguments[..], &["./check.sh"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(document(&output)["proved"], true);
+}
+
+#[test]
+fn programs_run_as_another_user_to_whom_the_files_belong() {
+    let Some(place) = place() else { return };
+    if !rustix::process::geteuid().is_root() {
+        return plumb_testkit::skip("it takes root to run programs as another user");
+    }
+    let is_nobody = format!("test $(id -u) = {NOBODY} && test $(stat -c %u .) = {NOBODY} || exit 9");
+    let run = format!("{is_nobody}; echo 1 > f; sync f; sync .; echo 1 > $PLUMB_ACK");
+    let check =
+        format!("{is_nobody}; test -z \"$PLUMB_REQUIRED\" || {{ echo more >> f && grep -q 1 f; }} || exit 1");
+    for file_system in ["posix", "ext4"] {
+        let arguments =
+            ["app", "--json", "--no-record", "--fs", file_system, "--size", "64M", "--recordings", "2"];
+        let programs = ["--user", "nobody", "--setup", &is_nobody, "--run", &run, "--check", &check];
+        let all = [&arguments[..], &programs].concat();
+        let output = started(place.path(), Path::new("/"), false, &all);
+        assert_eq!(output.status.code(), Some(0), "{file_system}: {}", said(&output));
+        let document = document(&output);
+        assert_eq!(document["recording"]["acknowledgements"], 1, "{file_system}: {document:#}");
+        assert_eq!(document["incomplete_because"], Value::Null, "{file_system}: {document:#}");
+    }
+    let unknown = ["app", "--fs", "posix", "--user", "nobody-at-all", "--run", "true", "--check", "true"];
+    let output = started(place.path(), Path::new("/"), false, &unknown);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("there is no such user"), "{}", said(&output));
 }

@@ -54,14 +54,14 @@ impl Run {
         let is_certain = |place: usize, one: &Contender| one.is_decisive || survives(place) == Some(true);
         let is_absent = |place: usize, one: &Contender| !one.is_decisive && survives(place) == Some(false);
         let versions = || self.versions.iter().enumerate();
-        if !versions().any(|(place, one)| is_certain(place, one)) {
+        // Older than any of those that are certain is what is older than the last submitted of them.
+        let certain = versions().filter(|(place, one)| is_certain(*place, one));
+        let newest = certain.map(|(_, one)| one.span).max_by_key(|span| span.submitted);
+        if newest.is_none() {
             survivors.push(Survivor::Stored);
         }
-        for (place, one) in versions().filter(|(place, one)| !is_absent(*place, one)) {
-            let is_gone = |(at, newer): (usize, &Contender)| {
-                at != place && is_certain(at, newer) && one.span.is_older_than(newer.span)
-            };
-            if !versions().any(is_gone) {
+        for (_, one) in versions().filter(|(place, one)| !is_absent(*place, one)) {
+            if newest.is_none_or(|newest| !one.span.is_older_than(newest)) {
                 survivors.push(Survivor::Command(one.id));
             }
         }

@@ -13,8 +13,12 @@ use plumb_block::wait::{PollFlags, Poller, wait_any};
 use plumb_block::{Clock as _, Nanos, RealClock};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
+use crate::orphans::{self, Mark};
+
 /// Interval at which the wish to stop is looked at.
 const LOOK_EVERY: Nanos = Nanos::millis(50);
+/// Most bytes that one read of a pipe takes.
+const READ_MAX: usize = 16 << 10;
 /// How often a pipe is read in one go: whoever writes without end does not keep others from being heard.
 const READS_MAX: usize = 16;
 
@@ -40,7 +44,7 @@ impl<'a> Pipe<'a> {
 
     /// Hands on what has come. Returns whether more may come.
     fn read(&mut self) -> bool {
-        let mut bytes = vec![0; 64 << 10];
+        let mut bytes = [0; READ_MAX];
         for _ in 0..READS_MAX {
             match self.reader.read(&mut bytes) {
                 Ok(0) => return false,
@@ -102,12 +106,15 @@ pub enum EndedBy {
 }
 
 /// A program that has ended.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Ended {
     /// Exit status of the program.
     pub status: ExitStatus,
     /// Cause of the end of the program.
     pub by: EndedBy,
+    /// Names of the processes outside its process group that it left running and that were killed, if what
+    /// it leaves is to be killed and an [`Adoption`](crate::orphans::Adoption) is held.
+    pub left: Vec<String>,
 }
 
 /// Runs `command` to its end, in a process group of its own. What comes through `pipes`, whose other ends the
@@ -116,19 +123,22 @@ pub struct Ended {
 /// # Errors
 /// Fails as fork(2), execve(2), pidfd_open(2) and poll(2).
 pub fn run(mut command: Command, mut pipes: Vec<Pipe<'_>>, limits: Limits<'_>) -> io::Result<Ended> {
-    let mut child = command.process_group(0).spawn()?;
+    let mark = Mark::new();
+    let mut child = command.env(orphans::VARIABLE, mark.value()).process_group(0).spawn()?;
     // The command also holds the program's ends of the pipes; while it does, the pipes never end.
     drop(command);
     let by = watch(&child, &mut pipes, limits);
-    if limits.kills_leftovers || !matches!(by, Ok(EndedBy::Itself)) {
+    let kills = limits.kills_leftovers || !matches!(by, Ok(EndedBy::Itself));
+    if kills {
         // The leader is not yet waited for, so the number is still its own.
         signal_group(&child, Signal::KILL);
     }
     let status = child.wait()?;
+    let left = if kills { orphans::kill_left(&mark, Pid::from_child(&child)) } else { Vec::new() };
     for pipe in &mut pipes {
         pipe.read();
     }
-    Ok(Ended { status, by: by? })
+    Ok(Ended { status, by: by?, left })
 }
 
 /// Waits for a child that was killed to end, `within` at most. One that the kernel holds in a request to a

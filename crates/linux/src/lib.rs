@@ -7,7 +7,8 @@
 //!   layer counted.
 //! - [`tracing`] is the kernel's event tracing; [`flush_trace`] and [`accounting`] tell what was this
 //!   process's own.
-//! - [`child`] runs programs to their end, within a time limit and until the user wants an end.
+//! - [`child`] runs programs to their end, within a time limit and until the user wants an end; [`orphans`]
+//!   are the processes that they leave running.
 //! - [`thread`] is the calling thread: its processors, its I/O priority, its cost.
 //! - [`tree`] reads /proc, /sys and /dev, rooted at a directory; [`probe`] asks drives by ioctl. Both can be
 //!   recorded.
@@ -35,6 +36,7 @@ pub mod layout;
 pub mod local_time;
 pub mod loop_device;
 mod mapped;
+pub mod orphans;
 pub mod pagecache;
 pub mod probe;
 mod psync;

@@ -77,6 +77,12 @@ impl MountPoint {
         self.directory.path()
     }
 
+    /// Lets other users reach what is in it, by names that they know.
+    pub(crate) fn open_to_others(&self) -> Result<()> {
+        let opened = fs::set_permissions(self.path(), fs::Permissions::from_mode(0o711));
+        opened.map_err(cannot(format!("open {} to others", self.path().display())))
+    }
+
     /// Removes it with what is in it.
     pub(crate) fn close(self) -> Result<()> {
         let failed = cannot(format!("remove {}", self.path().display()));

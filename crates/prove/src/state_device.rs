@@ -30,6 +30,8 @@ struct Shared {
     /// `None`: all zeroes.
     state: Option<OwnedState>,
     written: HashMap<u64, Box<[u8]>>,
+    /// Number of commands that have changed something.
+    writes: u64,
     /// The blocks that may differ between states.
     varied: HashSet<u64>,
     read: Vec<(u64, Content)>,
@@ -72,6 +74,11 @@ impl StateDevice {
         self.lock().read.clone()
     }
 
+    /// Returns the number of writes and discards since the state is held.
+    pub fn writes(&self) -> u64 {
+        self.lock().writes
+    }
+
     fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -81,6 +88,7 @@ impl StateDevice {
         let written = bytes_of(&self.info, request);
         let Request { op, range, payload, .. } = request;
         let mut shared = self.lock();
+        shared.writes += u64::from(written.is_some() && *op != Op::Flush);
         match (op, payload, written) {
             (Op::Flush, ..) => {}
             (Op::Read, Payload::None, _) if self.info.holds(*range) => {}

@@ -123,6 +123,7 @@ fn proved(
         budget: None,
         again: None,
         further: None,
+        recovery_depth: 1,
         change: true,
         environment: Environment::default(),
         run_directory: Some("run".to_owned()),
@@ -247,6 +248,7 @@ fn a_recording_is_kept_with_what_belongs_to_it() {
         run: "run".to_owned(),
         check: "check".to_owned(),
         ack: "fd:3".to_owned(),
+        user: None,
     };
     let recorded = recorded(&[Write(0), Flush, Acknowledge]);
     let kept = Kept {

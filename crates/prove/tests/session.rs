@@ -11,7 +11,7 @@ use plumb_prove::ErrorKind;
 use plumb_prove::file_system::FileSystem;
 use plumb_prove::recording::{Event, Recording};
 use plumb_prove::session::{RecordOptions, Recorded, record};
-use plumb_prove::subject::{AckBy, Outcome, Program, Programs, Subject};
+use plumb_prove::subject::{Outcome, Program, Programs, Subject};
 use plumb_report::document::proof::FailureClass;
 
 /// Appends a line, syncs it and acknowledges, five times.
@@ -29,7 +29,7 @@ fn is_possible() -> bool {
 
 fn programs(run: &str) -> Programs {
     Programs {
-        run: Program { line: run.to_owned(), ack: AckBy::ControlFile },
+        run: Program::acknowledging(run.to_owned()),
         check: "exit 0".to_owned(),
         setup: None,
         timeout: Duration::from_secs(60),

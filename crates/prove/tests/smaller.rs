@@ -69,7 +69,7 @@ fn only_what_is_needed_to_fail_is_left() {
     let mut tried = 0;
     let mut counted = |state: &plumb_prove::explore::State<'_>| {
         tried += 1;
-        fails(state)
+        ControlFlow::Continue(fails(state))
     };
     let minimal = explorer.minimise(&first, &mut counted).unwrap();
     let lost: Vec<_> = minimal.lost.into_iter().map(|(command, blocks)| (command.0, blocks)).collect();
@@ -81,7 +81,7 @@ fn only_what_is_needed_to_fail_is_left() {
 fn what_does_not_fail_is_not_made_smaller() {
     let recording = recording(3);
     let nothing_lost = Choice { event: recording.events.len(), lost: std::collections::BTreeMap::new() };
-    assert_eq!(explorer(&recording).minimise(&nothing_lost, &mut |_| false), None);
+    assert_eq!(explorer(&recording).minimise(&nothing_lost, &mut |_| ControlFlow::Continue(false)), None);
     let elsewhere = Choice { event: 1, ..nothing_lost };
     assert_eq!(explorer(&recording).show(&elsewhere, &mut |_| ()), None);
 }

@@ -310,7 +310,16 @@ pub(crate) fn coverage(document: &ProofDocument) -> String {
         false => format!("{} checked", count(states.checked)),
     };
     let windows = counted(all.windows, "window");
-    format!("{windows}{parts}; {} distinct, {checked}.", counted(states.distinct, "state"))
+    let again = document.recovery.filter(|one| one.states + one.states_left > 0).map(|one| {
+        format!(
+            " The power was cut again during {} of {} that wrote: {}.",
+            count(one.states),
+            counted(one.states + one.states_left, "check"),
+            counted(one.explored, "distinct state")
+        )
+    });
+    let again = again.unwrap_or_default();
+    format!("{windows}{parts}; {} distinct, {checked}.{again}", counted(states.distinct, "state"))
 }
 
 /// Describes the states that fail if all device flushes are left out together.

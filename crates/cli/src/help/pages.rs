@@ -723,7 +723,18 @@ pub(crate) const PAGES: &[Page] = &[
         groups: &[
             group(
                 "What is put to the test",
-                &["subject", "run", "check", "setup", "ack", "run-timeout", "recording", "keep", "resume"],
+                &[
+                    "subject",
+                    "run",
+                    "check",
+                    "setup",
+                    "user",
+                    "ack",
+                    "run-timeout",
+                    "recording",
+                    "keep",
+                    "resume",
+                ],
             ),
             group("On which drive", &["drive", "fs", "size", "block-size", "mount-here"]),
             group(
@@ -732,6 +743,7 @@ pub(crate) const PAGES: &[Page] = &[
                     "states",
                     "budget",
                     "recordings",
+                    "recovery-depth",
                     "target",
                     "workers",
                     "check-timeout",
@@ -757,8 +769,8 @@ pub(crate) const PAGES: &[Page] = &[
             ),
         ],
         notes: &[
-            "--run and --check are given to `sh -c` and start in the mount, or with --fs none with the block device in PLUMB_DEVICE. The \
-             program acknowledges what it promises by a number in the file that PLUMB_ACK names: echo 3 > $PLUMB_ACK. The checker finds the \
+            "--run and --check are given to `sh -c` and start in the mount, or with --fs none with the block device in PLUMB_DEVICE; a first \
+             word such as ./write.sh is looked up in the directory in which plumb was started. The program acknowledges what it promises by a number in the file that PLUMB_ACK names: echo 3 > $PLUMB_ACK. The checker finds the \
              last acknowledgement before the cut in PLUMB_REQUIRED, and exits with 0 (intact), 1 (acknowledged data is lost) or 2 (data is \
              corrupt); any other status says that the check itself failed.",
             "A power cut is simulated; nothing is written but files of plumb's own. It takes root, FUSE and a loop device, or with --fs posix \

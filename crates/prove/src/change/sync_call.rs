@@ -12,6 +12,7 @@ use super::trial::{trying, verified};
 use crate::error::Result;
 use crate::proof::{Again, Request, Watch};
 use crate::session::{Trace, record_traced};
+use crate::subject::Program;
 
 /// At most so many sync calls are tried.
 const CANDIDATES_MAX: usize = 8;
@@ -33,7 +34,8 @@ pub(super) fn put(
         let doing = trying(&what);
         watch(&doing, None);
         let injections = std::slice::from_ref(injection);
-        let trace = Trace { line: &how.program.line, injections, writeback: how.writeback };
+        let Program { line, user, .. } = &how.program;
+        let trace = Trace { line, injections, writeback: how.writeback, user: user.as_ref() };
         let again = record_traced(&**judge.subject, trace, &how.options, judge.stop);
         let (recorded, traced) = match again {
             Ok(again) => again,

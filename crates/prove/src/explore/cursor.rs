@@ -1,5 +1,6 @@
 //! A state that a cut may leave, and the way from one to the next.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -87,6 +88,20 @@ impl<'a> Cursor<'a> {
         self.survives[pieces.clone()].iter_mut().for_each(|survives| *survives = !*survives);
         self.hash ^= alone;
         shared.iter().for_each(|spot| self.settle(*spot));
+    }
+
+    /// Inverts the fate of all pieces of these commands. Each spot is settled once, however many of them lie
+    /// over it.
+    pub(super) fn flip_commands(&mut self, commands: impl Iterator<Item = usize>) {
+        let cut = self.cut;
+        let mut spots: BTreeSet<usize> = BTreeSet::new();
+        for command in commands {
+            let Whole { pieces, alone, shared } = &cut.commands[command];
+            self.survives[pieces.clone()].iter_mut().for_each(|survives| *survives = !*survives);
+            self.hash ^= alone;
+            spots.extend(shared);
+        }
+        spots.into_iter().for_each(|spot| self.settle(spot));
     }
 
     /// Lets the piece survive, or not.

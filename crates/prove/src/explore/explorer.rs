@@ -149,11 +149,25 @@ impl Explorer<'_> {
     }
 
     /// Removes from the choice what the failure does not need: first whole commands, then blocks. `fails`
-    /// judges each state that is tried. Returns `None` if the choice itself does not fail, or belongs to
-    /// another recording.
-    pub fn minimise(&self, choice: &Choice, fails: &mut impl FnMut(&State<'_>) -> bool) -> Option<Choice> {
-        let mut failing =
-            |choice: &Choice| self.show(choice, &mut |state| fails(state).then(|| state.choice())).flatten();
+    /// judges each state that is tried; when it breaks off with the verdict on one, the smallest choice that
+    /// has failed is returned. Returns `None` if the choice itself does not fail, or belongs to another
+    /// recording.
+    pub fn minimise(
+        &self,
+        choice: &Choice,
+        fails: &mut impl FnMut(&State<'_>) -> ControlFlow<bool, bool>,
+    ) -> Option<Choice> {
+        let mut is_over = false;
+        let mut failing = |choice: &Choice| {
+            if is_over {
+                return None;
+            }
+            let judged = self.show(choice, &mut |state| (fails(state), state.choice()));
+            let (verdict, choice) = judged?;
+            is_over = verdict.is_break();
+            let (ControlFlow::Continue(fails) | ControlFlow::Break(fails)) = verdict;
+            fails.then_some(choice)
+        };
         let mut minimal = failing(choice)?;
         let commands: Vec<CommandId> = choice.lost.keys().copied().collect();
         reduce(commands, &mut |some| {

@@ -68,7 +68,7 @@ impl Pass {
         match self {
             Self::Edges => {
                 cursor.each_order(1, true, show)?;
-                (0..count).for_each(|command| cursor.flip_command(command));
+                cursor.flip_commands(0..count);
                 cursor.each_order(ORDERS_MAX, true, show)?;
             }
             Self::Prefixes => prefixes(&mut cursor, count, show)?,
@@ -161,7 +161,7 @@ fn prefixes(cursor: &mut Cursor<'_>, count: usize, show: Show<'_>) -> ControlFlo
 }
 
 fn pairs(cursor: &mut Cursor<'_>, count: usize, show: Show<'_>) -> ControlFlow<()> {
-    (0..count).for_each(|command| cursor.flip_command(command));
+    cursor.flip_commands(0..count);
     let mut all = (0..count).flat_map(|first| (first + 1..count).map(move |second| [first, second]));
     all.try_for_each(|pair| flipped(cursor, &pair, show))
 }
@@ -224,18 +224,17 @@ fn drawn(cursor: &mut Cursor<'_>, cut: &Cut<'_>, seed: u64, show: Show<'_>) -> C
     let count = cut.commands.len();
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed ^ (cut.event as u64).rotate_left(32));
     let mut survive = vec![false; count];
-    let mut set = |cursor: &mut Cursor<'_>, command: usize, survives: bool| {
-        if std::mem::replace(&mut survive[command], survives) != survives {
-            cursor.flip_command(command);
-        }
-    };
     for _ in 0..DRAWN.min(1_u64.checked_shl(count as u32).unwrap_or(DRAWN)) {
         let odds = 1 + below(&mut chance, 15);
-        (0..count).for_each(|command| set(cursor, command, below(&mut chance, 16) < odds));
+        let drawn: Vec<bool> = (0..count).map(|_| below(&mut chance, 16) < odds).collect();
+        cursor.flip_commands((0..count).filter(|command| survive[*command] != drawn[*command]));
+        survive = drawn;
         cursor.each_order(1, true, show)?;
         let command = below(&mut chance, count as u64) as usize;
         if cut.commands.get(command).is_some_and(|whole| whole.pieces.len() > 1) {
-            set(cursor, command, true);
+            if !std::mem::replace(&mut survive[command], true) {
+                cursor.flip_command(command);
+            }
             torn(cursor, cut, command, Keep::Some { seed: below(&mut chance, u64::MAX) }, show)?;
         }
     }

@@ -12,7 +12,7 @@ use crate::explore::OwnedState;
 use crate::mount_point::{MountPoint, remove_tree};
 use crate::posix::{Index, Layout};
 use crate::recording::{Content, Recording};
-use crate::subject::{Outcome, Subject};
+use crate::subject::{Outcome, Subject, User};
 
 /// A directory in which states are made.
 pub(super) struct StateDirectory {
@@ -26,6 +26,8 @@ pub(super) struct DirectorySite {
     recording: Arc<Recording>,
     index: Arc<Index>,
     varied: Arc<HashSet<u64>>,
+    /// User to whom each state belongs; `None` for the user who runs plumb.
+    owner: Option<User>,
     path: PathBuf,
 }
 
@@ -33,10 +35,15 @@ impl StateDirectory {
     /// Makes the directory.
     pub(super) fn new(judge: &Judge<'_>, layout: &Layout) -> Result<Self> {
         let scratch = MountPoint::scratch(judge.directory)?;
+        let owner = judge.subject.user().cloned();
+        if owner.is_some() {
+            scratch.open_to_others()?;
+        }
         let site = DirectorySite {
             recording: Arc::clone(&judge.recorded.recording),
             index: Arc::new(Index::new(layout.clone())),
             varied: Arc::new(judge.explorer().varied()),
+            owner,
             path: scratch.path().join("state"),
         };
         Ok(Self { site, scratch })
@@ -68,6 +75,10 @@ impl DirectorySite {
         });
         let made = fs::create_dir(&self.path).and_then(|()| tree.make_in(&self.path, contents));
         made.map_err(cannot(format!("make a state in {}", self.path.display())))?;
+        if let Some(owner) = &self.owner {
+            let paths = tree.nodes.keys().map(|path| self.path.join(path));
+            paths.chain([self.path.clone()]).try_for_each(|path| owner.own(&path))?;
+        }
         Ok(looked_up)
     }
 
@@ -82,6 +93,6 @@ impl DirectorySite {
             }
             Outcome::Intact => Outcome::Intact,
         };
-        Ok(Checked { outcome, read })
+        Ok(Checked { outcome, read, wrote: false })
     }
 }

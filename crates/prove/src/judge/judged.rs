@@ -15,6 +15,8 @@ pub struct Judged {
     pub windows: Vec<(WindowCoverage, u64)>,
     /// Failing states by class.
     pub failing: BTreeMap<FailureClass, FailingStates>,
+    /// Intact states whose checks wrote to the drive, up to some thousands.
+    pub wrote: Vec<Choice>,
     /// Reason why some states were not judged; the rest of the result is valid all the same.
     pub incomplete_because: Option<String>,
     /// Further remarks for the report.

@@ -14,6 +14,7 @@ mod attached;
 mod directory;
 mod judged;
 mod parameters;
+mod recorded_check;
 mod results;
 mod run;
 mod single;

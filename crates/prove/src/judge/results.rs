@@ -23,6 +23,9 @@ pub(super) struct Checked {
     pub(super) outcome: Outcome,
     /// Blocks that the check read, among those that may differ between states.
     pub(super) read: Vec<(u64, Content)>,
+    /// True if the check wrote to the drive on which the state was mounted.
+    #[serde(default)]
+    pub(super) wrote: bool,
 }
 
 /// Lets the subject look at what is at `path`.

@@ -11,13 +11,15 @@ use super::parameters::Judge;
 use super::results::{Checked, Key, Results, key};
 use super::workers::{STOPPED, Ticket, Workers};
 use crate::error::Result;
-use crate::explore::{Choice, Coverage, State};
+use crate::explore::{Choice, Coverage, OwnedState, State};
 use crate::observed::Observed;
 use crate::subject::Outcome;
 
 /// How many checks are given out before what the first of them has read is made known: more than there are
 /// workers, and the same whatever their number, so that this decides nothing.
 const AHEAD: usize = 8;
+/// Largest number of states whose checks wrote that are named.
+const WROTE_MAX: usize = 4096;
 /// After so many results that were known progress is told.
 const TOLD_EVERY: u64 = 4096;
 
@@ -38,6 +40,8 @@ struct Pending {
     key: Key,
     event: usize,
     choice: Choice,
+    /// The state itself: a choice does not say in which order requests in flight together have landed.
+    state: OwnedState,
     /// The class that its result should have by what earlier checks have read.
     expected: Option<Option<FailureClass>>,
     /// The result, if it is known by an earlier run.
@@ -49,6 +53,10 @@ enum Ended {
     NotDeterministic,
     Because(String),
 }
+
+/// Number of times that a state is checked again whose check found something else than another in which it
+/// read the same.
+const AGAIN: usize = 8;
 
 /// Judging in progress.
 struct Run<'r, 'a> {
@@ -63,11 +71,18 @@ struct Run<'r, 'a> {
     hits: u64,
     counted: StateCounts,
     failing: BTreeMap<FailureClass, FailingStates>,
+    /// Intact states whose checks wrote.
+    wrote: Vec<Choice>,
     /// By the event of a window.
     failing_in: BTreeMap<usize, u64>,
     /// The windows of states that were seen and not judged.
     left: Vec<usize>,
     ended: Option<Ended>,
+}
+
+/// Returns the result of a check in a word.
+fn name(outcome: &Outcome) -> &'static str {
+    outcome.class().map_or("intact", FailureClass::name)
 }
 
 impl Judge<'_> {
@@ -98,6 +113,7 @@ fn judged(judge: &Judge<'_>, progress: &mut dyn FnMut(StateCounts)) -> Result<Ju
             hits: 0,
             counted: StateCounts::default(),
             failing: BTreeMap::new(),
+            wrote: Vec::new(),
             failing_in: BTreeMap::new(),
             left: Vec::new(),
             ended: None,
@@ -138,6 +154,7 @@ impl Run<'_, '_> {
             counts: self.counted,
             windows: windows.into_iter().map(|window| (window, failing_in(window.event))).collect(),
             failing: std::mem::take(&mut self.failing),
+            wrote: std::mem::take(&mut self.wrote),
             incomplete_because: None,
             notes: Vec::new(),
         }
@@ -174,8 +191,8 @@ impl Run<'_, '_> {
                 let expected = known.map(|outcome| outcome.class());
                 let known = self.results.get(&key).cloned();
                 let known = known.ok_or_else(|| self.workers.give(state.to_owned()));
-                let (event, choice) = (state.event(), state.choice());
-                self.pending.push_back(Pending { key, event, choice, expected, known });
+                let (event, choice, state) = (state.event(), state.choice(), state.to_owned());
+                self.pending.push_back(Pending { key, event, choice, state, expected, known });
             }
         }
         ControlFlow::Continue(())
@@ -183,10 +200,13 @@ impl Run<'_, '_> {
 
     /// Waits for the check that was given out first.
     fn settle(&mut self) {
-        let Some(Pending { key, event, choice, expected, known }) = self.pending.pop_front() else { return };
+        let Some(Pending { key, event, choice, state, expected, known }) = self.pending.pop_front() else {
+            return;
+        };
+        let is_fresh = known.is_err();
         let checked = known.or_else(|ticket| self.workers.take(&ticket, self.judge.stop));
         let checked = checked.and_then(|checked| self.results.add(key, &checked).map(|()| checked));
-        let Checked { outcome, read } = match checked {
+        let Checked { outcome, read, wrote } = match checked {
             Ok(checked) => checked,
             Err(why) => {
                 self.ended = Some(Ended::Because(why));
@@ -201,11 +221,34 @@ impl Run<'_, '_> {
             None => true,
         };
         if !(learnt && is_as_expected) {
-            self.ended = Some(Ended::NotDeterministic);
+            let differs = self.differs(&state, AGAIN, &outcome);
+            self.ended = Some(differs.map_or(Ended::NotDeterministic, Ended::Because));
+        } else if self.counted.checked == 0 && is_fresh {
+            self.ended = self.differs(&state, 1, &outcome).map(Ended::Because);
+        }
+        if wrote && outcome == Outcome::Intact && self.wrote.len() < WROTE_MAX {
+            self.wrote.push(choice.clone());
         }
         self.counted.checked += 1;
         self.count(event, &outcome, || choice);
         (self.progress)(self.counted);
+    }
+
+    /// Checks a state again so many times. Returns the sentence on a checker that says something else than
+    /// the first time.
+    fn differs(&self, state: &OwnedState, times: usize, first: &Outcome) -> Option<String> {
+        // A mounted state also depends on when the kernel does what.
+        if self.judge.file_system.is_mounted() {
+            return None;
+        }
+        let check = |_| self.workers.take(&self.workers.give(state.clone()), self.judge.stop).ok();
+        let other = (0..times).filter_map(check).find(|checked| checked.outcome.class() != first.class())?;
+        Some(format!(
+            "the checker answers differently for the same state, {} and then {}: it depends on something else than \
+             the files, such as the time or another program, and nothing can be said by it",
+            name(first),
+            name(&other.outcome)
+        ))
     }
 
     /// The order in which states are counted does not depend on the workers.

@@ -97,6 +97,8 @@ pub(super) struct Workers {
     tasks: Sender<Task>,
     threads: Vec<(Apart<()>, Bench)>,
     timeout: Duration,
+    /// Set when nobody waits for results any more.
+    is_ended: Arc<AtomicBool>,
 }
 
 impl Workers {
@@ -104,14 +106,17 @@ impl Workers {
     pub(super) fn start(judge: &Judge<'_>, count: usize) -> Result<Self> {
         let (tasks, received) = channel::<Task>();
         let received = Arc::new(Mutex::new(received));
-        let mut threads = Vec::new();
+        let (mut threads, is_ended) = (Vec::new(), Arc::new(AtomicBool::new(false)));
         for _ in 0..count {
             let bench = Bench::new(judge)?;
             let (site, subject) = (bench.site(), Arc::clone(judge.subject));
-            let received = Arc::clone(&received);
+            let (received, is_ended) = (Arc::clone(&received), Arc::clone(&is_ended));
             let thread = apart::start(move |ended| {
                 let next = || received.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 while let Ok((state, answer)) = next() {
+                    if is_ended.load(Ordering::Acquire) {
+                        continue;
+                    }
                     // Whoever asked may have left.
                     let checked = site.checked(&*subject, state).map_err(|error| error.to_string());
                     drop(answer.send(checked));
@@ -121,7 +126,7 @@ impl Workers {
             });
             threads.push((thread.map_err(cannot("start a thread"))?, bench));
         }
-        Ok(Self { tasks, threads, timeout: judge.timeout })
+        Ok(Self { tasks, threads, timeout: judge.timeout, is_ended })
     }
 
     /// Has a state checked.
@@ -157,6 +162,7 @@ impl Workers {
     /// Ends the threads and takes the devices away. A thread that does not end is left behind without its
     /// device.
     pub(super) fn end(self) -> Result<()> {
+        self.is_ended.store(true, Ordering::Release);
         drop(self.tasks);
         let until = Instant::now() + GRACE;
         let mut outcome = Ok(());
@@ -184,15 +190,16 @@ fn checked(place: &Place, subject: &dyn Subject, state: OwnedState) -> Result<Ch
         Err(error) if error.kind == ErrorKind::Unmountable => {
             let words = place.without_names(&format!("{error}{}", log.since(&place.disk())));
             let outcome = Outcome::Failed { class: FailureClass::Unmountable, words };
-            return Ok(Checked { outcome, read: drive.read() });
+            return Ok(Checked { outcome, read: drive.read(), wrote: false });
         }
         Err(error) => return Err(error),
     };
     let before = mounted.take_if(|_| subject.is_checked_unmounted());
     before.map_or(Ok(()), Mounted::unmount)?;
     let path = mounted.as_ref().map_or(&*place.block_device, Mounted::path);
+    let writes = drive.writes();
     let outcome = outcome(subject, path, required);
-    let read = drive.read();
+    let (read, wrote) = (drive.read(), drive.writes() > writes);
     let unmounted = mounted.map_or(Ok(()), Mounted::unmount);
     let outcome = outcome?;
     unmounted?;
@@ -200,7 +207,7 @@ fn checked(place: &Place, subject: &dyn Subject, state: OwnedState) -> Result<Ch
         Outcome::Failed { class, words } => Outcome::Failed { class, words: place.without_names(&words) },
         Outcome::Intact => outcome,
     };
-    Ok(Checked { outcome, read })
+    Ok(Checked { outcome, read, wrote })
 }
 
 /// Kernel log from a given moment on.

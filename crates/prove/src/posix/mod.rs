@@ -26,8 +26,11 @@
 //! Limitations: owners, permissions, times and extended attributes are never lost. Special files are not
 //! seen.
 
+mod arguments;
 mod follow;
 mod layout;
+mod mapped;
+mod mirror;
 mod model;
 mod tasks;
 mod tree;

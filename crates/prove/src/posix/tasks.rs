@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 
-use crate::trace::is_held;
+use crate::trace::{is_held, numbers, traced_by, tracer};
 
 /// State of an open descriptor: proc_pid_fdinfo(5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,22 +74,11 @@ pub(super) fn mapping(thread: u32, files: &[u64]) -> usize {
 
 /// Returns the processes that have the tracer of a thread.
 fn processes(thread: u32) -> Vec<u32> {
-    let tracer = |task: u32| {
-        let status = fs::read_to_string(format!("/proc/{task}/status")).ok()?;
-        field(&status, "TracerPid:").map(str::to_owned)
-    };
-    let Some(own) = tracer(thread) else { return Vec::new() };
-    numbers("/proc").into_iter().filter(|process| tracer(*process).as_ref() == Some(&own)).collect()
+    tracer(thread).map(traced_by).unwrap_or_default()
 }
 
 fn threads(process: u32) -> Vec<u32> {
     numbers(&format!("/proc/{process}/task"))
-}
-
-/// Returns the entries of a directory of proc(5) that are numbers.
-fn numbers(directory: &str) -> Vec<u32> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_string_lossy().parse().ok()).collect()
 }
 
 /// Returns the value of a field that stands on a line of its own.

@@ -1,12 +1,14 @@
 //! The failures of a proof, each with the smallest case that shows it.
 
+use std::time::Instant;
+
 use plumb_report::document::ProofDocument;
 use plumb_report::document::proof::{Failure, FailureClass};
 use plumb_report::printable::shell_word;
 
 use super::minimal_case::{minimal_case, required_at, submitted};
 use super::request::{Request, Watch};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::explore::Choice;
 use crate::judge::{FailingStates, Judged};
 use crate::subject::Outcome;
@@ -23,11 +25,18 @@ impl Request<'_> {
         judged: &Judged,
         watch: Watch<'_>,
     ) -> Result<()> {
+        let until = self.budget.and_then(|budget| Instant::now().checked_add(budget));
         for class in FailureClass::ALL {
             let Some(failing) = judged.failing.get(&class) else { continue };
             watch(&format!("looking for the smallest case that is {}", class.name()), None);
-            let (choice, words) = match self.minimal(class, failing, judged) {
+            let (choice, words) = match self.minimal(class, failing, judged, until) {
                 Err(_) if self.is_over() => (failing.example.clone(), failing.words.clone()),
+                Err(error) if error.kind == ErrorKind::NoSuchState => {
+                    let why = "a state that had failed did not when it was checked again: the checker answers differently for the same \
+                               state, or it depends on the order of requests in flight together";
+                    document.incomplete_because.get_or_insert_with(|| why.to_owned());
+                    (failing.example.clone(), failing.words.clone())
+                }
                 minimal => minimal?,
             };
             let replay = match &self.run_directory {
@@ -50,14 +59,18 @@ impl Request<'_> {
     }
 
     /// Returns the smallest choice that fails in this class at the earliest moment, with the words of the
-    /// checker.
+    /// checker, or the smallest that is known `until` then.
     fn minimal(
         &self,
         class: FailureClass,
         failing: &FailingStates,
         judged: &Judged,
+        until: Option<Instant>,
     ) -> Result<(Choice, String)> {
-        let choice = self.judge.minimise(&failing.example, class)?;
+        let choice = self.judge.minimise(&failing.example, class, until)?;
+        if until.is_some_and(|until| Instant::now() >= until) {
+            return Ok((choice, failing.words.clone()));
+        }
         let submitted = submitted(&self.judge.recorded.recording, &choice);
         let earlier = judged.windows.iter().map(|(window, _)| window.event);
         let earlier = earlier.filter(|event| (submitted + 1..choice.event).contains(event));

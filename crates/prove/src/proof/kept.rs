@@ -27,6 +27,9 @@ pub enum SubjectWords {
         check: String,
         /// How the work acknowledges.
         ack: String,
+        /// User as whom the commands run; `None` for the user who runs plumb.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<String>,
     },
 }
 

@@ -3,7 +3,8 @@
 //! ```text
 //!   Recorded ─► Judge, once for each drive profile ─► minimal case of each class ─► change ─► ProofDocument
 //! ```
-//! Further recordings of the same work, with writeback chosen, take the same way.
+//! Further recordings of the same work, with writeback chosen, take the same way, and so do the checks of
+//! states that wrote to the drive.
 //!
 //! *Proved* is said of these recordings, one drive profile and one checker, and only if nothing could have
 //! hidden a failing state: `words.rs` lists what may.
@@ -13,6 +14,7 @@ mod kept;
 mod minimal_case;
 mod prover;
 mod recordings;
+mod recovery;
 mod request;
 mod words;
 

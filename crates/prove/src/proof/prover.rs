@@ -25,6 +25,7 @@ const KEEP_EVERY: Duration = Duration::from_secs(5);
 pub fn prove(request: &Request<'_>, watch: Watch<'_>) -> Result<ProofDocument> {
     let recorded = request.judge.recorded;
     let mut document = begun(request);
+    let mut wrote = Vec::new();
     for (place, profile) in request.profiles.iter().enumerate() {
         let mut result = ProfileResult { name: profile.name.clone(), ..ProfileResult::default() };
         let hidden = not_judged_because(profile, &recorded.facts);
@@ -36,6 +37,7 @@ pub fn prove(request: &Request<'_>, watch: Watch<'_>) -> Result<ProofDocument> {
             if place == 0 {
                 put_states(&mut document, recorded, &judged);
                 request.put_failures(&mut document, &judged, watch)?;
+                wrote.clone_from(&judged.wrote);
             }
             document.incomplete_because = document.incomplete_because.or(judged.incomplete_because);
         }
@@ -56,6 +58,9 @@ pub fn prove(request: &Request<'_>, watch: Watch<'_>) -> Result<ProofDocument> {
         true => put_changes(request, &mut document, watch),
         false => Ok(()),
     };
+    if !fails && !found && is_whole && !request.is_over() {
+        request.put_recovery(&mut document, &wrote, watch)?;
+    }
     if request.is_over() {
         document.incomplete_because.get_or_insert_with(|| INTERRUPTED.to_owned());
     } else {

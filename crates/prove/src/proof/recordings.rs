@@ -22,6 +22,7 @@ use crate::explore::Limits;
 use crate::file_system::FileSystem;
 use crate::judge::{Judge, Judged};
 use crate::session::{Recorded, Trace, record_traced};
+use crate::subject::Program;
 
 /// Number of mixtures unless another number of recordings is wanted.
 const MIXTURES: u64 = 8;
@@ -114,7 +115,8 @@ impl Request<'_> {
         if let Some(kept) = (further.kept)(number) {
             return Ok(kept);
         }
-        let trace = Trace { line: &again.program.line, injections: &[], writeback: again.writeback };
+        let Program { line, user, .. } = &again.program;
+        let trace = Trace { line, injections: &[], writeback: again.writeback, user: user.as_ref() };
         record_traced(&**self.judge.subject, trace, &again.options, self.judge.stop)
             .map(|(recorded, _)| recorded)
     }
@@ -134,6 +136,7 @@ impl Request<'_> {
             budget: Some(budget),
             again: Some(again),
             further: self.further,
+            recovery_depth: 1,
             change: self.change,
             environment: self.environment.clone(),
             run_directory: self.run_directory.clone(),

@@ -35,6 +35,8 @@ pub struct Request<'a> {
     pub again: Option<&'a Again>,
     /// Further recordings with writeback chosen; `None` for the first recording alone. They need `again`.
     pub further: Option<Further<'a>>,
+    /// Number of cuts, one during the check of what the one before has left: 1 for none during checks.
+    pub recovery_depth: u32,
     /// True to look for changes that remove the failures.
     pub change: bool,
     /// Environment for the document.
@@ -113,8 +115,8 @@ impl Request<'_> {
         let is_kept = std::ptr::eq(recorded, self.judge.recorded) && profile == self.profile();
         let results = self.judge.results.filter(|_| is_kept);
         let judge = Judge { recorded, profile, results, limits, stop: &halt, ..self.judge };
-        let of = self.count(&judge.explorer());
         let (began, budget) = (Instant::now(), self.budget.unwrap_or(Duration::MAX));
+        let of = self.count(&judge.explorer(), began, budget);
         let mut judged = judge.judge(&mut |progress| {
             let elapsed = began.elapsed();
             if self.is_over() || elapsed >= budget {
@@ -133,12 +135,17 @@ impl Request<'_> {
         Ok(judged)
     }
 
-    /// Counts the distinct states, in a fraction of the time that judging them takes.
-    fn count(&self, explorer: &Explorer<'_>) -> u64 {
+    /// Counts the distinct states, in a fraction of the time that judging them takes; those that were counted
+    /// when the budget is used up.
+    fn count(&self, explorer: &Explorer<'_>, began: Instant, budget: Duration) -> u64 {
         let mut count = 0;
         explorer.explore(&mut |_| {
             count += 1;
-            if self.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if self.is_over() || began.elapsed() >= budget {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         });
         count
     }

@@ -1,7 +1,7 @@
 //! Wording of a proof: the result in one sentence, and what it does not prove.
 
 use plumb_report::document::ProofDocument;
-use plumb_report::document::proof::RecordingFacts;
+use plumb_report::document::proof::{FailureClass, RecordingFacts};
 use plumb_report::quantity::count;
 
 use super::request::Request;
@@ -35,15 +35,18 @@ pub(super) fn begun(request: &Request<'_>) -> ProofDocument {
     }
 }
 
-/// Returns why the recording is not all that the program did.
+/// Returns why the recording is not all that the program did, or says nothing.
 fn incomplete_because(recorded: &Recorded) -> Option<String> {
     let ended = recorded.ended_because.iter().map(|why| format!("the work ended early: {why}"));
     let more = match recorded.unseen.len() {
         0 | 1 => String::new(),
         all => format!(" (the notes name {all} reasons)"),
     };
+    let silent = "nothing was acknowledged, so that nothing had to be found: let the program write a number to the file that \
+                  PLUMB_ACK names";
+    let silent = recorded.facts.acknowledged_by.is_none().then(|| silent.to_owned());
     let unseen = recorded.unseen.first().map(|why| format!("{NOT_SEEN}: {why}{more}"));
-    let reasons: Vec<String> = ended.chain(unseen).collect();
+    let reasons: Vec<String> = ended.chain(unseen).chain(silent).collect();
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
@@ -62,6 +65,7 @@ pub(super) fn conclude(document: &mut ProofDocument, request: &Request<'_>) {
     document.model = model(document);
     document.complete = document.incomplete_because.is_none();
     let fails = document.profiles.iter().any(|profile| profile.failing > Some(0));
+    let fails = fails || !document.failures.is_empty();
     let is_judged = document.profiles.iter().all(|profile| profile.not_judged_because.is_none());
     if !fails {
         document.not_proved_because = not_proved_because(document, request);
@@ -100,11 +104,10 @@ fn not_proved_because(document: &ProofDocument, request: &Request<'_>) -> Vec<St
     reasons.extend(request.judge.recorded.seen_in_part.iter().cloned());
     let facts = &document.recording;
     reasons.extend(match facts.acknowledged_by.as_deref() {
-        Some("control-file") => None,
+        Some("control-file") | None => None,
         Some(other) => Some(format!(
             "acknowledgements came by {other}, are read late, and can hide a loss: use the control file"
         )),
-        None => Some("nothing was acknowledged, so that nothing had to be found".to_owned()),
     });
     let serialised = facts.serialised_because.iter();
     reasons.extend(
@@ -138,6 +141,10 @@ fn headline(document: &ProofDocument) -> String {
         ([worst, rest @ ..], _) => {
             let also: String =
                 rest.iter().map(|failure| format!("; also, {}", failure.class.meaning())).collect();
+            let distinct = match (worst.class, &document.recovery) {
+                (FailureClass::RecoveryNotIdempotent, Some(recovery)) => count(recovery.explored),
+                _ => distinct,
+            };
             format!(
                 "After a power cut {} in {} of {distinct} states{also}",
                 worst.class.meaning(),

@@ -28,7 +28,11 @@ pub struct Recorder {
 impl Recorder {
     /// A recorder of a blank device with these properties.
     pub fn of_blank(info: &DeviceInfo, clock: Arc<dyn Clock>) -> Self {
-        let recording = Recording::of_blank(info.size, info.logical_block);
+        Self::continuing(Recording::of_blank(info.size, info.logical_block), clock)
+    }
+
+    /// Returns a recorder that continues a recording: of a device that holds what is visible after that.
+    pub fn continuing(recording: Recording, clock: Arc<dyn Clock>) -> Self {
         Self { recording: Arc::new(Mutex::new(recording)), clock, in_flight_min: Nanos(0) }
     }
 

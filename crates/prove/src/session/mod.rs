@@ -14,6 +14,7 @@ mod acknowledged;
 mod drive;
 mod here;
 mod posix;
+mod reachable_file;
 mod recorded;
 mod recording_run;
 mod self_test;
@@ -21,7 +22,7 @@ mod strace;
 mod traced;
 
 pub(crate) use acknowledged::Numbers;
-pub(crate) use drive::attach;
+pub(crate) use drive::{IN_FLIGHT_MIN, attach};
 pub use recorded::{RecordOptions, Recorded};
 pub use recording_run::record;
 pub(crate) use strace::Trace;

@@ -1,7 +1,6 @@
 //! A work recorded by its system calls alone, in a directory of this machine, for the POSIX model.
 
 use std::fs;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
@@ -9,14 +8,14 @@ use plumb_block::in_one_line;
 use plumb_report::document::proof::RecordingFacts;
 
 use super::recorded::{RecordOptions, Recorded};
-use super::recording_run::{facts, interrupted};
+use super::recording_run::interrupted;
 use super::strace::Trace;
 use crate::error::{Error, ErrorKind, Result, cannot};
 use crate::file_system::FileSystem;
 use crate::mount_point::MountPoint;
 use crate::posix::{Follower, Model, Trail, Unwritten};
 use crate::subject::Subject;
-use crate::trace::{Traced, Tracer};
+use crate::trace::Traced;
 
 /// Records the work of `subject` in a directory.
 ///
@@ -36,6 +35,10 @@ pub(super) fn record_system_calls(
     let scratch = MountPoint::scratch(&options.directory)?;
     let (root, control) = (scratch.path().join("work"), scratch.path().join("acknowledge"));
     fs::create_dir(&root).map_err(cannot(format!("make {}", root.display())))?;
+    if let Some(user) = subject.user() {
+        scratch.open_to_others()?;
+        user.own(&root)?;
+    }
     subject.set_up(&root)?;
     if stop.load(Ordering::Acquire) {
         return Err(interrupted());
@@ -47,12 +50,13 @@ pub(super) fn record_system_calls(
     let began = SystemTime::now();
     let model = Model::new(options.logical_block, unwritten);
     let follower = Follower::start(&root, &control, model, began, options.size)?;
-    let tracer = Tracer::following(&root, trace.injections.to_vec(), follower)?;
+    subject.user().map_or(Ok(()), |user| user.own(&control))?;
+    let tracer = trace.begin(&root, Some(follower))?;
     let program = trace.program(&tracer);
     let worked = program.run(&root, &control, &mut |_| {}, options.timeout, stop);
     let (traced, follower) = tracer.finish_followed()?;
     let followed = follower.finish();
-    let failed = followed.numbers.problem().or(worked.err());
+    let failed = followed.numbers.problem().or(worked.err()).or_else(|| trace.left_running(&traced));
     let ended_because = match failed {
         Some(error) if traced.calls.is_empty() => {
             let what = format!("its system calls cannot be traced: {error}");
@@ -67,26 +71,11 @@ pub(super) fn record_system_calls(
 
 fn recorded(followed: Trail, traced: &Traced, began: SystemTime, ended_because: Option<String>) -> Recorded {
     let Trail { recording, layout, from, until, unseen, seen_in_part, notes, .. } = followed;
-    let mut facts = facts(&recording, from, until);
-    facts.size = recording.size.0;
+    let mut recorded = Recorded::new(recording, from, until);
+    let facts = &mut recorded.facts;
+    facts.size = recorded.recording.size.0;
     facts.flushes = traced.calls.iter().filter(|call| call.synced(&traced.root).is_some()).count() as u64;
     facts.attached_by = RecordingFacts::BY_SYSTEM_CALLS.to_owned();
     facts.acknowledged_by = (facts.acknowledgements > 0).then(|| "control-file".to_owned());
-    Recorded {
-        recording: Arc::new(recording),
-        from,
-        until,
-        facts,
-        began,
-        ended_because,
-        calls: Vec::new(),
-        untraced_because: None,
-        cache: None,
-        missing_syncs: Vec::new(),
-        syncs: Vec::new(),
-        layout: Some(layout),
-        unseen,
-        seen_in_part,
-        notes,
-    }
+    Recorded { began, ended_because, layout: Some(layout), unseen, seen_in_part, notes, ..recorded }
 }

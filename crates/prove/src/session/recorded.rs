@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use plumb_block::Bytes;
+use plumb_block::{Bytes, Op};
 use plumb_report::document::proof::{RecordingFacts, TimelineItem};
 use plumb_targets::cache::CacheOnOneDrive;
 use serde::{Deserialize, Serialize};
 
 use crate::file_system::FileSystem;
 use crate::posix::Layout;
-use crate::recording::Recording;
+use crate::recording::{Event, Recording};
 use crate::trace::Injection;
 
 /// Options of a recording.
@@ -77,6 +77,54 @@ pub struct Recorded {
     pub notes: Vec<String>,
 }
 
+impl Recorded {
+    /// Returns a recording of which the events of this range are the work, and nothing else is known.
+    pub(crate) fn new(recording: Recording, from: usize, until: usize) -> Self {
+        Self {
+            facts: facts(&recording, from, until),
+            recording: Arc::new(recording),
+            from,
+            until,
+            began: SystemTime::now(),
+            ended_because: None,
+            calls: Vec::new(),
+            untraced_because: None,
+            cache: None,
+            missing_syncs: Vec::new(),
+            syncs: Vec::new(),
+            layout: None,
+            unseen: Vec::new(),
+            seen_in_part: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
 fn no_recording() -> Arc<Recording> {
     Arc::new(Recording::of_blank(Bytes(0), Bytes(512)))
+}
+
+/// Counts what happened during the work.
+fn facts(recording: &Recording, from: usize, until: usize) -> RecordingFacts {
+    let mut facts = RecordingFacts {
+        seconds: recording.events.last().map_or(0.0, |(at, _)| at.as_secs_f64()),
+        ..RecordingFacts::default()
+    };
+    for (_, event) in &recording.events[from..until] {
+        match event {
+            Event::Submitted(id) => {
+                let command = &recording.commands[id.0 as usize];
+                let count = match command.op {
+                    Op::Write { .. } => &mut facts.writes,
+                    Op::Flush => &mut facts.flushes,
+                    _ => &mut facts.discards,
+                };
+                *count += 1;
+                facts.write_bytes += command.contents.len() as u64 * recording.logical_block.0;
+            }
+            Event::Acknowledged(_) => facts.acknowledgements += 1,
+            _ => {}
+        }
+    }
+    facts
 }

@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plumb_block::{Op, in_one_line};
+use plumb_block::in_one_line;
 use plumb_linux::apart;
-use plumb_report::document::proof::RecordingFacts;
 
 use super::acknowledged::Acknowledgements;
 use super::drive::Drive;
+use super::reachable_file::ReachableFile;
 use super::recorded::{RecordOptions, Recorded};
 use super::strace::Trace;
 use super::{here, self_test};
 use crate::error::{Error, ErrorKind, Result, cannot};
 use crate::file_system::FileSystem;
 use crate::mount_point::MountPoint;
-use crate::recording::{Event, Recording};
-use crate::subject::{Lines, Program, Subject};
+use crate::recording::Event;
+use crate::subject::{Lines, Program, Subject, User};
 use crate::trace::{Traced, Tracer};
 
 /// Records the work of `subject` on a blank drive in memory, or over a cache on one.
@@ -47,7 +47,7 @@ pub(super) fn work_recorded(
     let mount_point = MountPoint::new(&options.directory)?;
     let drive = Drive::blank(options.size, options.logical_block, options.cache);
     let acknowledgements = Arc::new(Acknowledgements::of(drive.recorder.clone()));
-    let mut attached = drive.attach(Some(acknowledgements.control_file()))?;
+    let mut attached = drive.attach(Some(acknowledgements.control_file()), subject.user().is_some())?;
     let steps = Steps {
         subject,
         trace,
@@ -63,31 +63,14 @@ pub(super) fn work_recorded(
     let detached = attached.detach();
     let Worked { from, until, ended_because, traced } = worked?;
     detached?;
-    let recording = Arc::new(drive.recorder.recording());
-    let mut facts = facts(&recording, from, until);
+    let mut recorded = Recorded::new(drive.recorder.recording(), from, until);
+    let facts = &mut recorded.facts;
     facts.size = options.size.0;
     facts.attached_by = attached.by().to_owned();
     facts.serialised_because = serialised_because;
     let ack = subject.program().map(|program| program.ack).unwrap_or_default();
     facts.acknowledged_by = (facts.acknowledgements > 0).then(|| ack.name().to_owned());
-    let recorded = Recorded {
-        recording,
-        from,
-        until,
-        facts,
-        began: drive.began,
-        ended_because,
-        calls: Vec::new(),
-        untraced_because: None,
-        cache: options.cache,
-        missing_syncs: Vec::new(),
-        syncs: Vec::new(),
-        layout: None,
-        unseen: Vec::new(),
-        seen_in_part: Vec::new(),
-        notes: Vec::new(),
-    };
-    Ok((recorded, traced))
+    Ok((Recorded { began: drive.began, ended_because, cache: options.cache, ..recorded }, traced))
 }
 
 pub(super) fn interrupted() -> Error {
@@ -122,21 +105,25 @@ impl Steps<'_> {
         let file_system = self.options.file_system;
         file_system.make(&self.device)?;
         let mounted = file_system.mount(&self.device, self.mount_point)?;
+        let reachable = self.subject.user().map(|user| self.reachable(user)).transpose()?;
+        let control = reachable.as_ref().map_or(&*self.control, ReachableFile::path);
+        self.subject.user().map_or(Ok(()), |user| user.own(mounted.path()))?;
         self.subject.set_up(mounted.path())?;
-        let tracer = self.trace.as_ref().map(|trace| trace.begin(mounted.path())).transpose()?;
+        let tracer = self.trace.as_ref().map(|trace| trace.begin(mounted.path(), None)).transpose()?;
         self.sync(mounted.path()).map_err(cannot(format!("sync {}", mounted.path().display())))?;
         if self.stop.load(Ordering::Acquire) {
             return Err(interrupted());
         }
         let from = self.mark("the work begins");
         let worked = match (&self.trace, &tracer) {
-            (Some(trace), Some(tracer)) => self.work(mounted.path(), Some(trace.program(tracer))),
-            _ => self.work(mounted.path(), self.subject.program()),
+            (Some(trace), Some(tracer)) => self.work(mounted.path(), control, Some(trace.program(tracer))),
+            _ => self.work(mounted.path(), control, self.subject.program()),
         };
         let until = self.mark("the work has ended");
         let traced = tracer.map_or_else(|| Ok(Traced::default()), Tracer::finish)?;
         // A program that was told of its wrong acknowledgement has failed for that.
-        let failed = self.acknowledgements.problem().or(worked.err());
+        let left = || self.trace.as_ref().and_then(|trace| trace.left_running(&traced));
+        let failed = self.acknowledgements.problem().or(worked.err()).or_else(left);
         let ended_because = match failed {
             // The first call of all starts the program.
             Some(error) if self.trace.is_some() && traced.calls.is_empty() => {
@@ -147,11 +134,12 @@ impl Steps<'_> {
             failed => failed.map(|error| in_one_line(&error)),
         };
         mounted.unmount()?;
+        reachable.map_or(Ok(()), ReachableFile::close)?;
         Ok(Worked { from, until, ended_because, traced })
     }
 
     /// Does the work, by `program` if there is one.
-    fn work(&self, place: &Path, program: Option<Program>) -> Result<()> {
+    fn work(&self, place: &Path, control: &Path, program: Option<Program>) -> Result<()> {
         let Some(program) = program else {
             return self.subject.work(place, &mut |number| self.acknowledgements.take(&Ok(number)));
         };
@@ -159,9 +147,14 @@ impl Steps<'_> {
         let mut said = |bytes: &[u8]| {
             lines.take(bytes).iter().for_each(|line| self.acknowledgements.take(line));
         };
-        let worked = program.run(place, &self.control, &mut said, self.options.timeout, self.stop);
+        let worked = program.run(place, control, &mut said, self.options.timeout, self.stop);
         lines.end().iter().for_each(|line| self.acknowledgements.take(line));
         worked
+    }
+
+    /// Returns the control file at a path that a user can reach: its own is root's alone.
+    fn reachable(&self, user: &User) -> Result<ReachableFile> {
+        ReachableFile::new(&self.control, &self.options.directory, user)
     }
 
     /// Makes everything that was written so far durable.
@@ -177,28 +170,4 @@ impl Steps<'_> {
     fn mark(&self, what: &str) -> usize {
         self.drive.recorder.happened(Event::Marked(what.to_owned()))
     }
-}
-
-pub(super) fn facts(recording: &Recording, from: usize, until: usize) -> RecordingFacts {
-    let mut facts = RecordingFacts {
-        seconds: recording.events.last().map_or(0.0, |(at, _)| at.as_secs_f64()),
-        ..RecordingFacts::default()
-    };
-    for (_, event) in &recording.events[from..until] {
-        match event {
-            Event::Submitted(id) => {
-                let command = &recording.commands[id.0 as usize];
-                let count = match command.op {
-                    Op::Write { .. } => &mut facts.writes,
-                    Op::Flush => &mut facts.flushes,
-                    _ => &mut facts.discards,
-                };
-                *count += 1;
-                facts.write_bytes += command.contents.len() as u64 * recording.logical_block.0;
-            }
-            Event::Acknowledged(_) => facts.acknowledgements += 1,
-            _ => {}
-        }
-    }
-    facts
 }

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::error::Result;
-use crate::subject::{AckBy, Program};
-use crate::trace::{Injection, Tracer, Writeback};
+use crate::error::{Error, Result};
+use crate::posix::Follower;
+use crate::subject::{Program, User, left_running, shown};
+use crate::trace::{Injection, TraceOptions, Traced, Tracer, Writeback};
 
 /// A program of which strace(1) reports the system calls, the sync calls to make for it, and the writeback
 /// that plumb does.
@@ -15,25 +16,33 @@ pub(crate) struct Trace<'a> {
     pub(crate) injections: &'a [Injection],
     /// `None`: the kernel writes back when it likes.
     pub(crate) writeback: Option<Writeback>,
+    /// User as whom the program runs; `None` for the user who runs plumb.
+    pub(crate) user: Option<&'a User>,
 }
 
 impl Trace<'_> {
-    /// Starts a tracer for the work at a place.
-    pub(super) fn begin(&self, place: &Path) -> Result<Tracer> {
-        Tracer::start(place, self.injections.to_vec(), self.writeback)
+    /// Starts a tracer for the work at a place, which hands each call to `follower`.
+    pub(super) fn begin(&self, place: &Path, follower: Option<Follower>) -> Result<Tracer> {
+        let (injections, writeback) = (self.injections.to_vec(), self.writeback);
+        Tracer::with(place, TraceOptions { injections, writeback, follower, kills_leftovers: true })
+    }
+
+    /// Returns the error for processes that the program has left running, if it has.
+    pub(super) fn left_running(&self, traced: &Traced) -> Option<Error> {
+        (!traced.left.is_empty()).then(|| Error::failed(shown(self.line), left_running(&traced.left)))
     }
 
     /// Returns the program with strace before it.
     pub(super) fn program(&self, tracer: &Tracer) -> Program {
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(self.line);
-        let traced = tracer.command(&shell);
+        let traced = tracer.command_as(&shell, self.user);
         let words = std::iter::once(traced.get_program()).chain(traced.get_args());
         // Every sh(1) takes single quotes; not all know the $'...' of a word that is shown to people.
         let quoted = words.map(|word| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''")));
         // A script is called by its first line, where it fails: by the program, not by strace.
         let name = self.line.lines().next().unwrap_or_default().trim_start_matches("# ");
         let line = format!("# {name}\nexec {}", quoted.collect::<Vec<_>>().join(" "));
-        Program { line, ack: AckBy::ControlFile }
+        Program::acknowledging(line)
     }
 }

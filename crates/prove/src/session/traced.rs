@@ -26,7 +26,7 @@ pub fn record_with_calls(
     options: &RecordOptions,
     stop: &AtomicBool,
 ) -> Result<Recorded> {
-    let trace = Trace { line: &program.line, injections: &[], writeback: None };
+    let trace = Trace { line: &program.line, injections: &[], writeback: None, user: program.user.as_ref() };
     match record_traced(subject, trace, options, stop) {
         Err(error) if error.kind == ErrorKind::NotTraced && !options.file_system.is_posix() => {
             let untraced_because = Some(error.to_string());

@@ -11,7 +11,8 @@
 //!   exits 0 (intact), 1 (something acknowledged is lost) or 2 (corrupt). Anything else says that the check
 //!   itself failed.
 //!
-//! When a program has ended, what it left running in its process group is killed.
+//! When a program has ended, what it left running in its process group is killed. A process of a session of
+//! its own that it left is an error.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -22,8 +23,11 @@ use std::time::Duration;
 use plumb_report::document::proof::FailureClass;
 
 use super::process::Process;
-use super::{Outcome, Subject};
+use super::{Outcome, Subject, User};
 use crate::error::{Error, Result};
+
+/// Time that what prepares the place has at least.
+const SET_UP_MIN: Duration = Duration::from_secs(600);
 
 /// How the work acknowledges.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -71,9 +75,16 @@ pub struct Program {
     pub line: String,
     /// How it acknowledges.
     pub ack: AckBy,
+    /// User as whom it runs; `None` for the user who runs plumb.
+    pub user: Option<User>,
 }
 
 impl Program {
+    /// Returns a program of the user who runs plumb that acknowledges through the control file.
+    pub const fn acknowledging(line: String) -> Self {
+        Self { line, ack: AckBy::ControlFile, user: None }
+    }
+
     /// Runs it at `place` to its end, with the control file that it may acknowledge through. What it says
     /// through another way is given to `said`.
     ///
@@ -88,14 +99,15 @@ impl Program {
         stop: &AtomicBool,
     ) -> Result<()> {
         let variable = ("PLUMB_ACK", control.as_os_str());
-        Process { line: &self.line, place, variable, ack: self.ack, timeout, stop }.run_well(said)
+        let user = self.user.as_ref();
+        Process { line: &self.line, place, variable, ack: self.ack, user, timeout, stop }.run_well(said)
     }
 }
 
 /// Programs as a subject.
 #[derive(Debug, Clone)]
 pub struct Programs {
-    /// Program that does the work.
+    /// Program that does the work. All programs run as its user.
     pub run: Program,
     /// Command that checks the result: a line for /bin/sh.
     pub check: String,
@@ -116,10 +128,15 @@ impl Subject for Programs {
         Some(self.run.clone())
     }
 
+    fn user(&self) -> Option<&User> {
+        self.run.user.as_ref()
+    }
+
     fn set_up(&self, place: &Path) -> Result<()> {
         let Some(line) = self.setup.clone() else { return Ok(()) };
-        let program = Program { line, ack: AckBy::ControlFile };
-        program.run(place, Path::new("/dev/null"), &mut |_| {}, self.timeout, &self.stop)
+        let program = Program { user: self.run.user.clone(), ..Program::acknowledging(line) };
+        let timeout = self.timeout.max(SET_UP_MIN);
+        program.run(place, Path::new("/dev/null"), &mut |_| {}, timeout, &self.stop)
     }
 
     fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome> {
@@ -129,6 +146,7 @@ impl Subject for Programs {
             place,
             variable: ("PLUMB_REQUIRED", required.as_ref()),
             ack: AckBy::ControlFile,
+            user: self.run.user.as_ref(),
             timeout: self.timeout,
             stop: &self.stop,
         };

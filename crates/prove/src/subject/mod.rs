@@ -11,6 +11,7 @@ mod postgres;
 mod process;
 mod redb;
 mod sqlite;
+mod user;
 
 use std::path::Path;
 
@@ -21,6 +22,8 @@ pub(crate) use command::Lines;
 pub use command::{AckBy, Program, Programs};
 pub use named::{Kind, SUBJECTS, known, named};
 pub use options::Values;
+pub(crate) use process::{left_running, shown};
+pub use user::User;
 
 use crate::error::{Error, Result};
 
@@ -80,6 +83,12 @@ pub trait Subject: Send + Sync {
 
     /// The program that does the work in place of [`work`](Self::work), if one does.
     fn program(&self) -> Option<Program> {
+        None
+    }
+
+    /// Returns the user as whom its programs run, to whom the place belongs; `None` for the user who runs
+    /// plumb.
+    fn user(&self) -> Option<&User> {
         None
     }
 

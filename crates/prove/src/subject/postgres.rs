@@ -105,6 +105,7 @@ impl Postgres {
             place,
             variable: ("PLUMB_ACK", "/dev/null".as_ref()),
             ack: AckBy::Stdout,
+            user: None,
             timeout: TIME_MAX,
             stop: &AtomicBool::new(false),
         };
@@ -130,7 +131,7 @@ impl Subject for Postgres {
     }
 
     fn program(&self) -> Option<Program> {
-        Some(Program { line: self.line(WORK), ack: AckBy::ControlFile })
+        Some(Program::acknowledging(self.line(WORK)))
     }
 
     fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome> {
@@ -200,7 +201,7 @@ mod tests {
         let control = tempfile::NamedTempFile::new().unwrap();
         let never = AtomicBool::new(false);
         let work = |line: &str| {
-            let program = Program { line: line.to_owned(), ack: AckBy::ControlFile };
+            let program = Program::acknowledging(line.to_owned());
             program.run(place.path(), control.path(), &mut |_| {}, TIME_MAX, &never)
         };
         let line = subject.program().unwrap().line;

@@ -2,7 +2,7 @@
 //! it can be stopped.
 
 use std::ffi::OsStr;
-use std::io::{self, PipeWriter};
+use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -10,15 +10,11 @@ use std::time::Duration;
 
 use plumb_linux::child::{self, EndedBy, Limits, Pipe, Tail};
 
-use super::AckBy;
+use super::{AckBy, User};
 use crate::error::{Error, Result};
 
 /// How much of what a program says is kept, in bytes: the end of it.
 const SAID_MAX: usize = 4 << 10;
-
-/// A shell that has a pipe as its standard input: when that ends, for plumb was killed, it kills all of its
-/// process group. What waits is no child of the program, which may wait for all that it has.
-const GUARDED: &str = "exec 9<&0 0</dev/null; ({ read _ <&9; kill -KILL 0; } >/dev/null 2>&1 &); exec 9<&-; exec /bin/sh -c \"$1\"";
 
 /// A line for /bin/sh, and the bounds that it runs within.
 pub(super) struct Process<'a> {
@@ -29,6 +25,8 @@ pub(super) struct Process<'a> {
     pub(super) variable: (&'a str, &'a OsStr),
     /// Part of the program's output that is handed on.
     pub(super) ack: AckBy,
+    /// User as whom it runs; `None` for the user who runs plumb.
+    pub(super) user: Option<&'a User>,
     pub(super) timeout: Duration,
     pub(super) stop: &'a AtomicBool,
 }
@@ -51,10 +49,13 @@ impl std::fmt::Display for Ended {
 impl Process<'_> {
     /// Runs it to its end; then all that it left in its process group is killed. What it acknowledges by is
     /// handed on as it comes.
+    ///
+    /// # Errors
+    /// If it cannot be run, does not end in time, or leaves a process outside its group, which is killed.
     pub(super) fn run(&self, hand_on: &mut dyn FnMut(&[u8])) -> Result<Ended> {
         let failed = |error: io::Error| self.failed(&format!("could not be run: {error}"));
         let mut said = Tail::new(SAID_MAX);
-        let (command, pipes, _guard) = self.command(&mut said, hand_on).map_err(failed)?;
+        let (command, pipes) = self.command(&mut said, hand_on).map_err(failed)?;
         let limits = Limits {
             timeout: Some(self.timeout),
             stop: self.stop,
@@ -63,6 +64,7 @@ impl Process<'_> {
         };
         let ended = child::run(command, pipes, limits).map_err(failed)?;
         match ended.by {
+            EndedBy::Itself if !ended.left.is_empty() => Err(self.failed(&left_running(&ended.left))),
             EndedBy::Itself => Ok(Ended { status: ended.status, said: said.text() }),
             EndedBy::Stop => Err(self.failed("was interrupted")),
             EndedBy::Timeout => {
@@ -78,16 +80,15 @@ impl Process<'_> {
         if ended.status.success() { Ok(()) } else { Err(self.failed(&ended.to_string())) }
     }
 
-    /// Returns the command and the pipes that come from it. The writer, if there is one, is to be held for as
-    /// long as the program may run.
+    /// Returns the command and the pipes that come from it.
     fn command<'p>(
         &self,
         said: &'p mut Tail,
         hand_on: &'p mut dyn FnMut(&[u8]),
-    ) -> io::Result<(Command, Vec<Pipe<'p>>, Option<PipeWriter>)> {
+    ) -> io::Result<(Command, Vec<Pipe<'p>>)> {
         let mut command = Command::new("/bin/sh");
         let (pipe, kept) = Pipe::new(|bytes| said.push(bytes))?;
-        let (mut pipes, mut guard) = (vec![pipe], None);
+        let mut pipes = vec![pipe];
         command.stdin(Stdio::null()).stdout(kept.try_clone()?).stderr(kept).arg("-c");
         let hear = || {
             let (pipe, heard) = Pipe::new(hand_on)?;
@@ -95,11 +96,7 @@ impl Process<'_> {
             io::Result::Ok(heard)
         };
         match self.ack {
-            AckBy::ControlFile => {
-                let (ends_with_us, held) = io::pipe()?;
-                guard = Some(held);
-                command.arg(GUARDED).arg("sh").arg(self.line).stdin(ends_with_us)
-            }
+            AckBy::ControlFile => command.arg(self.line),
             AckBy::Stdout => command.arg(self.line).stdout(hear()?),
             // A shell gets the pipe as its standard input, which a child can be given without unsafe code,
             // and moves it.
@@ -115,37 +112,26 @@ impl Process<'_> {
         }
         let (name, value) = self.variable;
         command.env(name, value);
-        Ok((command, pipes, guard))
+        if let Some(user) = self.user {
+            user.apply(&mut command);
+        }
+        Ok((command, pipes))
     }
 
-    /// Returns an error for the program. The name of a script is its first line.
+    /// Returns an error for the program.
     pub(super) fn failed(&self, what: &str) -> Error {
-        let name = self.line.lines().next().unwrap_or_default().trim_start_matches("# ");
-        Error::failed(format!("`{name}`"), what)
+        Error::failed(shown(self.line), what)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::os::unix::process::CommandExt as _;
+/// Returns the name of a line for the shell in messages: its first line.
+pub(crate) fn shown(line: &str) -> String {
+    format!("`{}`", line.lines().next().unwrap_or_default().trim_start_matches("# "))
+}
 
-    use super::*;
-
-    #[test]
-    fn what_a_killed_plumb_leaves_running_is_killed() {
-        let process = Process {
-            line: "sleep 1000 & exec sleep 1000",
-            place: Path::new("/"),
-            variable: ("PLUMB_ACK", "".as_ref()),
-            ack: AckBy::ControlFile,
-            timeout: Duration::ZERO,
-            stop: &AtomicBool::new(false),
-        };
-        let (mut said, mut ignored) = (Tail::new(0), |_: &[u8]| {});
-        let (mut command, _pipes, guard) = process.command(&mut said, &mut ignored).unwrap();
-        let mut child = command.process_group(0).spawn().unwrap();
-        assert!(child.try_wait().unwrap().is_none());
-        drop(guard);
-        assert_eq!(child.wait().unwrap().to_string(), "signal: 9 (SIGKILL)");
-    }
+/// Returns the sentence on processes with these names that a program has left.
+pub(crate) fn left_running(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let (names, it) = (names.join(", "), if names.len() == 1 { "it was" } else { "they were" });
+    format!("left {names} running when it ended, and {it} killed: end all that it starts before it ends")
 }

@@ -24,12 +24,14 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
+use super::leftovers::Leftovers;
 use super::strace::{CALLS, Lines};
 use super::thread_state::{is_gone, is_held};
 use super::writeback::Chosen;
 use super::{Audit, Call, Injection, Sync, Traced, Writeback};
 use crate::error::{Error, ErrorKind, Result, cannot};
 use crate::posix::Follower;
+use crate::subject::User;
 
 /// Capacity of the FIFO: the least there is, which is a page.
 const PIPE: usize = 4096;
@@ -42,6 +44,20 @@ const BLANKS: usize = 64;
 
 /// Calls of a program that has ended, and what followed them.
 type Read = (Traced, Option<Follower>);
+
+/// Options of a trace.
+#[derive(Default)]
+pub(crate) struct TraceOptions {
+    /// Sync calls to make in place of the program.
+    pub(crate) injections: Vec<Injection>,
+    /// Choice of writeback; `None` if the kernel chooses.
+    pub(crate) writeback: Option<Writeback>,
+    /// Receiver of each call while its thread is held. Writes by io_uring or aio are refused to the program
+    /// then.
+    pub(crate) follower: Option<Follower>,
+    /// True if what the program leaves running is killed a second after its end; else it is waited for.
+    pub(crate) kills_leftovers: bool,
+}
 
 /// A trace in progress. Dropping it gives the trace up.
 #[derive(Debug)]
@@ -62,24 +78,16 @@ impl Tracer {
     /// # Errors
     /// If strace is missing, or nothing can be made in the directory for temporary files.
     pub fn start(root: &Path, injections: Vec<Injection>, writeback: Option<Writeback>) -> Result<Self> {
-        Self::begin(root, injections, writeback, None)
+        let options = TraceOptions { injections, writeback, ..TraceOptions::default() };
+        Self::with(root, options)
     }
 
-    /// Gets ready as [`start`](Self::start) does, and hands each call to `follower` while its thread is held.
-    /// Writes by io_uring or aio are refused to the program.
+    /// Gets ready as [`start`](Self::start) does, with these options.
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    pub(crate) fn following(root: &Path, injections: Vec<Injection>, follower: Follower) -> Result<Self> {
-        Self::begin(root, injections, None, Some(follower))
-    }
-
-    fn begin(
-        root: &Path,
-        injections: Vec<Injection>,
-        writeback: Option<Writeback>,
-        follower: Option<Follower>,
-    ) -> Result<Self> {
+    pub(crate) fn with(root: &Path, options: TraceOptions) -> Result<Self> {
+        let TraceOptions { injections, writeback, follower, kills_leftovers } = options;
         let root = root.canonicalize().map_err(cannot(format!("find {}", root.display())))?;
         let version = Command::new("strace").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
         match version {
@@ -102,6 +110,7 @@ impl Tracer {
             injections,
             chosen: writeback.map(|plan| Chosen::new(plan, &root)),
             follower,
+            leftovers: kills_leftovers.then(Leftovers::default),
             traced: Traced { root, began, ..Traced::default() },
         };
         let thread = std::thread::Builder::new().name("strace".to_owned());
@@ -113,6 +122,11 @@ impl Tracer {
     /// and its process group are for the caller to set. It ends as `command` does, when all of its children
     /// have ended, and is to be run once.
     pub fn command(&self, command: &Command) -> Command {
+        self.command_as(command, None)
+    }
+
+    /// Returns the command as [`command`](Self::command) does, where `command` runs as a user.
+    pub(crate) fn command_as(&self, command: &Command, user: Option<&User>) -> Command {
         let mut traced = Command::new("strace");
         let calls: Vec<&str> = CALLS.iter().map(|(_, names)| *names).collect();
         traced.args("-f --seccomp-bpf -y -ttt -T -q -s 0 -e signal=none -e".split(' '));
@@ -122,6 +136,9 @@ impl Tracer {
         }
         if let Some(column) = self.column {
             traced.arg("-a").arg(column.to_string());
+        }
+        if let Some(user) = user {
+            traced.arg("-u").arg(user.name());
         }
         traced.arg("-o").arg(self.path()).arg("--").arg(command.get_program()).args(command.get_args());
         for (name, value) in command.get_envs() {
@@ -194,6 +211,8 @@ struct Reader {
     injections: Vec<Injection>,
     chosen: Option<Chosen>,
     follower: Option<Follower>,
+    /// `None`: what the program leaves is waited for.
+    leftovers: Option<Leftovers>,
     audit: Audit,
     lines: Lines,
     traced: Traced,
@@ -207,9 +226,13 @@ impl Reader {
         let mut failed = None;
         let mut chunk = [0; PIPE];
         loop {
-            poll(&mut [PollFd::new(&fifo, PollFlags::IN)], None)
+            let patience = self.leftovers.as_ref().and_then(Leftovers::patience);
+            poll(&mut [PollFd::new(&fifo, PollFlags::IN)], patience.as_ref())
                 .or_else(|errno| if errno == Errno::INTR { Ok(0) } else { Err(errno) })
                 .map_err(cannot("wait for strace"))?;
+            if let Some(leftovers) = &mut self.leftovers {
+                leftovers.kill_late();
+            }
             match fifo.read(&mut chunk) {
                 Ok(0) => break,
                 Ok(read) => pending.extend_from_slice(&chunk[..read]),
@@ -220,7 +243,11 @@ impl Reader {
                 let line: Vec<u8> = pending.drain(..=end).collect();
                 self.traced.is_started = true;
                 let synced = synced.take().unwrap_or(0);
-                if let Some(call) = self.lines.parse(&String::from_utf8_lossy(&line)) {
+                let line = String::from_utf8_lossy(&line);
+                if let Some(leftovers) = &mut self.leftovers {
+                    leftovers.take(&line);
+                }
+                if let Some(call) = self.lines.parse(&line) {
                     let Traced { injected, injected_after_failures, .. } = &mut self.traced;
                     *(if call.result.is_ok() { injected } else { injected_after_failures }) += synced;
                     self.audit.take(&call);
@@ -239,6 +266,7 @@ impl Reader {
                 }
             }
         }
+        self.traced.left = self.leftovers.map(Leftovers::into_names).unwrap_or_default();
         failed.map_or(Ok((self.traced, self.follower)), Err)
     }
 

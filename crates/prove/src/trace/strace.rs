@@ -111,6 +111,13 @@ impl Lines {
     }
 }
 
+/// Returns the thread that has ended with this line, if it is of the end of a thread.
+pub(super) fn exited(line: &str) -> Option<u32> {
+    let mut words = line.split_whitespace();
+    let thread = words.next()?.parse().ok()?;
+    (words.nth(1) == Some("+++")).then_some(thread)
+}
+
 /// `1795386843.676686`.
 fn time(text: &str) -> Option<Nanos> {
     let (seconds, micros) = text.split_once('.')?;

@@ -20,6 +20,9 @@ pub struct Traced {
     pub root: PathBuf,
     /// Start of the trace, by the clock of the calls: since 1970.
     pub began: Nanos,
+    /// Names of the processes that the program left running in sessions or process groups of their own, and
+    /// that were killed.
+    pub left: Vec<String>,
     /// True if the program was started: strace wrote anything about it.
     pub is_started: bool,
 }

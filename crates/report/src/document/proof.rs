@@ -53,6 +53,9 @@ pub struct ProofDocument {
     /// Number of recordings that a proof of this program takes and that were not made.
     #[serde(default)]
     pub recordings_left: u64,
+    /// Results of cutting the power again during the checks of states; null if it was not.
+    #[serde(default)]
+    pub recovery: Option<RecoveryResult>,
     /// Results of leaving out all recorded flushes together, if every window thus enlarged was exhaustive.
     pub flushes: Option<FlushesLeftOut>,
     /// The seed of all random choices.
@@ -164,6 +167,21 @@ pub struct WindowResult {
     pub coverage: Coverage,
 }
 
+/// Results of cutting the power again during the checks of states that were intact and wrote.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecoveryResult {
+    /// Number of cuts, one during the check of what the one before has left.
+    pub depth: u32,
+    /// Number of states whose checks were cut in every way.
+    pub states: u64,
+    /// Number of states whose checks wrote and were not cut, or not in every way.
+    pub states_left: u64,
+    /// Number of distinct states that a cut during a check may leave.
+    pub explored: u64,
+    /// Number of these that fail.
+    pub failing: u64,
+}
+
 /// How much of a window was explored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -187,6 +205,8 @@ pub enum FailureClass {
     Corrupt,
     /// The file system cannot be mounted.
     Unmountable,
+    /// The recovery of what a cut has left is intact, but not after a second cut during it.
+    RecoveryNotIdempotent,
     /// Something that was removed is back.
     Resurrected,
     /// Something later is there, and something earlier is missing.
@@ -197,10 +217,11 @@ pub enum FailureClass {
 
 impl FailureClass {
     /// All classes, the worst first.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Unmountable,
         Self::Corrupt,
         Self::LostAcknowledged,
+        Self::RecoveryNotIdempotent,
         Self::OutOfOrder,
         Self::Resurrected,
         Self::Checker,
@@ -221,6 +242,10 @@ impl FailureClass {
             Self::Unmountable => ("unmountable", "the file system cannot be mounted"),
             Self::Corrupt => ("corrupt", "data is corrupt"),
             Self::LostAcknowledged => ("lost-acknowledged", "acknowledged data is lost"),
+            Self::RecoveryNotIdempotent => (
+                "recovery-not-idempotent",
+                "a second cut during the recovery ruins what the first one had left",
+            ),
             Self::OutOfOrder => ("out-of-order", "something earlier is missing, something later is there"),
             Self::Resurrected => ("resurrected", "something that was removed is back"),
             Self::Checker => ("checker", "the checker objects"),

@@ -28,6 +28,8 @@ pub struct AttachOptions {
     pub no_read_ahead: bool,
     /// Receiver of writes to a [control file](super::Attachment::control_file); `None` for no such file.
     pub control: Option<ControlFile>,
+    /// True if other users may write to the control file, wherever they can reach it.
+    pub control_for_others: bool,
 }
 
 /// Receiver of the bytes of each write(2) to the control file; a write of more than 4 KiB may come in pieces.

@@ -45,11 +45,12 @@ impl Session {
         let fuse = Path::new("/dev/fuse");
         let connection = fuse_connection::open(WhenIdle::Wait).map_err(at("open", fuse))?;
         let options = format!(
-            "fd={},rootmode=40000,user_id={},group_id={},max_read={}",
+            "fd={},rootmode=40000,user_id={},group_id={},max_read={}{}",
             connection.as_raw_fd(),
             rustix::process::geteuid().as_raw(),
             rustix::process::getegid().as_raw(),
-            served.transfer_max().0
+            served.transfer_max().0,
+            if served.control_for_others { ",allow_other" } else { "" }
         );
         let options = CString::new(options).unwrap_or_default();
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::NOATIME;

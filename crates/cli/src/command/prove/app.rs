@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use anyhow::Context as _;
 use clap::{Args, Parser as _};
 use plumb_block::{Bytes, Nanos};
+use plumb_linux::orphans::Adoption;
 use plumb_measure::Out;
 use plumb_prove::explore::Limits;
 use plumb_prove::file_system::FileSystem;
@@ -33,7 +35,7 @@ use crate::{files, stop, terminal};
 #[derive(Debug, Args)]
 pub(crate) struct AppArguments {
     /// A built-in subject with its options, such as sqlite:journal=wal; a wrong name lists them
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["run", "check", "setup", "ack"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["run", "check", "setup", "user", "ack"])]
     #[arg(required_unless_present_any = ["run", "recording", "resume"])]
     subject: Option<String>,
 
@@ -48,6 +50,11 @@ pub(crate) struct AppArguments {
     /// A shell command that prepares the file system before the power can go
     #[arg(long, value_name = "CMD", requires = "run")]
     setup: Option<String>,
+
+    /// The user as whom --run, --check and --setup run, by name or number: takes root. The file system and
+    /// the control file are theirs
+    #[arg(long, value_name = "NAME", requires = "run")]
+    user: Option<String>,
 
     /// How the program acknowledges: control-file, fd:N, or stdout (lines ACK N); only the control file can
     /// prove
@@ -97,6 +104,13 @@ pub(crate) struct AppArguments {
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     recordings: Option<u64>,
 
+    /// How many times the power is cut: from the second time on during the check of what the cut before has
+    /// left, where that was intact and the check wrote. 1 for no cut during checks; default 2, and 1 with
+    /// --fs posix or none
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=4))]
+    recovery_depth: Option<u32>,
+
     /// Cut the power only between two events, such as ack:3..ack:4 or flush:2:submitted..flush:3:completed
     #[arg(long, value_name = "EVENT..EVENT")]
     target: Option<window::Window>,
@@ -109,8 +123,8 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "TIME", default_value = "10m")]
     run_timeout: Nanos,
 
-    /// How long each check may take
-    #[arg(long, value_name = "TIME", default_value = "60s")]
+    /// How long each check may take; one that takes longer ends the run
+    #[arg(long, value_name = "TIME", default_value = "20s")]
     check_timeout: Nanos,
 
     /// Let this kernel mount what a drive left that breaks its contract: it may crash
@@ -171,6 +185,7 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
         judging::private_mounts()?;
     }
     let stop = stop::on_signals()?;
+    let adoption = Adoption::begin().context("cannot take charge of what programs leave running")?;
     let mut shown = Shown::of(Bar::on_stderr());
     let (kept, again) = match &typed.recording {
         Some(path) => {
@@ -207,6 +222,7 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
             keep: &keep_further,
             kept: &|number| run.kept_further(number),
         }),
+        recovery_depth: typed.recovery_depth.unwrap_or(2),
         change: !typed.no_change,
         environment: environment(&argv(), &started_at),
         run_directory: run.path().map(|path| path.display().to_string()),
@@ -214,7 +230,10 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
     };
     let proof = prove(&request, &mut |doing, done| shown.show(doing, done));
     shown.end();
-    let document = proof?;
+    let mut document = proof?;
+    document.notes.extend(
+        adoption.end().iter().map(|name| format!("`{name}` was left running by a program, and killed")),
+    );
     report(&typed, run, &document)
 }
 
@@ -253,10 +272,11 @@ fn recorded(
 ) -> anyhow::Result<(Kept, Option<Again>)> {
     let words = match (&typed.subject, &typed.run, &typed.check) {
         (None, Some(run), Some(check)) => SubjectWords::Command {
-            setup: typed.setup.clone(),
-            run: run.clone(),
-            check: check.clone(),
+            setup: typed.setup.as_deref().map(judging::from_here),
+            run: judging::from_here(run),
+            check: judging::from_here(check),
             ack: typed.ack.clone(),
+            user: typed.user.clone(),
         },
         (name, ..) => SubjectWords::BuiltIn(name.clone().unwrap_or_default()),
     };
@@ -287,6 +307,11 @@ fn recorded(
 /// Checks that nothing is asked of the POSIX model that it does not have.
 fn check_posix(typed: &AppArguments) -> Result<(), Refusal> {
     let fs = typed.fs;
+    if typed.recovery_depth.is_some_and(|depth| depth > 1) {
+        let message =
+            format!("--recovery-depth: with --fs {fs} checks are not cut: choose ext4, xfs or btrfs");
+        return Err(Refusal::new(Exit::Usage, message));
+    }
     if typed.drive != ["volatile"] {
         return Err(Refusal::new(Exit::Usage, format!("--fs {fs} has no drive: leave --drive out")));
     }

@@ -1,24 +1,34 @@
 //! Common parts of `app` and `replay`: subjects and profiles by what was typed, and how failures of the
 //! prover end.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use plumb_block::Bytes;
 use plumb_linux::apart;
+use plumb_linux::space::space_at;
 use plumb_prove::Error;
 use plumb_prove::explore::Limits;
 use plumb_prove::file_system::FileSystem;
 use plumb_prove::judge::Judge;
 use plumb_prove::profile::DriveProfile;
 use plumb_prove::proof::{Kept, SubjectWords};
+use plumb_prove::recording::Recording;
 use plumb_prove::session::Recorded;
-use plumb_prove::subject::{AckBy, Program, Programs, Subject, named};
+use plumb_prove::subject::{AckBy, Program, Programs, Subject, User, named};
 use plumb_report::printable::shell_word;
+use rustix::fs::{Access, StatVfsMountFlags, access, statfs, statvfs};
 
 use crate::exit::{Exit, Refusal};
+
+/// Size of memory that states may take, in contents of a whole recording.
+const STATES_IN_MEMORY: u64 = 32;
+/// Free memory below which states are made elsewhere.
+const FREE_MIN: Bytes = Bytes::mib(64);
+/// Type of a file system in memory: statfs(2).
+const TMPFS_MAGIC: i64 = 0x0102_1994;
 
 /// The subject that was typed. Its programs may take so long each, and are killed at a `stop`.
 ///
@@ -31,8 +41,8 @@ pub(super) fn subject(
 ) -> plumb_prove::Result<Arc<dyn Subject>> {
     match words {
         SubjectWords::BuiltIn(name) => named(name),
-        SubjectWords::Command { setup, run, check, ack } => Ok(Arc::new(Programs {
-            run: Program { line: run.clone(), ack: ack.parse()? },
+        SubjectWords::Command { setup, run, check, ack, user } => Ok(Arc::new(Programs {
+            run: Program { line: run.clone(), ack: ack.parse()?, user: as_user(user.as_deref())? },
             check: check.clone(),
             setup: setup.clone(),
             timeout,
@@ -41,9 +51,15 @@ pub(super) fn subject(
     }
 }
 
+/// Returns a user by name, if there is a name.
+fn as_user(name: Option<&str>) -> plumb_prove::Result<Option<User>> {
+    name.map(User::named).transpose()
+}
+
 /// Returns the program that does the work in a process of its own, which can be traced; `None` if it cannot
 /// be.
 pub(super) fn program(words: &SubjectWords) -> Option<Program> {
+    let mut user = None;
     let line = match words {
         SubjectWords::BuiltIn(name) => {
             if let Some(program) = named(name).ok()?.program() {
@@ -57,10 +73,22 @@ pub(super) fn program(words: &SubjectWords) -> Option<Program> {
             )
         }
         // Acknowledgements that come in another way cannot be distinguished from the output of strace.
-        SubjectWords::Command { run, ack, .. } if ack == AckBy::ControlFile.name() => run.clone(),
+        SubjectWords::Command { run, ack, user: name, .. } if ack == AckBy::ControlFile.name() => {
+            user = as_user(name.as_deref()).ok()?;
+            run.clone()
+        }
         SubjectWords::Command { .. } => return None,
     };
-    Some(Program { line, ack: AckBy::ControlFile })
+    Some(Program { user, ..Program::acknowledging(line) })
+}
+
+/// Returns a line for the shell whose program is named from the current directory (`./x.sh`), with the whole
+/// path of that: programs start elsewhere. Any other line stays as it is.
+pub(super) fn from_here(line: &str) -> String {
+    let (program, rest) = line.split_at(line.find(char::is_whitespace).unwrap_or(line.len()));
+    let is_from_here = program.starts_with("./") || program.starts_with("../");
+    let found = is_from_here.then(|| std::fs::canonicalize(program).ok()).flatten();
+    found.map_or_else(|| line.to_owned(), |path| shell_word(&path.display().to_string()) + rest)
 }
 
 /// The drive profiles that were typed. States of those that break a drive's contract may crash the kernel
@@ -95,6 +123,19 @@ pub(super) fn profiles(
     Ok(profiles)
 }
 
+/// Returns the directory in which states of the POSIX model are made: in memory, if that has room for many.
+/// ext4 takes a millisecond for a file where others were removed within seconds (recently_deleted in
+/// fs/ext4/ialloc.c).
+fn directory_of_states(recording: &Recording) -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    let needed = Bytes(recording.contents.len() as u64 * recording.logical_block.0 * STATES_IN_MEMORY);
+    let has_room = space_at(memory).is_ok_and(|space| !space.read_only && space.free >= needed.max(FREE_MIN));
+    let may_execute = statvfs(memory).is_ok_and(|found| !found.f_flag.contains(StatVfsMountFlags::NOEXEC));
+    let is_memory = statfs(memory).is_ok_and(|found| found.f_type == TMPFS_MAGIC);
+    let is_writable = access(memory, Access::WRITE_OK | Access::EXEC_OK).is_ok();
+    if has_room && may_execute && is_memory && is_writable { memory.to_owned() } else { std::env::temp_dir() }
+}
+
 /// A recording with all that judging its states takes.
 pub(super) struct Ready {
     pub(super) kept: Kept,
@@ -125,11 +166,15 @@ impl Ready {
                 "--drive: `{drive}` is not what was recorded, which was over another cache, or none"
             )));
         }
+        let directory = match kept.file_system.is_posix() {
+            true => directory_of_states(recording),
+            false => std::env::temp_dir(),
+        };
         Ok(Self {
             subject: subject(&kept.subject, timeout, stop)?,
             profiles,
             kept,
-            directory: std::env::temp_dir(),
+            directory,
             mount_here,
             stop: Arc::clone(stop),
         })

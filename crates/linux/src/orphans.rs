@@ -1,0 +1,238 @@
+//! Processes that the programs of this process leave running, found and killed.
+//!
+//! A process in a session of its own is not in the process group of the program that started it, and falls to
+//! init when that ends. While an [`Adoption`] is held, it falls to this process instead
+//! (`PR_SET_CHILD_SUBREAPER`). Each program that [`child::run`](crate::child::run) starts has a variable with
+//! a value of its own, which all that it starts inherit: by this value its orphans are known.
+//!
+//! ```text
+//!   plumb ── program ── daemon            plumb ── daemon, PLUMB_PROCESS=41.7
+//!                (its own session)   ─►      (the program has ended)
+//! ```
+//!
+//! If this process is killed, a shell that waits for that kills all that has the variable.
+//!
+//! Limitations: a daemon that has cleared its environment is found only when the adoption ends, and not at
+//! all after this process was killed. A daemon of another user is found if this process is root's.
+
+use std::fs;
+use std::io::{self, PipeWriter};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, set_child_subreaper, waitpid,
+};
+
+/// Variable that each program has, and all that it starts.
+pub(crate) const VARIABLE: &str = "PLUMB_PROCESS";
+/// Number of times that orphans are looked for: each that is killed may have children of its own.
+const ROUNDS_MAX: usize = 100;
+/// Time within which a killed process is gone, unless the kernel holds it.
+const GONE_WITHIN: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+/// Program that waits for the end of its input, and kills all that has the variable of the process `$0`.
+const WATCH: &str = "exec >/dev/null 2>&1; read _; for round in 1 2 3 4 5 6 7 8 9; do \
+                     f=$(grep -l \"PLUMB_PROCESS=$0[.]\" /proc/[0-9]*/environ); [ \"$f\" ] || exit 0; \
+                     for p in $f; do p=${p#/proc/}; kill -KILL \"${p%/environ}\"; done; done";
+
+/// Value of the variable of one program.
+pub(crate) struct Mark(String);
+
+impl Mark {
+    /// Returns a value that no other program has.
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(format!("{}.{}", getpid(), NEXT.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// Returns the value.
+    pub(crate) fn value(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns true if a process has this value.
+    fn is_of(&self, process: Pid) -> bool {
+        let wanted = format!("{VARIABLE}={}", self.0);
+        has_variable(process, &|one| one == wanted.as_bytes())
+    }
+
+    /// Returns true if a process has a value that this process gave.
+    fn is_any_of(process: Pid) -> bool {
+        let wanted = format!("{VARIABLE}={}.", getpid());
+        has_variable(process, &|one| one.starts_with(wanted.as_bytes()))
+    }
+}
+
+/// Returns true if `is_it` is true of one of the variables of a process. An environment is empty for a moment
+/// while its program is replaced by another.
+fn has_variable(process: Pid, is_it: &dyn Fn(&[u8]) -> bool) -> bool {
+    let read = || fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+    let environment = (0..3).map(|_| read()).find(|environment| !environment.is_empty());
+    environment.is_some_and(|environment| environment.split(|byte| *byte == 0).any(is_it))
+}
+
+/// Time during which orphans fall to this process. To be begun by a thread that shares the descriptors of the
+/// first one, before a program is run.
+pub struct Adoption {
+    watch: Child,
+    _held: PipeWriter,
+}
+
+impl Adoption {
+    /// Lets orphans fall to this process from now on.
+    ///
+    /// # Errors
+    /// Fails as prctl(2), pipe(2) and posix_spawn(3).
+    pub fn begin() -> io::Result<Self> {
+        set_child_subreaper(Some(getpid()))?;
+        let (ends_with_us, held) = io::pipe()?;
+        let mut watch = Command::new("/bin/sh");
+        watch.arg("-c").arg(WATCH).arg(getpid().to_string()).stdin(ends_with_us);
+        let watch = watch.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn()?;
+        Ok(Self { watch, _held: held })
+    }
+
+    /// Kills all programs of this process and all orphans, and returns the names of the orphans.
+    pub fn end(mut self) -> Vec<String> {
+        for program in children().into_iter().filter(|child| Mark::is_any_of(*child)) {
+            kill_process(program, Signal::KILL).unwrap_or_default();
+        }
+        self.end_orphans()
+    }
+
+    fn end_orphans(&mut self) -> Vec<String> {
+        self.watch.kill().and_then(|()| self.watch.wait().map(drop)).unwrap_or_default();
+        let left = kill_while(&|_| true);
+        set_child_subreaper(None).unwrap_or_default();
+        left.into_iter().map(|it| it.name).collect()
+    }
+}
+
+impl Drop for Adoption {
+    fn drop(&mut self) {
+        self.end_orphans();
+    }
+}
+
+/// Kills all that a program has left running, which led a process group and has ended. Returns the names of
+/// those that were not in its group.
+pub(crate) fn kill_left(mark: &Mark, leader: Pid) -> Vec<String> {
+    let in_group = |process| Process::read(process).is_some_and(|it| it.group == leader);
+    let left = kill_while(&|process| in_group(process) || mark.is_of(process));
+    left.into_iter().filter(|it| it.group != leader).map(|it| it.name).collect()
+}
+
+/// Kills orphans of which `is_it` is true, until there are none. Returns those that ran.
+fn kill_while(is_it: &dyn Fn(Pid) -> bool) -> Vec<Process> {
+    let mut left = Vec::new();
+    for _ in 0..ROUNDS_MAX {
+        let found: Vec<Pid> = orphans().into_iter().filter(|process| is_it(*process)).collect();
+        if found.is_empty() {
+            break;
+        }
+        for process in found {
+            left.extend(Process::read(process).filter(|it| it.state != 'Z'));
+            end(process);
+        }
+    }
+    left
+}
+
+/// Kills an orphan, and waits until it is gone.
+fn end(process: Pid) {
+    kill_process(process, Signal::KILL).unwrap_or_default();
+    if let Ok(ended) = pidfd_open(process, PidfdFlags::empty()) {
+        poll(&mut [PollFd::new(&ended, PollFlags::IN)], Some(&GONE_WITHIN)).unwrap_or_default();
+    }
+    waitpid(Some(process), WaitOptions::NOHANG).unwrap_or_default();
+}
+
+/// Returns the children of the first thread, to which the kernel gives orphans.
+fn orphans() -> Vec<Pid> {
+    children_of(&getpid().to_string())
+}
+
+/// Returns the children of all threads.
+fn children() -> Vec<Pid> {
+    let threads = fs::read_dir(format!("/proc/{}/task", getpid())).into_iter().flatten().flatten();
+    threads.flat_map(|thread| children_of(&thread.file_name().to_string_lossy())).collect()
+}
+
+/// Returns the children of a thread of this process.
+fn children_of(thread: &str) -> Vec<Pid> {
+    let path = format!("/proc/{}/task/{thread}/children", getpid());
+    let children = fs::read_to_string(path).unwrap_or_default();
+    children.split_whitespace().filter_map(|number| Pid::from_raw(number.parse().ok()?)).collect()
+}
+
+/// Line of proc_pid_stat(5), as far as it is used.
+struct Process {
+    name: String,
+    state: char,
+    group: Pid,
+}
+
+impl Process {
+    fn read(process: Pid) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(") ")?;
+        let mut words = rest.split(' ');
+        let state = words.next()?.chars().next()?;
+        let group = Pid::from_raw(words.nth(1)?.parse().ok()?)?;
+        Some(Self { name: name.to_owned(), state, group })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::child::{self, Limits};
+
+    fn run(line: &str, held: PipeWriter) -> Vec<String> {
+        let stop = AtomicBool::new(false);
+        let limits = Limits { timeout: None, stop: &stop, grace: Duration::ZERO, kills_leftovers: true };
+        let mut command = Command::new("sh");
+        command.args(["-c", line]).stdout(held);
+        child::run(command, Vec::new(), limits).unwrap().left
+    }
+
+    #[test]
+    fn a_daemon_is_named_and_killed_with_its_children_and_a_group_is_killed_in_silence() {
+        let adoption = Adoption::begin().unwrap();
+        for (line, named) in [
+            ("setsid sh -c 'sleep 1000; exit 1' & sleep 0.2", &["sh", "sleep"][..]),
+            ("(setsid sleep 1000 &) ; sleep 0.2", &["sleep"]),
+            ("sleep 1000 &", &[]),
+        ] {
+            // Ends once nobody is left who has the other end.
+            let (mut all, held) = io::pipe().unwrap();
+            let mut left = run(line, held);
+            left.sort();
+            assert_eq!(left, named, "{line}");
+            assert_eq!(all.read(&mut [0]).unwrap(), 0, "{line}");
+        }
+        drop(adoption);
+    }
+
+    #[test]
+    fn what_a_killed_process_leaves_running_is_killed_wherever_it_is() {
+        let mark = Mark::new();
+        let mut daemon = Command::new("setsid");
+        daemon.args(["sleep", "1000"]).env(VARIABLE, mark.value());
+        let mut daemon = daemon.spawn().unwrap();
+        let mut watch = Command::new("/bin/sh");
+        let (ends, held) = io::pipe().unwrap();
+        // Only those of one program here: others of this process go on.
+        let watch = watch.arg("-c").arg(WATCH.replace("[.]", "")).arg(mark.value()).stdin(ends);
+        let mut watch = watch.spawn().unwrap();
+        drop(held);
+        assert!(watch.wait().unwrap().success());
+        assert_eq!(daemon.wait().unwrap().to_string(), "signal: 9 (SIGKILL)");
+    }
+}

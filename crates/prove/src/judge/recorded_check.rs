@@ -1,0 +1,76 @@
+//! The check of a state, recorded as a work is: what it writes, from the mounted file system on until all of
+//! that is on the drive.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+use plumb_block::{Clock, Lba, LbaRange, Nanos, Op, RealClock};
+use plumb_linux::apart;
+use plumb_serve::attach::AttachOptions;
+
+use super::parameters::Judge;
+use super::results::outcome;
+use crate::error::{Error, Result, cannot};
+use crate::explore::OwnedState;
+use crate::mount_point::MountPoint;
+use crate::recording::{Content, Event, Recorder, Recording};
+use crate::session::{IN_FLIGHT_MIN, Recorded, attach};
+use crate::state_device::StateDevice;
+
+impl Judge<'_> {
+    /// Records the check of a state whose file system is mounted. In the recording the state is durable, and
+    /// what had to be found in it is acknowledged. Returns `None` if nothing was written.
+    ///
+    /// # Errors
+    /// If it cannot be mounted, or the check itself fails.
+    pub(crate) fn recorded_check(&self, state: OwnedState) -> Result<Option<Recorded>> {
+        let required = state.required;
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+        let recorder = Recorder::continuing(durable(&self.recorded.recording, &state), Arc::clone(&clock));
+        let recorder = recorder.with_in_flight_min(IN_FLIGHT_MIN);
+        let device = StateDevice::new(Arc::clone(&self.recorded.recording), clock);
+        device.hold(state);
+        let mount_point = MountPoint::new(self.directory)?;
+        let mut attached = attach(recorder.device(Arc::new(device)), "check", &AttachOptions::default())?;
+        let (path, at) = (attached.path().to_owned(), mount_point.path().to_owned());
+        let checked = apart::run(|| {
+            let mounted = self.file_system.mount(&path, &at)?;
+            let from = recorder.happened(Event::Marked("the check begins".to_owned()));
+            outcome(&**self.subject, mounted.path(), required)?;
+            // Sooner or later the kernel writes all of it back.
+            let synced = File::open(mounted.path()).and_then(|file| Ok(rustix::fs::syncfs(file)?));
+            synced.map_err(cannot::<io::Error>("write back what the check has written"))?;
+            let until = recorder.happened(Event::Marked("the check has ended".to_owned()));
+            mounted.unmount()?;
+            Ok::<_, Error>((from, until))
+        });
+        let checked = checked.map_err(cannot("start a thread"))?;
+        attached.detach()?;
+        mount_point.close()?;
+        let (from, until) = checked?;
+        let recorded = Recorded::new(recorder.recording(), from, until);
+        let has_written = recorded.facts.writes + recorded.facts.discards > 0;
+        Ok(has_written.then_some(recorded))
+    }
+}
+
+/// Returns a recording in which a state of another one was written and flushed.
+fn durable(of: &Recording, state: &OwnedState) -> Recording {
+    let mut recording = Recording::of_blank(of.size, of.logical_block);
+    let held = state.durable.blocks_in(LbaRange::new(Lba(0), of.blocks()));
+    let mut blocks: BTreeMap<u64, Content> = held.collect();
+    blocks.extend(state.changes.iter().copied());
+    for (lba, content) in blocks {
+        let range = LbaRange::new(Lba(lba), 1);
+        let write = recording.submit(Nanos(0), Op::Write { fua: false }, range, of.contents.bytes(content));
+        recording.happened(Nanos(0), Event::Completed(write));
+    }
+    let flush = recording.submit(Nanos(0), Op::Flush, LbaRange::EMPTY, &[]);
+    recording.happened(Nanos(0), Event::Completed(flush));
+    if let Some(number) = state.required {
+        recording.happened(Nanos(0), Event::Acknowledged(number));
+    }
+    recording
+}

@@ -1,0 +1,198 @@
+//! Power that goes again while what a cut has left is recovered: the check of a state is recorded, cut in
+//! every way, and made again on what is left.
+//!
+//! A state is cut again where its check was intact and wrote to the drive. A check that finds something wrong
+//! in what an earlier check has left whole cannot be made twice: that says nothing about a cut.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use plumb_block::in_one_line;
+use plumb_report::document::ProofDocument;
+use plumb_report::document::proof::{Failure, FailureClass, RecoveryResult};
+
+use super::request::{Done, Request, Watch};
+use crate::error::Result;
+use crate::explore::Choice;
+use crate::judge::{Judge, Judged};
+use crate::session::Recorded;
+
+/// Number of the first recording of a check, far beyond those of the work.
+const FIRST_NUMBER: u64 = 1_000_000;
+
+/// Number of states that are checked at a time unless another is wanted: few follow from one check, so that
+/// attaching more drives takes longer than it saves.
+const WORKERS: usize = 2;
+
+/// Part of a budget that all checks together may take: one in so many.
+const BUDGET_PART: u32 = 4;
+
+/// Search for a second cut that ruins what a first one has left.
+struct Search<'r, 'a> {
+    request: &'r Request<'a>,
+    until: Option<Instant>,
+    result: RecoveryResult,
+    failure: Option<Failure>,
+    /// Reason why checks cannot be cut.
+    because: Option<String>,
+}
+
+impl Request<'_> {
+    /// Cuts the power during the checks of states that wrote, and adds the result to the document. It
+    /// ends with the first failure, or when a part of another budget is used up.
+    pub(super) fn put_recovery(
+        &self,
+        document: &mut ProofDocument,
+        wrote: &[Choice],
+        watch: Watch<'_>,
+    ) -> Result<()> {
+        let Judge { file_system, profile, subject, .. } = self.judge;
+        let can_be_cut =
+            file_system.is_mounted() && profile.cache.is_none() && !subject.is_checked_unmounted();
+        if self.recovery_depth < 2 || !can_be_cut {
+            return Ok(());
+        }
+        let mut search = Search {
+            request: self,
+            until: self.budget.and_then(|budget| Instant::now().checked_add(budget / BUDGET_PART)),
+            result: RecoveryResult { depth: self.recovery_depth, ..RecoveryResult::default() },
+            failure: None,
+            because: None,
+        };
+        search.cut(self.judge.recorded, &spread(wrote), 2, watch)?;
+        if let Some(because) = search.because {
+            document.notes.push(format!("the power was not cut during all checks: {because}"));
+        }
+        document.recovery = Some(search.result);
+        document.failures.extend(search.failure);
+        Ok(())
+    }
+}
+
+impl Search<'_, '_> {
+    /// Returns true if no further check shall be cut.
+    fn is_over(&self) -> bool {
+        let is_late = self.until.is_some_and(|until| Instant::now() >= until);
+        is_late || self.request.is_over() || self.failure.is_some() || self.because.is_some()
+    }
+
+    /// Cuts the power during the checks of these states of a recording, for the cut with the number `depth`.
+    fn cut(&mut self, of: &Recorded, choices: &[Choice], depth: u32, watch: Watch<'_>) -> Result<()> {
+        for (number, choice) in choices.iter().enumerate() {
+            if self.is_over() {
+                self.result.states_left += (choices.len() - number) as u64;
+                return Ok(());
+            }
+            let doing = format!("cutting the power during check {} of {}", number + 1, choices.len());
+            watch(&doing, None);
+            let judge = Judge { recorded: of, results: None, ..self.request.judge };
+            let state = judge.explorer().show(choice, &mut |state| state.to_owned());
+            let Some(state) = state else { continue };
+            match judge.recorded_check(state) {
+                Ok(Some(check)) => self.explore(&check, depth, &doing, watch)?,
+                Ok(None) => {}
+                Err(error) => self.because = Some(in_one_line(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Explores the states that a cut during a check may leave.
+    fn explore(&mut self, check: &Recorded, depth: u32, doing: &str, watch: Watch<'_>) -> Result<()> {
+        let halt = AtomicBool::new(false);
+        let began = Instant::now();
+        let outer = self.request.judge;
+        let workers = if outer.workers == 0 { WORKERS } else { outer.workers };
+        let judge = Judge { recorded: check, results: None, workers, stop: &halt, ..outer };
+        let mut judged = judge.judge(&mut |progress| {
+            if self.is_over() {
+                halt.store(true, Ordering::Release);
+            }
+            let of = progress.distinct;
+            watch(doing, Some(Done { progress, of, elapsed: began.elapsed(), left: None }));
+        })?;
+        let is_cut_short = halt.into_inner();
+        self.result.states += u64::from(!is_cut_short);
+        self.result.states_left += u64::from(is_cut_short);
+        self.result.explored += judged.counts.distinct;
+        if let Some(because) = judged.incomplete_because.take().filter(|_| !is_cut_short) {
+            self.because = Some(because);
+            return Ok(());
+        }
+        if judged.counts.failing == 0 {
+            let wrote = std::mem::take(&mut judged.wrote);
+            return if depth < self.request.recovery_depth {
+                self.cut(check, &wrote, depth + 1, watch)
+            } else {
+                Ok(())
+            };
+        }
+        let last = judged.windows.last().map_or(check.until, |(window, _)| window.event);
+        let judge = Judge { recorded: check, results: None, ..self.request.judge };
+        let repeated = judge.outcome(&Choice { event: last, lost: BTreeMap::new() })?;
+        if repeated.class().is_some() {
+            let what = "the checker finds something wrong in what it has left itself, without a cut";
+            self.because = Some(what.to_owned());
+            return Ok(());
+        }
+        self.result.failing += judged.counts.failing;
+        self.failure = self.failure(check, &judged, watch)?;
+        Ok(())
+    }
+
+    /// Returns the failure that a cut during this check shows, made small, and keeps the recording of it.
+    fn failure(&self, check: &Recorded, judged: &Judged, watch: Watch<'_>) -> Result<Option<Failure>> {
+        let outer = self.request;
+        let request = Request {
+            judge: Judge { recorded: check, results: None, ..outer.judge },
+            profiles: outer.profiles,
+            target: None,
+            budget: self
+                .until
+                .map(|until| until.saturating_duration_since(Instant::now()).max(Duration::from_secs(1))),
+            again: None,
+            further: None,
+            recovery_depth: 1,
+            change: false,
+            environment: outer.environment.clone(),
+            run_directory: outer.run_directory.clone(),
+            keep: outer.keep,
+        };
+        let mut found = ProofDocument::default();
+        request.put_failures(&mut found, judged, watch)?;
+        let Some(mut failure) = found.failures.into_iter().next() else { return Ok(None) };
+        if let Some(further) = &outer.further {
+            (further.keep)(FIRST_NUMBER, check);
+        }
+        let class = FailureClass::RecoveryNotIdempotent;
+        failure.words = format!(
+            "after a second cut during the check, which had found the first state intact: {} ({})",
+            failure.words,
+            failure.class.name()
+        );
+        failure.replay = failure.replay.replace(failure.class.name(), class.name());
+        failure.states = count_failing(judged);
+        failure.recording = FIRST_NUMBER;
+        failure.class = class;
+        Ok(Some(failure))
+    }
+}
+
+/// Returns the choices in an order in which those of one window do not stand together.
+fn spread(choices: &[Choice]) -> Vec<Choice> {
+    let mut counts: HashMap<usize, usize> = HashMap::new();
+    let mut ranked: Vec<(usize, &Choice)> = Vec::new();
+    for choice in choices {
+        let count = counts.entry(choice.event).or_default();
+        ranked.push((*count, choice));
+        *count += 1;
+    }
+    ranked.sort_by_key(|(rank, choice)| (*rank, choice.event));
+    ranked.into_iter().map(|(_, choice)| choice.clone()).collect()
+}
+
+/// Returns the number of states that fail in any way.
+fn count_failing(judged: &Judged) -> u64 {
+    judged.failing.values().map(|failing| failing.count).sum()
+}

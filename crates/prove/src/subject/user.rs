@@ -1,0 +1,60 @@
+//! User as whom programs run.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result, cannot};
+
+/// User of this machine, by name and by number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct User {
+    name: String,
+    user: u32,
+    group: u32,
+}
+
+impl User {
+    /// Finds a user by name or number, wherever this machine keeps its users: by id(1).
+    ///
+    /// # Errors
+    /// A usage error if there is no such user, or this process may not run programs as another user.
+    pub fn named(name: &str) -> Result<Self> {
+        let id = |what: &str| -> Result<String> {
+            let output = Command::new("id").args([what, "--", name]).output().map_err(cannot("run id(1)"))?;
+            let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            match output.status.success() {
+                true => Ok(text),
+                false => Err(Error::usage(format!("--user {name}: there is no such user"))),
+            }
+        };
+        let number = |text: String| {
+            text.parse()
+                .map_err(|_| Error::usage(format!("--user {name}: id(1) says `{text}`, not a number")))
+        };
+        let found = Self { name: id("-un")?, user: number(id("-u")?)?, group: number(id("-g")?)? };
+        if !rustix::process::geteuid().is_root() {
+            return Err(Error::usage(format!("--user {name}: only root may run programs as another user")));
+        }
+        Ok(found)
+    }
+
+    /// Returns the name of the user.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Lets a command run as the user, with its main group and no other.
+    pub(crate) fn apply(&self, command: &mut Command) {
+        command.uid(self.user).gid(self.group);
+    }
+
+    /// Makes a file or directory, or a symbolic link itself, the user's.
+    pub(crate) fn own(&self, path: &Path) -> Result<()> {
+        let owned = std::os::unix::fs::lchown(path, Some(self.user), Some(self.group));
+        owned.map_err(cannot(format!("give {} to {}", path.display(), self.name)))
+    }
+}

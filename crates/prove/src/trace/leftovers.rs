@@ -1,0 +1,66 @@
+//! Processes that a traced program has left running: strace(1) waits for all of them, and would for ever.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use rustix::event::Timespec;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::strace::exited;
+use super::thread_state::{State, traced_by, tracer};
+
+/// Time that they have to end by themselves once the program has ended.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// State of a program and of what it has started.
+#[derive(Debug, Default)]
+pub(super) struct Leftovers {
+    /// The first thread of all.
+    first: Option<u32>,
+    /// The process of strace.
+    tracer: Option<u32>,
+    /// Time at which the program had ended.
+    ended: Option<Instant>,
+    names: BTreeSet<String>,
+}
+
+impl Leftovers {
+    /// Takes a line of the trace.
+    pub(super) fn take(&mut self, line: &str) {
+        let thread = line.trim_ascii_start().split(' ').next().and_then(|word| word.parse().ok());
+        self.first = self.first.or(thread);
+        self.tracer = self.tracer.or_else(|| tracer(thread?));
+        if self.ended.is_none() && self.first.is_some() && exited(line) == self.first {
+            self.ended = Some(Instant::now());
+        }
+    }
+
+    /// Returns the time to wait for the next line; `None`: without end.
+    pub(super) fn patience(&self) -> Option<Timespec> {
+        let left = GRACE.saturating_sub(self.ended?.elapsed()).max(Duration::from_millis(50));
+        left.try_into().ok()
+    }
+
+    /// Kills what is left, once the program has ended and the time for it is over.
+    pub(super) fn kill_late(&mut self) {
+        let (Some(ended), Some(tracer)) = (self.ended, self.tracer) else { return };
+        if ended.elapsed() < GRACE {
+            return;
+        }
+        let group = State::read(tracer).map(|state| state.group);
+        for process in traced_by(tracer) {
+            let Some(state) = State::read(process) else { continue };
+            if Some(state.group) != group {
+                self.names.insert(state.name);
+            }
+            if let Some(process) = Pid::from_raw(process.cast_signed()) {
+                kill_process(process, Signal::KILL).unwrap_or_default();
+            }
+        }
+    }
+
+    /// Returns the names of the processes that were killed, except those in the process group of the program.
+    pub(super) fn into_names(self) -> Vec<String> {
+        self.names.into_iter().collect()
+    }
+}
