@@ -345,7 +345,10 @@ impl Core {
                 // With the tail to come, what it is to pass has to be durable on the legs, too.
                 (batch.stage, batch.covered) = (Stage::Flush, self.log.complete);
                 self.flush(None, Purpose::BackingFlushBeforeTail);
-                self.flush_legs(Purpose::LogFlushBeforeTail);
+                // Of a sealed log everything is durable.
+                if self.seal.is_none() {
+                    self.flush_legs(Purpose::LogFlushBeforeTail);
+                }
             }
             Stage::Between => {
                 batch.epochs.pop_front();
@@ -365,7 +368,9 @@ impl Core {
                     return;
                 }
                 self.superblock.tail = self.log.tail_at(end);
-                self.superblocks.want(Reason::Tail);
+                if self.seal.is_none() {
+                    self.superblocks.want(Reason::Tail);
+                }
                 self.io.step();
                 if !self.options.waits.hold(Wait::TailDurable) {
                     self.free_until(end);
@@ -385,7 +390,10 @@ impl Core {
     /// and has been overwritten leaves it only now: before, the overwriting record might have been lost.
     /// Whether there is room for all of it.
     fn note_unreadable(&mut self) -> bool {
-        let Some(batch) = self.destage.batch.as_ref().filter(|_| !self.unreadable.is_empty()) else {
+        // A sealed log can name none, nor say that one was overwritten.
+        let has_sealed = self.seal.is_some() && !self.superblocks.durable.unreadable.is_empty();
+        let is_any = !self.unreadable.is_empty() || has_sealed;
+        let Some(batch) = self.destage.batch.as_ref().filter(|_| is_any) else {
             return true;
         };
         for range in &batch.swept {
@@ -394,11 +402,17 @@ impl Core {
         }
         let end = batch.end;
         let ranges: Vec<_> = self.unreadable.iter().map(|(range, ())| range).collect();
-        if ranges.len() > UNREADABLE_MAX {
-            let (count, most) = (ranges.len(), UNREADABLE_MAX);
-            let because = format!(
-                "the log cannot be read at {count} places on any of its devices, and can let go of {most}: write over some of them"
-            );
+        let most = if self.seal.is_some() { 0 } else { UNREADABLE_MAX };
+        if ranges.len() > most || has_sealed {
+            let count = ranges.len();
+            let because = match most {
+                0 => format!(
+                    "the log cannot be read at {count} places on any of its devices, and not written either: what can be read is written back"
+                ),
+                _ => format!(
+                    "the log cannot be read at {count} places on any of its devices, and can let go of {most}: write over some of them"
+                ),
+            };
             self.destage.failed(self.io.now(), because);
             // A batch of the whole log has done what can be done.
             self.destage.is_draining &= end < self.log.next_segment || self.index.dirty().all() > 0;

@@ -106,6 +106,11 @@ impl Error {
         self
     }
 
+    /// Returns true if the device or its file system may be read and not written.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.kind == Kind::Os(Some(Errno::EROFS))
+    }
+
     /// Returns true if it is a device that is not there, or does not answer.
     pub(crate) fn is_gone(&self) -> bool {
         match self.kind {

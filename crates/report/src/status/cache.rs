@@ -154,12 +154,21 @@ fn add(page: &mut Page, cache: &CacheShown) {
     page.add(printable(&title), vec![Item::facts(facts)]);
 }
 
+/// Says that the log is not written any more, and what to do.
+fn log_error(name: &str, why: &str) -> String {
+    format!(
+        "LOG NOT WRITTEN: {why}. Everything in it is being written back, and writes go to the backing device, no faster than that. \
+         `plumb cache replace-log {name} NEW` gives the cache another log, `plumb cache detach {name}` takes it away"
+    )
+}
+
 /// Describes what the log of an open cache holds.
 fn contents(cache: &CacheShown, dirty: u64) -> Vec<String> {
     let mut facts = Vec::new();
     let state = cache.state.as_deref();
     let state = state.filter(|state| !matches!(*state, "serving" | "recovering" | "stopped"));
     facts.extend(state.map(|why| format!("NOT SERVING: {}", not_serving(&cache.name, why))));
+    facts.extend(cache.log_error.iter().map(|why| log_error(&cache.name, why)));
     facts.extend((!cache.served).then(|| "not served; this is what its log holds".to_owned()));
     facts.extend(cache.draining.then(|| "everything is being written back".to_owned()));
     let age = cache.oldest_dirty.filter(|_| cache.served);
@@ -222,7 +231,12 @@ fn recovery(cache: &CacheShown, found: &RecoveryShown) -> Vec<String> {
     }
     let damaged = |part: &ExtentShown| {
         let length = Bytes(part.length);
-        format!("DAMAGED: {length} from byte {} on; reads of it fail until it is written again", part.offset)
+        let legs: Vec<_> = cache.legs.iter().map(|leg| leg.path.as_str()).collect();
+        format!(
+            "DAMAGED: {length} from byte {} on is whole on none of log {}; reads of it fail until it is written again",
+            part.offset,
+            legs.join(", ")
+        )
     };
     facts.extend(cache.damaged.iter().take(SHOWN).map(damaged));
     let more = cache.damaged.len().saturating_sub(SHOWN);
@@ -233,7 +247,7 @@ fn recovery(cache: &CacheShown, found: &RecoveryShown) -> Vec<String> {
 /// Name, help text and value of a metric of each cache.
 type Gauge = (&'static str, &'static str, fn(&CacheShown) -> Option<f64>);
 
-const GAUGES: [Gauge; 13] = [
+const GAUGES: [Gauge; 14] = [
     ("served", "The cache is served.", |cache| Some(f64::from(cache.served))),
     ("log_size_bytes", "Bytes used of each device of the log.", |cache| Some(cache.size as f64)),
     ("log_used_bytes", "Bytes of the log that hold records.", |cache| cache.log_used.map(|of| of as f64)),
@@ -251,6 +265,9 @@ const GAUGES: [Gauge; 13] = [
     }),
     ("write_back_failing", "Writing back does not go on.", |cache| {
         cache.served.then(|| f64::from(cache.write_back_error.is_some()))
+    }),
+    ("log_failed", "The log is not written any more: writes go to the backing device.", |cache| {
+        cache.served.then(|| f64::from(cache.log_error.is_some()))
     }),
     ("unreadable_bytes", "Bytes that the log cannot read any more.", |cache| {
         cache.served.then(|| cache.unreadable.iter().map(|part| part.length).sum::<u64>() as f64)

@@ -28,7 +28,7 @@ use crate::mark::mark_as_free;
 /// Remains of a cache that was given up.
 #[derive(Debug)]
 pub struct Discarded {
-    /// Why devices of the log could not be looked at, of each: they were not erased.
+    /// Why devices of the log could not be looked at or written, of each: they were not erased.
     pub not_erased: Vec<Error>,
     /// Why the backing device could not be looked at, if it is gone: should it come back, it needs the cache
     /// still.
@@ -56,10 +56,9 @@ pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<Discarded> {
     };
     let mut not_erased = Vec::new();
     for path in &config.legs {
-        match Member::open(path, &time) {
-            Ok(leg) => erase_if_of(uuid, &leg)?,
-            Err(error) => not_erased.push(error),
-        }
+        // One that cannot be written any more keeps what it has.
+        let erased = Member::open(path, &time).and_then(|leg| erase_if_of(uuid, &leg));
+        not_erased.extend(erased.err());
     }
     // Something else may be in its place by now.
     backing.map_or(Ok(()), |backing| backing.unmark(uuid))?;

@@ -81,6 +81,18 @@ impl Member {
         Self::opened(typed, Intent::WRITE, time)
     }
 
+    /// Opens a device of a log. One that is read-only is opened to be read: writes to it fail, and the log is
+    /// written back.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(super) fn of_log(typed: &str, intent: Intent, time: &Time) -> Result<Self> {
+        match Self::opened(typed, intent, time) {
+            Err(error) if error.is_read_only() => Self::opened(typed, Intent::READ, time),
+            found => found,
+        }
+    }
+
     /// Opens the device that is called `typed`; one that is only to be read may be read-only.
     ///
     /// # Errors
@@ -310,7 +322,8 @@ fn judge(shown: &str, found: &Found, intent: Intent) -> Result<()> {
                 "`blockdev --setrw {}` where it may be written",
                 shell_word(&format!("/dev/{}", block.kernel_name))
             );
-            return Err(Error::refused(shown, "the device is read-only", remedy));
+            let kind = crate::Kind::Os(Some(plumb_block::Errno::EROFS));
+            return Err(Error::new(kind, shown, "the device is read-only", remedy));
         }
         Found::Block(block) => (&block.uses, &block.unseen),
         Found::Missing(_) => {

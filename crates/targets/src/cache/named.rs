@@ -128,6 +128,7 @@ impl NamedCache {
     fn recovered(config: CacheConfig, opening: Opening, intent: Intent, time: &Time) -> Result<Self> {
         let shown = format!("cache:{}", config.name);
         let (backing, mut marker, spot) = backing_of(&config, intent, time)?;
+        let config = config.after_move(marker.mark.is_sealed);
         let legs = legs_of(&config, intent, time)?;
         let size = backing.cached(spot.place()).info().size;
         if size < marker.size {
@@ -272,12 +273,12 @@ impl NamedCache {
 
     /// Waits for the end of what was begun, takes the marker away, and forgets the cache: the backing device
     /// is used without it, and the devices of the log for something else. `gives_up` allows that blocks which
-    /// the log cannot read are older there.
+    /// the log cannot read are older there. Returns why devices of the log could not be erased: no device
+    /// needs what is on them.
     ///
     /// # Errors
-    /// If not everything could be written to the backing device; the cache stays then. If the log could not
-    /// be erased: the cache is gone all the same.
-    pub fn detached(mut self, gives_up: bool) -> Result<()> {
+    /// If not everything could be written to the backing device; the cache stays then.
+    pub fn detached(mut self, gives_up: bool) -> Result<Vec<Error>> {
         let shown = self.shown();
         let failed = |error| Error::device(&shown, &error);
         self.stopped().map_err(failed)?;
@@ -294,9 +295,11 @@ impl NamedCache {
         self.backing.unmark(uuid)?;
         CacheConfig::forget(&config::directory(), &name)?;
         let legs = self.device.members().legs.clone();
-        legs.iter().flatten().try_for_each(|leg| driver::erase(&**leg)).map_err(failed)?;
-        paths.iter().for_each(|path| mark_as_free(path));
-        Ok(())
+        let erased = paths.iter().zip(&legs).map(|(path, leg)| match leg {
+            Some(leg) => driver::erase(&**leg).map(|()| mark_as_free(path)).map_err(|error| Error::device(path, &error)),
+            None => Err(Error::new(Kind::NotFound, path, "it is not there, or does not answer", "")),
+        });
+        Ok(erased.filter_map(Result::err).collect())
     }
 
     /// Returns the refusal to detach a cache of which the backing device does not have everything.
@@ -387,7 +390,7 @@ fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Memb
 /// Returns the devices of the log, `None` for one that is not there, or does not answer: the others say
 /// whether it counts. One has to be there.
 fn legs_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<Vec<Option<Member>>> {
-    let legs: Vec<_> = config.legs.iter().map(|path| Member::opened(path, intent, time)).collect();
+    let legs: Vec<_> = config.legs.iter().map(|path| Member::of_log(path, intent, time)).collect();
     let is_any_there = legs.iter().any(Result::is_ok);
     let legs = legs.into_iter().map(|leg| match leg {
         Err(error) if error.is_gone() && is_any_there => Ok(None),

@@ -40,6 +40,17 @@ pub enum CacheOrder {
         /// See `overwrite`.
         destroy: Vec<String>,
     },
+    /// Put another log into the place of the present one.
+    ReplaceLog {
+        /// Its devices, by absolute paths.
+        log: Vec<String>,
+        /// Bytes used of each; `None`: as many as now.
+        size: Option<u64>,
+        /// True if the user allows the devices to be overwritten: see [`Permission`].
+        overwrite: bool,
+        /// See `overwrite`.
+        destroy: Vec<String>,
+    },
     /// Have the log take so many bytes of each device.
     Grow {
         /// How many.
@@ -111,6 +122,10 @@ pub struct CacheStatus {
     /// Reason why data is not being written back, if something prevents it.
     #[serde(default)]
     pub write_back_error: Option<String>,
+    /// Reason why the log is not written any more: what it holds is being written back, and writes go to the
+    /// backing device. Null if it is written.
+    #[serde(default)]
+    pub log_error: Option<String>,
     /// How much of the log becomes free in bytes per second; null until it is known.
     pub drain_rate: Option<f64>,
     /// How many seconds it would take to destage everything at that rate; null until it is known.
@@ -241,7 +256,7 @@ impl CacheStatus {
     /// Why a value is null, unless that is because there is nothing of that kind.
     fn unknown_because(&self, key: &str) -> Option<&'static str> {
         match key {
-            "nbd" | "device" | "control" | "pid" | "write_back_error" => None,
+            "nbd" | "device" | "control" | "pid" | "write_back_error" | "log_error" => None,
             _ if self.state.is_none() => Some("it is not open"),
             "oldest_dirty" => None,
             "write_amplification" => Some("nothing went through the log since it was opened"),
@@ -297,6 +312,7 @@ impl CacheStatus {
             damaged: extents(&status.findings.damaged),
             recovery: Some(status.findings.clone()),
             write_back_error: status.destage_error.clone(),
+            log_error: status.log_error.clone(),
             drain_rate: Some(status.drain_rate).filter(|rate| *rate > 0.0),
             drain_eta: status.drain_eta.map(Nanos::as_secs_f64),
             counts: counts(figures),
@@ -458,6 +474,14 @@ impl Controls for CacheControls {
                     Permission { overwrite: *overwrite, destroy: destroy.clone(), ..Permission::default() };
                 self.change(&order, path, move |cache, laying_out| {
                     cache.replace_leg(leg, &log, &permission, laying_out)
+                })?;
+            }
+            CacheOrder::ReplaceLog { log, size, overwrite, destroy } => {
+                let (log, size) = (log.clone(), size.map(Bytes));
+                let permission =
+                    Permission { overwrite: *overwrite, destroy: destroy.clone(), ..Permission::default() };
+                self.change(&order, &self.cache.shown(), move |cache, laying_out| {
+                    cache.replace_log(&log, size, &permission, laying_out)
                 })?;
             }
             CacheOrder::Grow { size } => {

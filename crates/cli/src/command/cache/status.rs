@@ -52,7 +52,7 @@ fn finding(status: &CacheStatus) -> Exit {
 /// written back.
 pub(super) fn finding_of_data(status: &CacheStatus) -> Exit {
     let is_unsound = !status.unreadable.is_empty() || !status.damaged.is_empty();
-    if is_unsound || status.write_back_error.is_some() { Exit::Finding } else { Exit::Done }
+    if is_unsound || status.write_back_error.is_some() || status.log_error.is_some() { Exit::Finding } else { Exit::Done }
 }
 
 pub(super) fn run(name: Option<&str>, format: Format) -> anyhow::Result<Exit> {
