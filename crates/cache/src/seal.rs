@@ -58,11 +58,6 @@ impl Seal {
         Self { because, session, stage: Stage::Settling }
     }
 
-    /// Returns the seal of a log as recovery found it.
-    pub(crate) const fn recovered(because: String, session: u64) -> Self {
-        Self { because, session, stage: Stage::Ready }
-    }
-
     /// Returns the reason, in a sentence.
     pub(crate) fn because(&self) -> &str {
         &self.because

@@ -35,7 +35,7 @@ pub struct NamedCache {
     config: Mutex<CacheConfig>,
     /// The cache.
     pub device: CachedDevice,
-    backing: Arc<Member>,
+    pub(super) backing: Arc<Member>,
     /// The files of the log, by the number of the leg.
     files: Mutex<Vec<Option<Arc<OwnedFd>>>>,
     /// Writer of the marks on the backing device; none for a cache that is only looked at, or is detached.
