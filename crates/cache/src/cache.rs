@@ -260,7 +260,7 @@ impl Cache {
 
     /// Destages everything, and goes on serving.
     pub fn drain(&mut self, now: Nanos) {
-        self.command(now, |core| core.destage.is_draining = true);
+        self.command(now, Core::begin_drain);
     }
 
     /// Stops when what was asked until now is answered: everything is durable then, in the log or on the

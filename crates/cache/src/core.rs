@@ -321,7 +321,9 @@ impl Core {
     pub(crate) fn stop(&mut self, is_clean: bool) {
         if matches!(self.condition, Condition::Opening | Condition::Serving | Condition::Stopping(_)) {
             self.condition = Condition::Stopping(is_clean);
-            self.destage.is_draining |= is_clean;
+            if is_clean {
+                self.begin_drain();
+            }
         }
     }
 
@@ -479,7 +481,9 @@ impl Core {
         let has_unknown = failure == LegFailure::Flush && self.condition != Condition::Opening;
         match failure {
             LegFailure::Record
-                if is_open && (self.seal.is_some() || self.log.first_failed().is_some_and(|it| self.log.may_retry(it.place))) => {}
+                if is_open
+                    && (self.seal.is_some()
+                        || self.log.first_failed().is_some_and(|it| self.log.may_retry(it.place))) => {}
             _ if has_unknown || self.options.identity.is_none() => {
                 self.latch(format!("{because}: what was not flushed may be lost"), errno_of(outcome));
             }
@@ -490,19 +494,25 @@ impl Core {
     /// Ends the writing of the log: what it holds is written back, and writes go past it. See
     /// [`seal`](crate::seal).
     fn seal(&mut self, because: String) {
-        if self.seal.is_some() || !matches!(self.condition, Condition::Opening | Condition::Serving | Condition::Stopping(_)) {
+        if self.seal.is_some()
+            || !matches!(self.condition, Condition::Opening | Condition::Serving | Condition::Stopping(_))
+        {
             return;
         }
-        let session = self.superblocks.durable.session;
-        self.seal = Some(Seal::new(because, session));
+        // A later one that a leg shows may be what a failed write has left there until a power cut.
+        self.seal = Some(Seal::new(because, self.marks.durable.session));
         self.superblocks.abandon();
         self.marks.abandon_flush();
         // What is being copied to has not everything, and nothing can have it count.
-        self.superblock.legs.iter_mut().filter(|state| **state == LegState::Resilvering).for_each(|state| *state = LegState::Lost);
+        self.superblock
+            .legs
+            .iter_mut()
+            .filter(|state| **state == LegState::Resilvering)
+            .for_each(|state| *state = LegState::Lost);
         self.superblock.geometry = self.log.geometry;
         self.log.grows_to = None;
         self.figures.is_full = false;
-        self.destage.is_draining = true;
+        self.begin_drain();
         if self.condition == Condition::Opening {
             self.condition = Condition::Serving;
         }
@@ -533,7 +543,8 @@ impl Core {
             self.writes.requeue(withdrawn, self.log.geometry.logical_block);
             seal.begin_flush();
             self.io.step();
-            if self.log.durable < self.log.complete {
+            // What recovery has read may not be durable.
+            if !self.marks.durable.is_sealed {
                 self.flush_legs(Purpose::SealFlush);
             }
         } else if seal.end_flush() {
@@ -557,12 +568,23 @@ impl Core {
     /// Returns true if everything in a sealed log is on the backing device, which says so, and nothing reads
     /// the log any more.
     pub(crate) fn is_log_spent(&self) -> bool {
-        let is_sealed = self.seal.as_ref().is_some_and(|seal| seal.is_ready() && !seal.is_moving()) && self.is_marked();
+        let is_sealed =
+            self.seal.as_ref().is_some_and(|seal| seal.is_ready() && !seal.is_moving()) && self.is_marked();
         let is_of_leg = |then: &Then| match then {
-            Then::Superblock { .. } | Then::Record { .. } | Then::Copy(_) | Then::Flush { leg: Some(_), .. } => true,
-            Then::Flush { leg: None, .. } | Then::Part(_) | Then::Bypass { .. } | Then::Destage { .. } => false,
+            Then::Superblock { .. }
+            | Then::Record { .. }
+            | Then::Copy(_)
+            | Then::Flush { leg: Some(_), .. } => true,
+            Then::Flush { leg: None, .. } | Then::Part(_) | Then::Bypass { .. } | Then::Destage { .. } => {
+                false
+            }
         };
-        is_sealed && !self.io.any(is_of_leg) && self.log.used() == 0 && self.log.segments.is_empty() && self.is_tail_marked() && self.marks.request.is_none()
+        is_sealed
+            && !self.io.any(is_of_leg)
+            && self.log.used() == 0
+            && self.log.segments.is_empty()
+            && self.is_tail_marked()
+            && self.marks.request.is_none()
     }
 
     /// Has another log take the place of a sealed one: see [`Cache::move_log`](crate::Cache::move_log).
@@ -681,7 +703,6 @@ impl Core {
         let geometry = &self.log.geometry;
         let segment = geometry.segment_bytes();
         let (dirty, block) = (self.index.dirty(), geometry.logical_block);
-        let rate = self.pace.rate;
         let oldest = self.log.segments.get(&self.log.tail);
         Status {
             state: self.state(),
@@ -695,8 +716,8 @@ impl Core {
             unreadable: self.unreadable_now(),
             is_ordered: self.log.tail >= self.log.ordered_at,
             oldest: oldest.map(|segment| self.io.now().since(segment.opened_at)),
-            drain_rate: rate,
-            drain_eta: (rate > 0.0).then(|| Nanos::from_secs_f64((self.log.used() * segment) as f64 / rate)),
+            drain_rate: self.pace.rate,
+            drain_eta: self.drain_eta(),
             is_growing: self.log.grows_to.is_some(),
             log_error: self.seal.as_ref().map(|seal| seal.because().to_owned()),
             is_draining: self.destage.is_draining,

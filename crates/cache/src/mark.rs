@@ -104,7 +104,8 @@ impl Core {
     fn tail_to_mark(&self) -> u64 {
         let is_durable = self.seal.is_none() && self.options.waits.hold(Wait::MarkedTailDurable);
         let superblock = if is_durable { &self.superblocks.durable } else { &self.superblock };
-        superblock.tail.sequence
+        // What a sealed log has been marked to have passed never counts again.
+        superblock.tail.sequence.max(if self.seal.is_some() { self.marks.durable.tail } else { 0 })
     }
 
     /// Returns the time from which on the tail is to be marked; `None` if it is.
@@ -167,7 +168,14 @@ impl Core {
     fn mark(&self, witnesses: u32) -> Mark {
         let durable = &self.superblocks.durable;
         let (session, discarded) = (durable.session, self.marks.discarded);
-        let mark = Mark { session, tail: self.tail_to_mark(), durable: durable.durable, witnesses, discarded, is_sealed: false };
+        let mark = Mark {
+            session,
+            tail: self.tail_to_mark(),
+            durable: durable.durable,
+            witnesses,
+            discarded,
+            is_sealed: false,
+        };
         let sealed = self.seal.as_ref().filter(|seal| !seal.is_moving());
         sealed.map_or(mark, |seal| seal.seal(Mark { durable: self.log.complete, ..mark }))
     }

@@ -19,8 +19,7 @@ use crate::recovery::LegFindings;
 use crate::settings::{LOG_BLOCK, Layout};
 
 /// Refusal of a change of a log that is not written any more.
-pub(crate) const SEALED: &str =
-    "its log is not written any more (`plumb cache status` says why): give the cache another with `plumb cache replace-log`";
+pub(crate) const SEALED: &str = "its log is not written any more (`plumb cache status` says why): give the cache another with `plumb cache replace-log`";
 /// How many pieces of the log are copied at the same time.
 const COPIES_MAX: usize = 2;
 

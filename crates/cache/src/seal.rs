@@ -35,7 +35,7 @@ pub struct NewLog {
 #[derive(Debug)]
 pub(crate) struct Seal {
     because: String,
-    /// Session that the sealing mark names: the last that the log has durably.
+    /// Session that the sealing mark names: that of the mark before, which the log has durably.
     session: u64,
     stage: Stage,
 }
@@ -53,7 +53,7 @@ enum Stage {
 }
 
 impl Seal {
-    /// Returns the seal of a log of which `session` is the last that it has durably.
+    /// Returns the seal of a log of which `session` is the last that was marked.
     pub(crate) const fn new(because: String, session: u64) -> Self {
         Self { because, session, stage: Stage::Settling }
     }

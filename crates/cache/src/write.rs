@@ -66,18 +66,26 @@ impl ClientWrite {
         match self.kind {
             Kind::Data => Op::Write { fua: self.is_fua },
             Kind::Discard => Op::Discard,
-            kind => Op::WriteZeroes { fua: self.is_fua, no_hole: kind == Kind::ZeroesReserved, fast_only: false },
+            kind => {
+                Op::WriteZeroes { fua: self.is_fua, no_hole: kind == Kind::ZeroesReserved, fast_only: false }
+            }
         }
     }
 
     /// Returns the bytes of some of its blocks; `None` if a pattern gets no buffer from `memory`.
-    fn piece(&self, range: LbaRange, block: u64, memory: impl FnOnce() -> Option<BufferMut>) -> Option<Payload> {
+    fn piece(
+        &self,
+        range: LbaRange,
+        block: u64,
+        memory: impl FnOnce() -> Option<BufferMut>,
+    ) -> Option<Payload> {
         let (from, bytes) = ((range.lba.0 - self.range.lba.0) * block, range.nlb * block);
         Some(Payload::Bytes(match &self.payload {
             Payload::Bytes(buffer) => buffer.clone().slice(from as usize..(from + bytes) as usize),
             Payload::Pattern(pattern) => {
                 let mut buffer = memory()?;
-                Pattern { lba: Lba(pattern.lba.0 + from / block), ..*pattern }.fill(block as usize, &mut buffer);
+                Pattern { lba: Lba(pattern.lba.0 + from / block), ..*pattern }
+                    .fill(block as usize, &mut buffer);
                 buffer.freeze()
             }
             Payload::None | Payload::Into(_) => return None,
@@ -254,7 +262,8 @@ impl Core {
         if !outcome.is_done() {
             self.unsettle();
             let has_data = client.kind != Kind::Data || !matches!(client.payload, Payload::None);
-            let may_take = self.options.mode != Mode::WriteThrough && self.is_serving() && self.seal.is_none();
+            let may_take =
+                self.options.mode != Mode::WriteThrough && self.is_serving() && self.seal.is_none();
             if may_take && has_data && !self.overlaps_log(client.range) {
                 return self.enqueue(ClientWrite { error: None, ..client });
             }
@@ -298,9 +307,14 @@ impl Core {
     /// `ordered` nothing may come before anything in the log.
     fn may_pass_sealed_log(&self, op: Op, range: LbaRange) -> bool {
         let is_behind = self.options.mode != Mode::Ordered || self.log.used() == 0;
-        // A device that promises nothing about discards may ignore one, and so does the cache.
-        let is_free = op == Op::Discard || !self.is_witness(op, range);
+        let is_free = self.may_ignore(op, range) || !self.is_witness(op, range);
         is_behind && is_free && self.index.over(range).next().is_none()
+    }
+
+    /// Returns true for a discard of a block of which the mark could not state the contents afterwards. A device
+    /// that promises nothing about discards may ignore one, and so does the cache.
+    fn may_ignore(&self, op: Op, range: LbaRange) -> bool {
+        op == Op::Discard && !self.devices.backing().discard_zeroes && self.is_witness(op, range)
     }
 
     /// Sends what is left of a write past the log, in pieces that the backing device takes.
@@ -312,7 +326,11 @@ impl Core {
         let mut pieces = Vec::new();
         for from in (0..rest.nlb).step_by(most.max(1) as usize) {
             let range = LbaRange::new(rest.lba + from, most.min(rest.nlb - from));
-            let payload = if is_data { client.piece(range, block, || self.options.memory.take(Bytes(range.nlb * block))) } else { Some(Payload::None) };
+            let payload = if is_data {
+                client.piece(range, block, || self.options.memory.take(Bytes(range.nlb * block)))
+            } else {
+                Some(Payload::None)
+            };
             // Without memory now, it is sent later.
             let Some(payload) = payload else { return };
             pieces.push((range, payload));
@@ -326,7 +344,7 @@ impl Core {
         self.figures.bypassed += Bytes(rest.nlb * block);
         self.figures.bypass_writes += 1;
         self.pace.foreground(self.io.now());
-        if op == Op::Discard && self.is_witness(op, rest) {
+        if self.may_ignore(op, rest) {
             self.io.answer(&client.asked, Outcome::Done, client.payload);
             return;
         }
@@ -468,7 +486,8 @@ impl Core {
     }
 
     pub(crate) fn record_completed(&mut self, sequence: u64, leg: usize, outcome: Outcome) {
-        let has_failed = !outcome.is_done() && self.superblock.legs[leg] != LegState::Lost && self.is_last(leg);
+        let has_failed =
+            !outcome.is_done() && self.superblock.legs[leg] != LegState::Lost && self.is_last(leg);
         if let Some(record) = self.log.in_flight.get_mut(&sequence) {
             record.legs = record.legs.without(LegSet::one(leg));
             record.has_failed |= has_failed;
@@ -485,8 +504,9 @@ impl Core {
         while self.seal.is_none() && self.may_acknowledge() {
             let in_order = self.options.waits.hold(Wait::LowerSequences);
             let mut candidates = self.log.in_flight.iter().take(if in_order { 1 } else { usize::MAX });
-            let complete =
-                candidates.find(|(_, record)| record.legs.is_empty() && !record.has_failed).map(|(sequence, _)| *sequence);
+            let complete = candidates
+                .find(|(_, record)| record.legs.is_empty() && !record.has_failed)
+                .map(|(sequence, _)| *sequence);
             let Some(record) = complete.and_then(|sequence| self.log.in_flight.remove(&sequence)) else {
                 return;
             };

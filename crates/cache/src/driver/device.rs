@@ -195,12 +195,13 @@ impl CachedDevice {
         }
         let old = std::mem::replace(&mut self.members().legs, legs.into_iter().map(Some).collect());
         self.with(|core, now| core.move_log(new, infos, now))?;
-        let moved = self.wait_for(|core| match (core.state(), core.status().and_then(|status| status.log_error)) {
-            (State::Serving, None) => Some(Ok(())),
-            (State::Serving, Some(why)) => core.is_log_spent().then_some(Err(why)),
-            (State::Latched { because } | State::Failed { because }, _) => Some(Err(because)),
-            _ => Some(Err("the cache stopped".to_owned())),
-        })?;
+        let moved =
+            self.wait_for(|core| match (core.state(), core.status().and_then(|status| status.log_error)) {
+                (State::Serving, None) => Some(Ok(())),
+                (State::Serving, Some(why)) => core.is_log_spent().then_some(Err(why)),
+                (State::Latched { because } | State::Failed { because }, _) => Some(Err(because)),
+                _ => Some(Err("the cache stopped".to_owned())),
+            })?;
         let place = || self.info().name;
         moved.map_err(|why| Error::new(ErrorKind::Invalid, "move the log of", place()).because(why))?;
         Ok(old.into_iter().flatten().collect())

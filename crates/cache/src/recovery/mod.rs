@@ -255,7 +255,8 @@ impl Recovery {
             number: 0,
             is_flushing: false,
             legs,
-            sealed: is_sealed.then(|| "its mark says that the log could not be written, or was to be replaced".to_owned()),
+            sealed: is_sealed
+                .then(|| "its mark says that the log could not be written, or was to be replaced".to_owned()),
         };
         self.log = Some(Box::new(log));
         self.read_heads();

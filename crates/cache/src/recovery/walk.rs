@@ -182,7 +182,9 @@ impl Walk {
         }
         let head = self.heads.entry(segment).or_insert((0, 0));
         *head = (*head).max((place.session, place.sequence));
-        if self.sealed.is_some_and(|sealed| sealed.tail == place.sequence) && *head == (place.session, place.sequence) {
+        if self.sealed.is_some_and(|sealed| sealed.tail == place.sequence)
+            && *head == (place.session, place.sequence)
+        {
             let Place { sequence, previous, .. } = place;
             self.sealed_tail = Some(Tail { segment, sequence, previous });
         }
@@ -194,9 +196,13 @@ impl Walk {
         let is_spent = self.sealed.is_some_and(|sealed| sealed.tail > sealed.durable);
         if let Some(sealed) = self.sealed.filter(|_| is_spent) {
             (self.log.next_sequence, self.log.complete) = (sealed.tail, sealed.durable);
-        } else if let Some(Tail { segment, sequence, previous }) = self.sealed_tail {
+            self.superblock.tail.sequence = sealed.tail;
+        } else if let Some(tail) = self.sealed_tail {
+            let Tail { segment, sequence, previous } = tail;
+            self.superblock.tail = tail;
             (self.log.tail, self.log.next_segment) = (segment, segment);
-            (self.log.next_sequence, self.log.previous, self.log.complete) = (sequence, previous, sequence - 1);
+            (self.log.next_sequence, self.log.previous, self.log.complete) =
+                (sequence, previous, sequence - 1);
         }
         (!is_spent).then(|| self.read(self.log.tail, 0))
     }

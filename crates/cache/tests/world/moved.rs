@@ -61,7 +61,8 @@ impl World {
         self.old_legs = Some(old);
         let layout = if self.setup.layout == Legs::Stripe { Layout::Stripe } else { Layout::Mirror };
         let new = NewLog { size: self.setup.grown(0), layout };
-        let (infos, now) = (self.members[..legs].iter().map(|medium| medium.info.clone()).collect(), self.now);
+        let (infos, now) =
+            (self.members[..legs].iter().map(|medium| medium.info.clone()).collect(), self.now);
         self.cache().move_log(new, infos, now).map_err(|why| why.to_string())
     }
 

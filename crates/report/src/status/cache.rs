@@ -133,6 +133,14 @@ fn add(page: &mut Page, cache: &CacheShown) {
         )],
     };
     facts.extend(cache.legs.iter().map(|leg| format!("log {} ({})", leg.path, leg.state)));
+    let is_deleted = cache.legs.iter().any(|leg| leg.state == "deleted");
+    facts.extend(is_deleted.then(|| {
+        let name = shell_word(&cache.name);
+        format!(
+            "LOG DELETED: a file of the log has lost its name, and is gone, with what only the log holds, when the server ends: give \
+             the cache another log before (`plumb cache replace-log {name} NEW`)"
+        )
+    }));
     facts.extend(cache.warnings.iter().map(|why| format!("WARNING: {why}")));
     facts.extend(cache.recovery.iter().flat_map(|found| recovery(cache, found)));
     if cache.served {
@@ -158,7 +166,8 @@ fn add(page: &mut Page, cache: &CacheShown) {
 fn log_error(name: &str, why: &str) -> String {
     format!(
         "LOG NOT WRITTEN: {why}. Everything in it is being written back, and writes go to the backing device, no faster than that. \
-         `plumb cache replace-log {name} NEW` gives the cache another log, `plumb cache detach {name}` takes it away"
+         That stays so until `plumb cache replace-log {name} NEW` gives the cache another log, or `plumb cache detach {name}` takes it away",
+        name = shell_word(name)
     )
 }
 
@@ -231,11 +240,13 @@ fn recovery(cache: &CacheShown, found: &RecoveryShown) -> Vec<String> {
     }
     let damaged = |part: &ExtentShown| {
         let length = Bytes(part.length);
-        let legs: Vec<_> = cache.legs.iter().map(|leg| leg.path.as_str()).collect();
+        let has_damage = |number: usize| found.legs.get(number).is_none_or(|lacks| lacks.damaged_bytes.0 > 0);
+        let legs: Vec<_> = (0..).zip(&cache.legs).filter(|(number, _)| has_damage(*number)).collect();
+        let legs: Vec<_> = legs.into_iter().map(|(_, leg)| leg.path.as_str()).collect();
         format!(
-            "DAMAGED: {length} from byte {} on is whole on none of log {}; reads of it fail until it is written again",
+            "DAMAGED: log {} had {length} from byte {} on; reads of that fail until it is written again",
+            legs.join(", "),
             part.offset,
-            legs.join(", ")
         )
     };
     facts.extend(cache.damaged.iter().take(SHOWN).map(damaged));

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use plumb_block::{Bytes, ErrorKind, RealClock, Time};
+use plumb_block::{Bytes, ErrorKind, RealClock, Time, shell_word};
 use plumb_cache::{Cache, LOG_BLOCK, Layout, NewLog, State, driver};
 
 use super::config::{self, NewDevices};
@@ -100,6 +100,11 @@ impl NamedCache {
         let (shown, before) = (self.shown(), self.config().clone());
         let size = size.unwrap_or(Bytes(before.size));
         in_whole_blocks(size)?;
+        // A log that is not written any more cannot say that such a place was written again.
+        let unreadable = self.device.look(Cache::status).map(|status| status.unreadable).unwrap_or_default();
+        if !unreadable.is_empty() {
+            return Err(self.not_everything(&shown, &unreadable));
+        }
         let paths = typed.iter().chain(&before.legs).chain([&before.backing]);
         are_different(&paths.map(String::as_str).collect::<Vec<_>>())?;
         let layout = if typed.len() > 1 { before.layout } else { Layout::Mirror };
@@ -126,18 +131,16 @@ impl NamedCache {
         self.until_spent(laying_out)?;
         let devices = legs.iter().map(|leg| Arc::clone(&leg.device)).collect();
         let paths: Vec<_> = legs.iter().map(|leg| leg.path.clone()).collect();
-        let moves_to = |moves_to| {
-            let mut config = self.config();
-            config.moves_to = moves_to;
-            config.save(&config::directory())
-        };
+        // It stays there if the move fails: the mark on the backing device says which log counts.
         let named = || {
-            moves_to(Some(NewDevices { legs: paths.clone(), layout, size: size.0 })).map_err(|error| {
-                plumb_block::Error::new(ErrorKind::Invalid, "keep the configuration of", &shown).because(error.to_string())
+            let mut config = self.config();
+            config.moves_to = Some(NewDevices { legs: paths, layout, size: size.0 });
+            config.save(&config::directory()).map_err(|error| {
+                plumb_block::Error::new(ErrorKind::Invalid, "keep the configuration of", &shown)
+                    .because(error.to_string())
             })
         };
-        let moved = self.device.move_log(new, devices, named);
-        let old = moved.map_err(|error| refused(error).after_clearing_up(moves_to(None)))?;
+        let old = self.device.move_log(new, devices, named).map_err(|error| refused(error))?;
         *self.files() = legs.iter().map(|leg| leg.file().cloned()).collect();
         let moved = self.config().clone().after_move(false);
         *self.config() = moved.clone();
@@ -152,13 +155,36 @@ impl NamedCache {
     /// Waits until everything in the log is on the backing device.
     fn until_spent(&self, laying_out: &LayingOut<'_>) -> Result<()> {
         let shown = self.shown();
-        let spent = self.device.wait_for(|core| match core.state() {
-            _ if laying_out.stop.load(Ordering::Relaxed) => Some(Err(Error::os(&shown, "empty", rustix::io::Errno::INTR))),
-            State::Serving => core.is_log_spent().then_some(Ok(())),
-            State::Latched { because } | State::Failed { because } => Some(Err(Error::refused(&shown, because, ""))),
-            _ => Some(Err(Error::refused(&shown, "the cache stopped", ""))),
+        let ended = self.device.wait_for(|core| {
+            let status = core.status();
+            let is_stuck = status.as_ref().is_none_or(|status| {
+                status.state != State::Serving
+                    || (status.dirty.0 + status.zeroed.0 == 0 && status.destage_error.is_some())
+            });
+            let is_over = is_stuck || core.is_log_spent() || laying_out.stop.load(Ordering::Relaxed);
+            is_over.then(|| if core.is_log_spent() { Ok(()) } else { Err((core.state(), status)) })
         });
-        spent.map_err(|error| Error::device(&shown, &error))?
+        let Err((state, status)) = ended.map_err(|error| Error::device(&shown, &error))? else {
+            return Ok(());
+        };
+        let why = status.as_ref().and_then(|status| status.destage_error.as_deref());
+        Err(match (state, &status, why) {
+            (State::Serving, ..) if laying_out.stop.load(Ordering::Relaxed) => {
+                Error::os(&shown, "empty", rustix::io::Errno::INTR)
+            }
+            (State::Serving, Some(status), _) if !status.unreadable.is_empty() => {
+                self.not_everything(&shown, &status.unreadable)
+            }
+            (State::Serving, _, Some(why)) => {
+                let name = shell_word(&self.config().name);
+                let remedy = format!("take the cache away (`plumb cache detach {name}`) and create it anew");
+                Error::refused(&shown, why, remedy)
+            }
+            (State::Latched { because } | State::Failed { because }, ..) => {
+                Error::refused(&shown, because, "")
+            }
+            _ => Error::refused(&shown, "the cache stopped", "do it again"),
+        })
     }
 
     /// Has the log take `size` of each device, which happens after this returns: the status says when. Files

@@ -21,6 +21,7 @@ use plumb_cache::{Uuid, driver};
 
 use super::adopt::leg_of;
 use super::config::CacheConfig;
+use super::find;
 use super::member::Member;
 use crate::error::{Error, Kind, Result};
 use crate::mark::mark_as_free;
@@ -47,15 +48,19 @@ pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<Discarded> {
         let remedy = "type the UUID of the cache whose data may be lost";
         return Err(Error::refused(&format!("cache:{name}"), found, remedy));
     }
+    let config = find::legs(find::backing(config));
     let time = Time::Real(Arc::new(RealClock::start()));
     let (backing, backing_gone) = match Member::open(&config.backing, &time) {
         Ok(backing) => (Some(backing), None),
         // A path that cannot be used as a device, such as an empty file, holds no information either.
         Err(error) if error.is_gone() || error.kind() == Kind::Usage => (None, Some(error)),
+        // Another device has the name, and somebody uses it: that is no reason to keep the cache.
+        Err(error) if find::is_stranger_at_backing(&config) => (None, Some(error)),
         Err(error) => return Err(error),
     };
     let mut not_erased = Vec::new();
-    for path in &config.legs {
+    let moves_to = config.moves_to.iter().flat_map(|new| &new.legs);
+    for path in config.legs.iter().chain(moves_to) {
         // One that cannot be written any more keeps what it has.
         let erased = Member::open(path, &time).and_then(|leg| erase_if_of(uuid, &leg));
         not_erased.extend(erased.err());

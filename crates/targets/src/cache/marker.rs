@@ -54,7 +54,8 @@ pub(super) struct Marker {
 
 impl fmt::Display for Marker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cache, backing, size, mark: Mark { session, tail, durable, is_sealed, .. }, contents } = self;
+        let Self { cache, backing, size, mark: Mark { session, tail, durable, is_sealed, .. }, contents } =
+            self;
         let version = if *is_sealed { 3 } else { 2 };
         write!(f, "{HEAD}{version} {cache} {backing} {session} {} {tail} {durable} ", size.0)?;
         for (index, content) in contents.iter().enumerate() {
@@ -214,8 +215,13 @@ mod tests {
     #[test]
     fn a_marker_reads_back_and_nothing_else_is_one() {
         let mut marker = Marker::new(Uuid([1; 16]), Uuid([2; 16]), Bytes(u64::MAX));
-        marker.mark =
-            Mark { session: u64::MAX, tail: u64::MAX, durable: u64::MAX, discarded: 1 << 3, ..Mark::default() };
+        marker.mark = Mark {
+            session: u64::MAX,
+            tail: u64::MAX,
+            durable: u64::MAX,
+            discarded: 1 << 3,
+            ..Mark::default()
+        };
         let mut contents = [None; WITNESSES_MAX];
         (contents[0], contents[7], contents[WITNESSES_MAX - 1]) = (Some(0), Some(0xabcd), Some(u32::MAX));
         marker.state(contents);

@@ -132,7 +132,11 @@ impl Member {
         let held = Arc::new(held);
         let (device, _) =
             opened::device(&located, key, options.shared(), Some(Arc::clone(&held)), time.clock())?;
-        let path = if is_block { stable_name(&located.path) } else { located.path };
+        let path = if is_block {
+            typed_link(&name).unwrap_or_else(|| stable_name(&located.path))
+        } else {
+            located.path
+        };
         let path = path.to_str().map(str::to_owned).ok_or_else(|| {
             Error::usage(&located.shown, "its path is not UTF-8", "name it by a path that is")
         })?;
@@ -349,9 +353,16 @@ fn judge(shown: &str, found: &Found, intent: Intent) -> Result<()> {
     Err(Error::refused(shown, signs(&Contents::BLANK, uses).join(", "), remedy))
 }
 
+/// Returns the link below /dev that the user typed, which udev keeps.
+fn typed_link(name: &Name) -> Option<PathBuf> {
+    let Name::Path(typed) = name else { return None };
+    let path = std::path::absolute(typed).ok()?;
+    (path.starts_with("/dev") && path.is_symlink()).then_some(path)
+}
+
 /// Returns the name below /dev/disk/by-id that leads to the node, the first of several; the node itself where
 /// there is none.
-fn stable_name(node: &Path) -> PathBuf {
+pub(super) fn stable_name(node: &Path) -> PathBuf {
     let links =
         std::fs::read_dir("/dev/disk/by-id").into_iter().flatten().flatten().map(|entry| entry.path());
     let mut leading: Vec<PathBuf> =

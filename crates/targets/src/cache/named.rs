@@ -12,6 +12,7 @@ use plumb_path::{Survey, survey_cache};
 
 use super::config::{self, CacheConfig};
 use super::create::needs;
+use super::find;
 use super::follower::Follower;
 use super::inline;
 use super::marker::Marker;
@@ -127,8 +128,9 @@ impl NamedCache {
 
     fn recovered(config: CacheConfig, opening: Opening, intent: Intent, time: &Time) -> Result<Self> {
         let shown = format!("cache:{}", config.name);
+        let config = find::backing(config);
         let (backing, mut marker, spot) = backing_of(&config, intent, time)?;
-        let config = config.after_move(marker.mark.is_sealed);
+        let config = find::legs(config.after_move(marker.mark.is_sealed));
         let legs = legs_of(&config, intent, time)?;
         let size = backing.cached(spot.place()).info().size;
         if size < marker.size {
@@ -296,14 +298,16 @@ impl NamedCache {
         CacheConfig::forget(&config::directory(), &name)?;
         let legs = self.device.members().legs.clone();
         let erased = paths.iter().zip(&legs).map(|(path, leg)| match leg {
-            Some(leg) => driver::erase(&**leg).map(|()| mark_as_free(path)).map_err(|error| Error::device(path, &error)),
+            Some(leg) => driver::erase(&**leg)
+                .map(|()| mark_as_free(path))
+                .map_err(|error| Error::device(path, &error)),
             None => Err(Error::new(Kind::NotFound, path, "it is not there, or does not answer", "")),
         });
         Ok(erased.filter_map(Result::err).collect())
     }
 
     /// Returns the refusal to detach a cache of which the backing device does not have everything.
-    fn not_everything(&self, shown: &str, unreadable: &[LbaRange]) -> Error {
+    pub(super) fn not_everything(&self, shown: &str, unreadable: &[LbaRange]) -> Error {
         let CacheConfig { name, uuid, backing, .. } = self.config().clone();
         let Some(first) = unreadable.first() else {
             let found = "not everything is on the backing device";
@@ -323,8 +327,10 @@ impl NamedCache {
             "the log cannot be read where {length} from byte {offset} of {backing} on are{more}: the backing device has something older \
              there"
         );
+        let is_sealed = self.device.look(Cache::status).is_some_and(|status| status.log_error.is_some());
+        let again = if is_sealed { "" } else { "serve the cache and write these bytes again, or " };
         let remedy = format!(
-            "serve the cache and write these bytes again, or give them up with `plumb cache detach {} --give-up-unreadable {uuid}`",
+            "{again}give them up with `plumb cache detach {} --give-up-unreadable {uuid}`",
             shell_word(&name)
         );
         Error::refused(shown, found, remedy)

@@ -1,17 +1,20 @@
 //! A cache that is served under its name: what only a cache can be told, and how it is.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use plumb_block::{Bytes, FailureKind, LbaRange, Nanos, RealClock, Time};
 use plumb_cache::{Cache, Figures, Findings, Layout, LegState, Mode, State, Status};
 use plumb_serve::named::control::Refused;
-use plumb_serve::named::{Controls, Exports, Served, Service, ServiceError, ServiceOptions};
+use plumb_serve::named::{Controls, Exports, Served, Service, ServiceError, ServiceOptions, connections_max};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::changing::Changing;
 use super::config::{self, CacheConfig};
+use super::find;
+use super::known::lead_to_one;
 use super::laying_out::LayingOut;
 use super::named::{NamedCache, Opening};
 use super::placement::{keeps_unflushed, warnings};
@@ -184,7 +187,8 @@ pub struct LaidOut {
 pub struct LegStatus {
     /// Path of the leg.
     pub path: String,
-    /// `live`, `lost` or `resilvering`; `unknown` if the cache is not served.
+    /// `live`, `lost` or `resilvering`; `deleted` if its file is in use and has lost its name; `unknown` if the
+    /// cache is not served.
     pub state: String,
 }
 
@@ -280,7 +284,14 @@ impl CacheStatus {
         };
         let Status { figures, legs: states, .. } = &status;
         let legs = unserved.legs.into_iter().zip(states);
-        let legs = legs.map(|(leg, state)| LegStatus { state: leg_word(*state).to_owned(), ..leg }).collect();
+        let files = cache.files().clone();
+        let legs = legs.enumerate().map(|(number, (leg, state))| {
+            let file = files.get(number).and_then(Option::as_ref);
+            let is_deleted = *state == LegState::Live && file.is_some_and(|file| !leads_to(&leg.path, file));
+            let state = if is_deleted { "deleted" } else { leg_word(*state) };
+            LegStatus { state: state.to_owned(), ..leg }
+        });
+        let legs = legs.collect();
         // A mirror writes everything to each leg.
         let written = status.legs.iter().filter(|state| **state != LegState::Lost).count().max(1) as u64;
         let copies = if status.layout == Layout::Mirror { written } else { 1 };
@@ -319,6 +330,12 @@ impl CacheStatus {
             ..unserved
         }
     }
+}
+
+/// Returns true if `path` is a name of the open `file`.
+fn leads_to(path: &str, file: &OwnedFd) -> bool {
+    let (named, open) = (rustix::fs::stat(path), rustix::fs::fstat(file));
+    matches!((named, open), (Ok(named), Ok(open)) if lead_to_one(&named, &open))
 }
 
 /// In a word, or why it does not serve.
@@ -365,6 +382,9 @@ pub fn serve_cache(
     service: ServiceOptions,
 ) -> std::result::Result<Result<Service<CacheControls>>, ServiceError> {
     let time = Time::Real(Arc::new(RealClock::start()));
+    // Before any of its devices is opened.
+    connections_max()?;
+    let config = find::legs(config);
     let checked = config.legs.iter().try_for_each(|leg| keeps_unflushed(config.mode, leg));
     let cache = match checked.and_then(|()| NamedCache::open(config, opening, &time)) {
         Ok(cache) => cache,

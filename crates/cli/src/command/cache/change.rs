@@ -60,10 +60,16 @@ pub(super) fn replace_log(arguments: &ReplaceLogArguments, format: Format) -> an
     let (overwrite, destroy) = (*overwrite, destroy.clone());
     let bytes = size.map(|size| size.0);
     let given = CacheOrder::ReplaceLog { log: log.clone(), size: bytes, overwrite, destroy: destroy.clone() };
-    let end = changed(config, &given, |_| true, "moves to another log", |open, laying_out| {
-        let permission = Permission { overwrite, destroy, ..Permission::default() };
-        open.replace_log(&log, *size, &permission, laying_out)
-    })?;
+    let end = changed(
+        config,
+        &given,
+        |_| true,
+        "moves to another log",
+        |open, laying_out| {
+            let permission = Permission { overwrite, destroy, ..Permission::default() };
+            open.replace_log(&log, *size, &permission, laying_out)
+        },
+    )?;
     match end {
         Some((_, end)) => status::show(&end, format),
         None => Ok(Exit::NotMeasured),
