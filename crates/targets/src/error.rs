@@ -56,11 +56,6 @@ impl Error {
         Self::new(Kind::Usage, target, found, remedy)
     }
 
-    /// A server that cannot be reached, or does not keep to its protocol.
-    pub(crate) fn unreachable(target: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self::new(Kind::Os(None), target, found, remedy)
-    }
-
     pub(crate) fn refused(target: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(Kind::Refused, target, found, remedy)
     }

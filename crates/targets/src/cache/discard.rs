@@ -1,6 +1,7 @@
 //! A cache is given up without opening its log. Three steps, each durable before the next:
 //!
-//! 1. zeroes where the devices of the log say that they are its devices;
+//! 1. zeroes where the devices of the log say that they are its devices, of those that are there and can be
+//!    written;
 //! 2. the backing device does not say any more that it needs the cache;
 //! 3. the configuration goes.
 //!
@@ -11,7 +12,7 @@
 //! | after step 2 | a backing device and a log that know nothing of each other, and a name that is refused until this is done again |
 //!
 //! So a backing device that looks as if it had never had a cache is never beside a log that looks as if it
-//! were in use.
+//! were in use, but for a device that could not be erased: no backing device asks for that, and it is refused.
 
 use std::path::Path;
 use std::sync::Arc;
