@@ -304,8 +304,8 @@ impl Core {
         if mode == self.options.mode {
             return;
         }
-        // Data that was taken to be durable has to be flushed once nobody vouches for the legs any more. A sealed log
-        // was flushed.
+        // Data that was taken to be durable has to be flushed once nobody vouches for the legs any more. A
+        // sealed log was flushed.
         if self.options.mode == Mode::Protected && self.seal.is_none() {
             self.flushes.distrust_legs();
         }
@@ -503,7 +503,7 @@ impl Core {
         self.seal = Some(Seal::new(because, self.marks.durable.session));
         self.superblocks.abandon();
         self.marks.abandon_flush();
-        // What is being copied to has not everything, and nothing can have it count.
+        // A leg that is being copied to has not everything, and nothing can have it count.
         self.superblock
             .legs
             .iter_mut()
@@ -537,13 +537,13 @@ impl Core {
     /// Goes on with the sealing of a log.
     fn advance_seal(&mut self) {
         let Some(seal) = &mut self.seal else { return };
-        if seal.is_settling() && self.log.is_answered() {
+        if seal.is_answering() && self.log.is_answered() {
             // Records that are not in the index are written again past the log.
             let withdrawn = self.log.withdraw(0);
             self.writes.requeue(withdrawn, self.log.geometry.logical_block);
             seal.begin_flush();
             self.io.step();
-            // What recovery has read may not be durable.
+            // Records that recovery has read may not be durable.
             if !self.marks.durable.is_sealed {
                 self.flush_legs(Purpose::SealFlush);
             }

@@ -146,7 +146,7 @@ impl Core {
 
     /// Begins to destage until nothing is left.
     pub(crate) fn begin_drain(&mut self) {
-        // What was measured while destaging gave way says nothing of this.
+        // The rate measured while destaging gave way says nothing of this.
         if !std::mem::replace(&mut self.destage.is_draining, true) {
             self.pace.destage_rate = 0.0;
         }
@@ -366,7 +366,7 @@ impl Core {
                 // With the tail to come, what it is to pass has to be durable on the legs, too.
                 (batch.stage, batch.covered) = (Stage::Flush, self.log.complete);
                 self.flush(None, Purpose::BackingFlushBeforeTail);
-                // Of a sealed log everything is durable.
+                // Everything in a sealed log is durable.
                 if self.seal.is_none() {
                     self.flush_legs(Purpose::LogFlushBeforeTail);
                 }

@@ -104,7 +104,7 @@ impl Core {
     fn tail_to_mark(&self) -> u64 {
         let is_durable = self.seal.is_none() && self.options.waits.hold(Wait::MarkedTailDurable);
         let superblock = if is_durable { &self.superblocks.durable } else { &self.superblock };
-        // What a sealed log has been marked to have passed never counts again.
+        // Records that a sealed log has been marked to have passed never count again.
         superblock.tail.sequence.max(if self.seal.is_some() { self.marks.durable.tail } else { 0 })
     }
 
@@ -146,9 +146,9 @@ impl Core {
         }
     }
 
-    /// Asks for the next mark of a sealed log, if there is something new to say, which is urgent: it states no
-    /// witness, so that everything can be written back and past the log. The mark that names the new log ends
-    /// the seal.
+    /// Asks for the next mark of a sealed log, if there is something new to say, which is urgent: it states
+    /// no witness, so that everything can be written back and past the log. The mark that names the new log
+    /// ends the seal.
     fn advance_sealed_marks(&mut self) {
         let Some(seal) = self.seal.as_ref().filter(|seal| seal.is_ready()) else { return };
         let durable = &self.marks.durable;

@@ -9,8 +9,9 @@
 //! The log cannot say any more where it begins and ends, so the mark on the backing device does: recovery
 //! takes of a sealed log the records from [`Mark::tail`] to [`Mark::durable`] and no other. A record that
 //! failed and landed all the same is beyond that end; its writes go past the log once the mark is durable
-//! ([`Wait::SealMarked`](crate::Wait)). No write goes past the log where a record from the tail on has a block: recovery
-//! would put the older version over it. It waits until that is written back and the mark says so.
+//! ([`Wait::SealMarked`](crate::Wait)). No write goes past the log where a record from the tail on has a
+//! block: recovery would put the older version over it. It waits until that is written back and the mark says
+//! so.
 //!
 //! A sealed log stays sealed. It ends when the cache is detached or [moves](Seal::begin_move) to another log:
 //!
@@ -43,7 +44,7 @@ pub(crate) struct Seal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// Records are in flight.
-    Settling,
+    Answering,
     /// The legs are flushed; so many flushes are not completed.
     Flushing(usize),
     /// Everything in the log is durable, and known.
@@ -55,7 +56,7 @@ enum Stage {
 impl Seal {
     /// Returns the seal of a log of which `session` is the last that was marked.
     pub(crate) const fn new(because: String, session: u64) -> Self {
-        Self { because, session, stage: Stage::Settling }
+        Self { because, session, stage: Stage::Answering }
     }
 
     /// Returns the reason, in a sentence.
@@ -63,8 +64,8 @@ impl Seal {
         &self.because
     }
 
-    pub(crate) fn is_settling(&self) -> bool {
-        self.stage == Stage::Settling
+    pub(crate) fn is_answering(&self) -> bool {
+        self.stage == Stage::Answering
     }
 
     /// Returns true if the contents of the log are final and durable.

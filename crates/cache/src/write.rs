@@ -247,7 +247,7 @@ impl Core {
             client.error = Some(errno_of(outcome));
         }
         if client.records > 0 {
-            // It may have failed, and land until that is flushed.
+            // The piece may have failed, and land until that is flushed.
             self.flushes.note_bypass();
             return;
         }
@@ -311,8 +311,8 @@ impl Core {
         is_behind && is_free && self.index.over(range).next().is_none()
     }
 
-    /// Returns true for a discard of a block of which the mark could not state the contents afterwards. A device
-    /// that promises nothing about discards may ignore one, and so does the cache.
+    /// Returns true for a discard of a block of which the mark could not state the contents afterwards. A
+    /// device that promises nothing about discards may ignore one, and so does the cache.
     fn may_ignore(&self, op: Op, range: LbaRange) -> bool {
         op == Op::Discard && !self.devices.backing().discard_zeroes && self.is_witness(op, range)
     }

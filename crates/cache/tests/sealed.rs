@@ -179,8 +179,8 @@ fn the_log_that_a_cache_moved_from_is_refused() {
     );
 }
 
-/// The superblocks of a sealed log have an older tail than the mark: opened again, the mark keeps its own, and
-/// no record that was written back goes over what was written past the log.
+/// The superblocks of a sealed log have an older tail than the mark: opened again, the mark keeps its own,
+/// and no record that was written back goes over what was written past the log.
 #[test]
 fn a_sealed_log_that_is_opened_again_passes_what_it_has_passed() {
     for mode in MODES {

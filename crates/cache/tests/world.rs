@@ -292,7 +292,7 @@ impl World {
             fails |= fault.2 == 0;
         }
         let is_refused = kind == FaultKind::Write && self.read_only.contains(&number);
-        // Of a log that is sealed when it fails a write nobody is to notice.
+        // Nobody is to notice a failed write of a log that is sealed then.
         let is_noticed = !(kind == FaultKind::Write && self.setup.faults == Faults::LogWrites);
         let medium = &mut self.members[number];
         let mut payload = action.request.payload;

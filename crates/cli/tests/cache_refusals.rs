@@ -262,7 +262,7 @@ fn the_files_of_a_served_cache_are_written_by_nobody_else() {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
 }
 
-/// A log that fails writes is no reason to keep a cache: what is left of it is refused, and erased logs are, too.
+/// A log that fails writes is no reason to keep a cache: the rest of it is refused, as an erased log is.
 #[test]
 fn a_cache_is_given_up_though_its_log_cannot_be_erased() {
     let place = Place::new(8 << 20);
@@ -279,7 +279,7 @@ fn a_cache_is_given_up_though_its_log_cannot_be_erased() {
     let given_up = place.try_cache(&give_up);
     assert_eq!(given_up.status.code(), Some(0), "{}", said(&given_up));
     assert!(said(&given_up).contains("not erased"), "{}", said(&given_up));
-    // What is left of the log finds no backing device that asks for it.
+    // The rest of the log finds no backing device that asks for it.
     let adopt = ["adopt", "--name", name, "--backing", "backing", "--log", uri];
     refused(&place, &adopt, 4, &["does not say that it needs a cache"]);
     let second = ["create", "--name", "second", "--backing", "backing", "--log", "other", "--size", "64M"];

@@ -327,7 +327,7 @@ impl Walk {
         self.session = header.place.session;
         self.durable = self.durable.max(header.durable);
         self.before = None;
-        // What comes before the tail of a sealed log is on the backing device, which has newer data by now.
+        // Records before the tail of a sealed log are on the backing device, which has newer data by now.
         if self.sealed.is_none_or(|sealed| header.place.sequence >= sealed.tail) {
             log.apply(&mut self.index, &header);
         }

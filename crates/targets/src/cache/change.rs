@@ -131,7 +131,7 @@ impl NamedCache {
         self.until_spent(laying_out)?;
         let devices = legs.iter().map(|leg| Arc::clone(&leg.device)).collect();
         let paths: Vec<_> = legs.iter().map(|leg| leg.path.clone()).collect();
-        // It stays there if the move fails: the mark on the backing device says which log counts.
+        // The name stays there if the move fails: the mark on the backing device says which log counts.
         let named = || {
             let mut config = self.config();
             config.moves_to = Some(NewDevices { legs: paths, layout, size: size.0 });

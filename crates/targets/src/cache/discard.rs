@@ -12,7 +12,8 @@
 //! | after step 2 | a backing device and a log that know nothing of each other, and a name that is refused until this is done again |
 //!
 //! So a backing device that looks as if it had never had a cache is never beside a log that looks as if it
-//! were in use, but for a device that could not be erased: no backing device asks for that, and it is refused.
+//! were in use, but for a device that could not be erased: no backing device asks for that, and it is
+//! refused.
 
 use std::path::Path;
 use std::sync::Arc;

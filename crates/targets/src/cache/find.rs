@@ -1,8 +1,8 @@
 //! Finds the devices of a cache by the UUIDs that they bear, whatever the kernel calls them today.
 //!
-//! The configured path is looked at first. If something else is there, or nothing, all block devices are looked
-//! at that nothing stands on (`/sys/class/block/NAME/holders`). One that bears the UUID takes the place of the
-//! configured path; two of them are copies of each other, and neither does.
+//! The configured path is looked at first. If something else is there, or nothing, all block devices are
+//! looked at that nothing stands on (`/sys/class/block/NAME/holders`). One that bears the UUID takes the
+//! place of the configured path; two of them are copies of each other, and neither does.
 
 use std::os::fd::AsFd as _;
 use std::path::Path;
@@ -18,14 +18,15 @@ use super::marker::Marker;
 use super::member::stable_name;
 use crate::signature::FileSource;
 
-/// Returns `config` with the path at which its backing device is now; the configured one if that is not found.
+/// Returns `config` with the path at which its backing device is now; the configured one if that is not
+/// found.
 pub(super) fn backing(config: CacheConfig) -> CacheConfig {
     let backing = now_at(&config.backing, |path| is_backing(path, &config));
     CacheConfig { backing, ..config }
 }
 
-/// Returns `config` with the paths at which the devices of its log are now; the configured one of a device that
-/// is not found.
+/// Returns `config` with the paths at which the devices of its log are now; the configured one of a device
+/// that is not found.
 pub(super) fn legs(config: CacheConfig) -> CacheConfig {
     let legs = config.legs.iter().enumerate();
     let legs = legs.map(|(number, leg)| now_at(leg, |path| is_leg(path, &config, number))).collect();

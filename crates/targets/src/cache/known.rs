@@ -48,8 +48,8 @@ pub(super) fn opened(path: &str) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Returns the leg that the start of the device at `path` says it is; `None` if it says nothing. A log that is
-/// served may be read, too.
+/// Returns the leg that the start of the device at `path` says it is; `None` if it says nothing. A log that
+/// is served may be read, too.
 pub(super) fn leg_at(path: &str) -> Result<Option<Leg>, Errno> {
     let mut blocks = vec![0; 2 * LOG_BLOCK as usize];
     let read = rustix::io::pread(&opened(path)?, &mut blocks, 0)?;

@@ -45,7 +45,7 @@ pub enum CacheOrder {
     },
     /// Put another log into the place of the present one.
     ReplaceLog {
-        /// Its devices, by absolute paths.
+        /// Devices of the other log, by absolute paths.
         log: Vec<String>,
         /// Bytes used of each; `None`: as many as now.
         size: Option<u64>,
@@ -187,8 +187,8 @@ pub struct LaidOut {
 pub struct LegStatus {
     /// Path of the leg.
     pub path: String,
-    /// `live`, `lost` or `resilvering`; `deleted` if its file is in use and has lost its name; `unknown` if the
-    /// cache is not served.
+    /// `live`, `lost` or `resilvering`; `deleted` if its file is in use and has lost its name; `unknown` if
+    /// the cache is not served.
     pub state: String,
 }
 

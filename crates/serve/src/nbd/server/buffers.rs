@@ -2,9 +2,10 @@
 //! carry.
 //!
 //! Small payloads come from a pool that the connection's queue may have registered; larger ones from a second
-//! pool, made at the first of them. Both are taken from the server's budget. Without that the small pool has a
-//! few buffers, and large payloads are cut into more pieces from it: slower, not wrong. The stride of both pools is no power of two, so that payloads of
-//! equal size do not all fall into the same sets of the processor's caches.
+//! pool, made at the first of them. Both are taken from the server's budget. Without that the small pool has
+//! a few buffers, and large payloads are cut into more pieces from it: slower, not wrong. The stride of both
+//! pools is no power of two, so that payloads of equal size do not all fall into the same sets of the
+//! processor's caches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
