@@ -114,6 +114,8 @@ pub enum Purpose {
     Stop,
     /// Flush after that.
     StopFlush,
+    /// Flush of the legs of a log that is not written any more, before the mark says where it ends.
+    SealFlush,
 }
 
 /// Something that the cache waits for before it goes on. Order (a) to (g) of `docs/ON_DISK_FORMAT.md` are
@@ -151,6 +153,9 @@ pub enum Wait {
     /// A witness is written back to once the mark on the backing device does not state any more what it
     /// holds: else what the cache itself has written would be taken for a write by somebody else.
     WitnessReleased,
+    /// Writes go past a log that failed once the mark says where that ends: else a record that failed and
+    /// landed all the same would be put over them.
+    SealMarked,
 }
 
 /// Set of the waits that hold: all of them, but for one that a test leaves out.

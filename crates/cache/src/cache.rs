@@ -13,6 +13,7 @@ use crate::format::superblock::{Found, LegState, Superblock, Tail};
 use crate::geometry::{Geometry, SEGMENT_BLOCKS};
 use crate::io::ClientRequest;
 use crate::recovery::Recovery;
+use crate::seal::NewLog;
 use crate::settings::{BUFFER, BUFFERS_MIN, LEGS_MAX, LOG_BLOCK, Layout, Mark, Mode, Options, Settings};
 use crate::status::{State, Status};
 
@@ -260,7 +261,7 @@ impl Cache {
 
     /// Destages everything, and goes on serving.
     pub fn drain(&mut self, now: Nanos) {
-        self.command(now, |core| core.destage.is_draining = true);
+        self.command(now, Core::begin_drain);
     }
 
     /// Stops when what was asked until now is answered: everything is durable then, in the log or on the
@@ -363,6 +364,51 @@ impl Cache {
     /// A sentence: the log would not become larger, or a leg has not that much.
     pub fn grow(&mut self, size: Bytes, legs: Vec<Option<DeviceInfo>>, now: Nanos) -> Result<()> {
         self.core_at(now)?.grow(size, legs).map_err(invalid)
+    }
+
+    /// Begins to empty the log, so that another can [take its place](Self::move_log): it is not written any
+    /// more, what it holds is written back, and writes go past it. That stays so until another log is in its
+    /// place, also when the cache is opened again.
+    ///
+    /// # Errors
+    /// A sentence: the cache does not serve, or nobody marks its backing device.
+    pub fn retire_log(&mut self, now: Nanos) -> Result<()> {
+        self.core_at(now)?.retire_log().map_err(invalid)
+    }
+
+    /// Returns true if everything in a log that is not written any more is durable on the backing device, and
+    /// nobody reads that log: its devices may go.
+    pub fn is_log_spent(&self) -> bool {
+        self.core().is_some_and(Core::is_log_spent)
+    }
+
+    /// Checks that devices can hold the log that is to take the place of the present one.
+    ///
+    /// # Errors
+    /// As [`create`](Cache::create).
+    pub fn may_move(&self, new: NewLog, legs: &[DeviceInfo]) -> Result<()> {
+        self.core().ok_or_else(not_serving)?;
+        self.moved(new, legs).map(drop)
+    }
+
+    /// Has an empty log on other devices take the place of a [spent](Self::is_log_spent) one. Zeroes have to
+    /// be durable by now where its [superblocks](Cache::superblocks_of) are. The mark on the backing device
+    /// that is not [sealed](Mark::is_sealed) any more makes it the log: a crash before that leaves the spent
+    /// one. [`Status::log_error`] says when, or that the new one failed.
+    ///
+    /// # Errors
+    /// A sentence: the log is not spent, or the devices cannot hold one.
+    pub fn move_log(&mut self, new: NewLog, legs: Vec<DeviceInfo>, now: Nanos) -> Result<()> {
+        let geometry = self.moved(new, &legs)?;
+        self.core_at(now)?.move_log(geometry, legs).map_err(invalid)
+    }
+
+    /// Returns the shape of a log that takes the place of the present one.
+    fn moved(&self, NewLog { size, layout }: NewLog, legs: &[DeviceInfo]) -> Result<Geometry> {
+        let core = self.core().ok_or_else(not_serving)?;
+        let (cache, backing) = (core.superblock.cache, core.superblock.backing);
+        let segment = Bytes(core.log.geometry.segment_bytes());
+        shape(&Settings { cache, backing, size, segment, layout }, legs, core.devices.backing())
     }
 
     /// Returns the failed flush that stopped writes and flushes, if the cache is [`Latched`](State::Latched).

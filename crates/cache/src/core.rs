@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use plumb_block::{Bytes, Errno, ExtentMap, Latch, LbaRange, Nanos, Op, Outcome, Payload, Request};
+use plumb_block::{
+    Bytes, DeviceInfo, Errno, ExtentMap, Latch, LbaRange, Nanos, Op, Outcome, Payload, Request,
+};
 
 use crate::action::{ActionId, Command, Member, Purpose, Wait};
 use crate::destage::{Destage, Run};
@@ -10,6 +12,7 @@ use crate::devices::Devices;
 use crate::flush::Flushes;
 use crate::format::superblock::{LegState, Superblock};
 use crate::gather::{Gather, PartRead};
+use crate::geometry::Geometry;
 use crate::index::Index;
 use crate::io::{ClientRequest, Io, errno_of};
 use crate::legs::LegSet;
@@ -18,6 +21,7 @@ use crate::mark::Marks;
 use crate::pace::Pace;
 use crate::recovery::{Findings, Recovered};
 use crate::resilver::Resilver;
+use crate::seal::Seal;
 use crate::settings::{Layout, Mark, Mode, Options};
 use crate::status::{Figures, State, Status};
 use crate::superblocks::{Reason, Superblocks};
@@ -73,6 +77,31 @@ pub(crate) enum Condition {
     Latched(String, Latch),
 }
 
+/// Failure of a leg.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LegFailure {
+    Flush,
+    Record,
+    Superblock,
+    /// The write of what another leg has.
+    Copy,
+    /// The read of what is to be copied to it.
+    CopyRead,
+}
+
+impl LegFailure {
+    /// Returns what the leg did, in words that follow its name.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Flush => "failed a flush",
+            Self::Record => "could not write a record",
+            Self::Superblock => "could not write its superblock",
+            Self::Copy => "could not be given what another one has",
+            Self::CopyRead => "could not be copied to",
+        }
+    }
+}
+
 /// An open cache.
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -95,6 +124,8 @@ pub(crate) struct Core {
     pub(crate) gathers_next: u64,
     pub(crate) destage: Destage,
     pub(crate) resilver: Option<Resilver>,
+    /// Seal of a log that is not written any more.
+    pub(crate) seal: Option<Seal>,
     pub(crate) pace: Pace,
     pub(crate) figures: Figures,
     /// Contents of the log when it was opened.
@@ -111,7 +142,7 @@ impl Core {
             superblocks.want(Reason::Session);
             Condition::Opening
         };
-        let Recovered { options, devices, mut io, superblock, index, log, findings, .. } = found;
+        let Recovered { options, devices, mut io, superblock, sealed, index, log, findings, .. } = found;
         let now = io.now();
         let marked = options.identity.map_or_else(Mark::default, |identity| identity.marked);
         let mut unreadable = ExtentMap::default();
@@ -133,6 +164,7 @@ impl Core {
             gathers_next: 0,
             destage: Destage::default(),
             resilver: None,
+            seal: None,
             pace: Pace::new(now),
             figures: Figures::default(),
             findings,
@@ -140,6 +172,9 @@ impl Core {
         // A leg that was being copied to when the cache ended is copied to again.
         let half = core.superblock.legs.iter().position(|state| *state == LegState::Resilvering);
         half.into_iter().for_each(|leg| core.begin_resilver(leg));
+        if let Some(because) = sealed.filter(|_| core.condition == Condition::Opening) {
+            core.seal(because);
+        }
         core
     }
 
@@ -206,6 +241,8 @@ impl Core {
     pub(crate) fn pump(&mut self) {
         loop {
             let before = self.io.steps();
+            self.advance_failed_records();
+            self.advance_seal();
             self.write_superblocks();
             self.go_on_growing();
             self.apply_records();
@@ -267,8 +304,9 @@ impl Core {
         if mode == self.options.mode {
             return;
         }
-        // Data that was taken to be durable has to be flushed once nobody vouches for the legs any more.
-        if self.options.mode == Mode::Protected {
+        // Data that was taken to be durable has to be flushed once nobody vouches for the legs any more. A
+        // sealed log was flushed.
+        if self.options.mode == Mode::Protected && self.seal.is_none() {
             self.flushes.distrust_legs();
         }
         if mode == Mode::Protected && self.flushes.has_bypassed() {
@@ -283,7 +321,9 @@ impl Core {
     pub(crate) fn stop(&mut self, is_clean: bool) {
         if matches!(self.condition, Condition::Opening | Condition::Serving | Condition::Stopping(_)) {
             self.condition = Condition::Stopping(is_clean);
-            self.destage.is_draining |= is_clean;
+            if is_clean {
+                self.begin_drain();
+            }
         }
     }
 
@@ -298,6 +338,12 @@ impl Core {
             // Only now nothing can complete that the flush would not cover.
             self.flushes.want();
             self.io.step();
+        } else if let Some(seal) = &self.seal {
+            if seal.is_ready() && !seal.is_moving() && self.is_marked() {
+                let is_empty = self.index.dirty().all() == 0 && self.unreadable_now().is_empty();
+                self.condition = Condition::Stopped(is_clean && is_empty);
+                self.io.step();
+            }
         } else if !self.superblocks.is_busy() {
             self.superblocks.want(Reason::Stop);
             self.io.step();
@@ -345,6 +391,7 @@ impl Core {
                 return self.flushes.left();
             }
             Purpose::BackingFlushBeforeMark => return Some(&mut self.marks.left),
+            Purpose::SealFlush => return self.seal.as_mut().and_then(Seal::left),
             Purpose::ResilverFlush => return self.resilver.as_mut().map(|resilver| &mut resilver.in_flight),
             Purpose::LogFlushBeforeDestage | Purpose::BackingFlushBeforeDestage => Wait::DurableBeforeDestage,
             Purpose::BackingFlushBeforeTail => Wait::BackingDurable,
@@ -374,7 +421,7 @@ impl Core {
     fn flush_completed(&mut self, leg: Option<usize>, purpose: Purpose, outcome: Outcome) {
         match leg {
             _ if outcome.is_done() => {}
-            Some(leg) => self.lose_leg(leg, "failed a flush", outcome),
+            Some(leg) => self.lose_leg(leg, LegFailure::Flush, outcome),
             // Nobody can tell what of all that was written since the flush before is on the device.
             None => {
                 let because = "the backing device failed a flush: what went past the log since the flush before may be lost, and the log has \
@@ -400,21 +447,188 @@ impl Core {
     }
 
     /// Goes on without a leg that failed: nothing is acknowledged until the superblocks of the others say so
-    /// (order (e)). Without another one that has all, nothing can be written any more.
-    pub(crate) fn lose_leg(&mut self, leg: usize, what: &str, outcome: Outcome) {
-        let state = self.superblock.legs[leg];
-        if state == LegState::Lost {
+    /// (order (e)). Without another one that has all, the log is not written any more.
+    pub(crate) fn lose_leg(&mut self, leg: usize, failure: LegFailure, outcome: Outcome) {
+        if self.superblock.legs[leg] == LegState::Lost {
             return;
         }
-        if self.log.geometry.layout == Layout::Stripe || self.superblock.live().eq([leg]) {
-            let because = format!(
-                "device {leg} of the log {what}, and no other has what it has: what was not flushed may be lost"
-            );
-            self.latch(because, errno_of(outcome));
-            return;
+        if self.seal.as_ref().is_some_and(Seal::is_moving) {
+            return self.fail_move(leg, failure, outcome);
         }
-        self.set_leg(leg, LegState::Lost);
+        if self.is_last(leg) {
+            return self.fail_log(leg, failure, outcome);
+        }
         self.figures.legs_lost += 1;
+        if self.seal.is_some() {
+            // A sealed log cannot say so. The other has everything.
+            self.superblock.legs[leg] = LegState::Lost;
+        } else {
+            self.set_leg(leg, LegState::Lost);
+        }
+    }
+
+    /// Returns true if no other leg has what this one has.
+    pub(crate) fn is_last(&self, leg: usize) -> bool {
+        self.log.geometry.layout == Layout::Stripe || self.superblock.live().eq([leg])
+    }
+
+    /// A leg failed for which no other can stand in. After a failed flush nobody can tell what the leg has,
+    /// so everything stops; that of an opening flushed nothing that was acknowledged. A record is written
+    /// once more. Otherwise the log is sealed, where the mark can say so.
+    fn fail_log(&mut self, leg: usize, failure: LegFailure, outcome: Outcome) {
+        let because = format!("device {leg} of the log {}, and no other has what it has", failure.words());
+        let is_open = matches!(self.condition, Condition::Serving | Condition::Stopping(_));
+        let has_unknown = failure == LegFailure::Flush && self.condition != Condition::Opening;
+        match failure {
+            LegFailure::Record
+                if is_open
+                    && (self.seal.is_some()
+                        || self.log.first_failed().is_some_and(|it| self.log.may_retry(it.place))) => {}
+            _ if has_unknown || self.options.identity.is_none() => {
+                self.latch(format!("{because}: what was not flushed may be lost"), errno_of(outcome));
+            }
+            _ => self.seal(format!("{because} ({})", errno_of(outcome))),
+        }
+    }
+
+    /// Ends the writing of the log: what it holds is written back, and writes go past it. See
+    /// [`seal`](crate::seal).
+    fn seal(&mut self, because: String) {
+        if self.seal.is_some()
+            || !matches!(self.condition, Condition::Opening | Condition::Serving | Condition::Stopping(_))
+        {
+            return;
+        }
+        // A later one that a leg shows may be what a failed write has left there until a power cut.
+        self.seal = Some(Seal::new(because, self.marks.durable.session));
+        self.superblocks.abandon();
+        self.marks.abandon_flush();
+        // A leg that is being copied to has not everything, and nothing can have it count.
+        self.superblock
+            .legs
+            .iter_mut()
+            .filter(|state| **state == LegState::Resilvering)
+            .for_each(|state| *state = LegState::Lost);
+        self.superblock.geometry = self.log.geometry;
+        self.log.grows_to = None;
+        self.figures.is_full = false;
+        self.begin_drain();
+        if self.condition == Condition::Opening {
+            self.condition = Condition::Serving;
+        }
+        self.io.step();
+    }
+
+    /// Writes records that failed once more, in the next segment, once all others are answered. A session
+    /// begins with that, so that what landed of them all the same is not replayed.
+    fn advance_failed_records(&mut self) {
+        if self.seal.is_some() || !self.is_serving() || !self.log.is_answered() {
+            return;
+        }
+        let Some(sequence) = self.log.first_failed().map(|header| header.place.sequence) else { return };
+        let withdrawn = self.log.withdraw(sequence);
+        self.figures.records_retried += withdrawn.len() as u64;
+        self.writes.requeue(withdrawn, self.log.geometry.logical_block);
+        self.log.retried = Some(sequence);
+        self.begin_session();
+        self.begin_epoch();
+    }
+
+    /// Goes on with the sealing of a log.
+    fn advance_seal(&mut self) {
+        let Some(seal) = &mut self.seal else { return };
+        if seal.is_answering() && self.log.is_answered() {
+            // Records that are not in the index are written again past the log.
+            let withdrawn = self.log.withdraw(0);
+            self.writes.requeue(withdrawn, self.log.geometry.logical_block);
+            seal.begin_flush();
+            self.io.step();
+            // Records that recovery has read may not be durable.
+            if !self.marks.durable.is_sealed {
+                self.flush_legs(Purpose::SealFlush);
+            }
+        } else if seal.end_flush() {
+            self.log.durable = self.log.complete;
+            self.io.step();
+        } else if self.marks.durable.is_sealed && self.marks.durable.tail >= self.superblock.tail.sequence {
+            self.free_until(self.superblock.tail.segment);
+        }
+    }
+
+    /// Ends the writing of the log because another is to take its place: see
+    /// [`Cache::retire_log`](crate::Cache::retire_log).
+    pub(crate) fn retire_log(&mut self) -> Result<(), String> {
+        if self.condition != Condition::Serving || self.options.identity.is_none() {
+            return Err("the cache does not serve".to_owned());
+        }
+        self.seal("another log is to take its place: `plumb cache replace-log` goes on with that".to_owned());
+        Ok(())
+    }
+
+    /// Returns true if everything in a sealed log is on the backing device, which says so, and nothing reads
+    /// the log any more.
+    pub(crate) fn is_log_spent(&self) -> bool {
+        let is_sealed =
+            self.seal.as_ref().is_some_and(|seal| seal.is_ready() && !seal.is_moving()) && self.is_marked();
+        let is_of_leg = |then: &Then| match then {
+            Then::Superblock { .. }
+            | Then::Record { .. }
+            | Then::Copy(_)
+            | Then::Flush { leg: Some(_), .. } => true,
+            Then::Flush { leg: None, .. } | Then::Part(_) | Then::Bypass { .. } | Then::Destage { .. } => {
+                false
+            }
+        };
+        is_sealed
+            && !self.io.any(is_of_leg)
+            && self.log.used() == 0
+            && self.log.segments.is_empty()
+            && self.is_tail_marked()
+            && self.marks.request.is_none()
+    }
+
+    /// Has another log take the place of a sealed one: see [`Cache::move_log`](crate::Cache::move_log).
+    pub(crate) fn move_log(&mut self, geometry: Geometry, legs: Vec<DeviceInfo>) -> Result<(), String> {
+        let is_spent = self.is_log_spent() && self.condition == Condition::Serving;
+        let Some(seal) = self.seal.as_mut().filter(|_| is_spent) else {
+            return Err("not everything in its log is on the backing device yet".to_owned());
+        };
+        seal.begin_move();
+        let log = Log::empty(geometry, self.log.next_sequence, self.log.flush_epoch + 1);
+        self.superblock = Superblock {
+            geometry,
+            legs: vec![LegState::Live; legs.len()],
+            epoch: self.superblock.epoch + 1,
+            session: self.superblock.session + 1,
+            tail: log.tail_at(0),
+            durable: log.durable,
+            first: log.next_sequence,
+            ..self.superblock.clone()
+        };
+        self.superblocks = Superblocks::blank(&self.superblock);
+        self.superblocks.want(Reason::Session);
+        self.devices.set_legs(legs.into_iter().map(Some).collect());
+        self.log = log;
+        self.log.set_ordered(self.options.mode == Mode::Ordered);
+        self.io.step();
+        Ok(())
+    }
+
+    /// A device of the new log failed before anything needs it.
+    fn fail_move(&mut self, leg: usize, failure: LegFailure, outcome: Outcome) {
+        let (words, errno) = (failure.words(), errno_of(outcome));
+        self.superblocks.abandon();
+        if let Some(seal) = &mut self.seal {
+            seal.fail_move(format!("device {leg} of the log that was to take its place {words} ({errno})"));
+        }
+        self.io.step();
+    }
+
+    /// The backing device names the session of the new log.
+    pub(crate) fn end_move(&mut self) {
+        self.seal = None;
+        self.destage.is_draining = false;
+        self.io.step();
     }
 
     /// Has a leg count or not, with a new epoch: nothing is acknowledged until that is durable. Without one
@@ -453,7 +667,7 @@ impl Core {
         let Copy { leg, segment, part } = copy;
         self.log.unpin(segment);
         if !outcome.is_done() {
-            self.lose_leg(leg, "could not be given what another one has", outcome);
+            self.lose_leg(leg, LegFailure::Copy, outcome);
         } else if part.is_none() {
             self.figures.repaired += 1;
         }
@@ -489,7 +703,6 @@ impl Core {
         let geometry = &self.log.geometry;
         let segment = geometry.segment_bytes();
         let (dirty, block) = (self.index.dirty(), geometry.logical_block);
-        let rate = self.pace.rate;
         let oldest = self.log.segments.get(&self.log.tail);
         Status {
             state: self.state(),
@@ -503,9 +716,10 @@ impl Core {
             unreadable: self.unreadable_now(),
             is_ordered: self.log.tail >= self.log.ordered_at,
             oldest: oldest.map(|segment| self.io.now().since(segment.opened_at)),
-            drain_rate: rate,
-            drain_eta: (rate > 0.0).then(|| Nanos::from_secs_f64((self.log.used() * segment) as f64 / rate)),
+            drain_rate: self.pace.rate,
+            drain_eta: self.drain_eta(),
             is_growing: self.log.grows_to.is_some(),
+            log_error: self.seal.as_ref().map(|seal| seal.because().to_owned()),
             is_draining: self.destage.is_draining,
             destage_error: self.destage.failing.as_ref().map(|(_, because)| because.clone()),
             figures: self.figures,

@@ -23,6 +23,7 @@ use crate::core::{Condition, Core};
 use crate::format::superblock::UNREADABLE_MAX;
 use crate::index::Entry;
 use crate::io::errno_of;
+use crate::pace::Progress;
 use crate::settings::Mode;
 use crate::superblocks::Reason;
 
@@ -136,10 +137,30 @@ impl Core {
         (self.log.used() as f64 - self.destage.passed(self.log.tail)) / self.log.geometry.count() as f64
     }
 
-    /// How much of the log has become free since it was made, in bytes, with what of the batch the sweep has
-    /// passed.
-    fn freed(&self) -> f64 {
-        (self.log.tail as f64 + self.destage.passed(self.log.tail)) * self.log.geometry.segment_bytes() as f64
+    /// Returns the progress of destaging: what of the batch the sweep has passed counts as free.
+    fn destage_progress(&self) -> Progress {
+        let segments = self.log.tail as f64 + self.destage.passed(self.log.tail);
+        let freed = segments * self.log.geometry.segment_bytes() as f64;
+        Progress { freed, destaged: self.figures.destaged.0 as f64 }
+    }
+
+    /// Begins to destage until nothing is left.
+    pub(crate) fn begin_drain(&mut self) {
+        // The rate measured while destaging gave way says nothing of this.
+        if !std::mem::replace(&mut self.destage.is_draining, true) {
+            self.pace.destage_rate = 0.0;
+        }
+    }
+
+    /// Returns the time that destaging everything takes at the present rate; `None` until that is known.
+    pub(crate) fn drain_eta(&self) -> Option<Nanos> {
+        let geometry = &self.log.geometry;
+        let (left, rate) = match self.options.mode {
+            // Every version is written.
+            Mode::Ordered => (self.log.used() * geometry.segment_bytes(), self.pace.rate),
+            _ => (self.index.dirty().data * geometry.logical_block, self.pace.destage_rate),
+        };
+        (rate > 0.0).then(|| Nanos::from_secs_f64(left as f64 / rate))
     }
 
     /// When destaging would begin by itself.
@@ -211,7 +232,7 @@ impl Core {
         let epochs = if is_ordered { self.epochs(end) } else { VecDeque::new() };
         self.io.step();
         if self.destage.ended_at != self.io.now() {
-            self.pace.destaging(self.io.now(), self.freed());
+            self.pace.destaging(self.io.now(), self.destage_progress());
         }
         let waits = self.options.waits.hold(Wait::DurableBeforeDestage);
         let first = self.index.iter().next().map_or(Lba(0), |(range, _)| range.lba);
@@ -274,7 +295,7 @@ impl Core {
         self.figures.destage_writes += 1;
         let now = self.io.now();
         let is_urgent = self.destage.is_draining || self.pace.is_urgent(now, self.pressure());
-        self.pace.destaged(at, now, self.freed(), is_urgent);
+        self.pace.destaged(at, now, self.destage_progress(), is_urgent);
         self.index.mark_clean(&run.pieces);
         self.destage.left().into_iter().for_each(|left| *left -= 1);
     }
@@ -345,7 +366,10 @@ impl Core {
                 // With the tail to come, what it is to pass has to be durable on the legs, too.
                 (batch.stage, batch.covered) = (Stage::Flush, self.log.complete);
                 self.flush(None, Purpose::BackingFlushBeforeTail);
-                self.flush_legs(Purpose::LogFlushBeforeTail);
+                // Everything in a sealed log is durable.
+                if self.seal.is_none() {
+                    self.flush_legs(Purpose::LogFlushBeforeTail);
+                }
             }
             Stage::Between => {
                 batch.epochs.pop_front();
@@ -365,7 +389,9 @@ impl Core {
                     return;
                 }
                 self.superblock.tail = self.log.tail_at(end);
-                self.superblocks.want(Reason::Tail);
+                if self.seal.is_none() {
+                    self.superblocks.want(Reason::Tail);
+                }
                 self.io.step();
                 if !self.options.waits.hold(Wait::TailDurable) {
                     self.free_until(end);
@@ -385,7 +411,10 @@ impl Core {
     /// and has been overwritten leaves it only now: before, the overwriting record might have been lost.
     /// Whether there is room for all of it.
     fn note_unreadable(&mut self) -> bool {
-        let Some(batch) = self.destage.batch.as_ref().filter(|_| !self.unreadable.is_empty()) else {
+        // A sealed log can name none, nor say that one was overwritten.
+        let has_sealed = self.seal.is_some() && !self.superblocks.durable.unreadable.is_empty();
+        let is_any = !self.unreadable.is_empty() || has_sealed;
+        let Some(batch) = self.destage.batch.as_ref().filter(|_| is_any) else {
             return true;
         };
         for range in &batch.swept {
@@ -394,11 +423,18 @@ impl Core {
         }
         let end = batch.end;
         let ranges: Vec<_> = self.unreadable.iter().map(|(range, ())| range).collect();
-        if ranges.len() > UNREADABLE_MAX {
-            let (count, most) = (ranges.len(), UNREADABLE_MAX);
-            let because = format!(
-                "the log cannot be read at {count} places on any of its devices, and can let go of {most}: write over some of them"
-            );
+        let most = if self.seal.is_some() { 0 } else { UNREADABLE_MAX };
+        if ranges.len() > most || has_sealed {
+            let count = ranges.len();
+            let because = match most {
+                0 => format!(
+                    "the log could not be read at {count} places on any of its devices, and is not written any more: all else is written back, \
+                     and another log cannot take its place"
+                ),
+                _ => format!(
+                    "the log cannot be read at {count} places on any of its devices, and can let go of {most}: write over some of them"
+                ),
+            };
             self.destage.failed(self.io.now(), because);
             // A batch of the whole log has done what can be done.
             self.destage.is_draining &= end < self.log.next_segment || self.index.dirty().all() > 0;

@@ -12,6 +12,7 @@ use plumb_block::{Bytes, DeviceInfo};
 use crate::action::Wait;
 use crate::core::{Condition, Core};
 use crate::geometry::Geometry;
+use crate::resilver::SEALED;
 
 impl Core {
     /// How many segments a leg has once the log has grown so: see
@@ -20,6 +21,9 @@ impl Core {
         let geometry = self.log.geometry;
         let per_leg = Geometry::per_leg(size, geometry.segment_blocks);
         let grown = Geometry { per_leg, ..geometry };
+        if self.seal.is_some() {
+            return Err(SEALED.to_owned());
+        }
         if self.condition != Condition::Serving || self.log.grows_to.is_some() {
             return Err("the cache does not serve, or its log grows already: wait for that".to_owned());
         }

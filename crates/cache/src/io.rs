@@ -76,6 +76,11 @@ impl<T> Io<T> {
         self.in_flight.remove(&id)
     }
 
+    /// Returns true if an action is in flight whose continuation is such.
+    pub(crate) fn any(&self, is_such: impl Fn(&T) -> bool) -> bool {
+        self.in_flight.values().any(is_such)
+    }
+
     /// Returns true if nothing is in flight.
     pub(crate) fn is_idle(&self) -> bool {
         self.in_flight.is_empty()

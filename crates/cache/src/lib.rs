@@ -39,6 +39,7 @@ mod pace;
 mod read;
 mod recovery;
 mod resilver;
+mod seal;
 mod settings;
 mod status;
 mod superblocks;
@@ -48,6 +49,7 @@ pub use action::{Action, ActionId, Member, Purpose, Wait, Waits};
 pub use cache::{Cache, InitialWrite, Leg};
 pub use format::superblock::LegState;
 pub use recovery::{Findings, LegFindings};
+pub use seal::NewLog;
 pub use settings::{
     BUFFER, BUFFERS_MIN, Degraded, DestageOptions, Identity, LEGS_MAX, LOG_BLOCK, Layout, Mark, Mode,
     Options, ParseUuidError, Settings, Uuid, WITNESSES_MAX,

@@ -38,6 +38,8 @@ pub(crate) struct Record {
     pub(crate) clients: Vec<u64>,
     /// The legs that have not answered.
     pub(crate) legs: LegSet,
+    /// True if a leg failed it for which no other can stand in. It is never complete.
+    pub(crate) has_failed: bool,
 }
 
 /// The log.
@@ -71,6 +73,9 @@ pub(crate) struct Log {
     pub(crate) in_flight: BTreeMap<u64, Record>,
     /// How many segments each leg is to hold, until the ring has them.
     pub(crate) grows_to: Option<u64>,
+    /// Sequence number of a record that failed and is written again in the next segment, until it is
+    /// complete.
+    pub(crate) retried: Option<u64>,
 }
 
 impl Log {
@@ -126,6 +131,61 @@ impl Log {
         self.next_segment = place.segment + 1;
         self.next_sequence = place.sequence + 1;
         self.previous = crc;
+    }
+
+    /// Returns an empty log of this shape, whose first record is to have sequence number `next_sequence`.
+    pub(crate) fn empty(geometry: Geometry, next_sequence: u64, flush_epoch: u64) -> Self {
+        Self {
+            geometry,
+            segments: BTreeMap::new(),
+            tail: 0,
+            next_segment: 0,
+            open: None,
+            next_sequence,
+            previous: 0,
+            complete: next_sequence - 1,
+            durable: next_sequence - 1,
+            ordered_from: u64::MAX,
+            ordered_at: u64::MAX,
+            flush_epoch,
+            in_flight: BTreeMap::new(),
+            grows_to: None,
+            retried: None,
+        }
+    }
+
+    /// Returns true if every leg has answered all records in flight.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.in_flight.values().all(|record| record.legs.is_empty())
+    }
+
+    /// Returns the first record in flight that failed.
+    pub(crate) fn first_failed(&self) -> Option<&Header> {
+        self.in_flight.values().find(|record| record.has_failed).map(|record| &record.header)
+    }
+
+    /// Returns true if a record that failed in this place can be written again in the next segment: replay
+    /// goes on there from within a segment, not from its start. A second failure is no reason to.
+    pub(crate) fn may_retry(&self, place: Place) -> bool {
+        self.retried.is_none() && place.block > 0
+    }
+
+    /// Takes the records in flight from sequence number `from` on out of the log, as if they had not been
+    /// written. The next one begins a segment.
+    pub(crate) fn withdraw(&mut self, from: u64) -> Vec<Record> {
+        let records: Vec<_> = self.in_flight.split_off(&from).into_values().collect();
+        if let Some(Place { segment, block, sequence, previous, .. }) =
+            records.first().map(|record| record.header.place)
+        {
+            (self.next_sequence, self.previous) = (sequence, previous);
+            self.next_segment = if block == 0 { segment } else { segment + 1 };
+            self.segments.retain(|number, _| *number < self.next_segment);
+            if let Some(last) = self.segments.get_mut(&segment) {
+                last.checksums.truncate(block as usize);
+            }
+        }
+        self.close();
+        records
     }
 
     /// Begins the next record in a new segment.

@@ -27,6 +27,7 @@ use crate::action::{Purpose, Wait};
 use crate::core::{Condition, Core};
 use crate::format::record::Kind;
 use crate::index::Entry;
+use crate::seal::Seal;
 use crate::settings::{Mark, WITNESSES_MAX};
 
 /// How long after a mark the next one follows if the tail has advanced.
@@ -74,6 +75,11 @@ impl Marks {
         }
     }
 
+    /// Has the next mark not wait for a flush.
+    pub(crate) fn abandon_flush(&mut self) {
+        self.is_flushing = false;
+    }
+
     /// Returns the witnesses whose contents the mark on the device may state.
     fn stated(&self) -> u32 {
         self.durable.witnesses | self.request.map_or(0, |request| request.witnesses)
@@ -83,7 +89,11 @@ impl Marks {
 impl Core {
     /// Returns whether the backing device names the session that is served, or nobody has it name any.
     pub(crate) fn is_marked(&self) -> bool {
-        self.marks.durable.session >= self.superblock.session || self.options.identity.is_none()
+        let Some(seal) = &self.seal else {
+            return self.marks.durable.session >= self.superblock.session || self.options.identity.is_none();
+        };
+        let is_sealed = self.marks.durable.is_sealed || !self.options.waits.hold(Wait::SealMarked);
+        is_sealed && seal.is_ready()
     }
 
     /// Returns whether everything that the tail has passed is named by the mark.
@@ -92,14 +102,15 @@ impl Core {
     }
 
     fn tail_to_mark(&self) -> u64 {
-        let is_durable = self.options.waits.hold(Wait::MarkedTailDurable);
+        let is_durable = self.seal.is_none() && self.options.waits.hold(Wait::MarkedTailDurable);
         let superblock = if is_durable { &self.superblocks.durable } else { &self.superblock };
-        superblock.tail.sequence
+        // Records that a sealed log has been marked to have passed never count again.
+        superblock.tail.sequence.max(if self.seal.is_some() { self.marks.durable.tail } else { 0 })
     }
 
     /// Returns the time from which on the tail is to be marked; `None` if it is.
     pub(crate) fn mark_due(&self) -> Option<Nanos> {
-        let is_idle = self.marks.request.is_none() && !self.marks.is_flushing;
+        let is_idle = self.marks.request.is_none() && !self.marks.is_flushing && self.seal.is_none();
         (is_idle && !self.is_tail_marked()).then(|| self.marks.written_at.saturating_add(MARK_EVERY))
     }
 
@@ -109,6 +120,9 @@ impl Core {
         let is_open = self.options.identity.is_some() && self.is_serving();
         if !is_open || self.marks.request.is_some() || self.marks.left > 0 {
             return;
+        }
+        if self.seal.is_some() {
+            return self.advance_sealed_marks();
         }
         let was_flushed = std::mem::take(&mut self.marks.is_flushing);
         let is_urgent = self.superblocks.durable.session > self.marks.durable.session
@@ -132,10 +146,38 @@ impl Core {
         }
     }
 
+    /// Asks for the next mark of a sealed log, if there is something new to say, which is urgent: it states
+    /// no witness, so that everything can be written back and past the log. The mark that names the new log
+    /// ends the seal.
+    fn advance_sealed_marks(&mut self) {
+        let Some(seal) = self.seal.as_ref().filter(|seal| seal.is_ready()) else { return };
+        let durable = &self.marks.durable;
+        let is_new = match seal.is_moving() {
+            true => self.superblocks.durable.session == self.superblock.session,
+            false => {
+                let is_told = self.marks.discarded & !durable.discarded == 0;
+                !durable.is_sealed || durable.witnesses != 0 || !self.is_tail_marked() || !is_told
+            }
+        };
+        if is_new {
+            self.marks.request = Some(self.mark(0));
+            self.io.step();
+        }
+    }
+
     fn mark(&self, witnesses: u32) -> Mark {
         let durable = &self.superblocks.durable;
-        let (session, durable, discarded) = (durable.session, durable.durable, self.marks.discarded);
-        Mark { session, tail: self.tail_to_mark(), durable, witnesses, discarded }
+        let (session, discarded) = (durable.session, self.marks.discarded);
+        let mark = Mark {
+            session,
+            tail: self.tail_to_mark(),
+            durable: durable.durable,
+            witnesses,
+            discarded,
+            is_sealed: false,
+        };
+        let sealed = self.seal.as_ref().filter(|seal| !seal.is_moving());
+        sealed.map_or(mark, |seal| seal.seal(Mark { durable: self.log.complete, ..mark }))
     }
 
     /// Returns the witnesses that keep what they hold until the mark is silent on them: nothing is being
@@ -161,6 +203,9 @@ impl Core {
                 self.marks.is_first = false;
                 self.marks.durable = mark;
                 self.marks.release &= mark.witnesses;
+                if self.seal.as_ref().is_some_and(Seal::is_moving) && !mark.is_sealed {
+                    self.end_move();
+                }
             }
             Err(because) => self.latch_unmarked(&because),
         }

@@ -41,15 +41,26 @@ pub(crate) struct Pace {
     /// And when the last one ended.
     operation: Nanos,
     done_at: Nanos,
-    /// Since when the rate is measured, and how much of the log had become free by then.
+    /// Since when the rates are measured, and the progress by then.
     window_from: Nanos,
-    window_freed: f64,
+    window: Progress,
+    /// Number of bytes that are destaged in a second, over several windows; 0 until it is known.
+    pub(crate) destage_rate: f64,
     /// When a client last needed the backing device.
     foreground_at: Option<Nanos>,
     /// Nothing is destaged before this.
     pub(crate) runs_from: Nanos,
     /// The last one used first.
     streams: Vec<Stream>,
+}
+
+/// Progress of destaging since the cache was opened, in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Progress {
+    /// Bytes of the log that have become free.
+    pub(crate) freed: f64,
+    /// Bytes of data that were written to the backing device.
+    pub(crate) destaged: f64,
 }
 
 /// Size of a record.
@@ -72,10 +83,9 @@ impl Pace {
         Self { last_asked: now, window_from: now, ..Self::default() }
     }
 
-    /// Destaging goes on after a pause, which does not count. `freed` bytes of the log have become free by
-    /// now.
-    pub(crate) fn destaging(&mut self, now: Nanos, freed: f64) {
-        (self.window_from, self.window_freed) = (now, freed);
+    /// Begins to measure after a pause, which does not count, with the `progress` by now.
+    pub(crate) fn destaging(&mut self, now: Nanos, progress: Progress) {
+        (self.window_from, self.window) = (now, progress);
     }
 
     /// A client needs the backing device.
@@ -87,9 +97,9 @@ impl Pace {
         self.foreground_at.is_some_and(|at| now.since(at) < FOREGROUND)
     }
 
-    /// A run was destaged from `from` to `now`; `freed` bytes of the log have become free by now. If clients
-    /// need the backing device and there is no hurry, it is theirs for nineteen times as long.
-    pub(crate) fn destaged(&mut self, from: Nanos, now: Nanos, freed: f64, is_urgent: bool) {
+    /// Notes that a run was destaged from `from` to `now`, with the `progress` by now. If clients need the
+    /// backing device and there is no hurry, it is theirs for nineteen times as long.
+    pub(crate) fn destaged(&mut self, from: Nanos, now: Nanos, progress: Progress, is_urgent: bool) {
         if !is_urgent && self.is_foreground(now) {
             self.runs_from = now.saturating_add(Nanos((now.since(from) * 19).0.min(PAUSE_MAX.0)));
         }
@@ -99,9 +109,12 @@ impl Pace {
         (self.operation, self.done_at) = (Nanos((before.0 * 7 + operation.0) / 8), now);
         let elapsed = now.since(self.window_from);
         if elapsed >= RATE_WINDOW {
-            let rate = (freed - self.window_freed).max(0.0) / elapsed.as_secs_f64();
-            self.rate = if self.rate > 0.0 { (self.rate + rate) / 2.0 } else { rate };
-            self.destaging(now, freed);
+            let rate = |now: f64, before: f64| (now - before).max(0.0) / elapsed.as_secs_f64();
+            let smooth =
+                |old: f64, new: f64, share: f64| if old > 0.0 { old + (new - old) * share } else { new };
+            self.rate = smooth(self.rate, rate(progress.freed, self.window.freed), 0.5);
+            self.destage_rate = smooth(self.destage_rate, rate(progress.destaged, self.window.destaged), 0.1);
+            self.destaging(now, progress);
         }
     }
 
@@ -176,7 +189,8 @@ mod tests {
             "nothing is known of the rate"
         );
         assert_eq!(pace.batch(4 << 20, 256), 4);
-        pace.destaged(Nanos::millis(490), Nanos::millis(500), 10e6, false);
+        let progress = Progress { freed: 10e6, destaged: 10e6 };
+        pace.destaged(Nanos::millis(490), Nanos::millis(500), progress, false);
         assert_eq!(pace.delay(now, Load { bytes: 1 << 20, writes: 16 }, 0.6), Nanos::ZERO);
         let delays: Vec<_> = (60..=100)
             .map(|used| pace.delay(now, Load { bytes: 1 << 16, writes: 1 }, f64::from(used) / 100.0))
@@ -195,7 +209,7 @@ mod tests {
         assert_eq!(pace.runs_max(Nanos::millis(1), 0.4, false), 2);
         pace.foreground(Nanos::millis(1));
         assert_eq!(pace.runs_max(Nanos::millis(1), 0.4, false), 1);
-        pace.destaged(Nanos::millis(1), Nanos::millis(6), 0.0, false);
+        pace.destaged(Nanos::millis(1), Nanos::millis(6), Progress::default(), false);
         assert_eq!(pace.runs_from, Nanos::millis(101));
         assert_eq!(pace.runs_max(Nanos::millis(100), 0.4, false), 0);
         assert_eq!(pace.runs_max(Nanos::millis(101), 0.4, false), 2, "nobody needs it any more");

@@ -11,12 +11,15 @@
 use plumb_block::{DeviceInfo, Errno, Lba, LbaRange, Outcome};
 
 use crate::action::{Purpose, Wait};
-use crate::core::{Condition, Core};
+use crate::core::{Condition, Core, LegFailure};
 use crate::devices::block_fits;
 use crate::format::superblock::LegState;
 use crate::gather::{Gather, Goal, Part, Source};
+use crate::recovery::LegFindings;
 use crate::settings::{LOG_BLOCK, Layout};
 
+/// Refusal of a change of a log that is not written any more.
+pub(crate) const SEALED: &str = "its log is not written any more (`plumb cache status` says why): give the cache another with `plumb cache replace-log`";
 /// How many pieces of the log are copied at the same time.
 const COPIES_MAX: usize = 2;
 
@@ -36,6 +39,9 @@ impl Core {
     /// Takes a leg out, if it counts: see [`Cache::retire_leg`](crate::Cache::retire_leg).
     pub(crate) fn retire_leg(&mut self, leg: usize) -> Result<(), String> {
         let states = &self.superblock.legs;
+        if self.seal.is_some() {
+            return Err(SEALED.to_owned());
+        }
         if self.log.geometry.layout == Layout::Stripe || leg >= states.len() {
             return Err(
                 "only a device of a mirrored log can be replaced, and each device of this one has what no other has: to change them detach the \
@@ -86,6 +92,10 @@ impl Core {
             return Err(format!("device {leg} of the log still counts: take it out first"));
         }
         self.devices.set_leg(leg, Some(info));
+        // What was found on the device that was there before says nothing of this one.
+        if let Some(found) = self.findings.legs.get_mut(leg) {
+            *found = LegFindings::default();
+        }
         self.set_leg(leg, LegState::Resilvering);
         self.begin_session();
         self.begin_resilver(leg);
@@ -163,7 +173,7 @@ impl Core {
         }
         self.io.step();
         if let Some(errno) = error {
-            self.lose_leg(leg, "could not be copied to", Outcome::Failed(errno));
+            self.lose_leg(leg, LegFailure::CopyRead, Outcome::Failed(errno));
         }
     }
 

@@ -141,6 +141,9 @@ pub struct Mark {
     /// Witnesses that were discarded and not written since, on a device that does not promise zeroes: what
     /// they hold may change by itself, so no mark states it.
     pub discarded: u32,
+    /// True if the log of this session is not written any more: of what it holds the records from `tail` to
+    /// `durable` count, and no other.
+    pub is_sealed: bool,
 }
 
 /// Identity that the devices of a cache have to state. Whoever gives this has to mark the backing device as

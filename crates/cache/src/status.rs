@@ -85,6 +85,9 @@ pub struct Figures {
     pub repaired: u64,
     /// Legs that failed.
     pub legs_lost: u64,
+    /// Records that a leg failed to write, or that came after such a record, and that were written again in
+    /// the next segment.
+    pub records_retried: u64,
     /// How much was copied to legs that replace others.
     pub resilvered: Bytes,
 }
@@ -122,6 +125,9 @@ pub struct Status {
     pub drain_eta: Option<Nanos>,
     /// True if the log is to become larger, and is not yet.
     pub is_growing: bool,
+    /// Reason why the log is not written any more; `None` if it is. Everything in it is being written back,
+    /// and writes go past it: they are as fast as the backing device.
+    pub log_error: Option<String>,
     /// True if everything is being destaged.
     pub is_draining: bool,
     /// Reason why destaging cannot continue; `None` if it can.

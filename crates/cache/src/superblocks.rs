@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use plumb_block::{Bytes, Outcome};
 
 use crate::action::{Purpose, Wait};
-use crate::core::{Condition, Core, Then};
+use crate::core::{Condition, Core, LegFailure, Then};
 use crate::format::superblock::Superblock;
 use crate::recovery::Recovered;
 use crate::settings::LOG_BLOCK;
@@ -62,9 +62,20 @@ impl Superblocks {
         Self {
             wanted: BTreeSet::new(),
             round: None,
-            durable: Superblock { epoch: 0, ..found.superblock.clone() },
+            durable: Superblock { epoch: 0, session: found.session, ..found.superblock.clone() },
             slots: found.slots.clone(),
         }
+    }
+
+    /// Returns those of a log that has none yet, of which `next` is the first.
+    pub(crate) fn blank(next: &Superblock) -> Self {
+        let durable = Superblock { epoch: 0, session: 0, ..next.clone() };
+        Self { wanted: BTreeSet::new(), round: None, durable, slots: vec![0; next.legs.len()] }
+    }
+
+    /// Takes no note any more of the version that is being written, and writes no other.
+    pub(crate) fn abandon(&mut self) {
+        (self.round, self.wanted) = (None, BTreeSet::new());
     }
 
     /// How many actions of the version that is being written are not completed.
@@ -92,12 +103,12 @@ impl Core {
     /// Returns true if anything may be acknowledged: order (e), and the backing device names the session,
     /// where it names any.
     pub(crate) fn may_acknowledge(&self) -> bool {
-        self.is_epoch_durable() && self.is_marked()
+        (self.seal.is_some() || self.is_epoch_durable()) && self.is_marked()
     }
 
     /// Writes the next version, if one is wanted; flushes after it; takes note that it is durable.
     pub(crate) fn write_superblocks(&mut self) {
-        if self.latched().is_some() {
+        if self.latched().is_some() || self.seal.as_ref().is_some_and(|seal| !seal.is_moving()) {
             return;
         }
         match &mut self.superblocks.round {
@@ -142,7 +153,7 @@ impl Core {
 
     pub(crate) fn superblock_completed(&mut self, leg: usize, outcome: Outcome) {
         if !outcome.is_done() {
-            self.lose_leg(leg, "could not write its superblock", outcome);
+            self.lose_leg(leg, LegFailure::Superblock, outcome);
         }
         self.superblocks.left().into_iter().for_each(|left| *left -= 1);
     }

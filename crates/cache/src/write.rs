@@ -11,9 +11,10 @@ use plumb_block::{
 };
 
 use crate::action::{Command, Member, Purpose, Wait};
-use crate::core::{Core, Then};
+use crate::core::{Core, LegFailure, Then};
 use crate::format::record::{EXTENTS_MAX, Extent, Header, Kind};
-use crate::io::ClientRequest;
+use crate::format::superblock::LegState;
+use crate::io::{ClientRequest, errno_of};
 use crate::legs::LegSet;
 use crate::log::Record;
 use crate::pace::Load;
@@ -55,6 +56,42 @@ struct ClientWrite {
 }
 
 impl ClientWrite {
+    /// Returns its blocks that are in no record.
+    fn rest(&self) -> LbaRange {
+        LbaRange::new(self.range.lba + self.queued, self.range.nlb - self.queued)
+    }
+
+    /// Returns the request to the backing device that does the same.
+    fn op(&self) -> Op {
+        match self.kind {
+            Kind::Data => Op::Write { fua: self.is_fua },
+            Kind::Discard => Op::Discard,
+            kind => {
+                Op::WriteZeroes { fua: self.is_fua, no_hole: kind == Kind::ZeroesReserved, fast_only: false }
+            }
+        }
+    }
+
+    /// Returns the bytes of some of its blocks; `None` if a pattern gets no buffer from `memory`.
+    fn piece(
+        &self,
+        range: LbaRange,
+        block: u64,
+        memory: impl FnOnce() -> Option<BufferMut>,
+    ) -> Option<Payload> {
+        let (from, bytes) = ((range.lba.0 - self.range.lba.0) * block, range.nlb * block);
+        Some(Payload::Bytes(match &self.payload {
+            Payload::Bytes(buffer) => buffer.clone().slice(from as usize..(from + bytes) as usize),
+            Payload::Pattern(pattern) => {
+                let mut buffer = memory()?;
+                Pattern { lba: Lba(pattern.lba.0 + from / block), ..*pattern }
+                    .fill(block as usize, &mut buffer);
+                buffer.freeze()
+            }
+            Payload::None | Payload::Into(_) => return None,
+        }))
+    }
+
     /// The bytes of its next `blocks` blocks, and zeroes up to the end of `into`.
     fn fill(&self, into: &mut [u8], blocks: usize, logical_block: usize) {
         let (bytes, rest) = into.split_at_mut(blocks * logical_block);
@@ -81,6 +118,23 @@ impl Writes {
     /// Returns true if a write past the log is in flight that changes a block of `range`.
     pub(crate) fn is_bypassing(&self, range: LbaRange) -> bool {
         self.bypassing.values().any(|client| client.range.overlaps(range))
+    }
+
+    /// Puts the parts of writes that these records hold back into the queue, before all others.
+    pub(crate) fn requeue(&mut self, records: Vec<Record>, logical_block: u64) {
+        for Record { header, clients, .. } in records.into_iter().rev() {
+            for (extent, id) in header.extents.iter().zip(clients).rev() {
+                let Some(client) = self.clients.get_mut(&id) else { continue };
+                if client.queued == client.range.nlb {
+                    self.queue.push_front(id);
+                }
+                client.records -= 1;
+                client.queued = extent.range.lba.0 - client.range.lba.0;
+                if client.kind == Kind::Data {
+                    self.queued_bytes += extent.range.nlb * logical_block;
+                }
+            }
+        }
     }
 
     fn new_id(&mut self) -> u64 {
@@ -118,7 +172,7 @@ impl Core {
         let id = self.writes.new_id();
         let (member, purpose) = (Member::Backing, Purpose::BypassWrite);
         self.io.issue(Command { member, purpose, op, range, payload }, Then::Bypass { client: id });
-        self.writes.bypassing.insert(id, client);
+        self.writes.bypassing.insert(id, ClientWrite { records: 1, ..client });
     }
 
     /// Puts a write into the queue for the log.
@@ -146,6 +200,10 @@ impl Core {
             }
         };
         let fits = request.op == Op::Discard || bytes <= self.devices.backing_transfer_max();
+        if self.seal.is_some() {
+            // From the queue, where it waits for what the log holds.
+            return None;
+        }
         let is_held = self.overlaps_log(request.range) || self.is_witness(request.op, request.range);
         if !is_wanted || !fits || !self.is_serving() || !self.is_marked() || is_held {
             return None;
@@ -183,7 +241,18 @@ impl Core {
     /// A write past the log has ended. The log takes one that the backing device has failed, unless it is to
     /// have none, or has something newer.
     pub(crate) fn bypass_completed(&mut self, id: u64, outcome: Outcome, payload: Payload) {
+        let Some(client) = self.writes.bypassing.get_mut(&id) else { return };
+        client.records -= 1;
+        if !outcome.is_done() {
+            client.error = Some(errno_of(outcome));
+        }
+        if client.records > 0 {
+            // The piece may have failed, and land until that is flushed.
+            self.flushes.note_bypass();
+            return;
+        }
         let Some(mut client) = self.writes.bypassing.remove(&id) else { return };
+        let outcome = client.error.filter(|_| outcome.is_done()).map_or(outcome, Outcome::Failed);
         if !client.is_fua || !outcome.is_done() {
             self.flushes.note_bypass();
         }
@@ -193,9 +262,10 @@ impl Core {
         if !outcome.is_done() {
             self.unsettle();
             let has_data = client.kind != Kind::Data || !matches!(client.payload, Payload::None);
-            let may_take = self.options.mode != Mode::WriteThrough && self.is_serving();
+            let may_take =
+                self.options.mode != Mode::WriteThrough && self.is_serving() && self.seal.is_none();
             if may_take && has_data && !self.overlaps_log(client.range) {
-                return self.enqueue(client);
+                return self.enqueue(ClientWrite { error: None, ..client });
             }
         }
         // The write may have been submitted in another mode.
@@ -208,7 +278,83 @@ impl Core {
 
     /// Makes records of what is queued, as many as may be in flight.
     pub(crate) fn fill_records(&mut self) {
+        if self.seal.is_some() {
+            return self.pass_sealed_log();
+        }
         while self.is_serving() && self.fill_record() {}
+    }
+
+    /// Sends writes past a sealed log, each once nothing in it overlaps. One that would wait for ever fails.
+    fn pass_sealed_log(&mut self) {
+        if !self.is_serving() || !self.is_marked() {
+            return;
+        }
+        let is_stuck = self.is_destaging_stuck();
+        for id in self.writes.queue.clone() {
+            let Some(client) = self.writes.clients.get(&id) else { continue };
+            let range = client.rest();
+            let is_unreadable = self.index.over(range).any(|(_, entry)| entry.is_unreadable());
+            if self.may_pass_sealed_log(client.op(), range) {
+                self.send_past_log(id);
+            } else if is_stuck || is_unreadable {
+                self.writes.queue.retain(|queued| *queued != id);
+                self.refuse_rest(id);
+            }
+        }
+    }
+
+    /// Returns true if recovery of a sealed log would put nothing over a write of `range`. In the mode
+    /// `ordered` nothing may come before anything in the log.
+    fn may_pass_sealed_log(&self, op: Op, range: LbaRange) -> bool {
+        let is_behind = self.options.mode != Mode::Ordered || self.log.used() == 0;
+        let is_free = self.may_ignore(op, range) || !self.is_witness(op, range);
+        is_behind && is_free && self.index.over(range).next().is_none()
+    }
+
+    /// Returns true for a discard of a block of which the mark could not state the contents afterwards. A
+    /// device that promises nothing about discards may ignore one, and so does the cache.
+    fn may_ignore(&self, op: Op, range: LbaRange) -> bool {
+        op == Op::Discard && !self.devices.backing().discard_zeroes && self.is_witness(op, range)
+    }
+
+    /// Sends what is left of a write past the log, in pieces that the backing device takes.
+    fn send_past_log(&mut self, id: u64) {
+        let (block, max) = (self.log.geometry.logical_block, self.devices.backing_transfer_max());
+        let Some(client) = self.writes.clients.get(&id) else { return };
+        let (op, rest, is_data) = (client.op(), client.rest(), client.kind == Kind::Data);
+        let most = if op == Op::Discard { self.devices.backing().discard_max.0 } else { max } / block;
+        let mut pieces = Vec::new();
+        for from in (0..rest.nlb).step_by(most.max(1) as usize) {
+            let range = LbaRange::new(rest.lba + from, most.min(rest.nlb - from));
+            let payload = if is_data {
+                client.piece(range, block, || self.options.memory.take(Bytes(range.nlb * block)))
+            } else {
+                Some(Payload::None)
+            };
+            // Without memory now, it is sent later.
+            let Some(payload) = payload else { return };
+            pieces.push((range, payload));
+        }
+        let Some(mut client) = self.writes.clients.remove(&id) else { return };
+        self.writes.queue.retain(|queued| *queued != id);
+        if is_data {
+            self.writes.queued_bytes -= rest.nlb * block;
+        }
+        (client.queued, client.records) = (client.range.nlb, 0);
+        self.figures.bypassed += Bytes(rest.nlb * block);
+        self.figures.bypass_writes += 1;
+        self.pace.foreground(self.io.now());
+        if self.may_ignore(op, rest) {
+            self.io.answer(&client.asked, Outcome::Done, client.payload);
+            return;
+        }
+        self.note_bypass(rest);
+        client.records = pieces.len() as u32;
+        self.writes.bypassing.insert(id, client);
+        for (range, payload) in pieces {
+            let (member, purpose) = (Member::Backing, Purpose::BypassWrite);
+            self.io.issue(Command { member, purpose, op, range, payload }, Then::Bypass { client: id });
+        }
     }
 
     fn fill_record(&mut self) -> bool {
@@ -257,16 +403,20 @@ impl Core {
             return false;
         };
         self.writes.queue.pop_front();
+        self.refuse_rest(id);
+        true
+    }
+
+    /// Fails a write of which no more gets into the log.
+    fn refuse_rest(&mut self, id: u64) {
         let geometry = self.log.geometry;
-        let Some(client) = self.writes.clients.get_mut(&id) else { return true };
-        let left = LbaRange::new(client.range.lba + client.queued, client.range.nlb - client.queued);
+        let Some(client) = self.writes.clients.get_mut(&id) else { return };
         if client.kind == Kind::Data {
-            self.writes.queued_bytes -= geometry.bytes(left);
+            self.writes.queued_bytes -= geometry.bytes(client.rest());
         }
         client.error = Some(Errno::EIO);
         client.range.nlb = client.queued;
         self.answer_if_written(id);
-        true
     }
 
     /// Takes the changes of the next record from the queue, with the writes they belong to: the first of the
@@ -331,32 +481,38 @@ impl Core {
             self.figures.leg_written += length;
         }
         self.figures.records += 1;
-        self.log.in_flight.insert(place.sequence, Record { header, clients, legs });
+        self.log.in_flight.insert(place.sequence, Record { header, clients, legs, has_failed: false });
         length.0
     }
 
     pub(crate) fn record_completed(&mut self, sequence: u64, leg: usize, outcome: Outcome) {
-        if !outcome.is_done() {
-            self.lose_leg(leg, "could not write a record", outcome);
-        }
+        let has_failed =
+            !outcome.is_done() && self.superblock.legs[leg] != LegState::Lost && self.is_last(leg);
         if let Some(record) = self.log.in_flight.get_mut(&sequence) {
             record.legs = record.legs.without(LegSet::one(leg));
+            record.has_failed |= has_failed;
+        }
+        if !outcome.is_done() {
+            self.lose_leg(leg, LegFailure::Record, outcome);
         }
     }
 
     /// Puts records that are complete into the index, and acknowledges their writes. Order (a): only when
     /// every record before is complete, since replay stops at a gap.
     pub(crate) fn apply_records(&mut self) {
-        while self.may_acknowledge() {
+        // The records of a log that is being sealed are taken back.
+        while self.seal.is_none() && self.may_acknowledge() {
             let in_order = self.options.waits.hold(Wait::LowerSequences);
             let mut candidates = self.log.in_flight.iter().take(if in_order { 1 } else { usize::MAX });
-            let complete =
-                candidates.find(|(_, record)| record.legs.is_empty()).map(|(sequence, _)| *sequence);
+            let complete = candidates
+                .find(|(_, record)| record.legs.is_empty() && !record.has_failed)
+                .map(|(sequence, _)| *sequence);
             let Some(record) = complete.and_then(|sequence| self.log.in_flight.remove(&sequence)) else {
                 return;
             };
             self.io.step();
             self.log.complete = self.log.complete.max(record.header.place.sequence);
+            self.log.retried = self.log.retried.filter(|retried| *retried > self.log.complete);
             let absorbed = self.log.apply(&mut self.index, &record.header);
             self.figures.absorbed += Bytes(absorbed * self.log.geometry.logical_block);
             for id in record.clients {

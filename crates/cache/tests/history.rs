@@ -60,6 +60,8 @@ pub(crate) enum Ask {
     Grow { segments: u64 },
     /// A leg of a mirror is replaced: by a new device, or by itself, with what it held.
     Replace { leg: usize, is_same: bool },
+    /// Another log, on new devices.
+    Move,
 }
 
 /// Fault that is injected.
@@ -71,6 +73,8 @@ pub(crate) enum Fault {
     Flip { leg: usize, byte: u64, bits: u8 },
     /// A block cannot be read any more.
     Unreadable { member: usize, lba: u64 },
+    /// Every leg can be read, and not written any more.
+    ReadOnly,
     /// A leg is gone for good.
     Lost { leg: usize },
     /// A leg is away until the next restart, and comes back as it was when it went.
@@ -84,6 +88,7 @@ impl Fault {
             Self::Fails { kind, nth, .. } => Self::Fails { member: leg, kind, nth },
             Self::Flip { byte, bits, .. } => Self::Flip { leg, byte, bits },
             Self::Unreadable { lba, .. } => Self::Unreadable { member: leg, lba },
+            Self::ReadOnly => self,
             Self::Lost { .. } => Self::Lost { leg },
             Self::Away { .. } => Self::Away { leg },
         }
@@ -291,11 +296,19 @@ fn ask(setup: &Setup, chance: &mut Xoshiro256PlusPlus) -> Ask {
         2 => Ask::Grow { segments: 1 + below(chance, setup.room.max(1)) },
         3 => Ask::Stop,
         4 => Ask::Detach,
+        5 if setup.faults == Faults::LogWrites => Ask::Move,
         _ => Ask::Mode(MODES[below(chance, 4) as usize]),
     }
 }
 
 fn fault(setup: &Setup, chance: &mut Xoshiro256PlusPlus) -> Fault {
+    if setup.faults == Faults::LogWrites {
+        let leg = below(chance, setup.legs() as u64) as usize;
+        return match below(chance, 3) {
+            0 => Fault::ReadOnly,
+            _ => Fault::Fails { member: leg, kind: FaultKind::Write, nth: 1 + below(chance, 6) },
+        };
+    }
     let legs = setup.legs() as u64;
     let member = below(chance, legs + 1) as usize;
     let leg = member.min(legs as usize - 1);

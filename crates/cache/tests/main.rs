@@ -15,6 +15,7 @@
 //!      figures       write amplification, counted
 //!      pacing        how fast writes come in when the log is full
 //!      marks         the backing device marked: no honest crash is refused, an old log and a foreign write are
+//!      sealed        a log that fails writes, or is to be replaced: written back, gone past, moved from
 //!      unreadable    more places that cannot be read than the log can let go of
 //! ```
 
@@ -32,6 +33,7 @@ mod ordered;
 mod pacing;
 mod random;
 mod refusals;
+mod sealed;
 mod sensitivity;
 mod setup;
 mod unreadable;

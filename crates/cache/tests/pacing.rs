@@ -174,3 +174,42 @@ fn writes_of_64_kib_to_a_full_log_come_in_as_it_becomes_free() {
 fn writes_of_4_kib_to_a_full_log_come_in_as_it_becomes_free() {
     check(4 << 10, 8);
 }
+
+/// A drain says how long it takes: from a tenth of it on within a factor of 2, until the last tenth.
+#[test]
+fn the_time_that_a_drain_takes_is_said_within_a_factor_of_2() {
+    for (bytes, writes) in [(4 << 10, 20_000), (64 << 10, 1000), (256 << 10, 300)] {
+        let mut disks = Disks::new(bytes);
+        let mut written = 0;
+        while written < writes {
+            disks.ask(Op::Write { fua: false }, bytes);
+            while disks.go_on().is_empty() {}
+            written += 1;
+        }
+        let (from, mut said) = (disks.now, Vec::new());
+        disks.cache.drain(disks.now);
+        loop {
+            let status = disks.cache.status().unwrap();
+            if !status.is_draining {
+                break;
+            }
+            said.extend(status.drain_eta.map(|eta| (disks.now, eta)));
+            disks.go_on();
+        }
+        let end = disks.now;
+        let took = end.since(from).as_secs_f64();
+        let is_counted =
+            |(at, _): &&(Nanos, Nanos)| (0.1..0.9).contains(&(at.since(from).as_secs_f64() / took));
+        let off = |(at, eta): &(Nanos, Nanos)| eta.as_secs_f64() / end.since(*at).as_secs_f64();
+        let (least, most) = said
+            .iter()
+            .filter(is_counted)
+            .map(off)
+            .fold((f64::MAX, 0.0_f64), |(least, most), off| (least.min(off), most.max(off)));
+        eprintln!(
+            "{}: drained in {took:.1} s, said to take {least:.2} to {most:.2} times what was left",
+            Bytes(bytes)
+        );
+        assert!(took > 1.0 && least >= 0.5 && most <= 2.0, "{} bytes: {least} to {most}", bytes);
+    }
+}

@@ -31,6 +31,8 @@ pub(crate) enum Faults {
     None,
     /// One leg of a mirror at a time, the next after that one was replaced: the user must not notice.
     OneLeg,
+    /// Legs of a log that is no mirror fail writes, and the user must not notice: somebody marks the backing.
+    LogWrites,
     /// Anything: requests may fail, but nothing wrong is ever read, and no flush that covers it lost.
     Any,
 }

@@ -22,6 +22,7 @@ use plumb_block::conformance::oracle::Oracle;
 
 mod faults;
 pub(crate) mod marks;
+mod moved;
 mod replace;
 
 /// Number of commands or events without an answer that count as no progress.
@@ -58,6 +59,10 @@ pub(crate) struct World {
     away: Vec<usize>,
     /// Legs of which a command failed: others may have gone on without them.
     failed_legs: BTreeSet<usize>,
+    /// Legs that can be read and not written.
+    pub(crate) read_only: BTreeSet<usize>,
+    /// Legs of the log from which the cache moves to another.
+    old_legs: Option<Vec<Medium>>,
     /// Leg to which everything happens until it is replaced, for [`Faults::OneLeg`].
     weak_leg: usize,
     /// True if a leg was replaced, and nothing has happened since.
@@ -127,6 +132,8 @@ impl World {
             faults: Vec::new(),
             away: Vec::new(),
             failed_legs: BTreeSet::new(),
+            read_only: BTreeSet::new(),
+            old_legs: None,
             weak_leg: (setup.segments % 2) as usize,
             is_replaced: false,
             is_degraded,
@@ -145,7 +152,9 @@ impl World {
         let mut oracle = self.oracle.clone();
         oracle.cut();
         let members = (members, self.marking.clone());
-        Self::with(&self.setup, self.left_out, members, oracle, self.is_degraded)
+        let mut world = Self::with(&self.setup, self.left_out, members, oracle, self.is_degraded)?;
+        world.read_only.clone_from(&self.read_only);
+        Ok(world)
     }
 
     /// Something is broken beneath: requests may fail from now on, unless another leg has it all.
@@ -282,10 +291,14 @@ impl World {
             fault.2 -= 1;
             fails |= fault.2 == 0;
         }
+        let is_refused = kind == FaultKind::Write && self.read_only.contains(&number);
+        // Nobody is to notice a failed write of a log that is sealed then.
+        let is_noticed = !(kind == FaultKind::Write && self.setup.faults == Faults::LogWrites);
         let medium = &mut self.members[number];
         let mut payload = action.request.payload;
-        if fails {
-            self.is_broken = true;
+        if fails || is_refused {
+            fails = true;
+            self.is_broken |= is_noticed && !is_refused;
             self.failed_legs.insert(number);
             if let Some(ticket) = ticket {
                 medium.fail(ticket, chance);
@@ -390,6 +403,7 @@ impl World {
             self.is_hopeless = true;
             return Ok(());
         }
+        self.choose_log();
         for leg in std::mem::take(&mut self.away) {
             self.members[leg].is_dead = false;
         }
@@ -426,6 +440,11 @@ impl World {
                 let size = self.setup.grown(segments);
                 // The log may be as large already, or growing.
                 self.cache().grow(size, legs, now).ok();
+            }
+            Ask::Move => {
+                self.cache().retire_log(now).ok();
+                self.pump()?;
+                return self.move_log(u64::MAX, chance).map(drop);
             }
             Ask::Replace { leg, is_same } => return self.replace(leg, is_same, chance),
             // Nobody vouches for legs that lose what they cache.

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::cache_support::{Place, Server, refused};
+use crate::cache_support::{Attached, Place, Server, refused};
 use crate::common::said;
 use crate::drive_support::{Kind, Mounted, cannot_attach};
 use crate::load_support::Zram;
@@ -22,35 +22,6 @@ fn load_may_fail(place: &Place, target: &str, words: &[&str]) -> Output {
 fn load(place: &Place, target: &str, words: &[&str]) {
     let output = load_may_fail(place, target, words);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
-}
-
-/// A loop device over a file, which is detached when this is dropped.
-struct Attached(String);
-
-impl Attached {
-    /// `None` if this machine gives none, which is told.
-    fn over(file: &Path) -> Option<Self> {
-        let output = Command::new("losetup").args(["--find", "--show"]).arg(file).output();
-        match output {
-            Ok(output) if output.status.success() => {
-                Some(Self(String::from_utf8(output.stdout).unwrap().trim().to_owned()))
-            }
-            _ => {
-                plumb_testkit::skip("no loop device");
-                None
-            }
-        }
-    }
-
-    fn losetup(&self, option: &str) {
-        assert!(Command::new("losetup").args([option, &self.0]).status().unwrap().success());
-    }
-}
-
-impl Drop for Attached {
-    fn drop(&mut self) {
-        Command::new("losetup").args(["--detach", &self.0]).status().ok();
-    }
 }
 
 fn grow(file: &Path, size: u64) {

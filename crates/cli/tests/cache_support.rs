@@ -1,7 +1,7 @@
 //! Support code for the tests of caches: a cache over files in a directory of its own, and its server.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -92,6 +92,35 @@ pub(crate) fn refused(place: &Place, arguments: &[&str], code: i32, words: &[&st
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", said(&output));
     for word in words {
         assert!(text.contains(word), "{arguments:?} does not say `{word}`: {text}");
+    }
+}
+
+/// A loop device over a file, which is detached when this is dropped.
+pub(crate) struct Attached(pub(crate) String);
+
+impl Attached {
+    /// `None` if this machine gives none, which is told.
+    pub(crate) fn over(file: &Path) -> Option<Self> {
+        let output = Command::new("losetup").args(["--find", "--show"]).arg(file).output();
+        match output {
+            Ok(output) if output.status.success() => {
+                Some(Self(String::from_utf8(output.stdout).unwrap().trim().to_owned()))
+            }
+            _ => {
+                plumb_testkit::skip("no loop device");
+                None
+            }
+        }
+    }
+
+    pub(crate) fn losetup(&self, option: &str) {
+        assert!(Command::new("losetup").args([option, &self.0]).status().unwrap().success());
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        Command::new("losetup").args(["--detach", &self.0]).status().ok();
     }
 }
 

@@ -7,6 +7,7 @@ mod blocks_of_any_length;
 mod cache_changes;
 mod cache_cuts;
 mod cache_documents;
+mod cache_dying;
 mod cache_gone;
 mod cache_killed;
 mod cache_layout;

@@ -15,8 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use plumb_block::wait::{PollFlags, Poller, wait_any};
 use plumb_block::{Clock, Nanos};
 use plumb_linux::child::signal_group;
+use plumb_linux::descriptors;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+use rustix::process::Signal;
 
 use crate::controller::Controller;
 use crate::launcher::{Launcher, pushed_to};
@@ -64,7 +65,8 @@ impl Processes {
     /// None is launched yet. With `push` that program, of this SHA-256, is copied to each host first, where
     /// it waits so long for its agent.
     pub fn new(launcher: Launcher, names: &[String], push: Option<(PathBuf, String, Nanos)>) -> Self {
-        raise_limit(names.len());
+        // Three pipes of each host. What the system does not let is told when a launcher cannot be started.
+        descriptors::raise(names.len() as u64 * 3 + 64);
         let running = names.iter().map(|_| None).collect();
         let (unread, ending) = (Vec::new(), Vec::new());
         Self { launcher, names: names.to_vec(), push, running, unread, waited: Nanos::ZERO, ending }
@@ -346,16 +348,5 @@ fn words(status: ExitStatus) -> String {
         (Some(code), _) => format!("the launcher exited with {code}"),
         (None, Some(signal)) => format!("the launcher was ended by signal {signal}"),
         (None, None) => "the launcher ended".to_owned(),
-    }
-}
-
-/// Makes room for three pipes of each host, as far as the system lets. What it does not let is told when a
-/// launcher cannot be started.
-fn raise_limit(hosts: usize) {
-    let needed = hosts as u64 * 3 + 64;
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|current| current < needed) {
-        let raised = limit.maximum.map_or(needed, |maximum| needed.min(maximum));
-        setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limit.maximum }).ok();
     }
 }

@@ -25,6 +25,7 @@ pub mod block_ioctl;
 pub mod child;
 pub mod command;
 pub mod counters;
+pub mod descriptors;
 mod dm_ioctl;
 pub mod dm_reload;
 pub mod extents;

@@ -56,11 +56,6 @@ impl Error {
         Self::new(Kind::Usage, target, found, remedy)
     }
 
-    /// A server that cannot be reached, or does not keep to its protocol.
-    pub(crate) fn unreachable(target: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self::new(Kind::Os(None), target, found, remedy)
-    }
-
     pub(crate) fn refused(target: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(Kind::Refused, target, found, remedy)
     }
@@ -104,6 +99,11 @@ impl Error {
             self.remedy = format!("{}{and}what was made is left behind: {other}", self.remedy);
         }
         self
+    }
+
+    /// Returns true if the device or its file system may be read and not written.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.kind == Kind::Os(Some(Errno::EROFS))
     }
 
     /// Returns true if it is a device that is not there, or does not answer.

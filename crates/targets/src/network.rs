@@ -8,12 +8,13 @@ use std::io;
 use std::sync::Arc;
 
 use plumb_block::{
-    Bytes, Clock, Device, Lba, LbaRange, Payload, Pool, PoolShape, QueueOptions, Request, Tag, Time, Wait,
+    Bytes, Clock, Device, Errno, Lba, LbaRange, Payload, Pool, PoolShape, QueueOptions, Request, Tag, Time,
+    Wait,
 };
 use plumb_serve::nbd::client::{ConnectError, NbdDevice, Options};
 use plumb_serve::nbd::uri::{Uri, UriError};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::facts::{BlockFacts, Contents, Found};
 use crate::guard::judge;
 use crate::name::{Name, Scheme};
@@ -98,7 +99,11 @@ fn not_reached(shown: &str, error: &ConnectError) -> Error {
         ConnectError::Refused { because, .. } => (because.clone(), ""),
         ConnectError::Tls { because, .. } => (format!("TLS: {because}"), TLS_REMEDY),
     };
-    Error::unreachable(shown, found, remedy)
+    let errno = match error {
+        ConnectError::Io { source, .. } => source.raw_os_error().map(Errno),
+        _ => None,
+    };
+    Error::new(Kind::Os(errno), shown, found, remedy)
 }
 
 /// Reads the contents of a device that the kernel does not know.

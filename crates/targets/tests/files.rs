@@ -205,7 +205,7 @@ fn things_that_are_no_targets_are_said_to_be_none() {
         (directory.join("a/b"), Kind::NotFound, "directory"),
         (PathBuf::from("/dev/none-such"), Kind::NotFound, "device"),
         (PathBuf::from("sim:none-such"), Kind::Usage, "none-such"),
-        (PathBuf::from("nbd://127.0.0.1:1/x"), Kind::Os(None), "connect"),
+        (PathBuf::from("nbd://127.0.0.1:1/x"), Kind::Os(Some(Errno::ECONNREFUSED)), "connect"),
         (PathBuf::from("#99999"), Kind::NotFound, "disk"),
     ] {
         // With a size a directory is a test file in it.

@@ -12,7 +12,7 @@ use super::carry_out::erase;
 use super::members::{DEPTH, MemberQueues};
 use super::queue::CacheQueue;
 use super::shared::Running;
-use crate::{Cache, LegState, Mark, Member, Options, State};
+use crate::{Cache, LegState, Mark, Member, NewLog, Options, State};
 
 /// The devices of a cache.
 #[derive(Clone)]
@@ -168,6 +168,43 @@ impl CachedDevice {
     pub fn grow(&self, size: Bytes) -> Result<()> {
         let legs = self.legs();
         self.with(|core, now| core.grow(size, legs, now))
+    }
+
+    /// Has an empty log on `legs` take the place of a [spent](Cache::is_log_spent) one: what is on them goes.
+    /// `before` is done when they have been blanked. Returns once the mark on the backing device says so, and
+    /// lets go of the old devices, which it returns.
+    ///
+    /// # Errors
+    /// If the log is not spent, a device cannot hold the new one or fails, or `before` fails. Then there is
+    /// no log, and writes go to the backing device.
+    pub fn move_log(
+        &self,
+        new: NewLog,
+        legs: Vec<Arc<dyn Device>>,
+        before: impl FnOnce() -> Result<()>,
+    ) -> Result<Vec<Arc<dyn Device>>> {
+        let infos: Vec<_> = legs.iter().map(|leg| leg.info()).collect();
+        self.look(|core| core.may_move(new, &infos))?;
+        legs.iter().try_for_each(|leg| erase(&**leg))?;
+        before()?;
+        let queues = legs.iter().map(|leg| queue_of(&**leg, &self.memory)).collect::<Result<Vec<_>>>()?;
+        let old = self.members().legs.len();
+        (0..old).for_each(|leg| self.running.remove_member(Member::Leg(leg)));
+        for (leg, queue) in queues.into_iter().enumerate() {
+            self.running.add_member(Member::Leg(leg), queue)?;
+        }
+        let old = std::mem::replace(&mut self.members().legs, legs.into_iter().map(Some).collect());
+        self.with(|core, now| core.move_log(new, infos, now))?;
+        let moved =
+            self.wait_for(|core| match (core.state(), core.status().and_then(|status| status.log_error)) {
+                (State::Serving, None) => Some(Ok(())),
+                (State::Serving, Some(why)) => core.is_log_spent().then_some(Err(why)),
+                (State::Latched { because } | State::Failed { because }, _) => Some(Err(because)),
+                _ => Some(Err("the cache stopped".to_owned())),
+            })?;
+        let place = || self.info().name;
+        moved.map_err(|why| Error::new(ErrorKind::Invalid, "move the log of", place()).because(why))?;
+        Ok(old.into_iter().flatten().collect())
     }
 
     /// The devices of the log as they are now.

@@ -44,6 +44,10 @@ pub(crate) struct Recovered {
     pub(crate) io: Io<Step>,
     /// Superblock as it is to be written for the new session.
     pub(crate) superblock: Superblock,
+    /// Session that the log has durably.
+    pub(crate) session: u64,
+    /// Reason why the log is not written any more; `None` if nothing speaks against that.
+    pub(crate) sealed: Option<String>,
     /// Slot of each leg that the next version of the superblock goes to.
     pub(crate) slots: Vec<usize>,
     pub(crate) index: Index,
@@ -108,6 +112,10 @@ struct Reading {
     number: u64,
     /// True if the legs are equal, and are being flushed.
     is_flushing: bool,
+    /// Legs that counted before any of them failed a write of recovery.
+    legs: Vec<LegState>,
+    /// Reason why the legs cannot be made equal; `None` if they can.
+    sealed: Option<String>,
 }
 
 /// Blocks that are being read from every leg that has them.
@@ -235,9 +243,21 @@ impl Recovery {
         let on_legs = |segment| chosen.live().map(move |leg| (leg, segment));
         let heads = segments.flat_map(on_legs).filter(|(leg, segment)| geometry.is_on(*leg, *segment));
         let heads = heads.collect();
+        let (legs, is_sealed) =
+            (chosen.legs.clone(), self.options.identity.is_some_and(|identity| identity.marked.is_sealed));
         let walk = Walk::new(chosen, &self.options, self.devices.leg_transfer_max(), self.io.now());
-        let (first, chunks) = (Some(walk.read(tail, 0)), VecDeque::new());
-        let log = Reading { walk, heads, wanted: first, next: first, chunks, number: 0, is_flushing: false };
+        let log = Reading {
+            walk,
+            heads,
+            wanted: None,
+            next: None,
+            chunks: VecDeque::new(),
+            number: 0,
+            is_flushing: false,
+            legs,
+            sealed: is_sealed
+                .then(|| "its mark says that the log could not be written, or was to be replaced".to_owned()),
+        };
         self.log = Some(Box::new(log));
         self.read_heads();
     }
@@ -249,7 +269,11 @@ impl Recovery {
             let at = log.walk.superblock.geometry.leg_block(segment, 0);
             self.read(LegBlocks { leg, at, blocks: 1 }, Purpose::ReadHead, Step::Head { segment });
         }
-        if self.in_flight == 0 {
+        if self.in_flight == 0
+            && let Some(log) = &mut self.log
+        {
+            let first = log.walk.begin();
+            log.want(first);
             self.go_on_walking();
         }
     }
@@ -354,7 +378,7 @@ impl Recovery {
             return self.equalise();
         };
         let (marked, complete) = (identity.marked, log.walk.log.complete);
-        let is_same = log.walk.superblock.session == marked.session;
+        let is_same = log.walk.superblock.session == marked.session || marked.is_sealed;
         if !log.is_flushing && is_same && complete < marked.durable && !self.options.gives_up_lost {
             return self.refuse(format!(
                 "the log ends with record {complete}, and was durable up to record {} when the backing device was marked last: it is an old \
@@ -370,7 +394,7 @@ impl Recovery {
     fn equalise(&mut self) {
         let waits = self.options.waits.hold(Wait::LegsEqual) && !self.options.dry_run;
         let Some(log) = &mut self.log else { return };
-        if log.is_flushing || !waits {
+        if log.is_flushing || log.sealed.is_some() || !waits {
             return self.finish();
         }
         let Walk { superblock, copies, .. } = &mut log.walk;
@@ -409,12 +433,19 @@ impl Recovery {
         let chosen = &mut log.walk.superblock;
         if !outcome.is_done() && chosen.legs[leg] != LegState::Lost {
             let errno = errno_of(outcome);
-            if chosen.live().count() == 1 || chosen.geometry.layout == Layout::Stripe {
-                return self.refuse(format!(
-                    "device {leg} of the log could not be written or flushed ({errno}), and no other has what it has: see to it, and do it again"
-                ));
+            let is_last = chosen.live().count() == 1 || chosen.geometry.layout == Layout::Stripe;
+            let because = format!(
+                "device {leg} of the log could not be written or flushed ({errno}), and no other has what it has"
+            );
+            match self.options.identity {
+                _ if !is_last => chosen.lose(leg),
+                // All that any leg has can be read. That the mark says where the log ends has to do.
+                Some(_) => {
+                    chosen.legs.clone_from(&log.legs);
+                    log.sealed.get_or_insert(because);
+                }
+                None => return self.refuse(format!("{because}: see to it, and do it again")),
             }
-            chosen.lose(leg);
         }
         if self.in_flight == 0 {
             self.equalise();
@@ -423,12 +454,14 @@ impl Recovery {
 
     fn finish(&mut self) {
         let Some(log) = self.log.take() else { return };
+        let sealed = log.sealed;
         let Walk { mut superblock, mut log, index, session, mut findings, .. } = log.walk;
         log.durable = log.complete;
         // A session begins with a segment of its own.
         log.close();
         // Nobody knows in which mode it was destaged before.
         log.ordered_at = if log.ordered_from == 0 { log.next_segment } else { u64::MAX };
+        let durable_session = superblock.session;
         superblock.session = superblock.session.max(session) + 1;
         superblock.first = log.next_sequence;
         for leg in superblock.live() {
@@ -438,6 +471,17 @@ impl Recovery {
             self.found.iter().map(|found| found.as_ref().map_or(0, |found| found.next_slot)).collect();
         let (options, devices) = (self.options.clone(), self.devices.clone());
         let io = std::mem::take(&mut self.io);
-        self.recovered = Some(Recovered { options, devices, io, superblock, slots, index, log, findings });
+        self.recovered = Some(Recovered {
+            options,
+            devices,
+            io,
+            superblock,
+            session: durable_session,
+            sealed,
+            slots,
+            index,
+            log,
+            findings,
+        });
     }
 }

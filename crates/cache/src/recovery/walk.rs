@@ -15,11 +15,11 @@ use plumb_block::{Lba, LbaRange, Nanos};
 
 use super::findings::Findings;
 use crate::format::record::{Extent, Header, Kind, Place};
-use crate::format::superblock::Superblock;
+use crate::format::superblock::{Superblock, Tail};
 use crate::geometry::Geometry;
 use crate::index::{Entry, Index};
 use crate::log::Log;
-use crate::settings::{LOG_BLOCK, Mode, Options};
+use crate::settings::{LOG_BLOCK, Mark, Mode, Options};
 
 /// Blocks of a segment that are to be read from all legs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +92,10 @@ pub(super) struct Walk {
     durable: u64,
     /// True if durable records may be missing.
     gives_up_lost: bool,
+    /// Mark of a log that is not written any more: it says which records count.
+    sealed: Option<Mark>,
+    /// First record that counts of a sealed log, where a segment begins with it.
+    sealed_tail: Option<Tail>,
     /// Once the log has ended: where to look for what was said to be durable, the last first.
     scans: Option<Vec<(u64, u32)>>,
     /// Where the next record could be, and what was said to be durable when that was last looked at in full
@@ -134,6 +138,7 @@ impl Walk {
             flush_epoch: 0,
             in_flight: BTreeMap::new(),
             grows_to: None,
+            retried: None,
         };
         let mut index = Index::default();
         for range in &superblock.unreadable {
@@ -150,6 +155,8 @@ impl Walk {
             session: 0,
             durable: superblock.durable,
             gives_up_lost: options.gives_up_lost,
+            sealed: options.identity.map(|identity| identity.marked).filter(|marked| marked.is_sealed),
+            sealed_tail: None,
             scans: None,
             gap: None,
             judged: 0,
@@ -175,6 +182,29 @@ impl Walk {
         }
         let head = self.heads.entry(segment).or_insert((0, 0));
         *head = (*head).max((place.session, place.sequence));
+        if self.sealed.is_some_and(|sealed| sealed.tail == place.sequence)
+            && *head == (place.session, place.sequence)
+        {
+            let Place { sequence, previous, .. } = place;
+            self.sealed_tail = Some(Tail { segment, sequence, previous });
+        }
+    }
+
+    /// Begins where the records of a sealed log begin that count, once all heads are known: those before may
+    /// not be readable any more. Returns what is read first; `None` if no record counts.
+    pub(super) fn begin(&mut self) -> Option<Read> {
+        let is_spent = self.sealed.is_some_and(|sealed| sealed.tail > sealed.durable);
+        if let Some(sealed) = self.sealed.filter(|_| is_spent) {
+            (self.log.next_sequence, self.log.complete) = (sealed.tail, sealed.durable);
+            self.superblock.tail.sequence = sealed.tail;
+        } else if let Some(tail) = self.sealed_tail {
+            let Tail { segment, sequence, previous } = tail;
+            self.superblock.tail = tail;
+            (self.log.tail, self.log.next_segment) = (segment, segment);
+            (self.log.next_sequence, self.log.previous, self.log.complete) =
+                (sequence, previous, sequence - 1);
+        }
+        (!is_spent).then(|| self.read(self.log.tail, 0))
     }
 
     /// The chunk that begins at `block` of `segment`.
@@ -262,7 +292,8 @@ impl Walk {
         let session = if block == 0 { place.session.max(self.session) } else { self.session };
         let is_next = place == Place { session, sequence, segment, block, previous };
         let fits = block + header.blocks() <= self.log.geometry.segment_blocks;
-        (is_next && fits && !self.is_given_up(place)).then_some((header, crc))
+        let is_beyond = self.sealed.is_some_and(|sealed| sequence > sealed.durable);
+        (is_next && fits && !is_beyond && !self.is_given_up(place)).then_some((header, crc))
     }
 
     /// Returns true if a later session, which goes on in the next segment, if it has written anything, gave
@@ -296,7 +327,10 @@ impl Walk {
         self.session = header.place.session;
         self.durable = self.durable.max(header.durable);
         self.before = None;
-        log.apply(&mut self.index, &header);
+        // Records before the tail of a sealed log are on the backing device, which has newer data by now.
+        if self.sealed.is_none_or(|sealed| header.place.sequence >= sealed.tail) {
+            log.apply(&mut self.index, &header);
+        }
     }
 
     /// No leg has the next record here: it begins the next segment, or the log has ended.

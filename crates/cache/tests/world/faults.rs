@@ -37,6 +37,7 @@ impl World {
                 medium.break_block(lba % medium.info.blocks());
                 self.damaged(is_mirror || member == self.setup.legs());
             }
+            Fault::ReadOnly => self.read_only.extend(0..self.setup.legs()),
             Fault::Lost { leg } => {
                 let is_left_behind = is_left_behind(leg) || !self.away.is_empty();
                 self.members[leg].is_dead = true;

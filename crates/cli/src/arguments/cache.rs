@@ -79,6 +79,11 @@ pub(crate) enum CacheCommand {
     /// as `live` once it has everything. If this is interrupted, copying goes on; if the server ends, it
     /// begins again.
     ReplaceLeg(Box<ReplaceLegArguments>),
+    /// Give the cache another log, while it is served or not; the present one may be read-only, or fail
+    ///
+    /// Everything in the present log is written back first. Meanwhile writes go to the backing device. If
+    /// this is interrupted that stays so until the same command has ended.
+    ReplaceLog(Box<ReplaceLogArguments>),
     /// Stop serving; the log keeps data that is not written back yet
     Stop {
         /// The name of the cache
@@ -203,6 +208,29 @@ impl CreateArguments {
     pub(crate) const fn layout(&self) -> Layout {
         if self.stripe { Layout::Stripe } else { Layout::Mirror }
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplaceLogArguments {
+    /// The name of the cache
+    pub(crate) name: String,
+
+    /// The device that is to hold the log; several share it as the present ones do, or hold the same
+    #[arg(value_name = "NEW", required = true)]
+    pub(crate) log: Vec<String>,
+
+    /// The bytes used of each NEW; if this is not given, as many as of the present devices
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) size: Option<Bytes>,
+
+    /// Use a device that plumb did not make and that shows no sign of use: what is on it goes
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+
+    /// Use a device although it shows signs of use: its serial, or the absolute path of a file; may be given
+    /// several times
+    #[arg(long, value_name = "ID")]
+    pub(crate) destroy: Vec<String>,
 }
 
 #[derive(Debug, Args)]

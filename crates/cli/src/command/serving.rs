@@ -105,6 +105,7 @@ pub(super) fn refusal(error: ServiceError) -> Refusal {
         | ServiceError::Ublk(ExportError::Geometry { .. })
         | ServiceError::Attach(ExportError::Geometry { .. }) => (Exit::Usage, ""),
         ServiceError::Taken(_)
+        | ServiceError::Descriptors { .. }
         | ServiceError::Nbd(ServeError::Refused(_))
         | ServiceError::Ublk(ExportError::NotRecoverable { .. })
         | ServiceError::Attach(ExportError::NameInUse { .. } | ExportError::Left { .. }) => {

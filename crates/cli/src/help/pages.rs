@@ -568,6 +568,15 @@ pub(crate) const PAGES: &[Page] = &[
         ..NONE
     },
     Page {
+        command: "cache replace-log",
+        essential: &["size", "overwrite"],
+        examples: &[example(
+            "plumb cache replace-log db /dev/nvme1n1p4",
+            "the device of the log is dying, or has become read-only",
+        )],
+        ..NONE
+    },
+    Page {
         command: "cache stop",
         essential: &["cut-off"],
         examples: &[example("plumb cache stop db", "the log keeps what is not written back yet")],

@@ -31,6 +31,8 @@ pub struct CacheShown {
     pub(crate) damaged: Vec<ExtentShown>,
     pub(crate) recovery: Option<RecoveryShown>,
     pub(crate) write_back_error: Option<String>,
+    #[serde(default)]
+    pub(crate) log_error: Option<String>,
     pub(crate) drain_rate: Option<f64>,
     pub(crate) drain_eta: Option<f64>,
     pub(crate) counts: BTreeMap<String, f64>,

@@ -133,6 +133,14 @@ fn add(page: &mut Page, cache: &CacheShown) {
         )],
     };
     facts.extend(cache.legs.iter().map(|leg| format!("log {} ({})", leg.path, leg.state)));
+    let is_deleted = cache.legs.iter().any(|leg| leg.state == "deleted");
+    facts.extend(is_deleted.then(|| {
+        let name = shell_word(&cache.name);
+        format!(
+            "LOG DELETED: a file of the log has lost its name, and is gone, with what only the log holds, when the server ends: give \
+             the cache another log before (`plumb cache replace-log {name} NEW`)"
+        )
+    }));
     facts.extend(cache.warnings.iter().map(|why| format!("WARNING: {why}")));
     facts.extend(cache.recovery.iter().flat_map(|found| recovery(cache, found)));
     if cache.served {
@@ -154,12 +162,22 @@ fn add(page: &mut Page, cache: &CacheShown) {
     page.add(printable(&title), vec![Item::facts(facts)]);
 }
 
+/// Says that the log is not written any more, and what to do.
+fn log_error(name: &str, why: &str) -> String {
+    format!(
+        "LOG NOT WRITTEN: {why}. Everything in it is being written back, and writes go to the backing device, no faster than that. \
+         That stays so until `plumb cache replace-log {name} NEW` gives the cache another log, or `plumb cache detach {name}` takes it away",
+        name = shell_word(name)
+    )
+}
+
 /// Describes what the log of an open cache holds.
 fn contents(cache: &CacheShown, dirty: u64) -> Vec<String> {
     let mut facts = Vec::new();
     let state = cache.state.as_deref();
     let state = state.filter(|state| !matches!(*state, "serving" | "recovering" | "stopped"));
     facts.extend(state.map(|why| format!("NOT SERVING: {}", not_serving(&cache.name, why))));
+    facts.extend(cache.log_error.iter().map(|why| log_error(&cache.name, why)));
     facts.extend((!cache.served).then(|| "not served; this is what its log holds".to_owned()));
     facts.extend(cache.draining.then(|| "everything is being written back".to_owned()));
     let age = cache.oldest_dirty.filter(|_| cache.served);
@@ -222,7 +240,14 @@ fn recovery(cache: &CacheShown, found: &RecoveryShown) -> Vec<String> {
     }
     let damaged = |part: &ExtentShown| {
         let length = Bytes(part.length);
-        format!("DAMAGED: {length} from byte {} on; reads of it fail until it is written again", part.offset)
+        let has_damage = |number: usize| found.legs.get(number).is_none_or(|lacks| lacks.damaged_bytes.0 > 0);
+        let legs: Vec<_> = (0..).zip(&cache.legs).filter(|(number, _)| has_damage(*number)).collect();
+        let legs: Vec<_> = legs.into_iter().map(|(_, leg)| leg.path.as_str()).collect();
+        format!(
+            "DAMAGED: log {} had {length} from byte {} on; reads of that fail until it is written again",
+            legs.join(", "),
+            part.offset,
+        )
     };
     facts.extend(cache.damaged.iter().take(SHOWN).map(damaged));
     let more = cache.damaged.len().saturating_sub(SHOWN);
@@ -233,7 +258,7 @@ fn recovery(cache: &CacheShown, found: &RecoveryShown) -> Vec<String> {
 /// Name, help text and value of a metric of each cache.
 type Gauge = (&'static str, &'static str, fn(&CacheShown) -> Option<f64>);
 
-const GAUGES: [Gauge; 13] = [
+const GAUGES: [Gauge; 14] = [
     ("served", "The cache is served.", |cache| Some(f64::from(cache.served))),
     ("log_size_bytes", "Bytes used of each device of the log.", |cache| Some(cache.size as f64)),
     ("log_used_bytes", "Bytes of the log that hold records.", |cache| cache.log_used.map(|of| of as f64)),
@@ -253,6 +278,9 @@ const GAUGES: [Gauge; 13] = [
     }),
     ("write_back_failing", "Writing back does not go on.", |cache| {
         cache.served.then(|| f64::from(cache.write_back_error.is_some()))
+    }),
+    ("log_failed", "The log is not written any more: writes go to the backing device.", |cache| {
+        cache.served.then(|| f64::from(cache.log_error.is_some()))
     }),
     ("unreadable_bytes", "Bytes that the log cannot read any more.", |cache| {
         cache.served.then(|| cache.unreadable.iter().map(|part| part.length).sum::<u64>() as f64)

@@ -22,6 +22,16 @@ pub enum ServiceError {
         word = shell_word(.0)
     )]
     Taken(String),
+    /// This process may open too few files.
+    #[error(
+        "at most {limit} files may be open here, and serving needs {needed}: raise the limit (`ulimit -n {needed}`; LimitNOFILE= of a unit)"
+    )]
+    Descriptors {
+        /// Number of files that may be open.
+        limit: u64,
+        /// Least number that a service needs.
+        needed: u64,
+    },
     /// The control socket cannot be had.
     #[error("cannot make the control socket {}", path.display())]
     Control {

@@ -22,6 +22,6 @@ mod socket;
 
 pub use block_device::UblkExport;
 pub use error::ServiceError;
-pub use nbd::{NbdAddress, Say};
+pub use nbd::{NbdAddress, Say, connections_max};
 pub use service::{Controls, Ending, Exports, Served, Service, ServiceOptions};
 pub use socket::forget;

@@ -14,8 +14,31 @@ use crate::nbd::server::{Export, Listener, OWNER_ONLY, Options, ServeError, Serv
 use crate::nbd::tls::ServerTls;
 use crate::nbd::uri::{Address, TlsUri, Uri};
 use plumb_block::Device;
+use plumb_linux::descriptors;
 
 use super::error::ServiceError;
+
+/// Number of descriptors that a service needs beside those of its connections.
+const DESCRIPTORS: u64 = 96;
+/// Number of descriptors of a connection: its socket, and the queue of a device.
+const DESCRIPTORS_EACH: u64 = 4;
+/// Largest number of connections to a service, and the least that its descriptors have to be enough for.
+const CONNECTIONS: (u64, u64) = (256, 8);
+
+/// Raises the limit of open files to what a service needs. Returns the number of NBD connections for which it
+/// is enough.
+///
+/// # Errors
+/// If it is not enough for a service.
+pub fn connections_max() -> Result<u32, ServiceError> {
+    let (most, least) = CONNECTIONS;
+    let limit = descriptors::raise(DESCRIPTORS + DESCRIPTORS_EACH * most).unwrap_or(u64::MAX);
+    let enough_for = limit.saturating_sub(DESCRIPTORS) / DESCRIPTORS_EACH;
+    if enough_for < least {
+        return Err(ServiceError::Descriptors { limit, needed: DESCRIPTORS + DESCRIPTORS_EACH * least });
+    }
+    Ok(enough_for.min(most) as u32)
+}
 
 /// Told what happens that is nobody's answer.
 pub type Say = Arc<dyn Fn(&str) + Send + Sync>;
@@ -87,6 +110,7 @@ impl NbdServers {
         let groups = [(clear, None), (encrypted, encryption.cloned())];
         for (listeners, tls) in groups.into_iter().filter(|(listeners, _)| !listeners.is_empty()) {
             let mut options = Options::default();
+            options.connections_max = connections_max()?;
             if tls.is_some() {
                 options.observer = Some(observer(name.to_owned(), Arc::clone(say)));
             }

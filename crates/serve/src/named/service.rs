@@ -15,7 +15,7 @@ use super::block_device::BlockDevice;
 use super::block_device::UblkExport;
 use super::control::{self, Answer, Order, Refused};
 use super::error::ServiceError;
-use super::nbd::{NbdAddress, NbdServers, Say};
+use super::nbd::{NbdAddress, NbdServers, Say, connections_max};
 use super::socket::ControlSocket;
 use crate::nbd::tls::ServerTls;
 use crate::retry::retry;
@@ -168,6 +168,7 @@ impl<C: Controls> Service<C> {
         make: impl FnOnce(&str) -> plumb_block::Result<Served<C>>,
     ) -> Result<Self, ServiceError> {
         let ServiceOptions { directory, name, kind, nbd, encryption, say, attach, .. } = options;
+        connections_max()?;
         let (mut control, name) = ControlSocket::listen(&directory, name, &kind)?;
         let Served { device, description, controls } = make(&name)?;
         let nbd = NbdServers::start(&name, &description, &device, &nbd, encryption.as_ref(), &say)?;

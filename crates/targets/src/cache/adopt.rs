@@ -145,6 +145,7 @@ fn found(
         backing: backing.path.clone(),
         marker: spot.place(),
         backing_size: Some(marker.size.0),
+        moves_to: None,
         stopped: None,
         legs: paths.into_iter().enumerate().map(missing).collect(),
     })

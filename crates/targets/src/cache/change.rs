@@ -2,17 +2,19 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use plumb_block::{Bytes, ErrorKind, RealClock, Time};
-use plumb_cache::LOG_BLOCK;
+use plumb_block::{Bytes, ErrorKind, RealClock, Time, shell_word};
+use plumb_cache::{Cache, LOG_BLOCK, Layout, NewLog, State, driver};
 
-use super::config;
+use super::config::{self, NewDevices};
 use super::create::{guarded, in_whole_blocks, without_made};
 use super::laying_out::{LayingOut, may_hold_log_of, reserve};
 use super::member::Member;
 use super::named::{NamedCache, refused};
-use super::placement::are_different;
+use super::placement::{are_different, keeps_unflushed};
 use crate::error::{Error, Result};
+use crate::mark::mark_as_free;
 use crate::permission::Permission;
 
 impl NamedCache {
@@ -79,6 +81,110 @@ impl NamedCache {
         })?;
         self.files()[leg] = new.file().cloned();
         Ok(())
+    }
+
+    /// Has a new log on the devices that are called `typed` take the place of the present one, which may be
+    /// read-only: everything in that is written back first, while writes of clients go past it. A process
+    /// that is killed in between leaves the old log, which is not written any more, or the new one.
+    ///
+    /// # Errors
+    /// The refusal, EINTR when it was stopped. Once the present log is not written any more that stays so,
+    /// until this is done again.
+    pub fn replace_log(
+        &self,
+        typed: &[String],
+        size: Option<Bytes>,
+        permission: &Permission,
+        laying_out: &mut LayingOut<'_>,
+    ) -> Result<()> {
+        let (shown, before) = (self.shown(), self.config().clone());
+        let size = size.unwrap_or(Bytes(before.size));
+        in_whole_blocks(size)?;
+        // A log that is not written any more cannot say that such a place was written again.
+        let unreadable = self.device.look(Cache::status).map(|status| status.unreadable).unwrap_or_default();
+        if !unreadable.is_empty() {
+            return Err(self.not_everything(&shown, &unreadable));
+        }
+        let paths = typed.iter().chain(&before.legs).chain([&before.backing]);
+        are_different(&paths.map(String::as_str).collect::<Vec<_>>())?;
+        let layout = if typed.len() > 1 { before.layout } else { Layout::Mirror };
+        let new = NewLog { size, layout };
+        let time = Time::Real(Arc::new(RealClock::start()));
+        let made = guarded(typed, size, (permission, Some(before.uuid)), &time)?;
+        let refused = |error| refused(&shown, &error);
+        let mut take = || {
+            let open = |typed: &String| {
+                let member = Member::open(typed, &time)?;
+                may_hold_log_of(before.mode, &member.path)?;
+                keeps_unflushed(before.mode, &member.path)?;
+                member.is_apart_from(&self.backing).map(|()| member)
+            };
+            let legs = typed.iter().map(open).collect::<Result<Vec<_>>>()?;
+            let infos: Vec<_> = legs.iter().map(|leg| leg.device.info()).collect();
+            legs.iter().try_for_each(|leg| leg.reserve_for_log(size))?;
+            legs.iter().try_for_each(|leg| leg.take_for_log(size, Some(&mut *laying_out)))?;
+            self.device.look(|core| core.may_move(new, &infos)).map_err(refused)?;
+            Ok(legs)
+        };
+        let legs = take().map_err(|error| without_made(error, made))?;
+        self.device.with(Cache::retire_log).map_err(refused)?;
+        self.until_spent(laying_out)?;
+        let devices = legs.iter().map(|leg| Arc::clone(&leg.device)).collect();
+        let paths: Vec<_> = legs.iter().map(|leg| leg.path.clone()).collect();
+        // The name stays there if the move fails: the mark on the backing device says which log counts.
+        let named = || {
+            let mut config = self.config();
+            config.moves_to = Some(NewDevices { legs: paths, layout, size: size.0 });
+            config.save(&config::directory()).map_err(|error| {
+                plumb_block::Error::new(ErrorKind::Invalid, "keep the configuration of", &shown)
+                    .because(error.to_string())
+            })
+        };
+        let old = self.device.move_log(new, devices, named).map_err(|error| refused(error))?;
+        *self.files() = legs.iter().map(|leg| leg.file().cloned()).collect();
+        let moved = self.config().clone().after_move(false);
+        *self.config() = moved.clone();
+        moved.save(&config::directory())?;
+        // A device that cannot be written keeps what it has: it is refused as an older log.
+        for (leg, path) in old.iter().zip(&before.legs) {
+            driver::erase(&**leg).map(|()| mark_as_free(path)).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Waits until everything in the log is on the backing device.
+    fn until_spent(&self, laying_out: &LayingOut<'_>) -> Result<()> {
+        let shown = self.shown();
+        let ended = self.device.wait_for(|core| {
+            let status = core.status();
+            let is_stuck = status.as_ref().is_none_or(|status| {
+                status.state != State::Serving
+                    || (status.dirty.0 + status.zeroed.0 == 0 && status.destage_error.is_some())
+            });
+            let is_over = is_stuck || core.is_log_spent() || laying_out.stop.load(Ordering::Relaxed);
+            is_over.then(|| if core.is_log_spent() { Ok(()) } else { Err((core.state(), status)) })
+        });
+        let Err((state, status)) = ended.map_err(|error| Error::device(&shown, &error))? else {
+            return Ok(());
+        };
+        let why = status.as_ref().and_then(|status| status.destage_error.as_deref());
+        Err(match (state, &status, why) {
+            (State::Serving, ..) if laying_out.stop.load(Ordering::Relaxed) => {
+                Error::os(&shown, "empty", rustix::io::Errno::INTR)
+            }
+            (State::Serving, Some(status), _) if !status.unreadable.is_empty() => {
+                self.not_everything(&shown, &status.unreadable)
+            }
+            (State::Serving, _, Some(why)) => {
+                let name = shell_word(&self.config().name);
+                let remedy = format!("take the cache away (`plumb cache detach {name}`) and create it anew");
+                Error::refused(&shown, why, remedy)
+            }
+            (State::Latched { because } | State::Failed { because }, ..) => {
+                Error::refused(&shown, because, "")
+            }
+            _ => Error::refused(&shown, "the cache stopped", "do it again"),
+        })
     }
 
     /// Has the log take `size` of each device, which happens after this returns: the status says when. Files

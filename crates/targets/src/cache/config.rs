@@ -39,10 +39,24 @@ pub struct CacheConfig {
     /// The size of the cached device in bytes; `None` in a configuration that plumb made before it kept that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backing_size: Option<u64>,
+    /// Log to which the cache moves: it is the log once the mark on the backing device is not sealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moves_to: Option<NewDevices>,
     /// State of the backing device when the cache stopped; `None` while it is served, and after its server
     /// was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<StopRecord>,
+}
+
+/// Devices of a log to which a cache moves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewDevices {
+    /// Their paths, in order.
+    pub legs: Vec<String>,
+    /// How they share the log.
+    pub layout: Layout,
+    /// Bytes used of each.
+    pub size: u64,
 }
 
 /// Where the backing device says which cache it needs.
@@ -88,6 +102,17 @@ impl CacheConfig {
                 )
             },
         )
+    }
+
+    /// Returns the configuration with the log that counts, if it was moving to another when its server ended:
+    /// the present one while the mark on the backing device `is_sealed`.
+    pub(super) fn after_move(self, is_sealed: bool) -> Self {
+        match self.moves_to.clone() {
+            Some(NewDevices { legs, layout, size }) if !is_sealed => {
+                Self { legs, layout, size, moves_to: None, ..self }
+            }
+            _ => Self { moves_to: None, ..self },
+        }
     }
 
     /// Makes this the configuration of its name, durably.

@@ -120,6 +120,7 @@ pub fn create(
             marker: place,
             legs: legs.into_iter().map(|leg| leg.path).collect(),
             backing_size: Some(info.size.0),
+            moves_to: None,
             stopped: None,
         };
         let before = marked.iter().find(|(_, before)| *before == spot).map(|(marker, _)| marker);

@@ -1,6 +1,7 @@
 //! A cache is given up without opening its log. Three steps, each durable before the next:
 //!
-//! 1. zeroes where the devices of the log say that they are its devices;
+//! 1. zeroes where the devices of the log say that they are its devices, of those that are there and can be
+//!    written;
 //! 2. the backing device does not say any more that it needs the cache;
 //! 3. the configuration goes.
 //!
@@ -11,7 +12,8 @@
 //! | after step 2 | a backing device and a log that know nothing of each other, and a name that is refused until this is done again |
 //!
 //! So a backing device that looks as if it had never had a cache is never beside a log that looks as if it
-//! were in use.
+//! were in use, but for a device that could not be erased: no backing device asks for that, and it is
+//! refused.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +23,7 @@ use plumb_cache::{Uuid, driver};
 
 use super::adopt::leg_of;
 use super::config::CacheConfig;
+use super::find;
 use super::member::Member;
 use crate::error::{Error, Kind, Result};
 use crate::mark::mark_as_free;
@@ -28,7 +31,7 @@ use crate::mark::mark_as_free;
 /// Remains of a cache that was given up.
 #[derive(Debug)]
 pub struct Discarded {
-    /// Why devices of the log could not be looked at, of each: they were not erased.
+    /// Why devices of the log could not be looked at or written, of each: they were not erased.
     pub not_erased: Vec<Error>,
     /// Why the backing device could not be looked at, if it is gone: should it come back, it needs the cache
     /// still.
@@ -47,19 +50,22 @@ pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<Discarded> {
         let remedy = "type the UUID of the cache whose data may be lost";
         return Err(Error::refused(&format!("cache:{name}"), found, remedy));
     }
+    let config = find::legs(find::backing(config));
     let time = Time::Real(Arc::new(RealClock::start()));
     let (backing, backing_gone) = match Member::open(&config.backing, &time) {
         Ok(backing) => (Some(backing), None),
         // A path that cannot be used as a device, such as an empty file, holds no information either.
         Err(error) if error.is_gone() || error.kind() == Kind::Usage => (None, Some(error)),
+        // Another device has the name, and somebody uses it: that is no reason to keep the cache.
+        Err(error) if find::is_stranger_at_backing(&config) => (None, Some(error)),
         Err(error) => return Err(error),
     };
     let mut not_erased = Vec::new();
-    for path in &config.legs {
-        match Member::open(path, &time) {
-            Ok(leg) => erase_if_of(uuid, &leg)?,
-            Err(error) => not_erased.push(error),
-        }
+    let moves_to = config.moves_to.iter().flat_map(|new| &new.legs);
+    for path in config.legs.iter().chain(moves_to) {
+        // One that cannot be written any more keeps what it has.
+        let erased = Member::open(path, &time).and_then(|leg| erase_if_of(uuid, &leg));
+        not_erased.extend(erased.err());
     }
     // Something else may be in its place by now.
     backing.map_or(Ok(()), |backing| backing.unmark(uuid))?;

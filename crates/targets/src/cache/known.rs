@@ -1,14 +1,15 @@
 //! The configurations of caches on this machine, in whatever state directory: what a device that bears no
 //! mark any more may be of.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use plumb_block::Bytes;
-use plumb_cache::{Cache, LOG_BLOCK};
+use plumb_cache::{Cache, LOG_BLOCK, Leg};
 use plumb_linux::tree::{LiveTree, Tree as _};
 use plumb_state::places;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
 
 use super::config::{CacheConfig, directory};
 use super::ends;
@@ -36,18 +37,25 @@ pub(super) fn sizes(configs: &[CacheConfig]) -> Vec<Bytes> {
         .collect()
 }
 
-/// Returns the size of the cached device by a superblock at the start of a device of the log. A log that is
-/// served may be read, too.
+/// Returns the size of the cached device by a superblock at the start of a device of the log.
 fn size_by_log(config: &CacheConfig) -> Option<Bytes> {
-    config.legs.iter().find_map(|leg| {
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = rustix::fs::open(leg.as_str(), flags, Mode::empty()).ok()?;
-        let mut blocks = vec![0; 2 * LOG_BLOCK as usize];
-        let read = rustix::io::pread(&file, &mut blocks, 0).ok()?;
-        let mut found =
-            blocks[..read].chunks_exact(LOG_BLOCK as usize).filter_map(|block| Cache::leg_of(block).ok()?);
-        found.find(|leg| leg.settings.cache == config.uuid).map(|leg| leg.backing_size)
-    })
+    let mut found = config.legs.iter().filter_map(|leg| leg_at(leg).ok()?);
+    found.find(|leg| leg.settings.cache == config.uuid).map(|leg| leg.backing_size)
+}
+
+/// Opens what is at `path` to look at it. Whoever uses it is not disturbed.
+pub(super) fn opened(path: &str) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Returns the leg that the start of the device at `path` says it is; `None` if it says nothing. A log that
+/// is served may be read, too.
+pub(super) fn leg_at(path: &str) -> Result<Option<Leg>, Errno> {
+    let mut blocks = vec![0; 2 * LOG_BLOCK as usize];
+    let read = rustix::io::pread(&opened(path)?, &mut blocks, 0)?;
+    let mut found =
+        blocks[..read].chunks_exact(LOG_BLOCK as usize).filter_map(|block| Cache::leg_of(block).ok()?);
+    Ok(found.next())
 }
 
 /// Returns whether a file or device that is open says that a cache needs it, or a configuration says so of

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! plumb-cache 2 CACHE-UUID BACKING-UUID SESSION SIZE TAIL DURABLE WITNESSES\n
+//! plumb-cache 3 CACHE-UUID BACKING-UUID SESSION SIZE TAIL DURABLE WITNESSES\n    of a sealed log
 //! plumb-cache 1 CACHE-UUID BACKING-UUID SESSION SIZE\n                          as plumb wrote it before
 //! ```
 //!
@@ -11,7 +12,8 @@
 //! ([`Mark`]); WITNESSES is the CRC-32C of each [`witness`](super::witness) in 8 hexadecimal digits; 8 dashes
 //! where nothing is stated, 8 dots where it was discarded and may change by itself. The line is shorter than
 //! a sector, so that a power cut leaves the old one or the new one. A line of version 1 is read as one that
-//! states nothing of the log and of the contents, and replaced at the next opening.
+//! states nothing of the log and of the contents, and replaced at the next opening. Version 3 says that the
+//! log is not written any more ([`Mark::is_sealed`]): a plumb that does not know it refuses the device.
 
 use std::fmt;
 use std::io;
@@ -52,8 +54,10 @@ pub(super) struct Marker {
 
 impl fmt::Display for Marker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cache, backing, size, mark: Mark { session, tail, durable, .. }, contents } = self;
-        write!(f, "{HEAD}2 {cache} {backing} {session} {} {tail} {durable} ", size.0)?;
+        let Self { cache, backing, size, mark: Mark { session, tail, durable, is_sealed, .. }, contents } =
+            self;
+        let version = if *is_sealed { 3 } else { 2 };
+        write!(f, "{HEAD}{version} {cache} {backing} {session} {} {tail} {durable} ", size.0)?;
         for (index, content) in contents.iter().enumerate() {
             match content {
                 Some(crc) => write!(f, "{crc:08x}")?,
@@ -68,7 +72,7 @@ impl fmt::Display for Marker {
 impl Marker {
     /// Returns the marker of a cache that was never served.
     pub(super) const fn new(cache: Uuid, backing: Uuid, size: Bytes) -> Self {
-        let mark = Mark { session: 0, tail: 0, durable: 0, witnesses: 0, discarded: 0 };
+        let mark = Mark { session: 0, tail: 0, durable: 0, witnesses: 0, discarded: 0, is_sealed: false };
         Self { cache, backing, size, mark, contents: [None; WITNESSES_MAX] }
     }
 
@@ -81,14 +85,15 @@ impl Marker {
         let session = words.next()?.parse().ok()?;
         let mut marker = Self::new(cache, backing, Bytes(words.next()?.parse().ok()?));
         marker.mark.session = session;
-        if version == "2" {
+        marker.mark.is_sealed = version == "3";
+        if version != "1" {
             (marker.mark.tail, marker.mark.durable) =
                 (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
             let (contents, discarded) = contents(words.next()?)?;
             marker.state(contents);
             marker.mark.discarded = discarded;
         }
-        (matches!(version, "1" | "2") && words.next().is_none()).then_some(marker)
+        (matches!(version, "1" | "2" | "3") && words.next().is_none()).then_some(marker)
     }
 
     /// Has the marker state these contents.
@@ -210,8 +215,13 @@ mod tests {
     #[test]
     fn a_marker_reads_back_and_nothing_else_is_one() {
         let mut marker = Marker::new(Uuid([1; 16]), Uuid([2; 16]), Bytes(u64::MAX));
-        marker.mark =
-            Mark { session: u64::MAX, tail: u64::MAX, durable: u64::MAX, witnesses: 0, discarded: 1 << 3 };
+        marker.mark = Mark {
+            session: u64::MAX,
+            tail: u64::MAX,
+            durable: u64::MAX,
+            discarded: 1 << 3,
+            ..Mark::default()
+        };
         let mut contents = [None; WITNESSES_MAX];
         (contents[0], contents[7], contents[WITNESSES_MAX - 1]) = (Some(0), Some(0xabcd), Some(u32::MAX));
         marker.state(contents);
@@ -227,7 +237,9 @@ mod tests {
         let one = "plumb-cache 1 01010101-0101-0101-0101-010101010101 02020202-0202-0202-0202-020202020202 7 4096\n";
         let parsed = Marker::parse(one.as_bytes()).expect("the version before is read");
         assert_eq!((parsed.mark, parsed.size), (Mark { session: 7, ..Mark::default() }, Bytes(4096)));
-        for other in ["", "plumb-cache 3 x", "plumb-cache 1 x y 1 2", &one.replace(" 7 ", " -7 ")] {
+        marker.mark.is_sealed = true;
+        assert_eq!(Marker::parse(marker.to_string().as_bytes()), Some(marker), "of a sealed log");
+        for other in ["", "plumb-cache 4 x", "plumb-cache 1 x y 1 2", &one.replace(" 7 ", " -7 ")] {
             assert_eq!(Marker::parse(other.as_bytes()), None, "{other}");
         }
     }

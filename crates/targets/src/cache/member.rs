@@ -82,6 +82,18 @@ impl Member {
         Self::opened(typed, Intent::WRITE, time)
     }
 
+    /// Opens a device of a log. One that is read-only is opened to be read: writes to it fail, and the log is
+    /// written back.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(super) fn of_log(typed: &str, intent: Intent, time: &Time) -> Result<Self> {
+        match Self::opened(typed, intent, time) {
+            Err(error) if error.is_read_only() => Self::opened(typed, Intent::READ, time),
+            found => found,
+        }
+    }
+
     /// Opens the device that is called `typed`; one that is only to be read may be read-only.
     ///
     /// # Errors
@@ -121,7 +133,11 @@ impl Member {
         let held = Arc::new(held);
         let (device, _) =
             opened::device(&located, key, options.shared(), Some(Arc::clone(&held)), time.clock())?;
-        let path = if is_block { stable_name(&located.path) } else { located.path };
+        let path = if is_block {
+            typed_link(&name).unwrap_or_else(|| stable_name(&located.path))
+        } else {
+            located.path
+        };
         let path = path.to_str().map(str::to_owned).ok_or_else(|| {
             Error::usage(&located.shown, "its path is not UTF-8", "name it by a path that is")
         })?;
@@ -311,7 +327,8 @@ fn judge(shown: &str, found: &Found, intent: Intent) -> Result<()> {
                 "`blockdev --setrw {}` where it may be written",
                 shell_word(&format!("/dev/{}", block.kernel_name))
             );
-            return Err(Error::refused(shown, "the device is read-only", remedy));
+            let kind = crate::Kind::Os(Some(plumb_block::Errno::EROFS));
+            return Err(Error::new(kind, shown, "the device is read-only", remedy));
         }
         Found::Block(block) => (&block.uses, &block.unseen),
         Found::Missing(_) => {
@@ -337,9 +354,16 @@ fn judge(shown: &str, found: &Found, intent: Intent) -> Result<()> {
     Err(Error::refused(shown, signs(&Contents::BLANK, uses).join(", "), remedy))
 }
 
+/// Returns the link below /dev that the user typed, which udev keeps.
+fn typed_link(name: &Name) -> Option<PathBuf> {
+    let Name::Path(typed) = name else { return None };
+    let path = std::path::absolute(typed).ok()?;
+    (path.starts_with("/dev") && path.is_symlink()).then_some(path)
+}
+
 /// Returns the name below /dev/disk/by-id that leads to the node, the first of several; the node itself where
 /// there is none.
-fn stable_name(node: &Path) -> PathBuf {
+pub(super) fn stable_name(node: &Path) -> PathBuf {
     let links =
         std::fs::read_dir("/dev/disk/by-id").into_iter().flatten().flatten().map(|entry| entry.path());
     let mut leading: Vec<PathBuf> =

@@ -23,6 +23,7 @@ mod config;
 mod create;
 mod discard;
 mod ends;
+mod find;
 mod follower;
 mod inline;
 mod known;

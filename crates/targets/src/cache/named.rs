@@ -12,6 +12,7 @@ use plumb_path::{Survey, survey_cache};
 
 use super::config::{self, CacheConfig};
 use super::create::needs;
+use super::find;
 use super::follower::Follower;
 use super::inline;
 use super::marker::Marker;
@@ -35,7 +36,7 @@ pub struct NamedCache {
     config: Mutex<CacheConfig>,
     /// The cache.
     pub device: CachedDevice,
-    backing: Arc<Member>,
+    pub(super) backing: Arc<Member>,
     /// The files of the log, by the number of the leg.
     files: Mutex<Vec<Option<Arc<OwnedFd>>>>,
     /// Writer of the marks on the backing device; none for a cache that is only looked at, or is detached.
@@ -127,7 +128,9 @@ impl NamedCache {
 
     fn recovered(config: CacheConfig, opening: Opening, intent: Intent, time: &Time) -> Result<Self> {
         let shown = format!("cache:{}", config.name);
+        let config = find::backing(config);
         let (backing, mut marker, spot) = backing_of(&config, intent, time)?;
+        let config = find::legs(config.after_move(marker.mark.is_sealed));
         let legs = legs_of(&config, intent, time)?;
         let size = backing.cached(spot.place()).info().size;
         if size < marker.size {
@@ -272,12 +275,12 @@ impl NamedCache {
 
     /// Waits for the end of what was begun, takes the marker away, and forgets the cache: the backing device
     /// is used without it, and the devices of the log for something else. `gives_up` allows that blocks which
-    /// the log cannot read are older there.
+    /// the log cannot read are older there. Returns why devices of the log could not be erased: no device
+    /// needs what is on them.
     ///
     /// # Errors
-    /// If not everything could be written to the backing device; the cache stays then. If the log could not
-    /// be erased: the cache is gone all the same.
-    pub fn detached(mut self, gives_up: bool) -> Result<()> {
+    /// If not everything could be written to the backing device; the cache stays then.
+    pub fn detached(mut self, gives_up: bool) -> Result<Vec<Error>> {
         let shown = self.shown();
         let failed = |error| Error::device(&shown, &error);
         self.stopped().map_err(failed)?;
@@ -294,13 +297,17 @@ impl NamedCache {
         self.backing.unmark(uuid)?;
         CacheConfig::forget(&config::directory(), &name)?;
         let legs = self.device.members().legs.clone();
-        legs.iter().flatten().try_for_each(|leg| driver::erase(&**leg)).map_err(failed)?;
-        paths.iter().for_each(|path| mark_as_free(path));
-        Ok(())
+        let erased = paths.iter().zip(&legs).map(|(path, leg)| match leg {
+            Some(leg) => driver::erase(&**leg)
+                .map(|()| mark_as_free(path))
+                .map_err(|error| Error::device(path, &error)),
+            None => Err(Error::new(Kind::NotFound, path, "it is not there, or does not answer", "")),
+        });
+        Ok(erased.filter_map(Result::err).collect())
     }
 
     /// Returns the refusal to detach a cache of which the backing device does not have everything.
-    fn not_everything(&self, shown: &str, unreadable: &[LbaRange]) -> Error {
+    pub(super) fn not_everything(&self, shown: &str, unreadable: &[LbaRange]) -> Error {
         let CacheConfig { name, uuid, backing, .. } = self.config().clone();
         let Some(first) = unreadable.first() else {
             let found = "not everything is on the backing device";
@@ -320,8 +327,10 @@ impl NamedCache {
             "the log cannot be read where {length} from byte {offset} of {backing} on are{more}: the backing device has something older \
              there"
         );
+        let is_sealed = self.device.look(Cache::status).is_some_and(|status| status.log_error.is_some());
+        let again = if is_sealed { "" } else { "serve the cache and write these bytes again, or " };
         let remedy = format!(
-            "serve the cache and write these bytes again, or give them up with `plumb cache detach {} --give-up-unreadable {uuid}`",
+            "{again}give them up with `plumb cache detach {} --give-up-unreadable {uuid}`",
             shell_word(&name)
         );
         Error::refused(shown, found, remedy)
@@ -387,7 +396,7 @@ fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Memb
 /// Returns the devices of the log, `None` for one that is not there, or does not answer: the others say
 /// whether it counts. One has to be there.
 fn legs_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<Vec<Option<Member>>> {
-    let legs: Vec<_> = config.legs.iter().map(|path| Member::opened(path, intent, time)).collect();
+    let legs: Vec<_> = config.legs.iter().map(|path| Member::of_log(path, intent, time)).collect();
     let is_any_there = legs.iter().any(Result::is_ok);
     let legs = legs.into_iter().map(|leg| match leg {
         Err(error) if error.is_gone() && is_any_there => Ok(None),

@@ -1,17 +1,20 @@
 //! A cache that is served under its name: what only a cache can be told, and how it is.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use plumb_block::{Bytes, FailureKind, LbaRange, Nanos, RealClock, Time};
 use plumb_cache::{Cache, Figures, Findings, Layout, LegState, Mode, State, Status};
 use plumb_serve::named::control::Refused;
-use plumb_serve::named::{Controls, Exports, Served, Service, ServiceError, ServiceOptions};
+use plumb_serve::named::{Controls, Exports, Served, Service, ServiceError, ServiceOptions, connections_max};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::changing::Changing;
 use super::config::{self, CacheConfig};
+use super::find;
+use super::known::lead_to_one;
 use super::laying_out::LayingOut;
 use super::named::{NamedCache, Opening};
 use super::placement::{keeps_unflushed, warnings};
@@ -36,6 +39,17 @@ pub enum CacheOrder {
         /// The other device, by an absolute path.
         log: String,
         /// True if the user allows the other device to be overwritten: see [`Permission`].
+        overwrite: bool,
+        /// See `overwrite`.
+        destroy: Vec<String>,
+    },
+    /// Put another log into the place of the present one.
+    ReplaceLog {
+        /// Devices of the other log, by absolute paths.
+        log: Vec<String>,
+        /// Bytes used of each; `None`: as many as now.
+        size: Option<u64>,
+        /// True if the user allows the devices to be overwritten: see [`Permission`].
         overwrite: bool,
         /// See `overwrite`.
         destroy: Vec<String>,
@@ -111,6 +125,10 @@ pub struct CacheStatus {
     /// Reason why data is not being written back, if something prevents it.
     #[serde(default)]
     pub write_back_error: Option<String>,
+    /// Reason why the log is not written any more: what it holds is being written back, and writes go to the
+    /// backing device. Null if it is written.
+    #[serde(default)]
+    pub log_error: Option<String>,
     /// How much of the log becomes free in bytes per second; null until it is known.
     pub drain_rate: Option<f64>,
     /// How many seconds it would take to destage everything at that rate; null until it is known.
@@ -169,7 +187,8 @@ pub struct LaidOut {
 pub struct LegStatus {
     /// Path of the leg.
     pub path: String,
-    /// `live`, `lost` or `resilvering`; `unknown` if the cache is not served.
+    /// `live`, `lost` or `resilvering`; `deleted` if its file is in use and has lost its name; `unknown` if
+    /// the cache is not served.
     pub state: String,
 }
 
@@ -241,7 +260,7 @@ impl CacheStatus {
     /// Why a value is null, unless that is because there is nothing of that kind.
     fn unknown_because(&self, key: &str) -> Option<&'static str> {
         match key {
-            "nbd" | "device" | "control" | "pid" | "write_back_error" => None,
+            "nbd" | "device" | "control" | "pid" | "write_back_error" | "log_error" => None,
             _ if self.state.is_none() => Some("it is not open"),
             "oldest_dirty" => None,
             "write_amplification" => Some("nothing went through the log since it was opened"),
@@ -265,7 +284,14 @@ impl CacheStatus {
         };
         let Status { figures, legs: states, .. } = &status;
         let legs = unserved.legs.into_iter().zip(states);
-        let legs = legs.map(|(leg, state)| LegStatus { state: leg_word(*state).to_owned(), ..leg }).collect();
+        let files = cache.files().clone();
+        let legs = legs.enumerate().map(|(number, (leg, state))| {
+            let file = files.get(number).and_then(Option::as_ref);
+            let is_deleted = *state == LegState::Live && file.is_some_and(|file| !leads_to(&leg.path, file));
+            let state = if is_deleted { "deleted" } else { leg_word(*state) };
+            LegStatus { state: state.to_owned(), ..leg }
+        });
+        let legs = legs.collect();
         // A mirror writes everything to each leg.
         let written = status.legs.iter().filter(|state| **state != LegState::Lost).count().max(1) as u64;
         let copies = if status.layout == Layout::Mirror { written } else { 1 };
@@ -297,12 +323,19 @@ impl CacheStatus {
             damaged: extents(&status.findings.damaged),
             recovery: Some(status.findings.clone()),
             write_back_error: status.destage_error.clone(),
+            log_error: status.log_error.clone(),
             drain_rate: Some(status.drain_rate).filter(|rate| *rate > 0.0),
             drain_eta: status.drain_eta.map(Nanos::as_secs_f64),
             counts: counts(figures),
             ..unserved
         }
     }
+}
+
+/// Returns true if `path` is a name of the open `file`.
+fn leads_to(path: &str, file: &OwnedFd) -> bool {
+    let (named, open) = (rustix::fs::stat(path), rustix::fs::fstat(file));
+    matches!((named, open), (Ok(named), Ok(open)) if lead_to_one(&named, &open))
 }
 
 /// In a word, or why it does not serve.
@@ -349,6 +382,9 @@ pub fn serve_cache(
     service: ServiceOptions,
 ) -> std::result::Result<Result<Service<CacheControls>>, ServiceError> {
     let time = Time::Real(Arc::new(RealClock::start()));
+    // Before any of its devices is opened.
+    connections_max()?;
+    let config = find::legs(config);
     let checked = config.legs.iter().try_for_each(|leg| keeps_unflushed(config.mode, leg));
     let cache = match checked.and_then(|()| NamedCache::open(config, opening, &time)) {
         Ok(cache) => cache,
@@ -458,6 +494,14 @@ impl Controls for CacheControls {
                     Permission { overwrite: *overwrite, destroy: destroy.clone(), ..Permission::default() };
                 self.change(&order, path, move |cache, laying_out| {
                     cache.replace_leg(leg, &log, &permission, laying_out)
+                })?;
+            }
+            CacheOrder::ReplaceLog { log, size, overwrite, destroy } => {
+                let (log, size) = (log.clone(), size.map(Bytes));
+                let permission =
+                    Permission { overwrite: *overwrite, destroy: destroy.clone(), ..Permission::default() };
+                self.change(&order, &self.cache.shown(), move |cache, laying_out| {
+                    cache.replace_log(&log, size, &permission, laying_out)
                 })?;
             }
             CacheOrder::Grow { size } => {

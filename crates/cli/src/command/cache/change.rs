@@ -15,7 +15,7 @@ use plumb_targets::cache::{
 use super::follow::Followed;
 use super::laying_out::watched;
 use super::{order, refused, status};
-use crate::arguments::cache::ReplaceLegArguments;
+use crate::arguments::cache::{ReplaceLegArguments, ReplaceLogArguments};
 use crate::exit::{Exit, Refusal};
 use crate::progress::left;
 use crate::stop;
@@ -34,11 +34,7 @@ pub(super) fn replace_leg(arguments: &ReplaceLegArguments, format: Format) -> an
         );
         return Err(Refusal::new(Exit::Usage, message).into());
     };
-    // Whoever serves the cache has another working directory.
-    let log = match arguments.log.contains(':') {
-        true => arguments.log.clone(),
-        false => std::path::absolute(&arguments.log)?.to_string_lossy().into_owned(),
-    };
+    let log = for_server(&arguments.log)?;
     let (overwrite, destroy) = (arguments.overwrite, arguments.destroy.clone());
     let given = CacheOrder::ReplaceLeg { leg, log: log.clone(), overwrite, destroy: destroy.clone() };
     let is_over = |now: &CacheStatus| now.legs[leg].state != "resilvering";
@@ -54,6 +50,38 @@ pub(super) fn replace_leg(arguments: &ReplaceLegArguments, format: Format) -> an
         return Err(Refusal::new(Exit::Failed, message).into());
     }
     status::show(&end, format)
+}
+
+/// Gives a cache another log, and waits until it is in use.
+pub(super) fn replace_log(arguments: &ReplaceLogArguments, format: Format) -> anyhow::Result<Exit> {
+    let ReplaceLogArguments { name, log, size, overwrite, destroy } = arguments;
+    let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
+    let log = log.iter().map(|typed| for_server(typed)).collect::<anyhow::Result<Vec<_>>>()?;
+    let (overwrite, destroy) = (*overwrite, destroy.clone());
+    let bytes = size.map(|size| size.0);
+    let given = CacheOrder::ReplaceLog { log: log.clone(), size: bytes, overwrite, destroy: destroy.clone() };
+    let end = changed(
+        config,
+        &given,
+        |_| true,
+        "moves to another log",
+        |open, laying_out| {
+            let permission = Permission { overwrite, destroy, ..Permission::default() };
+            open.replace_log(&log, *size, &permission, laying_out)
+        },
+    )?;
+    match end {
+        Some((_, end)) => status::show(&end, format),
+        None => Ok(Exit::NotMeasured),
+    }
+}
+
+/// Returns a name as whoever serves the cache finds it: it has another working directory.
+fn for_server(typed: &str) -> anyhow::Result<String> {
+    match typed.contains(':') {
+        true => Ok(typed.to_owned()),
+        false => Ok(std::path::absolute(typed)?.to_string_lossy().into_owned()),
+    }
 }
 
 fn same(typed: &str, path: &str) -> bool {
@@ -100,7 +128,10 @@ fn changed(
         && let Some(now) = give()?
     {
         let begun = Instant::now();
-        let what = |now: &CacheStatus, _: Bytes| laying_out(now, begun);
+        let what = |now: &CacheStatus, first: Bytes| match now.log_error {
+            Some(_) => super::follow::left(now, first),
+            None => laying_out(now, begun),
+        };
         let laid_out = Followed { look: &give, is_over: &|now| now.laying_out.is_none(), what: &what };
         let Some(now) = laid_out.end(now, &interrupted)? else { return Ok(None) };
         let end = followed(now, &look)?;

@@ -56,6 +56,14 @@ pub(super) struct AcceptedLosses {
     pub(super) give_up_unreadable: Option<Uuid>,
 }
 
+/// Says that a device of the log of a cache that is gone keeps what it has.
+fn say_not_erased(uuid: Uuid, why: &plumb_targets::Error) {
+    terminal::say(&format!(
+        "plumb: not erased, so that it looks like the log of a cache still ({uuid}); no device needs it any more, and `plumb cache create \
+         --destroy` takes it for another: {why}"
+    ));
+}
+
 /// Takes a cache away.
 pub(super) fn detach(
     name: &str,
@@ -82,12 +90,7 @@ pub(super) fn detach(
                      log held, and says still that it needs the cache {uuid}, until `plumb cache create --discard-dirty {uuid}` takes it"
                 ));
             }
-            for why in not_erased {
-                terminal::say(&format!(
-                    "plumb: not erased, so that it looks like the log of a cache still ({uuid}); no device needs it any more, and \
-                     `plumb cache create --destroy` takes it for another: {why}"
-                ));
-            }
+            not_erased.iter().for_each(|why| say_not_erased(uuid, why));
         }
         None => {
             let time = Time::Real(Arc::new(RealClock::start()));
@@ -99,7 +102,8 @@ pub(super) fn detach(
                 return Ok(Exit::NotMeasured);
             }
             given_up = CacheStatus::open(&open).unreadable.iter().map(|part| part.length).sum();
-            open.detached(gives_up).map_err(refused)?;
+            let not_erased = open.detached(gives_up).map_err(refused)?;
+            not_erased.iter().for_each(|why| say_not_erased(config.uuid, why));
         }
     }
     let detached = CacheDetached {

@@ -47,6 +47,7 @@ pub(crate) fn run(arguments: &CacheArguments) -> anyhow::Result<Exit> {
         CacheCommand::Drain { name } => end::drain(name, format),
         CacheCommand::Grow { name, size } => change::grow(name, *size, format),
         CacheCommand::ReplaceLeg(replace) => change::replace_leg(replace, format),
+        CacheCommand::ReplaceLog(replace) => change::replace_log(replace, format),
         CacheCommand::Stop { name, cut_off } => end::stop(name, *cut_off, format),
         CacheCommand::Detach { name, cut_off, discard_dirty, give_up_unreadable } => {
             let losses =

@@ -44,7 +44,7 @@ pub(super) fn all(name: Option<&str>) -> anyhow::Result<(Vec<CacheStatus>, Exit)
 fn finding(status: &CacheStatus) -> Exit {
     let failed =
         status.state.as_ref().is_some_and(|state| !["recovering", "serving", "stopped"].contains(&&**state));
-    let is_lost = status.legs.iter().any(|leg| leg.state == "lost");
+    let is_lost = status.legs.iter().any(|leg| ["lost", "deleted"].contains(&&*leg.state));
     if failed || is_lost { Exit::Finding } else { finding_of_data(status) }
 }
 
@@ -52,7 +52,11 @@ fn finding(status: &CacheStatus) -> Exit {
 /// written back.
 pub(super) fn finding_of_data(status: &CacheStatus) -> Exit {
     let is_unsound = !status.unreadable.is_empty() || !status.damaged.is_empty();
-    if is_unsound || status.write_back_error.is_some() { Exit::Finding } else { Exit::Done }
+    if is_unsound || status.write_back_error.is_some() || status.log_error.is_some() {
+        Exit::Finding
+    } else {
+        Exit::Done
+    }
 }
 
 pub(super) fn run(name: Option<&str>, format: Format) -> anyhow::Result<Exit> {

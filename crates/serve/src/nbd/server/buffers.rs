@@ -2,9 +2,10 @@
 //! carry.
 //!
 //! Small payloads come from a pool that the connection's queue may have registered; larger ones from a second
-//! pool, made at the first of them if the server's budget allows. Without it they are cut into more pieces
-//! from the small pool: slower, not wrong. The stride of both pools is no power of two, so that payloads of
-//! equal size do not all fall into the same sets of the processor's caches.
+//! pool, made at the first of them. Both are taken from the server's budget. Without that the small pool has
+//! a few buffers, and large payloads are cut into more pieces from it: slower, not wrong. The stride of both
+//! pools is no power of two, so that payloads of equal size do not all fall into the same sets of the
+//! processor's caches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,10 +15,12 @@ use plumb_block::{BufferMut, Bytes, DeviceInfo, Pool, PoolShape, Result};
 const COLOUR_BYTES: u64 = 4096;
 const SMALL: Bytes = Bytes::kib(32);
 const SMALL_COUNT: u32 = 72;
+/// Number of small buffers of a connection for which the budget has no share.
+const SMALL_LEAST: u32 = 8;
 const LARGE: Bytes = Bytes::kib(256);
 const LARGE_COUNT: u32 = 32;
 
-/// How much memory all connections of a server may take beyond their small pools.
+/// Memory that the pools of all connections of a server may take, but for 288 KiB of each.
 pub(super) struct Budget {
     left_bytes: AtomicU64,
 }
@@ -58,6 +61,9 @@ pub(super) struct Cut {
 /// The pools of one connection.
 pub(super) struct Buffers {
     pub(super) small: Pool,
+    small_count: u32,
+    /// Share of the small pool; none if it has the least number of buffers.
+    _small: Option<Share>,
     large: Option<(Pool, Share)>,
     budget: Arc<Budget>,
     logical_block: Bytes,
@@ -69,9 +75,13 @@ impl Buffers {
     pub(super) fn new(info: &DeviceInfo, budget: &Arc<Budget>) -> Result<Self> {
         let alignment = info.dma_alignment.max(Bytes::kib(4));
         let buffer = SMALL.max(info.logical_block) + Bytes(COLOUR_BYTES);
-        let small = Pool::new(PoolShape { buffer, count: SMALL_COUNT, alignment })?;
+        let share = budget.take(buffer.0 * u64::from(SMALL_COUNT));
+        let small_count = if share.is_some() { SMALL_COUNT } else { SMALL_LEAST };
+        let small = Pool::new(PoolShape { buffer, count: small_count, alignment })?;
         Ok(Self {
             small,
+            small_count,
+            _small: share,
             large: None,
             budget: Arc::clone(budget),
             logical_block: info.logical_block,
@@ -110,7 +120,7 @@ impl Buffers {
 
     /// In how many pieces a read may be that waits for all of them in buffers of the pool: half of it, so
     /// that others get on.
-    pub(super) const fn pieces_held_max(cut: Cut) -> u32 {
-        if cut.is_large { LARGE_COUNT / 2 } else { SMALL_COUNT / 2 }
+    pub(super) const fn pieces_held_max(&self, cut: Cut) -> u32 {
+        if cut.is_large { LARGE_COUNT / 2 } else { self.small_count / 2 }
     }
 }

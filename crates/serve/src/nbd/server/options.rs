@@ -33,8 +33,7 @@ pub struct Options {
     pub stop_timeout: Duration,
     /// How many requests the queue of a connection holds in flight.
     pub depth: u32,
-    /// How much memory the payloads of all connections may take, beyond 2.5 MiB for each that has made a
-    /// request.
+    /// Memory that the payloads of all connections may take, beyond 288 KiB for each that has made a request.
     pub memory_max: Bytes,
     /// Clock by which handshakes and requests are late.
     pub clock: Arc<dyn Clock>,
@@ -46,11 +45,11 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             tls: None,
-            connections_max: 4096,
+            connections_max: 1024,
             handshake_timeout: Duration::from_secs(30),
             stop_timeout: Duration::from_secs(10),
             depth: 128,
-            memory_max: Bytes::gib(1),
+            memory_max: Bytes::mib(256),
             clock: Arc::new(RealClock::start()),
             observer: None,
         }

@@ -5,7 +5,7 @@ use plumb_block::{BufferMut, Bytes, Lba, LbaRange, Op, Payload};
 use super::command::{Command, Piece, Read};
 use super::plan::{Plan, Refusal};
 use super::{Blocked, Broken, LARGE_BYTES, Transmission};
-use crate::nbd::server::buffers::{Buffers, Cut};
+use crate::nbd::server::buffers::Cut;
 use crate::nbd::wire::{self, Cookie, RequestHeader, WireErrno};
 
 /// The largest piece of a write of zeroes: so that none occupies a device for long.
@@ -179,7 +179,7 @@ impl Transmission {
     fn read(&mut self, read: ReadIntake) -> Option<Blocked> {
         let lane = self.lane.as_mut()?;
         let cut = lane.buffers.cut(read.length);
-        let is_large = read.length.div_ceil(cut.piece_bytes.max(1)) > Buffers::pieces_held_max(cut);
+        let is_large = read.length.div_ceil(cut.piece_bytes.max(1)) > lane.buffers.pieces_held_max(cut);
         if is_large && lane.requests.in_flight() > 0 {
             self.intake = Intake::Large(read);
             return Some(Blocked::Room);

@@ -1,0 +1,213 @@
+//! Tests of a cache whose log dies, or whose devices have other names: clients see no error, nothing that was
+//! written is lost, and each way out that the status names works.
+
+use std::process::{Command, Output};
+
+use crate::cache_support::{Attached, Place, Server, refused};
+use crate::common::{document, holds, said};
+use crate::drive_support::{self, Kind, Mounted, cannot_attach};
+
+/// A served drive of 80 MiB that keeps the log of `place`.
+fn log_drive(place: &Place, socket: &str) -> (drive_support::Server, String) {
+    let path = place.path(socket);
+    let drive = ["memory", "--size", "80M", "--nbd", path.to_str().unwrap()];
+    let drive = drive_support::Server::start(&drive);
+    let uri = drive.document["nbd"].as_str().unwrap().to_owned();
+    (drive, uri)
+}
+
+/// Makes the cache over the backing file, with logs of 64 MiB.
+fn create(place: &Place, logs: &[&str]) {
+    let mut words = vec!["create", "--name", &place.name, "--backing", "backing", "--size", "64M"];
+    for log in logs {
+        words.extend(["--log", log]);
+        // An export shows no sign that plumb made it.
+        words.extend(log.contains(':').then_some(["--destroy", log]).into_iter().flatten());
+    }
+    place.cache(&words);
+}
+
+/// Writes blocks of 4 KiB everywhere, which must succeed, and reads them.
+fn load(place: &Place, server: &Server) {
+    let words = ["--write", "100", "--random", "--block-size", "4k", "--sync-every", "16", "--bytes", "8M"];
+    let target = ["load", &server.uri(), "--overwrite", "--json", "--no-record", "--verify", "--seed", "5"];
+    let output = place.plumb().args(target).args(words).output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
+    let target = &document(&output)["targets"][0];
+    assert_eq!((&target["read"]["errors"], &target["write"]["errors"]), (&0.into(), &0.into()), "{target}");
+}
+
+/// Reads what the last load wrote.
+fn is_whole(place: &Place, target: &str) {
+    let words = ["--random", "--block-size", "4k", "--bytes", "8M", "--write", "0", "--seed", "5"];
+    let output = place.plumb().args(["load", target, "--json", "--no-record"]).args(words).output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
+}
+
+fn status(place: &Place) -> Output {
+    place.try_cache(&["status", &place.name])
+}
+
+#[test]
+fn a_log_that_fails_writes_is_written_back_and_replaced_while_the_cache_is_served() {
+    let place = Place::new(32 << 20);
+    let (drive, uri) = log_drive(&place, "first");
+    create(&place, &[&uri]);
+    let server = place.serve();
+    load(&place, &server);
+    drive.order("fault", &["write:eio"]);
+    load(&place, &server);
+    let sealed = status(&place);
+    assert_eq!(sealed.status.code(), Some(1), "{}", said(&sealed));
+    let sealed = document(&sealed);
+    holds("cache-status", &sealed);
+    assert!(sealed["log_error"].as_str().unwrap().contains("device 0 of the log"), "{sealed}");
+    let page = place.plumb().args(["cache", "status", &place.name]).output().unwrap();
+    assert!(
+        said(&page).contains("LOG NOT WRITTEN") && said(&page).contains("replace-log"),
+        "{}",
+        said(&page)
+    );
+    let replaced = place.cache(&["replace-log", &place.name, "second"]);
+    holds("cache-status", &replaced);
+    assert!(replaced["log_error"].is_null(), "{replaced}");
+    assert!(replaced["legs"][0]["path"].as_str().unwrap().ends_with("second"), "{replaced}");
+    load(&place, &server);
+    server.kill();
+    let server = place.serve();
+    is_whole(&place, &server.uri());
+    place.cache(&["stop", &place.name]);
+    assert_eq!(server.wait(), Some(0));
+    // The old log is not this cache's any more.
+    refused(
+        &place,
+        &["adopt", "--name", &place.name, "--backing", "backing", "--log", &uri],
+        4,
+        &["old copy"],
+    );
+    place.cache(&["replace-log", &place.name, "third", "--size", "32M"]);
+    let place_of_log = &place.cache(&["status", &place.name])["legs"][0]["path"];
+    assert!(place_of_log.as_str().unwrap().ends_with("third"), "{place_of_log}");
+    place.cache(&["detach", &place.name]);
+}
+
+#[test]
+fn a_cache_whose_log_fails_writes_when_it_is_opened_is_detached() {
+    let place = Place::new(32 << 20);
+    let (drive, uri) = log_drive(&place, "first");
+    create(&place, &[&uri]);
+    let server = place.serve();
+    load(&place, &server);
+    server.kill();
+    drive.order("fault", &["write:eio"]);
+    let detached = place.try_cache(&["detach", &place.name]);
+    assert_eq!(detached.status.code(), Some(0), "{}", said(&detached));
+    assert!(said(&detached).contains("not erased"), "{}", said(&detached));
+    is_whole(&place, "backing");
+}
+
+#[test]
+fn a_mirror_with_a_dead_device_is_detached() {
+    let place = Place::new(32 << 20);
+    let (drive, uri) = log_drive(&place, "first");
+    create(&place, &[&uri, "log2"]);
+    let server = place.serve();
+    load(&place, &server);
+    drive.order("fault", &["write:eio"]);
+    load(&place, &server);
+    drop(server);
+    drive.kill();
+    let detached = place.try_cache(&["detach", &place.name]);
+    assert_eq!(detached.status.code(), Some(0), "{}", said(&detached));
+    is_whole(&place, "backing");
+}
+
+/// Places that cannot be read keep a log from being emptied, which is said with the way out.
+#[test]
+fn a_log_that_cannot_be_read_is_not_moved() {
+    let place = Place::new(32 << 20);
+    let (drive, uri) = log_drive(&place, "first");
+    create(&place, &[&uri]);
+    let server = place.serve();
+    load(&place, &server);
+    drive.order("fault", &["read:eio"]);
+    let moved = ["replace-log", &place.name, "second"];
+    refused(&place, &moved, 4, &["cannot be read", "--give-up-unreadable"]);
+    // Once it can be read again, everything is there.
+    server.kill();
+    drive.order("fault", &["--clear"]);
+    place.cache(&["detach", &place.name]);
+    is_whole(&place, "backing");
+}
+
+#[test]
+fn a_log_whose_file_was_deleted_is_told_and_replaced() {
+    let place = Place::new(32 << 20);
+    place.create(&[]);
+    let server = place.serve();
+    load(&place, &server);
+    std::fs::remove_file(place.path("log")).unwrap();
+    let deleted = status(&place);
+    assert_eq!(deleted.status.code(), Some(1), "{}", said(&deleted));
+    let deleted = document(&deleted);
+    holds("cache-status", &deleted);
+    assert_eq!(deleted["legs"][0]["state"], "deleted");
+    place.cache(&["replace-log", &place.name, "second"]);
+    assert_eq!(status(&place).status.code(), Some(0));
+    server.kill();
+    let server = place.serve();
+    is_whole(&place, &server.uri());
+    place.cache(&["stop", &place.name]);
+    assert_eq!(server.wait(), Some(0));
+    place.cache(&["detach", &place.name]);
+}
+
+/// The kernel numbers the devices in another order, and something else has their names.
+#[test]
+fn devices_are_found_whatever_they_are_called() {
+    if let Some(why) = cannot_attach(&["mkfs.ext4", "losetup"]) {
+        return plumb_testkit::skip(&why);
+    }
+    let place = Place::new(32 << 20);
+    let (backing, log) = (place.path("backing"), place.path("log"));
+    std::fs::File::create(&log).unwrap().set_len(64 << 20).unwrap();
+    let (Some(first), Some(second)) = (Attached::over(&backing), Attached::over(&log)) else { return };
+    let words = ["create", "--name", &place.name, "--backing", &first.0, "--log", &second.0, "--size", "48M"];
+    place.cache(&[&words[..], &["--overwrite"]].concat());
+    let server = place.serve();
+    load(&place, &server);
+    place.cache(&["stop", &place.name]);
+    assert_eq!(server.wait(), Some(0));
+    let names = [first.0.clone(), second.0.clone()];
+    let attach = |device: &str, file: &std::path::Path| {
+        Command::new("losetup").arg(device).arg(file).status().is_ok_and(|status| status.success())
+    };
+    first.losetup("--detach");
+    second.losetup("--detach");
+    if !attach(&names[0], &log) || !attach(&names[1], &backing) {
+        return plumb_testkit::skip("another program has taken the loop devices");
+    }
+    let server = place.serve();
+    is_whole(&place, &server.uri());
+    let found = place.cache(&["status", &place.name]);
+    assert_eq!(
+        (&found["backing"]["path"], &found["legs"][0]["path"]),
+        (&names[1].as_str().into(), &names[0].as_str().into())
+    );
+    place.cache(&["stop", &place.name]);
+    assert_eq!(server.wait(), Some(0));
+    // Somebody uses another device that has the name of the backing device, and that is gone.
+    second.losetup("--detach");
+    let stranger = place.path("stranger");
+    std::fs::File::create(&stranger).unwrap().set_len(32 << 20).unwrap();
+    if !attach(&names[1], &stranger) {
+        return plumb_testkit::skip("another program has taken the loop device");
+    }
+    Kind::Ext4.make(&names[1]);
+    let at = tempfile::tempdir().unwrap();
+    let mounted = Mounted::new(Kind::Ext4, &names[1], at.path()).unwrap();
+    let uuid = found["uuid"].as_str().unwrap();
+    let gone = place.try_cache(&["detach", &place.name, "--discard-dirty", uuid]);
+    assert_eq!(gone.status.code(), Some(0), "{}", said(&gone));
+    drop(mounted);
+}

@@ -1,0 +1,81 @@
+//! Finds the devices of a cache by the UUIDs that they bear, whatever the kernel calls them today.
+//!
+//! The configured path is looked at first. If something else is there, or nothing, all block devices are
+//! looked at that nothing stands on (`/sys/class/block/NAME/holders`). One that bears the UUID takes the
+//! place of the configured path; two of them are copies of each other, and neither does.
+
+use std::os::fd::AsFd as _;
+use std::path::Path;
+
+use plumb_linux::tree::{LiveTree, Tree as _};
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
+
+use super::config::CacheConfig;
+use super::ends;
+use super::known::{leg_at, opened, sizes};
+use super::marker::Marker;
+use super::member::stable_name;
+use crate::signature::FileSource;
+
+/// Returns `config` with the path at which its backing device is now; the configured one if that is not
+/// found.
+pub(super) fn backing(config: CacheConfig) -> CacheConfig {
+    let backing = now_at(&config.backing, |path| is_backing(path, &config));
+    CacheConfig { backing, ..config }
+}
+
+/// Returns `config` with the paths at which the devices of its log are now; the configured one of a device
+/// that is not found.
+pub(super) fn legs(config: CacheConfig) -> CacheConfig {
+    let legs = config.legs.iter().enumerate();
+    let legs = legs.map(|(number, leg)| now_at(leg, |path| is_leg(path, &config, number))).collect();
+    CacheConfig { legs, ..config }
+}
+
+/// Returns true if something is at the configured path of the backing device that can be read, and does not
+/// bear the mark of this cache.
+pub(super) fn is_stranger_at_backing(config: &CacheConfig) -> bool {
+    is_backing(&config.backing, config) == Ok(false)
+}
+
+/// Returns where the device is that `is_it` knows: `path`, if it is there or nowhere else.
+fn now_at(path: &str, is_it: impl Fn(&str) -> Result<bool, Errno>) -> String {
+    let may_be_elsewhere = match is_it(path) {
+        Ok(is_it) => !is_it,
+        Err(errno) => [Errno::NOENT, Errno::NXIO, Errno::NODEV].contains(&errno),
+    };
+    // Exports and simulated drives have one name.
+    if !may_be_elsewhere || !Path::new(path).is_absolute() {
+        return path.to_owned();
+    }
+    let tree = LiveTree::new();
+    let is_free = |name: &String| {
+        let holders = tree.list(&format!("/sys/class/block/{name}/holders"));
+        holders.is_ok_and(|holders| holders.is_empty())
+    };
+    let names = tree.list("/sys/class/block").unwrap_or_default().into_iter().filter(is_free);
+    // The kernel writes the slash of a device name (cciss/c0d0) so.
+    let nodes = names.map(|name| format!("/dev/{}", name.replace('!', "/")));
+    let found: Vec<_> = nodes.filter(|node| is_it(node) == Ok(true)).collect();
+    match &*found {
+        [node] => stable_name(Path::new(node)).to_str().unwrap_or(node).to_owned(),
+        _ => path.to_owned(),
+    }
+}
+
+fn is_leg(path: &str, config: &CacheConfig, number: usize) -> Result<bool, Errno> {
+    let leg = leg_at(path)?;
+    Ok(leg.is_some_and(|leg| leg.settings.cache == config.uuid && leg.number == number))
+}
+
+fn is_backing(path: &str, config: &CacheConfig) -> Result<bool, Errno> {
+    let file = opened(path)?;
+    let size = rustix::fs::seek(&file, SeekFrom::End(0))?;
+    let attribute = Marker::of_file(file.as_fd()).unwrap_or_default();
+    let known = sizes(std::slice::from_ref(config));
+    let blocks = ends::find(&FileSource { file: file.as_fd(), size }, &known);
+    let blocks = blocks.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let mut markers = attribute.into_iter().chain(blocks.into_iter().map(|found| found.marker));
+    Ok(markers.any(|marker| (marker.cache, marker.backing) == (config.uuid, config.backing_uuid)))
+}
