@@ -92,7 +92,7 @@ impl Core {
             return Err(format!("device {leg} of the log still counts: take it out first"));
         }
         self.devices.set_leg(leg, Some(info));
-        // What was found on the device that was there before says nothing of this one.
+        // Findings on the device that was there before say nothing of this one.
         if let Some(found) = self.findings.legs.get_mut(leg) {
             *found = LegFindings::default();
         }

@@ -63,8 +63,8 @@ impl WritebackErrors {
         }
     }
 
-    /// Returns the failures in `scope` by file, those first that nobody was told of, and files before devices;
-    /// times since `start`.
+    /// Returns the failures in `scope` by file, those first that nobody was told of, and files before
+    /// devices; times since `start`.
     pub(crate) fn finish(
         &self,
         start: Nanos,

@@ -1,5 +1,5 @@
-//! Disks of virtual machines, from the command lines of their hypervisors. The cache modes are those of the table
-//! in qemu(1), `-drive cache=`.
+//! Disks of virtual machines, from the command lines of their hypervisors. The cache modes are those of the
+//! table in qemu(1), `-drive cache=`.
 
 use plumb_path::{Cache, Flush, LayerKind, Severity, WritePath, survey_guests};
 

@@ -63,8 +63,8 @@ pub fn survey(tree: &dyn Tree, probe: &dyn Probe, target: &Target) -> Result<Sur
     Ok(document(tree, paths))
 }
 
-/// Returns the write path of each disk of the virtual machines that run here, from the hypervisor down, as far
-/// as this user may look at their processes.
+/// Returns the write path of each disk of the virtual machines that run here, from the hypervisor down, as
+/// far as this user may look at their processes.
 pub fn survey_guests(tree: &dyn Tree, probe: &dyn Probe) -> Survey {
     document(tree, Surveyor::new(tree, probe).guests())
 }

@@ -24,7 +24,8 @@ pub(super) fn values<'a>(words: &'a [String], names: &[&str]) -> Vec<&'a str> {
 pub(super) struct Settings(Vec<(String, String)>);
 
 impl Settings {
-    /// Reads settings. What has no `=` is the value of `first`, where it stands first, else a name that is on.
+    /// Reads settings. A word without `=` is the value of `first` where it stands first, else a name that is
+    /// on.
     pub(super) fn parse(text: &str, first: &str) -> Self {
         const COMMA: &str = "\u{0}";
         let text = text.replace(",,", COMMA);

@@ -1,7 +1,7 @@
 //! Disks of Firecracker, Cloud Hypervisor and crosvm, by what their documentation says of their options.
 
 use super::command_line::{Settings, values};
-use super::{Caching, GuestDisk};
+use super::disk::{Caching, GuestDisk};
 
 /// Returns the disks in the file of `--config-file` (Firecracker, docs/api_requests/block-caching.md):
 /// `cache_type` Unsafe, the default, offers the guest no flush; Writeback passes it on as fsync(2). Without
@@ -32,8 +32,8 @@ pub(super) fn firecracker_id(words: &[String]) -> Option<String> {
     values(words, &["--id"]).last().map(|id| (*id).to_owned())
 }
 
-/// Returns the disks of `--disk` (Cloud Hypervisor, docs/device_model.md): a flush of the guest is an fsync(2)
-/// of the image, and `direct=on` opens it with O_DIRECT.
+/// Returns the disks of `--disk` (Cloud Hypervisor, docs/device_model.md): a flush of the guest is an
+/// fsync(2) of the image, and `direct=on` opens it with O_DIRECT.
 pub(super) fn cloud_hypervisor(words: &[String], _: &dyn Fn(&str) -> Option<String>) -> Vec<GuestDisk> {
     by_settings(&values(words, &["--disk"]), "direct")
 }

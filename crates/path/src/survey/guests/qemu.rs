@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::command_line::{Settings, values};
-use super::{Caching, GuestDisk};
+use super::disk::{Caching, GuestDisk};
 
 /// Names of options that name an image alone.
 const IMAGES: [&str; 9] = ["-hda", "-hdb", "-hdc", "-hdd", "-sd", "-mtdblock", "--hda", "--hdb", "--sd"];
