@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use plumb_block::FailureKind;
 use plumb_path::{Finding, Severity};
+use plumb_report::document::FleetDocument;
 use plumb_report::printable::printable_text;
 use plumb_report::{
     ComparisonDocument, ObservationDocument, ProofDocument, RunDocument, StudyDocument, UNKNOWN,
@@ -98,6 +99,15 @@ pub(crate) fn of_observation(document: &ObservationDocument, strictness: Strictn
     let has_lost = document.writeback_errors.as_ref().is_some_and(|errors| !errors.is_empty());
     let finding = if has_lost { Exit::Finding } else { Exit::Done };
     finding.and(of_unknown(document.is_partly_unseen(), strictness))
+}
+
+/// How a command ends that shows many hosts. Whatever a host could not do, the result lacks it: it was not
+/// measured. With which code the command ended there is told in the result, and is no code of all.
+pub(crate) fn of_fleet(document: &FleetDocument, strictness: Strictness) -> Exit {
+    let is_whole = document.hosts.iter().all(|host| host.ok);
+    let measured = if is_whole { Exit::Done } else { Exit::NotMeasured };
+    let unknown = of_unknown(document.level == UNKNOWN, strictness);
+    measured.and(of_findings(&document.verdicts)).and(unknown)
 }
 
 /// How a command ends that shows a proof: a state that fails is a finding; what could not be judged was not

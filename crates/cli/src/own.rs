@@ -2,7 +2,7 @@
 
 use clap::{ArgAction, Args, Command, FromArgMatches};
 
-use crate::arguments::OwnArguments;
+use crate::arguments::running::OwnArguments;
 use crate::exit::Exit;
 use crate::terminal;
 

@@ -10,7 +10,7 @@ use plumb_measure::process::surroundings;
 use plumb_report::Recorded;
 use plumb_state::places;
 
-use crate::arguments::RecordingArguments;
+use crate::arguments::running::RecordingArguments;
 
 /// Where a run of `command` that begins now is to be kept. The names of directories sort by time.
 pub(crate) fn out(typed: &RecordingArguments, command: &str) -> Out {

@@ -310,7 +310,7 @@ fn wave_size(text: &str) -> Result<usize, String> {
 
 /// The time between two readings.
 fn interval(text: &str) -> Result<Duration, String> {
-    super::time_within_a_day(text).map(Duration::from)
+    super::running::time_within_a_day(text).map(Duration::from)
 }
 
 /// A time, or the end of a day in UTC.

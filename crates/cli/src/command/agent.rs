@@ -14,7 +14,7 @@ use plumb_fleet::{LoadTask, MonotonicClock};
 use plumb_load::Observer;
 use plumb_trial::{Context, Request, Trial};
 
-use crate::arguments::{OwnArguments, RecordingArguments};
+use crate::arguments::running::{OwnArguments, RecordingArguments};
 use crate::command::compare::Factor;
 use crate::command::running::{Running, exit_of};
 use crate::exit::{Exit, Refusal, usage};

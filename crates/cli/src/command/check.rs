@@ -8,7 +8,7 @@ use plumb_report::Kind;
 use plumb_targets::{Name, Permission, Scheme};
 use plumb_trial::CheckRequest;
 
-use crate::arguments::CheckArguments;
+use crate::arguments::check::CheckArguments;
 use crate::command::running::{default_seed, exit_of, say_end, with_observer};
 use crate::exit::{Exit, Refusal};
 use crate::progress::Bar;

@@ -3,7 +3,7 @@
 use plumb_dialect::{Meaning, native};
 use plumb_report::Format;
 
-use crate::arguments::LoadArguments;
+use crate::arguments::load::LoadArguments;
 use crate::command::profile;
 use crate::command::running::{Running, default_seed};
 use crate::exit::{Exit, Refusal, usage};

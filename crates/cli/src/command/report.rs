@@ -5,8 +5,8 @@ use std::path::Path;
 use plumb_observe::run_document;
 use plumb_report::{Format, Recorded, RenderError, RunDocument, RunRecording, render};
 
-use crate::arguments::ReportArguments;
-use crate::command::{beneath, fleet};
+use crate::arguments::report::ReportArguments;
+use crate::command::beneath;
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::surroundings::newest_run;
 use crate::{files, terminal};
@@ -106,6 +106,6 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         Recorded::Comparison(comparison) => exit::of_comparison(comparison),
         Recorded::Observation(document) => exit::of_observation(document, arguments.strictness),
         Recorded::Study(study) => exit::of_study(study),
-        Recorded::Fleet(recording) => fleet::exit_of(&recording.document, arguments.strictness),
+        Recorded::Fleet(recording) => exit::of_fleet(&recording.document, arguments.strictness),
     })
 }

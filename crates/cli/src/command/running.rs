@@ -17,7 +17,7 @@ use plumb_targets::{Name, Permission};
 use plumb_trial::{Context, Request, Trial, TrialEnded, TrialError};
 use plumb_workload::Replays;
 
-use crate::arguments::OwnArguments;
+use crate::arguments::running::OwnArguments;
 use crate::dots::Dots;
 use crate::exit::{self, Exit, Refusal};
 use crate::live::Live;

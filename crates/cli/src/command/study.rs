@@ -10,7 +10,7 @@ use plumb_targets::Name;
 use plumb_workload::Scenario;
 
 use crate::arguments::output::Printed;
-use crate::arguments::{Detail, OwnArguments, RecordingArguments};
+use crate::arguments::running::{Detail, OwnArguments, RecordingArguments};
 use crate::command::compare::{self, Factor};
 use crate::command::running::{Running, exit_of_end};
 use crate::exit::{self, Exit, Refusal, usage};

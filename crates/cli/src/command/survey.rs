@@ -8,7 +8,7 @@ use plumb_path::{RecordingError, Survey, Target, UntornPage};
 use plumb_report::{Kind, levels};
 use plumb_targets::cache;
 
-use crate::arguments::SurveyArguments;
+use crate::arguments::survey::SurveyArguments;
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::named;
 use crate::terminal;

@@ -14,7 +14,8 @@ use plumb_targets::cache::{
 
 use super::follow::Followed;
 use super::laying_out::watched;
-use super::{order, refused, status};
+use super::orders::{order, refused};
+use super::status;
 use crate::arguments::cache::{ReplaceLegArguments, ReplaceLogArguments};
 use crate::exit::{Exit, Refusal};
 use crate::progress::left;

@@ -5,7 +5,8 @@ use plumb_targets::Permission;
 use plumb_targets::cache::{self, CacheConfig, CacheStatus, CreateWanted, LayingOut};
 
 use super::laying_out::watched;
-use super::{refused, status};
+use super::orders::refused;
+use super::status;
 use crate::arguments::cache::{AdoptArguments, CreateArguments};
 use crate::exit::{Exit, Refusal};
 use crate::terminal::word;

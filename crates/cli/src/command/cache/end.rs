@@ -12,7 +12,8 @@ use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus, Discarded
 
 use super::follow::{Followed, left};
 use super::offline::is_given_up;
-use super::{order, refused, status};
+use super::orders::{order, refused};
+use super::status;
 use crate::exit::{Exit, Refusal};
 use crate::{stop as signals, terminal};
 

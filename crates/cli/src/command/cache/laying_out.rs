@@ -7,7 +7,7 @@ use plumb_block::Bytes;
 use plumb_load::Phase;
 use plumb_targets::cache::LayingOut;
 
-use super::refused;
+use super::orders::refused;
 use crate::exit::{Exit, Refusal};
 use crate::progress::Bar;
 

@@ -8,7 +8,8 @@ use plumb_report::Format;
 use plumb_serve::named::control::Order;
 use plumb_targets::cache::{self, CacheConfig, CacheStatus, NamedCache, Opening};
 
-use super::{order, refused, status};
+use super::orders::{order, refused};
+use super::status;
 use crate::exit::{Exit, Refusal};
 use crate::terminal;
 

@@ -9,7 +9,8 @@ use plumb_serve::named::{Ending, ServiceOptions, registry};
 use plumb_targets::cache::{self, CacheConfig, CacheStatus, Opening, serve_cache};
 
 use super::offline::is_given_up;
-use super::{order, refused, sockets, status};
+use super::orders::{order, refused, sockets};
+use super::status;
 use crate::arguments::cache::ServeArguments;
 use crate::command::serving::{refusal, service_options};
 use crate::exit::{Exit, Refusal};

@@ -8,7 +8,7 @@ use plumb_serve::named::control::Order;
 use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus};
 use serde::Serialize;
 
-use super::{order, refused};
+use super::orders::{order, refused};
 use crate::exit::{self, Exit};
 use crate::terminal;
 

@@ -15,9 +15,11 @@ use plumb_policy::state::State;
 use plumb_targets::{Name, Permission};
 use plumb_workload::Scenario;
 
+use super::arguments::CompareArguments;
 use super::file_system::{FileSystemSetting, mount_point};
-use super::{CompareArguments, Workload, machine};
-use crate::arguments::OwnArguments;
+use super::machine;
+use super::workload::Workload;
+use crate::arguments::running::OwnArguments;
 use crate::command::load::meaning;
 use crate::command::profile;
 use crate::exit::{Exit, Refusal, usage};

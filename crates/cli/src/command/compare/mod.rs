@@ -1,18 +1,18 @@
 //! `plumb compare`: levels of a factor in interleaved blocks, or runs that were recorded earlier.
 
+mod arguments;
 mod factor;
 mod file_system;
 mod machine;
 mod recorded;
+mod workload;
 
 use std::cell::RefCell;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::{Arg, Args};
-use plumb_block::{Bytes, Clock, Nanos, RealClock};
+use plumb_block::{Clock, Nanos, RealClock};
 use plumb_compare::setting::Setting;
-use plumb_compare::{Chapter, Experiment, Extent, Gate, Level, Question, Terms, figure_names};
+use plumb_compare::{Chapter, Experiment, Extent, Level, Question};
 use plumb_dialect::Meaning;
 use plumb_dialect::native::{Words, write};
 use plumb_linux::FileOptions;
@@ -20,147 +20,13 @@ use plumb_report::Kind;
 use plumb_targets::{Intent, Name, Permission, Wanted, open_all};
 use plumb_workload::{Job, Scenario};
 
+use self::arguments::OF_ONE_MACHINE;
+pub(crate) use self::arguments::{CompareArguments, of_hosts};
 pub(crate) use self::factor::{Factor, cache_before, cache_name};
-use crate::arguments::{Detail, OwnArguments};
-use crate::command::load::meaning;
-use crate::command::profile;
+use self::workload::Workload;
 use crate::command::running::{Running, exit_of_end};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::{terminal, traces};
-
-/// The difference that is to be found, unless another is typed.
-const FIND: f64 = 0.03;
-/// Options that say nothing of many hosts.
-const OF_ONE_MACHINE: [&str; 11] = [
-    "against",
-    "budget",
-    "whole-budget",
-    "together",
-    "dry-run",
-    "profile",
-    "workload",
-    "find",
-    "cache-log",
-    "fs-size",
-    "show-workload",
-];
-
-/// The option as the help of many hosts shows it: not at all where [`asked`] refuses it.
-pub(crate) fn of_hosts(option: Arg) -> Arg {
-    match option.get_long() {
-        Some("factor") => option.help(
-            "The factor that differs: buffering=cached,direct,dsync, drive=MODEL,MODEL, policy=off,on,protected or scheduler=NAME,NAME",
-        ),
-        Some(long) if OF_ONE_MACHINE.contains(&long) => option.hide(true),
-        _ => option,
-    }
-}
-
-/// Arguments of `plumb compare`.
-#[derive(Debug, Args)]
-pub(crate) struct CompareArguments {
-    /// The factor that differs: buffering=cached,direct,dsync, drive=MODEL,MODEL, policy=off,on,protected,
-    /// cache=none,wb:SIZE, scheduler=NAME,NAME or fs=ext4,xfs,btrfs
-    #[arg(long, value_name = "NAME=LEVEL,LEVEL", conflicts_with_all = ["a", "b"])]
-    factor: Option<Factor>,
-
-    /// The file or block device of the log of cache=; default a file beside the target. Of a simulated target
-    /// sim:MODEL
-    #[arg(long, value_name = "PATH", requires = "factor")]
-    cache_log: Option<String>,
-
-    /// The size of the file systems of fs=; default 1GiB
-    #[arg(long, value_name = "SIZE", requires = "factor")]
-    fs_size: Option<Bytes>,
-
-    /// Words of the level that is compared with, over those that both have
-    #[arg(long, value_name = "WORDS", requires = "b", allow_hyphen_values = true)]
-    a: Option<String>,
-
-    /// Words of the level that is compared
-    #[arg(long, value_name = "WORDS", requires = "a", allow_hyphen_values = true)]
-    b: Option<String>,
-
-    /// Compare recorded runs, or results of DiskSpd and fio, named in the place of targets, with these;
-    /// labelled as not interleaved
-    #[arg(long, value_name = "RUN", num_args = 1.., conflicts_with_all = ["factor", "a", "b"])]
-    against: Vec<PathBuf>,
-
-    /// How long it may take; it ends earlier when the outcome is clear. Default 10m, on simulated drives 60s
-    /// of their time
-    #[arg(long, value_name = "TIME")]
-    budget: Option<Nanos>,
-
-    /// Use the whole budget, also when the outcome is clear
-    #[arg(long)]
-    whole_budget: bool,
-
-    /// Run the levels at the same time, each on a target of its own, rather than in turns
-    #[arg(long, conflicts_with = "against")]
-    together: bool,
-
-    /// A difference up to this counts as none
-    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = percent)]
-    equivalent: f64,
-
-    /// How often an interval holds the true ratio
-    #[arg(long, value_name = "PERCENT", default_value = "95%", value_parser = confidence)]
-    confidence: f64,
-
-    /// The figure that decides; default iops, or p99 where operations start on a schedule
-    #[arg(long, value_name = "FIGURE", value_parser = figure)]
-    figure: Option<String>,
-
-    /// A limit, such as 'p99 ratio > 1.1': exit 1 if the whole interval is beyond it
-    #[arg(long, value_name = "LIMIT")]
-    fail_if: Vec<Gate>,
-
-    /// Compare under this application profile of `plumb load`; several are judged one by one
-    #[arg(long, value_name = "NAME")]
-    profile: Vec<String>,
-
-    /// Compare under these words, over those that all workloads have; each of several has a chapter of its
-    /// own
-    #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
-    workload: Vec<String>,
-
-    /// The difference that is to be found: after practice it is said how long that takes. Default 3%
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
-    find: Option<f64>,
-
-    /// Pilot run only: estimate the budget needed, and what the given budget can detect
-    #[arg(long, conflicts_with_all = ["against", "whole_budget", "fail_if"])]
-    dry_run: bool,
-
-    #[command(flatten)]
-    words: Words,
-
-    #[command(flatten)]
-    own: OwnArguments,
-
-    #[command(flatten)]
-    detail: Detail,
-}
-
-impl CompareArguments {
-    /// Returns whether recorded runs are compared, or nothing is run.
-    pub(crate) fn reads(&self) -> bool {
-        self.own.show_workload || self.is_of_records()
-    }
-
-    fn is_of_records(&self) -> bool {
-        let is_named = self.factor.is_some() || self.a.is_some();
-        !self.against.is_empty() || (!is_named && recorded::are_meant(self))
-    }
-
-    fn terms(&self) -> Terms {
-        Terms {
-            error: 1.0 - self.confidence,
-            equivalent: 1.0 + self.equivalent,
-            difference: self.find.unwrap_or(FIND),
-        }
-    }
-}
 
 /// Compares what was typed.
 pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
@@ -236,37 +102,6 @@ pub(crate) fn asked(
     let question = experiment.question();
     let scenarios = experiment.levels.into_iter().map(|level| level.scenario);
     Ok((question, scenarios.collect(), set))
-}
-
-impl CompareArguments {
-    /// plumb's own options.
-    pub(crate) const fn own(&self) -> &OwnArguments {
-        &self.own
-    }
-
-    /// How much of the report is shown.
-    pub(crate) const fn detail(&self) -> Detail {
-        self.detail
-    }
-}
-
-/// A workload under which levels are compared.
-pub(super) struct Workload {
-    /// Name of the workload; empty if there is only one.
-    name: String,
-    profile: Option<String>,
-    words: Words,
-}
-
-impl Workload {
-    /// Returns the scenario of these words over the workload's own.
-    fn scenario(&self, level: &Words) -> Result<Scenario, Refusal> {
-        let words = level.within(&self.words);
-        match &self.profile {
-            Some(name) => profile::scenario(name, &words),
-            None => Ok(meaning(&words)?.scenario),
-        }
-    }
 }
 
 /// The profiles, and then the workloads that were typed; without any what the words say.
@@ -417,25 +252,4 @@ fn levels(
             Err(Refusal::new(Exit::Usage, problem))
         }
     }
-}
-
-/// A share in percent, above 0 and below 100.
-fn share(typed: &str) -> Option<f64> {
-    let number: f64 = typed.trim().strip_suffix('%').unwrap_or(typed).trim().parse().ok()?;
-    (number > 0.0 && number < 100.0).then_some(number / 100.0)
-}
-
-fn percent(typed: &str) -> Result<f64, String> {
-    share(typed).ok_or_else(|| "expected a percentage between 0 and 100, such as 5%".to_owned())
-}
-
-fn confidence(typed: &str) -> Result<f64, String> {
-    let expected = || "expected a percentage from 80 to 99.9, such as 95%".to_owned();
-    share(typed).filter(|share| (0.8..=0.999).contains(share)).ok_or_else(expected)
-}
-
-fn figure(typed: &str) -> Result<String, String> {
-    let known = figure_names().any(|name| name == typed);
-    let names = || figure_names().collect::<Vec<_>>().join(", ");
-    if known { Ok(typed.to_owned()) } else { Err(format!("expected one of {}", names())) }
 }

@@ -8,31 +8,11 @@ use plumb_observe::run_document;
 use plumb_report::{Kind, Record, Recorded, RunDocument};
 use plumb_trial::environment;
 
-use super::CompareArguments;
+use super::arguments::CompareArguments;
 use crate::command::report;
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::surroundings::{argv, out, time_of_day};
-use crate::{files, terminal};
-
-/// Returns true if there are two targets, and one of them is a run or a result of another program, or could
-/// be by its name: nothing else can be meant, and what is wrong with the other is said when it is read.
-pub(super) fn are_meant(arguments: &CompareArguments) -> bool {
-    let is_recorded = |name: &String| {
-        let path = Path::new(name);
-        let path = report::numbered(path).map_or(path, |(file, _)| file);
-        let begins = |text: &str| {
-            text.contains("<Results>")
-                || text.contains("\"fio version\"")
-                || text.contains("actual test time:")
-        };
-        let could_be = path.extension().is_some_and(|ending| ending == "xml" || ending == "json");
-        could_be
-            || path.join("manifest.json").is_file()
-            || (path.is_file() && files::read(&path.display().to_string()).is_ok_and(|text| begins(&text)))
-    };
-    let targets = arguments.words.targets();
-    targets.len() == 2 && targets.iter().any(is_recorded)
-}
+use crate::terminal;
 
 /// Compares the runs that are named in the place of targets.
 pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {

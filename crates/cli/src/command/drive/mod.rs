@@ -2,14 +2,14 @@
 
 mod control;
 mod list;
+mod model;
 mod serve;
 mod show;
 
 use plumb_report::Kind;
-use plumb_sim::model::{Model, ModelError, Typed, TypedError};
 
 use crate::arguments::drive::{DriveArguments, DriveCommand};
-use crate::exit::{Exit, Refusal};
+use crate::exit::Exit;
 
 /// Does what was typed.
 pub(crate) fn run(arguments: &DriveArguments) -> anyhow::Result<Exit> {
@@ -20,17 +20,4 @@ pub(crate) fn run(arguments: &DriveArguments) -> anyhow::Result<Exit> {
         DriveCommand::Serve(serve) => serve::run(serve, format),
         command => control::run(command, format),
     }
-}
-
-/// The model of this name, or in this file, with the parameters that are typed behind it.
-fn model(typed: &str) -> anyhow::Result<Model> {
-    let named: Typed = typed.parse().map_err(|error: TypedError| Refusal::because(Exit::Usage, error))?;
-    if named != (Typed { model: named.model.clone(), changes: named.changes.clone(), ..Typed::default() }) {
-        let message = format!(
-            "`{typed}`: only parameters of the model are typed behind it here; for the rest there are --wce, --seed, \
-             --size and --fault"
-        );
-        return Err(Refusal::new(Exit::Usage, message).into());
-    }
-    Ok(named.resolve().map_err(|error: ModelError| Refusal::because(Exit::Usage, error))?)
 }

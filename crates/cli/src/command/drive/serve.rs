@@ -16,6 +16,7 @@ use plumb_state::places;
 use plumb_targets::served_drive::{DriveStatus, serve_drive};
 use plumb_targets::{MediumWanted, PendingMedium, Permission};
 
+use super::model::model;
 use crate::arguments::drive::ServeArguments;
 use crate::arguments::exports::Switch;
 use crate::command::serving::{refusal, service_options};
@@ -23,7 +24,7 @@ use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
 pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<Exit> {
-    let model = super::model(&arguments.model)?;
+    let model = model(&arguments.model)?;
     let service = service_options(&arguments.exports, "drive")?;
     let faults: Result<Vec<Fault>, _> = arguments.fault.iter().map(|fault| fault.parse()).collect();
     let faults = faults.map_err(|error| Refusal::because(Exit::Usage, error))?;

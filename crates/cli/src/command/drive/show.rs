@@ -4,12 +4,13 @@ use plumb_report::Format;
 use plumb_report::document::drive::{DriveModel, ModelFigure, ModelParameter};
 use plumb_sim::figures::{self, FigureRow};
 
+use super::model::model;
 use crate::arguments::drive::ShowArguments;
 use crate::exit::Exit;
 use crate::terminal::{self, word};
 
 pub(super) fn run(arguments: &ShowArguments, format: Format) -> anyhow::Result<Exit> {
-    let model = super::model(&arguments.model)?;
+    let model = model(&arguments.model)?;
     let figures = arguments.figures.then(|| figures::of(&model, DriveModel::SEED));
     let parameters = model.figures.iter().map(|figure| ModelParameter {
         name: figure.path.clone(),

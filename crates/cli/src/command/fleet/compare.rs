@@ -11,9 +11,10 @@ use plumb_report::Kind;
 use plumb_report::document::FleetDocument;
 use plumb_report::document::comparison::Block;
 
+use super::ending::{begun_now, exit_of_recording};
 use super::load::{given, task};
 use super::progress::Progress;
-use super::{Reach, begun_now, exit_of_recording};
+use super::reach::Reach;
 use crate::command::compare;
 use crate::exit::{self, Exit, Refusal};
 use crate::surroundings::time_of_day;

@@ -8,9 +8,10 @@ use plumb_report::Kind;
 use plumb_report::document::FleetDocument;
 use plumb_workload::Scenario;
 
+use super::ending::{begun_now, conclude};
 use super::progress::Progress;
-use super::{Reach, begun_now, conclude};
-use crate::arguments::{Detail, OwnArguments};
+use super::reach::Reach;
+use crate::arguments::running::{Detail, OwnArguments};
 use crate::command::load::meaning;
 use crate::exit::{Exit, Refusal};
 use crate::terminal;

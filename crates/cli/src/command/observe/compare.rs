@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use plumb_report::{Kind, ObservationPair, Rendered};
 
-use crate::arguments::Detail;
+use super::recorded::recorded;
 use crate::arguments::output::Printed;
+use crate::arguments::running::Detail;
 use crate::exit::Exit;
 use crate::terminal;
 
@@ -31,7 +32,7 @@ pub(crate) struct CompareArguments {
 /// Sets them side by side.
 pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Status)?;
-    let (before, after) = (super::recorded(&arguments.before)?, super::recorded(&arguments.after)?);
+    let (before, after) = (recorded(&arguments.before)?, recorded(&arguments.after)?);
     let pair = ObservationPair::of(&before, &after);
     terminal::show(Rendered::Status(&pair), format, arguments.detail.style())?;
     Ok(Exit::Done)

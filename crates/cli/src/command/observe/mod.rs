@@ -1,11 +1,12 @@
 //! `plumb observe`: what other programs ask of devices, and how long they wait for their data to be durable.
 
 mod compare;
+mod recorded;
 mod view;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -20,13 +21,14 @@ use plumb_observe::{
 };
 use plumb_report::document::observation::{ObservedDevice, Source};
 use plumb_report::quantity::{count, duration};
-use plumb_report::{Kind, ObservationDocument, Record, Recorded};
+use plumb_report::{Kind, ObservationDocument, Record};
 use plumb_targets::Name;
 use plumb_trial::environment;
 
+use self::recorded::recorded;
 use self::view::View;
 use crate::arguments::output::Printed;
-use crate::arguments::{Detail, RecordingArguments};
+use crate::arguments::running::{Detail, RecordingArguments};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::progress::Bar;
 use crate::strictness::Strictness;
@@ -52,7 +54,7 @@ pub(crate) struct ObserveArguments {
     all: bool,
 
     /// How long, such as 10s, 5m
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = crate::arguments::time_within_a_day)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = crate::arguments::running::time_within_a_day)]
     duration: Nanos,
 
     /// Read counters alone, as without root
@@ -186,7 +188,7 @@ fn observed(
         terminal::say(&format!("plumb: observing {} for {of_all}; Ctrl-C ends it", names.join(", ")));
         Bar::on_stderr()
     };
-    let mut view = View::open(arguments, stop);
+    let mut view = View::open(arguments.tui, arguments.duration, stop);
     let mut progress = |elapsed: Nanos, so_far: SoFar, look: &mut Look<'_>| match &mut view {
         Some(view) => view.show(elapsed, look),
         None => {
@@ -252,18 +254,6 @@ fn show(
         return terminal::print(&document.workload);
     }
     terminal::show(&*document, arguments.printed.format(Kind::Observation)?, arguments.detail.style())
-}
-
-/// A recorded observation.
-///
-/// # Errors
-/// A usage error if it is none.
-fn recorded(run: &Path) -> Result<ObservationDocument, Refusal> {
-    let none = || Refusal::new(Exit::Usage, format!("{} is not a recorded observation", run.display()));
-    match Recorded::open(run).map_err(usage)? {
-        Some(Recorded::Observation(document)) => Ok(*document),
-        _ => Err(none()),
-    }
 }
 
 /// How far it is.

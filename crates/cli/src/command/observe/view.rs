@@ -10,7 +10,6 @@ use plumb_report::document::observation::ObservedDevice;
 use plumb_report::observation_standing;
 use plumb_report::tui::{LiveApplication, LiveTarget};
 
-use super::ObserveArguments;
 use crate::live::Live;
 
 /// How often it is drawn anew.
@@ -24,9 +23,9 @@ pub(super) struct View {
 
 impl View {
     /// Takes over the terminal, if a view is wanted and there is one.
-    pub(super) fn open(arguments: &ObserveArguments, stop: &Arc<AtomicBool>) -> Option<Self> {
-        let mut live = Live::if_wanted(arguments.tui, "plumb observe", stop)?;
-        live.phase(0, &Phase::Measuring, Some(arguments.duration));
+    pub(super) fn open(is_wanted: bool, duration: Nanos, stop: &Arc<AtomicBool>) -> Option<Self> {
+        let mut live = Live::if_wanted(is_wanted, "plumb observe", stop)?;
+        live.phase(0, &Phase::Measuring, Some(duration));
         Some(Self { live, next: Nanos::ZERO })
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
-use clap::{Args, Parser as _};
+use clap::Args;
 use plumb_block::{Bytes, Nanos};
 use plumb_linux::orphans::Adoption;
 use plumb_measure::Out;
@@ -24,8 +24,9 @@ use super::judging::{self, Ready};
 use super::kept_run::{self, KeptRun};
 use super::progress::Shown;
 use super::window;
+use crate::arguments::line::parse;
 use crate::arguments::output::{OutputArguments, Printed};
-use crate::arguments::{Arguments, Command, Detail, RecordingArguments};
+use crate::arguments::running::{Detail, RecordingArguments};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::progress::Bar;
 use crate::surroundings::{argv, out, seed_from_clock, time_of_day};
@@ -242,10 +243,10 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
 fn resumed(typed: AppArguments) -> anyhow::Result<(AppArguments, Vec<String>)> {
     let Some(run) = &typed.resume else { return Ok((typed, argv())) };
     let manifest = plumb_measure::Recording::open(run).map_err(usage)?.manifest;
-    let of_then = Arguments::try_parse_from(&manifest.argv).ok().and_then(|then| match then.command {
-        Command::Prove(prove) => super::app_of(prove),
+    let of_then = match &manifest.argv[..] {
+        [_, prove, rest @ ..] if prove == "prove" => parse(rest.iter().cloned()).ok(),
         _ => None,
-    });
+    };
     let of_then = of_then.ok_or_else(|| {
         Refusal::new(Exit::Usage, format!("{}: expected the directory of a `plumb prove app`", run.display()))
     })?;

@@ -71,11 +71,3 @@ pub(crate) fn run(arguments: ProveArguments) -> anyhow::Result<Exit> {
         ProveCommand::Campaign(campaign) => campaign::run(*campaign),
     }
 }
-
-/// Returns the arguments of `plumb prove app`, if that is the command.
-fn app_of(arguments: ProveArguments) -> Option<app::AppArguments> {
-    match arguments.command {
-        ProveCommand::App(app) => Some(*app),
-        _ => None,
-    }
-}

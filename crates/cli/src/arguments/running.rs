@@ -1,0 +1,101 @@
+//! Options that several commands share: of every run, of its recording, and of its report.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use plumb_block::Nanos;
+use plumb_report::{Style, Verbosity};
+
+use super::output::Printed;
+use crate::strictness::Strictness;
+use crate::terminal;
+
+/// Options of every command that runs a workload.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Running")]
+pub(crate) struct OwnArguments {
+    /// Write to files that plumb did not make, and to disks, if they have no signature
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+
+    /// Write to the disk with this serial, or to the file at this path, although it is in use or has a
+    /// signature
+    #[arg(long, value_name = "SERIAL")]
+    pub(crate) destroy: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) printed: Printed,
+
+    /// Show a live view: rates, latencies and flushes of each target, at the application and at the storage
+    #[arg(long)]
+    pub(crate) tui: bool,
+
+    /// Print the workload in plumb's own language, and run nothing
+    #[arg(long)]
+    pub(crate) show_workload: bool,
+
+    /// Remove the targets at the end, of those files that plumb has made
+    #[arg(long)]
+    pub(crate) remove_after: bool,
+
+    #[command(flatten)]
+    pub(crate) strictness: Strictness,
+
+    #[command(flatten)]
+    pub(crate) recording: RecordingArguments,
+}
+
+/// How much of a report is shown.
+#[derive(Debug, Clone, Copy, Default, Args)]
+#[command(next_help_heading = "Report")]
+pub(crate) struct Detail {
+    /// Show everything: all figures, all that was found, the whole write path
+    #[arg(long, short)]
+    verbose: bool,
+
+    /// Show the verdict alone
+    #[arg(long, short, conflicts_with = "verbose")]
+    quiet: bool,
+}
+
+impl Detail {
+    /// Everything, unless the verdict alone is asked for.
+    pub(crate) const fn or_everything(self) -> Self {
+        Self { verbose: !self.quiet, ..self }
+    }
+
+    /// How to write for stdout.
+    pub(crate) fn style(self) -> Style {
+        let verbosity = match self {
+            Self { quiet: true, .. } => Verbosity::Quiet,
+            Self { verbose: true, .. } => Verbosity::Verbose,
+            _ => Verbosity::Normal,
+        };
+        Style { verbosity, ..terminal::style() }
+    }
+}
+
+/// Where a run is recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Recording")]
+pub(crate) struct RecordingArguments {
+    /// Directory for the recording and report.html, which must be new or empty; default
+    /// plumb-runs/TIME-COMMAND
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Replace the run that is recorded in the directory of --out
+    #[arg(long, requires = "out")]
+    pub(crate) replace: bool,
+
+    /// Record nothing
+    #[arg(long, conflicts_with = "out")]
+    pub(crate) no_record: bool,
+}
+
+/// Parses a time from 100 ms to a day.
+pub(crate) fn time_within_a_day(typed: &str) -> Result<Nanos, String> {
+    let expected = "expected a time of 100ms to 24h, such as 500ms, 1m30s, 20";
+    let time = typed.parse().ok().filter(|time| (Nanos::millis(100)..=Nanos::secs(86_400)).contains(time));
+    time.ok_or_else(|| expected.to_owned())
+}

@@ -1,0 +1,199 @@
+//! Arguments of `plumb compare`.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, Args};
+use plumb_block::{Bytes, Nanos};
+use plumb_compare::{Gate, Terms, figure_names};
+use plumb_dialect::native::Words;
+
+use super::factor::Factor;
+use crate::arguments::running::{Detail, OwnArguments};
+use crate::command::report;
+use crate::files;
+
+/// The difference that is to be found, unless another is typed.
+const FIND: f64 = 0.03;
+/// Options that say nothing of many hosts.
+pub(super) const OF_ONE_MACHINE: [&str; 11] = [
+    "against",
+    "budget",
+    "whole-budget",
+    "together",
+    "dry-run",
+    "profile",
+    "workload",
+    "find",
+    "cache-log",
+    "fs-size",
+    "show-workload",
+];
+
+/// The option as the help of many hosts shows it: not at all where the command refuses it.
+pub(crate) fn of_hosts(option: Arg) -> Arg {
+    match option.get_long() {
+        Some("factor") => option.help(
+            "The factor that differs: buffering=cached,direct,dsync, drive=MODEL,MODEL, policy=off,on,protected or scheduler=NAME,NAME",
+        ),
+        Some(long) if OF_ONE_MACHINE.contains(&long) => option.hide(true),
+        _ => option,
+    }
+}
+
+/// Arguments of `plumb compare`.
+#[derive(Debug, Args)]
+pub(crate) struct CompareArguments {
+    /// The factor that differs: buffering=cached,direct,dsync, drive=MODEL,MODEL, policy=off,on,protected,
+    /// cache=none,wb:SIZE, scheduler=NAME,NAME or fs=ext4,xfs,btrfs
+    #[arg(long, value_name = "NAME=LEVEL,LEVEL", conflicts_with_all = ["a", "b"])]
+    pub(super) factor: Option<Factor>,
+
+    /// The file or block device of the log of cache=; default a file beside the target. Of a simulated target
+    /// sim:MODEL
+    #[arg(long, value_name = "PATH", requires = "factor")]
+    pub(super) cache_log: Option<String>,
+
+    /// The size of the file systems of fs=; default 1GiB
+    #[arg(long, value_name = "SIZE", requires = "factor")]
+    pub(super) fs_size: Option<Bytes>,
+
+    /// Words of the level that is compared with, over those that both have
+    #[arg(long, value_name = "WORDS", requires = "b", allow_hyphen_values = true)]
+    pub(super) a: Option<String>,
+
+    /// Words of the level that is compared
+    #[arg(long, value_name = "WORDS", requires = "a", allow_hyphen_values = true)]
+    pub(super) b: Option<String>,
+
+    /// Compare recorded runs, or results of DiskSpd and fio, named in the place of targets, with these;
+    /// labelled as not interleaved
+    #[arg(long, value_name = "RUN", num_args = 1.., conflicts_with_all = ["factor", "a", "b"])]
+    pub(super) against: Vec<PathBuf>,
+
+    /// How long it may take; it ends earlier when the outcome is clear. Default 10m, on simulated drives 60s
+    /// of their time
+    #[arg(long, value_name = "TIME")]
+    pub(super) budget: Option<Nanos>,
+
+    /// Use the whole budget, also when the outcome is clear
+    #[arg(long)]
+    pub(super) whole_budget: bool,
+
+    /// Run the levels at the same time, each on a target of its own, rather than in turns
+    #[arg(long, conflicts_with = "against")]
+    pub(super) together: bool,
+
+    /// A difference up to this counts as none
+    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = percent)]
+    pub(super) equivalent: f64,
+
+    /// How often an interval holds the true ratio
+    #[arg(long, value_name = "PERCENT", default_value = "95%", value_parser = confidence)]
+    pub(super) confidence: f64,
+
+    /// The figure that decides; default iops, or p99 where operations start on a schedule
+    #[arg(long, value_name = "FIGURE", value_parser = figure)]
+    pub(super) figure: Option<String>,
+
+    /// A limit, such as 'p99 ratio > 1.1': exit 1 if the whole interval is beyond it
+    #[arg(long, value_name = "LIMIT")]
+    pub(super) fail_if: Vec<Gate>,
+
+    /// Compare under this application profile of `plumb load`; several are judged one by one
+    #[arg(long, value_name = "NAME")]
+    pub(super) profile: Vec<String>,
+
+    /// Compare under these words, over those that all workloads have; each of several has a chapter of its
+    /// own
+    #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
+    pub(super) workload: Vec<String>,
+
+    /// The difference that is to be found: after practice it is said how long that takes. Default 3%
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(super) find: Option<f64>,
+
+    /// Pilot run only: estimate the budget needed, and what the given budget can detect
+    #[arg(long, conflicts_with_all = ["against", "whole_budget", "fail_if"])]
+    pub(super) dry_run: bool,
+
+    #[command(flatten)]
+    pub(super) words: Words,
+
+    #[command(flatten)]
+    pub(super) own: OwnArguments,
+
+    #[command(flatten)]
+    pub(super) detail: Detail,
+}
+
+impl CompareArguments {
+    /// Returns whether recorded runs are compared, or nothing is run.
+    pub(crate) fn reads(&self) -> bool {
+        self.own.show_workload || self.is_of_records()
+    }
+
+    /// Returns whether recorded runs are compared.
+    pub(super) fn is_of_records(&self) -> bool {
+        let is_named = self.factor.is_some() || self.a.is_some();
+        !self.against.is_empty() || (!is_named && are_recorded(&self.words.targets()))
+    }
+
+    /// Returns what an outcome has to hold.
+    pub(super) fn terms(&self) -> Terms {
+        Terms {
+            error: 1.0 - self.confidence,
+            equivalent: 1.0 + self.equivalent,
+            difference: self.find.unwrap_or(FIND),
+        }
+    }
+
+    /// plumb's own options.
+    pub(crate) const fn own(&self) -> &OwnArguments {
+        &self.own
+    }
+
+    /// How much of the report is shown.
+    pub(crate) const fn detail(&self) -> Detail {
+        self.detail
+    }
+}
+
+/// Returns true if there are two targets, and one of them is a run or a result of another program, or could
+/// be by its name: nothing else can be meant, and what is wrong with the other is said when it is read.
+fn are_recorded(targets: &[String]) -> bool {
+    let is_recorded = |name: &String| {
+        let path = Path::new(name);
+        let path = report::numbered(path).map_or(path, |(file, _)| file);
+        let begins = |text: &str| {
+            text.contains("<Results>")
+                || text.contains("\"fio version\"")
+                || text.contains("actual test time:")
+        };
+        let could_be = path.extension().is_some_and(|ending| ending == "xml" || ending == "json");
+        could_be
+            || path.join("manifest.json").is_file()
+            || (path.is_file() && files::read(&path.display().to_string()).is_ok_and(|text| begins(&text)))
+    };
+    targets.len() == 2 && targets.iter().any(is_recorded)
+}
+
+/// Parses a share in percent, above 0 and below 100.
+fn share(typed: &str) -> Option<f64> {
+    let number: f64 = typed.trim().strip_suffix('%').unwrap_or(typed).trim().parse().ok()?;
+    (number > 0.0 && number < 100.0).then_some(number / 100.0)
+}
+
+fn percent(typed: &str) -> Result<f64, String> {
+    share(typed).ok_or_else(|| "expected a percentage between 0 and 100, such as 5%".to_owned())
+}
+
+fn confidence(typed: &str) -> Result<f64, String> {
+    let expected = || "expected a percentage from 80 to 99.9, such as 95%".to_owned();
+    share(typed).filter(|share| (0.8..=0.999).contains(share)).ok_or_else(expected)
+}
+
+fn figure(typed: &str) -> Result<String, String> {
+    let known = figure_names().any(|name| name == typed);
+    let names = || figure_names().collect::<Vec<_>>().join(", ");
+    if known { Ok(typed.to_owned()) } else { Err(format!("expected one of {}", names())) }
+}

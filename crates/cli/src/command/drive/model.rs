@@ -1,0 +1,18 @@
+//! Model of a simulated drive, as it is typed.
+
+use plumb_sim::model::{Model, ModelError, Typed, TypedError};
+
+use crate::exit::{Exit, Refusal};
+
+/// Returns the model of this name, or in this file, with the parameters that are typed behind it.
+pub(super) fn model(typed: &str) -> anyhow::Result<Model> {
+    let named: Typed = typed.parse().map_err(|error: TypedError| Refusal::because(Exit::Usage, error))?;
+    if named != (Typed { model: named.model.clone(), changes: named.changes.clone(), ..Typed::default() }) {
+        let message = format!(
+            "`{typed}`: only parameters of the model are typed behind it here; for the rest there are --wce, --seed, \
+             --size and --fault"
+        );
+        return Err(Refusal::new(Exit::Usage, message).into());
+    }
+    Ok(named.resolve().map_err(|error: ModelError| Refusal::because(Exit::Usage, error))?)
+}

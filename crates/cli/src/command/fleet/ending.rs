@@ -1,0 +1,65 @@
+//! Beginning and end of the recording of many hosts.
+
+use plumb_block::in_one_line;
+use plumb_fleet::merge;
+use plumb_fleet::record::{self, Command, Recording};
+use plumb_report::document::FleetRecording;
+use plumb_report::{Format, Style};
+use plumb_trial::TrialEnded;
+
+use crate::command::running::exit_of_end;
+use crate::exit::{self, Exit};
+use crate::strictness::Strictness;
+use crate::surroundings::{argv, time_of_day};
+use crate::terminal;
+/// Ends the recording with what the hosts answered, and shows it.
+pub(super) fn conclude(
+    recording: Recording,
+    mut answers: Vec<merge::Answer<'_>>,
+    format: Format,
+    style: Style,
+    strictness: Strictness,
+) -> anyhow::Result<Exit> {
+    let mut document = record::document(&recording.begun, &mut answers);
+    let kept = recording.finish(&document, &answers, document.incomplete_because.clone(), time_of_day());
+    let exit = exit_of_recording(kept, &mut document.notes, &mut document.run_directory);
+    let recording = FleetRecording::of(document, &record::histograms(&answers));
+    terminal::show(&recording, format, style)?;
+    terminal::say_report(recording.document.run_directory.as_ref());
+    Ok(exit.and(exit::of_fleet(&recording.document, strictness)))
+}
+
+/// The command line as typed, but of the launcher only its program: a password may be among its words.
+fn recorded_argv() -> Vec<String> {
+    let program = |words: &str| format!("{} ...", words.split_whitespace().next().unwrap_or_default());
+    let mut is_launcher = false;
+    let recorded = |word: String| {
+        if std::mem::replace(&mut is_launcher, word == "--launcher") {
+            return program(&word);
+        }
+        match word.strip_prefix("--launcher=") {
+            Some(words) => format!("--launcher={}", program(words)),
+            None => word,
+        }
+    };
+    argv().into_iter().map(recorded).collect()
+}
+
+/// The command that is recorded, which begins now.
+pub(super) fn begun_now() -> Command {
+    Command { argv: recorded_argv(), started_at: time_of_day() }
+}
+
+/// How a command ends whose recording `ended` so. What is wrong with it is said, also in the result.
+pub(super) fn exit_of_recording(
+    ended: plumb_measure::Result<()>,
+    notes: &mut Vec<String>,
+    run_directory: &mut Option<String>,
+) -> Exit {
+    let Err(error) = ended else { return Exit::Done };
+    let why = format!("the recording is not whole: {}", in_one_line(&error));
+    terminal::say(&format!("plumb: {why}"));
+    notes.push(why);
+    *run_directory = None;
+    exit_of_end(&TrialEnded::Complete.unrecorded(&error))
+}

@@ -1,0 +1,104 @@
+//! Options that say how hosts are reached.
+
+use std::path::Path;
+
+use clap::Args;
+use plumb_block::Nanos;
+use plumb_dialect::native::split;
+use plumb_fleet::agent::HEARTBEAT_MAX;
+use plumb_fleet::{Session, hosts};
+
+use crate::arguments::running::RecordingArguments;
+use crate::exit::{Exit, Refusal, usage};
+use crate::surroundings::out;
+use crate::{files, stop};
+/// Options that say how hosts are reached.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Hosts")]
+pub(super) struct Reach {
+    /// The hosts: names with commas and ranges, a[01-08,12],db1, or a file with such names in its lines
+    #[arg(long, value_name = "FILE|NAMES", allow_hyphen_values = true)]
+    hosts: String,
+
+    /// Command that starts another on {host}, which may be written {pod} or {node}
+    #[arg(long, value_name = "WORDS", default_value = "ssh -o BatchMode=yes {host}")]
+    launcher: String,
+
+    /// Name or path of plumb on the hosts
+    #[arg(long, value_name = "PROGRAM", default_value = "plumb", conflicts_with = "push")]
+    remote_plumb: String,
+
+    /// Copy this program to each host first, and take it away afterwards
+    #[arg(long)]
+    push: bool,
+
+    /// Take another build of the same version on the hosts as it is
+    #[arg(long)]
+    any_build: bool,
+
+    /// How many hosts are connected at one time
+    #[arg(long, value_name = "N", default_value = "32", value_parser = clap::value_parser!(u16).range(1..))]
+    forks: u16,
+
+    /// How long a host may take until its agent has answered
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    connect_timeout: Nanos,
+
+    /// How long a host may take to make its targets ready, or to run a command; it is given up then, and the
+    /// others start without it
+    #[arg(long, value_name = "TIME", default_value = "2h")]
+    pub(super) prepare_timeout: Nanos,
+
+    /// How often agents and controller hear of each other; after two of them and a second without, either
+    /// gives up
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = heartbeat)]
+    heartbeat: Nanos,
+}
+
+impl Reach {
+    /// Creates the agents that are reached so; none is started yet.
+    ///
+    /// # Errors
+    /// If what was typed makes no sense.
+    pub(super) fn session(&self, recording: &RecordingArguments) -> anyhow::Result<Session> {
+        // Words of the launcher may hold secrets: they are not repeated.
+        let unreadable = || Refusal::new(Exit::Usage, "--launcher: a quote has no end");
+        let reach = plumb_fleet::Reach {
+            names: named_hosts(&self.hosts)?,
+            launcher: split(&self.launcher).ok_or_else(unreadable)?,
+            remote_plumb: self.remote_plumb.clone(),
+            push: self.push,
+            any_build: self.any_build,
+            forks: usize::from(self.forks),
+            connect_within: self.connect_timeout,
+            prepare_within: self.prepare_timeout,
+            heartbeat: self.heartbeat,
+        };
+        Ok(Session::open(reach, out(recording, "fleet"), stop::on_signals()?).map_err(Refusal::from)?)
+    }
+}
+
+/// Reads the hosts that were typed, or those of a file. No host has a name with a slash, or one that ends as
+/// that of a text does; and what is there and is no directory is meant as the file.
+fn named_hosts(typed: &str) -> Result<Vec<String>, Refusal> {
+    let path = Path::new(typed);
+    let is_there = path.symlink_metadata().is_ok_and(|found| !found.is_dir());
+    if !is_there && !typed.contains('/') && !typed.ends_with(".txt") {
+        return hosts::of_list(typed).map_err(usage);
+    }
+    let wrong = |why: &dyn std::fmt::Display| Refusal::new(Exit::Usage, format!("--hosts {typed}: {why}"));
+    let found = path.metadata().map_err(|error| wrong(&error))?;
+    if !found.is_file() {
+        return Err(wrong(
+            &"it is not a regular file: name a file with the hosts in its lines, or type them with commas",
+        ));
+    }
+    hosts::of_file(&files::read(typed).map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))
+}
+
+/// Parses a time from 100 ms to a minute.
+fn heartbeat(typed: &str) -> Result<Nanos, String> {
+    let expected = "expected a time of 100ms to 1m, such as 2s";
+    let time = typed.parse().ok().filter(|time| (Nanos::millis(100)..=HEARTBEAT_MAX).contains(time));
+    time.ok_or_else(|| expected.to_owned())
+}

@@ -1,0 +1,19 @@
+//! Observation that was recorded.
+
+use std::path::Path;
+
+use plumb_report::{ObservationDocument, Recorded};
+
+use crate::exit::{Exit, Refusal, usage};
+
+/// Opens a recorded observation.
+///
+/// # Errors
+/// A usage error if it is none.
+pub(super) fn recorded(run: &Path) -> Result<ObservationDocument, Refusal> {
+    let none = || Refusal::new(Exit::Usage, format!("{} is not a recorded observation", run.display()));
+    match Recorded::open(run).map_err(usage)? {
+        Some(Recorded::Observation(document)) => Ok(*document),
+        _ => Err(none()),
+    }
+}
