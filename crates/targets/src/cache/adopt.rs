@@ -4,12 +4,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Payload, Pool, PoolShape, RealClock, Request, Tag, Time, shell_word};
-use plumb_cache::driver::carry_out;
-use plumb_cache::{Cache, Degraded, LOG_BLOCK, Leg, Mode, Uuid};
+use plumb_block::{RealClock, Time, shell_word};
+use plumb_cache::{Degraded, Leg, Mode, Uuid};
 
 use super::config::CacheConfig;
 use super::create::may_be_named;
+use super::leg::leg_of;
 use super::marker::Marker;
 use super::member::Member;
 use super::named::{NamedCache, Opening};
@@ -149,28 +149,4 @@ fn found(
         stopped: None,
         legs: paths.into_iter().enumerate().map(missing).collect(),
     })
-}
-
-/// Returns the leg that this device is, and of which log; `None` if it belongs to no log.
-///
-/// # Errors
-/// If there is no memory, or a later version of plumb wrote the log.
-pub(super) fn leg_of(member: &Member) -> Result<Option<Leg>> {
-    let shape = PoolShape { buffer: Bytes(LOG_BLOCK), count: 2, alignment: Bytes(LOG_BLOCK) };
-    let pool = Pool::new(shape).map_err(|error| Error::device(&member.shown, &error))?;
-    let read = |range| Some(Request::read_into(Tag(0), range, pool.take(Bytes(LOG_BLOCK))?));
-    // Any may be torn.
-    let mut found = None;
-    for request in Cache::superblocks_of(&member.device.info()).into_iter().filter_map(read) {
-        for payload in carry_out(&*member.device, [request]).unwrap_or_default() {
-            if let Payload::Into(bytes) = payload {
-                let leg = Cache::leg_of(&bytes).map_err(|version| {
-                    let found = format!("it has a cache of format version {version}");
-                    Error::refused(&member.shown, found, "use the later version of plumb that wrote it")
-                })?;
-                found = found.or(leg);
-            }
-        }
-    }
-    Ok(found)
 }

@@ -9,7 +9,7 @@ use plumb_state::{DirectoryLock, places};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::witness::StopRecord;
+use super::stop_record::StopRecord;
 use crate::error::{Error, Result};
 
 /// Where a cache is.

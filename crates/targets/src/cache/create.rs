@@ -10,10 +10,10 @@ use plumb_cache::{Cache, LOG_BLOCK, Layout, Mode, Settings, Uuid, driver};
 use plumb_linux::FileOptions;
 use plumb_serve::named::registry;
 
-use super::adopt::leg_of;
 use super::config::{CacheConfig, MarkerPlace};
 use super::last_block::{is_left_free, take_off};
 use super::laying_out::{LayingOut, may_hold_log_of};
+use super::leg::leg_of;
 use super::marker::{Marker, last_block};
 use super::member::{Member, Spot, new_uuid};
 use super::placement::are_different;

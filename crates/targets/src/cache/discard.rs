@@ -21,9 +21,9 @@ use std::sync::Arc;
 use plumb_block::{RealClock, Time};
 use plumb_cache::{Uuid, driver};
 
-use super::adopt::leg_of;
 use super::config::CacheConfig;
 use super::find;
+use super::leg::leg_of;
 use super::member::Member;
 use crate::error::{Error, Kind, Result};
 use crate::mark::mark_as_free;

@@ -18,7 +18,8 @@ use super::inline;
 use super::marker::Marker;
 use super::member::{Member, Spot};
 use super::placement;
-use super::witness::{self, Marking, StopRecord};
+use super::stop_record::StopRecord;
+use super::witness::{self, Marking};
 use crate::error::{Error, Kind, Result};
 use crate::mark::mark_as_free;
 use crate::name::{Name, Scheme};
@@ -170,7 +171,7 @@ impl NamedCache {
             }
         })?;
         let since = config.stopped.as_ref().filter(|_| !opening.discards_backing_writes);
-        let since = since.and_then(|record| record.write_since(marker.mark.session, &backing));
+        let since = since.and_then(|record| record.write_since(marker.mark.session, backing.held()));
         let by_witness = || {
             let at = witness::changed(&*cached, &marker.contents)?;
             Some(format!("its contents at byte {at} are not those that the cache left there"))
@@ -242,7 +243,7 @@ impl NamedCache {
                 .because(error.to_string())
         };
         self.marking.write(mark).map_err(failed)?;
-        let stopped = StopRecord::now(mark.session, &self.backing);
+        let stopped = StopRecord::now(mark.session, self.backing.held());
         let config = CacheConfig { stopped, ..self.config().clone() };
         // Without the record the witnesses speak.
         config.save(&config::directory()).or(Ok(()))

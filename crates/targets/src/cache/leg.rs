@@ -1,0 +1,32 @@
+//! Leg of a log that a device is, by its superblocks.
+
+use plumb_block::{Bytes, Payload, Pool, PoolShape, Request, Tag};
+use plumb_cache::driver::carry_out;
+use plumb_cache::{Cache, LOG_BLOCK, Leg};
+
+use super::member::Member;
+use crate::error::{Error, Result};
+
+/// Returns the leg that this device is, and of which log; `None` if it belongs to no log.
+///
+/// # Errors
+/// If there is no memory, or a later version of plumb wrote the log.
+pub(super) fn leg_of(member: &Member) -> Result<Option<Leg>> {
+    let shape = PoolShape { buffer: Bytes(LOG_BLOCK), count: 2, alignment: Bytes(LOG_BLOCK) };
+    let pool = Pool::new(shape).map_err(|error| Error::device(&member.shown, &error))?;
+    let read = |range| Some(Request::read_into(Tag(0), range, pool.take(Bytes(LOG_BLOCK))?));
+    // Any may be torn.
+    let mut found = None;
+    for request in Cache::superblocks_of(&member.device.info()).into_iter().filter_map(read) {
+        for payload in carry_out(&*member.device, [request]).unwrap_or_default() {
+            if let Payload::Into(bytes) = payload {
+                let leg = Cache::leg_of(&bytes).map_err(|version| {
+                    let found = format!("it has a cache of format version {version}");
+                    Error::refused(&member.shown, found, "use the later version of plumb that wrote it")
+                })?;
+                found = found.or(leg);
+            }
+        }
+    }
+    Ok(found)
+}
