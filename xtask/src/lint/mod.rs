@@ -27,9 +27,10 @@ pub(crate) fn main() -> Result<ExitCode> {
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs every check but clippy, for those who let clippy compile the tests; returns true if all passed.
-pub(crate) fn passes_without_clippy(root: &Path) -> bool {
-    run(root, CHECKS) & run(root, &[("documentation", documentation)])
+/// Runs every check that compiles nothing, for the tests: these are compiled by clippy, and documentation
+/// takes another compilation of all dependencies, minutes on a fresh machine. Returns true if all passed.
+pub(crate) fn passes_without_compiling(root: &Path) -> bool {
+    run(root, CHECKS)
 }
 
 fn run(root: &Path, checks: &[(&str, Check)]) -> bool {

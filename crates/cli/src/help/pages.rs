@@ -244,7 +244,6 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         exits: "0 whatever the outcome; 1 a limit of --fail-if is exceeded; 3 interrupted, or a limit is not decided.",
         files: &[RUNS],
-        ..NONE
     },
     Page {
         command: "observe",
@@ -311,7 +310,6 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         exits: "0 done, also if a figure did not come out, which is said; 3 interrupted.",
         files: &[RUNS],
-        ..NONE
     },
     Page {
         command: "diskspd",
@@ -787,7 +785,6 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         exits: "0 no state fails, proved or not; 1 a state fails; 3 not all could be judged or seen.",
         files: &[RUNS],
-        ..NONE
     },
     Page {
         command: "prove replay",
@@ -941,7 +938,6 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         exits: "1 something was found, also where a host is missing; 3 a host is missing or its result is not whole, and nothing was found.",
         files: &[RUNS],
-        ..NONE
     },
     Page {
         command: "fleet compare",
@@ -972,7 +968,6 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         exits: "0 whatever the outcome; 1 a limit of --fail-if is exceeded; 3 interrupted, a host is missing, or a limit is not decided.",
         files: &[RUNS],
-        ..NONE
     },
     Page {
         command: "fleet check",

@@ -109,12 +109,9 @@ impl NbdServers {
         };
         let groups = [(clear, None), (encrypted, encryption.cloned())];
         for (listeners, tls) in groups.into_iter().filter(|(listeners, _)| !listeners.is_empty()) {
-            let mut options = Options::default();
-            options.connections_max = connections_max()?;
-            if tls.is_some() {
-                options.observer = Some(observer(name.to_owned(), Arc::clone(say)));
-            }
-            options.tls = tls;
+            let observer = tls.is_some().then(|| observer(name.to_owned(), Arc::clone(say)));
+            let connections_max = connections_max()?;
+            let options = Options { connections_max, observer, tls, ..Options::default() };
             servers.running.push(serve(export(), listeners, options)?);
         }
         Ok(servers)

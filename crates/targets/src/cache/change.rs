@@ -140,7 +140,7 @@ impl NamedCache {
                     .because(error.to_string())
             })
         };
-        let old = self.device.move_log(new, devices, named).map_err(|error| refused(error))?;
+        let old = self.device.move_log(new, devices, named).map_err(refused)?;
         *self.files() = legs.iter().map(|leg| leg.file().cloned()).collect();
         let moved = self.config().clone().after_move(false);
         *self.config() = moved.clone();
@@ -162,11 +162,10 @@ impl NamedCache {
                     || (status.dirty.0 + status.zeroed.0 == 0 && status.destage_error.is_some())
             });
             let is_over = is_stuck || core.is_log_spent() || laying_out.stop.load(Ordering::Relaxed);
-            is_over.then(|| if core.is_log_spent() { Ok(()) } else { Err((core.state(), status)) })
+            is_over.then(|| if core.is_log_spent() { Ok(()) } else { Err(Box::new((core.state(), status))) })
         });
-        let Err((state, status)) = ended.map_err(|error| Error::device(&shown, &error))? else {
-            return Ok(());
-        };
+        let Err(stuck) = ended.map_err(|error| Error::device(&shown, &error))? else { return Ok(()) };
+        let (state, status) = *stuck;
         let why = status.as_ref().and_then(|status| status.destage_error.as_deref());
         Err(match (state, &status, why) {
             (State::Serving, ..) if laying_out.stop.load(Ordering::Relaxed) => {

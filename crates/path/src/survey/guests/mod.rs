@@ -19,12 +19,15 @@ use crate::facts::{Mark, Node, Untorn};
 use crate::model::{LayerKind, WritePath};
 use crate::rules;
 
+/// Reads a file that the command line of a hypervisor names.
+type ReadFile<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// Hypervisor that runs as a process for each machine.
 struct Hypervisor {
     name: &'static str,
     /// Beginning of the name of its program.
     program: &'static str,
-    disks: fn(&[String], &dyn Fn(&str) -> Option<String>) -> Vec<GuestDisk>,
+    disks: fn(&[String], ReadFile<'_>) -> Vec<GuestDisk>,
     /// Returns the name of the machine.
     machine: fn(&[String]) -> Option<String>,
     /// True if what is said of it is declared by its documentation alone.
