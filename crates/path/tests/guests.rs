@@ -69,6 +69,7 @@ fn flushes_that_a_hypervisor_drops_are_a_danger_and_others_are_not() {
     assert_eq!(path.durable_at.fsync, None);
     let said = &path.durable_at.sentence;
     assert!(said.starts_with("A flush of the guest makes nothing durable here"), "{said}");
+    assert!(said.contains("the page cache and the cache of sda may lose data"), "{said}");
     let path = qemu("file=/images/db1.img,cache=none");
     assert_eq!(has(&path, "flush-dropped"), None);
     assert_eq!(path.durable_at.fsync.as_deref(), Some("sda"));

@@ -39,7 +39,7 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
             "A write is {acknowledged} when it is acknowledged; once {once_synced} it is durable at {name}.{direct_words}"
         ),
         (Synced::Dropped(cause, holder), _) => {
-            format!("{sync} makes nothing durable here: {cause} while {holder} may lose what it holds.")
+            format!("{sync} makes nothing durable here: {cause} while {holder} may lose data.")
         }
         (Synced::Memory(what), _) => {
             format!("Nothing is durable here: {what}, and a power cut or a reboot empties it.")
@@ -209,7 +209,15 @@ pub(super) fn holder(flow: &Flow<'_>, index: usize) -> String {
         })
         .map(|(_, node)| node)
         .collect();
-    if holders.is_empty() { "memory above it".to_owned() } else { format!("the cache of {}", names(holders)) }
+    if holders.is_empty() {
+        return "memory above it".to_owned();
+    }
+    // Below a virtual machine stands the page cache of its host.
+    let (memory, caches): (Vec<&Node>, Vec<&Node>) =
+        holders.into_iter().partition(|node| node.kind == LayerKind::PageCache);
+    let memory = memory.first().map(|_| "the page cache".to_owned());
+    let caches = (!caches.is_empty()).then(|| format!("the cache of {}", names(caches)));
+    memory.into_iter().chain(caches).collect::<Vec<_>>().join(" and ")
 }
 
 /// Marks the nodes at or below `index` that a flush there is meant for; for an adapter, also the disks
