@@ -6,7 +6,7 @@
 //! a value of its own, which all that it starts inherit: by this value its orphans are known.
 //!
 //! ```text
-//!   plumb ── program ── daemon            plumb ── daemon, PLUMB_PROCESS=41.7
+//!   plumb ── program ── daemon            plumb ── daemon, PLUMB_PROCESS=41-1f.7
 //!                (its own session)   ─►      (the program has ended)
 //! ```
 //!
@@ -19,7 +19,9 @@ use std::fs;
 use std::io::{self, PipeWriter};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
@@ -37,6 +39,16 @@ const WATCH: &str = "exec >/dev/null 2>&1; read _; for round in 1 2 3 4 5 6 7 8 
                      f=$(grep -l \"PLUMB_PROCESS=$0[.]\" /proc/[0-9]*/environ); [ \"$f\" ] || exit 0; \
                      for p in $f; do p=${p#/proc/}; kill -KILL \"${p%/environ}\"; done; done";
 
+/// Returns the beginning of the variable's value in the programs of this process: its number may be that of
+/// another one in a container, too.
+fn token() -> &'static str {
+    static TOKEN: OnceLock<String> = OnceLock::new();
+    TOKEN.get_or_init(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        format!("{}-{:x}", getpid(), since.as_nanos())
+    })
+}
+
 /// Value of the variable of one program.
 pub(crate) struct Mark(String);
 
@@ -44,7 +56,7 @@ impl Mark {
     /// Returns a value that no other program has.
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self(format!("{}.{}", getpid(), NEXT.fetch_add(1, Ordering::Relaxed)))
+        Self(format!("{}.{}", token(), NEXT.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// Returns the value.
@@ -60,7 +72,7 @@ impl Mark {
 
     /// Returns true if a process has a value that this process gave.
     fn is_any_of(process: Pid) -> bool {
-        let wanted = format!("{VARIABLE}={}.", getpid());
+        let wanted = format!("{VARIABLE}={}.", token());
         has_variable(process, &|one| one.starts_with(wanted.as_bytes()))
     }
 }
@@ -89,7 +101,7 @@ impl Adoption {
         set_child_subreaper(Some(getpid()))?;
         let (ends_with_us, held) = io::pipe()?;
         let mut watch = Command::new("/bin/sh");
-        watch.arg("-c").arg(WATCH).arg(getpid().to_string()).stdin(ends_with_us);
+        watch.arg("-c").arg(WATCH).arg(token()).stdin(ends_with_us);
         let watch = watch.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn()?;
         Ok(Self { watch, _held: held })
     }
@@ -127,14 +139,18 @@ pub(crate) fn kill_left(mark: &Mark, leader: Pid) -> Vec<String> {
 /// Kills orphans of which `is_it` is true, until there are none. Returns those that ran.
 fn kill_while(is_it: &dyn Fn(Pid) -> bool) -> Vec<Process> {
     let mut left = Vec::new();
+    // The kernel may hold one that was killed for as long as a device does not answer.
+    let mut killed = Vec::new();
     for _ in 0..ROUNDS_MAX {
-        let found: Vec<Pid> = orphans().into_iter().filter(|process| is_it(*process)).collect();
+        let mut found = orphans();
+        found.retain(|process| !killed.contains(process) && is_it(*process));
         if found.is_empty() {
             break;
         }
         for process in found {
             left.extend(Process::read(process).filter(|it| it.state != 'Z'));
             end(process);
+            killed.push(process);
         }
     }
     left

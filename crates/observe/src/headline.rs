@@ -50,7 +50,11 @@ fn writeback_errors(document: &ObservationDocument) -> Option<String> {
         1 => " and to one more file".to_owned(),
         more => format!(" and to {more} more files"),
     };
-    let since = if first.reported { "a sync of it failed" } else { "no sync of it has failed since" };
+    let since = match first.reported {
+        true => "a sync of it failed",
+        false if document.cost.events_lost > 0 => "whether a sync of it has failed since was not seen",
+        false => "no sync of it has failed since",
+    };
     Some(format!("writes to {file}{others} did not reach the device ({}), and {since}", first.error))
 }
 

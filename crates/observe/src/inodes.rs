@@ -10,8 +10,8 @@ use plumb_linux::tree::mountinfo::{self, Mount};
 use crate::event::Inode;
 use crate::syncs::Place;
 
-/// Names that are looked at below a mount point for a file that nobody has open any more.
-const NAMES_MAX: usize = 200_000;
+/// Names that an observation looks at for files that nobody has open any more.
+pub(crate) const NAMES_MAX: usize = 200_000;
 /// In events the major number of a device is above so many bits of the minor one.
 const MINOR_BITS: u32 = 20;
 
@@ -29,7 +29,7 @@ fn open_file_of(process: &str, inode: Inode) -> Option<String> {
     for entry in fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten() {
         if fs::metadata(entry.path()).is_ok_and(|found| found.ino() == inode.number) {
             let info = Path::new("/proc").join(process).join("fdinfo").join(entry.file_name());
-            let info = fs::read_to_string(info).ok()?;
+            let Ok(info) = fs::read_to_string(info) else { continue };
             let mount =
                 info.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse::<u64>().ok());
             let mounts = mounts.get_or_insert_with(|| mounts_of(process));
@@ -42,8 +42,9 @@ fn open_file_of(process: &str, inode: Inode) -> Option<String> {
     None
 }
 
-/// Returns what holds a file, with the path `known` or one that is found below its mount point.
-pub(crate) fn place(inode: Inode, known: Option<String>) -> Place {
+/// Returns what holds a file, with the path `known` or one that is found below its mount point among so many
+/// names as are left.
+pub(crate) fn place(inode: Inode, known: Option<String>, names_left: &mut usize) -> Place {
     let number = number(inode);
     let mounts = mounts_of("self");
     // The root of the file system reaches every file of it.
@@ -52,7 +53,7 @@ pub(crate) fn place(inode: Inode, known: Option<String>) -> Place {
     let Some(mount) = mount else { return unmounted(inode, known) };
     let point = Path::new(&mount.point);
     Place {
-        path: known.or_else(|| below(point, inode.number)),
+        path: known.or_else(|| below(point, inode.number, names_left)),
         device: name_of(number).unwrap_or_else(|| mount.source.clone()),
         mount_point: Some(mount.point.clone()),
         file_system: Some(mount.kind.clone()),
@@ -67,7 +68,9 @@ fn unmounted(inode: Inode, known: Option<String>) -> Place {
         major: (inode.number >> MINOR_BITS) as u32,
         minor: inode.number as u32 & ((1 << MINOR_BITS) - 1),
     };
-    let of_device = number(inode).is_anonymous().then(|| name_of(itself)).flatten();
+    // Numbers of files are larger where a file system makes them up.
+    let is_one = number(inode).is_anonymous() && u32::try_from(inode.number).is_ok();
+    let of_device = is_one.then(|| name_of(itself)).flatten();
     match of_device {
         Some(name) => Place {
             path: Some(format!("/dev/{name}")),
@@ -102,15 +105,14 @@ fn name_of(number: DeviceNumber) -> Option<String> {
     Some(link.file_name()?.to_string_lossy().into_owned())
 }
 
-/// Returns the path of an inode below a directory, without crossing into another file system. Looks at
-/// [`NAMES_MAX`] names at most.
-fn below(root: &Path, inode: u64) -> Option<String> {
+/// Returns the path of an inode below a directory, without crossing into another file system, and takes the
+/// names that it looked at from those that are left.
+fn below(root: &Path, inode: u64, names_left: &mut usize) -> Option<String> {
     let device = fs::symlink_metadata(root).ok()?.dev();
     let mut directories = vec![PathBuf::from(root)];
-    let mut left = NAMES_MAX;
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            left = left.checked_sub(1)?;
+            *names_left = names_left.checked_sub(1)?;
             let Ok(found) = entry.metadata() else { continue };
             if found.ino() == inode && found.dev() == device {
                 return Some(entry.path().to_string_lossy().into_owned());
@@ -144,11 +146,12 @@ mod tests {
         let inode = Inode { device, number: found.ino() };
         let shown = path.to_str().map(str::to_owned);
         assert_eq!(open_file(inode), shown);
-        let place = place(inode, shown.clone());
+        let place = place(inode, shown.clone(), &mut 0);
         assert_eq!((place.file_system.as_ref(), &place.path), (Some(&mount.kind), &shown));
         drop(file);
         assert_eq!(open_file(inode), None);
-        assert_eq!(below(directory.path(), found.ino()), shown);
-        assert_eq!(below(&directory.path().join("a"), 0), None);
+        assert_eq!(below(directory.path(), found.ino(), &mut 9), shown);
+        assert_eq!(below(directory.path(), found.ino(), &mut 1), None, "too many names");
+        assert_eq!(below(&directory.path().join("a"), 0, &mut 9), None);
     }
 }

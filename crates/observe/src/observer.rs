@@ -112,6 +112,11 @@ impl Observer {
         self.writeback.finish(start, self.syncs.scope(), processes)
     }
 
+    /// Returns the number of such failures of files that are not told apart, since there were too many.
+    pub const fn writeback_errors_left_out(&self) -> u64 {
+        self.writeback.left_out()
+    }
+
     /// How long all syncs took that may flush a device.
     pub fn sync_latency(&self) -> Option<plumb_measure::Latency> {
         self.syncs.latency()

@@ -14,13 +14,27 @@ use crate::syncs::{Caller, Place, Processes, SyncedFile};
 const THREADS_KEPT: u32 = 20;
 
 /// Looks them up, each once while it is asked for again and again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct LiveProcesses {
     threads: HashMap<u32, Caller>,
     files: HashMap<(u32, u32), Option<SyncedFile>>,
     /// Files that the descriptors stood for before: one that was closed since is still known by it.
     earlier: HashMap<(u32, u32), Option<SyncedFile>>,
     refreshed: u32,
+    /// Names of files that may still be looked at to find the path of one.
+    names_left: usize,
+}
+
+impl Default for LiveProcesses {
+    fn default() -> Self {
+        Self {
+            threads: HashMap::new(),
+            files: HashMap::new(),
+            earlier: HashMap::new(),
+            refreshed: 0,
+            names_left: inodes::NAMES_MAX,
+        }
+    }
 }
 
 impl LiveProcesses {
@@ -51,7 +65,7 @@ impl Processes for LiveProcesses {
     }
 
     fn place(&mut self, inode: Inode, path: Option<String>) -> Place {
-        inodes::place(inode, path)
+        inodes::place(inode, path, &mut self.names_left)
     }
 }
 

@@ -199,6 +199,10 @@ fn by_events(
         incomplete_because: (!is_whole).then(|| "interrupted".to_owned()),
         ..ObservationDocument::default()
     };
+    if observer.writeback_errors_left_out() > 0 {
+        let more = observer.writeback_errors_left_out();
+        document.notes.push(format!("Failures of writes to further files, which are not named: {more}."));
+    }
     if options.requests.is_some() {
         document.notes.extend(notes_on_requests(target, not_kept));
     }

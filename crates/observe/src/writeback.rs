@@ -19,6 +19,8 @@ const FILES_MAX: usize = 1000;
 #[derive(Debug, Default)]
 pub(crate) struct WritebackErrors {
     by_file: BTreeMap<Inode, Failures>,
+    /// Failures of further files.
+    left_out: u64,
 }
 
 /// Failures of one file.
@@ -35,10 +37,11 @@ struct Failures {
 }
 
 impl WritebackErrors {
-    /// Takes the failure of a write. Of more than [`FILES_MAX`] files the further ones are left out.
+    /// Takes the failure of a write. Of more than [`FILES_MAX`] files those of the further ones are counted.
     pub(crate) fn failed(&mut self, at: Nanos, inode: Inode, error: Errno, processes: &mut dyn Processes) {
         let is_room = self.by_file.len() < FILES_MAX || self.by_file.contains_key(&inode);
         if !is_room {
+            self.left_out += 1;
             return;
         }
         let failures = self.by_file.entry(inode).or_insert_with(|| Failures {
@@ -52,6 +55,11 @@ impl WritebackErrors {
         });
         failures.count += 1;
         (failures.error, failures.last) = (error, at);
+    }
+
+    /// Returns the number of failures of files that are not told apart.
+    pub(crate) const fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// Takes that a thread was told. An error from before the observation is nobody's loss now.
@@ -157,6 +165,6 @@ mod tests {
     fn a_device_that_fails_with_many_files_takes_no_more_memory_than_for_so_many() {
         let mut errors = WritebackErrors::default();
         (0..5000).for_each(|number| errors.failed(Nanos(1), inode(0, number), Errno::EIO, &mut Two));
-        assert_eq!(errors.by_file.len(), FILES_MAX);
+        assert_eq!((errors.by_file.len(), errors.left_out()), (FILES_MAX, 4000));
     }
 }

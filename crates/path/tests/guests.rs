@@ -105,6 +105,30 @@ fn the_nodes_that_libvirt_names_are_followed_to_the_image() {
     }
 }
 
+/// Drivers of one `-blockdev` within each other, and an image that is no file of the host.
+#[test]
+fn nested_drivers_are_followed_and_an_image_elsewhere_is_said() {
+    let nested = r#"{"driver":"throttle","node-name":"a","file":{"driver":"raw","file":{"driver":"host_device","filename":"/images/db1.img","cache":{"no-flush":true}}}}"#;
+    let rbd = r#"{"driver":"rbd","node-name":"b","pool":"vms","image":"db1"}"#;
+    let words = [
+        "kvm",
+        "-blockdev",
+        nested,
+        "-blockdev",
+        rbd,
+        "-device",
+        "virtio-blk,drive=a,id=one",
+        "-device",
+        "virtio-blk,drive=b,id=two",
+    ];
+    let found = guests(&[(9, &words)]);
+    let [one, two] = &found[..] else { panic!("{found:#?}") };
+    assert_eq!(one.target, "process 9, disk one: /images/db1.img");
+    assert_eq!(one.layers[0].flush, Flush::Dropped);
+    assert_eq!(two.target, "process 9, disk two: rbd, no file of this host");
+    assert!(two.unknown_below.is_some(), "{two:#?}");
+}
+
 #[test]
 fn what_a_guest_only_reads_is_no_path_and_commas_in_names_are_names() {
     let words = [

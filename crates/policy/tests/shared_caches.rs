@@ -149,8 +149,8 @@ fn another_set_of_namespaces_than_was_planned_is_refused() {
     );
     let words = refused_now(&gateway, &alone);
     assert!(
-        words.contains("same write cache as nvme1n1 has changed")
-            && words.contains("nothing before, nvme1n2 now"),
+        words.contains("share a write cache with nvme1n1 changed")
+            && words.contains("nothing then, nvme1n2 now"),
         "{words}"
     );
 
@@ -167,7 +167,7 @@ fn another_set_of_namespaces_than_was_planned_is_refused() {
     let both = off(&gateway, &["nvme0n1"], None);
     gateway.vanish("nvme0n2");
     let words = refused_now(&gateway, &both);
-    assert!(words.contains("nvme0n2 before, nothing now"), "{words}");
+    assert!(words.contains("nvme0n2 then, nothing now"), "{words}");
 }
 
 #[test]

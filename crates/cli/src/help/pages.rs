@@ -132,14 +132,15 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         command: "survey",
-        essential: &["all", "format"],
+        essential: &["all", "guests", "format"],
         groups: &[
-            group("Which paths", &["all", "from", "page-size"]),
+            group("Which paths", &["all", "guests", "from", "page-size"]),
             group("Recording", &["record", "overwrite"]),
         ],
         examples: &[
             example("plumb survey /var/lib/postgresql", "each layer down to the drive"),
             example("plumb survey --all --format csv", "all file systems and disks, for a table"),
+            example("plumb survey --guests", "disks of the virtual machines on this host"),
             example("plumb survey . --page-size 16k", "can a power cut tear a page of InnoDB?"),
             example("plumb survey --record host-a /srv", "keep what was read, to survey it elsewhere"),
         ],
@@ -459,7 +460,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         notes: &[
             "The life of a cache:
-  plumb cache create --name db --backing /dev/sdb --log /dev/nvme0n1p4 --size 5G
+  plumb cache create --name db --backing /dev/sdb --log /dev/nvme0n1p4 --size 5G --overwrite
   plumb cache serve db --attach         # prints /dev/loopN; runs until stopped
   mount /dev/loopN /srv                 # in another terminal
   plumb cache status db
@@ -486,7 +487,7 @@ pub(crate) const PAGES: &[Page] = &[
                 "a log in a file on a fast disk",
             ),
             example(
-                "plumb cache create --name db --backing /dev/sdb --log /ssd/a --log /sse/b --size 5G",
+                "plumb cache create --name db --backing /dev/sdb --log /ssd/a --log /ssd/b --size 5G",
                 "a log on two devices, one of which may die",
             ),
         ],
@@ -560,7 +561,7 @@ pub(crate) const PAGES: &[Page] = &[
         command: "cache replace-leg",
         essential: &["lost", "log", "overwrite"],
         examples: &[example(
-            "plumb cache replace-leg db --lost 1 --log /dev/nvme1n1p4",
+            "plumb cache replace-leg db --lost 1 --log /dev/nvme1n1p4 --overwrite",
             "after one device of a mirror died",
         )],
         ..NONE
@@ -569,7 +570,7 @@ pub(crate) const PAGES: &[Page] = &[
         command: "cache replace-log",
         essential: &["size", "overwrite"],
         examples: &[example(
-            "plumb cache replace-log db /dev/nvme1n1p4",
+            "plumb cache replace-log db /dev/nvme1n1p4 --overwrite",
             "the device of the log is dying, or has become read-only",
         )],
         ..NONE

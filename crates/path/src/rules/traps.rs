@@ -10,6 +10,10 @@ use crate::model::{Cache, Flush, LayerKind};
 
 /// Combines all of the traps into one finding. Memory, and mounts without barriers, have findings of their
 /// own.
+/// Remedy for a hypervisor that sends no flush on.
+const GUEST_REMEDY: &str = "Start the machine with a cache mode that sends flushes on: QEMU and libvirt cache=none or writeback, Firecracker \
+                            \"cache_type\": \"Writeback\". Until then sync the host itself (`sync -f IMAGE`) where the guest's data matters.";
+
 pub(super) fn flush_dropped(flow: &Flow<'_>) -> Option<Found> {
     let those = Those::of(flow, |index, node| {
         let own = |mark: &Mark| {
@@ -22,7 +26,11 @@ pub(super) fn flush_dropped(flow: &Flow<'_>) -> Option<Found> {
     let sentence = format!(
         "A flush ends at {those} while something volatile is held at or below: synced data can be lost."
     );
-    let dropped = those.found(Severity::Danger, sentence);
+    let is_of_guest = those.nodes.iter().any(|node| node.kind == LayerKind::VirtualMachine);
+    let dropped = those.found(Severity::Danger, sentence).map(|found| Found {
+        remedy: is_of_guest.then(|| GUEST_REMEDY.to_owned()).or(found.remedy),
+        ..found
+    });
     dropped.into_iter().chain(log_not_flushed(flow)).reduce(|mut all, more| {
         all.severity = all.severity.max(more.severity);
         all.sentence = format!("{} {}", all.sentence, more.sentence);

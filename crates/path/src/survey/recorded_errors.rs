@@ -42,7 +42,12 @@ impl Surveyor<'_> {
         for device in self.tree.list(&root).unwrap_or_default() {
             let file = format!("{root}/{device}/error_stats");
             let text = self.tree.text(&file).unwrap_or_default();
-            let is_counted = |line: &&str| line.rsplit(' ').next().is_some_and(|count| count != "0");
+            let is_counted = |line: &&str| {
+                line.rsplit(' ')
+                    .next()
+                    .and_then(|count| count.parse().ok())
+                    .is_some_and(|count: u64| count > 0)
+            };
             let counted: Vec<&str> = text.lines().map(str::trim).filter(is_counted).collect();
             if counted.is_empty() {
                 continue;

@@ -26,7 +26,7 @@ fn set_flushes(document: &mut RunDocument, flushes: u64) {
 }
 
 /// Rules of profiles, of policies and of many hosts, which are made elsewhere.
-const ELSEWHERE: [&str; 11] = [
+const ELSEWHERE: [&str; 12] = [
     "claim-expired",
     "h10-zfs-remembers",
     "hosts-missing",
@@ -38,6 +38,7 @@ const ELSEWHERE: [&str; 11] = [
     "protection-failed",
     "start-skew",
     "straggler",
+    "writeback-failed",
 ];
 
 #[test]

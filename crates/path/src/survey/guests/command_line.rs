@@ -65,6 +65,16 @@ impl Settings {
         self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// Returns the name of the image, and what stands before `filename` in the name of that setting: of
+    /// nested drivers the innermost names it.
+    pub(super) fn filename(&self) -> Option<(&str, &str)> {
+        let named = self.0.iter().filter_map(|(name, value)| {
+            let prefix = name.strip_suffix("filename")?;
+            (prefix.is_empty() || prefix.ends_with('.')).then_some((prefix, value.as_str()))
+        });
+        named.max_by_key(|(prefix, _)| prefix.len())
+    }
+
     /// Returns whether a setting is on; `None` if it is not there.
     pub(super) fn is_on(&self, name: &str) -> Option<bool> {
         self.get(name).map(|value| matches!(value, "on" | "true" | "yes" | "1"))

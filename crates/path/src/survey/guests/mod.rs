@@ -3,7 +3,11 @@
 //!
 //! What a guest is told of its disk, and what the host does with its flushes, is set on the command line of
 //! the hypervisor. QEMU is known by what it does; the others by what their documentation declares, which the
-//! evidence says. Disks that are added later through a monitor or an API are not seen.
+//! evidence says.
+//!
+//! Limitations: disks that are added later through a monitor or an API are not seen, nor are those of a
+//! configuration file of QEMU (`-readconfig`), of vhost-user, and an image that is typed without an option.
+//! With `-snapshot` QEMU keeps nothing that a guest writes, and no disk is shown.
 
 mod command_line;
 mod disk;
@@ -34,9 +38,10 @@ struct Hypervisor {
     is_declared: bool,
 }
 
-const HYPERVISORS: [Hypervisor; 5] = [
+const HYPERVISORS: [Hypervisor; 6] = [
     Hypervisor { program: "qemu-system-", ..QEMU },
     Hypervisor { program: "qemu-kvm", ..QEMU },
+    Hypervisor { program: KVM, ..QEMU },
     Hypervisor {
         name: "Firecracker",
         program: "firecracker",
@@ -60,8 +65,18 @@ const HYPERVISORS: [Hypervisor; 5] = [
     },
 ];
 
+/// Name of QEMU on Debian and Proxmox VE, too short for a beginning.
+const KVM: &str = "kvm";
+
 const QEMU: Hypervisor =
     Hypervisor { name: "QEMU", program: "", disks: qemu::disks, machine: qemu::machine, is_declared: false };
+
+impl Hypervisor {
+    /// Returns true for the name of its program.
+    fn is_run_by(&self, program: &str) -> bool {
+        program.starts_with(self.program) && (self.program != KVM || program == KVM)
+    }
+}
 
 impl Surveyor<'_> {
     /// Returns the path of each disk of each virtual machine whose process this user may look at.
@@ -75,7 +90,7 @@ impl Surveyor<'_> {
                 .filter(|word| !word.is_empty())
                 .collect();
             let program = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
-            let known = HYPERVISORS.iter().find(|hypervisor| program.starts_with(hypervisor.program));
+            let known = HYPERVISORS.iter().find(|hypervisor| hypervisor.is_run_by(program));
             let Some(hypervisor) = known else { continue };
             let tree = self.tree;
             let file = |path: &str| tree.text(&seen_by(tree, process, path)).ok();

@@ -7,7 +7,20 @@ use super::command_line::{Settings, values};
 use super::disk::{Caching, GuestDisk};
 
 /// Names of options that name an image alone.
-const IMAGES: [&str; 9] = ["-hda", "-hdb", "-hdc", "-hdd", "-sd", "-mtdblock", "--hda", "--hdb", "--sd"];
+const IMAGES: [&str; 12] = [
+    "-hda",
+    "-hdb",
+    "-hdc",
+    "-hdd",
+    "-sd",
+    "-mtdblock",
+    "--hda",
+    "--hdb",
+    "--hdc",
+    "--hdd",
+    "--sd",
+    "--mtdblock",
+];
 
 /// Returns the name of the machine: `-name db1`, `-name guest=db1,...`.
 pub(super) fn machine(words: &[String]) -> Option<String> {
@@ -17,6 +30,9 @@ pub(super) fn machine(words: &[String]) -> Option<String> {
 
 /// Returns the disks that a guest may write to.
 pub(super) fn disks(words: &[String], _: &dyn Fn(&str) -> Option<String>) -> Vec<GuestDisk> {
+    if words.iter().any(|word| matches!(word.as_str(), "-snapshot" | "--snapshot")) {
+        return Vec::new();
+    }
     let devices: Vec<Settings> = values(words, &["-device", "--device"]).into_iter().map(device).collect();
     let mut disks: Vec<GuestDisk> = Vec::new();
     for (number, typed) in values(words, &["-drive", "--drive"]).into_iter().enumerate() {
@@ -47,7 +63,7 @@ fn drive(typed: &str, number: usize, devices: &[Settings]) -> Option<GuestDisk> 
     if is_read || settings.get("media") == Some("cdrom") || settings.get("if") == Some("pflash") {
         return None;
     }
-    let image = settings.get("file").or_else(|| settings.get("file.filename"))?;
+    let image = settings.get("file").or_else(|| Some(settings.filename()?.1))?;
     let id = settings.get("id").map_or_else(|| format!("drive {number}"), str::to_owned);
     let device = device_of(devices, &id);
     let mode = settings.get("cache").unwrap_or("writeback");
@@ -102,14 +118,11 @@ fn blockdevs(words: &[String], devices: &[Settings]) -> Vec<GuestDisk> {
                 None => break,
             }
         }
-        let (prefix, image) = match (lowest.get("filename"), lowest.get("file.filename")) {
-            (Some(image), _) => ("", image),
-            (None, Some(image)) => ("file.", image),
-            (None, None) => continue,
-        };
         if is_read {
             continue;
         }
+        let elsewhere = format!("{}, no file of this host", lowest.get("driver").unwrap_or("unknown driver"));
+        let (prefix, image) = lowest.filename().unwrap_or(("", &elsewhere));
         let flag = |name: &str| {
             lowest.is_on(&format!("{prefix}{name}")).or_else(|| lowest.is_on(name)) == Some(true)
         };
