@@ -28,7 +28,7 @@ use crate::settings::{Layout, Mark};
 pub struct NewLog {
     /// Bytes that are used of each leg.
     pub size: Bytes,
-    /// How the legs share the log.
+    /// Layout of the log over the legs.
     pub layout: Layout,
 }
 

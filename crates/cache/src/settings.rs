@@ -88,7 +88,7 @@ pub struct Settings {
     /// The unit in which log space becomes free: a multiple of 4096, 32 KiB to 64 MiB; 4 MiB unless there is
     /// a reason.
     pub segment: Bytes,
-    /// How the legs share the log.
+    /// Layout of the log over the legs.
     pub layout: Layout,
 }
 

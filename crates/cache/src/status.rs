@@ -99,7 +99,7 @@ pub struct Status {
     pub state: State,
     /// When writes are acknowledged.
     pub mode: Mode,
-    /// How the legs share the log.
+    /// Layout of the log over the legs.
     pub layout: Layout,
     /// State of every leg, as the log says durably; one that has begun to be copied to shows that at once.
     pub legs: Vec<LegState>,

@@ -15,7 +15,7 @@ use crate::sensitivity::hold;
 use crate::setup::{Faults, LeftOut, MODES, Setup};
 use crate::world::World;
 
-/// How many histories the test run takes.
+/// Number of histories in the test run.
 const HISTORIES: u64 = 4_000;
 
 /// Returns the history of a seed on devices that do not fail, with a mark.

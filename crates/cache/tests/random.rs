@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::history::History;
 
-/// How many histories the test run takes.
+/// Number of histories in the test run.
 const HISTORIES: u64 = 20_000;
 
 pub(crate) fn number(variable: &str, default: u64) -> u64 {

@@ -11,7 +11,7 @@ use crate::random::number;
 use crate::setup::{Faults, LeftOut, Legs, MODES, Setup};
 use crate::world::World;
 
-/// How many histories the test run takes.
+/// Number of histories in the test run.
 const HISTORIES: u64 = 4_000;
 
 /// Returns the history of a seed on a log that fails writes, with a mark.

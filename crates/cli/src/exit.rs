@@ -101,8 +101,9 @@ pub(crate) fn of_observation(document: &ObservationDocument, strictness: Strictn
     finding.and(of_unknown(document.is_partly_unseen(), strictness))
 }
 
-/// How a command ends that shows many hosts. Whatever a host could not do, the result lacks it: it was not
-/// measured. With which code the command ended there is told in the result, and is no code of all.
+/// Returns how a command ends that shows many hosts. Whatever a host could not do, the result lacks it:
+/// it was not measured. With which code the command ended there is told in the result, and is no code of
+/// all.
 pub(crate) fn of_fleet(document: &FleetDocument, strictness: Strictness) -> Exit {
     let is_whole = document.hosts.iter().all(|host| host.ok);
     let measured = if is_whole { Exit::Done } else { Exit::NotMeasured };

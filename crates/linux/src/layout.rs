@@ -70,7 +70,7 @@ pub fn write(path: &Path, from: Bytes, to: Bytes, logical_block: Bytes, filling:
 /// `progress` as in [`Filling`].
 ///
 /// # Errors
-/// Those of [`write()`].
+/// Fails as [`write()`].
 pub fn write_zeroes(
     path: &Path,
     from: Bytes,

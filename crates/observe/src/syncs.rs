@@ -41,7 +41,7 @@ pub struct Place {
     /// The kernel's name of the device that its file system is on; the source of the mount, or
     /// `MAJOR:MINOR`, where there is no single one.
     pub device: String,
-    /// Where its file system is mounted.
+    /// Mount point of its file system.
     pub mount_point: Option<String>,
     /// Type of its file system.
     pub file_system: Option<String>,

@@ -202,7 +202,7 @@ impl Opened {
     /// it durable. Does nothing if there is nothing to lay out.
     ///
     /// # Errors
-    /// Those of [`layout::write`]; EINTR when stopped, and the files made until then are removed.
+    /// Fails as [`layout::write`]; EINTR when stopped, and the files made until then are removed.
     pub fn lay_out(&mut self, filling: Filling<'_>) -> Result<()> {
         let Some(range) = self.needs_layout.clone() else { return Ok(()) };
         let path = match (&self.making, &self.origin) {

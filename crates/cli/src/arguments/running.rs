@@ -45,7 +45,7 @@ pub(crate) struct OwnArguments {
     pub(crate) recording: RecordingArguments,
 }
 
-/// How much of a report is shown.
+/// Amount of a report that is shown.
 #[derive(Debug, Clone, Copy, Default, Args)]
 #[command(next_help_heading = "Report")]
 pub(crate) struct Detail {
@@ -64,7 +64,7 @@ impl Detail {
         Self { verbose: !self.quiet, ..self }
     }
 
-    /// How to write for stdout.
+    /// Returns the style for stdout.
     pub(crate) fn style(self) -> Style {
         let verbosity = match self {
             Self { quiet: true, .. } => Verbosity::Quiet,
@@ -75,7 +75,7 @@ impl Detail {
     }
 }
 
-/// Where a run is recorded.
+/// Place of the recording of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Recording")]
 pub(crate) struct RecordingArguments {

@@ -230,7 +230,7 @@ pub struct WritebackError {
     /// The kernel's name of the device that the file system is on; the source of the mount, or
     /// `MAJOR:MINOR`, where there is no single one.
     pub device: String,
-    /// Where the file system is mounted; null for a block device itself, which holds what the file system
+    /// Mount point of the file system; null for a block device itself, which holds what the file system
     /// keeps of itself, and where no mount shows it.
     pub mount_point: Option<String>,
     /// Type of the file system; null likewise.
@@ -243,9 +243,9 @@ pub struct WritebackError {
     pub error: String,
     /// Failures that the kernel noted.
     pub failures: u64,
-    /// When the first one was, in seconds since the start.
+    /// Time of the first one, in seconds since the start.
     pub first_at: f64,
-    /// When the last one was, likewise.
+    /// Time of the last one, likewise.
     pub last_at: f64,
     /// True if somebody was told after the last failure.
     pub reported: bool,

@@ -51,9 +51,9 @@ pub struct CacheConfig {
 /// Devices of a log to which a cache moves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewDevices {
-    /// Their paths, in order.
+    /// Paths of the devices, in order.
     pub legs: Vec<String>,
-    /// How they share the log.
+    /// Layout of the log over the devices.
     pub layout: Layout,
     /// Bytes used of each.
     pub size: u64,

@@ -12,7 +12,7 @@ pub const CACHE_BACKING: &str = "backing device of a plumb cache";
 pub struct Signature {
     /// Common name of what was found: `ext4`, `LVM2 physical volume`.
     pub name: &'static str,
-    /// Where its mark is, in bytes from the start.
+    /// Place of the mark, in bytes from the start.
     pub at: u64,
     /// True if it is a copy of a superblock whose first one is not there: what erasing the start leaves
     /// behind.

@@ -50,7 +50,7 @@ pub(super) fn begun_now() -> Command {
     Command { argv: recorded_argv(), started_at: time_of_day() }
 }
 
-/// How a command ends whose recording `ended` so. What is wrong with it is said, also in the result.
+/// Returns how a command ends whose recording `ended` so. What is wrong with it is said, also in the result.
 pub(super) fn exit_of_recording(
     ended: plumb_measure::Result<()>,
     notes: &mut Vec<String>,

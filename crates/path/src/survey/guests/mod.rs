@@ -1,7 +1,7 @@
 //! Virtual machines that run on this host, and where their disks' writes go: each disk is a path that begins
 //! at the hypervisor's process.
 //!
-//! What a guest is told of its disk, and what the host does with its flushes, is set on the command line of
+//! The cache that a guest is shown, and the fate of its flushes on the host, are set on the command line of
 //! the hypervisor. QEMU is known by what it does; the others by what their documentation declares, which the
 //! evidence says.
 //!

@@ -92,7 +92,7 @@ fn write_cache(device: Option<&Settings>) -> Option<bool> {
         .filter(|_| device.and_then(|device| device.get("write-cache")) != Some("auto"))
 }
 
-/// Where flushes are dropped, those after each write are, too.
+/// Returns the caching with dropped flushes after each write, too, where flushes are dropped.
 fn sane(caching: Caching) -> Caching {
     Caching { flushes_writes: caching.flushes_writes && !caching.drops_flushes, ..caching }
 }
