@@ -1,6 +1,8 @@
 //! `plumb survey` recorded here reads the same elsewhere, and `plumb report` makes every format from a
 //! recording.
 
+use std::io::BufRead as _;
+
 use crate::common;
 use crate::common::{check, document, has_run, plumb, said, scratch};
 
@@ -31,7 +33,8 @@ fn surveying_everything_finds_every_mounted_disk() {
     }
 }
 
-/// QEMU itself takes these options; the machine is stopped before its first instruction.
+/// QEMU itself takes these options; the machine is stopped before its first instruction. QEMU greets on its
+/// control channel once it has opened its disks; before that the kernel may not yet show its command line.
 #[test]
 fn the_disks_of_a_running_qemu_are_surveyed_from_the_host() {
     let directory = scratch();
@@ -43,13 +46,16 @@ fn the_disks_of_a_running_qemu_are_surveyed_from_the_host() {
     let drive = |mode: &str| format!("file={},format=raw,if=none,id={mode},cache={mode}", image(mode));
     let started = std::process::Command::new("qemu-system-x86_64")
         .args(["-S", "-display", "none", "-nodefaults", "-machine", "none", "-name", &name])
-        .args(["-drive", &drive("unsafe"), "-drive", &drive("none")])
-        .stdin(std::process::Stdio::null())
+        .args(["-drive", &drive("unsafe"), "-drive", &drive("none"), "-qmp", "stdio"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
         .spawn();
     let mut qemu = match started {
         Ok(qemu) => qemu,
         Err(error) => return plumb_testkit::skip(&format!("qemu-system-x86_64: {error}")),
     };
+    let mut greeting = String::new();
+    std::io::BufReader::new(qemu.stdout.take().unwrap()).read_line(&mut greeting).unwrap();
     let output = plumb().args(["survey", "--guests", "--json"]).output();
     let ended = qemu.try_wait();
     qemu.kill().and_then(|()| qemu.wait()).unwrap();
