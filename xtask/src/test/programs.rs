@@ -29,6 +29,9 @@ const LONGEST: [&str; 6] = [
     "plumb-compare/all",
 ];
 
+/// Program whose tests wait for the programs that they start, twice as long as they compute.
+const WAITING: &str = "plumb/all";
+
 /// Result of a program.
 #[derive(Debug)]
 pub(super) struct Ran {
@@ -53,7 +56,7 @@ pub(super) fn run(mut programs: Vec<TestProgram>) -> Result<Vec<Ran>> {
     let ran = Mutex::new(Vec::new());
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     std::thread::scope(|scope| {
-        for _ in 0..available_parallelism().map_or(1, usize::from) {
+        for _ in 0..processors() {
             scope.spawn(|| {
                 while let Some(program) = next() {
                     let done = run_one(&program);
@@ -77,11 +80,19 @@ fn among_mounts_of_its_own(path: &Path) -> Result<Command> {
     Ok(command)
 }
 
+/// Returns the number of processors, 1 if it is not known.
+fn processors() -> usize {
+    available_parallelism().map_or(1, usize::from)
+}
+
 fn run_one(program: &TestProgram) -> Result<Ran> {
     let TestProgram { name, path, directory } = program;
     let skipped = tempfile::NamedTempFile::new().context("making the list of skipped tests")?;
     let began = Instant::now();
+    let threads = processors() * if name == WAITING { 2 } else { 1 };
     let output = among_mounts_of_its_own(path)?
+        // libtest's own variable.
+        .env("RUST_TEST_THREADS", threads.to_string())
         .current_dir(directory)
         // Cargo sets this variable too; a program that a test starts may look for its files there.
         .env("CARGO_MANIFEST_DIR", directory)
