@@ -11,8 +11,10 @@ use crate::devices::{Devices, block_fits, transfer_fits};
 use crate::format::block::BLOCK;
 use crate::format::superblock::{Found, LegState, Superblock, Tail};
 use crate::geometry::{Geometry, SEGMENT_BLOCKS};
+use crate::grow;
 use crate::io::ClientRequest;
 use crate::recovery::Recovery;
+use crate::resilver;
 use crate::seal::NewLog;
 use crate::settings::{BUFFER, BUFFERS_MIN, LEGS_MAX, LOG_BLOCK, Layout, Mark, Mode, Options, Settings};
 use crate::status::{State, Status};
@@ -191,7 +193,7 @@ impl Cache {
     pub fn advance(&mut self, now: Nanos) {
         match &mut self.stage {
             Stage::Recovering(recovery) => recovery.io.advance(now),
-            Stage::Open(core) => core.io.advance(now),
+            Stage::Open(core) => core.base.io.advance(now),
         }
     }
 
@@ -206,7 +208,7 @@ impl Cache {
             Stage::Recovering(recovery) => recovery.io.take_actions(into),
             Stage::Open(core) => {
                 core.pump();
-                core.io.take_actions(into);
+                core.base.io.take_actions(into);
             }
         }
     }
@@ -215,7 +217,7 @@ impl Cache {
     pub fn take_answers(&mut self, into: &mut Vec<Completion>) {
         match &mut self.stage {
             Stage::Recovering(recovery) => recovery.io.take_answers(into),
-            Stage::Open(core) => core.io.take_answers(into),
+            Stage::Open(core) => core.base.io.take_answers(into),
         }
     }
 
@@ -238,7 +240,7 @@ impl Cache {
     pub fn info(&self) -> DeviceInfo {
         let (options, devices) = match &self.stage {
             Stage::Recovering(recovery) => (&recovery.options, &recovery.devices),
-            Stage::Open(core) => (&core.options, &core.devices),
+            Stage::Open(core) => (&core.base.options, &core.base.devices),
         };
         let backing = devices.backing();
         let is_volatile = |info: &DeviceInfo| info.volatile_cache != VolatileCache::None;
@@ -261,7 +263,7 @@ impl Cache {
 
     /// Destages everything, and goes on serving.
     pub fn drain(&mut self, now: Nanos) {
-        self.command(now, Core::begin_drain);
+        self.command(now, Core::drain);
     }
 
     /// Stops when what was asked until now is answered: everything is durable then, in the log or on the
@@ -303,7 +305,7 @@ impl Cache {
     /// Returns whether the backing device names the session that is served, so that something may be
     /// acknowledged.
     pub fn is_session_marked(&self) -> bool {
-        self.core().is_some_and(|core| core.is_serving() && core.is_marked())
+        self.core().is_some_and(|core| core.base.condition.is_serving() && core.marks.is_marked(&core.base))
     }
 
     /// Returns the mark that the backing device is to get once the cache has [`Stopped`](State::Stopped). No
@@ -326,7 +328,7 @@ impl Cache {
     /// # Errors
     /// A sentence: it is the last that has everything, or the cache does not serve.
     pub fn retire_leg(&mut self, leg: usize, now: Nanos) -> Result<()> {
-        self.core_at(now)?.retire_leg(leg).map_err(invalid)
+        resilver::retire_leg(&mut self.core_at(now)?.base, leg).map_err(invalid)
     }
 
     /// Checks that a device can [replace](Cache::replace_leg) a leg.
@@ -334,7 +336,7 @@ impl Cache {
     /// # Errors
     /// A sentence: it is too small, or its blocks are none that a cache can use.
     pub fn may_replace(&self, by: &DeviceInfo) -> Result<()> {
-        self.core().ok_or_else(not_serving)?.may_replace(by).map_err(invalid)
+        resilver::may_replace(&self.core().ok_or_else(not_serving)?.base, by).map_err(invalid)
     }
 
     /// Puts a device into the place of a leg that was taken out, and of which every action is answered.
@@ -353,7 +355,7 @@ impl Cache {
     /// # Errors
     /// As [`grow`](Cache::grow).
     pub fn may_grow(&self, size: Bytes, legs: &[Option<DeviceInfo>]) -> Result<()> {
-        self.core().ok_or_else(not_serving)?.grown_to(size, legs).map(drop).map_err(invalid)
+        grow::grown_to(&self.core().ok_or_else(not_serving)?.base, size, legs).map(drop).map_err(invalid)
     }
 
     /// Makes the log use `size` of each leg, while it serves: [`status`](Cache::status) shows when. `legs`
@@ -363,7 +365,7 @@ impl Cache {
     /// # Errors
     /// A sentence: the log would not become larger, or a leg has not that much.
     pub fn grow(&mut self, size: Bytes, legs: Vec<Option<DeviceInfo>>, now: Nanos) -> Result<()> {
-        self.core_at(now)?.grow(size, legs).map_err(invalid)
+        grow::grow(&mut self.core_at(now)?.base, size, legs).map_err(invalid)
     }
 
     /// Begins to empty the log, so that another can [take its place](Self::move_log): it is not written any
@@ -406,14 +408,14 @@ impl Cache {
     /// Returns the shape of a log that takes the place of the present one.
     fn moved(&self, NewLog { size, layout }: NewLog, legs: &[DeviceInfo]) -> Result<Geometry> {
         let core = self.core().ok_or_else(not_serving)?;
-        let (cache, backing) = (core.superblock.cache, core.superblock.backing);
-        let segment = Bytes(core.log.geometry.segment_bytes());
-        shape(&Settings { cache, backing, size, segment, layout }, legs, core.devices.backing())
+        let (cache, backing) = (core.base.superblock.cache, core.base.superblock.backing);
+        let segment = Bytes(core.base.log.geometry.segment_bytes());
+        shape(&Settings { cache, backing, size, segment, layout }, legs, core.base.devices.backing())
     }
 
     /// Returns the failed flush that stopped writes and flushes, if the cache is [`Latched`](State::Latched).
     pub fn latched(&self) -> Option<Latch> {
-        self.core()?.latched()
+        self.core()?.base.condition.latch()
     }
 
     fn core(&self) -> Option<&Core> {

@@ -18,11 +18,15 @@ use std::collections::VecDeque;
 
 use plumb_block::{Bytes, ExtentMap, Lba, LbaRange, Nanos, Outcome};
 
-use crate::action::{Purpose, Wait};
-use crate::core::{Condition, Core};
+use crate::action::{Purpose, Wait, Waits};
+use crate::base::{Base, Condition};
+use crate::continuation::Run;
+use crate::flush::Flushes;
 use crate::format::superblock::UNREADABLE_MAX;
+use crate::gather::Gathers;
 use crate::index::Entry;
 use crate::io::errno_of;
+use crate::mark::{DestageState, Marks};
 use crate::pace::Progress;
 use crate::settings::Mode;
 use crate::superblocks::Reason;
@@ -53,11 +57,14 @@ pub(crate) struct Destage {
     ended_at: Nanos,
 }
 
-/// A run of blocks that is destaged together: the entries that it had then.
-#[derive(Debug)]
-pub(crate) struct Run {
-    pub(crate) range: LbaRange,
-    pub(crate) pieces: Vec<(LbaRange, Entry)>,
+/// State of writes, as far as it matters to destaging.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WriteState {
+    /// True if a write is not answered.
+    pub(crate) is_any: bool,
+    /// True if a write past the log is in flight where something came into the log since: nothing is destaged
+    /// meanwhile, which of the two stays would be open.
+    pub(crate) is_beneath: bool,
 }
 
 /// Segments that are being destaged.
@@ -101,13 +108,14 @@ impl Destage {
         self.batch.is_some()
     }
 
-    /// Returns whether a batch may write to the backing device now.
-    pub(crate) fn is_writing(&self) -> bool {
-        self.batch.as_ref().is_some_and(|batch| batch.stage != Stage::Begin)
+    /// Returns its state for marks: a batch that has only begun writes nothing to the backing device yet.
+    pub(crate) fn state(&self) -> DestageState {
+        let is_writing = self.batch.as_ref().is_some_and(|batch| batch.stage != Stage::Begin);
+        DestageState { is_draining: self.is_draining, is_writing }
     }
 
     /// How many actions of the batch are not completed.
-    pub(crate) fn left(&mut self) -> Option<&mut usize> {
+    fn left(&mut self) -> Option<&mut usize> {
         self.batch.as_mut().map(|batch| &mut batch.in_flight)
     }
 
@@ -128,123 +136,122 @@ impl Destage {
         let share = batch.cursor.0.saturating_sub(from.0) as f64 / (to.0 - from.0).max(1) as f64;
         (batch.end - tail) as f64 * share.min(1.0)
     }
-}
 
-impl Core {
     /// The share of the log in use, 0 to 1, as writes are to see it: it falls while a batch is being
     /// destaged, and not at its end. So writes come in evenly.
-    pub(crate) fn pressure(&self) -> f64 {
-        (self.log.used() as f64 - self.destage.passed(self.log.tail)) / self.log.geometry.count() as f64
+    pub(crate) fn pressure(&self, base: &Base) -> f64 {
+        (base.log.used() as f64 - self.passed(base.log.tail)) / base.log.geometry.count() as f64
     }
 
     /// Returns the progress of destaging: what of the batch the sweep has passed counts as free.
-    fn destage_progress(&self) -> Progress {
-        let segments = self.log.tail as f64 + self.destage.passed(self.log.tail);
-        let freed = segments * self.log.geometry.segment_bytes() as f64;
-        Progress { freed, destaged: self.figures.destaged.0 as f64 }
+    fn progress(&self, base: &Base) -> Progress {
+        let segments = base.log.tail as f64 + self.passed(base.log.tail);
+        let freed = segments * base.log.geometry.segment_bytes() as f64;
+        Progress { freed, destaged: base.figures.destaged.0 as f64 }
     }
 
     /// Begins to destage until nothing is left.
-    pub(crate) fn begin_drain(&mut self) {
+    pub(crate) fn begin_drain(&mut self, base: &mut Base) {
         // The rate measured while destaging gave way says nothing of this.
-        if !std::mem::replace(&mut self.destage.is_draining, true) {
-            self.pace.destage_rate = 0.0;
+        if !std::mem::replace(&mut self.is_draining, true) {
+            base.pace.destage_rate = 0.0;
         }
     }
 
     /// Returns the time that destaging everything takes at the present rate; `None` until that is known.
-    pub(crate) fn drain_eta(&self) -> Option<Nanos> {
-        let geometry = &self.log.geometry;
-        let (left, rate) = match self.options.mode {
+    pub(crate) fn drain_eta(base: &Base) -> Option<Nanos> {
+        let geometry = &base.log.geometry;
+        let (left, rate) = match base.options.mode {
             // Every version is written.
-            Mode::Ordered => (self.log.used() * geometry.segment_bytes(), self.pace.rate),
-            _ => (self.index.dirty().data * geometry.logical_block, self.pace.destage_rate),
+            Mode::Ordered => (base.log.used() * geometry.segment_bytes(), base.pace.rate),
+            _ => (base.index.dirty().data * geometry.logical_block, base.pace.destage_rate),
         };
         (rate > 0.0).then(|| Nanos::from_secs_f64(left as f64 / rate))
     }
 
     /// When destaging would begin by itself.
-    pub(crate) fn destage_due(&self) -> Option<Nanos> {
-        if self.destage.batch.is_some() {
-            return Some(self.pace.runs_from);
+    pub(crate) fn due(&self, base: &Base) -> Option<Nanos> {
+        if self.batch.is_some() {
+            return Some(base.pace.runs_from);
         }
-        if self.log.used() == 0 {
+        if base.log.used() == 0 {
             return None;
         }
-        if self.destage.not_before > self.io.now() {
-            return Some(self.destage.not_before);
+        if self.not_before > base.io.now() {
+            return Some(self.not_before);
         }
-        let options = &self.options.destage;
-        let oldest = self.log.segments.get(&self.log.tail).map(|segment| segment.opened_at);
+        let options = &base.options.destage;
+        let oldest = base.log.segments.get(&base.log.tail).map(|segment| segment.opened_at);
         let aged = oldest.map_or(Nanos::ZERO, |at| at.saturating_add(options.age));
-        Some(aged.min(self.pace.last_asked.saturating_add(options.idle)))
+        Some(aged.min(base.pace.last_asked.saturating_add(options.idle)))
     }
 
-    pub(crate) fn go_on_with_destaging(&mut self) {
-        if !self.is_serving() {
+    pub(crate) fn go_on(
+        &mut self,
+        base: &mut Base,
+        marks: &mut Marks,
+        gathers: &mut Gathers,
+        flushes: &Flushes,
+        waiting: WriteState,
+    ) {
+        if !base.condition.is_serving() {
             return;
         }
-        if self.destage.batch.is_none() {
-            self.begin_batch();
+        // A server that stops leaves the rest in the log. Writes that wait for room have to get it.
+        let is_giving_up = base.condition == Condition::Stopping(false) && !waiting.is_any;
+        if self.batch.is_none() && !is_giving_up {
+            self.begin_batch(base, marks, flushes, waiting);
         }
-        while self.destage_run() {}
-        self.end_stage();
+        if !is_giving_up && !waiting.is_beneath {
+            while self.begin_run(base, marks, gathers) {}
+        }
+        self.end_stage(base, marks, is_giving_up);
     }
 
-    /// Returns true if nothing more is to be destaged: the server stops, and what is in the log stays there.
-    /// Writes that wait for room have to get it.
-    fn is_giving_up(&self) -> bool {
-        self.condition == Condition::Stopping(false) && self.writes.is_empty()
-    }
-
-    fn begin_batch(&mut self) {
-        let options = self.options.destage;
-        let is_due = self.destage_due().is_some_and(|due| due <= self.io.now());
-        let is_asked = self.destage.is_draining || self.log.grows_to.is_some();
-        let is_wanted = is_asked || self.log.used_share() >= options.start || is_due;
-        if !is_wanted || !self.is_marked() || self.is_giving_up() || self.destage.not_before > self.io.now() {
+    fn begin_batch(&mut self, base: &mut Base, marks: &Marks, flushes: &Flushes, waiting: WriteState) {
+        let options = base.options.destage;
+        let is_due = self.due(base).is_some_and(|due| due <= base.io.now());
+        let is_asked = self.is_draining || base.log.grows_to.is_some();
+        let is_wanted = is_asked || base.log.used_share() >= options.start || is_due;
+        if !is_wanted || !marks.is_marked(base) || self.not_before > base.io.now() {
             return;
         }
-        if self.log.used() == 0 {
-            if self.log.in_flight.is_empty() && self.writes.is_empty() && self.is_tail_marked() {
-                self.destage.is_draining = false;
+        if base.log.used() == 0 {
+            if base.log.in_flight.is_empty() && !waiting.is_any && marks.is_tail_marked(base) {
+                self.is_draining = false;
             }
             return;
         }
         // While something cannot be destaged all else is, so that only that depends on the log.
-        let is_held = self.destage.is_failing_for(UNREADABLE_AFTER, self.io.now());
+        let is_held = self.is_failing_for(UNREADABLE_AFTER, base.io.now());
         // Data that is old or has to be drained is not left in the open segment.
-        let (is_draining, tail) = (self.destage.is_draining, self.log.tail);
+        let (is_draining, tail) = (self.is_draining, base.log.tail);
         let is_left =
             |(segment, _)| if segment == tail { is_due || is_draining } else { is_held && is_draining };
-        if self.log.open.is_some_and(is_left) {
-            self.log.close();
+        if base.log.open.is_some_and(is_left) {
+            base.log.close();
         }
-        let (count, segment) = (self.log.geometry.count(), self.log.geometry.segment_bytes());
-        let most = if is_held { count } else { self.pace.batch(segment, count) };
-        let is_ordered = self.options.mode == Mode::Ordered && self.log.tail >= self.log.ordered_from;
+        let (count, segment) = (base.log.geometry.count(), base.log.geometry.segment_bytes());
+        let most = if is_held { count } else { base.pace.batch(segment, count) };
+        let is_ordered = base.options.mode == Mode::Ordered && base.log.tail >= base.log.ordered_from;
         // Data written before the order counted is destaged separately from later data.
-        let before = if is_ordered { u64::MAX } else { self.log.ordered_from };
-        let end = self.log.closed_end().min(self.log.tail + most).min(before);
-        if end <= self.log.tail {
+        let before = if is_ordered { u64::MAX } else { base.log.ordered_from };
+        let end = base.log.closed_end().min(base.log.tail + most).min(before);
+        if end <= base.log.tail {
             return;
         }
-        let epochs = if is_ordered { self.epochs(end) } else { VecDeque::new() };
-        self.io.step();
-        if self.destage.ended_at != self.io.now() {
-            self.pace.destaging(self.io.now(), self.destage_progress());
+        let epochs = if is_ordered { epochs(base, end) } else { VecDeque::new() };
+        base.io.step();
+        if self.ended_at != base.io.now() {
+            base.pace.destaging(base.io.now(), self.progress(base));
         }
-        let waits = self.options.waits.hold(Wait::DurableBeforeDestage);
-        let first = self.index.iter().next().map_or(Lba(0), |(range, _)| range.lba);
-        let last = if self.destage.reached > first {
-            self.destage.reached
-        } else {
-            Lba(self.devices.backing().blocks())
-        };
+        let waits = base.options.waits.hold(Wait::DurableBeforeDestage);
+        let first = base.index.iter().next().map_or(Lba(0), |(range, _)| range.lba);
+        let last = if self.reached > first { self.reached } else { Lba(base.devices.backing().blocks()) };
         let swath = (first, last);
-        self.destage.batch = Some(Batch {
+        self.batch = Some(Batch {
             end,
-            young: if waits { self.log.closed_end().min(before) } else { u64::MAX },
+            young: if waits { base.log.closed_end().min(before) } else { u64::MAX },
             epochs,
             cursor: Lba(0),
             swath,
@@ -252,89 +259,73 @@ impl Core {
             stage: Stage::Begin,
             in_flight: 0,
             has_failed: false,
-            covered: if waits { self.log.complete } else { 0 },
+            covered: if waits { base.log.complete } else { 0 },
             swept: Vec::new(),
         });
-        let is_durable = self.flushes.are_legs_durable(&self.log);
-        if waits && !is_durable && self.options.mode != Mode::Protected {
-            self.flush_legs(Purpose::LogFlushBeforeDestage);
+        let is_durable = flushes.are_legs_durable(&base.log);
+        if waits && !is_durable && base.options.mode != Mode::Protected {
+            self.flush_legs(base, Purpose::LogFlushBeforeDestage);
         }
         // A write that failed, in an earlier session too, may land until a flush, and must not land over what
         // is destaged now.
-        if !std::mem::replace(&mut self.destage.is_settled, true) {
-            self.flush(None, Purpose::BackingFlushBeforeDestage);
+        if !std::mem::replace(&mut self.is_settled, true) {
+            self.flush_backing(base, Purpose::BackingFlushBeforeDestage);
         }
     }
 
-    /// Returns the changes of the segments before `end`, by flush epoch; in each the last change counts.
-    fn epochs(&self, end: u64) -> VecDeque<ExtentMap<Entry>> {
-        let mut epochs = VecDeque::new();
-        let mut last = None;
-        let segments = self.log.segments.range(self.log.tail..end);
-        for (epoch, range, entry) in segments.flat_map(|(_, segment)| &segment.changes) {
-            if last != Some(*epoch) {
-                last = Some(*epoch);
-                epochs.push_back(ExtentMap::default());
-            }
-            if let Some(map) = epochs.back_mut() {
-                map.insert(*range, *entry);
-            }
-        }
-        epochs
-    }
-
-    pub(crate) fn destage_completed(&mut self, run: &Run, at: Nanos, outcome: Outcome) {
+    pub(crate) fn completed(&mut self, base: &mut Base, run: &Run, at: Nanos, outcome: Outcome) {
         if !outcome.is_done() {
             let (LbaRange { lba, nlb }, errno) = (run.range, errno_of(outcome));
-            self.destage.is_settled = false;
-            return self
-                .run_failed(format!("the backing device could not write {nlb} blocks at {lba}: {errno}"));
+            self.is_settled = false;
+            return self.run_failed(
+                base,
+                format!("the backing device could not write {nlb} blocks at {lba}: {errno}"),
+            );
         }
-        let bytes = self.log.geometry.bytes(run.range);
-        self.figures.destaged += Bytes(bytes);
-        self.figures.destage_writes += 1;
-        let now = self.io.now();
-        let is_urgent = self.destage.is_draining || self.pace.is_urgent(now, self.pressure());
-        self.pace.destaged(at, now, self.destage_progress(), is_urgent);
-        self.index.mark_clean(&run.pieces);
-        self.destage.left().into_iter().for_each(|left| *left -= 1);
+        let bytes = base.log.geometry.bytes(run.range);
+        base.figures.destaged += Bytes(bytes);
+        base.figures.destage_writes += 1;
+        let now = base.io.now();
+        let is_urgent = self.is_draining || base.pace.is_urgent(now, self.pressure(base));
+        base.pace.destaged(at, now, self.progress(base), is_urgent);
+        base.index.mark_clean(&run.pieces);
+        self.left().into_iter().for_each(|left| *left -= 1);
     }
 
     /// A write of the backing device failed, and may land until that is flushed: what is destaged now might
     /// be beneath it.
-    pub(crate) fn unsettle(&mut self) {
-        self.destage.is_settled = false;
-        if let Some(batch) = &mut self.destage.batch
+    pub(crate) fn unsettle(&mut self, base: &Base) {
+        self.is_settled = false;
+        if let Some(batch) = &mut self.batch
             && matches!(batch.stage, Stage::Begin | Stage::Sweep | Stage::Between)
         {
-            (batch.has_failed, batch.cursor) = (true, Lba(self.devices.backing().blocks()));
+            (batch.has_failed, batch.cursor) = (true, Lba(base.devices.backing().blocks()));
         }
     }
 
     /// Returns true if what is in the log cannot be destaged now.
-    pub(crate) fn is_destaging_stuck(&self) -> bool {
-        self.destage.is_failing_for(STUCK_AFTER, self.io.now())
+    pub(crate) fn is_stuck(&self, base: &Base) -> bool {
+        self.is_failing_for(STUCK_AFTER, base.io.now())
     }
 
-    fn run_failed(&mut self, because: String) {
-        self.figures.destage_errors += 1;
-        self.io.step();
-        self.destage.failed(self.io.now(), because);
-        if self.superblock.geometry == self.log.geometry {
+    fn run_failed(&mut self, base: &mut Base, because: String) {
+        base.figures.destage_errors += 1;
+        base.io.step();
+        self.failed(base.io.now(), because);
+        if base.superblock.geometry == base.log.geometry {
             // The growth may wait for data that cannot be destaged now.
-            self.log.grows_to = None;
+            base.log.grows_to = None;
         }
-        if let Some(batch) = &mut self.destage.batch {
+        if let Some(batch) = &mut self.batch {
             batch.in_flight -= 1;
             batch.has_failed = true;
         }
     }
 
     /// Goes from one stage of the batch to the next, if nothing of it is in flight.
-    fn end_stage(&mut self) {
-        let (blocks, is_epoch_durable) = (self.devices.backing().blocks(), self.may_acknowledge());
-        let is_giving_up = self.is_giving_up();
-        let Some(batch) = &mut self.destage.batch else { return };
+    fn end_stage(&mut self, base: &mut Base, marks: &mut Marks, is_giving_up: bool) {
+        let (blocks, is_epoch_durable) = (base.devices.backing().blocks(), marks.may_acknowledge(base));
+        let Some(batch) = &mut self.batch else { return };
         if batch.in_flight > 0 {
             return;
         }
@@ -342,88 +333,88 @@ impl Core {
             Stage::Begin if is_epoch_durable => {
                 // In order older versions are written, too, of what is young by now.
                 let end = if batch.epochs.is_empty() { batch.young } else { u64::MAX };
-                if !self.are_witnesses_released(end) {
+                if !marks.are_witnesses_released(base, end) {
                     return;
                 }
-                let Some(batch) = &mut self.destage.batch else { return };
+                let Some(batch) = &mut self.batch else { return };
                 batch.stage = Stage::Sweep;
-                self.log.durable = self.log.durable.max(batch.covered);
-                self.io.step();
+                base.log.durable = base.log.durable.max(batch.covered);
+                base.io.step();
             }
             // Everything that can be destaged is destaged before the rest is tried again.
             Stage::Sweep if batch.cursor.0 < blocks => {
                 if is_giving_up {
-                    self.destage.batch = None;
-                    self.io.step();
+                    self.batch = None;
+                    base.io.step();
                 }
             }
-            Stage::Sweep | Stage::Between if batch.has_failed => self.try_again_later(),
+            Stage::Sweep | Stage::Between if batch.has_failed => self.try_again_later(base),
             Stage::Sweep if batch.epochs.len() > 1 => {
                 batch.stage = Stage::Between;
-                self.flush(None, Purpose::BackingFlushBeforeTail);
+                self.flush_backing(base, Purpose::BackingFlushBeforeTail);
             }
             Stage::Sweep => {
                 // With the tail to come, what it is to pass has to be durable on the legs, too.
-                (batch.stage, batch.covered) = (Stage::Flush, self.log.complete);
-                self.flush(None, Purpose::BackingFlushBeforeTail);
+                (batch.stage, batch.covered) = (Stage::Flush, base.log.complete);
+                self.flush_backing(base, Purpose::BackingFlushBeforeTail);
                 // Everything in a sealed log is durable.
-                if self.seal.is_none() {
-                    self.flush_legs(Purpose::LogFlushBeforeTail);
+                if base.seal.is_none() {
+                    self.flush_legs(base, Purpose::LogFlushBeforeTail);
                 }
             }
             Stage::Between => {
                 batch.epochs.pop_front();
                 (batch.cursor, batch.stage) = (Lba(0), Stage::Sweep);
-                self.io.step();
+                base.io.step();
             }
             Stage::Flush if is_epoch_durable => {
                 let end = batch.end;
                 // The mark records the discards before the log forgets them.
-                if !self.are_witnesses_released(0) {
+                if !marks.are_witnesses_released(base, 0) {
                     return;
                 }
-                let Some(batch) = &mut self.destage.batch else { return };
+                let Some(batch) = &mut self.batch else { return };
                 batch.stage = Stage::Tail;
-                self.log.durable = self.log.durable.max(batch.covered);
-                if !self.note_unreadable() {
+                base.log.durable = base.log.durable.max(batch.covered);
+                if !self.note_unreadable(base) {
                     return;
                 }
-                self.superblock.tail = self.log.tail_at(end);
-                if self.seal.is_none() {
-                    self.superblocks.want(Reason::Tail);
+                base.superblock.tail = base.log.tail_at(end);
+                if base.seal.is_none() {
+                    base.superblocks.want(Reason::Tail);
                 }
-                self.io.step();
-                if !self.options.waits.hold(Wait::TailDurable) {
-                    self.free_until(end);
+                base.io.step();
+                if !base.options.waits.hold(Wait::TailDurable) {
+                    self.free_until(base, end);
                 }
             }
             Stage::Begin | Stage::Flush | Stage::Tail => {}
         }
     }
 
-    fn try_again_later(&mut self) {
-        self.destage.batch = None;
-        self.destage.not_before = self.io.now().saturating_add(RETRY);
-        self.io.step();
+    fn try_again_later(&mut self, base: &mut Base) {
+        self.batch = None;
+        self.not_before = base.io.now().saturating_add(RETRY);
+        base.io.step();
     }
 
     /// Has the superblock say what the tail passes and the backing device does not have. What was unreadable
     /// and has been overwritten leaves it only now: before, the overwriting record might have been lost.
     /// Whether there is room for all of it.
-    fn note_unreadable(&mut self) -> bool {
+    fn note_unreadable(&mut self, base: &mut Base) -> bool {
         // A sealed log can name none, nor say that one was overwritten.
-        let has_sealed = self.seal.is_some() && !self.superblocks.durable.unreadable.is_empty();
-        let is_any = !self.unreadable.is_empty() || has_sealed;
-        let Some(batch) = self.destage.batch.as_ref().filter(|_| is_any) else {
+        let has_sealed = base.seal.is_some() && !base.superblocks.durable.unreadable.is_empty();
+        let is_any = !base.unreadable.is_empty() || has_sealed;
+        let Some(batch) = self.batch.as_ref().filter(|_| is_any) else {
             return true;
         };
         for range in &batch.swept {
-            let readable = self.index.over(*range).filter(|(_, entry)| !entry.is_unreadable());
-            readable.for_each(|(range, _)| self.unreadable.remove(range));
+            let readable = base.index.over(*range).filter(|(_, entry)| !entry.is_unreadable());
+            readable.for_each(|(range, _)| base.unreadable.remove(range));
         }
         let end = batch.end;
-        let ranges: Vec<_> = self.unreadable.iter().map(|(range, ())| range).collect();
-        let most = if self.seal.is_some() { 0 } else { UNREADABLE_MAX };
+        let ranges: Vec<_> = base.unreadable.iter().map(|(range, ())| range).collect();
+        let most = if base.seal.is_some() { 0 } else { UNREADABLE_MAX };
         if ranges.len() > most || has_sealed {
             let count = ranges.len();
             let because = match most {
@@ -435,23 +426,63 @@ impl Core {
                     "the log cannot be read at {count} places on any of its devices, and can let go of {most}: write over some of them"
                 ),
             };
-            self.destage.failed(self.io.now(), because);
+            self.failed(base.io.now(), because);
             // A batch of the whole log has done what can be done.
-            self.destage.is_draining &= end < self.log.next_segment || self.index.dirty().all() > 0;
-            self.try_again_later();
+            self.is_draining &= end < base.log.next_segment || base.index.dirty().all() > 0;
+            self.try_again_later(base);
             return false;
         }
-        self.superblock.unreadable = ranges;
+        base.superblock.unreadable = ranges;
         true
     }
 
     /// The superblocks with a tail at segment `end` are durable.
-    pub(crate) fn free_until(&mut self, end: u64) {
-        let Some(batch) = self.destage.batch.take_if(|batch| batch.end == end) else { return };
-        self.index.forget(&self.log.geometry, &batch.swept, end);
-        self.log.free_until(end);
-        self.destage.failing = None;
-        self.destage.ended_at = self.io.now();
-        self.io.step();
+    pub(crate) fn free_until(&mut self, base: &mut Base, end: u64) {
+        let Some(batch) = self.batch.take_if(|batch| batch.end == end) else { return };
+        base.index.forget(&base.log.geometry, &batch.swept, end);
+        base.log.free_until(end);
+        self.failing = None;
+        self.ended_at = base.io.now();
+        base.io.step();
     }
+
+    /// Flushes the legs for the batch.
+    fn flush_legs(&mut self, base: &mut Base, purpose: Purpose) {
+        let flushes = base.flush_legs(purpose);
+        self.flushes_left(base.options.waits, purpose).into_iter().for_each(|left| *left += flushes);
+    }
+
+    /// Flushes the backing device for the batch.
+    fn flush_backing(&mut self, base: &mut Base, purpose: Purpose) {
+        base.flush(None, purpose);
+        self.flushes_left(base.options.waits, purpose).into_iter().for_each(|left| *left += 1);
+    }
+
+    /// Returns the number of actions of the batch that are not completed; `None` if it does not wait for
+    /// flushes of this purpose.
+    pub(crate) fn flushes_left(&mut self, waits: Waits, purpose: Purpose) -> Option<&mut usize> {
+        let wait = match purpose {
+            Purpose::BackingFlushBeforeTail => Wait::BackingDurable,
+            Purpose::LogFlushBeforeTail => Wait::SuccessorsDurable,
+            _ => Wait::DurableBeforeDestage,
+        };
+        if waits.hold(wait) { self.left() } else { None }
+    }
+}
+
+/// Returns the changes of the segments before `end`, by flush epoch; in each the last change counts.
+fn epochs(base: &Base, end: u64) -> VecDeque<ExtentMap<Entry>> {
+    let mut epochs = VecDeque::new();
+    let mut last = None;
+    let segments = base.log.segments.range(base.log.tail..end);
+    for (epoch, range, entry) in segments.flat_map(|(_, segment)| &segment.changes) {
+        if last != Some(*epoch) {
+            last = Some(*epoch);
+            epochs.push_back(ExtentMap::default());
+        }
+        if let Some(map) = epochs.back_mut() {
+            map.insert(*range, *entry);
+        }
+    }
+    epochs
 }

@@ -6,6 +6,7 @@
 
 use plumb_block::Payload;
 
+use crate::action::{Wait, Waits};
 use crate::io::ClientRequest;
 use crate::log::Log;
 use crate::settings::Mode;
@@ -85,9 +86,10 @@ impl Flushes {
         log.durable >= log.complete && !self.legs_due
     }
 
-    /// Adds a client. It joins the round that is in flight, which may not cover its writes, if `joins`.
-    pub(crate) fn add(&mut self, request: ClientRequest, payload: Payload, joins: bool) {
-        let round = self.round.as_mut().filter(|_| joins);
+    /// Answers a client once what is complete now is durable: with the next round. Without
+    /// [`Wait::FlushCovers`] it joins the one that is in flight, which may not cover its writes.
+    pub(crate) fn add(&mut self, waits: Waits, request: ClientRequest, payload: Payload) {
+        let round = self.round.as_mut().filter(|_| !waits.hold(Wait::FlushCovers));
         round.map_or(&mut self.waiting, |round| &mut round.waiters).push((request, payload));
     }
 

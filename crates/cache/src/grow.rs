@@ -10,67 +10,58 @@
 use plumb_block::{Bytes, DeviceInfo};
 
 use crate::action::Wait;
-use crate::core::{Condition, Core};
+use crate::base::{Base, Condition};
 use crate::geometry::Geometry;
-use crate::resilver::SEALED;
+use crate::seal::SEALED;
 
-impl Core {
-    /// How many segments a leg has once the log has grown so: see
-    /// [`Cache::may_grow`](crate::Cache::may_grow).
-    pub(crate) fn grown_to(&self, size: Bytes, legs: &[Option<DeviceInfo>]) -> Result<u64, String> {
-        let geometry = self.log.geometry;
-        let per_leg = Geometry::per_leg(size, geometry.segment_blocks);
-        let grown = Geometry { per_leg, ..geometry };
-        if self.seal.is_some() {
-            return Err(SEALED.to_owned());
-        }
-        if self.condition != Condition::Serving || self.log.grows_to.is_some() {
-            return Err("the cache does not serve, or its log grows already: wait for that".to_owned());
-        }
-        if per_leg <= geometry.per_leg || !grown.is_sound() {
-            let (used, segment) = (self.superblock.geometry.leg_size(), Bytes(geometry.segment_bytes()));
+/// Returns the number of segments of a leg once the log has grown so: see
+/// [`Cache::may_grow`](crate::Cache::may_grow).
+pub(crate) fn grown_to(base: &Base, size: Bytes, legs: &[Option<DeviceInfo>]) -> Result<u64, String> {
+    let geometry = base.log.geometry;
+    let per_leg = Geometry::per_leg(size, geometry.segment_blocks);
+    let grown = Geometry { per_leg, ..geometry };
+    if base.seal.is_some() {
+        return Err(SEALED.to_owned());
+    }
+    if base.condition != Condition::Serving || base.log.grows_to.is_some() {
+        return Err("the cache does not serve, or its log grows already: wait for that".to_owned());
+    }
+    if per_leg <= geometry.per_leg || !grown.is_sound() {
+        let (used, segment) = (base.superblock.geometry.leg_size(), Bytes(geometry.segment_bytes()));
+        return Err(format!(
+            "its log takes {used} of each device, and {size} hold no segment of {segment} more. A log is never made smaller: detach \
+             the cache and create it anew for that"
+        ));
+    }
+    for leg in base.superblock.written().iter() {
+        let Some(info) = legs.get(leg).and_then(Option::as_ref) else { continue };
+        if info.size < grown.leg_size() {
+            let (name, found) = (&info.name, info.size);
             return Err(format!(
-                "its log takes {used} of each device, and {size} hold no segment of {segment} more. A log is never made smaller: detach \
-                 the cache and create it anew for that"
+                "{name} has {found}, less than the {size} that are to be used: make it larger first"
             ));
         }
-        for leg in self.superblock.written().iter() {
-            let Some(info) = legs.get(leg).and_then(Option::as_ref) else { continue };
-            if info.size < grown.leg_size() {
-                let (name, found) = (&info.name, info.size);
-                return Err(format!(
-                    "{name} has {found}, less than the {size} that are to be used: make it larger first"
-                ));
-            }
+    }
+    Ok(per_leg)
+}
+
+/// Begins to grow: see [`Cache::grow`](crate::Cache::grow).
+pub(crate) fn grow(base: &mut Base, size: Bytes, legs: Vec<Option<DeviceInfo>>) -> Result<(), String> {
+    base.log.grows_to = Some(grown_to(base, size, &legs)?);
+    base.devices.set_legs(legs);
+    Ok(())
+}
+
+/// Has the new shape written, once no segment has to move for it.
+pub(crate) fn go_on(base: &mut Base) {
+    let Some(per_leg) = base.log.grows_to.filter(|_| base.superblock.geometry == base.log.geometry) else {
+        return;
+    };
+    if let Some(grown) = base.log.grown(per_leg) {
+        base.superblock.geometry = grown;
+        base.begin_epoch();
+        if !base.options.waits.hold(Wait::EpochDurable) {
+            base.take_shape();
         }
-        Ok(per_leg)
-    }
-
-    /// Begins to grow: see [`Cache::grow`](crate::Cache::grow).
-    pub(crate) fn grow(&mut self, size: Bytes, legs: Vec<Option<DeviceInfo>>) -> Result<(), String> {
-        self.log.grows_to = Some(self.grown_to(size, &legs)?);
-        self.devices.set_legs(legs);
-        Ok(())
-    }
-
-    /// Has the new shape written, once no segment has to move for it.
-    pub(crate) fn go_on_growing(&mut self) {
-        let Some(per_leg) = self.log.grows_to.filter(|_| self.superblock.geometry == self.log.geometry)
-        else {
-            return;
-        };
-        if let Some(grown) = self.log.grown(per_leg) {
-            self.superblock.geometry = grown;
-            self.begin_epoch();
-            if !self.options.waits.hold(Wait::EpochDurable) {
-                self.take_shape();
-            }
-        }
-    }
-
-    /// The shape that the superblocks have is in use from now on.
-    pub(crate) fn take_shape(&mut self) {
-        self.log.geometry = self.superblock.geometry;
-        self.log.grows_to = None;
     }
 }

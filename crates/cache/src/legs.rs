@@ -1,4 +1,4 @@
-//! [`LegSet`]: a set of legs, by their numbers.
+//! [`LegSet`]: a set of legs, by their numbers; [`LegFailure`]: failure of one.
 
 use crate::settings::LEGS_MAX;
 
@@ -47,5 +47,30 @@ impl LegSet {
 impl FromIterator<usize> for LegSet {
     fn from_iter<I: IntoIterator<Item = usize>>(legs: I) -> Self {
         legs.into_iter().fold(Self::EMPTY, |set, leg| set.with(Self::one(leg)))
+    }
+}
+
+/// Failure of a leg.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LegFailure {
+    Flush,
+    Record,
+    Superblock,
+    /// The write of blocks that another leg has.
+    Copy,
+    /// The read of blocks that are to be copied to it.
+    CopyRead,
+}
+
+impl LegFailure {
+    /// Returns the failure, in words that follow the name of the leg.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::Flush => "failed a flush",
+            Self::Record => "could not write a record",
+            Self::Superblock => "could not write its superblock",
+            Self::Copy => "could not be given what another one has",
+            Self::CopyRead => "could not be copied to",
+        }
     }
 }

@@ -17,10 +17,16 @@
 //!   flush of the backing device, then the tail, then the segments are free.
 //! - **Recovery**: from the tail on to the first gap.
 //!
+//! Inside, `base` holds the state that all parts share: the members, the log, the index, the superblock.
+//! Over it stand the parts, each a value with methods: `flush`, `mark`, `gather`, `destage`, `resilver`,
+//! `write`. `core` owns them, hands each event to its part, and lets them go on in one order.
+//!
 //! `docs/ON_DISK_FORMAT.md` draws the bytes and enumerates what a crash may leave.
 
 mod action;
+mod base;
 mod cache;
+mod continuation;
 mod core;
 mod destage;
 mod devices;
@@ -36,7 +42,6 @@ mod legs;
 mod log;
 mod mark;
 mod pace;
-mod read;
 mod recovery;
 mod resilver;
 mod seal;

@@ -24,10 +24,9 @@
 use plumb_block::{LbaRange, Nanos, Op};
 
 use crate::action::{Purpose, Wait};
-use crate::core::{Condition, Core};
+use crate::base::{Base, Condition};
 use crate::format::record::Kind;
 use crate::index::Entry;
-use crate::seal::Seal;
 use crate::settings::{Mark, WITNESSES_MAX};
 
 /// How long after a mark the next one follows if the tail has advanced.
@@ -58,6 +57,15 @@ pub(crate) struct Marks {
     written_at: Nanos,
 }
 
+/// State of destaging, as far as it matters to marks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DestageState {
+    /// True if everything is being destaged.
+    pub(crate) is_draining: bool,
+    /// True if a batch may write to the backing device.
+    pub(crate) is_writing: bool,
+}
+
 impl Marks {
     /// Returns those of a cache that was opened, whose backing device has this mark.
     pub(crate) fn opened(durable: Mark, now: Nanos) -> Self {
@@ -84,193 +92,189 @@ impl Marks {
     fn stated(&self) -> u32 {
         self.durable.witnesses | self.request.map_or(0, |request| request.witnesses)
     }
-}
 
-impl Core {
-    /// Returns whether the backing device names the session that is served, or nobody has it name any.
-    pub(crate) fn is_marked(&self) -> bool {
-        let Some(seal) = &self.seal else {
-            return self.marks.durable.session >= self.superblock.session || self.options.identity.is_none();
+    /// Returns true if the backing device names the session that is served, or nobody has it name any.
+    pub(crate) fn is_marked(&self, base: &Base) -> bool {
+        let Some(seal) = &base.seal else {
+            return self.durable.session >= base.superblock.session || base.options.identity.is_none();
         };
-        let is_sealed = self.marks.durable.is_sealed || !self.options.waits.hold(Wait::SealMarked);
+        let is_sealed = self.durable.is_sealed || !base.options.waits.hold(Wait::SealMarked);
         is_sealed && seal.is_ready()
     }
 
-    /// Returns whether everything that the tail has passed is named by the mark.
-    pub(crate) fn is_tail_marked(&self) -> bool {
-        self.options.identity.is_none() || self.marks.durable.tail >= self.tail_to_mark()
+    /// Returns true if anything may be acknowledged: order (e), and the backing device names the session,
+    /// where it names any.
+    pub(crate) fn may_acknowledge(&self, base: &Base) -> bool {
+        (base.seal.is_some() || base.is_epoch_durable()) && self.is_marked(base)
     }
 
-    fn tail_to_mark(&self) -> u64 {
-        let is_durable = self.seal.is_none() && self.options.waits.hold(Wait::MarkedTailDurable);
-        let superblock = if is_durable { &self.superblocks.durable } else { &self.superblock };
+    /// Returns true if everything that the tail has passed is named by the mark.
+    pub(crate) fn is_tail_marked(&self, base: &Base) -> bool {
+        base.options.identity.is_none() || self.durable.tail >= self.tail_to_mark(base)
+    }
+
+    fn tail_to_mark(&self, base: &Base) -> u64 {
+        let is_durable = base.seal.is_none() && base.options.waits.hold(Wait::MarkedTailDurable);
+        let superblock = if is_durable { &base.superblocks.durable } else { &base.superblock };
         // Records that a sealed log has been marked to have passed never count again.
-        superblock.tail.sequence.max(if self.seal.is_some() { self.marks.durable.tail } else { 0 })
+        superblock.tail.sequence.max(if base.seal.is_some() { self.durable.tail } else { 0 })
     }
 
     /// Returns the time from which on the tail is to be marked; `None` if it is.
-    pub(crate) fn mark_due(&self) -> Option<Nanos> {
-        let is_idle = self.marks.request.is_none() && !self.marks.is_flushing && self.seal.is_none();
-        (is_idle && !self.is_tail_marked()).then(|| self.marks.written_at.saturating_add(MARK_EVERY))
+    pub(crate) fn due(&self, base: &Base) -> Option<Nanos> {
+        let is_idle = self.request.is_none() && !self.is_flushing && base.seal.is_none();
+        (is_idle && !self.is_tail_marked(base)).then(|| self.written_at.saturating_add(MARK_EVERY))
     }
 
     /// Asks for the next mark, if there is something new to say; before one that states more than the last,
     /// flushes the backing device.
-    pub(crate) fn advance_marks(&mut self) {
-        let is_open = self.options.identity.is_some() && self.is_serving();
-        if !is_open || self.marks.request.is_some() || self.marks.left > 0 {
+    pub(crate) fn advance(
+        &mut self,
+        base: &mut Base,
+        destaging: DestageState,
+        is_bypassing: impl Fn(LbaRange) -> bool,
+    ) {
+        let is_open = base.options.identity.is_some() && base.condition.is_serving();
+        if !is_open || self.request.is_some() || self.left > 0 {
             return;
         }
-        if self.seal.is_some() {
-            return self.advance_sealed_marks();
+        if base.seal.is_some() {
+            return self.advance_sealed(base);
         }
-        let was_flushed = std::mem::take(&mut self.marks.is_flushing);
-        let is_urgent = self.superblocks.durable.session > self.marks.durable.session
-            || self.marks.durable.witnesses & self.marks.release != 0
-            || self.marks.discarded & !self.marks.durable.discarded != 0;
-        let is_drained = self.destage.is_draining && self.log.used() == 0 && !self.is_tail_marked();
-        let is_due = self.mark_due().is_some_and(|due| is_drained || due <= self.io.now());
-        if was_flushed || (is_urgent && !self.marks.is_first) {
+        let was_flushed = std::mem::take(&mut self.is_flushing);
+        let is_urgent = base.superblocks.durable.session > self.durable.session
+            || self.durable.witnesses & self.release != 0
+            || self.discarded & !self.durable.discarded != 0;
+        let is_drained = destaging.is_draining && base.log.used() == 0 && !self.is_tail_marked(base);
+        let is_due = self.due(base).is_some_and(|due| is_drained || due <= base.io.now());
+        if was_flushed || (is_urgent && !self.is_first) {
             let witnesses = match was_flushed {
-                true => self.unchanged() & !self.marks.unflushed,
-                false => self.marks.durable.witnesses & !self.marks.release,
+                true => self.unchanged(base, destaging) & !self.unflushed,
+                false => self.durable.witnesses & !self.release,
             };
-            self.marks.changed &= !(witnesses & !self.marks.durable.witnesses);
-            self.marks.written_at = if was_flushed { self.io.now() } else { self.marks.written_at };
-            self.marks.request = Some(self.mark(witnesses));
-            self.io.step();
-        } else if is_due || self.marks.is_first {
-            self.marks.is_flushing = true;
-            self.marks.unflushed = self.witnesses(|core, range| core.writes.is_bypassing(range));
-            self.flush(None, Purpose::BackingFlushBeforeMark);
+            self.changed &= !(witnesses & !self.durable.witnesses);
+            self.written_at = if was_flushed { base.io.now() } else { self.written_at };
+            self.request = Some(self.next_mark(base, witnesses));
+            base.io.step();
+        } else if is_due || self.is_first {
+            self.is_flushing = true;
+            self.unflushed = witnesses(base, is_bypassing);
+            base.flush(None, Purpose::BackingFlushBeforeMark);
+            self.left += 1;
         }
     }
 
     /// Asks for the next mark of a sealed log, if there is something new to say, which is urgent: it states
     /// no witness, so that everything can be written back and past the log. The mark that names the new log
     /// ends the seal.
-    fn advance_sealed_marks(&mut self) {
-        let Some(seal) = self.seal.as_ref().filter(|seal| seal.is_ready()) else { return };
-        let durable = &self.marks.durable;
+    fn advance_sealed(&mut self, base: &mut Base) {
+        let Some(seal) = base.seal.as_ref().filter(|seal| seal.is_ready()) else { return };
+        let durable = &self.durable;
         let is_new = match seal.is_moving() {
-            true => self.superblocks.durable.session == self.superblock.session,
+            true => base.superblocks.durable.session == base.superblock.session,
             false => {
-                let is_told = self.marks.discarded & !durable.discarded == 0;
-                !durable.is_sealed || durable.witnesses != 0 || !self.is_tail_marked() || !is_told
+                let is_told = self.discarded & !durable.discarded == 0;
+                !durable.is_sealed || durable.witnesses != 0 || !self.is_tail_marked(base) || !is_told
             }
         };
         if is_new {
-            self.marks.request = Some(self.mark(0));
-            self.io.step();
+            self.request = Some(self.next_mark(base, 0));
+            base.io.step();
         }
     }
 
-    fn mark(&self, witnesses: u32) -> Mark {
-        let durable = &self.superblocks.durable;
-        let (session, discarded) = (durable.session, self.marks.discarded);
+    fn next_mark(&self, base: &Base, witnesses: u32) -> Mark {
+        let durable = &base.superblocks.durable;
+        let (session, discarded) = (durable.session, self.discarded);
         let mark = Mark {
             session,
-            tail: self.tail_to_mark(),
+            tail: self.tail_to_mark(base),
             durable: durable.durable,
             witnesses,
             discarded,
             is_sealed: false,
         };
-        let sealed = self.seal.as_ref().filter(|seal| !seal.is_moving());
-        sealed.map_or(mark, |seal| seal.seal(Mark { durable: self.log.complete, ..mark }))
+        let sealed = base.seal.as_ref().filter(|seal| !seal.is_moving());
+        sealed.map_or(mark, |seal| seal.seal(Mark { durable: base.log.complete, ..mark }))
     }
 
     /// Returns the witnesses that keep what they hold until the mark is silent on them: nothing is being
     /// written back to them, and what was is behind the tail.
-    fn unchanged(&self) -> u32 {
-        let held = self.witnesses(Self::holds);
-        let changing = if self.destage.is_writing() { held } else { held & self.marks.changed };
-        self.witnesses(|_, _| true) & !changing & !self.marks.discarded
+    fn unchanged(&self, base: &Base, destaging: DestageState) -> u32 {
+        let held = witnesses(base, |range| base.holds(range));
+        let changing = if destaging.is_writing { held } else { held & self.changed };
+        witnesses(base, |_| true) & !changing & !self.discarded
     }
 
     /// Returns the mark of a cache that has stopped: everything that went past the log is durable.
-    pub(crate) fn mark_at_stop(&self) -> Option<Mark> {
-        let has_stopped = matches!(self.condition, Condition::Stopped(_)) && !self.options.dry_run;
-        has_stopped.then(|| self.mark(self.unchanged()))
+    pub(crate) fn at_stop(&self, base: &Base, destaging: DestageState) -> Option<Mark> {
+        let has_stopped = matches!(base.condition, Condition::Stopped(_)) && !base.options.dry_run;
+        has_stopped.then(|| self.next_mark(base, self.unchanged(base, destaging)))
     }
 
-    /// Takes note that the backing device has this mark durably, or why it does not take it.
-    pub(crate) fn marked(&mut self, mark: Mark, result: Result<(), String>) {
-        self.io.step();
-        match result {
-            Ok(()) => {
-                self.marks.request = None;
-                self.marks.is_first = false;
-                self.marks.durable = mark;
-                self.marks.release &= mark.witnesses;
-                if self.seal.as_ref().is_some_and(Seal::is_moving) && !mark.is_sealed {
-                    self.end_move();
-                }
-            }
-            Err(because) => self.latch_unmarked(&because),
-        }
+    /// Takes note that the backing device has this mark durably.
+    pub(crate) fn written(&mut self, mark: Mark) {
+        self.request = None;
+        self.is_first = false;
+        self.durable = mark;
+        self.release &= mark.witnesses;
     }
 
-    /// Returns whether the log holds a block of `range`, whether it was destaged or not.
-    pub(crate) fn holds(&self, range: LbaRange) -> bool {
-        self.index.over(range).next().is_some()
-    }
-
-    /// Returns whether `op` on `range` does not go past the log because of a witness: the mark states what
+    /// Returns true if `op` on `range` does not go past the log because of a witness: the mark states what
     /// that holds, or cannot state it afterwards.
-    pub(crate) fn is_witness(&self, op: Op, range: LbaRange) -> bool {
-        let changes = if op == Op::Discard && !self.devices.backing().discard_zeroes {
+    pub(crate) fn is_witness(&self, base: &Base, op: Op, range: LbaRange) -> bool {
+        let changes = if op == Op::Discard && !base.devices.backing().discard_zeroes {
             u32::MAX
         } else {
-            self.marks.stated()
+            self.stated()
         };
-        changes & self.witnesses(|_, witness| witness.overlaps(range)) != 0
+        changes & witnesses(base, |witness| witness.overlaps(range)) != 0
     }
 
     /// Notes that a write goes past the log.
-    pub(crate) fn note_bypass(&mut self, range: LbaRange) {
-        self.marks.unflushed |= self.witnesses(|_, witness| witness.overlaps(range));
+    pub(crate) fn note_bypass(&mut self, base: &Base, range: LbaRange) {
+        self.unflushed |= witnesses(base, |witness| witness.overlaps(range));
     }
 
     /// Notes that `range` of the backing device is written back to.
-    pub(crate) fn note_destage(&mut self, op: Op, range: LbaRange) {
-        self.marks.changed |= self.witnesses(|_, witness| witness.overlaps(range));
-        if op == Op::Discard && !self.devices.backing().discard_zeroes {
-            self.marks.discarded |= self.witnesses(|_, witness| witness.overlaps(range));
+    pub(crate) fn note_destage(&mut self, base: &Base, op: Op, range: LbaRange) {
+        self.changed |= witnesses(base, |witness| witness.overlaps(range));
+        if op == Op::Discard && !base.devices.backing().discard_zeroes {
+            self.discarded |= witnesses(base, |witness| witness.overlaps(range));
         } else {
             let is_within = |witness: LbaRange| range.lba <= witness.lba && witness.end() <= range.end();
-            self.marks.discarded &= !self.witnesses(|_, witness| is_within(witness));
+            self.discarded &= !witnesses(base, |witness| is_within(witness));
         }
     }
 
-    /// Returns whether the mark is silent on every witness that was written back to, or is to be in a batch
+    /// Returns true if the mark is silent on every witness that was written back to, or is to be in a batch
     /// of the segments before `end`; if not, has it be silent.
-    pub(crate) fn are_witnesses_released(&mut self, end: u64) -> bool {
-        let is_in_batch = |core: &Self, range: LbaRange, is_such: fn(Entry) -> bool| {
-            let mut entries = core.index.over(range).filter(|(_, entry)| is_such(**entry));
-            entries.any(|(part, entry)| entry.segment(&core.log.geometry, part.lba) < end)
+    pub(crate) fn are_witnesses_released(&mut self, base: &mut Base, end: u64) -> bool {
+        let is_in_batch = |range: LbaRange, is_such: fn(Entry) -> bool| {
+            let mut entries = base.index.over(range).filter(|(_, entry)| is_such(**entry));
+            entries.any(|(part, entry)| entry.segment(&base.log.geometry, part.lba) < end)
         };
-        let written = self.witnesses(|core, range| is_in_batch(core, range, |_| true));
-        if !self.devices.backing().discard_zeroes {
+        let written = witnesses(base, |range| is_in_batch(range, |_| true));
+        if !base.devices.backing().discard_zeroes {
             let is_discard = |entry: Entry| entry.kind() == Kind::Discard;
-            self.marks.discarded |= self.witnesses(|core, range| is_in_batch(core, range, is_discard));
+            self.discarded |= witnesses(base, |range| is_in_batch(range, is_discard));
         }
-        let is_silent = self.marks.stated() & (self.marks.changed | written) == 0;
-        let is_told = self.marks.discarded & !self.marks.durable.discarded == 0;
-        if (is_silent && is_told) || !self.options.waits.hold(Wait::WitnessReleased) {
+        let is_silent = self.stated() & (self.changed | written) == 0;
+        let is_told = self.discarded & !self.durable.discarded == 0;
+        if (is_silent && is_told) || !base.options.waits.hold(Wait::WitnessReleased) {
             return true;
         }
-        let release = self.marks.release | self.marks.changed | written;
-        if release != self.marks.release {
-            self.marks.release = release;
-            self.io.step();
+        let release = self.release | self.changed | written;
+        if release != self.release {
+            self.release = release;
+            base.io.step();
         }
         false
     }
+}
 
-    /// Returns the witnesses that are such, one bit for each.
-    fn witnesses(&self, is_such: impl Fn(&Self, LbaRange) -> bool) -> u32 {
-        let all = self.options.witnesses.iter().take(WITNESSES_MAX).enumerate();
-        all.filter(|(_, range)| is_such(self, **range)).fold(0, |bits, (index, _)| bits | 1 << index)
-    }
+/// Returns the witnesses that are such, one bit for each.
+fn witnesses(base: &Base, is_such: impl Fn(LbaRange) -> bool) -> u32 {
+    let all = base.options.witnesses.iter().take(WITNESSES_MAX).enumerate();
+    all.filter(|(_, range)| is_such(**range)).fold(0, |bits, (index, _)| bits | 1 << index)
 }

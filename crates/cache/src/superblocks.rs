@@ -1,16 +1,13 @@
-//! Superblocks, written one version at a time: two copies on every leg that counts, then a flush of each.
+//! Versions of the superblock, written one at a time: two copies on every leg that counts, then a flush of
+//! each.
 
 use std::collections::BTreeSet;
 
-use plumb_block::{Bytes, Outcome};
-
-use crate::action::{Purpose, Wait};
-use crate::core::{Condition, Core, LegFailure, Then};
+use crate::action::Purpose;
 use crate::format::superblock::Superblock;
 use crate::recovery::Recovered;
-use crate::settings::LOG_BLOCK;
 
-/// Why a version is written, the most urgent first. Each version has everything that has changed until then.
+/// Reason to write a version, the most urgent first. Each version has everything that has changed until then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reason {
     /// A leg no longer counts, or is to count (orders (e) and (g)); or the log is to become larger.
@@ -24,13 +21,23 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    /// The purposes of the write and of the flush.
-    const fn purposes(self) -> (Purpose, Purpose) {
+    /// Returns the purpose of the write.
+    pub(crate) const fn write(self) -> Purpose {
         match self {
-            Self::Epoch => (Purpose::EpochOnSurvivors, Purpose::EpochFlush),
-            Self::Session => (Purpose::Session, Purpose::SessionFlush),
-            Self::Tail => (Purpose::TailAdvance, Purpose::TailFlush),
-            Self::Stop => (Purpose::Stop, Purpose::StopFlush),
+            Self::Epoch => Purpose::EpochOnSurvivors,
+            Self::Session => Purpose::Session,
+            Self::Tail => Purpose::TailAdvance,
+            Self::Stop => Purpose::Stop,
+        }
+    }
+
+    /// Returns the purpose of the flush after the write.
+    const fn flush(self) -> Purpose {
+        match self {
+            Self::Epoch => Purpose::EpochFlush,
+            Self::Session => Purpose::SessionFlush,
+            Self::Tail => Purpose::TailFlush,
+            Self::Stop => Purpose::StopFlush,
         }
     }
 }
@@ -47,10 +54,16 @@ pub(crate) struct Superblocks {
     slots: Vec<usize>,
 }
 
+/// Version of the superblock, with the reason to write it.
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub(crate) reason: Reason,
+    pub(crate) content: Superblock,
+}
+
 #[derive(Debug)]
 struct Round {
-    reason: Reason,
-    content: Superblock,
+    version: Version,
     /// True if the writes are done.
     is_flushing: bool,
     /// How many actions are not completed.
@@ -83,108 +96,44 @@ impl Superblocks {
         self.round.as_mut().map(|round| &mut round.left)
     }
 
-    /// A version is to be written for this reason.
+    /// Has a version written for this reason.
     pub(crate) fn want(&mut self, reason: Reason) {
         self.wanted.insert(reason);
     }
 
+    /// Returns the most urgent reason for the next version; `None` if none is wanted, or one is being
+    /// written.
+    pub(crate) fn next(&self) -> Option<Reason> {
+        self.wanted.first().copied().filter(|_| self.round.is_none())
+    }
+
+    /// Returns the slot of a leg that the version goes to. The next one goes to the other.
+    pub(crate) fn take_slot(&mut self, leg: usize) -> usize {
+        let slot = self.slots[leg];
+        self.slots[leg] = 1 - slot;
+        slot
+    }
+
+    /// Takes note that a version is being written, by so many actions.
+    pub(crate) fn begin(&mut self, reason: Reason, content: Superblock, left: usize) {
+        self.wanted.remove(&reason);
+        self.round = Some(Round { version: Version { reason, content }, is_flushing: false, left });
+    }
+
+    /// Returns the purpose of the flushes that follow the writes, once these are completed.
+    pub(crate) fn begin_flush(&mut self) -> Option<Purpose> {
+        let round = self.round.as_mut().filter(|round| round.left == 0 && !round.is_flushing)?;
+        round.is_flushing = true;
+        Some(round.version.reason.flush())
+    }
+
+    /// Returns the version that was written and flushed, once.
+    pub(crate) fn end(&mut self) -> Option<Version> {
+        let round = self.round.take_if(|round| round.left == 0 && round.is_flushing)?;
+        Some(round.version)
+    }
+
     pub(crate) fn is_busy(&self) -> bool {
         self.round.is_some() || !self.wanted.is_empty()
-    }
-}
-
-impl Core {
-    /// Order (e): whether the epoch that excludes the last leg that was lost is durable.
-    pub(crate) fn is_epoch_durable(&self) -> bool {
-        self.superblocks.durable.epoch == self.superblock.epoch
-            || !self.options.waits.hold(Wait::EpochDurable)
-    }
-
-    /// Returns true if anything may be acknowledged: order (e), and the backing device names the session,
-    /// where it names any.
-    pub(crate) fn may_acknowledge(&self) -> bool {
-        (self.seal.is_some() || self.is_epoch_durable()) && self.is_marked()
-    }
-
-    /// Writes the next version, if one is wanted; flushes after it; takes note that it is durable.
-    pub(crate) fn write_superblocks(&mut self) {
-        if self.latched().is_some() || self.seal.as_ref().is_some_and(|seal| !seal.is_moving()) {
-            return;
-        }
-        match &mut self.superblocks.round {
-            None => self.begin_superblocks(),
-            Some(round) if round.left > 0 => {}
-            Some(round) if !round.is_flushing => {
-                round.is_flushing = true;
-                let (_, purpose) = round.reason.purposes();
-                self.flush_legs(purpose);
-            }
-            Some(_) => self.superblocks_durable(),
-        }
-    }
-
-    fn begin_superblocks(&mut self) {
-        let legs = self.superblock.written();
-        let Some(reason) = self.superblocks.wanted.first().copied() else { return };
-        let memory = &self.options.memory;
-        let buffers: Option<Vec<_>> = legs.iter().map(|_| memory.take(Bytes(LOG_BLOCK))).collect();
-        let Some(buffers) = buffers else { return };
-        self.superblocks.wanted.remove(&reason);
-        self.superblock.generation += 1;
-        self.superblock.durable = self.log.durable;
-        let (purpose, _) = reason.purposes();
-        for (leg, mut buffer) in legs.iter().zip(buffers) {
-            let slot = self.superblocks.slots[leg];
-            self.superblocks.slots[leg] = 1 - slot;
-            let places = self.devices.leg(leg).map_or([0, 1, 0, 1], Superblock::places);
-            self.superblock.leg = leg as u8;
-            self.superblock.encode(&mut buffer);
-            let bytes = buffer.freeze();
-            for place in [places[slot], places[slot + 2]] {
-                let command = self.devices.write_leg(leg, place, purpose, bytes.clone());
-                self.io.issue(command, Then::Superblock { leg });
-            }
-            self.figures.leg_written += Bytes(2 * LOG_BLOCK);
-        }
-        let content = self.superblock.clone();
-        let left = 2 * legs.len();
-        self.superblocks.round = Some(Round { reason, content, is_flushing: false, left });
-    }
-
-    pub(crate) fn superblock_completed(&mut self, leg: usize, outcome: Outcome) {
-        if !outcome.is_done() {
-            self.lose_leg(leg, LegFailure::Superblock, outcome);
-        }
-        self.superblocks.left().into_iter().for_each(|left| *left -= 1);
-    }
-
-    fn superblocks_durable(&mut self) {
-        let Some(Round { reason, content, .. }) = self.superblocks.round.take() else { return };
-        self.io.step();
-        let before = std::mem::replace(&mut self.superblocks.durable, content.clone());
-        // A version that a leg has failed to take says of that leg that it counts: the next one, which is
-        // wanted by now, does not.
-        if !self.is_epoch_durable() && reason != Reason::Epoch {
-            self.superblocks.want(reason);
-            return;
-        }
-        if content.geometry != self.log.geometry {
-            if before.geometry == content.geometry {
-                self.take_shape();
-            } else {
-                // The other slot has the old shape still.
-                self.superblocks.want(Reason::Epoch);
-            }
-        }
-        match reason {
-            Reason::Epoch => {}
-            Reason::Session if self.condition == Condition::Opening => self.condition = Condition::Serving,
-            Reason::Session => {}
-            Reason::Tail => self.free_until(content.tail.segment),
-            Reason::Stop => {
-                let is_clean = self.condition == Condition::Stopping(true) && self.index.is_empty();
-                self.condition = Condition::Stopped(is_clean);
-            }
-        }
     }
 }

@@ -3,12 +3,14 @@
 
 use plumb_block::{Buffer, Bytes, ExtentMap, Lba, LbaRange, Op, Payload};
 
-use super::{Run, Stage, UNREADABLE_AFTER};
+use super::{Destage, Stage, UNREADABLE_AFTER};
 use crate::action::{Command, Member, Purpose};
-use crate::core::{Core, Then};
+use crate::base::Base;
+use crate::continuation::{Run, Then};
 use crate::format::record::Kind;
-use crate::gather::{Gather, Goal, readable};
+use crate::gather::{Gather, Gathers, Goal, parts, readable};
 use crate::index::Entry;
+use crate::mark::Marks;
 
 /// Largest distance in bytes behind a run of the batch, and largest number, of the neighbours that are
 /// destaged with it, whatever their age. The arm of a disk is there, and what lies on the same track costs
@@ -19,22 +21,19 @@ const NEAR_ON_PLATTER: (u64, u32) = (256 << 10, 63);
 /// The largest zeroing at a time, in bytes.
 const ZEROES_MAX: u64 = 1 << 30;
 
-impl Core {
-    /// Begins to destage the next run of the sweep, if there is one and it may; whether it did.
-    pub(super) fn destage_run(&mut self) -> bool {
-        let (now, used) = (self.io.now(), self.pressure());
-        let limit = self.pace.runs_max(now, used, self.destage.is_draining);
-        let is_ready = self
-            .destage
-            .batch
-            .as_ref()
-            .is_some_and(|batch| batch.stage == Stage::Sweep && batch.in_flight < limit);
-        if !is_ready || self.is_giving_up() || !self.has_memory_for_run() || self.is_bypass_beneath() {
+impl Destage {
+    /// Begins to destage the next run of the sweep, if there is one and it may; returns true if it did.
+    pub(super) fn begin_run(&mut self, base: &mut Base, marks: &mut Marks, gathers: &mut Gathers) -> bool {
+        let (now, used) = (base.io.now(), self.pressure(base));
+        let limit = base.pace.runs_max(now, used, self.is_draining);
+        let is_ready =
+            self.batch.as_ref().is_some_and(|batch| batch.stage == Stage::Sweep && batch.in_flight < limit);
+        if !is_ready || !base.has_memory_for_run() {
             return false;
         }
-        let Some(run) = self.next_run() else { return false };
-        self.destage.reached = run.range.end();
-        self.destage.left().into_iter().for_each(|left| *left += 1);
+        let Some(run) = self.next_run(base) else { return false };
+        self.reached = run.range.end();
+        self.left().into_iter().for_each(|left| *left += 1);
         let [(_, entry), ..] = run.pieces[..] else { return false };
         if entry.kind() != Kind::Data {
             let op = match entry.kind() {
@@ -43,25 +42,25 @@ impl Core {
                     Op::WriteZeroes { fua: false, no_hole: kind == Kind::ZeroesReserved, fast_only: false }
                 }
             };
-            self.act_on_backing(op, run, Payload::None);
+            act_on_backing(base, marks, op, run, Payload::None);
             return true;
         }
         let found = run.pieces.iter().map(|(range, entry)| (*range, Some(*entry))).collect();
-        let parts = self.parts(run.range, found);
-        let target = self.options.memory.take(Bytes(self.log.geometry.bytes(run.range)));
-        self.gather(Gather::new(Goal::Destage(run), target, parts));
+        let parts = parts(base, run.range, found);
+        let target = base.options.memory.take(Bytes(base.log.geometry.bytes(run.range)));
+        gathers.begin(base, Gather::new(Goal::Destage(run), target, parts));
         true
     }
 
     /// The next run of the sweep. Without one the sweep is at its end.
-    fn next_run(&mut self) -> Option<Run> {
-        let geometry = self.log.geometry;
-        let (data_max, blocks) = (self.devices.backing_transfer_max(), self.devices.backing().blocks());
+    fn next_run(&mut self, base: &Base) -> Option<Run> {
+        let geometry = base.log.geometry;
+        let (data_max, blocks) = (base.devices.backing_transfer_max(), base.devices.backing().blocks());
         let (near, near_max) =
-            if self.devices.backing().revolution.is_some() { NEAR_ON_PLATTER } else { NEAR };
-        let batch = self.destage.batch.as_mut()?;
+            if base.devices.backing().revolution.is_some() { NEAR_ON_PLATTER } else { NEAR };
+        let batch = self.batch.as_mut()?;
         let is_ordered = !batch.epochs.is_empty();
-        let map = batch.epochs.front().unwrap_or(&self.index);
+        let map = batch.epochs.front().unwrap_or(&base.index);
         loop {
             let rest = LbaRange::new(batch.cursor, blocks - batch.cursor.0);
             let mut run = Run { range: LbaRange::new(batch.cursor, 0), pieces: Vec::new() };
@@ -81,7 +80,7 @@ impl Core {
                 }
                 let most = match entry.kind() {
                     Kind::Data => data_max,
-                    Kind::Discard => self.devices.backing().discard_max.0,
+                    Kind::Discard => base.devices.backing().discard_max.0,
                     Kind::Zeroes | Kind::ZeroesReserved => ZEROES_MAX,
                 } / geometry.logical_block;
                 let is_next =
@@ -115,46 +114,60 @@ impl Core {
 
     /// Writes a run that was read; without its bytes it has failed. What no leg has whole is tried again for
     /// a while, and then left out.
-    pub(crate) fn write_run(&mut self, run: &Run, bytes: Option<Buffer>, unreadable: &[LbaRange]) {
+    pub(crate) fn write_run(
+        &mut self,
+        base: &mut Base,
+        marks: &mut Marks,
+        run: &Run,
+        bytes: Option<Buffer>,
+        unreadable: &[LbaRange],
+    ) {
         let range = run.range;
         let lba = unreadable.first().map_or(range.lba, |first| first.lba);
-        let is_over = unreadable.is_empty() || self.destage.is_failing_for(UNREADABLE_AFTER, self.io.now());
+        let is_over = unreadable.is_empty() || self.is_failing_for(UNREADABLE_AFTER, base.io.now());
         let Some(bytes) = bytes.filter(|_| is_over) else {
-            return self.run_failed(format!(
-                "the log cannot be read at {lba} on any of its devices: it is tried again"
-            ));
+            return self.run_failed(
+                base,
+                format!("the log cannot be read at {lba} on any of its devices: it is tried again"),
+            );
         };
         let mut entries = ExtentMap::default();
         run.pieces.iter().for_each(|(range, entry)| entries.insert(*range, *entry));
-        self.leave_unreadable(&entries, unreadable);
-        let (block, runs) = (self.log.geometry.logical_block as usize, readable(range, unreadable));
-        if let Some(batch) = &mut self.destage.batch {
+        leave_unreadable(base, &entries, unreadable);
+        let (block, runs) = (base.log.geometry.logical_block as usize, readable(range, unreadable));
+        if let Some(batch) = &mut self.batch {
             batch.in_flight = batch.in_flight + runs.len() - 1;
         }
         for range in runs {
             let from = (range.lba.0 - run.range.lba.0) as usize * block;
             let bytes = bytes.slice(from..from + range.nlb as usize * block);
             let pieces = entries.over(range).map(|(range, entry)| (range, *entry)).collect();
-            self.act_on_backing(Op::Write { fua: false }, Run { range, pieces }, Payload::Bytes(bytes));
+            act_on_backing(
+                base,
+                marks,
+                Op::Write { fua: false },
+                Run { range, pieces },
+                Payload::Bytes(bytes),
+            );
         }
-        self.io.step();
+        base.io.step();
     }
+}
 
-    /// Marks the blocks of `unreadable` whose newest version is still that of `entries` as unreadable, until
-    /// they are overwritten.
-    fn leave_unreadable(&mut self, entries: &ExtentMap<Entry>, unreadable: &[LbaRange]) {
-        for (range, entry) in unreadable.iter().flat_map(|left| entries.over(*left)) {
-            for range in self.index.leave_unreadable(range, *entry) {
-                self.unreadable.insert(range, ());
-                self.figures.unreadable += Bytes(self.log.geometry.bytes(range));
-            }
+/// Marks the blocks of `unreadable` whose newest version is still that of `entries` as unreadable, until
+/// they are overwritten.
+fn leave_unreadable(base: &mut Base, entries: &ExtentMap<Entry>, unreadable: &[LbaRange]) {
+    for (range, entry) in unreadable.iter().flat_map(|left| entries.over(*left)) {
+        for range in base.index.leave_unreadable(range, *entry) {
+            base.unreadable.insert(range, ());
+            base.figures.unreadable += Bytes(base.log.geometry.bytes(range));
         }
     }
+}
 
-    fn act_on_backing(&mut self, op: Op, run: Run, payload: Payload) {
-        self.note_destage(op, run.range);
-        let (member, purpose) = (Member::Backing, Purpose::BackingDestage);
-        let command = Command { member, purpose, op, range: run.range, payload };
-        self.io.issue(command, Then::Destage { run, at: self.io.now() });
-    }
+fn act_on_backing(base: &mut Base, marks: &mut Marks, op: Op, run: Run, payload: Payload) {
+    marks.note_destage(base, op, run.range);
+    let (member, purpose) = (Member::Backing, Purpose::BackingDestage);
+    let command = Command { member, purpose, op, range: run.range, payload };
+    base.io.issue(command, Then::Destage { run, at: base.io.now() });
 }
