@@ -55,8 +55,6 @@ fn sections(document: &ComparisonDocument) -> Vec<Section> {
         of.into_iter().chain([Item::Table(table)]).collect()
     };
     let found = document.verdicts.iter().filter(|finding| finding.severity > Severity::Info);
-    let found: Vec<String> =
-        found.map(|finding| format!("{} [{}]", sentence(&finding.sentence), finding.id)).collect();
     let is_judged = document.blocks > 0;
     let mut sections = vec![
         Section::new("The difference", Item::table(is_judged.then(|| ratios(document)))).charted(),
@@ -68,7 +66,7 @@ fn sections(document: &ComparisonDocument) -> Vec<Section> {
         Section::new("Limits", Item::table(limits(document))),
         Section::new("The levels", Item::table(is_judged.then(|| levels(document)))),
         Section::new("How sure", Item::lines(&how_sure(document))),
-        Section::new("What the rules found in the blocks", Item::lines(&found)),
+        Section::new("What the rules found in the blocks", found.map(Item::conclusion).collect()),
         Section::new("Notes", Item::lines(&document.notes)),
         Section::new("Blocks", Item::table(Some(blocks(document)))).detail(),
     ];
