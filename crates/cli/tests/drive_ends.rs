@@ -103,7 +103,7 @@ fn detaching_a_drive_whose_medium_is_full_fails() {
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path();
     drive_support::run(Command::new("mount").args(["-t", "tmpfs", "-o", "size=4M", "none"]).arg(place));
-    let full = Mounted { at: place.to_owned() };
+    let full = Mounted { at: place.to_owned(), device: "tmpfs".to_owned() };
     let medium = place.join("medium");
     let socket = place.join("nbd");
     let arguments = ["memory", "--size", "64M", "--backing"];

@@ -95,6 +95,43 @@ fn folders_are_made_as_fio_makes_them() {
 }
 
 #[test]
+fn as_much_is_moved_as_by_fio() {
+    if !fio_is_here() {
+        return;
+    }
+    for more in [
+        "--rw=read --loops=3 --number_ios=300",
+        "--rw=write --loops=2 --number_ios=100",
+        "--rw=randwrite --loops=2",
+        "--rw=read --nrfiles=4 --filesize=128k",
+        "--rw=randwrite --nrfiles=4 --filesize=128k",
+        "--rw=write --filesize=128k",
+        "--rw=write --filesize=2m",
+        "--rw=write --filesize=128k --io_size=1m",
+        "--rw=write --offset=256k --io_size=4m --bs=64k",
+        "--rw=write --numjobs=3",
+        "--rw=write --fsync=3",
+    ] {
+        let words = format!("--name=a --size=1m --bs=4k --output-format=json {more}");
+        let [theirs, ours] = both(&words).map(|(place, output)| {
+            let jobs = document(&output)["jobs"].as_array().unwrap().clone();
+            let of = |job: &Value| {
+                let moved =
+                    ["read", "write"].map(|way| ["total_ios", "io_bytes"].map(|of| job[way][of].clone()));
+                (moved, job["sync"]["total_ios"].clone())
+            };
+            let mut files: Vec<_> = std::fs::read_dir(place.here.path())
+                .unwrap()
+                .map(|entry| (entry.as_ref().unwrap().file_name(), entry.unwrap().metadata().unwrap().len()))
+                .collect();
+            files.sort();
+            (jobs.iter().map(of).collect::<Vec<_>>(), files)
+        });
+        assert_eq!(ours, theirs, "{words}");
+    }
+}
+
+#[test]
 fn reads_of_a_verification_count() {
     if !fio_is_here() {
         return;

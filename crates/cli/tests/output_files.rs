@@ -331,4 +331,13 @@ fn a_recorded_survey_replaces_an_earlier_one_and_no_file_of_its_names() {
     assert_eq!(fs::read(&tree).unwrap(), b"precious");
     assert!(run(&["--overwrite"]).status.code().is_some_and(|code| code < 2));
     assert_ne!(fs::read(&tree).unwrap(), b"precious");
+    // A file in the place of the directory is named with a way out, whatever else is typed.
+    fs::remove_dir_all(place.path().join("dir")).unwrap();
+    fs::write(place.path().join("dir"), "precious").unwrap();
+    for more in [&[][..], &["--overwrite"]] {
+        let output = run(more);
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(stderr(&output).contains("dir is not a directory: name"), "{}", said(&output));
+    }
+    assert_eq!(fs::read(place.path().join("dir")).unwrap(), b"precious");
 }

@@ -24,6 +24,7 @@
 //! the bounds above, not known.
 
 use plumb_report::document::comparison::{Counts, Term};
+use plumb_report::main_term;
 use plumb_report::quantity::{bytes, duration, percent};
 
 /// Differences smaller than this part of the whole are not shared out.
@@ -189,8 +190,8 @@ pub(crate) fn explain(compared: &Counts, against: &Counts) -> Vec<Term> {
 
 /// The term that makes most of the difference, in words; `None` if nothing that was counted does.
 pub(crate) fn main_cause(terms: &[Term]) -> Option<String> {
-    let shared = terms.iter().filter_map(|term| Some((term, term.share?)));
-    let (main, share) = shared.max_by(|one, two| one.1.total_cmp(&two.1))?;
+    let main = main_term(terms)?;
+    let share = main.share?;
     (main.term != "remainder")
         .then(|| format!("{} ({}, {} of the difference)", main.sentence, main.term, percent(share)))
 }

@@ -207,10 +207,7 @@ fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
         (Some(low), Some(high)) => format!("{} interval {}", percent(ratio.level), range(low, high)),
         _ => "not bounded by so few blocks".to_owned(),
     };
-    let than = match ratio.median >= 2.0 {
-        true => format!("{} the {figure} of {against}", change(ratio.median)),
-        false => format!("{} {figure} against {against}", change(ratio.median)),
-    };
+    let than = format!("{} {against}", difference(&document.figure, ratio));
     match contrast.outcome {
         Outcome::Different => match is_better(&document.figure, ratio.median) {
             true => format!("{compared} is better: {than} ({ends})"),
@@ -252,20 +249,43 @@ fn is_better(figure: &str, ratio: f64) -> bool {
     if is_rate(figure) { ratio > 1.0 } else { ratio < 1.0 }
 }
 
+/// Describes a ratio of two levels, before the name of the one that it is to: `8% fewer IOPS than`,
+/// `12% higher p99 than`, from double on `5.5 times the IOPS of`, up to half `8% of the IOPS of`.
+fn difference(figure: &str, ratio: &Estimate) -> String {
+    let (words, median) = (figure_words(figure), ratio.median);
+    let (more, less) = if is_rate(figure) { ("more", "fewer") } else { ("higher", "lower") };
+    match median {
+        same if (same - 1.0).abs() < UNCHANGED => format!("the same {words} as"),
+        double if double >= 2.0 => format!("{} the {words} of", change(double)),
+        _ if ratio.high.is_some_and(is_part) => format!("{} of the {words} of", percent(median)),
+        above if above > 1.0 => format!("{} {more} {words} than", percent(above - 1.0)),
+        below => format!("{} {less} {words} than", percent(1.0 - below)),
+    }
+}
+
+/// Distance of a ratio from 1 below which it is shown as no change.
+const UNCHANGED: f64 = 0.0005;
+
+/// Returns true if a ratio is shown as a part, not as a change.
+fn is_part(ratio: f64) -> bool {
+    ratio <= 0.5
+}
+
 /// Shows a ratio as people read it: `-8%`, `+12%`, and from double on `5.5 times`.
 fn change(ratio: f64) -> String {
     match ratio {
-        same if (same - 1.0).abs() < 0.0005 => "0%".to_owned(),
+        same if (same - 1.0).abs() < UNCHANGED => "0%".to_owned(),
         double if double >= 2.0 => format!("{} times", show_ratio(double)),
         more if more > 1.0 => format!("+{}", percent(more - 1.0)),
         less => format!("-{}", percent(1.0 - less)),
     }
 }
 
-/// Shows an interval of ratios as [`change`] does each.
+/// Shows an interval of ratios as [`difference`] shows the one within it.
 fn range(low: f64, high: f64) -> String {
     match low >= 2.0 {
         true => format!("{} to {} times", show_ratio(low), show_ratio(high)),
+        false if is_part(high) => format!("{} to {}", percent(low), percent(high)),
         false => format!("{} to {}", change(low), change(high)),
     }
 }
@@ -323,11 +343,28 @@ mod tests {
     fn the_sentence_says_which_is_better_and_by_how_much_with_a_sign() {
         assert_eq!(
             said("iops", estimate(0.92, 0.9, 0.95), Outcome::Different),
-            "cached is better: direct has -8% IOPS against cached (95% interval -10% to -5%)"
+            "cached is better: direct has 8% fewer IOPS than cached (95% interval -10% to -5%)"
         );
         assert_eq!(
             said("p99", estimate(0.92, 0.9, 0.95), Outcome::Different),
-            "direct is better: -8% p99 against cached (95% interval -10% to -5%)"
+            "direct is better: 8% lower p99 than cached (95% interval -10% to -5%)"
+        );
+        assert_eq!(
+            said("p99", estimate(1.12, 1.1, 1.15), Outcome::Different),
+            "cached is better: direct has 12% higher p99 than cached (95% interval +10% to +15%)"
+        );
+        assert_eq!(
+            said("iops", estimate(1.59, 1.49, 1.69), Outcome::Different),
+            "direct is better: 59% more IOPS than cached (95% interval +49% to +69%)"
+        );
+        assert_eq!(
+            said("iops", estimate(0.08, 0.02, 0.16), Outcome::Different),
+            "cached is better: direct has 8% of the IOPS of cached (95% interval 2% to 16%)"
+        );
+        // Figure and interval are shown in one way, also where the half lies within.
+        assert_eq!(
+            said("iops", estimate(0.45, 0.4, 0.6), Outcome::Different),
+            "cached is better: direct has 55% fewer IOPS than cached (95% interval -60% to -40%)"
         );
         assert_eq!(
             said("iops", estimate(5.5, 5.0, 6.0), Outcome::Different),

@@ -233,7 +233,7 @@ fn by_counters(
         std::thread::sleep(READ_EVERY);
         let elapsed = clock.now().since(counted.start());
         is_whole = elapsed >= options.duration;
-        if is_whole || counted.is_due(clock.now()) || stop.load(Ordering::Acquire) {
+        if !is_whole && counted.is_due(clock.now()) {
             counted.take(snapshot(target, clock)?)?;
         }
         progress(elapsed, SoFar::default(), &mut || {
@@ -242,6 +242,8 @@ fn by_counters(
             (devices, Vec::new())
         });
     }
+    // An end that came while progress was shown leaves what was done since the last reading.
+    counted.take(snapshot(target, clock)?)?;
     let interrupted = (!is_whole).then(|| "interrupted".to_owned());
     let not_kept = options.requests.is_some().then(|| format!("no request was recorded: {why}"));
     let missing: Vec<String> = interrupted.into_iter().chain(not_kept).collect();

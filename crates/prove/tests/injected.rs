@@ -100,8 +100,8 @@ fn after_unlink() -> Injection {
 fn each_removal_reaches_the_drive_with_a_sync_of_the_directory() {
     let without = Script::of(UNLINKS, &[]);
     let Some(recorded) = without.recorded() else { return };
-    // Nothing asks for a flush; the journal may commit by its own timer of five seconds.
-    assert!(flushes(&recorded) < 5, "{} flushes", flushes(&recorded));
+    // There may be flushes all the same: of the journal's timer, and of a sync(2) of any other process.
+    assert_eq!((without.traced.lock().unwrap().injected, recorded.from < recorded.until), (0, true));
     let elsewhere = Traced { root: "/nowhere".into(), ..without.traced.lock().unwrap().clone() };
     let found = candidates(&elsewhere, &[plumb_block::Nanos(u64::MAX)]);
     assert_eq!(found, [], "none of it is there");

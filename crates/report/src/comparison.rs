@@ -55,8 +55,6 @@ fn sections(document: &ComparisonDocument) -> Vec<Section> {
         of.into_iter().chain([Item::Table(table)]).collect()
     };
     let found = document.verdicts.iter().filter(|finding| finding.severity > Severity::Info);
-    let found: Vec<String> =
-        found.map(|finding| format!("{} [{}]", sentence(&finding.sentence), finding.id)).collect();
     let is_judged = document.blocks > 0;
     let mut sections = vec![
         Section::new("The difference", Item::table(is_judged.then(|| ratios(document)))).charted(),
@@ -68,7 +66,7 @@ fn sections(document: &ComparisonDocument) -> Vec<Section> {
         Section::new("Limits", Item::table(limits(document))),
         Section::new("The levels", Item::table(is_judged.then(|| levels(document)))),
         Section::new("How sure", Item::lines(&how_sure(document))),
-        Section::new("What the rules found in the blocks", Item::lines(&found)),
+        Section::new("What the rules found in the blocks", found.map(Item::conclusion).collect()),
         Section::new("Notes", Item::lines(&document.notes)),
         Section::new("Blocks", Item::table(Some(blocks(document)))).detail(),
     ];
@@ -168,10 +166,15 @@ pub fn figure_words(figure: &str) -> &str {
     }
 }
 
+/// Returns the term that has the largest share of a difference; `None` if none has a share.
+pub fn main_term(terms: &[Term]) -> Option<&Term> {
+    let shared = terms.iter().filter_map(|term| Some((term, term.share?)));
+    shared.max_by(|one, two| one.1.total_cmp(&two.1)).map(|(term, _)| term)
+}
+
 /// Returns the term that makes most of a difference between rates, in words.
 fn main_cause(document: &ComparisonDocument) -> Option<String> {
-    let terms = document.contrast.explanation.iter().filter_map(|term| Some((term, term.share?)));
-    let (main, _) = terms.max_by(|one, two| one.1.total_cmp(&two.1))?;
+    let main = main_term(&document.contrast.explanation)?;
     // The terms are of the time between operations, and explain no difference of another figure.
     let is_explained = document.contrast.outcome == Outcome::Different && is_rate(&document.figure);
     is_explained.then(|| match main.term.as_str() {
@@ -237,23 +240,24 @@ pub(crate) fn ends(estimate: &Estimate, show: impl Fn(f64) -> String) -> String 
     }
 }
 
-const fn outcome_words(outcome: Outcome) -> &'static str {
+/// Returns the name of an outcome within a sentence. Ratios up to `equivalent` count as the same.
+pub fn outcome_words(outcome: Outcome, equivalent: f64) -> String {
     match outcome {
-        Outcome::Different => "different",
-        Outcome::Equivalent => "equivalent",
-        Outcome::NoneSeen => "no difference that this experiment could see",
-        Outcome::NotJudged => "not judged: too few runs",
-        Outcome::NotMeasured => "not measured",
+        Outcome::Different => "different".to_owned(),
+        Outcome::Equivalent => format!("equivalent within {}", percent(equivalent - 1.0)),
+        Outcome::NoneSeen => "no difference that this experiment could see".to_owned(),
+        Outcome::NotJudged => "not judged: too few runs".to_owned(),
+        Outcome::NotMeasured => "not measured".to_owned(),
     }
 }
 
 fn ratios(document: &ComparisonDocument) -> Table {
     let rows = document.contrasts().flat_map(|contrast| {
         let name = printable(&format!("{} / {}", contrast.compared, contrast.against));
-        let outcome = outcome_words(contrast.outcome);
+        let outcome = outcome_words(contrast.outcome, document.design.equivalent);
         let main = (name, &document.figure, contrast.ratio, outcome, Ink::Bold);
         let others = contrast.ratios.iter().filter(|(figure, _)| **figure != document.figure);
-        let others = others.map(|(figure, of)| (String::new(), figure, Some(*of), "", Ink::Plain));
+        let others = others.map(|(figure, of)| (String::new(), figure, Some(*of), String::new(), Ink::Plain));
         std::iter::once(main).chain(others)
     });
     Table::of(rows)
@@ -261,7 +265,7 @@ fn ratios(document: &ComparisonDocument) -> Table {
         .left("figure", |(_, figure, ..)| *figure)
         .right("ratio", |(_, _, of, _, ink)| Cell::inked(*ink, or_dash(of.map(|of| of.median), ratio)))
         .left("interval", |(_, _, of, ..)| or_dash(*of, |of| ends(&of, ratio)))
-        .left("outcome", |(_, _, _, outcome, _)| *outcome)
+        .left("outcome", |(_, _, _, outcome, _)| outcome.clone())
         .table()
 }
 

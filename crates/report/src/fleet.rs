@@ -6,7 +6,7 @@ use plumb_path::Severity;
 
 use crate::document::{FleetDocument, Sides};
 use crate::facts::{Fact, Figure};
-use crate::headline::{Headline, NOT_KNOWN, UNKNOWN, capital, sentence};
+use crate::headline::{Headline, NOT_KNOWN, UNKNOWN, incomplete};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
 use crate::quantity::{NONE, count, duration, or_dash, percent, rate, throughput, throughput_parts};
@@ -45,17 +45,16 @@ fn headline(document: &FleetDocument) -> Headline {
     };
     // The reason of each host stands in a section of its own, once.
     let missing = document.missing().count() as u64;
-    let because = match missing {
-        0 => document.incomplete_because.as_deref().unwrap_or("it did not run to its end").to_owned(),
-        _ => format!("{} of {} hosts are missing or not whole", count(missing), document.hosts.len()),
-    };
+    let missing = (missing > 0)
+        .then(|| format!("{} of {} hosts are missing or not whole", count(missing), document.hosts.len()));
+    let because = missing.as_deref().or(document.incomplete_because.as_deref());
     Headline {
         severity,
         label,
         verdict: document.headline.clone(),
         meaning: String::new(),
         quality: String::new(),
-        incomplete: document.partial.then(|| capital(&sentence(&because))),
+        incomplete: incomplete(!document.partial, because),
     }
 }
 
@@ -83,10 +82,6 @@ fn figures(document: &FleetDocument) -> Vec<Figure> {
 }
 
 fn sections(document: &FleetDocument) -> Vec<Section> {
-    let verdicts = document.verdicts.iter().flat_map(|finding| {
-        let said = format!("{} [{}]", sentence(&finding.sentence), finding.id);
-        [Item::Line(printable(&said)), Item::Remedy(printable(&finding.remedy))]
-    });
     let missing =
         document.missing().map(|host| format!("{}: {}", host.name, host.because.as_deref().unwrap_or(NONE)));
     vec![
@@ -94,7 +89,7 @@ fn sections(document: &FleetDocument) -> Vec<Section> {
         Section::new("The hosts", Item::table(Some(hosts(document)))),
         Section::new("More and more hosts", Item::table(scale(document))),
         Section::new("Where the data is", Item::lines(&locality(document))),
-        Section::new("What was found", verdicts.collect()),
+        Section::new("What was found", document.verdicts.iter().map(Item::conclusion).collect()),
         Section::new("Notes", Item::lines(&document.notes)),
     ]
 }

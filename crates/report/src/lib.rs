@@ -45,7 +45,8 @@ pub mod wording;
 
 pub use closing::Record;
 pub use comparison::{
-    figure_words, is_rate, predicted as comparison_predicted, standing as comparison_standing,
+    figure_words, is_rate, main_term, outcome_words, predicted as comparison_predicted,
+    standing as comparison_standing,
 };
 pub use document::{
     Account, CheckDocument, ComparisonDocument, FleetDocument, ObservationDocument, OpenError, ProofDocument,

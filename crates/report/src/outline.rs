@@ -123,6 +123,16 @@ pub(crate) enum Item {
 }
 
 impl Item {
+    /// Returns a finding on its own.
+    pub(crate) fn finding(finding: &Finding) -> Self {
+        Self::Finding { finding: finding.clone(), about: Vec::new() }
+    }
+
+    /// Returns a finding whose evidence stands elsewhere in the report.
+    pub(crate) fn conclusion(finding: &Finding) -> Self {
+        Self::finding(&Finding { evidence: Vec::new(), ..finding.clone() })
+    }
+
     /// Each of `lines`, made printable.
     pub(crate) fn lines(lines: &[String]) -> Vec<Self> {
         lines.iter().map(|line| Self::Line(printable(line))).collect()

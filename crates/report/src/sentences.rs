@@ -1,7 +1,7 @@
 //! Sentences about a run beside its tables, the same on the terminal and on the page.
 
 use crate::balance::Balance;
-use crate::document::{RunDocument, RunSpan, RunTarget, Sides, Transactions};
+use crate::document::{LatencyTargetResult, RunDocument, RunSpan, RunTarget, Sides, Transactions};
 use crate::figures::spread;
 use crate::headline::{capital, sentence};
 use crate::quantity::{bytes, count, duration, or_dash, rate, three_digits};
@@ -86,8 +86,7 @@ pub(crate) fn unknown_storage(document: &RunDocument) -> Vec<String> {
         .filter(|(_, target)| target.failed_because.is_none() && !is_method(document, target));
     let because: Vec<(String, Option<&str>)> = shown
         .map(|(label, target)| {
-            let why =
-                target.sides.storage_unknown_because.as_deref().unwrap_or("the devices could not be read");
+            let why = target.sides.flushes_unknown_because();
             (label, Some(why).filter(|_| target.sides.storage.is_none()))
         })
         .collect();
@@ -165,11 +164,7 @@ fn of_span(span: &RunSpan) -> Vec<String> {
         lines.push(format!("Rounds of {} IOPS: {state}.", rounds.join(", ")));
     }
     if let Some(target) = &span.latency_target {
-        let kept = format!(
-            "{} of 100 operations within {}",
-            three_digits(target.percentile),
-            duration(target.latency)
-        );
+        let kept = kept(target);
         lines.push(match target.depth {
             Some(depth) => {
                 let tried = target.tried.iter().rev().find(|tried| tried.depth == depth);
@@ -186,6 +181,11 @@ fn of_span(span: &RunSpan) -> Vec<String> {
         });
     }
     lines
+}
+
+/// Describes the latency to keep.
+pub(crate) fn kept(target: &LatencyTargetResult) -> String {
+    format!("{} of 100 operations within {}", three_digits(target.percentile), duration(target.latency))
 }
 
 /// The measured latency at the percentile of the span's target, if a depth was chosen to keep that and did

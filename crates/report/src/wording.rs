@@ -15,8 +15,16 @@ pub const fn method(method: SyncMethod) -> &'static str {
     }
 }
 
-/// A method in a table's head: two short words.
+/// A method where several stand side by side: short, and unlike the others.
 pub const fn method_short(method: SyncMethod) -> &'static str {
+    match method {
+        SyncMethod::OverwriteFsync => "overwrite with fsync",
+        other => method_write(other),
+    }
+}
+
+/// The write of a method, which its call makes durable.
+pub const fn method_write(method: SyncMethod) -> &'static str {
     match method {
         SyncMethod::OverwriteFdatasync | SyncMethod::OverwriteFsync => "overwrite",
         SyncMethod::AppendFdatasync => "append",
@@ -139,4 +147,23 @@ pub const fn is_above_devices(kind: LayerKind) -> bool {
             | LayerKind::Fuse
             | LayerKind::Zfs
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// A check measures fsync beside fdatasync, and both overwrite.
+    #[test]
+    fn methods_side_by_side_are_told_apart() {
+        let all = [
+            SyncMethod::OverwriteFdatasync,
+            SyncMethod::OverwriteFsync,
+            SyncMethod::AppendFdatasync,
+            SyncMethod::DirectDsync,
+        ];
+        assert_eq!(all.map(method_short).into_iter().collect::<BTreeSet<_>>().len(), all.len());
+    }
 }

@@ -1,5 +1,6 @@
 //! `plumb survey`: the write path, of this machine or of a recording.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use plumb_linux::probe::LiveProbe;
@@ -110,11 +111,14 @@ fn unrecorded(arguments: &SurveyArguments, target: &Path) -> anyhow::Result<()> 
 /// Checks that a recording goes into a new or empty directory, or replaces an earlier recording: the files
 /// that are in the way are judged when they are written.
 fn new_or_own(directory: &Path) -> anyhow::Result<()> {
-    let Ok(mut entries) = directory.read_dir() else { return Ok(()) };
-    if directory.join("recording.json").exists() || entries.next().is_none() {
-        return Ok(());
-    }
-    let message =
-        format!("{} is not empty and not a recording: name an empty or a new directory", directory.display());
+    let what = match directory.read_dir() {
+        Err(error) if error.kind() == ErrorKind::NotADirectory => "is not a directory",
+        Err(_) => return Ok(()),
+        Ok(mut entries) => match directory.join("recording.json").exists() || entries.next().is_none() {
+            true => return Ok(()),
+            false => "is not empty and not a recording",
+        },
+    };
+    let message = format!("{} {what}: name an empty or a new directory", directory.display());
     Err(Refusal::new(Exit::Usage, message).into())
 }

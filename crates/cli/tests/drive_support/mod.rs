@@ -3,11 +3,16 @@
 
 pub(crate) mod papers;
 
+use std::fs::File;
 use std::io::{BufReader, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde_json::Value;
 
 use crate::common::{plumb, said};
@@ -168,9 +173,12 @@ impl Kind {
     }
 }
 
-/// A file system that is mounted. Dropping it unmounts it, lazily if it must be.
+/// A file system that is mounted. Dropping it unmounts it, lazily if it must be. A mount namespace that
+/// another test makes meanwhile has a copy of the mount: dropping waits until the device is free there too.
 pub(crate) struct Mounted {
     pub(crate) at: PathBuf,
+    /// The source of the mount; no device for a file system in memory.
+    pub(crate) device: String,
 }
 
 impl Mounted {
@@ -178,9 +186,23 @@ impl Mounted {
     /// If it cannot be mounted, with what mount said.
     pub(crate) fn new(kind: Kind, device: &str, at: &Path) -> Result<Self, String> {
         let output = Command::new("mount").args(["-t", kind.word(), device]).arg(at).output().unwrap();
-        if output.status.success() { Ok(Self { at: at.to_owned() }) } else { Err(said(&output)) }
+        match output.status.success() {
+            true => Ok(Self { at: at.to_owned(), device: device.to_owned() }),
+            false => Err(said(&output)),
+        }
+    }
+
+    /// Returns true if a mount or another holder claims the device.
+    fn is_claimed(&self) -> bool {
+        let mut exclusive = File::options();
+        exclusive.read(true).custom_flags(OFlags::EXCL.bits().cast_signed());
+        let busy = Some(Errno::BUSY.raw_os_error());
+        exclusive.open(&self.device).is_err_and(|error| error.raw_os_error() == busy)
     }
 }
+
+/// How long a device may stay claimed after it was unmounted.
+const CLAIMED_MAX: Duration = Duration::from_secs(10);
 
 impl Drop for Mounted {
     fn drop(&mut self) {
@@ -188,7 +210,12 @@ impl Drop for Mounted {
             let output = Command::new("umount").args(options).arg(&self.at).output();
             output.is_ok_and(|output| output.status.success())
         };
-        if !umount(&[]) && !umount(&["-l"]) {
+        if umount(&[]) {
+            let begun = Instant::now();
+            while self.is_claimed() && begun.elapsed() < CLAIMED_MAX {
+                std::thread::yield_now();
+            }
+        } else if !umount(&["-l"]) {
             eprintln!("{} stays mounted", self.at.display());
         }
     }

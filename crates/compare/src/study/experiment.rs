@@ -13,6 +13,7 @@ use plumb_measure::Latency;
 use plumb_report::document::ComparisonDocument;
 use plumb_report::document::comparison::{Counts, Outcome};
 use plumb_report::document::study::StudyPoint;
+use plumb_report::outcome_words;
 use plumb_report::quantity::ratio;
 use plumb_sim::files::Host;
 use plumb_trial::TrialError;
@@ -102,13 +103,7 @@ pub(super) fn compare(
     let words = format!("{}{}", of.words, size_words(bench, Some(&levels[0][1]), of.file_mib));
     let document = bench.compare(&of.factor, levels, &words, Nanos::millis(of.block_ms), of.set_by)?;
     let contrast = &document.contrast;
-    let outcome = match contrast.outcome {
-        Outcome::Different => "different",
-        Outcome::Equivalent => "equivalent within 5%",
-        Outcome::NoneSeen => "no difference that this experiment could see",
-        Outcome::NotJudged => "not judged: too few blocks",
-        Outcome::NotMeasured => "not measured",
-    };
+    let outcome = outcome_words(contrast.outcome, document.design.equivalent);
     let cause = main_cause(&contrast.explanation).filter(|_| contrast.outcome == Outcome::Different);
     let interval = contrast.ratio.and_then(|of| Some(format!("{} to {}", ratio(of.low?), ratio(of.high?))));
     let said = format!(

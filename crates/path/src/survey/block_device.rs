@@ -99,7 +99,14 @@ impl Surveyor<'_> {
 
     fn queue(&self, node: &mut Node, sysfs: &str) {
         let file = format!("{sysfs}/queue/write_cache");
+        // A read-only loop device has no cache to be flushed (drivers/block/loop.c, loop_update_limits).
+        let is_read_only = self.tree.text(&format!("{sysfs}/ro")).is_ok_and(|text| text == "1");
         node.queue = match self.tree.text(&file) {
+            Ok(text) if is_read_only && KernelView::parse(&text) == KernelView::WriteThrough => {
+                node.saw(format!("{sysfs}/ro"), "1", "nothing is written, so there is nothing to flush");
+                node.mark(Mark::Unseen { what: format!("{} is read-only and takes no writes", node.name) });
+                KernelView::NoQueue
+            }
             Ok(text) => {
                 let view = KernelView::parse(&text);
                 let means = match view {

@@ -130,12 +130,10 @@ fn finding(view: &VerdictView, about: &[String]) -> String {
 /// A write path: where synced data is durable, its drawings and layers, and what was found.
 fn surveyed(path: &WritePath, number: usize) -> SectionView {
     let view = path_view(path, number, "");
-    let finding =
-        |finding: &plumb_path::Finding| Item::Finding { finding: finding.clone(), about: Vec::new() };
     let mut items =
         vec![Item::text(&sentence(&path.durable_at.sentence)), Item::Table(path_table(path, true))];
     items.extend(untorn::lines(path).into_iter().map(Item::Line));
-    items.extend(path.findings.iter().map(finding));
+    items.extend(path.findings.iter().map(Item::finding));
     let view_of = section(&Section::new(printable(&path.target), items));
     SectionView { body: format!("{}{}{}", view.wide, view.narrow, view_of.body), ..view_of }
 }

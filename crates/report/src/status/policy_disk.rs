@@ -36,9 +36,7 @@ pub(super) fn disk(page: &mut Page, view: &DeviceView) {
         line("  instead", &refusal.remedy);
     }
     page.add(format!("{}: {}", printable(&view.name), view.state.word()), vec![Item::Rows(rows)]);
-    let finding =
-        |finding: &plumb_path::Finding| Item::Finding { finding: finding.clone(), about: Vec::new() };
-    page.add("", view.findings.iter().map(finding).collect());
+    page.add("", view.findings.iter().map(Item::finding).collect());
 }
 
 /// Vendor and model as one; the vendor that a translation layer makes up is left out.

@@ -92,7 +92,7 @@ fn methods_table(measured: &[Measured<'_>], unit: DurationUnit, across: bool) ->
     let mut rows = vec![head];
     for (method, target, latency) in measured {
         let mut row = match across {
-            true => vec![lead(wording::method_short(*method)), lead(wording::method_call(*method))],
+            true => vec![lead(wording::method_write(*method)), lead(wording::method_call(*method))],
             false => vec![Cell::plain(wording::method(*method))],
         };
         row.extend(STATISTICS.map(|(name, of)| Cell::inked(ink(name), unit.show(of(latency)))));

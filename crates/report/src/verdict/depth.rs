@@ -4,7 +4,7 @@ use plumb_path::Severity;
 
 use super::evidence::Evidence;
 use super::outcome::Verdict;
-use crate::document::{DepthTried, LatencyTargetResult};
+use crate::document::DepthTried;
 use crate::quantity::{count, duration, or_dash, rate, three_digits};
 use crate::sentences;
 
@@ -66,16 +66,13 @@ pub(super) fn not_reached(evidence: &Evidence<'_>) -> Option<Verdict> {
 /// `latency-target-missed`: no depth kept the latency, or the one that was chosen did not keep it while it
 /// was measured.
 pub(super) fn latency_target_missed(evidence: &Evidence<'_>) -> Option<Verdict> {
-    let asked = |target: &LatencyTargetResult| {
-        format!("{} of 100 operations within {}", three_digits(target.percentile), duration(target.latency))
-    };
     for span in &evidence.document.spans {
         let Some(target) = &span.latency_target else { continue };
         let sentence = match (target.depth, sentences::measured_beyond(span)) {
-            (None, _) => format!("No depth kept {}.", asked(target)),
+            (None, _) => format!("No depth kept {}.", sentences::kept(target)),
             (Some(depth), Some(measured)) => format!(
                 "Depth {depth} was chosen to keep {}, but took {} for so many of them while it was measured.",
-                asked(target),
+                sentences::kept(target),
                 duration(measured)
             ),
             (Some(_), None) => continue,

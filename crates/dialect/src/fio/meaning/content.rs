@@ -99,6 +99,13 @@ pub(super) fn verify(options: &Options<'_>, rw: &Rw, shares_file: bool) -> Resul
             "use numjobs=1, or leave filename out so that each clone has a file of its own",
         );
     }
+    let passes =
+        options.whole("loops", 1..=u64::MAX)?.unwrap_or(1) > 1 || options.truth("time_based", false)?;
+    if passes {
+        options.note(
+            "verify: the last version of each block is read back once, at the end; fio reads everything back after each pass",
+        );
+    }
     options.note(format!(
         "verify={check}: every block carries plumb's own stamp (place, version, checksum) instead, and lost, torn, \
          stale and misdirected blocks are told apart"

@@ -25,7 +25,9 @@ pub(super) fn stop(
         options.note_unused(&["time_based", "loops"], "file_append moves its size once, as in fio");
         time_based = false;
     }
-    let operations = options.whole("number_ios", 1..=u64::MAX)?;
+    // fio 3.33 counts them in each loop (exceeds_number_ios in backend.c).
+    let loops = options.whole("loops", 1..=u64::MAX)?.unwrap_or(1);
+    let operations = options.whole("number_ios", 1..=u64::MAX)?.map(|each| each.saturating_mul(loops));
     if time_based && runtime.is_none() {
         return Err(options.error("time_based", "has no runtime to go by").remedy("give runtime"));
     }

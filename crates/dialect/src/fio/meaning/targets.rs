@@ -201,7 +201,7 @@ pub(super) fn extent(
             length.or(left).map(|length| (length as f64 * percent / 100.0) as u64)
         }
         // The remainder after the last whole block is not touched.
-        None => size.or(left).map(|bytes| match block {
+        None => length.or(left).map(|bytes| match block {
             Some(block) if block > Bytes(0) && bytes >= block.0 => Bytes(bytes).round_down(block).0,
             _ => bytes,
         }),
