@@ -19,7 +19,7 @@ cd "$place"; mkdir live cut debug
 mount -t debugfs debugfs debug
 truncate -s 192M image; mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 image
 device=$(losetup --find --show --direct-io=on image)
-trap 'umount cut 2>/dev/null || true; umount live; losetup -d "$device"; umount debug' EXIT
+trap 'exec 7>&-; umount cut 2>/dev/null || true; umount live; losetup -d "$device"; umount debug' EXIT
 mount "$device" live; mkdir live/data; sync -f live
 eval "$work"
 "$plumb" survey --now live --json > before.json

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use plumb_block::Bytes;
 use plumb_linux::open_files::{OpenFile, OpenFiles, UnwrittenFile, Wanted};
+use plumb_linux::tree::Tree as _;
 use plumb_path::exposure::{CacheShare, ExposedPart, Exposure, ExposureWatch, Live, PartKind};
 use plumb_path::{Target, survey_exposed};
 
@@ -125,9 +126,10 @@ fn commits_and_flushes_bound_what_is_not_settled() {
     let mut machine = machine(EXT4);
     machine.tree.put_names("/proc/fs/jbd2", &["sda-8".to_owned()]);
     let target = Target::Named("/".to_owned());
+    let directory = machine.tree.canonical("/sys/class/block/sda").unwrap();
     let state = |machine: &mut Machine, sectors: u64, flushes: u64, commits: u64| {
         let stat = format!("0 0 0 0 9 0 {sectors} 0 0 0 0 0 0 0 0 {flushes} 0\n");
-        machine.tree.put_text("/sys/class/block/sda/stat", &stat);
+        machine.tree.put_text(&format!("{directory}/stat"), &stat);
         machine.tree.put_text("/proc/fs/jbd2/sda-8/info", &format!("{commits} transactions (1 requested)\n"));
     };
     state(&mut machine, 100, 1, 1);
