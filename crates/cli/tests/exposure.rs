@@ -12,8 +12,8 @@ use crate::common::{can_mount, document, holds, in_own_mounts, plumb, said, scra
 use crate::drive_cuts::Chance;
 use crate::drive_support::{Server, cannot_attach};
 
-/// Two readings around a cut: a loop device past the page cache of its file, so that the file has what was handed
-/// to the device and nothing else. `$work` writes below `$place/live` and does not sync.
+/// Two readings around a cut: a loop device past the page cache of its file, so that the file has what was
+/// handed to the device and nothing else. `$work` writes below `$place/live` and does not sync.
 const AROUND_A_CUT: &str = r#"
 cd "$place"; mkdir live cut debug
 mount -t debugfs debugfs debug
@@ -22,9 +22,9 @@ device=$(losetup --find --show --direct-io=on image)
 trap 'exec 7>&-; umount cut 2>/dev/null || true; umount live; losetup -d "$device"; umount debug' EXIT
 mount "$device" live; mkdir live/data; sync -f live
 eval "$work"
-"$plumb" survey --now live --json > before.json
+"$plumb" survey --now live --json > before.json 7>&-
 cp --reflink=never image cut.img
-"$plumb" survey --now live --json > after.json
+"$plumb" survey --now live --json > after.json 7>&-
 cp -r live/data live-data
 mount -o loop cut.img cut
 if test -d cut/data; then cp -r cut/data cut-data; else mkdir cut-data; fi

@@ -25,8 +25,8 @@ use crate::tree::mountinfo::{self, Mount};
 /// File systems and devices whose files are looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// File systems, by the device of their superblock, as mountinfo has it. They must not be able to wait for
-    /// a server.
+    /// File systems, by the device of their superblock, as mountinfo has it. They must not be able to wait
+    /// for a server.
     pub file_systems: BTreeSet<DeviceNumber>,
     /// Block devices that programs write without a file system.
     pub devices: BTreeSet<DeviceNumber>,
@@ -226,8 +226,9 @@ struct Descriptor<'a> {
     interest: Interest,
 }
 
-/// Returns a copy of the descriptor of a process. It is not opened again where the kernel lets a descriptor be
-/// copied (as root), since an open breaks leases; the processes of the same user may allow no more than that.
+/// Returns a copy of the descriptor of a process. It is not opened again where the kernel lets a descriptor
+/// be copied (as root), since an open breaks leases; the processes of the same user may allow no more than
+/// that.
 fn duplicate(process: u32, fd: i32, link: &Path) -> rustix::io::Result<OwnedFd> {
     let copied = || {
         let pid = i32::try_from(process).ok().and_then(Pid::from_raw).ok_or(rustix::io::Errno::SRCH)?;

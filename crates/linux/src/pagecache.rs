@@ -86,8 +86,8 @@ pub fn page_size() -> Bytes {
 }
 
 /// Counts the bytes of a file that are dirty or on their way to its device. `None` where the kernel does not
-/// say (cachestat, Linux 6.5). The pages of a file that is written meanwhile may be missed or counted. `name` is
-/// for the message.
+/// say (cachestat, Linux 6.5). The pages of a file that is written meanwhile may be missed or counted. `name`
+/// is for the message.
 ///
 /// # Errors
 /// As cachestat(2): EPERM for a file that the caller may not write and does not own.

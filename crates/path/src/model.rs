@@ -67,7 +67,8 @@ pub struct WritePath {
     /// layer has a say, and in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untorn: Vec<UntornPage>,
-    /// Acknowledged data that a power cut would take at the time of the survey; absent unless that was asked for.
+    /// Acknowledged data that a power cut would take at the time of the survey; absent unless that was asked
+    /// for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exposure: Option<Exposure>,
     /// Problems and facts worth knowing.

@@ -26,8 +26,8 @@ pub(crate) struct SurveyArguments {
     #[arg(long, conflicts_with_all = ["all", "targets", "record", "from"])]
     pub(crate) guests: bool,
 
-    /// Also say what a power cut would take now: from memory, by process, from the journal, caches and the drive.
-    /// It is of this machine at this moment, so no recording has it
+    /// Also say what a power cut would take now: from memory, by process, from the journal, caches and the
+    /// drive. It is of this machine at this moment, so no recording has it
     #[arg(long, conflicts_with_all = ["guests", "record", "from"])]
     pub(crate) now: bool,
 

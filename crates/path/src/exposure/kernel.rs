@@ -1,5 +1,5 @@
-//! The kernel's counts of pages that their device has not got yet: of one device in debugfs (mm/backing-dev.c),
-//! of the machine in /proc/meminfo.
+//! The kernel's counts of pages that their device has not got yet: of one device in debugfs
+//! (mm/backing-dev.c), of the machine in /proc/meminfo.
 //!
 //! Each processor keeps the last few pages that it counted to itself, so a count is wrong by as many at most.
 
@@ -22,8 +22,8 @@ pub(super) struct Count {
     pub(super) source: String,
 }
 
-/// Reads the count for the device that the kernel calls `device` (`8:0`, `btrfs-1`); where that of the machine
-/// bounds more tightly, or there is no other, the bound is that. `None` if neither can be read.
+/// Reads the count for the device that the kernel calls `device` (`8:0`, `btrfs-1`); where that of the
+/// machine bounds more tightly, or there is no other, the bound is that. `None` if neither can be read.
 pub(super) fn count(tree: &dyn Tree, device: Option<&str>) -> Option<Count> {
     let own = device.and_then(|device| of_device(tree, device));
     match (own, of_machine(tree)) {
@@ -32,8 +32,8 @@ pub(super) fn count(tree: &dyn Tree, device: Option<&str>) -> Option<Count> {
     }
 }
 
-/// Reads `BdiWriteback` and `BdiReclaimable`. Before Linux 6.10 (which added `wb_stats`) they leave out the pages
-/// of control groups, so they bound nothing.
+/// Reads `BdiWriteback` and `BdiReclaimable`. Before Linux 6.10 (which added `wb_stats`) they leave out the
+/// pages of control groups, so they bound nothing.
 fn of_device(tree: &dyn Tree, device: &str) -> Option<Count> {
     let mounts = mountinfo::parse(&tree.read("/proc/self/mountinfo").ok()?);
     let point = &mounts.iter().find(|mount| mount.kind == "debugfs")?.point;

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Invariants:
-//! 1. `bytes_max` of a part is never below what a cut takes from it; where nothing bounds that it is null, with
-//!    the reason.
+//! 1. `bytes_max` of a part is never below what a cut takes from it; where nothing bounds that it is null,
+//!    with the reason.
 //! 2. Parts are read from the top down, so data that goes down meanwhile is counted twice rather than not at
 //!    all.
 //! 3. Nothing that could wait for a server is asked: a file system of a server has the kernel's own count.
@@ -36,13 +36,13 @@ pub struct Exposure {
     pub complete: bool,
     /// The parts, from the top of the path down.
     pub parts: Vec<ExposedPart>,
-    /// Processes that have files with such data open for writing, those with most first; empty where they are not
-    /// known.
+    /// Processes that have files with such data open for writing, those with most first; empty where they are
+    /// not known.
     pub holders: Vec<Holder>,
     /// Reason why not all of them are known; null if they are.
     pub holders_unknown_because: Option<String>,
-    /// Bytes in memory of files that no process has open for writing, and of the file system's own structures, at
-    /// most; null if that is not known.
+    /// Bytes in memory of files that no process has open for writing, and of the file system's own
+    /// structures, at most; null if that is not known.
     pub unheld_bytes_max: Option<u64>,
     /// Reason; null if it is known.
     pub unheld_bytes_max_unknown_because: Option<String>,

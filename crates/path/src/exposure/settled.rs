@@ -30,8 +30,8 @@ impl Settled {
 
     /// Takes a sample. Returns the bytes that may not be durable at its time; `None` until that is known.
     ///
-    /// Operations that were under way at an earlier sample are `at_once` at most. So of one more that completed
-    /// since, one at least began after that sample, and what had been written by then is durable.
+    /// Operations that were under way at an earlier sample are `at_once` at most. So of one more that
+    /// completed since, one at least began after that sample, and what had been written by then is durable.
     pub(crate) fn take(&mut self, now: Progress) -> Option<u64> {
         self.samples.push_back(now);
         let is_past = |sample: &Progress| now.completed.saturating_sub(sample.completed) > self.at_once;

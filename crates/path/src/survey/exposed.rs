@@ -89,8 +89,8 @@ impl Surveyor<'_> {
         readings
     }
 
-    /// Returns true if the data of a file system is on block devices of this machine, so that nothing about its
-    /// files waits for a server.
+    /// Returns true if the data of a file system is on block devices of this machine, so that nothing about
+    /// its files waits for a server.
     fn is_on_device(&self, mount: &Mount) -> bool {
         let types = FileSystemTypes::parse(&self.tree.text("/proc/filesystems").unwrap_or_default());
         let is_user_space = mount.kind == "fuseblk" || mount.kind.starts_with("fuse");
@@ -111,7 +111,8 @@ impl Surveyor<'_> {
         };
         let devices = layer.below.iter().filter(|name| path.layer(name).is_some_and(Layer::is_block_device));
         let devices: Vec<String> = devices.cloned().collect();
-        // With data=journal the running transaction holds data itself, in memory, and no counter shows how much.
+        // With data=journal the running transaction holds data itself, in memory, and no counter shows how
+        // much.
         let is_jbd2 =
             matches!(mount.kind.as_str(), "ext3" | "ext4") && mount.super_option("data") != Some("journal");
         let commits = devices.first().filter(|_| is_jbd2).and_then(|device| self.commits_of(device));

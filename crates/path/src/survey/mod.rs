@@ -62,8 +62,8 @@ pub fn survey(tree: &dyn Tree, probe: &dyn Probe, target: &Target) -> Result<Sur
     Ok(document(tree, paths))
 }
 
-/// Surveys `target` as [`survey`] does, and finds for each path what to read to say what a power cut would take
-/// from it.
+/// Surveys `target` as [`survey`] does, and finds for each path what to read to say what a power cut would
+/// take from it.
 ///
 /// # Errors
 /// As [`survey`].
