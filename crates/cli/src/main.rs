@@ -8,6 +8,7 @@ mod files;
 mod help;
 mod leftovers;
 mod live;
+mod live_state;
 mod named;
 mod own;
 mod progress;

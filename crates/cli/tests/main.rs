@@ -37,6 +37,7 @@ mod drive_refusals;
 mod drive_support;
 mod drive_tls;
 mod drive_ublk;
+mod exposure;
 mod fio_beside;
 mod fio_command;
 mod first_tries;

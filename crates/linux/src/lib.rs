@@ -13,6 +13,7 @@
 //! - [`tree`] reads /proc, /sys and /dev, rooted at a directory; [`probe`] asks drives by ioctl. Both can be
 //!   recorded.
 //! - [`inventory`] is what stands on what and what uses it: for whoever must not disturb a use.
+//! - [`open_files`] are the files that processes write, with what of each has not reached its device.
 //! - [`ublk`] is the kernel's side of block devices that a process serves.
 //! - [`apart`] makes system calls that may wait for this very process.
 //! - [`command`] sends drives what changes them, [`dm_reload`] loads a dm table again.
@@ -37,6 +38,7 @@ pub mod layout;
 pub mod local_time;
 pub mod loop_device;
 mod mapped;
+pub mod open_files;
 pub mod orphans;
 pub mod pagecache;
 pub mod probe;

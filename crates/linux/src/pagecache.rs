@@ -64,7 +64,7 @@ pub fn residency(file: impl AsFd, offset: Bytes, length: Bytes, name: &str) -> R
     };
     match cachestat(file, offset, nonzero) {
         Ok(stat) => {
-            let pages = |count: u64| Bytes(count.saturating_mul(rustix::param::page_size() as u64));
+            let pages = |count: u64| Bytes(count.saturating_mul(page_size().0));
             Ok(Residency {
                 resident: pages(stat.cache),
                 dirty: Some(pages(stat.dirty)),
@@ -76,6 +76,28 @@ pub fn residency(file: impl AsFd, offset: Bytes, length: Bytes, name: &str) -> R
                 .map_err(|error| Error::io(&error, "look at the cache of", name))?;
             Ok(Residency { resident, dirty: None, writeback: None })
         }
+        Err(error) => Err(Error::io(&error, "look at the cache of", name)),
+    }
+}
+
+/// Returns the bytes of a page of memory.
+pub fn page_size() -> Bytes {
+    Bytes(rustix::param::page_size() as u64)
+}
+
+/// Counts the bytes of a file that are dirty or on their way to its device. `None` where the kernel does not
+/// say (cachestat, Linux 6.5). The pages of a file that is written meanwhile may be missed or counted. `name`
+/// is for the message.
+///
+/// # Errors
+/// As cachestat(2): EPERM for a file that the caller may not write and does not own.
+pub fn unwritten(file: impl AsFd, name: &str) -> Result<Option<Bytes>> {
+    match cachestat(file.as_fd(), Bytes(0), NonZeroU64::MAX) {
+        Ok(stat) => {
+            let pages = stat.dirty.saturating_add(stat.writeback);
+            Ok(Some(Bytes(pages.saturating_mul(page_size().0))))
+        }
+        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => Ok(None),
         Err(error) => Err(Error::io(&error, "look at the cache of", name)),
     }
 }
@@ -102,7 +124,7 @@ fn cachestat(file: BorrowedFd<'_>, offset: Bytes, length: NonZeroU64) -> io::Res
 
 /// The bytes in memory by way of a mapping that is never touched.
 fn mincore(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> io::Result<Bytes> {
-    let page = rustix::param::page_size() as u64;
+    let page = page_size().0;
     let end = offset.0.saturating_add(length.0);
     let mut from = offset.round_down(Bytes(page)).0;
     let mut resident = 0;

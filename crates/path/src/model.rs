@@ -3,10 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::exposure::Exposure;
 use crate::finding::Finding;
 
 /// All that a survey learnt: the document behind `plumb survey --json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
     /// Always [`Survey::SCHEMA`].
     pub schema: String,
@@ -52,7 +53,7 @@ pub(crate) fn synchronous_words(value: &str) -> &'static str {
 ///
 /// assert_eq!(worst(&WritePath::default()), None);
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WritePath {
     /// Target that was requested: a path or a device.
     pub target: String,
@@ -66,6 +67,10 @@ pub struct WritePath {
     /// layer has a say, and in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untorn: Vec<UntornPage>,
+    /// Acknowledged data that a power cut would take at the time of the survey; absent unless that was asked
+    /// for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exposure: Option<Exposure>,
     /// Problems and facts worth knowing.
     pub findings: Vec<Finding>,
 }

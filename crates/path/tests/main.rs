@@ -3,6 +3,7 @@
 
 mod damaged_recordings;
 mod device_mapper;
+mod exposure;
 mod file_systems;
 mod fixtures_of;
 mod guests;

@@ -124,11 +124,11 @@ impl Kind {
         match self {
             Self::Run => &[Terminal, Html, Markdown, Json, Csv, Prometheus, Fio],
             Self::Proof => &[Terminal, Html, Markdown, Json, Csv, Junit],
-            Self::Fleet | Self::Survey | Self::State => &[Terminal, Html, Markdown, Json, Csv, Prometheus],
-            Self::Events => &[Terminal, Json],
-            Self::Comparison | Self::Study | Self::Observation | Self::Status => {
-                &[Terminal, Html, Markdown, Json, Csv]
+            Self::Fleet | Self::Survey | Self::State | Self::Observation => {
+                &[Terminal, Html, Markdown, Json, Csv, Prometheus]
             }
+            Self::Events => &[Terminal, Json],
+            Self::Comparison | Self::Study | Self::Status => &[Terminal, Html, Markdown, Json, Csv],
         }
     }
 

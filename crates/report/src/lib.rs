@@ -15,6 +15,7 @@ mod closing;
 mod comparison;
 pub mod document;
 pub mod export;
+mod exposure;
 mod facts;
 mod figures;
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::terminal::path_tree::{path_table, unsettled};
 use crate::terminal::run::groups;
 use crate::terminal::tables::{durable_table, side_table_without};
 use crate::terminal::{Cell, Ink, Side, Table};
-use crate::{sentences, tables, untorn};
+use crate::{exposure, sentences, tables, untorn};
 
 /// The report of `recording`, ending in a newline. A section that has nothing to say is left out.
 pub(crate) fn markdown(recording: &RunRecording) -> String {
@@ -73,8 +73,11 @@ pub(crate) fn survey(survey: &Survey) -> String {
         let findings: String = path.findings.iter().map(verdict).collect();
         let findings = if findings.is_empty() { findings } else { format!("\n{findings}") };
         let pages = list(&untorn::lines(path));
+        let exposed =
+            path.exposure.iter().map(|of| section(&Section::new(exposure::TITLE, exposure::items(of))));
+        let exposed = exposed.collect::<String>();
         let table = table(&path_table(path, true));
-        format!("\n## {}\n\n{durable}\n\n{table}{pages}{findings}", code(&path.target))
+        format!("\n## {}\n\n{durable}\n\n{table}{pages}{findings}{exposed}", code(&path.target))
     };
     format!("# plumb survey\n{}", survey.paths.iter().map(path).collect::<String>())
 }

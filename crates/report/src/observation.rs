@@ -7,6 +7,7 @@ use crate::document::ObservationDocument;
 use crate::document::observation::{
     Arrivals, NO_CALL, ObservedDevice, ObservedDirection, ObservedSync, Source, WritebackError,
 };
+use crate::exposure;
 use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, incomplete, sentence};
 use crate::outline::{Item, Outline, Section};
@@ -37,6 +38,7 @@ pub(crate) fn outline(document: &ObservationDocument) -> Outline<'_> {
         figures: figures(document),
         sections: vec![
             Section::new("Writes that did not reach the device", lost(document)),
+            Section::new(exposure::TITLE, exposed(document)),
             Section::new("What the devices were asked", table(asked(document))),
             Section::new("Flushes", table(flushes(document))),
             Section::new("How many at once, and when", table(depths(document))),
@@ -52,6 +54,12 @@ pub(crate) fn outline(document: &ObservationDocument) -> Outline<'_> {
         environment: &document.environment,
         run_directory: document.run_directory.as_deref(),
     }
+}
+
+/// Returns what a power cut would take, at the end of the observation.
+fn exposed(document: &ObservationDocument) -> Vec<Item> {
+    let is_alone = document.exposures.len() == 1;
+    document.exposures.iter().flat_map(|of| exposure::observed(of, is_alone)).collect()
 }
 
 /// Returns the files whose writes failed after the page cache had taken them, and what to do.

@@ -142,6 +142,7 @@ impl Rendered<'_> {
             Self::Run(recording) => Some(export::prometheus::prometheus(recording)),
             Self::Fleet(document, hosts) => Some(export::prometheus::fleet(document, hosts)),
             Self::Survey(survey) => Some(export::prometheus::survey(survey)),
+            Self::Observation(document) => export::prometheus::observation(document),
             Self::Status(status) => status.metrics(),
             _ => None,
         }

@@ -26,6 +26,11 @@ pub(crate) struct SurveyArguments {
     #[arg(long, conflicts_with_all = ["all", "targets", "record", "from"])]
     pub(crate) guests: bool,
 
+    /// Also say what a power cut would take now: from memory, by process, from the journal, caches and the
+    /// drive. It is of this machine at this moment, so no recording has it
+    #[arg(long, conflicts_with_all = ["guests", "record", "from"])]
+    pub(crate) now: bool,
+
     /// Say only of pages of this size whether a power cut tears them: 4k, 8k, 16k, 32k, 64k; several with
     /// commas
     #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = page_size)]

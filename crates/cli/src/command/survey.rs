@@ -11,6 +11,7 @@ use plumb_targets::cache;
 
 use crate::arguments::survey::SurveyArguments;
 use crate::exit::{self, Exit, Refusal, usage};
+use crate::live_state::Servers;
 use crate::named;
 use crate::terminal;
 
@@ -52,7 +53,8 @@ fn survey(arguments: &SurveyArguments) -> anyhow::Result<Survey> {
         if arguments.from.is_none()
             && let Some(survey) = of_device(target)?
         {
-            return unrecorded(arguments, target).map(|()| survey);
+            unrecorded(arguments, target)?;
+            return Ok(survey);
         }
         survey_one(arguments, Some(Target::Named(target.to_string_lossy().into_owned())))
     };
@@ -71,6 +73,13 @@ fn survey_one(arguments: &SurveyArguments, asked: Option<Target>) -> anyhow::Res
     }
     let target = asked.unwrap_or_else(|| Target::Named(".".to_owned()));
     let (tree, probe) = (LiveTree::new(), LiveProbe::new());
+    if arguments.now {
+        let (mut survey, exposed) = plumb_path::survey_exposed(&tree, &probe, &target).map_err(usage)?;
+        for (path, exposed) in survey.paths.iter_mut().zip(exposed) {
+            path.exposure = Some(exposed.now(&tree, &probe, &Servers));
+        }
+        return Ok(survey);
+    }
     match &arguments.record {
         Some(directory) => {
             new_or_own(directory)?;
@@ -96,8 +105,16 @@ fn of_device(target: &Path) -> anyhow::Result<Option<Survey>> {
     Ok(named::device(target.as_os_str())?.and_then(|device| device.opened.survey()))
 }
 
-/// Refuses to record what the kernel does not show.
+/// Refuses to record what the kernel does not show, or to say what a power cut would take from it.
 fn unrecorded(arguments: &SurveyArguments, target: &Path) -> anyhow::Result<()> {
+    if arguments.now {
+        let problem = format!(
+            "--now reads what the kernel has in memory, and the kernel does not know {}: name the device or directory that it is attached as, \
+             or see its status (plumb drive status, plumb cache status)",
+            target.display()
+        );
+        return Err(Refusal::new(Exit::Usage, problem).into());
+    }
     if arguments.record.is_none() {
         return Ok(());
     }

@@ -132,14 +132,16 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         command: "survey",
-        essential: &["all", "guests", "format"],
+        essential: &["all", "now", "guests", "format"],
         groups: &[
             group("Which paths", &["all", "guests", "from", "page-size"]),
+            group("Power cuts", &["now"]),
             group("Recording", &["record", "overwrite"]),
         ],
         examples: &[
             example("plumb survey /var/lib/postgresql", "each layer down to the drive"),
             example("plumb survey --all --format csv", "all file systems and disks, for a table"),
+            example("plumb survey --now /srv", "what would a power cut take now, and of whom?"),
             example("plumb survey --guests", "disks of the virtual machines on this host"),
             example("plumb survey . --page-size 16k", "can a power cut tear a page of InnoDB?"),
             example("plumb survey --record host-a /srv", "keep what was read, to survey it elsewhere"),
@@ -147,6 +149,9 @@ pub(crate) const PAGES: &[Page] = &[
         notes: &[
             "A survey says for each layer what it caches and what it does with FLUSH and FUA, with the evidence. It writes nothing to \
                   any device.",
+            "--now counts the pages of open files with cachestat(2), which takes Linux 6.5, for root of all processes, else of the user's own. \
+                  The rest is the kernel's count: of one device in debugfs, for root since Linux 6.10, else of the whole machine. What the journal and \
+                  the drive hold one reading cannot tell: `plumb observe --exposure` sees commits and flushes.",
         ],
         ..NONE
     },
@@ -248,9 +253,9 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         command: "observe",
-        essential: &["all", "duration", "workload", "requests", "tui", "out", "format"],
+        essential: &["all", "duration", "exposure", "workload", "requests", "tui", "out", "format"],
         groups: &[
-            group("What is observed", &["all", "duration", "counters", "no-syscalls", "from"]),
+            group("What is observed", &["all", "duration", "exposure", "counters", "no-syscalls", "from"]),
             group("What is kept", &["requests", "workload"]),
         ],
         examples: &[
@@ -265,6 +270,10 @@ pub(crate) const PAGES: &[Page] = &[
             ),
             example("plumb observe /dev/sdb --workload=/dev/sdc", "the same load for another disk"),
             example("plumb observe /dev/sdb --requests", "then: plumb cache advise RUN --backing-rate 100M"),
+            example(
+                "plumb observe /srv --exposure --counters --format prometheus",
+                "what would a power cut take, as metrics",
+            ),
             example("plumb observe compare RUN-BEFORE RUN-AFTER", "before and after a change"),
         ],
         notes: &[

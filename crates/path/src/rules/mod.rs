@@ -77,6 +77,7 @@ pub fn judge(target: &str, nodes: &[Node]) -> WritePath {
         durable_at: durable::durable_at(&flow),
         unknown_below: durable::unknown_below(&flow),
         untorn: untorn::pages(&flow),
+        exposure: None,
         layers,
         findings,
     }

@@ -84,6 +84,7 @@ impl Surveyor<'_> {
             Some(drive) => format!("plumb drive {drive}{hidden}"),
             None => format!("{} {}{hidden}", mount.kind, mount.point),
         };
+        self.systems.entry(name.clone()).or_insert_with(|| mount.clone());
         self.ensure(&name, |surveyor| surveyor.build_file_system(mount, &name));
         name
     }

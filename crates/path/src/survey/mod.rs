@@ -13,6 +13,7 @@ mod controller;
 mod device;
 mod device_mapper;
 mod disk;
+mod exposed;
 mod file_system;
 mod guest;
 mod guests;
@@ -45,6 +46,7 @@ pub use write_back_cache::{AttachedCache, UnflushedLog, disks_below, survey_cach
 use plumb_linux::probe::Probe;
 use plumb_linux::tree::Tree;
 
+use crate::exposure::Exposed;
 use crate::model::{Survey, WritePath};
 use crate::rules;
 use surveyor::Surveyor;
@@ -55,12 +57,26 @@ use surveyor::Surveyor;
 /// [`SurveyError`] if the target does not exist or cannot be reached; nothing else stops a survey.
 pub fn survey(tree: &dyn Tree, probe: &dyn Probe, target: &Target) -> Result<Survey, SurveyError> {
     let mut surveyor = Surveyor::new(tree, probe);
-    let tops = match target {
-        Target::Named(name) => vec![surveyor.find(name)?],
-        Target::All => surveyor.everything(),
-    };
+    let tops = surveyor.tops(target)?;
     let paths = tops.iter().map(|top| surveyor.path_of(top)).collect();
     Ok(document(tree, paths))
+}
+
+/// Surveys `target` as [`survey`] does, and finds for each path what to read to say what a power cut would
+/// take from it.
+///
+/// # Errors
+/// As [`survey`].
+pub fn survey_exposed(
+    tree: &dyn Tree,
+    probe: &dyn Probe,
+    target: &Target,
+) -> Result<(Survey, Vec<Exposed>), SurveyError> {
+    let mut surveyor = Surveyor::new(tree, probe);
+    let tops = surveyor.tops(target)?;
+    let paths: Vec<WritePath> = tops.iter().map(|top| surveyor.path_of(top)).collect();
+    let exposed = paths.iter().map(|path| surveyor.exposed(path)).collect();
+    Ok((document(tree, paths), exposed))
 }
 
 /// Returns the write path of each disk of the virtual machines that run here, from the hypervisor down, as
@@ -93,6 +109,13 @@ struct Top {
 }
 
 impl Surveyor<'_> {
+    fn tops(&mut self, target: &Target) -> Result<Vec<Top>, SurveyError> {
+        match target {
+            Target::Named(name) => Ok(vec![self.find(name)?]),
+            Target::All => Ok(self.everything()),
+        }
+    }
+
     fn path_of(&self, top: &Top) -> WritePath {
         let mut above = assemble::kernel_above(&top.node);
         self.preloads(&mut above[0], &top.target);

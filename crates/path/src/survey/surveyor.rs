@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use plumb_linux::probe::{Probe, ProbedDevice, Refusal, Reply, Request};
+use plumb_linux::tree::mountinfo::Mount;
 use plumb_linux::tree::{DeviceNumber, Tree};
 
 use super::guest::Guest;
@@ -18,6 +19,8 @@ pub(super) struct Surveyor<'a> {
     pub(super) tree: &'a dyn Tree,
     pub(super) probe: &'a dyn Probe,
     pub(super) nodes: BTreeMap<String, Node>,
+    /// Mount of each file system, by the name of its node.
+    pub(super) systems: BTreeMap<String, Mount>,
     /// Nodes that are being built: a chain that leads back to one of them is a cycle.
     pub(super) building: BTreeSet<String>,
     mounts: OnceCell<Mounts>,
@@ -32,6 +35,7 @@ impl<'a> Surveyor<'a> {
             tree,
             probe,
             nodes: BTreeMap::new(),
+            systems: BTreeMap::new(),
             building: BTreeSet::new(),
             mounts: OnceCell::new(),
             elsewhere: OnceCell::new(),

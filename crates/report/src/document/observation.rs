@@ -3,6 +3,7 @@
 
 use plumb_block::DeviceCounters;
 use plumb_measure::Latency;
+use plumb_path::exposure::ObservedExposure;
 use serde::{Deserialize, Serialize};
 
 use super::run::Environment;
@@ -38,6 +39,9 @@ pub struct ObservationDocument {
     pub syncs_unknown_because: Option<String>,
     /// Kernel's counters of the observed process; null if it was not one process.
     pub process: Option<ProcessIo>,
+    /// What a power cut would take from each path that was watched for that; empty unless it was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exposures: Vec<ObservedExposure>,
     /// Cost of observing.
     pub cost: ObservationCost,
     /// True if it ran as long as was asked.

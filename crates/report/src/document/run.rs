@@ -85,7 +85,7 @@ pub struct RunDocument {
 }
 
 /// A write path, and the targets that it is beneath.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TargetPath {
     /// The targets, as [`RunTarget::opened`].
     pub targets: Vec<String>,

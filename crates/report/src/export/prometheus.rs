@@ -9,8 +9,10 @@ use plumb_path::metrics::Metrics;
 
 use crate::document::fleet::{FleetDisk, FleetHost};
 use crate::document::{
-    DirectionResult, FleetDocument, Part, RunDocument, RunRecording, Sides, TargetRecording,
+    DirectionResult, FleetDocument, ObservationDocument, Part, RunDocument, RunRecording, Sides,
+    TargetRecording,
 };
+use crate::exposure;
 use crate::levels::{self, Synced};
 use crate::sentences;
 
@@ -49,9 +51,28 @@ pub(crate) fn survey(survey: &Survey) -> String {
         };
         out.sample(name, &[("target", &path.target)], durable);
     }
+    let exposed: Vec<_> = survey
+        .paths
+        .iter()
+        .filter_map(|path| Some((path.target.as_str(), path.exposure.as_ref()?)))
+        .collect();
+    exposure::metrics(&mut out, &exposed);
     let findings: Vec<_> = survey.paths.iter().flat_map(|path| path.findings.iter().cloned()).collect();
     out.findings("plumb_survey", &[], &findings);
     out.into_text()
+}
+
+/// What a power cut would take, by the last readings of an observation; `None` if there were none.
+pub(crate) fn observation(document: &ObservationDocument) -> Option<String> {
+    let exposed: Vec<_> = document.exposures.iter().map(|of| (of.target.as_str(), &of.now)).collect();
+    let mut out = Metrics::default();
+    exposure::metrics(&mut out, &exposed);
+    let peak = "plumb_exposure_bytes_max_peak";
+    let help = "The most that was counted at once while it was observed.";
+    out.each(peak, "gauge", help, document.exposures.iter(), |out, of| {
+        out.sample(peak, &[("target", &of.target)], of.bytes_max_peak as f64);
+    });
+    (!exposed.is_empty()).then(|| out.into_text())
 }
 
 /// The metrics of many hosts: `plumb_load_...` of each host, and `plumb_fleet_...` of all together, so that a

@@ -9,6 +9,7 @@ use super::path_view::path_view;
 use super::table;
 use super::verdict_view::{VerdictView, verdict_view};
 use crate::document::FleetDocument;
+use crate::exposure;
 use crate::fleet;
 use crate::headline::{Headline, sentence};
 use crate::outline::{Item, Outline, Page, Row, Section};
@@ -132,6 +133,7 @@ fn surveyed(path: &WritePath, number: usize) -> SectionView {
     let view = path_view(path, number, "");
     let mut items =
         vec![Item::text(&sentence(&path.durable_at.sentence)), Item::Table(path_table(path, true))];
+    items.extend(path.exposure.iter().flat_map(exposure::items));
     items.extend(untorn::lines(path).into_iter().map(Item::Line));
     items.extend(path.findings.iter().map(Item::finding));
     let view_of = section(&Section::new(printable(&path.target), items));

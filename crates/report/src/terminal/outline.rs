@@ -53,7 +53,8 @@ pub(crate) fn page(page: &Page, style: Style) -> String {
     style.finish(out)
 }
 
-fn item(item: &Item, style: Style) -> String {
+/// Returns one element as text.
+pub(super) fn item(item: &Item, style: Style) -> String {
     let width = style.columns();
     match item {
         Item::Table(table) => table.show_wrapped(style),

@@ -2,16 +2,16 @@
 
 use plumb_path::{Layer, Severity, Survey, WritePath};
 
-use super::Style;
 use super::path_tree::path_tree;
 use super::pen::{self, Ink};
 use super::table::{Cell, Table};
 use super::verdicts::verdicts;
 use super::wrap::hang;
+use super::{Style, outline};
 use crate::headline::{NOT_KNOWN, sentence};
 use crate::levels::{self, Synced};
 use crate::printable::printable;
-use crate::{untorn, wording};
+use crate::{exposure, untorn, wording};
 
 /// Meaning of the signs and words of the tree.
 const LEGEND: [&str; 4] = [
@@ -61,6 +61,10 @@ pub fn survey_list(survey: &Survey, style: Style) -> String {
     let legend = "Durable after fsync: the layer in which synced data survives a power cut; no: a power cut can lose it; not known: \
                   the path goes on where it cannot be seen from here. Volatile: what a power cut empties.";
     out.push_str(&style.ink_lines(Ink::Dim, &hang("  ", legend, style.columns())));
+    for (path, of) in survey.paths.iter().filter_map(|path| Some((path, path.exposure.as_ref()?))) {
+        let text = format!("{}: {}", printable(&path.target), exposure::sentence(of));
+        out.push_str(&format!("\n{}", hang("", &text, style.columns())));
+    }
     for path in &survey.paths {
         let serious: Vec<_> =
             path.findings.iter().filter(|finding| finding.severity > Severity::Info).cloned().collect();
@@ -116,6 +120,10 @@ fn one(path: &WritePath, style: Style) -> String {
         path.unknown_below.as_ref().filter(|below| !path.durable_at.sentence.contains(*below))
     {
         out.push_str(&hang("", &format!("Unknown below: {}", printable(&sentence(below))), width));
+    }
+    if let Some(of) = &path.exposure {
+        out.push_str(&format!("\n{}\n", style.ink(Ink::Bold, exposure::TITLE)));
+        out.extend(exposure::items(of).iter().map(|item| outline::item(item, style)));
     }
     out.push('\n');
     out.push_str(&path_tree(path, style));

@@ -1,6 +1,7 @@
 //! `plumb observe`: what other programs ask of devices, and how long they wait for their data to be durable.
 
 mod compare;
+mod exposure;
 mod recorded;
 mod view;
 
@@ -21,10 +22,11 @@ use plumb_observe::{
 };
 use plumb_report::document::observation::{ObservedDevice, Source};
 use plumb_report::quantity::{count, duration};
-use plumb_report::{Kind, ObservationDocument, Record};
+use plumb_report::{Format, Kind, ObservationDocument, Record};
 use plumb_targets::Name;
 use plumb_trial::environment;
 
+use self::exposure::Exposures;
 use self::recorded::recorded;
 use self::view::View;
 use crate::arguments::output::Printed;
@@ -69,6 +71,11 @@ pub(crate) struct ObserveArguments {
     /// Keep each request in the recording, 48 bytes each: for `plumb cache advise` and `plumb load --trace`
     #[arg(long, conflicts_with_all = ["no_record", "counters", "from"])]
     requests: bool,
+
+    /// Also read once a second what a power cut would take from the path: from memory, by process, from the
+    /// journal and the drive, for how long it has been there, and the most at once
+    #[arg(long, conflicts_with_all = ["from", "workload"])]
+    exposure: bool,
 
     /// Print a workload of the same kind, which `plumb load` runs, for TARGET: offsets are scaled to its
     /// size, and trims are left out where it takes none. Without TARGET for sim:nearline-4tb
@@ -123,7 +130,12 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
     if let Some(Action::Compare(compare)) = &arguments.action {
         return compare::run(compare);
     }
-    arguments.printed.format(Kind::Observation)?;
+    let format = arguments.printed.format(Kind::Observation)?;
+    if format == Format::Prometheus && arguments.from.is_none() && !arguments.exposure {
+        let problem =
+            "the metrics of an observation are those of what a power cut would take: add --exposure";
+        return Err(Refusal::new(Exit::Usage, problem).into());
+    }
     let strictness = Strictness { strict: arguments.strict };
     // A target that cannot be had is refused before anything is observed.
     let wanted_workload = arguments.workload.as_deref().map(destination).transpose()?;
@@ -138,12 +150,14 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
         None => Wanted::All,
     };
     let target = wanted.find().map_err(|error: NoTarget| usage(error))?;
+    let exposures = arguments.exposure.then(|| Exposures::open(&wanted)).transpose()?;
     let stop = stop::on_signals()?;
     let started_at = time_of_day();
     let mut manifest = Manifest::starting("observe", argv(), 0, started_at.clone());
     manifest.target = Some(target.shown.clone());
     let directory = RunDirectory::create(&out(&arguments.recording, "observe"), &manifest).map_err(usage)?;
-    let mut document = observed(arguments, &target, directory.as_ref(), &stop)?;
+    let mut document =
+        observed(arguments, &target, exposures.unwrap_or_default(), directory.as_ref(), &stop)?;
     document.environment = environment(&argv(), &started_at);
     document.run_directory = directory.as_ref().map(|directory| directory.path().display().to_string());
     put_workload(&mut document, &destination(workload::DESTINATION)?);
@@ -162,6 +176,7 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
 fn observed(
     arguments: &ObserveArguments,
     target: &Target,
+    mut exposures: Exposures,
     directory: Option<&RunDirectory>,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<ObservationDocument> {
@@ -189,18 +204,22 @@ fn observed(
         Bar::on_stderr()
     };
     let mut view = View::open(arguments.tui, arguments.duration, stop);
-    let mut progress = |elapsed: Nanos, so_far: SoFar, look: &mut Look<'_>| match &mut view {
-        Some(view) => view.show(elapsed, look),
-        None => {
-            let bar = bar.get_or_insert_with(begun);
-            bar.set(elapsed.as_secs_f64() / seconds, &words(elapsed, &of_all, so_far));
+    let mut progress = |elapsed: Nanos, so_far: SoFar, look: &mut Look<'_>| {
+        exposures.look(elapsed);
+        match &mut view {
+            Some(view) => view.show(elapsed, look),
+            None => {
+                let bar = bar.get_or_insert_with(begun);
+                bar.set(elapsed.as_secs_f64() / seconds, &words(elapsed, &of_all, so_far));
+            }
         }
     };
     let around = Surroundings { clock: &clock, now: &monotonic, stop, progress: &mut progress };
     let document = observe(target, options, around);
     bar.iter().for_each(Bar::finish);
     drop(view);
-    let document = document.map_err(|error| Refusal::because(Exit::NotMeasured, error))?;
+    let mut document = document.map_err(|error| Refusal::because(Exit::NotMeasured, error))?;
+    document.exposures = exposures.finish();
     match (file, kept) {
         // Nothing could be put into it.
         (Some(_), Some(path)) if document.source == Source::Counters => std::fs::remove_file(path)?,

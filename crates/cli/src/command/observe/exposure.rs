@@ -1,0 +1,61 @@
+//! What a power cut would take, read again and again while an observation runs: `--exposure`.
+
+use plumb_block::Nanos;
+use plumb_linux::probe::LiveProbe;
+use plumb_linux::tree::LiveTree;
+use plumb_observe::Wanted;
+use plumb_path::Target;
+use plumb_path::exposure::{ExposureWatch, ObservedExposure};
+
+use crate::exit::{Exit, Refusal, usage};
+use crate::live_state::Servers;
+
+/// Time between two readings.
+const EVERY: Nanos = Nanos::millis(1000);
+
+/// Watches over the paths of the target.
+#[derive(Default)]
+pub(super) struct Exposures {
+    watches: Vec<ExposureWatch>,
+    next: Nanos,
+}
+
+impl Exposures {
+    /// Surveys the target, and begins to watch its paths.
+    ///
+    /// # Errors
+    /// A usage error if the target is a process, or cannot be surveyed.
+    pub(super) fn open(wanted: &Wanted) -> Result<Self, Refusal> {
+        let target = match wanted {
+            Wanted::Place(place) => Target::Named(place.clone()),
+            Wanted::All => Target::All,
+            Wanted::Process(process) => {
+                let problem = format!(
+                    "--exposure is of a path or a device, and {process} is a process: name the directory where it writes, or use --all"
+                );
+                return Err(Refusal::new(Exit::Usage, problem));
+            }
+        };
+        let (survey, exposed) =
+            plumb_path::survey_exposed(&LiveTree::new(), &LiveProbe::new(), &target).map_err(usage)?;
+        let targets = survey.paths.into_iter().map(|path| path.target);
+        let watches = targets.zip(exposed).map(|(target, exposed)| ExposureWatch::new(target, exposed));
+        Ok(Self { watches: watches.collect(), next: Nanos::ZERO })
+    }
+
+    /// Reads, if it is time.
+    pub(super) fn look(&mut self, elapsed: Nanos) {
+        if elapsed >= self.next {
+            self.next = elapsed + EVERY;
+            let (tree, probe) = (LiveTree::new(), LiveProbe::new());
+            for watch in &mut self.watches {
+                watch.look(elapsed, &tree, &probe, &Servers);
+            }
+        }
+    }
+
+    /// Ends all of it.
+    pub(super) fn finish(self) -> Vec<ObservedExposure> {
+        self.watches.into_iter().map(ExposureWatch::finish).collect()
+    }
+}

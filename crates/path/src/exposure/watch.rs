@@ -1,0 +1,76 @@
+//! Readings of what a power cut would take, again and again: ages, bounds and the most that was at risk.
+
+use std::collections::BTreeMap;
+
+use plumb_block::Nanos;
+use plumb_linux::probe::Probe;
+use plumb_linux::tree::Tree;
+use serde::{Deserialize, Serialize};
+
+use super::plan::Exposed;
+use super::read::Machine;
+use super::{Exposure, Live};
+
+/// What a power cut would have taken while a path was watched.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ObservedExposure {
+    /// Target that was watched.
+    pub target: String,
+    /// Number of readings.
+    pub readings: u64,
+    /// The last reading.
+    pub now: Exposure,
+    /// The largest sum of the known parts of a reading.
+    pub bytes_max_peak: u64,
+    /// Time of that reading, in seconds since the first one.
+    pub peak_at: f64,
+}
+
+/// Watch over one path.
+#[derive(Debug)]
+pub struct ExposureWatch {
+    exposed: Exposed,
+    started: Option<Nanos>,
+    /// Time since which each part has held something in every reading, by its place.
+    since: BTreeMap<usize, Nanos>,
+    observed: ObservedExposure,
+}
+
+impl ExposureWatch {
+    /// Begins a watch over `target`, of which `exposed` is to be read.
+    pub fn new(target: String, exposed: Exposed) -> Self {
+        let observed = ObservedExposure { target, ..ObservedExposure::default() };
+        Self { exposed, started: None, since: BTreeMap::new(), observed }
+    }
+
+    /// Reads once more, at the time `at`.
+    pub fn look(&mut self, at: Nanos, tree: &dyn Tree, probe: &dyn Probe, live: &dyn Live) -> &Exposure {
+        let is_watched = self.started.is_some();
+        let started = *self.started.get_or_insert(at);
+        let mut now = self.exposed.read(Machine { tree, probe, live }, is_watched);
+        for (place, part) in now.parts.iter_mut().enumerate() {
+            // What is certain to be there has an age; a bound alone has none.
+            if part.bytes_min == 0 {
+                self.since.remove(&place);
+                continue;
+            }
+            let since = *self.since.entry(place).or_insert(at);
+            if part.age_min.is_none() && at > since {
+                part.age_min = Some(at.since(since).as_secs_f64());
+                part.age_min_unknown_because = None;
+            }
+        }
+        if now.bytes_max >= self.observed.bytes_max_peak {
+            self.observed.bytes_max_peak = now.bytes_max;
+            self.observed.peak_at = at.since(started).as_secs_f64();
+        }
+        self.observed.readings += 1;
+        self.observed.now = now;
+        &self.observed.now
+    }
+
+    /// Ends the watch.
+    pub fn finish(self) -> ObservedExposure {
+        self.observed
+    }
+}
