@@ -4,7 +4,7 @@ use plumb_path::Severity;
 
 use crate::document::ProofDocument;
 use crate::document::proof::{
-    ChangeKind, CommandRole, Coverage, Failure, MinimalCase, ProfileResult, RecordingFacts, VerifiedBy,
+    ChangeKind, CommandRole, Coverage, Failure, MinimalCase, NeedlessSync, ProfileResult, RecordingFacts, VerifiedBy,
     WindowResult,
 };
 use crate::facts::{Fact, Figure, facts_of};
@@ -50,6 +50,7 @@ fn sections(document: &ProofDocument) -> Vec<Section> {
     };
     let explored: Vec<String> =
         [Some(coverage(document)), flushes(document), found_in(document)].into_iter().flatten().collect();
+    let needless: Vec<String> = syncs_left_out(document).into_iter().collect();
     let (shown, left_out) = windows(document, WINDOWS_MAX);
     let mut windows = vec![Item::Table(shown)];
     windows.extend(
@@ -60,6 +61,7 @@ fn sections(document: &ProofDocument) -> Vec<Section> {
         Section::new("What to change", document.failures.iter().flat_map(what_to_do).collect()),
         Section::new("Under each drive profile", Item::table(profiles(document))),
         Section::new("What was explored", Item::lines(&explored)),
+        Section::new("Sync calls that can go", Item::lines(&needless)),
         Section::new("Why it is not proved", Item::lines(&document.not_proved_because)),
         Section::new("Windows", windows).detail(),
         Section::new("Recordings with writeback chosen", Item::table(recordings(document))).detail(),
@@ -320,6 +322,34 @@ pub(crate) fn coverage(document: &ProofDocument) -> String {
     });
     let again = again.unwrap_or_default();
     format!("{windows}{parts}; {} distinct, {checked}.{again}", counted(states.distinct, "state"))
+}
+
+/// Tells which sync calls can go, and what they cost; `None` if that was not looked for.
+fn syncs_left_out(document: &ProofDocument) -> Option<String> {
+    let search = document.syncs_left_out?;
+    let named = |of: &NeedlessSync| {
+        let flushes = of.flushes.map_or_else(String::new, |all| format!(", {}", counted(all, "flush")));
+        let apart = if of.together { "" } else { ", not with the others" };
+        format!("{}({}), call {} ({}{flushes}{apart})", of.call, of.file, of.number, duration(of.seconds))
+    };
+    let needless = &document.needless_syncs;
+    let unknown = search.calls - search.tried;
+    let rest = if unknown > 0 { format!(" Nothing is known of {}.", counted(unknown, "call")) } else { String::new() };
+    if needless.is_empty() {
+        return Some(format!("Each of {} that were left out is needed.{rest}", counted(search.tried, "sync call")));
+    }
+    let (names, seconds): (Vec<String>, f64) =
+        (needless.iter().map(named).collect(), needless.iter().map(|of| of.seconds).sum());
+    let explored: u64 = needless.iter().map(|of| of.explored).sum();
+    let share = 100.0 * seconds / search.seconds.max(f64::MIN_POSITIVE);
+    Some(printable(&format!(
+        "{} of {} protect nothing that the acknowledgements promise, {share:.0} % of the time of all: {}. In new runs without them none \
+         of {} explored states fails.{rest}",
+        count(needless.len() as u64),
+        counted(search.calls, "sync call"),
+        names.join("; "),
+        count(explored)
+    )))
 }
 
 /// Describes the states that fail if all device flushes are left out together.
