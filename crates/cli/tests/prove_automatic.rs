@@ -32,7 +32,8 @@ fn known_kinds_have_the_verdict_that_they_have_with_a_checker() {
         ("directory", &["lost-acknowledged"]),
     ] {
         for (how, code, expected) in [("bad", 1, expected), ("good", 0, &[])] {
-            let step = |step: &str| format!("python3 {}/kinds.py {kind} {how} {step}", place.path().display());
+            let step =
+                |step: &str| format!("python3 {}/kinds.py {kind} {how} {step}", place.path().display());
             let (found, document) = proved(place.path(), &step("setup"), &step("run"), &[]);
             assert_eq!((found, &classes(&document)[..]), (code, expected), "{kind} {how}: {document:#}");
             assert_eq!(document["proved"], code == 0, "{kind} {how}: {document:#}");
@@ -128,9 +129,16 @@ fn a_mounted_file_system_is_judged_by_the_system_calls_too() {
         assert_eq!(document(&output)["recording"]["acknowledged_by"], "exit");
     }
     let run = format!("python3 -c \"{THREE_SYNCS}\"");
-    let Some(output) = on_ext4(&run, &["--needless-syncs", "--recordings", "1", "--budget", "2m"]) else { return };
+    let Some(output) = on_ext4(&run, &["--needless-syncs", "--recordings", "1", "--budget", "2m"]) else {
+        return;
+    };
     let document = document(&output);
-    let numbers: Vec<u64> = document["needless_syncs"].as_array().unwrap().iter().map(|one| one["number"].as_u64().unwrap()).collect();
+    let numbers: Vec<u64> = document["needless_syncs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["number"].as_u64().unwrap())
+        .collect();
     // Where time ends before all was explored, less is known; a sync that is needed is never named.
     assert!(!numbers.contains(&3), "{document:#}");
 }

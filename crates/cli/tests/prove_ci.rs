@@ -28,7 +28,11 @@ fn a_build_server_is_given_what_it_reads_and_a_baseline_accepts_what_is_known() 
 
     let output = ci(&["--require", "proved", "--junit", "j.xml", "--page", "p.html"], "./save.sh");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    assert!(text("j.xml").contains("failures=\"0\"") && !text("j.xml").contains("time=\"0.000\""), "{}", text("j.xml"));
+    assert!(
+        text("j.xml").contains("failures=\"0\"") && !text("j.xml").contains("time=\"0.000\""),
+        "{}",
+        text("j.xml")
+    );
     assert!(text("p.html").starts_with("<!"), "the page");
 
     let files = ["--junit", "j.xml", "--gitlab", "g.json", "--write-baseline", "b", "--github"];
@@ -39,7 +43,11 @@ fn a_build_server_is_given_what_it_reads_and_a_baseline_accepts_what_is_known() 
     assert_eq!(issues[0]["location"]["path"], "wrong.sh", "{issues:#}");
     assert!(issues[0]["description"].as_str().unwrap().contains("acknowledged data is lost"), "{issues:#}");
     assert_eq!(issues[0]["fingerprint"], text("b").lines().nth(1).unwrap().split(' ').next().unwrap());
-    assert!(said(&output).contains("::error file=wrong.sh,line=1,title=After a power cut"), "{}", said(&output));
+    assert!(
+        said(&output).contains("::error file=wrong.sh,line=1,title=After a power cut"),
+        "{}",
+        said(&output)
+    );
 
     // What is accepted is skipped, and not proved.
     let accepted = ["--baseline", "b", "--junit", "j.xml", "--gitlab", "g.json"];
@@ -66,7 +74,18 @@ fn it_runs_without_any_capability_in_namespaces_of_its_own() {
         place.path().display()
     );
     let mut command = std::process::Command::new("unshare");
-    command.args(["--user", "--map-current-user", "--mount", "--pid", "--fork", "--mount-proc", "--net", "sh", "-c", &script]);
+    command.args([
+        "--user",
+        "--map-current-user",
+        "--mount",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "--net",
+        "sh",
+        "-c",
+        &script,
+    ]);
     let output = command.output().unwrap();
     if said(&output).contains("unshare:") {
         return plumb_testkit::skip(&said(&output));

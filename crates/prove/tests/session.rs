@@ -288,8 +288,11 @@ fn what_is_missing_is_said_before_anything_is_made() {
 fn a_checker_says_what_it_found_by_its_exit_code() {
     let directory = tempfile::tempdir().unwrap();
     let check = |line: &str, required| {
-        let subject =
-            Programs { check: CheckBy::Command(line.to_owned()), timeout: Duration::from_secs(20), ..programs("true") };
+        let subject = Programs {
+            check: CheckBy::Command(line.to_owned()),
+            timeout: Duration::from_secs(20),
+            ..programs("true")
+        };
         subject.check(directory.path(), required)
     };
     assert_eq!(check("test \"$PLUMB_REQUIRED\" = 7", Some(7)).unwrap(), Outcome::Intact);

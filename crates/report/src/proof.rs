@@ -4,8 +4,8 @@ use plumb_path::Severity;
 
 use crate::document::ProofDocument;
 use crate::document::proof::{
-    ChangeKind, CommandRole, Coverage, Failure, MinimalCase, NeedlessSync, ProfileResult, RecordingFacts, VerifiedBy,
-    WindowResult,
+    ChangeKind, CommandRole, Coverage, Failure, MinimalCase, NeedlessSync, ProfileResult, RecordingFacts,
+    VerifiedBy, WindowResult,
 };
 use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, incomplete, sentence};
@@ -334,9 +334,16 @@ fn syncs_left_out(document: &ProofDocument) -> Option<String> {
     };
     let needless = &document.needless_syncs;
     let unknown = search.calls - search.tried;
-    let rest = if unknown > 0 { format!(" Nothing is known of {}.", counted(unknown, "call")) } else { String::new() };
+    let rest = if unknown > 0 {
+        format!(" Nothing is known of {}.", counted(unknown, "call"))
+    } else {
+        String::new()
+    };
     if needless.is_empty() {
-        return Some(format!("Each of {} that were left out is needed.{rest}", counted(search.tried, "sync call")));
+        return Some(format!(
+            "Each of {} that were left out is needed.{rest}",
+            counted(search.tried, "sync call")
+        ));
     }
     let (names, seconds): (Vec<String>, f64) =
         (needless.iter().map(named).collect(), needless.iter().map(|of| of.seconds).sum());

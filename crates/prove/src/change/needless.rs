@@ -27,7 +27,9 @@ const BUDGETS: u32 = 3;
 /// Result of leaving calls out.
 enum Tried {
     /// All distinct states were explored, and none fails.
-    Needless { explored: u64 },
+    Needless {
+        explored: u64,
+    },
     Needed,
     /// The run could not be made so, or not all states were explored.
     Unknown,
@@ -41,7 +43,11 @@ struct Search<'r, 'a> {
 }
 
 /// Puts into the document which sync calls can go.
-pub(crate) fn put_needless(request: &Request<'_>, document: &mut ProofDocument, watch: Watch<'_>) -> Result<()> {
+pub(crate) fn put_needless(
+    request: &Request<'_>,
+    document: &mut ProofDocument,
+    watch: Watch<'_>,
+) -> Result<()> {
     let (Some(again), recorded) = (request.again, request.judge.recorded) else { return Ok(()) };
     let limit = request.budget.map_or(Duration::MAX, |budget| budget.saturating_mul(BUDGETS));
     let search = Search { request, again, began: Instant::now(), limit };
@@ -75,16 +81,23 @@ pub(crate) fn put_needless(request: &Request<'_>, document: &mut ProofDocument, 
         tried,
         seconds: calls.iter().map(|call| call.took.as_secs_f64()).sum(),
     });
-    document.needless_syncs = needless.iter().map(|(call, explored)| NeedlessSync {
-        number: call.number,
-        call: call.name.clone(),
-        file: if call.path.as_os_str().is_empty() { ".".to_owned() } else { call.path.display().to_string() },
-        seconds: call.took.as_secs_f64(),
-        flushes: is_drive.then(|| flushes(&recorded.recording, recorded.began_at(), call)),
-        explored: *explored,
-        verified_by: VerifiedBy::NewRun,
-        together: together.contains(call),
-    }).collect();
+    document.needless_syncs = needless
+        .iter()
+        .map(|(call, explored)| NeedlessSync {
+            number: call.number,
+            call: call.name.clone(),
+            file: if call.path.as_os_str().is_empty() {
+                ".".to_owned()
+            } else {
+                call.path.display().to_string()
+            },
+            seconds: call.took.as_secs_f64(),
+            flushes: is_drive.then(|| flushes(&recorded.recording, recorded.began_at(), call)),
+            explored: *explored,
+            verified_by: VerifiedBy::NewRun,
+            together: together.contains(call),
+        })
+        .collect();
     Ok(())
 }
 
@@ -121,7 +134,8 @@ impl Search<'_, '_> {
             if !is_same_run {
                 return Ok(Tried::Unknown);
             }
-            let explored = self.request.explore(&recorded, self.request.profile(), judge.limits, &doing, watch)?;
+            let explored =
+                self.request.explore(&recorded, self.request.profile(), judge.limits, &doing, watch)?;
             match (explored.counts.failing, explored.is_exhaustive()) {
                 (1.., _) => return Ok(Tried::Needed),
                 (0, false) => return Ok(Tried::Unknown),

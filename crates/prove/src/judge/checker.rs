@@ -59,9 +59,8 @@ impl Checker {
             return checked.map_err(|_| Error::failed(self.subject.name(), "its check panicked"))?;
         };
         match self.subject.read(path)? {
-            Some(output) => {
-                moments.judge_reading(&reading(output, path), required, &|tree| self.reading_of(tree, moments))
-            }
+            Some(output) => moments
+                .judge_reading(&reading(output, path), required, &|tree| self.reading_of(tree, moments)),
             None => {
                 let found = FoundTree::read(path).map_err(cannot(format!("read {}", path.display())))?;
                 Ok(moments.judge(&found, required))
@@ -70,8 +69,16 @@ impl Checker {
     }
 
     /// Judges a tree of files that nobody has made, if that is enough; its contents are of the recording.
-    pub(super) fn outcome_of_tree(&self, tree: &Tree, contents: &Contents, required: Option<u64>) -> Option<Outcome> {
-        let moments = self.moments.as_ref().filter(|moments| std::ptr::eq(&raw const moments.recording.contents, contents))?;
+    pub(super) fn outcome_of_tree(
+        &self,
+        tree: &Tree,
+        contents: &Contents,
+        required: Option<u64>,
+    ) -> Option<Outcome> {
+        let moments = self
+            .moments
+            .as_ref()
+            .filter(|moments| std::ptr::eq(&raw const moments.recording.contents, contents))?;
         (!self.subject.has_reader()).then(|| moments.judge(&FoundTree::from(tree), required))
     }
 
@@ -87,7 +94,9 @@ impl Checker {
         }
         let output = self.subject.read(&path)?;
         scratch.close()?;
-        output.map(|output| reading(output, &path)).ok_or_else(|| Error::failed(self.subject.name(), "has no reader"))
+        output
+            .map(|output| reading(output, &path))
+            .ok_or_else(|| Error::failed(self.subject.name(), "has no reader"))
     }
 }
 

@@ -5,15 +5,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::parameters::Judge;
 use super::checker::{Checker, own};
+use super::parameters::Judge;
 use super::results::Checked;
 use crate::error::{Result, cannot};
 use crate::explore::OwnedState;
 use crate::mount_point::{MountPoint, remove_tree};
+use crate::posix::Tree;
 use crate::posix::{Index, Layout};
 use crate::recording::{Content, Recording};
-use crate::posix::Tree;
 use crate::subject::{Outcome, User};
 
 /// A directory in which states are made.

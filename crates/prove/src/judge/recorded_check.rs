@@ -10,8 +10,8 @@ use plumb_block::{Clock, Lba, LbaRange, Nanos, Op, RealClock};
 use plumb_linux::apart;
 use plumb_serve::attach::AttachOptions;
 
-use super::parameters::Judge;
 use super::checker::Checker;
+use super::parameters::Judge;
 use crate::error::{Error, Result, cannot};
 use crate::explore::OwnedState;
 use crate::mount_point::MountPoint;

@@ -14,9 +14,9 @@ use rustix::fs::OFlags;
 use rustix::mount::UnmountFlags;
 
 use super::attached::{Attached, Place};
+use super::checker::Checker;
 use super::directory::{DirectorySite, StateDirectory};
 use super::parameters::Judge;
-use super::checker::Checker;
 use super::results::Checked;
 use crate::error::{ErrorKind, Result, cannot};
 use crate::explore::OwnedState;

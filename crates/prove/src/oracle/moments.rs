@@ -195,7 +195,8 @@ impl Moments {
 
     /// Returns true if a file has a name at each moment of a range.
     pub(super) fn has_name(&self, file: Inode, range: &Range<Moment>) -> bool {
-        let named = self.names.iter().filter(|(_, history)| history.iter().any(|(_, one)| *one == Some(file)));
+        let named =
+            self.names.iter().filter(|(_, history)| history.iter().any(|(_, one)| *one == Some(file)));
         let mut epochs: Vec<Epoch> = named.flat_map(|(path, _)| self.epochs(path, range)).collect();
         epochs.retain(|epoch| epoch.inode == Some(file));
         epochs.sort_by_key(|epoch| epoch.first);

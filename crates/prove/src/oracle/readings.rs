@@ -24,7 +24,8 @@ impl Moments {
     ) -> Result<Outcome> {
         let range = self.since(required);
         if range.len() > MOMENTS_MAX {
-            let what = format!("the program changes its files {} times between two acknowledgements", range.len());
+            let what =
+                format!("the program changes its files {} times between two acknowledgements", range.len());
             return Err(Error::missing(what, "acknowledge more often, or leave --read out"));
         }
         let at = |moment: Moment| self.readings.at(moment, || read(&self.tree(moment)));
@@ -39,7 +40,10 @@ impl Moments {
                 return Ok(Outcome::Failed { class: FailureClass::LostAcknowledged, words });
             }
         }
-        let words = format!("mixed: the reader prints what it printed at no moment ({}): {}", found.status, found.words);
+        let words = format!(
+            "mixed: the reader prints what it printed at no moment ({}): {}",
+            found.status, found.words
+        );
         Ok(Outcome::Failed { class: FailureClass::Corrupt, words })
     }
 }

@@ -113,7 +113,8 @@ impl Kept {
         if !(kept.check_timeout > 0.0 && kept.check_timeout < 1e9) {
             return Err(head(&format!("check_timeout {}", kept.check_timeout)));
         }
-        let has_moments: HasMoments = serde_json::from_slice(&line).map_err(|error| head(&error.to_string()))?;
+        let has_moments: HasMoments =
+            serde_json::from_slice(&line).map_err(|error| head(&error.to_string()))?;
         if let Some(KeptMoments { bytes, layout, from: begin, until }) = has_moments.moments {
             let recording = Recording::load((&mut from).take(bytes))?;
             let is_within = begin <= until && until <= recording.events.len();

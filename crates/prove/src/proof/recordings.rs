@@ -10,9 +10,7 @@ use std::time::{Duration, Instant};
 
 use plumb_block::in_one_line;
 use plumb_report::document::ProofDocument;
-use plumb_report::document::proof::{
-    CoverageCounts, ProfileResult, RecordingResult, StateCounts, Writeback,
-};
+use plumb_report::document::proof::{CoverageCounts, ProfileResult, RecordingResult, StateCounts, Writeback};
 
 use super::plans::plans;
 use super::prover::{keep, put_result, windows_of};
@@ -95,7 +93,8 @@ impl Request<'_> {
             return Ok(kept);
         }
         let Program { line, user, .. } = &again.program;
-        let trace = Trace { line, injections: &[], left_out: &[], writeback: again.writeback, user: user.as_ref() };
+        let trace =
+            Trace { line, injections: &[], left_out: &[], writeback: again.writeback, user: user.as_ref() };
         record_traced(&**self.judge.subject, trace, &again.options, self.judge.stop)
             .map(|(recorded, _)| recorded)
     }

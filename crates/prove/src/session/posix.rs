@@ -81,5 +81,6 @@ fn recorded(followed: Trail, traced: &Traced, began: SystemTime, ended_because: 
     facts.attached_by = RecordingFacts::BY_SYSTEM_CALLS.to_owned();
     let by = if by_exit { RecordingFacts::BY_EXIT } else { AckBy::ControlFile.name() };
     facts.acknowledged_by = (facts.acknowledgements > 0).then(|| by.to_owned());
-    Recorded { began, ended_because, layout: Some(layout), unseen, seen_in_part, notes, ..recorded }.with_moments()
+    Recorded { began, ended_because, layout: Some(layout), unseen, seen_in_part, notes, ..recorded }
+        .with_moments()
 }

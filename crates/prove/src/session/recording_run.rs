@@ -121,8 +121,10 @@ impl Steps<'_> {
         let control = reachable.as_ref().map_or(&*self.control, ReachableFile::path);
         self.subject.user().map_or(Ok(()), |user| user.own(mounted.path()))?;
         self.subject.set_up(mounted.path())?;
-        let follower = self.subject.is_judged_by_its_files().then(|| self.follower(mounted.path())).transpose()?;
-        let tracer = self.trace.as_ref().map(|trace| trace.begin(mounted.path(), follower, false)).transpose()?;
+        let follower =
+            self.subject.is_judged_by_its_files().then(|| self.follower(mounted.path())).transpose()?;
+        let tracer =
+            self.trace.as_ref().map(|trace| trace.begin(mounted.path(), follower, false)).transpose()?;
         self.sync(mounted.path()).map_err(cannot(format!("sync {}", mounted.path().display())))?;
         if self.stop.load(Ordering::Acquire) {
             return Err(interrupted());

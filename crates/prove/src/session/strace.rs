@@ -25,10 +25,16 @@ pub(crate) struct Trace<'a> {
 impl Trace<'_> {
     /// Starts a tracer for the work at a place, which hands each call to `follower`.
     /// It is all that learns of sync calls if `is_modelled`.
-    pub(super) fn begin(&self, place: &Path, follower: Option<Follower>, is_modelled: bool) -> Result<Tracer> {
+    pub(super) fn begin(
+        &self,
+        place: &Path,
+        follower: Option<Follower>,
+        is_modelled: bool,
+    ) -> Result<Tracer> {
         let (injections, left_out) = (self.injections.to_vec(), self.left_out.to_vec());
         let writeback = self.writeback;
-        let options = TraceOptions { injections, left_out, writeback, follower, is_modelled, kills_leftovers: true };
+        let options =
+            TraceOptions { injections, left_out, writeback, follower, is_modelled, kills_leftovers: true };
         Tracer::with(place, options)
     }
 

@@ -2,7 +2,6 @@
 //! its place.
 
 use std::sync::atomic::AtomicBool;
-use std::time::SystemTime;
 
 use plumb_block::Nanos;
 
@@ -26,7 +25,13 @@ pub fn record_with_calls(
     options: &RecordOptions,
     stop: &AtomicBool,
 ) -> Result<Recorded> {
-    let trace = Trace { line: &program.line, injections: &[], left_out: &[], writeback: None, user: program.user.as_ref() };
+    let trace = Trace {
+        line: &program.line,
+        injections: &[],
+        left_out: &[],
+        writeback: None,
+        user: program.user.as_ref(),
+    };
     match record_traced(subject, trace, options, stop) {
         Err(error)
             if error.kind == ErrorKind::NotTraced

@@ -26,9 +26,9 @@ use tempfile::TempDir;
 
 use super::leftovers::Leftovers;
 use super::strace::{CALLS, Lines};
+use super::sync_call::injected;
 use super::thread_state::{is_gone, is_held};
 use super::writeback::Chosen;
-use super::sync_call::injected;
 use super::{Audit, Call, Injection, Sync, SyncCall, Traced, Writeback};
 use crate::error::{Error, ErrorKind, Result, cannot};
 use crate::posix::Follower;
@@ -95,7 +95,8 @@ impl Tracer {
     /// # Errors
     /// As [`start`](Self::start).
     pub(crate) fn with(root: &Path, options: TraceOptions) -> Result<Self> {
-        let TraceOptions { injections, left_out, writeback, follower, kills_leftovers, is_modelled } = options;
+        let TraceOptions { injections, left_out, writeback, follower, kills_leftovers, is_modelled } =
+            options;
         let root = root.canonicalize().map_err(cannot(format!("find {}", root.display())))?;
         let version = Command::new("strace").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
         match version {

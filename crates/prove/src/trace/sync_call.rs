@@ -51,9 +51,11 @@ pub(crate) fn sync_calls(traced: &Traced) -> Vec<SyncCall> {
             calls.iter().filter(is_alike).filter(|other| other.thread == thread).count()
         };
         let own = of_thread(call.thread, &traced.calls[..=place]);
-        let is_alone = traced.calls.iter().filter(is_alike).all(|other| {
-            other.thread == call.thread || of_thread(other.thread, &traced.calls) < own
-        });
+        let is_alone = traced
+            .calls
+            .iter()
+            .filter(is_alike)
+            .all(|other| other.thread == call.thread || of_thread(other.thread, &traced.calls) < own);
         found.push(SyncCall {
             number,
             name: call.name.clone(),

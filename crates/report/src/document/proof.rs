@@ -300,7 +300,8 @@ impl Failure {
         let parts = self.minimal.dropped.iter().chain(&self.minimal.torn);
         let mut names: Vec<String> = parts
             .map(|part| {
-                let name = format!("{} {}", part.file.as_deref().unwrap_or(""), part.role.as_deref().unwrap_or(""));
+                let name =
+                    format!("{} {}", part.file.as_deref().unwrap_or(""), part.role.as_deref().unwrap_or(""));
                 name.chars().map(|letter| if letter.is_ascii_digit() { '#' } else { letter }).collect()
             })
             .collect();

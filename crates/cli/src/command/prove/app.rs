@@ -337,7 +337,9 @@ fn recorded(
 fn check_automatic(typed: &AppArguments) -> Result<(), Refusal> {
     let why = match (&typed.run, &typed.check) {
         (Some(_), None) if typed.fs == FileSystem::None => "--fs none has no files to compare",
-        (Some(_), None) if typed.ack != AckBy::ControlFile.name() => "without a checker the program acknowledges through the control file",
+        (Some(_), None) if typed.ack != AckBy::ControlFile.name() => {
+            "without a checker the program acknowledges through the control file"
+        }
         _ => return Ok(()),
     };
     Err(Refusal::new(Exit::Usage, format!("{why}: name a checker with --check")))

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use plumb_report::export::annotations;
-use plumb_report::{Format, Kind, ProofDocument, render};
 use plumb_report::printable::shell_word;
+use plumb_report::{Format, Kind, ProofDocument, render};
 
 use super::app::{self, AppArguments};
 use crate::arguments::line::parse;
@@ -167,9 +167,9 @@ fn baseline(path: &Path) -> Result<BTreeSet<String>, Refusal> {
     let fingerprints = lines.filter_map(|line| line.split_whitespace().next());
     let is_one = |word: &str| word.len() == 16 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     match fingerprints.clone().find(|word| !is_one(word)) {
-        Some(word) => {
-            Err(wrong(format!("`{word}` is not the fingerprint of a failure: write the file with --write-baseline")))
-        }
+        Some(word) => Err(wrong(format!(
+            "`{word}` is not the fingerprint of a failure: write the file with --write-baseline"
+        ))),
         None => Ok(fingerprints.map(str::to_owned).collect()),
     }
 }
@@ -192,6 +192,7 @@ fn ended(require: Requirement, document: &ProofDocument) -> Exit {
     if !document.failures.is_empty() && is_all_accepted {
         return if require == Requirement::Proved { Exit::NotMeasured } else { Exit::Done };
     }
-    let proved = if document.proved || require == Requirement::NoFailure { Exit::Done } else { Exit::NotMeasured };
+    let proved =
+        if document.proved || require == Requirement::NoFailure { Exit::Done } else { Exit::NotMeasured };
     exit::of_proof(document).and(proved)
 }
