@@ -327,34 +327,36 @@ pub(crate) fn coverage(document: &ProofDocument) -> String {
 /// Tells which sync calls can go, and what they cost; `None` if that was not looked for.
 fn syncs_left_out(document: &ProofDocument) -> Option<String> {
     let search = document.syncs_left_out?;
-    let named = |of: &NeedlessSync| {
-        let flushes = of.flushes.map_or_else(String::new, |all| format!(", {}", counted(all, "flush")));
-        let apart = if of.together { "" } else { ", not with the others" };
-        format!("{}({}), call {} ({}{flushes}{apart})", of.call, of.file, of.number, duration(of.seconds))
+    let named = |all: &[&NeedlessSync]| {
+        let name = |of: &&NeedlessSync| {
+            let flushes = of.flushes.map_or_else(String::new, |all| format!(", {}", counted(all, "flush")));
+            format!("{}({}), call {} ({}{flushes})", of.call, of.file, of.number, duration(of.seconds))
+        };
+        all.iter().map(name).collect::<Vec<_>>().join("; ")
     };
-    let needless = &document.needless_syncs;
+    let (together, apart): (Vec<&NeedlessSync>, Vec<&NeedlessSync>) =
+        document.needless_syncs.iter().partition(|of| of.together);
     let unknown = search.calls - search.tried;
-    let rest = if unknown > 0 {
-        format!(" Nothing is known of {}.", counted(unknown, "call"))
-    } else {
-        String::new()
+    let rest = match unknown {
+        0 => String::new(),
+        _ => format!(" Nothing is known of {}.", counted(unknown, "call")),
     };
-    if needless.is_empty() {
-        return Some(format!(
-            "Each of {} that were left out is needed.{rest}",
-            counted(search.tried, "sync call")
-        ));
+    if together.is_empty() {
+        return Some(format!("No sync call was found that can go: {} tried.{rest}", count(search.tried)));
     }
-    let (names, seconds): (Vec<String>, f64) =
-        (needless.iter().map(named).collect(), needless.iter().map(|of| of.seconds).sum());
-    let explored: u64 = needless.iter().map(|of| of.explored).sum();
+    let instead = match apart.as_slice() {
+        [] => String::new(),
+        apart => format!(" Each of these may go alone, but not with them: {}.", named(apart)),
+    };
+    let explored: u64 = document.needless_syncs.iter().map(|of| of.explored).sum();
+    let seconds: f64 = together.iter().map(|of| of.seconds).sum();
     let share = 100.0 * seconds / search.seconds.max(f64::MIN_POSITIVE);
     Some(printable(&format!(
-        "{} of {} protect nothing that the acknowledgements promise, {share:.0} % of the time of all: {}. In new runs without them none \
-         of {} explored states fails.{rest}",
-        count(needless.len() as u64),
+        "{} of {} protect nothing that the acknowledgements promise, {share:.0} % of the time of all: {}.{instead} In new runs \
+         without them none of {} explored states fails.{rest}",
+        count(together.len() as u64),
         counted(search.calls, "sync call"),
-        names.join("; "),
+        named(&together),
         count(explored)
     )))
 }
