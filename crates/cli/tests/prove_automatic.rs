@@ -128,17 +128,4 @@ fn a_mounted_file_system_is_judged_by_the_system_calls_too() {
         assert_eq!(output.status.code(), Some(code), "{last}: {}", said(&output));
         assert_eq!(document(&output)["recording"]["acknowledged_by"], "exit");
     }
-    let run = format!("python3 -c \"{THREE_SYNCS}\"");
-    let Some(output) = on_ext4(&run, &["--needless-syncs", "--recordings", "1", "--budget", "2m"]) else {
-        return;
-    };
-    let document = document(&output);
-    let numbers: Vec<u64> = document["needless_syncs"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| one["number"].as_u64().unwrap())
-        .collect();
-    // Where time ends before all was explored, less is known; a sync that is needed is never named.
-    assert!(!numbers.contains(&3), "{document:#}");
 }
