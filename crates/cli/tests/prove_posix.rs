@@ -13,7 +13,7 @@ const PROGRAM: &str = include_str!("posix_kinds.py");
 const NOBODY: u32 = 65534;
 
 /// A directory for anybody with the program, a copy of plumb and a directory for temporary files.
-fn place() -> Option<TempDir> {
+pub(crate) fn place() -> Option<TempDir> {
     let there =
         |program: &str| Command::new(program).arg("-V").output().is_ok_and(|output| output.status.success());
     if let Some(missing) = ["strace", "python3", "setpriv"].into_iter().find(|program| !there(program)) {
@@ -33,13 +33,13 @@ fn place() -> Option<TempDir> {
 }
 
 /// Runs plumb as nobody. Nothing may stay in the directory for temporary files.
-fn as_nobody(place: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn as_nobody(place: &Path, arguments: &[&str]) -> Output {
     started(place, Path::new("/"), true, arguments)
 }
 
 /// Runs plumb in a directory, as nobody or as whoever runs the test. Nothing may stay in the directory for
 /// temporary files.
-fn started(place: &Path, directory: &Path, as_nobody: bool, arguments: &[&str]) -> Output {
+pub(crate) fn started(place: &Path, directory: &Path, as_nobody: bool, arguments: &[&str]) -> Output {
     let mut command = Command::new("setpriv");
     if as_nobody && rustix::process::geteuid().is_root() {
         command.args([&format!("--reuid={NOBODY}"), &format!("--regid={NOBODY}"), "--clear-groups"]);
@@ -79,7 +79,7 @@ fn proved(place: &Path, kind: &str, how: &str, file_system: &str, code: i32) -> 
     document(&output)
 }
 
-fn classes(document: &Value) -> Vec<&str> {
+pub(crate) fn classes(document: &Value) -> Vec<&str> {
     let failures = document["failures"].as_array().unwrap();
     failures.iter().map(|failure| failure["class"].as_str().unwrap()).collect()
 }

@@ -14,6 +14,7 @@
 //! - [`state_device`]: a state as a device, which a file system can be mounted on.
 //! - [`judge`]: each state mounted and put before the checker.
 //! - [`observed`]: results of checks by what the checks have read, so that most states need none.
+//! - [`oracle`]: a state compared with what the program made visible, where there is no checker.
 //! - [`proof`]: all of it put together, and what to change.
 //! - [`posix`]: a file system that promises only what POSIX does, recorded from system calls.
 //! - [`trace`]: the system calls of a program, and what it leaves to luck.
@@ -30,6 +31,7 @@ pub mod file_system;
 pub mod judge;
 mod mount_point;
 pub mod observed;
+pub mod oracle;
 pub mod posix;
 pub mod profile;
 pub mod proof;

@@ -48,6 +48,8 @@ fn recorded_whole(recording: Recording) -> Recorded {
         missing_syncs: Vec::new(),
         syncs: Vec::new(),
         layout: None,
+        moments: None,
+        sync_calls: Vec::new(),
         unseen: Vec::new(),
         seen_in_part: Vec::new(),
         notes: Vec::new(),

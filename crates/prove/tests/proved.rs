@@ -124,6 +124,7 @@ fn proved(
         again: None,
         further: None,
         recovery_depth: 1,
+        needless_syncs: false,
         change: true,
         environment: Environment::default(),
         run_directory: Some("run".to_owned()),
@@ -246,7 +247,8 @@ fn a_recording_is_kept_with_what_belongs_to_it() {
     let subject = SubjectWords::Command {
         setup: None,
         run: "run".to_owned(),
-        check: "check".to_owned(),
+        check: Some("check".to_owned()),
+        read: None,
         ack: "fd:3".to_owned(),
         user: None,
     };

@@ -11,7 +11,7 @@ use plumb_prove::ErrorKind;
 use plumb_prove::file_system::FileSystem;
 use plumb_prove::recording::{Event, Recording};
 use plumb_prove::session::{RecordOptions, Recorded, record};
-use plumb_prove::subject::{Outcome, Program, Programs, Subject};
+use plumb_prove::subject::{CheckBy, Outcome, Program, Programs, Subject};
 use plumb_report::document::proof::FailureClass;
 
 /// Appends a line, syncs it and acknowledges, five times.
@@ -30,7 +30,7 @@ fn is_possible() -> bool {
 fn programs(run: &str) -> Programs {
     Programs {
         run: Program::acknowledging(run.to_owned()),
-        check: "exit 0".to_owned(),
+        check: CheckBy::Command("exit 0".to_owned()),
         setup: None,
         timeout: Duration::from_secs(60),
         stop: Arc::default(),
@@ -288,8 +288,11 @@ fn what_is_missing_is_said_before_anything_is_made() {
 fn a_checker_says_what_it_found_by_its_exit_code() {
     let directory = tempfile::tempdir().unwrap();
     let check = |line: &str, required| {
-        let subject =
-            Programs { check: line.to_owned(), timeout: Duration::from_secs(20), ..programs("true") };
+        let subject = Programs {
+            check: CheckBy::Command(line.to_owned()),
+            timeout: Duration::from_secs(20),
+            ..programs("true")
+        };
         subject.check(directory.path(), required)
     };
     assert_eq!(check("test \"$PLUMB_REQUIRED\" = 7", Some(7)).unwrap(), Outcome::Intact);
@@ -309,7 +312,7 @@ fn a_checker_says_what_it_found_by_its_exit_code() {
     };
     assert!(words.len() <= 4096 && words.ends_with("the end"), "{} bytes", words.len());
     let hangs = Programs {
-        check: "sleep 1000 & sleep 1000".to_owned(),
+        check: CheckBy::Command("sleep 1000 & sleep 1000".to_owned()),
         timeout: Duration::from_millis(200),
         ..programs("true")
     };

@@ -4,8 +4,8 @@ use plumb_path::Severity;
 
 use crate::document::ProofDocument;
 use crate::document::proof::{
-    ChangeKind, CommandRole, Coverage, Failure, MinimalCase, ProfileResult, RecordingFacts, VerifiedBy,
-    WindowResult,
+    ChangeKind, CommandRole, Coverage, Failure, MinimalCase, NeedlessSync, ProfileResult, RecordingFacts,
+    VerifiedBy, WindowResult,
 };
 use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, incomplete, sentence};
@@ -50,6 +50,7 @@ fn sections(document: &ProofDocument) -> Vec<Section> {
     };
     let explored: Vec<String> =
         [Some(coverage(document)), flushes(document), found_in(document)].into_iter().flatten().collect();
+    let needless: Vec<String> = syncs_left_out(document).into_iter().collect();
     let (shown, left_out) = windows(document, WINDOWS_MAX);
     let mut windows = vec![Item::Table(shown)];
     windows.extend(
@@ -60,6 +61,7 @@ fn sections(document: &ProofDocument) -> Vec<Section> {
         Section::new("What to change", document.failures.iter().flat_map(what_to_do).collect()),
         Section::new("Under each drive profile", Item::table(profiles(document))),
         Section::new("What was explored", Item::lines(&explored)),
+        Section::new("Sync calls that can go", Item::lines(&needless)),
         Section::new("Why it is not proved", Item::lines(&document.not_proved_because)),
         Section::new("Windows", windows).detail(),
         Section::new("Recordings with writeback chosen", Item::table(recordings(document))).detail(),
@@ -320,6 +322,43 @@ pub(crate) fn coverage(document: &ProofDocument) -> String {
     });
     let again = again.unwrap_or_default();
     format!("{windows}{parts}; {} distinct, {checked}.{again}", counted(states.distinct, "state"))
+}
+
+/// Tells which sync calls can go, and what they cost; `None` if that was not looked for.
+fn syncs_left_out(document: &ProofDocument) -> Option<String> {
+    let search = document.syncs_left_out?;
+    let named = |all: &[&NeedlessSync]| {
+        let name = |of: &&NeedlessSync| {
+            let flushes = of.flushes.map_or_else(String::new, |all| format!(", {}", counted(all, "flush")));
+            format!("{}({}), call {} ({}{flushes})", of.call, of.file, of.number, duration(of.seconds))
+        };
+        all.iter().map(name).collect::<Vec<_>>().join("; ")
+    };
+    let (together, apart): (Vec<&NeedlessSync>, Vec<&NeedlessSync>) =
+        document.needless_syncs.iter().partition(|of| of.together);
+    let unknown = search.calls - search.tried;
+    let rest = match unknown {
+        0 => String::new(),
+        _ => format!(" Nothing is known of {}.", counted(unknown, "call")),
+    };
+    if together.is_empty() {
+        return Some(format!("No sync call was found that can go: {} tried.{rest}", count(search.tried)));
+    }
+    let instead = match apart.as_slice() {
+        [] => String::new(),
+        apart => format!(" Each of these may go alone, but not with them: {}.", named(apart)),
+    };
+    let explored: u64 = document.needless_syncs.iter().map(|of| of.explored).sum();
+    let seconds: f64 = together.iter().map(|of| of.seconds).sum();
+    let share = 100.0 * seconds / search.seconds.max(f64::MIN_POSITIVE);
+    Some(printable(&format!(
+        "{} of {} protect nothing that the acknowledgements promise, {share:.0} % of the time of all: {}.{instead} In new runs \
+         without them none of {} explored states fails.{rest}",
+        count(together.len() as u64),
+        counted(search.calls, "sync call"),
+        named(&together),
+        count(explored)
+    )))
 }
 
 /// Describes the states that fail if all device flushes are left out together.

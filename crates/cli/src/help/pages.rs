@@ -736,7 +736,7 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         command: "prove app",
-        essential: &["subject", "run", "check", "drive", "fs", "budget", "out", "format"],
+        essential: &["subject", "run", "check", "read", "drive", "fs", "budget", "out", "format"],
         groups: &[
             group(
                 "What is put to the test",
@@ -744,6 +744,7 @@ pub(crate) const PAGES: &[Page] = &[
                     "subject",
                     "run",
                     "check",
+                    "read",
                     "setup",
                     "user",
                     "ack",
@@ -766,6 +767,7 @@ pub(crate) const PAGES: &[Page] = &[
                     "check-timeout",
                     "seed",
                     "no-change",
+                    "needless-syncs",
                 ],
             ),
             group("Recording", &["overwrite"]),
@@ -784,6 +786,7 @@ pub(crate) const PAGES: &[Page] = &[
                 "plumb prove app --run ./write.sh --check ./check.sh --fs posix",
                 "on any file system, without root",
             ),
+            example("plumb prove app --run ./write.sh --fs posix", "the same without a checker"),
         ],
         notes: &[
             "--run and --check are given to `sh -c` and start in the mount, or with --fs none with the block device in PLUMB_DEVICE; a first \
@@ -794,6 +797,32 @@ pub(crate) const PAGES: &[Page] = &[
              strace alone.",
         ],
         exits: "0 no state fails, proved or not; 1 a state fails; 3 not all could be judged or seen.",
+        files: &[RUNS],
+    },
+    Page {
+        command: "prove ci",
+        essential: &["require", "baseline", "read", "junit", "gitlab", "page", "format"],
+        groups: &[
+            group("What is put to the test", &["setup", "check", "read"]),
+            group("What is required", &["require", "baseline", "write-baseline"]),
+            group("How long", &["budget", "seed"]),
+            group("For the build server", &["junit", "page", "gitlab", "github"]),
+            group("Recording", &["overwrite"]),
+        ],
+        examples: &[
+            example("plumb prove ci -- ./save.sh", "does a power cut lose what it saved?"),
+            example(
+                "plumb prove ci --require proved --junit prove.xml -- ./save.sh",
+                "the same with a report for the build server",
+            ),
+            example("plumb prove ci --write-baseline accepted -- ./save.sh", "accept what fails today"),
+        ],
+        notes: &[
+            "The program starts in an empty directory. It is recorded by strace(1), without root, and judged as by `plumb prove app --fs \
+             posix`. A baseline knows a failure by its class and the files that are lost, and by no number.",
+        ],
+        exits: "0 what is required is met; 1 a state fails that the baseline does not accept; 3 not proved although that is required, or not \
+                all could be judged.",
         files: &[RUNS],
     },
     Page {

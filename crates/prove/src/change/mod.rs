@@ -9,8 +9,10 @@
 
 mod device_flush;
 mod left_out;
+mod needless;
 mod search;
 mod sync_call;
 mod trial;
 
+pub(crate) use needless::put_needless;
 pub(crate) use search::put_changes;

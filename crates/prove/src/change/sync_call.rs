@@ -35,7 +35,7 @@ pub(super) fn put(
         watch(&doing, None);
         let injections = std::slice::from_ref(injection);
         let Program { line, user, .. } = &how.program;
-        let trace = Trace { line, injections, writeback: how.writeback, user: user.as_ref() };
+        let trace = Trace { line, injections, left_out: &[], writeback: how.writeback, user: user.as_ref() };
         let again = record_traced(&**judge.subject, trace, &how.options, judge.stop);
         let (recorded, traced) = match again {
             Ok(again) => again,

@@ -5,14 +5,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::checker::{Checker, own};
 use super::parameters::Judge;
-use super::results::{Checked, outcome};
+use super::results::Checked;
 use crate::error::{Result, cannot};
 use crate::explore::OwnedState;
 use crate::mount_point::{MountPoint, remove_tree};
+use crate::posix::Tree;
 use crate::posix::{Index, Layout};
 use crate::recording::{Content, Recording};
-use crate::subject::{Outcome, Subject, User};
+use crate::subject::{Outcome, User};
 
 /// A directory in which states are made.
 pub(super) struct StateDirectory {
@@ -61,9 +63,15 @@ impl StateDirectory {
 }
 
 impl DirectorySite {
-    /// Makes a state. Returns the blocks that were looked up for it, of those that may differ between states,
-    /// in the order in which they were: another state that holds the same in these is the same tree.
-    pub(super) fn make(&self, state: &OwnedState) -> Result<Vec<(u64, Content)>> {
+    /// Makes a state.
+    pub(super) fn make(&self, state: &OwnedState) -> Result<()> {
+        self.make_tree(&self.tree(state).0)
+    }
+
+    /// Returns the tree of a state, and the blocks that were looked up for it, of those that may differ
+    /// between states, in the order in which they were: another state that holds the same in these is the
+    /// same tree.
+    fn tree(&self, state: &OwnedState) -> (Tree, Vec<(u64, Content)>) {
         let (mut looked_up, mut seen) = (Vec::new(), HashSet::new());
         let Recording { contents, logical_block, .. } = &*self.recording;
         let tree = self.index.tree(contents, *logical_block, &mut |lba| {
@@ -73,19 +81,24 @@ impl DirectorySite {
             }
             content
         });
-        let made = fs::create_dir(&self.path).and_then(|()| tree.make_in(&self.path, contents));
-        made.map_err(cannot(format!("make a state in {}", self.path.display())))?;
-        if let Some(owner) = &self.owner {
-            let paths = tree.nodes.keys().map(|path| self.path.join(path));
-            paths.chain([self.path.clone()]).try_for_each(|path| owner.own(&path))?;
-        }
-        Ok(looked_up)
+        (tree, looked_up)
     }
 
-    /// Makes the state, lets the subject look, and removes it.
-    pub(super) fn checked(&self, subject: &dyn Subject, state: &OwnedState) -> Result<Checked> {
-        let read = self.make(state)?;
-        let looked = outcome(subject, &self.path, state.required);
+    fn make_tree(&self, tree: &Tree) -> Result<()> {
+        let contents = &self.recording.contents;
+        let made = fs::create_dir(&self.path).and_then(|()| tree.make_in(&self.path, contents));
+        made.map_err(cannot(format!("make a state in {}", self.path.display())))?;
+        self.owner.as_ref().map_or(Ok(()), |owner| own(owner, tree, &self.path))
+    }
+
+    /// Makes the state unless its tree alone tells enough, lets the checker look, and removes it.
+    pub(super) fn checked(&self, checker: &Checker, state: &OwnedState) -> Result<Checked> {
+        let (tree, read) = self.tree(state);
+        if let Some(outcome) = checker.outcome_of_tree(&tree, &self.recording.contents, state.required) {
+            return Ok(Checked { outcome, read, wrote: false });
+        }
+        self.make_tree(&tree)?;
+        let looked = checker.outcome(&self.path, state.required);
         remove_tree(&self.path).map_err(cannot(format!("remove {}", self.path.display())))?;
         let outcome = match looked? {
             Outcome::Failed { class, words } => {

@@ -11,6 +11,7 @@
 //! known when a fixed number of later checks was given out, never as soon as it is there.
 
 mod attached;
+mod checker;
 mod directory;
 mod judged;
 mod parameters;

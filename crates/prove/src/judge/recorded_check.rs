@@ -10,8 +10,8 @@ use plumb_block::{Clock, Lba, LbaRange, Nanos, Op, RealClock};
 use plumb_linux::apart;
 use plumb_serve::attach::AttachOptions;
 
+use super::checker::Checker;
 use super::parameters::Judge;
-use super::results::outcome;
 use crate::error::{Error, Result, cannot};
 use crate::explore::OwnedState;
 use crate::mount_point::MountPoint;
@@ -26,7 +26,7 @@ impl Judge<'_> {
     /// # Errors
     /// If it cannot be mounted, or the check itself fails.
     pub(crate) fn recorded_check(&self, state: OwnedState) -> Result<Option<Recorded>> {
-        let required = state.required;
+        let (required, checker) = (state.required, Checker::new(self)?);
         let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
         let recorder = Recorder::continuing(durable(&self.recorded.recording, &state), Arc::clone(&clock));
         let recorder = recorder.with_in_flight_min(IN_FLIGHT_MIN);
@@ -38,7 +38,7 @@ impl Judge<'_> {
         let checked = apart::run(|| {
             let mounted = self.file_system.mount(&path, &at)?;
             let from = recorder.happened(Event::Marked("the check begins".to_owned()));
-            outcome(&**self.subject, mounted.path(), required)?;
+            checker.outcome(mounted.path(), required)?;
             // Sooner or later the kernel writes all of it back.
             let synced = File::open(mounted.path()).and_then(|file| Ok(rustix::fs::syncfs(file)?));
             synced.map_err(cannot::<io::Error>("write back what the check has written"))?;
@@ -50,7 +50,8 @@ impl Judge<'_> {
         attached.detach()?;
         mount_point.close()?;
         let (from, until) = checked?;
-        let recorded = Recorded::new(recorder.recording(), from, until);
+        let moments = self.recorded.moments.clone();
+        let recorded = Recorded { moments, ..Recorded::new(recorder.recording(), from, until) };
         let has_written = recorded.facts.writes + recorded.facts.discards > 0;
         Ok(has_written.then_some(recorded))
     }

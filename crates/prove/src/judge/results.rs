@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 
 use plumb_state::sealed_lines::{decode, encode};
 use serde::{Deserialize, Serialize};
@@ -13,7 +11,7 @@ use super::parameters::Judge;
 use crate::error::{Error, Result, cannot};
 use crate::explore::State;
 use crate::recording::Content;
-use crate::subject::{Outcome, Subject};
+use crate::subject::Outcome;
 
 const SCHEMA: &str = "plumb/checks/2";
 
@@ -26,12 +24,6 @@ pub(super) struct Checked {
     /// True if the check wrote to the drive on which the state was mounted.
     #[serde(default)]
     pub(super) wrote: bool,
-}
-
-/// Lets the subject look at what is at `path`.
-pub(super) fn outcome(subject: &dyn Subject, path: &Path, required: Option<u64>) -> Result<Outcome> {
-    let checked = catch_unwind(AssertUnwindSafe(|| subject.check(path, required)));
-    checked.map_err(|_| Error::failed(subject.name(), "its check panicked"))?
 }
 
 /// The two halves of the hash of a state, and what had to be found in it.

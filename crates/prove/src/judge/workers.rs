@@ -14,13 +14,14 @@ use rustix::fs::OFlags;
 use rustix::mount::UnmountFlags;
 
 use super::attached::{Attached, Place};
+use super::checker::Checker;
 use super::directory::{DirectorySite, StateDirectory};
 use super::parameters::Judge;
-use super::results::{Checked, outcome};
+use super::results::Checked;
 use crate::error::{ErrorKind, Result, cannot};
 use crate::explore::OwnedState;
 use crate::file_system::Mounted;
-use crate::subject::{Outcome, Subject};
+use crate::subject::Outcome;
 
 /// How long a check may take beyond its time: a subject that kills its own program in time has to say so, and
 /// to unmount takes time as well. So long, too, whoever wants to stop waits for checks.
@@ -84,10 +85,10 @@ impl Bench {
 }
 
 impl Site {
-    fn checked(&self, subject: &dyn Subject, state: OwnedState) -> Result<Checked> {
+    fn checked(&self, checker: &Checker, state: OwnedState) -> Result<Checked> {
         match self {
-            Self::Drive(place) => checked(place, subject, state),
-            Self::Directory(site) => site.checked(subject, &state),
+            Self::Drive(place) => checked(place, checker, state),
+            Self::Directory(site) => site.checked(checker, &state),
         }
     }
 }
@@ -106,10 +107,11 @@ impl Workers {
     pub(super) fn start(judge: &Judge<'_>, count: usize) -> Result<Self> {
         let (tasks, received) = channel::<Task>();
         let received = Arc::new(Mutex::new(received));
+        let checker = Arc::new(Checker::new(judge)?);
         let (mut threads, is_ended) = (Vec::new(), Arc::new(AtomicBool::new(false)));
         for _ in 0..count {
             let bench = Bench::new(judge)?;
-            let (site, subject) = (bench.site(), Arc::clone(judge.subject));
+            let (site, checker) = (bench.site(), Arc::clone(&checker));
             let (received, is_ended) = (Arc::clone(&received), Arc::clone(&is_ended));
             let thread = apart::start(move |ended| {
                 let next = || received.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -118,7 +120,7 @@ impl Workers {
                         continue;
                     }
                     // Whoever asked may have left.
-                    let checked = site.checked(&*subject, state).map_err(|error| error.to_string());
+                    let checked = site.checked(&checker, state).map_err(|error| error.to_string());
                     drop(answer.send(checked));
                 }
                 ended(());
@@ -126,7 +128,7 @@ impl Workers {
             });
             threads.push((thread.map_err(cannot("start a thread"))?, bench));
         }
-        Ok(Self { tasks, threads, timeout: judge.timeout, is_ended })
+        Ok(Self { tasks, threads, timeout: checker.timeout(judge.timeout), is_ended })
     }
 
     /// Has a state checked.
@@ -181,7 +183,7 @@ impl Workers {
 pub(super) const STOPPED: &str = "it was stopped";
 
 /// Mounts the state, unless the subject looks at the bare device, lets it look, and unmounts it.
-fn checked(place: &Place, subject: &dyn Subject, state: OwnedState) -> Result<Checked> {
+fn checked(place: &Place, checker: &Checker, state: OwnedState) -> Result<Checked> {
     let required = state.required;
     let drive = place.put(state)?;
     let mut log = KernelLog::from_now();
@@ -194,11 +196,11 @@ fn checked(place: &Place, subject: &dyn Subject, state: OwnedState) -> Result<Ch
         }
         Err(error) => return Err(error),
     };
-    let before = mounted.take_if(|_| subject.is_checked_unmounted());
+    let before = mounted.take_if(|_| checker.subject.is_checked_unmounted());
     before.map_or(Ok(()), Mounted::unmount)?;
     let path = mounted.as_ref().map_or(&*place.block_device, Mounted::path);
     let writes = drive.writes();
-    let outcome = outcome(subject, path, required);
+    let outcome = checker.outcome(path, required);
     let (read, wrote) = (drive.read(), drive.writes() > writes);
     let unmounted = mounted.map_or(Ok(()), Mounted::unmount);
     let outcome = outcome?;

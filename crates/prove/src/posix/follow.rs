@@ -46,6 +46,8 @@ pub(crate) struct Trail {
     pub(crate) until: usize,
     /// Acknowledgements of the program.
     pub(crate) numbers: Numbers,
+    /// True if the end of the program is the only one.
+    pub(crate) by_exit: bool,
     /// Reasons why something that the program did is not in the recording.
     pub(crate) unseen: Vec<String>,
     /// Ways to write of which only a part is seen.
@@ -54,14 +56,33 @@ pub(crate) struct Trail {
     pub(crate) notes: Vec<String>,
 }
 
+/// Way in which a follower learns of acknowledgements.
+pub(crate) enum Promises {
+    /// Through a FIFO at a path, which is made.
+    Fifo(File, PathBuf),
+    /// From whoever takes them: the last one until now.
+    Elsewhere(Box<dyn Fn() -> Option<u64> + Send>),
+}
+
+impl Promises {
+    /// Makes the FIFO at `control`.
+    ///
+    /// # Errors
+    /// Fails as mknod(2).
+    pub(crate) fn through_fifo(control: &Path) -> Result<Self> {
+        let fifo = make_fifo(control).map_err(cannot("make a FIFO for acknowledgements"))?;
+        let path = control.canonicalize().map_err(cannot("find the FIFO for acknowledgements"))?;
+        Ok(Self::Fifo(fifo, path))
+    }
+}
+
 /// Follows the calls of one program and its children.
 pub(crate) struct Follower {
     mirror: Mirror,
     mapped: MappedFiles,
     /// Sync calls of the line that is being read, with the time at which they began.
     pending: Vec<(Sync, Nanos)>,
-    control: File,
-    control_path: PathBuf,
+    promises: Promises,
     numbers: Numbers,
     began: SystemTime,
     from: usize,
@@ -70,20 +91,19 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Takes what is beneath `root` for durable, and makes the FIFO at `control` through which the program
-    /// acknowledges. Times count from `began`. The recording takes about `limit` bytes of memory at most.
+    /// Takes what is beneath `root` for durable. Times count from `began`. The recording takes about `limit`
+    /// bytes of memory at most.
     ///
     /// # Errors
     /// If something beneath cannot be read, or is more than the limit.
     pub(crate) fn start(
         root: &Path,
-        control: &Path,
+        promises: Promises,
         model: Model,
         began: SystemTime,
         limit: Bytes,
     ) -> Result<Self> {
         let failed = cannot(format!("read {}", root.display()));
-        let fifo = make_fifo(control).map_err(cannot("make a FIFO for acknowledgements"))?;
         let mut mirror = Mirror::new(root, model, limit).map_err(&failed)?;
         mirror.compare_names();
         if mirror.is_full() {
@@ -95,8 +115,7 @@ impl Follower {
             mirror,
             mapped: MappedFiles::default(),
             pending: Vec::new(),
-            control: fifo,
-            control_path: control.canonicalize().map_err(&failed)?,
+            promises,
             numbers: Numbers::default(),
             began,
             from: 0,
@@ -120,6 +139,9 @@ impl Follower {
         self.mirror.model.set_time(at, if is_alone { at } else { self.now() });
         self.mapped.compare(&mut self.mirror);
         self.mirror.model.set_time(at, self.now());
+        if matches!(self.promises, Promises::Elsewhere(_)) {
+            self.acknowledged();
+        }
         match kind(call) {
             "open" => self.opened(call),
             "rename" => self.renamed(call),
@@ -153,6 +175,11 @@ impl Follower {
         }
     }
 
+    /// Takes the call that [`returned`](Self::returned) took last as one that was not made.
+    pub(crate) fn left_out(&mut self) {
+        self.pending.clear();
+    }
+
     /// Takes note that the thread was killed while it was held after a call, so that the call was read late.
     pub(crate) fn killed(&mut self, call: &Call) {
         let what = format!("a thread was killed during its system call {}", call.name);
@@ -167,12 +194,16 @@ impl Follower {
         }
     }
 
-    /// Takes the end of the program.
-    pub(crate) fn finish(mut self) -> Trail {
+    /// Takes the end of the program, which is an acknowledgement, too, if it `ended_well` and gave no other.
+    pub(crate) fn finish(mut self, ended_well: bool) -> Trail {
         self.mirror.model.set_time(self.now(), self.now());
         if !self.mirror.is_full() {
             self.mapped.compare(&mut self.mirror);
             self.acknowledged();
+        }
+        let by_exit = ended_well && self.numbers.last().is_none() && !self.mirror.is_full();
+        if by_exit {
+            self.acknowledge(&Ok(1));
         }
         let ended = self.mirror.model.happened(Event::Marked("the work has ended".to_owned()));
         let commands = self.mirror.model.recording().commands.len();
@@ -195,6 +226,7 @@ impl Follower {
             from: self.from,
             until,
             numbers: self.numbers,
+            by_exit,
             unseen: self.mirror.unseen.into_iter().collect(),
             seen_in_part: self.seen_in_part.into_iter().collect(),
             notes: self.notes.into_iter().collect(),
@@ -234,14 +266,25 @@ impl Follower {
     fn acknowledged(&mut self) {
         let mut bytes = Vec::new();
         let mut chunk = [0; 4096];
-        while let Ok(read @ 1..) = self.control.read(&mut chunk) {
+        let fifo = match &mut self.promises {
+            Promises::Fifo(fifo, _) => fifo,
+            Promises::Elsewhere(last) => {
+                let last = last().filter(|last| Some(*last) > self.numbers.last());
+                return last.into_iter().for_each(|number| self.acknowledge(&Ok(number)));
+            }
+        };
+        while let Ok(read @ 1..) = fifo.read(&mut chunk) {
             bytes.extend_from_slice(&chunk[..read]);
         }
         let mut lines = Lines::of(AckBy::ControlFile);
         for line in lines.take(&bytes).into_iter().chain(lines.end()) {
-            if let Some(number) = self.numbers.take(&line) {
-                self.mirror.model.happened(Event::Acknowledged(number));
-            }
+            self.acknowledge(&line);
+        }
+    }
+
+    fn acknowledge(&mut self, line: &std::result::Result<u64, String>) {
+        if let Some(number) = self.numbers.take(line) {
+            self.mirror.model.happened(Event::Acknowledged(number));
         }
     }
 
@@ -296,7 +339,7 @@ impl Follower {
     fn wrote(&mut self, call: &Call) {
         let place = if matches!(call.name.as_str(), "copy_file_range" | "splice") { 2 } else { 0 };
         let Some(Argument::Descriptor(number, path)) = call.arguments.get(place) else { return };
-        if *path == self.control_path {
+        if matches!(&self.promises, Promises::Fifo(_, control) if path == control) {
             return self.acknowledged();
         }
         let Some((inode, file)) = descriptor(&mut self.mirror, call, place) else { return };

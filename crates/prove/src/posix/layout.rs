@@ -76,7 +76,7 @@ impl Layout {
 /// A [`Layout`] with its spots in the order in which a walk needs them.
 #[derive(Debug, Clone, Default)]
 pub struct Index {
-    pub(super) layout: Layout,
+    pub(crate) layout: Layout,
     places: BTreeMap<Spot, u64>,
 }
 
@@ -84,7 +84,7 @@ pub struct Index {
 pub type ContentOf<'c> = &'c mut dyn FnMut(u64) -> Content;
 
 /// Function that is called for each name in a tree.
-pub(super) type Visit<'v, E> = &'v mut dyn FnMut(&Path, Inode, ContentOf<'_>) -> Result<(), E>;
+pub(crate) type Visit<'v, E> = &'v mut dyn FnMut(&Path, Inode, ContentOf<'_>) -> Result<(), E>;
 
 impl Index {
     /// Puts the spots of a layout in order.
@@ -94,7 +94,7 @@ impl Index {
     }
 
     /// Returns the block of the drive that is a spot; `None` if nothing has changed it.
-    pub(super) fn place(&self, spot: &Spot) -> Option<u64> {
+    pub(crate) fn place(&self, spot: &Spot) -> Option<u64> {
         self.places.get(spot).copied()
     }
 
@@ -110,7 +110,7 @@ impl Index {
     }
 
     /// Returns the blocks of data of a file from one on, by their numbers in the file, in order.
-    pub(super) fn data(&self, file: Inode, from: u64) -> impl Iterator<Item = (u64, u64)> {
+    pub(crate) fn data(&self, file: Inode, from: u64) -> impl Iterator<Item = (u64, u64)> {
         let range = self.places.range(Spot::Data(file, from)..=Spot::Data(file, u64::MAX));
         range.map(|(spot, place)| match spot {
             Spot::Data(_, number) => (*number, *place),
@@ -128,7 +128,7 @@ impl Index {
     }
 
     /// Calls `visit` for each name in the tree of a state, a directory before what is in it.
-    pub(super) fn walk<E>(
+    pub(crate) fn walk<E>(
         &self,
         contents: &Contents,
         content: ContentOf<'_>,
@@ -172,6 +172,6 @@ impl Index {
 }
 
 /// Returns the number that the content of a size or of an entry is.
-pub(super) fn number(contents: &Contents, content: Content) -> u64 {
+pub(crate) fn number(contents: &Contents, content: Content) -> u64 {
     contents.bytes(content).iter().take(8).rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

@@ -12,6 +12,7 @@
 mod failures;
 mod kept;
 mod minimal_case;
+mod plans;
 mod prover;
 mod recordings;
 mod recovery;
@@ -19,5 +20,6 @@ mod request;
 mod words;
 
 pub use kept::{Kept, SubjectWords};
+pub(crate) use plans::plans;
 pub use prover::prove;
 pub use request::{Again, Done, Further, Request, Watch};

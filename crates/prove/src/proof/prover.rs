@@ -8,7 +8,7 @@ use plumb_report::document::proof::{CoverageCounts, FailureClass, ProfileResult,
 use super::minimal_case::time_of;
 use super::request::{Done, INTERRUPTED, Request, Watch};
 use super::words::{begun, conclude, not_judged_because};
-use crate::change::put_changes;
+use crate::change::{put_changes, put_needless};
 use crate::error::Result;
 use crate::judge::Judged;
 use crate::session::Recorded;
@@ -23,7 +23,7 @@ const KEEP_EVERY: Duration = Duration::from_secs(5);
 /// # Errors
 /// If states could not be judged at all. A stop is not an error: the document then holds what was found.
 pub fn prove(request: &Request<'_>, watch: Watch<'_>) -> Result<ProofDocument> {
-    let recorded = request.judge.recorded;
+    let (recorded, began) = (request.judge.recorded, Instant::now());
     let mut document = begun(request);
     let mut wrote = Vec::new();
     for (place, profile) in request.profiles.iter().enumerate() {
@@ -60,12 +60,16 @@ pub fn prove(request: &Request<'_>, watch: Watch<'_>) -> Result<ProofDocument> {
     };
     if !fails && !found && is_whole && !request.is_over() {
         request.put_recovery(&mut document, &wrote, watch)?;
+        if request.needless_syncs && document.failures.is_empty() {
+            put_needless(request, &mut document, watch)?;
+        }
     }
     if request.is_over() {
         document.incomplete_because.get_or_insert_with(|| INTERRUPTED.to_owned());
     } else {
         changed?;
     }
+    document.seconds = recorded.facts.seconds + began.elapsed().as_secs_f64();
     conclude(&mut document, request);
     Ok(document)
 }

@@ -8,18 +8,16 @@
 
 use std::time::{Duration, Instant};
 
-use plumb_block::{in_one_line, mixed};
+use plumb_block::in_one_line;
 use plumb_report::document::ProofDocument;
-use plumb_report::document::proof::{
-    CoverageCounts, Extent, ProfileResult, RecordingResult, StateCounts, Writeback,
-};
+use plumb_report::document::proof::{CoverageCounts, ProfileResult, RecordingResult, StateCounts, Writeback};
 
+use super::plans::plans;
 use super::prover::{keep, put_result, windows_of};
 use super::request::{Again, Done, Further, Request, Watch};
 use crate::change::put_changes;
 use crate::error::Result;
 use crate::explore::Limits;
-use crate::file_system::FileSystem;
 use crate::judge::{Judge, Judged};
 use crate::session::{Recorded, Trace, record_traced};
 use crate::subject::Program;
@@ -28,27 +26,6 @@ use crate::subject::Program;
 const MIXTURES: u64 = 8;
 /// Time limit of all further recordings together, in budgets of one exploration.
 const BUDGETS: u32 = 3;
-
-/// Returns the choices of writeback in their order: those that every program is tried with, and the number of
-/// these; mixtures follow without end.
-fn plans(
-    file_system: FileSystem,
-    syncs: &[u64],
-    seed: u64,
-) -> (impl Iterator<Item = Writeback> + use<>, u64) {
-    // A commit of btrfs writes all data first.
-    let (extents, after): (&[Extent], _) = match file_system {
-        FileSystem::Btrfs => (&[Extent::Data, Extent::Everything], Extent::Everything),
-        _ => (&Extent::ALL, Extent::DataAndJournal),
-    };
-    let mut all: Vec<Writeback> =
-        extents.iter().map(|extent| Writeback::AtOnce { extent: *extent }).collect();
-    all.extend(syncs.iter().map(|sync| Writeback::AfterSync { sync: *sync, extent: after }));
-    let systematic = all.len() as u64;
-    // Seeds of 32 bits are exact in JSON wherever it is read.
-    let mixture = move |number: u64| Writeback::Mixture { seed: mixed(seed ^ number) >> 32 };
-    (all.into_iter().chain((0..).map(mixture)), systematic)
-}
 
 impl Request<'_> {
     /// Records the work again with writeback chosen, and adds the results to the document, until the budget
@@ -116,7 +93,8 @@ impl Request<'_> {
             return Ok(kept);
         }
         let Program { line, user, .. } = &again.program;
-        let trace = Trace { line, injections: &[], writeback: again.writeback, user: user.as_ref() };
+        let trace =
+            Trace { line, injections: &[], left_out: &[], writeback: again.writeback, user: user.as_ref() };
         record_traced(&**self.judge.subject, trace, &again.options, self.judge.stop)
             .map(|(recorded, _)| recorded)
     }
@@ -137,6 +115,7 @@ impl Request<'_> {
             again: Some(again),
             further: self.further,
             recovery_depth: 1,
+            needless_syncs: false,
             change: self.change,
             environment: self.environment.clone(),
             run_directory: self.run_directory.clone(),
@@ -230,20 +209,4 @@ fn add(document: &mut ProofDocument, result: RecordingResult) {
     all.bounded += one.bounded;
     all.sampled += one.sampled;
     document.recordings.push(result);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_sync_call_has_a_recording_and_mixtures_follow() {
-        let (plans, systematic) = plans(FileSystem::Ext4, &[1, 3], 7);
-        let plans: Vec<Writeback> = plans.take(10).collect();
-        assert_eq!(systematic, 6);
-        assert_eq!(plans[0], Writeback::AtOnce { extent: Extent::Data });
-        assert_eq!(plans[5], Writeback::AfterSync { sync: 3, extent: Extent::DataAndJournal });
-        assert!(plans[6..].iter().all(|plan| matches!(plan, Writeback::Mixture { .. })), "{plans:?}");
-        assert_ne!(plans[6], plans[7]);
-    }
 }

@@ -154,6 +154,7 @@ impl Search<'_, '_> {
             again: None,
             further: None,
             recovery_depth: 1,
+            needless_syncs: false,
             change: false,
             environment: outer.environment.clone(),
             run_directory: outer.run_directory.clone(),

@@ -37,6 +37,8 @@ pub struct Request<'a> {
     pub further: Option<Further<'a>>,
     /// Number of cuts, one during the check of what the one before has left: 1 for none during checks.
     pub recovery_depth: u32,
+    /// True to look for sync calls that can go, where no state fails.
+    pub needless_syncs: bool,
     /// True to look for changes that remove the failures.
     pub change: bool,
     /// Environment for the document.

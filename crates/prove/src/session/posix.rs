@@ -13,8 +13,8 @@ use super::strace::Trace;
 use crate::error::{Error, ErrorKind, Result, cannot};
 use crate::file_system::FileSystem;
 use crate::mount_point::MountPoint;
-use crate::posix::{Follower, Model, Trail, Unwritten};
-use crate::subject::Subject;
+use crate::posix::{Follower, Model, Promises, Trail, Unwritten};
+use crate::subject::{AckBy, Subject};
 use crate::trace::Traced;
 
 /// Records the work of `subject` in a directory.
@@ -49,13 +49,16 @@ pub(super) fn record_system_calls(
     };
     let began = SystemTime::now();
     let model = Model::new(options.logical_block, unwritten);
-    let follower = Follower::start(&root, &control, model, began, options.size)?;
+    let promises = Promises::through_fifo(&control)?;
+    let follower = Follower::start(&root, promises, model, began, options.size)?;
     subject.user().map_or(Ok(()), |user| user.own(&control))?;
-    let tracer = trace.begin(&root, Some(follower))?;
+    let tracer = trace.begin(&root, Some(follower), true)?;
     let program = trace.program(&tracer);
     let worked = program.run(&root, &control, &mut |_| {}, options.timeout, stop);
     let (traced, follower) = tracer.finish_followed()?;
-    let followed = follower.finish();
+    let follower = follower.ok_or_else(|| Error::failed("strace", "its calls were not followed"))?;
+    let ended_well = worked.is_ok() && subject.is_judged_by_its_files();
+    let followed = follower.finish(ended_well);
     let failed = followed.numbers.problem().or(worked.err()).or_else(|| trace.left_running(&traced));
     let ended_because = match failed {
         Some(error) if traced.calls.is_empty() => {
@@ -70,12 +73,14 @@ pub(super) fn record_system_calls(
 }
 
 fn recorded(followed: Trail, traced: &Traced, began: SystemTime, ended_because: Option<String>) -> Recorded {
-    let Trail { recording, layout, from, until, unseen, seen_in_part, notes, .. } = followed;
+    let Trail { recording, layout, from, until, by_exit, unseen, seen_in_part, notes, .. } = followed;
     let mut recorded = Recorded::new(recording, from, until);
     let facts = &mut recorded.facts;
     facts.size = recorded.recording.size.0;
     facts.flushes = traced.calls.iter().filter(|call| call.synced(&traced.root).is_some()).count() as u64;
     facts.attached_by = RecordingFacts::BY_SYSTEM_CALLS.to_owned();
-    facts.acknowledged_by = (facts.acknowledgements > 0).then(|| "control-file".to_owned());
+    let by = if by_exit { RecordingFacts::BY_EXIT } else { AckBy::ControlFile.name() };
+    facts.acknowledged_by = (facts.acknowledgements > 0).then(|| by.to_owned());
     Recorded { began, ended_because, layout: Some(layout), unseen, seen_in_part, notes, ..recorded }
+        .with_moments()
 }

@@ -4,15 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use plumb_block::{Bytes, Op};
+use plumb_block::{Bytes, Nanos, Op};
 use plumb_report::document::proof::{RecordingFacts, TimelineItem};
 use plumb_targets::cache::CacheOnOneDrive;
 use serde::{Deserialize, Serialize};
 
 use crate::file_system::FileSystem;
-use crate::posix::Layout;
+use crate::oracle::Moments;
+use crate::posix::{Layout, Trail};
 use crate::recording::{Event, Recording};
-use crate::trace::Injection;
+use crate::trace::{Injection, SyncCall};
 
 /// Options of a recording.
 #[derive(Debug, Clone)]
@@ -60,12 +61,19 @@ pub struct Recorded {
     /// Sync calls that the work lacked when it acknowledged, the likeliest to matter first.
     #[serde(skip)]
     pub missing_syncs: Vec<Injection>,
+    /// Sync calls of the work, in the order in which they returned, if they were traced in this run.
+    #[serde(skip)]
+    pub sync_calls: Vec<SyncCall>,
     /// Numbers of the sync calls of the work after which it changes something, from 1.
     #[serde(default)]
     pub syncs: Vec<u64>,
     /// Meaning of the blocks where the work was recorded by its system calls; `None` for a drive.
     #[serde(default)]
     pub layout: Option<Layout>,
+    /// Moments of the work, which its states are compared with where there is no checker; `None` if its system
+    /// calls were not followed. They are saved apart.
+    #[serde(skip)]
+    pub moments: Option<Arc<Moments>>,
     /// Reasons why something that the work did is not in the recording.
     #[serde(default)]
     pub unseen: Vec<String>,
@@ -91,12 +99,38 @@ impl Recorded {
             untraced_because: None,
             cache: None,
             missing_syncs: Vec::new(),
+            sync_calls: Vec::new(),
             syncs: Vec::new(),
             layout: None,
+            moments: None,
             unseen: Vec::new(),
             seen_in_part: Vec::new(),
             notes: Vec::new(),
         }
+    }
+
+    /// Returns zero of the recorder's clock, since 1970.
+    pub(crate) fn began_at(&self) -> Nanos {
+        self.began.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().into()
+    }
+
+    /// Takes the system calls of the work, which was recorded on a drive, for its moments.
+    pub(crate) fn with_trail(mut self, trail: Trail) -> Self {
+        let Trail { recording, layout, from, until, unseen, seen_in_part, notes, .. } = trail;
+        self.moments = Some(Arc::new(Moments::new(Arc::new(recording), layout, from..until)));
+        self.unseen.extend(unseen);
+        self.seen_in_part.extend(seen_in_part);
+        self.notes.extend(notes);
+        self
+    }
+
+    /// Reads the moments from the recording itself, if it is one of system calls.
+    pub(crate) fn with_moments(mut self) -> Self {
+        if let Some(layout) = &self.layout {
+            let work = self.from..self.until;
+            self.moments = Some(Arc::new(Moments::new(Arc::clone(&self.recording), layout.clone(), work)));
+        }
+        self
     }
 }
 

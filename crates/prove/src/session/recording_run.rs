@@ -5,9 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
-use plumb_block::in_one_line;
+use plumb_block::{Bytes, in_one_line};
 use plumb_linux::apart;
+use plumb_report::document::proof::RecordingFacts;
 
 use super::acknowledged::Acknowledgements;
 use super::drive::Drive;
@@ -18,9 +20,13 @@ use super::{here, self_test};
 use crate::error::{Error, ErrorKind, Result, cannot};
 use crate::file_system::FileSystem;
 use crate::mount_point::MountPoint;
+use crate::posix::{Follower, Model, Promises, Trail, Unwritten};
 use crate::recording::Event;
 use crate::subject::{Lines, Program, Subject, User};
 use crate::trace::{Traced, Tracer};
+
+/// Size of the blocks of which the moments of a work consist.
+const MOMENT_BLOCK: Bytes = Bytes::kib(4);
 
 /// Records the work of `subject` on a blank drive in memory, or over a cache on one.
 ///
@@ -61,7 +67,7 @@ pub(super) fn work_recorded(
     };
     let worked = apart::run(|| steps.run()).map_err(cannot("start a thread"))?;
     let detached = attached.detach();
-    let Worked { from, until, ended_because, traced } = worked?;
+    let Worked { from, until, ended_because, by_exit, traced, trail } = worked?;
     detached?;
     let mut recorded = Recorded::new(drive.recorder.recording(), from, until);
     let facts = &mut recorded.facts;
@@ -69,8 +75,10 @@ pub(super) fn work_recorded(
     facts.attached_by = attached.by().to_owned();
     facts.serialised_because = serialised_because;
     let ack = subject.program().map(|program| program.ack).unwrap_or_default();
-    facts.acknowledged_by = (facts.acknowledgements > 0).then(|| ack.name().to_owned());
-    Ok((Recorded { began: drive.began, ended_because, cache: options.cache, ..recorded }, traced))
+    let by = if by_exit { RecordingFacts::BY_EXIT } else { ack.name() };
+    facts.acknowledged_by = (facts.acknowledgements > 0).then(|| by.to_owned());
+    let recorded = Recorded { began: drive.began, ended_because, cache: options.cache, ..recorded };
+    Ok((trail.into_iter().fold(recorded, Recorded::with_trail), traced))
 }
 
 pub(super) fn interrupted() -> Error {
@@ -86,7 +94,7 @@ struct Steps<'a> {
     control: PathBuf,
     mount_point: &'a Path,
     drive: &'a Drive,
-    acknowledgements: &'a Acknowledgements,
+    acknowledgements: &'a Arc<Acknowledgements>,
     stop: &'a AtomicBool,
 }
 
@@ -97,7 +105,11 @@ struct Worked {
     until: usize,
     /// Reason why the work ended early.
     ended_because: Option<String>,
+    /// True if the end of the program is the only acknowledgement.
+    by_exit: bool,
     traced: Traced,
+    /// Moments of the work, if its calls were followed.
+    trail: Option<Trail>,
 }
 
 impl Steps<'_> {
@@ -109,7 +121,10 @@ impl Steps<'_> {
         let control = reachable.as_ref().map_or(&*self.control, ReachableFile::path);
         self.subject.user().map_or(Ok(()), |user| user.own(mounted.path()))?;
         self.subject.set_up(mounted.path())?;
-        let tracer = self.trace.as_ref().map(|trace| trace.begin(mounted.path(), None)).transpose()?;
+        let follower =
+            self.subject.is_judged_by_its_files().then(|| self.follower(mounted.path())).transpose()?;
+        let tracer =
+            self.trace.as_ref().map(|trace| trace.begin(mounted.path(), follower, false)).transpose()?;
         self.sync(mounted.path()).map_err(cannot(format!("sync {}", mounted.path().display())))?;
         if self.stop.load(Ordering::Acquire) {
             return Err(interrupted());
@@ -119,8 +134,15 @@ impl Steps<'_> {
             (Some(trace), Some(tracer)) => self.work(mounted.path(), control, Some(trace.program(tracer))),
             _ => self.work(mounted.path(), control, self.subject.program()),
         };
+        let is_last = self.acknowledgements.last().is_none() && self.acknowledgements.problem().is_none();
+        let by_exit = worked.is_ok() && is_last && self.subject.is_judged_by_its_files();
+        if by_exit {
+            self.acknowledgements.take(&Ok(1));
+        }
         let until = self.mark("the work has ended");
-        let traced = tracer.map_or_else(|| Ok(Traced::default()), Tracer::finish)?;
+        let ended = tracer.map(Tracer::finish_followed).transpose()?;
+        let (traced, follower) = ended.unwrap_or_default();
+        let trail = follower.map(|follower| follower.finish(by_exit));
         // A program that was told of its wrong acknowledgement has failed for that.
         let left = || self.trace.as_ref().and_then(|trace| trace.left_running(&traced));
         let failed = self.acknowledgements.problem().or(worked.err()).or_else(left);
@@ -135,7 +157,15 @@ impl Steps<'_> {
         };
         mounted.unmount()?;
         reachable.map_or(Ok(()), ReachableFile::close)?;
-        Ok(Worked { from, until, ended_because, traced })
+        Ok(Worked { from, until, ended_because, by_exit, traced, trail })
+    }
+
+    /// Returns a follower of the system calls of the program, for what it makes visible.
+    fn follower(&self, place: &Path) -> Result<Follower> {
+        let acknowledgements = Arc::clone(self.acknowledgements);
+        let promises = Promises::Elsewhere(Box::new(move || acknowledgements.last()));
+        let model = Model::new(MOMENT_BLOCK, Unwritten::Zeroes);
+        Follower::start(place, promises, model, SystemTime::now(), self.options.size)
     }
 
     /// Does the work, by `program` if there is one.

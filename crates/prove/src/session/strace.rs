@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::error::{Error, Result};
 use crate::posix::Follower;
 use crate::subject::{Program, User, left_running, shown};
-use crate::trace::{Injection, TraceOptions, Traced, Tracer, Writeback};
+use crate::trace::{Injection, SyncCall, TraceOptions, Traced, Tracer, Writeback};
 
 /// A program of which strace(1) reports the system calls, the sync calls to make for it, and the writeback
 /// that plumb does.
@@ -14,6 +14,8 @@ use crate::trace::{Injection, TraceOptions, Traced, Tracer, Writeback};
 pub(crate) struct Trace<'a> {
     pub(crate) line: &'a str,
     pub(crate) injections: &'a [Injection],
+    /// Sync calls that are not made, and succeed.
+    pub(crate) left_out: &'a [SyncCall],
     /// `None`: the kernel writes back when it likes.
     pub(crate) writeback: Option<Writeback>,
     /// User as whom the program runs; `None` for the user who runs plumb.
@@ -22,9 +24,18 @@ pub(crate) struct Trace<'a> {
 
 impl Trace<'_> {
     /// Starts a tracer for the work at a place, which hands each call to `follower`.
-    pub(super) fn begin(&self, place: &Path, follower: Option<Follower>) -> Result<Tracer> {
-        let (injections, writeback) = (self.injections.to_vec(), self.writeback);
-        Tracer::with(place, TraceOptions { injections, writeback, follower, kills_leftovers: true })
+    /// It is all that learns of sync calls if `is_modelled`.
+    pub(super) fn begin(
+        &self,
+        place: &Path,
+        follower: Option<Follower>,
+        is_modelled: bool,
+    ) -> Result<Tracer> {
+        let (injections, left_out) = (self.injections.to_vec(), self.left_out.to_vec());
+        let writeback = self.writeback;
+        let options =
+            TraceOptions { injections, left_out, writeback, follower, is_modelled, kills_leftovers: true };
+        Tracer::with(place, options)
     }
 
     /// Returns the error for processes that the program has left running, if it has.

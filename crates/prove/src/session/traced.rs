@@ -2,7 +2,6 @@
 //! its place.
 
 use std::sync::atomic::AtomicBool;
-use std::time::SystemTime;
 
 use plumb_block::Nanos;
 
@@ -13,7 +12,7 @@ use super::strace::Trace;
 use crate::error::{ErrorKind, Result};
 use crate::recording::Event;
 use crate::subject::{Program, Subject};
-use crate::trace::{Traced, candidates, lane, syncs_before_changes};
+use crate::trace::{Traced, candidates, lane, sync_calls, syncs_before_changes};
 
 /// Records the work of `subject`, which `program` does in a process of its own, with its system calls. Where
 /// these cannot be traced, it records the work without them and says why.
@@ -26,9 +25,19 @@ pub fn record_with_calls(
     options: &RecordOptions,
     stop: &AtomicBool,
 ) -> Result<Recorded> {
-    let trace = Trace { line: &program.line, injections: &[], writeback: None, user: program.user.as_ref() };
+    let trace = Trace {
+        line: &program.line,
+        injections: &[],
+        left_out: &[],
+        writeback: None,
+        user: program.user.as_ref(),
+    };
     match record_traced(subject, trace, options, stop) {
-        Err(error) if error.kind == ErrorKind::NotTraced && !options.file_system.is_posix() => {
+        Err(error)
+            if error.kind == ErrorKind::NotTraced
+                && !options.file_system.is_posix()
+                && !subject.is_judged_by_its_files() =>
+        {
             let untraced_because = Some(error.to_string());
             Ok(Recorded { untraced_because, ..record(subject, options, stop)? })
         }
@@ -51,12 +60,13 @@ pub(crate) fn record_traced(
         true => record_system_calls(subject, options, trace, stop)?,
         false => work_recorded(subject, options, Some(trace), stop)?,
     };
-    let began = recorded.began.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().into();
+    let began = recorded.began_at();
     recorded.calls = lane(&traced, began);
     let events = recorded.recording.events.iter();
     let acknowledged = events.filter(|(_, event)| matches!(event, Event::Acknowledged(_)));
     let acknowledged: Vec<Nanos> = acknowledged.map(|(at, _)| at.saturating_add(began)).collect();
     recorded.missing_syncs = candidates(&traced, &acknowledged);
     recorded.syncs = syncs_before_changes(&traced);
+    recorded.sync_calls = sync_calls(&traced);
     Ok((recorded, traced))
 }

@@ -23,7 +23,7 @@ use std::time::Duration;
 use plumb_report::document::proof::FailureClass;
 
 use super::process::Process;
-use super::{Outcome, Subject, User};
+use super::{Outcome, Output, Subject, User};
 use crate::error::{Error, Result};
 
 /// Time that what prepares the place has at least.
@@ -104,13 +104,23 @@ impl Program {
     }
 }
 
+/// Way in which the states of programs are judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CheckBy {
+    /// A checker: a line for /bin/sh.
+    Command(String),
+    /// Comparison with the moments of the work: of the output of a reader, a line for /bin/sh, or of the
+    /// files themselves.
+    Moments(Option<String>),
+}
+
 /// Programs as a subject.
 #[derive(Debug, Clone)]
 pub struct Programs {
     /// Program that does the work. All programs run as its user.
     pub run: Program,
-    /// Command that checks the result: a line for /bin/sh.
-    pub check: String,
+    /// Check of the result.
+    pub check: CheckBy,
     /// Command that prepares the place, if there is one.
     pub setup: Option<String>,
     /// How long each may take.
@@ -139,10 +149,37 @@ impl Subject for Programs {
         program.run(place, Path::new("/dev/null"), &mut |_| {}, timeout, &self.stop)
     }
 
+    fn is_judged_by_its_files(&self) -> bool {
+        matches!(self.check, CheckBy::Moments(_))
+    }
+
+    fn has_reader(&self) -> bool {
+        matches!(self.check, CheckBy::Moments(Some(_)))
+    }
+
+    fn read(&self, place: &Path) -> Result<Option<Output>> {
+        let CheckBy::Moments(Some(line)) = &self.check else { return Ok(None) };
+        let mut stdout = Vec::new();
+        let process = Process {
+            line,
+            place,
+            variable: ("PLUMB_REQUIRED", "".as_ref()),
+            ack: AckBy::Stdout,
+            user: self.run.user.as_ref(),
+            timeout: self.timeout,
+            stop: &self.stop,
+        };
+        let ended = process.run(&mut |bytes| stdout.extend_from_slice(bytes))?;
+        Ok(Some(Output { status: ended.status.to_string(), stdout, stderr: ended.said }))
+    }
+
     fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome> {
+        let CheckBy::Command(line) = &self.check else {
+            return Err(Error::failed(self.name(), "has no checker"));
+        };
         let required = required.map(|number| number.to_string()).unwrap_or_default();
         let process = Process {
-            line: &self.check,
+            line,
             place,
             variable: ("PLUMB_REQUIRED", required.as_ref()),
             ack: AckBy::ControlFile,

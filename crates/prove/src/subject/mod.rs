@@ -19,7 +19,7 @@ use plumb_report::document::proof::FailureClass;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use command::Lines;
-pub use command::{AckBy, Program, Programs};
+pub use command::{AckBy, CheckBy, Program, Programs};
 pub use named::{Kind, SUBJECTS, known, named};
 pub use options::Values;
 pub(crate) use process::{left_running, shown};
@@ -55,6 +55,17 @@ impl Outcome {
     const fn of(class: FailureClass, words: String) -> Self {
         Self::Failed { class, words }
     }
+}
+
+/// Output of a reader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// Exit status in words.
+    pub status: String,
+    /// Bytes that it wrote to stdout.
+    pub stdout: Vec<u8>,
+    /// End of what it wrote to stderr.
+    pub stderr: String,
 }
 
 /// A subject. `place` is the mount point, or the block device where there is no file system.
@@ -96,6 +107,25 @@ pub trait Subject: Send + Sync {
     /// journal is replayed, and unmounted again.
     fn is_checked_unmounted(&self) -> bool {
         false
+    }
+
+    /// Returns true if there is no checker: its states are compared with the moments of its work
+    /// ([`Moments`](crate::oracle::Moments)), and its end is an acknowledgement if it gives no other.
+    fn is_judged_by_its_files(&self) -> bool {
+        false
+    }
+
+    /// Returns true if the output of a reader is compared, and not the files themselves.
+    fn has_reader(&self) -> bool {
+        false
+    }
+
+    /// Reads a place for that comparison; `None` if the files themselves are compared.
+    ///
+    /// # Errors
+    /// If the reader cannot be run, or does not end in time.
+    fn read(&self, _place: &Path) -> Result<Option<Output>> {
+        Ok(None)
     }
 
     /// Judges what is there. `required` is the last acknowledgement before the cut, if there was one; the

@@ -26,9 +26,10 @@ use tempfile::TempDir;
 
 use super::leftovers::Leftovers;
 use super::strace::{CALLS, Lines};
+use super::sync_call::injected;
 use super::thread_state::{is_gone, is_held};
 use super::writeback::Chosen;
-use super::{Audit, Call, Injection, Sync, Traced, Writeback};
+use super::{Audit, Call, Injection, Sync, SyncCall, Traced, Writeback};
 use crate::error::{Error, ErrorKind, Result, cannot};
 use crate::posix::Follower;
 use crate::subject::User;
@@ -50,11 +51,16 @@ type Read = (Traced, Option<Follower>);
 pub(crate) struct TraceOptions {
     /// Sync calls to make in place of the program.
     pub(crate) injections: Vec<Injection>,
+    /// Sync calls of the program that are not made, and succeed.
+    pub(crate) left_out: Vec<SyncCall>,
     /// Choice of writeback; `None` if the kernel chooses.
     pub(crate) writeback: Option<Writeback>,
     /// Receiver of each call while its thread is held. Writes by io_uring or aio are refused to the program
     /// then.
     pub(crate) follower: Option<Follower>,
+    /// True if the follower is all that learns of sync calls, so that those that are left out are kept from it
+    /// alone.
+    pub(crate) is_modelled: bool,
     /// True if what the program leaves running is killed a second after its end; else it is waited for.
     pub(crate) kills_leftovers: bool,
 }
@@ -67,6 +73,8 @@ pub struct Tracer {
     column: Option<usize>,
     /// True if ways to write that no call tells of are refused to the program.
     refuses: bool,
+    /// Expressions for strace(1) by which sync calls are not made.
+    injected: Vec<String>,
     reader: Option<JoinHandle<Result<Read>>>,
 }
 
@@ -87,7 +95,8 @@ impl Tracer {
     /// # Errors
     /// As [`start`](Self::start).
     pub(crate) fn with(root: &Path, options: TraceOptions) -> Result<Self> {
-        let TraceOptions { injections, writeback, follower, kills_leftovers } = options;
+        let TraceOptions { injections, left_out, writeback, follower, kills_leftovers, is_modelled } =
+            options;
         let root = root.canonicalize().map_err(cannot(format!("find {}", root.display())))?;
         let version = Command::new("strace").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
         match version {
@@ -97,6 +106,11 @@ impl Tracer {
             }
             version => version.map_err(cannot("start strace"))?,
         };
+        let injected = if is_modelled { Some(Vec::new()) } else { injected(&left_out) };
+        let injected = injected.ok_or_else(|| {
+            let what = "strace cannot leave out single sync calls of several processes or threads";
+            Error::new(ErrorKind::NotTraced, what)
+        })?;
         let directory = tempfile::tempdir().map_err(cannot("make a directory for temporary files"))?;
         let path = directory.path().join("trace");
         let (fifo, held) = open_fifo(&path).map_err(cannot("make a FIFO"))?;
@@ -108,6 +122,8 @@ impl Tracer {
             audit: Audit::beneath(&root),
             lines: Lines::default(),
             injections,
+            left_out: if is_modelled { left_out } else { Vec::new() },
+            syncs: 0,
             chosen: writeback.map(|plan| Chosen::new(plan, &root)),
             follower,
             leftovers: kills_leftovers.then(Leftovers::default),
@@ -115,7 +131,7 @@ impl Tracer {
         };
         let thread = std::thread::Builder::new().name("strace".to_owned());
         let reader = thread.spawn(move || reader.read(fifo)).map_err(cannot("start a thread"))?;
-        Ok(Self { directory, column, refuses, reader: Some(reader) })
+        Ok(Self { directory, column, refuses, injected, reader: Some(reader) })
     }
 
     /// The command that runs `command` traced, with its arguments, variables and directory. Its descriptors
@@ -133,6 +149,9 @@ impl Tracer {
         traced.arg(format!("trace={}", calls.join(",")));
         if self.refuses {
             traced.arg("-e").arg(REFUSED);
+        }
+        for expression in &self.injected {
+            traced.arg("-e").arg(expression);
         }
         if let Some(column) = self.column {
             traced.arg("-a").arg(column.to_string());
@@ -165,10 +184,8 @@ impl Tracer {
     ///
     /// # Errors
     /// As [`finish`](Self::finish).
-    pub(crate) fn finish_followed(self) -> Result<(Traced, Follower)> {
-        let (traced, follower) = self.read()?;
-        let follower = follower.ok_or_else(|| Error::failed("strace", "its calls were not followed"))?;
-        Ok((traced, follower))
+    pub(crate) fn finish_followed(self) -> Result<(Traced, Option<Follower>)> {
+        self.read()
     }
 
     fn read(mut self) -> Result<Read> {
@@ -209,6 +226,10 @@ fn open_fifo(path: &Path) -> rustix::io::Result<(File, usize)> {
 /// Reads the trace, and holds the program where a sync call is to be made or something is written back.
 struct Reader {
     injections: Vec<Injection>,
+    /// Sync calls that are kept from the follower.
+    left_out: Vec<SyncCall>,
+    /// Number of sync calls that have returned.
+    syncs: u64,
     chosen: Option<Chosen>,
     follower: Option<Follower>,
     /// `None`: what the program leaves is waited for.
@@ -252,7 +273,14 @@ impl Reader {
                     *(if call.result.is_ok() { injected } else { injected_after_failures }) += synced;
                     self.audit.take(&call);
                     if let Some(follower) = &mut self.follower {
-                        follower.ended(&call);
+                        self.syncs += u64::from(call.synced(&self.traced.root).is_some());
+                        let is_left_out = self.left_out.iter().any(|one| one.number == self.syncs)
+                            && call.synced(&self.traced.root).is_some();
+                        if is_left_out {
+                            follower.left_out();
+                        } else {
+                            follower.ended(&call);
+                        }
                     }
                     self.traced.calls.push(call);
                 }

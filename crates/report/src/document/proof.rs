@@ -58,8 +58,17 @@ pub struct ProofDocument {
     pub recovery: Option<RecoveryResult>,
     /// Results of leaving out all recorded flushes together, if every window thus enlarged was exhaustive.
     pub flushes: Option<FlushesLeftOut>,
+    /// Search for sync calls that can go; null if it was not made.
+    #[serde(default)]
+    pub syncs_left_out: Option<SyncsLeftOut>,
+    /// Sync calls without which no state fails, each left out in a new run.
+    #[serde(default)]
+    pub needless_syncs: Vec<NeedlessSync>,
     /// The seed of all random choices.
     pub seed: u64,
+    /// Time that the proof took, in seconds; 0 if it is not known.
+    #[serde(default)]
+    pub seconds: f64,
     /// True if it went on to its end.
     pub complete: bool,
     /// Why not.
@@ -94,7 +103,8 @@ pub struct RecordingFacts {
     pub discards: u64,
     /// How many acknowledgements there were.
     pub acknowledgements: u64,
-    /// How they arrived: `control-file`, `descriptor` or `stdout`; null if there were none.
+    /// How they arrived: `control-file`, `descriptor` or `stdout`, or `exit` where the end of the program is
+    /// the only one; null if there were none.
     pub acknowledged_by: Option<String>,
     /// Way of recording: `loop` (FUA arrives as write and flush), `ublk` (with FUA), or `system calls`
     /// (without a drive).
@@ -107,6 +117,8 @@ pub struct RecordingFacts {
 impl RecordingFacts {
     /// Value of `attached_by` of a work that was recorded by its system calls alone, without a drive.
     pub const BY_SYSTEM_CALLS: &str = "system calls";
+    /// Value of `acknowledged_by` where the end of the program is the only acknowledgement.
+    pub const BY_EXIT: &str = "exit";
 }
 
 /// How many states.
@@ -276,6 +288,32 @@ pub struct Failure {
     pub replay: String,
     /// The smallest change that removes it; null if none was found, or looked for.
     pub change: Option<Change>,
+    /// True if a baseline of `plumb prove ci` lists it.
+    #[serde(default)]
+    pub accepted: bool,
+}
+
+impl Failure {
+    /// Returns 16 hexadecimal digits by which the failure is known in another run: they follow from its
+    /// class, and from the files and parts of files that a cut has to take, without their numbers.
+    pub fn fingerprint(&self) -> String {
+        let parts = self.minimal.dropped.iter().chain(&self.minimal.torn);
+        let mut names: Vec<String> = parts
+            .map(|part| {
+                let name =
+                    format!("{} {}", part.file.as_deref().unwrap_or(""), part.role.as_deref().unwrap_or(""));
+                name.chars().map(|letter| if letter.is_ascii_digit() { '#' } else { letter }).collect()
+            })
+            .collect();
+        names.sort();
+        names.dedup();
+        let text = format!("{}\n{}", self.class.name(), names.join("\n"));
+        // FNV-1a, which is the same in every version.
+        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        format!("{hash:016x}")
+    }
 }
 
 /// The fewest commands that a cut has to drop or tear for a failure.
@@ -491,6 +529,38 @@ pub struct RecordingResult {
     pub coverage: CoverageCounts,
     /// Results under each drive profile.
     pub profiles: Vec<ProfileResult>,
+}
+
+/// Search for sync calls that can go.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SyncsLeftOut {
+    /// Number of sync calls of the program.
+    pub calls: u64,
+    /// Number of these that are known to be needed or needless.
+    pub tried: u64,
+    /// Time that all calls took, in seconds.
+    pub seconds: f64,
+}
+
+/// Sync call without which no state fails.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NeedlessSync {
+    /// Number among the sync calls of the program, from 1.
+    pub number: u64,
+    /// Name of the system call.
+    pub call: String,
+    /// File or directory that it syncs, beneath the mount.
+    pub file: String,
+    /// Time that it took, in seconds.
+    pub seconds: f64,
+    /// Flushes of the drive during the call; null without a drive.
+    pub flushes: Option<u64>,
+    /// Distinct states that were explored without it.
+    pub explored: u64,
+    /// How that was verified.
+    pub verified_by: VerifiedBy,
+    /// True if it can go together with all others that are marked so.
+    pub together: bool,
 }
 
 /// Results for the states without any of the recorded flushes.

@@ -42,6 +42,16 @@ impl Suites<'_> {
         self.cases.iter().filter(|case| case.skipped.is_some()).count()
     }
 
+    /// Returns the time of the whole proof, in seconds.
+    fn seconds(&self) -> f64 {
+        self.document.recording.seconds.max(self.document.seconds)
+    }
+
+    /// Returns the share of one test case in the time: all of them come out of one exploration.
+    fn share(&self) -> f64 {
+        self.seconds() / self.cases.len().max(1) as f64
+    }
+
     /// The schema of Ant's report knows no time zone; times are UTC.
     fn timestamp(&self) -> &str {
         self.document.environment.started_at.trim_end_matches('Z')
@@ -68,6 +78,9 @@ fn case(document: &ProofDocument, profile: &ProfileResult, class: FailureClass) 
     let details = document.failures.iter().find(|failure| failure.class == class);
     let unknown = profile.not_judged_because.as_ref().or(document.incomplete_because.as_ref());
     match (profile.classes.contains(&class), details, unknown) {
+        (true, Some(failure), _) if failure.accepted => {
+            case.skipped = Some(text(&format!("accepted by the baseline: {}", proof::words(failure))));
+        }
         (true, Some(failure), _) if profile.name == document.drive => {
             let message = format!("{} states fail: {}", failure.states, proof::case(&failure.minimal));
             let replay = format!("Replay: {}", failure.replay);

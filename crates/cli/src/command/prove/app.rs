@@ -36,17 +36,23 @@ use crate::{files, stop, terminal};
 #[derive(Debug, Args)]
 pub(crate) struct AppArguments {
     /// A built-in subject with its options, such as sqlite:journal=wal; a wrong name lists them
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["run", "check", "setup", "user", "ack"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["run", "check", "read", "setup", "user", "ack"])]
     #[arg(required_unless_present_any = ["run", "recording", "resume"])]
     subject: Option<String>,
 
     /// The program to put to the test, a shell command
-    #[arg(long, value_name = "CMD", requires = "check")]
+    #[arg(long, value_name = "CMD")]
     run: Option<String>,
 
-    /// The checker, a shell command
+    /// The checker, a shell command. Without it a state is compared with what the program itself had made
+    /// visible, and its successful end is an acknowledgement if it gives no other
     #[arg(long, value_name = "CMD", requires = "run")]
     check: Option<String>,
+
+    /// Without --check compare what this shell command prints of a state, and not the files: for programs
+    /// that repair their files when they start
+    #[arg(long, value_name = "CMD", requires = "run", conflicts_with = "check")]
+    read: Option<String>,
 
     /// A shell command that prepares the file system before the power can go
     #[arg(long, value_name = "CMD", requires = "run")]
@@ -149,6 +155,11 @@ pub(crate) struct AppArguments {
     #[arg(long)]
     no_change: bool,
 
+    /// Look for sync calls that can go: where no state fails, run the program without each of them, as if it
+    /// had succeeded, and explore that
+    #[arg(long, conflicts_with = "recording")]
+    needless_syncs: bool,
+
     #[command(flatten)]
     printed: Printed,
 
@@ -168,7 +179,21 @@ pub(crate) struct AppArguments {
 
 /// Records or reads a recording, explores it, and reports.
 pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
-    typed.printed.format(Kind::Proof)?;
+    let format = typed.printed.format(Kind::Proof)?;
+    let (style, writing, junit) = (typed.detail.style(), typed.writing, typed.junit.clone());
+    let (run, document) = proved(typed)?;
+    let kept = run.finish(&document);
+    let junit = junit.as_deref().map(|path| writing.file(path)).map_or(Ok(()), |output| {
+        let text = render(&document, Format::Junit, style)?;
+        output.write(text.as_bytes()).map_err(|error| anyhow::Error::from(Refusal::from(error)))
+    });
+    terminal::show(&document, format, style)?;
+    kept.and(junit)?;
+    Ok(exit::of_proof(&document))
+}
+
+/// Records or reads a recording and explores it. Returns the run, in which the result is not kept yet.
+pub(super) fn proved(typed: AppArguments) -> anyhow::Result<(KeptRun, ProofDocument)> {
     let (typed, argv_begun) = resumed(typed)?;
     let started_at = time_of_day();
     let out = match &typed.resume {
@@ -176,6 +201,7 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
         None => out(&typed.recorded_in, "prove"),
     };
     kept_run::check(&out)?;
+    check_automatic(&typed)?;
     let [keep, junit] =
         [&typed.keep, &typed.junit].map(|path| path.as_deref().map(|path| typed.writing.file(path)));
     files::check(keep)?;
@@ -224,6 +250,7 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
             kept: &|number| run.kept_further(number),
         }),
         recovery_depth: typed.recovery_depth.unwrap_or(2),
+        needless_syncs: typed.needless_syncs,
         change: !typed.no_change,
         environment: environment(&argv(), &started_at),
         run_directory: run.path().map(|path| path.display().to_string()),
@@ -235,7 +262,7 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
     document.notes.extend(
         adoption.end().iter().map(|name| format!("`{name}` was left running by a program, and killed")),
     );
-    report(&typed, run, &document)
+    Ok((run, document))
 }
 
 /// The arguments with those of the run that is to go on in their place, of all that they do not say
@@ -271,11 +298,12 @@ fn recorded(
     shown: &mut Shown,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<(Kept, Option<Again>)> {
-    let words = match (&typed.subject, &typed.run, &typed.check) {
-        (None, Some(run), Some(check)) => SubjectWords::Command {
+    let words = match (&typed.subject, &typed.run) {
+        (None, Some(run)) => SubjectWords::Command {
             setup: typed.setup.as_deref().map(judging::from_here),
             run: judging::from_here(run),
-            check: judging::from_here(check),
+            check: typed.check.as_deref().map(judging::from_here),
+            read: typed.read.as_deref().map(judging::from_here),
             ack: typed.ack.clone(),
             user: typed.user.clone(),
         },
@@ -303,6 +331,18 @@ fn recorded(
         recorded: recorded?,
     };
     Ok((kept, program.map(|program| Again { options, program, writeback: None })))
+}
+
+/// Checks that states can be judged without a checker where there is none.
+fn check_automatic(typed: &AppArguments) -> Result<(), Refusal> {
+    let why = match (&typed.run, &typed.check) {
+        (Some(_), None) if typed.fs == FileSystem::None => "--fs none has no files to compare",
+        (Some(_), None) if typed.ack != AckBy::ControlFile.name() => {
+            "without a checker the program acknowledges through the control file"
+        }
+        _ => return Ok(()),
+    };
+    Err(Refusal::new(Exit::Usage, format!("{why}: name a checker with --check")))
 }
 
 /// Checks that nothing is asked of the POSIX model that it does not have.
@@ -347,18 +387,4 @@ fn options(typed: &AppArguments, cache: Option<CacheOnOneDrive>) -> RecordOption
 fn block_size(typed: &str) -> Result<Bytes, String> {
     let size = typed.parse().ok().filter(|size: &Bytes| [512, 4096].contains(&size.0));
     size.ok_or_else(|| "expected 512 or 4096".to_owned())
-}
-
-/// Keeps and prints the result, and says how it ended.
-fn report(typed: &AppArguments, run: KeptRun, document: &ProofDocument) -> anyhow::Result<Exit> {
-    let style = typed.detail.style();
-    let kept = run.finish(document);
-    let junit = typed.junit.as_deref().map(|path| typed.writing.file(path));
-    let junit = junit.map_or(Ok(()), |output| {
-        let text = render(document, Format::Junit, style)?;
-        output.write(text.as_bytes()).map_err(|error| anyhow::Error::from(Refusal::from(error)))
-    });
-    terminal::show(document, typed.printed.format(Kind::Proof)?, style)?;
-    kept.and(junit)?;
-    Ok(exit::of_proof(document))
 }

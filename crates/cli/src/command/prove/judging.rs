@@ -17,7 +17,7 @@ use plumb_prove::profile::DriveProfile;
 use plumb_prove::proof::{Kept, SubjectWords};
 use plumb_prove::recording::Recording;
 use plumb_prove::session::Recorded;
-use plumb_prove::subject::{AckBy, Program, Programs, Subject, User, named};
+use plumb_prove::subject::{AckBy, CheckBy, Program, Programs, Subject, User, named};
 use plumb_report::printable::shell_word;
 use rustix::fs::{Access, StatVfsMountFlags, access, statfs, statvfs};
 
@@ -41,9 +41,12 @@ pub(super) fn subject(
 ) -> plumb_prove::Result<Arc<dyn Subject>> {
     match words {
         SubjectWords::BuiltIn(name) => named(name),
-        SubjectWords::Command { setup, run, check, ack, user } => Ok(Arc::new(Programs {
+        SubjectWords::Command { setup, run, check, read, ack, user } => Ok(Arc::new(Programs {
             run: Program { line: run.clone(), ack: ack.parse()?, user: as_user(user.as_deref())? },
-            check: check.clone(),
+            check: match check {
+                Some(line) => CheckBy::Command(line.clone()),
+                None => CheckBy::Moments(read.clone()),
+            },
             setup: setup.clone(),
             timeout,
             stop: Arc::clone(stop),

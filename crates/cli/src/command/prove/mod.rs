@@ -2,6 +2,7 @@
 
 mod app;
 mod campaign;
+mod ci;
 mod failing_drive;
 mod judging;
 mod kept_run;
@@ -29,6 +30,8 @@ pub(crate) struct ProveArguments {
 enum ProveCommand {
     /// Record an application on a drive, and explore every state that a power cut may leave
     App(Box<app::AppArguments>),
+    /// Prove a program on a build server: without root, on a file system that promises only what POSIX does
+    Ci(Box<ci::CiArguments>),
     /// Show a failing state of a proof again, or mount it for a look
     Replay(replay::ReplayArguments),
     /// Find what a program renames, creates and writes without a sync
@@ -62,6 +65,7 @@ impl ProveArguments {
 pub(crate) fn run(arguments: ProveArguments) -> anyhow::Result<Exit> {
     match arguments.command {
         ProveCommand::App(app) => app::run(*app),
+        ProveCommand::Ci(ci) => ci::run(&ci),
         ProveCommand::Replay(replay) => replay::run(&replay),
         ProveCommand::Trace(trace) => trace::run(trace),
         ProveCommand::Subject(subject) => subject::run(&subject),

@@ -1,0 +1,198 @@
+//! `plumb prove ci`: a proof on the POSIX model for a build server.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use plumb_report::export::annotations;
+use plumb_report::printable::shell_word;
+use plumb_report::{Format, Kind, ProofDocument, render};
+
+use super::app::{self, AppArguments};
+use crate::arguments::line::parse;
+use crate::arguments::output::{OutputArguments, Printed};
+use crate::arguments::running::{Detail, RecordingArguments};
+use crate::exit::{self, Exit, Refusal, usage};
+use crate::{files, terminal};
+
+/// Arguments of `plumb prove ci`.
+#[derive(Debug, Args)]
+pub(crate) struct CiArguments {
+    /// Result without which the command fails
+    #[arg(long, value_name = "RESULT", default_value = "no-failure")]
+    require: Requirement,
+
+    /// Accept the failures that FILE lists, a line each
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+
+    /// Write the failures to FILE as a baseline, so that from now on they are accepted
+    #[arg(long, value_name = "FILE")]
+    write_baseline: Option<PathBuf>,
+
+    /// A shell command that prepares the directory before the power can go
+    #[arg(long, value_name = "CMD")]
+    setup: Option<String>,
+
+    /// The checker, a shell command; without it a state is compared with what the program had made visible
+    #[arg(long, value_name = "CMD", conflicts_with = "read")]
+    check: Option<String>,
+
+    /// Without --check compare what this shell command prints of a state, and not the files
+    #[arg(long, value_name = "CMD")]
+    read: Option<String>,
+
+    /// How long the exploration may take
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    budget: String,
+
+    /// Seed of all random choices, so that each build explores the same
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Write the result to FILE as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+
+    /// Write the page to FILE
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+
+    /// Write the failures to FILE as a Code Quality report of GitLab
+    #[arg(long, value_name = "FILE")]
+    gitlab: Option<PathBuf>,
+
+    /// Print the failures as annotations of GitHub; the default where GITHUB_ACTIONS is `true`
+    #[arg(long)]
+    github: bool,
+
+    #[command(flatten)]
+    printed: Printed,
+
+    #[command(flatten)]
+    writing: OutputArguments,
+
+    #[command(flatten)]
+    detail: Detail,
+
+    #[command(flatten)]
+    recorded_in: RecordingArguments,
+
+    /// The program and its arguments; a single word is given to the shell
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Result without which the command fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Requirement {
+    /// Every state was explored, and none fails.
+    Proved,
+    /// No explored state fails.
+    NoFailure,
+}
+
+/// Proves the program, and writes all that a build server reads.
+pub(crate) fn run(typed: &CiArguments) -> anyhow::Result<Exit> {
+    let format = typed.printed.format(Kind::Proof)?;
+    let accepted = typed.baseline.as_deref().map(baseline).transpose()?.unwrap_or_default();
+    let outputs = [&typed.junit, &typed.page, &typed.gitlab, &typed.write_baseline];
+    for output in outputs {
+        files::check(output.as_deref().map(|path| typed.writing.file(path)))?;
+    }
+    let app: AppArguments = parse(words(typed)).map_err(usage)?;
+    let (run, mut document) = app::proved(app)?;
+    for failure in &mut document.failures {
+        failure.accepted = accepted.contains(&failure.fingerprint());
+    }
+    let style = typed.detail.style();
+    let kept = run.finish(&document);
+    let at = annotated(typed);
+    let texts = [
+        typed.junit.as_ref().map(|_| render(&document, Format::Junit, style)).transpose()?,
+        typed.page.as_ref().map(|_| render(&document, Format::Html, style)).transpose()?,
+        typed.gitlab.as_ref().map(|_| annotations::gitlab(&document, &at)),
+        typed.write_baseline.as_ref().map(|_| listed(&document)),
+    ];
+    for (path, text) in outputs.into_iter().zip(texts) {
+        if let (Some(path), Some(text)) = (path, text) {
+            typed.writing.file(path).write(text.as_bytes()).map_err(Refusal::from)?;
+        }
+    }
+    terminal::show(&document, format, style)?;
+    if typed.github || std::env::var_os("GITHUB_ACTIONS").is_some_and(|set| set == "true") {
+        terminal::say(annotations::github(&document, &at).trim_end());
+    }
+    kept?;
+    Ok(ended(typed.require, &document))
+}
+
+/// Returns the words of the `plumb prove app` that does the work.
+fn words(typed: &CiArguments) -> Vec<String> {
+    let line = match &typed.command[..] {
+        [line] => line.clone(),
+        // The first word may be named from here, which a quoted one could not be.
+        [program, rest @ ..] => {
+            rest.iter().fold(program.clone(), |line, word| line + " " + &shell_word(word))
+        }
+        [] => String::new(),
+    };
+    let mut words: Vec<String> = ["app", "--fs", "posix", "--run"].map(str::to_owned).to_vec();
+    words.push(line);
+    words.extend([format!("--budget={}", typed.budget), format!("--seed={}", typed.seed)]);
+    for (option, value) in [("setup", &typed.setup), ("check", &typed.check), ("read", &typed.read)] {
+        words.extend(value.iter().map(|value| format!("--{option}={value}")));
+    }
+    let RecordingArguments { out, replace, no_record } = &typed.recorded_in;
+    words.extend(out.iter().map(|out| format!("--out={}", out.display())));
+    words.extend(replace.then(|| "--replace".to_owned()));
+    words.extend(no_record.then(|| "--no-record".to_owned()));
+    words
+}
+
+/// Returns the file at which failures are annotated: the program if it is named from here.
+fn annotated(typed: &CiArguments) -> String {
+    let first = typed.command.iter().flat_map(|word| word.split_whitespace()).next().unwrap_or_default();
+    let program = first.strip_prefix("./").unwrap_or(first);
+    let is_here = Path::new(program).is_relative() && Path::new(program).is_file();
+    if is_here { program.to_owned() } else { ".".to_owned() }
+}
+
+/// Reads the fingerprints of accepted failures: the first word of each line, except after `#`.
+fn baseline(path: &Path) -> Result<BTreeSet<String>, Refusal> {
+    let wrong = |why: String| Refusal::new(Exit::Usage, format!("--baseline {}: {why}", path.display()));
+    let text = files::read(&path.to_string_lossy()).map_err(|error| wrong(error.to_string()))?;
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let fingerprints = lines.filter_map(|line| line.split_whitespace().next());
+    let is_one = |word: &str| word.len() == 16 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match fingerprints.clone().find(|word| !is_one(word)) {
+        Some(word) => Err(wrong(format!(
+            "`{word}` is not the fingerprint of a failure: write the file with --write-baseline"
+        ))),
+        None => Ok(fingerprints.map(str::to_owned).collect()),
+    }
+}
+
+/// Returns a baseline that accepts all failures of a document.
+fn listed(document: &ProofDocument) -> String {
+    let mut text = "# Failures that `plumb prove ci --baseline` accepts: a fingerprint each.\n".to_owned();
+    for failure in &document.failures {
+        let class = failure.class.name();
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{} # {class}: {}", failure.fingerprint(), failure.words.replace('\n', " "));
+    }
+    text
+}
+
+/// Returns how the command ends: a failure that is not accepted is a finding, and less than what is required
+/// was not measured.
+fn ended(require: Requirement, document: &ProofDocument) -> Exit {
+    let is_all_accepted = document.failures.iter().all(|failure| failure.accepted);
+    if !document.failures.is_empty() && is_all_accepted {
+        return if require == Requirement::Proved { Exit::NotMeasured } else { Exit::Done };
+    }
+    let proved =
+        if document.proved || require == Requirement::NoFailure { Exit::Done } else { Exit::NotMeasured };
+    exit::of_proof(document).and(proved)
+}

@@ -1,0 +1,131 @@
+//! `plumb prove app` without a checker: states are compared with what the program had made visible.
+
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::common::{document, holds, plumb, said, scratch};
+use crate::prove_posix::{as_nobody, classes, place};
+
+const HONEST: &str = include_str!("automatic_honest.py");
+/// Number of honest programs.
+const SEEDS: u32 = 12;
+
+fn proved(place: &Path, setup: &str, run: &str, more: &[&str]) -> (i32, Value) {
+    let arguments = ["app", "--json", "--no-record", "--no-change", "--fs", "posix", "--setup", setup];
+    let output = as_nobody(place, &[&arguments[..], &["--run", run], more].concat());
+    let document = document(&output);
+    holds("prove", &document);
+    (output.status.code().unwrap(), document)
+}
+
+#[test]
+fn known_kinds_have_the_verdict_that_they_have_with_a_checker() {
+    let Some(place) = place() else { return };
+    for (kind, expected) in [
+        ("rename", &["corrupt", "lost-acknowledged"][..]),
+        ("create", &["lost-acknowledged"]),
+        ("link", &["lost-acknowledged"]),
+        ("dsync", &["corrupt"]),
+        ("truncate", &["corrupt", "lost-acknowledged"]),
+        ("directory", &["lost-acknowledged"]),
+    ] {
+        for (how, code, expected) in [("bad", 1, expected), ("good", 0, &[])] {
+            let step =
+                |step: &str| format!("python3 {}/kinds.py {kind} {how} {step}", place.path().display());
+            let (found, document) = proved(place.path(), &step("setup"), &step("run"), &[]);
+            assert_eq!((found, &classes(&document)[..]), (code, expected), "{kind} {how}: {document:#}");
+            assert_eq!(document["proved"], code == 0, "{kind} {how}: {document:#}");
+        }
+    }
+}
+
+#[test]
+fn the_end_of_a_program_is_an_acknowledgement_unless_it_gives_one() {
+    let Some(place) = place() else { return };
+    let save = |last: &str| format!("echo new > tmp; sync tmp; mv tmp doc; {last}");
+    for (run, code, by) in [
+        (save("sync ."), 0, "exit"),
+        (save("true"), 1, "exit"),
+        // Nothing is promised of the rest.
+        (format!("echo 1 > $PLUMB_ACK; {}", save("true")), 0, "control-file"),
+    ] {
+        let (found, document) = proved(place.path(), "echo old > doc", &run, &[]);
+        assert_eq!(found, code, "{run}: {document:#}");
+        assert_eq!(document["recording"]["acknowledged_by"], by, "{run}");
+    }
+    let (_, document) = proved(place.path(), "true", "echo a > a; sync a; sync .; rm a", &[]);
+    assert_eq!(document["failures"][0]["words"], "resurrected: `a` had been removed, and is back");
+}
+
+#[test]
+fn a_program_that_repairs_its_files_is_judged_by_what_a_reader_prints() {
+    let Some(place) = place() else { return };
+    // The reader puts back what the undo log holds.
+    let read = "import struct; data = open('data', 'rb').read(); n, old, seal = struct.unpack('<III', open('log', 'rb').read(12)); \
+                first = [struct.unpack('<I', data[at:at + 4])[0] for at in (0, 4096)]; \
+                print([old, old] if n and seal == n * 31 + old * 10 + 99 else first)";
+    let read = format!("python3 -c \"{read}\"");
+    for (how, code) in [("bad", 1), ("good", 0)] {
+        let step = |step: &str| format!("python3 {}/kinds.py undo {how} {step}", place.path().display());
+        let (found, document) = proved(place.path(), &step("setup"), &step("run"), &["--read", &read]);
+        assert_eq!(found, code, "{how}: {document:#}");
+    }
+}
+
+#[test]
+fn honest_programs_are_proved_whatever_the_seed() {
+    let Some(place) = place() else { return };
+    let program = place.path().join("honest.py");
+    std::fs::write(&program, HONEST).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for seed in 1..=SEEDS {
+        let step = |step: &str| format!("python3 {} {seed} {step}", program.display());
+        let (found, document) = proved(place.path(), &step("setup"), &step("run"), &["--budget", "20m"]);
+        assert_eq!((found, &document["states"]["failing"]), (0, &0.into()), "seed {seed}: {document:#}");
+    }
+}
+
+/// Two syncs that a save needs, and one that it does not.
+const THREE_SYNCS: &str = "import os
+fd = os.open('tmp', os.O_CREAT | os.O_WRONLY); os.write(fd, b'new' * 2000); os.fsync(fd); os.fsync(fd)
+os.rename('tmp', 'doc'); d = os.open('.', os.O_RDONLY); os.fsync(d)
+open(os.environ['PLUMB_ACK'], 'w').write('1')";
+
+#[test]
+fn a_sync_that_can_go_is_told_from_those_that_cannot() {
+    let Some(place) = place() else { return };
+    let run = format!("python3 -c \"{THREE_SYNCS}\"");
+    let (_, document) = proved(place.path(), "echo old > doc", &run, &["--needless-syncs"]);
+    // Either of the first two may go, and not both.
+    let needless = document["needless_syncs"].as_array().unwrap();
+    let numbers: Vec<(u64, bool)> =
+        needless.iter().map(|one| (one["number"].as_u64().unwrap(), one["together"] == true)).collect();
+    assert_eq!(numbers, [(1, true), (2, false)], "{document:#}");
+    assert_eq!(document["syncs_left_out"]["calls"], 3);
+    assert_eq!(document["syncs_left_out"]["tried"], 3);
+}
+
+/// Proves a program on ext4; `None` where that cannot be done.
+fn on_ext4(run: &str, more: &[&str]) -> Option<Output> {
+    if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
+        plumb_testkit::skip("it takes root and FUSE");
+        return None;
+    }
+    let place = scratch();
+    let arguments = ["prove", "app", "--json", "--no-record", "--no-change", "--size", "64M", "--run", run];
+    let mut command = plumb();
+    command.args(arguments).args(more).args(["--setup", "echo old > doc"]).current_dir(place.path());
+    Some(command.output().unwrap())
+}
+
+#[test]
+fn a_mounted_file_system_is_judged_by_the_system_calls_too() {
+    for (last, code) in [("sync .", 0), ("true", 1)] {
+        let run = format!("echo new > tmp; sync tmp; mv tmp doc; {last}");
+        let Some(output) = on_ext4(&run, &["--recordings", "1", "--states", "300"]) else { return };
+        assert_eq!(output.status.code(), Some(code), "{last}: {}", said(&output));
+        assert_eq!(document(&output)["recording"]["acknowledged_by"], "exit");
+    }
+}

@@ -1,0 +1,94 @@
+//! `plumb prove ci`: what a build server is given, and how the command ends.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::said;
+use crate::prove_posix::{place, started};
+
+#[test]
+fn a_build_server_is_given_what_it_reads_and_a_baseline_accepts_what_is_known() {
+    let Some(place) = place() else { return };
+    let here = place.path().join("here");
+    std::fs::create_dir(&here).unwrap();
+    std::fs::set_permissions(&here, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let write = |name: &str, text: &str| {
+        std::fs::write(here.join(name), text).unwrap();
+        std::fs::set_permissions(here.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    write("save.sh", "#!/bin/sh\necho $1 > tmp; sync tmp; mv tmp doc; sync .\n");
+    write("wrong.sh", "#!/bin/sh\necho $1 > tmp; sync tmp; mv tmp doc\n");
+    let ci = |options: &[&str], program: &str| {
+        let words = [&["ci", "--no-record", "--overwrite"], options, &["--", program, "new doc"]].concat();
+        started(place.path(), &here, true, &words)
+    };
+    let text = |name: &str| std::fs::read_to_string(here.join(name)).unwrap();
+
+    let output = ci(&["--require", "proved", "--junit", "j.xml", "--page", "p.html"], "./save.sh");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(
+        text("j.xml").contains("failures=\"0\"") && !text("j.xml").contains("time=\"0.000\""),
+        "{}",
+        text("j.xml")
+    );
+    assert!(text("p.html").starts_with("<!"), "the page");
+
+    let files = ["--junit", "j.xml", "--gitlab", "g.json", "--write-baseline", "b", "--github"];
+    let output = ci(&files, "./wrong.sh");
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(text("j.xml").contains("<failure type=\"lost-acknowledged\""), "{}", text("j.xml"));
+    let issues: Value = serde_json::from_str(&text("g.json")).unwrap();
+    assert_eq!(issues[0]["location"]["path"], "wrong.sh", "{issues:#}");
+    assert!(issues[0]["description"].as_str().unwrap().contains("acknowledged data is lost"), "{issues:#}");
+    assert_eq!(issues[0]["fingerprint"], text("b").lines().nth(1).unwrap().split(' ').next().unwrap());
+    assert!(
+        said(&output).contains("::error file=wrong.sh,line=1,title=After a power cut"),
+        "{}",
+        said(&output)
+    );
+
+    // What is accepted is skipped, and not proved.
+    let accepted = ["--baseline", "b", "--junit", "j.xml", "--gitlab", "g.json"];
+    let output = ci(&accepted, "./wrong.sh");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(text("j.xml").contains("<skipped message=\"accepted by the baseline"), "{}", text("j.xml"));
+    assert_eq!(text("g.json").trim(), "[]");
+    let output = ci(&[&accepted[..], &["--require", "proved"]].concat(), "./wrong.sh");
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    write("other", "nonsense\n");
+    let output = ci(&["--baseline", "other"], "./wrong.sh");
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("--write-baseline"), "{}", said(&output));
+    assert!(Path::new(&here).join("doc").metadata().is_err(), "it works in a directory of its own");
+}
+
+/// A container of a build server has no /dev/fuse, no capabilities and one user. Its isolation is made with
+/// unshare(1), as far as that is possible here.
+#[test]
+fn it_runs_without_any_capability_in_namespaces_of_its_own() {
+    let Some(place) = place() else { return };
+    let script = format!(
+        "cd {0}/temporary && TMPDIR=$PWD {0}/plumb prove ci --no-record --require proved -- 'echo a > a; sync a; sync .'",
+        place.path().display()
+    );
+    let mut command = std::process::Command::new("unshare");
+    command.args([
+        "--user",
+        "--map-current-user",
+        "--mount",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "--net",
+        "sh",
+        "-c",
+        &script,
+    ]);
+    let output = command.output().unwrap();
+    if said(&output).contains("unshare:") {
+        return plumb_testkit::skip(&said(&output));
+    }
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+}

@@ -1,0 +1,132 @@
+//! Check of a state at a path: by the subject, or by comparison with the moments of the work.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ring::digest::{SHA256, digest};
+
+use super::parameters::Judge;
+use crate::error::{Error, Result, cannot};
+use crate::mount_point::MountPoint;
+use crate::oracle::{FoundTree, Moments, Reading};
+use crate::posix::Tree;
+use crate::recording::Contents;
+use crate::subject::{Outcome, Output, Subject};
+
+/// Number of bytes of an output that a report shows.
+const SHOWN_MAX: usize = 200;
+
+/// Check of states.
+pub(super) struct Checker {
+    pub(super) subject: Arc<dyn Subject>,
+    /// Moments of the work where the subject has no checker.
+    moments: Option<Arc<Moments>>,
+    /// Directory in which the trees of moments are made.
+    directory: PathBuf,
+}
+
+impl Checker {
+    /// Prepares for the checks of a judge.
+    ///
+    /// # Errors
+    /// If the subject has no checker, and the system calls of its work are not known.
+    pub(super) fn new(judge: &Judge<'_>) -> Result<Self> {
+        let moments = judge.recorded.moments.clone();
+        if judge.subject.is_judged_by_its_files() && moments.is_none() {
+            let what = "without --check the system calls of the program must be known, and this recording lacks them";
+            return Err(Error::missing(what, "record the program again, or name a checker with --check"));
+        }
+        Ok(Self {
+            subject: Arc::clone(judge.subject),
+            moments: moments.filter(|_| judge.subject.is_judged_by_its_files()),
+            directory: judge.directory.to_owned(),
+        })
+    }
+
+    /// Returns how long a check may take where a program may take `timeout`.
+    pub(super) fn timeout(&self, timeout: Duration) -> Duration {
+        let programs = self.moments.as_ref().map_or(1, |moments| moments.longest() + 2);
+        timeout.saturating_mul(programs.min(u32::MAX as usize) as u32)
+    }
+
+    /// Judges what is at `path`.
+    pub(super) fn outcome(&self, path: &Path, required: Option<u64>) -> Result<Outcome> {
+        let Some(moments) = &self.moments else {
+            let checked = catch_unwind(AssertUnwindSafe(|| self.subject.check(path, required)));
+            return checked.map_err(|_| Error::failed(self.subject.name(), "its check panicked"))?;
+        };
+        match self.subject.read(path)? {
+            Some(output) => moments
+                .judge_reading(&reading(output, path), required, &|tree| self.reading_of(tree, moments)),
+            None => {
+                let found = FoundTree::read(path).map_err(cannot(format!("read {}", path.display())))?;
+                Ok(moments.judge(&found, required))
+            }
+        }
+    }
+
+    /// Judges a tree of files that nobody has made, if that is enough; its contents are of the recording.
+    pub(super) fn outcome_of_tree(
+        &self,
+        tree: &Tree,
+        contents: &Contents,
+        required: Option<u64>,
+    ) -> Option<Outcome> {
+        let moments = self
+            .moments
+            .as_ref()
+            .filter(|moments| std::ptr::eq(&raw const moments.recording.contents, contents))?;
+        (!self.subject.has_reader()).then(|| moments.judge(&FoundTree::from(tree), required))
+    }
+
+    /// Returns the output of the reader at a moment.
+    fn reading_of(&self, tree: &Tree, moments: &Moments) -> Result<Reading> {
+        let scratch = MountPoint::scratch(&self.directory)?;
+        let path = scratch.path().join("state");
+        let made = fs::create_dir(&path).and_then(|()| tree.make_in(&path, &moments.recording.contents));
+        made.map_err(cannot(format!("make a moment in {}", path.display())))?;
+        if let Some(owner) = self.subject.user() {
+            scratch.open_to_others()?;
+            own(owner, tree, &path)?;
+        }
+        let output = self.subject.read(&path)?;
+        scratch.close()?;
+        output
+            .map(|output| reading(output, &path))
+            .ok_or_else(|| Error::failed(self.subject.name(), "has no reader"))
+    }
+}
+
+/// Gives a tree of files that was made at `root` to a user.
+pub(super) fn own(owner: &crate::subject::User, tree: &Tree, root: &Path) -> Result<()> {
+    let paths = tree.nodes.keys().map(|path| root.join(path));
+    paths.chain([root.to_owned()]).try_for_each(|path| owner.own(&path))
+}
+
+/// Returns an output in which the path of its place is the same everywhere.
+fn reading(output: Output, place: &Path) -> Reading {
+    let place = place.as_os_str().as_encoded_bytes();
+    let (mut stdout, mut rest) = (Vec::with_capacity(output.stdout.len()), &output.stdout[..]);
+    while let Some((first, more)) = rest.split_first() {
+        match rest.strip_prefix(place) {
+            Some(after) => {
+                stdout.push(b'.');
+                rest = after;
+            }
+            None => {
+                stdout.push(*first);
+                rest = more;
+            }
+        }
+    }
+    let text = String::from_utf8_lossy(&stdout);
+    let shown: String = text.trim().chars().take(SHOWN_MAX).collect();
+    let words = match (output.status.as_str(), output.stderr.trim()) {
+        (_, "") => shown,
+        (_, stderr) => format!("{shown} {}", stderr.chars().take(SHOWN_MAX).collect::<String>()),
+    };
+    Reading { status: output.status, digest: digest(&SHA256, &stdout).as_ref().to_vec(), words }
+}
