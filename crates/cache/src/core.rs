@@ -259,7 +259,7 @@ impl Core {
         }
     }
 
-    /// The next time at which something is due.
+    /// Returns the next time at which something is due.
     pub(crate) fn next_event(&self) -> Option<Nanos> {
         if !self.is_serving() {
             return None;

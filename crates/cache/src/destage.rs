@@ -106,7 +106,7 @@ impl Destage {
         self.batch.as_ref().is_some_and(|batch| batch.stage != Stage::Begin)
     }
 
-    /// How many actions of the batch are not completed.
+    /// Returns how many actions of the batch are not completed.
     pub(crate) fn left(&mut self) -> Option<&mut usize> {
         self.batch.as_mut().map(|batch| &mut batch.in_flight)
     }
@@ -121,7 +121,8 @@ impl Destage {
         self.failing = Some((since, because));
     }
 
-    /// How much of the log is as good as free, in segments: the part of the batch that the sweep has passed.
+    /// Returns how much of the log is as good as free, in segments: the part of the batch that the sweep has
+    /// passed.
     fn passed(&self, tail: u64) -> f64 {
         let Some(batch) = self.batch.as_ref().filter(|batch| batch.epochs.len() <= 1) else { return 0.0 };
         let (from, to) = batch.swath;
@@ -131,7 +132,7 @@ impl Destage {
 }
 
 impl Core {
-    /// The share of the log in use, 0 to 1, as writes are to see it: it falls while a batch is being
+    /// Returns the share of the log in use, 0 to 1, as writes are to see it: it falls while a batch is being
     /// destaged, and not at its end. So writes come in evenly.
     pub(crate) fn pressure(&self) -> f64 {
         (self.log.used() as f64 - self.destage.passed(self.log.tail)) / self.log.geometry.count() as f64
@@ -163,7 +164,7 @@ impl Core {
         (rate > 0.0).then(|| Nanos::from_secs_f64(left as f64 / rate))
     }
 
-    /// When destaging would begin by itself.
+    /// Returns when destaging would begin by itself.
     pub(crate) fn destage_due(&self) -> Option<Nanos> {
         if self.destage.batch.is_some() {
             return Some(self.pace.runs_from);

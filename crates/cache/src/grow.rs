@@ -15,7 +15,7 @@ use crate::geometry::Geometry;
 use crate::resilver::SEALED;
 
 impl Core {
-    /// How many segments a leg has once the log has grown so: see
+    /// Returns the number of segments that a leg has once the log has grown so: see
     /// [`Cache::may_grow`](crate::Cache::may_grow).
     pub(crate) fn grown_to(&self, size: Bytes, legs: &[Option<DeviceInfo>]) -> Result<u64, String> {
         let geometry = self.log.geometry;

@@ -24,7 +24,7 @@ impl Core {
         self.gather(Gather::new(Goal::Client(asked), target, parts));
     }
 
-    /// The parts of `range`, each no larger than one transfer; `found` covers it.
+    /// Returns the parts of `range`, each no larger than one transfer; `found` covers it.
     pub(crate) fn parts(&self, range: LbaRange, found: Vec<(LbaRange, Option<Entry>)>) -> VecDeque<Part> {
         let geometry = &self.log.geometry;
         let logical_block = geometry.logical_block;

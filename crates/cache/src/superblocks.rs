@@ -24,7 +24,7 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    /// The purposes of the write and of the flush.
+    /// Returns the purposes of the write and of the flush.
     const fn purposes(self) -> (Purpose, Purpose) {
         match self {
             Self::Epoch => (Purpose::EpochOnSurvivors, Purpose::EpochFlush),
@@ -53,7 +53,7 @@ struct Round {
     content: Superblock,
     /// True if the writes are done.
     is_flushing: bool,
-    /// How many actions are not completed.
+    /// Number of actions not completed.
     left: usize,
 }
 

@@ -53,7 +53,7 @@ impl Core {
         true
     }
 
-    /// The next run of the sweep. Without one the sweep is at its end.
+    /// Returns the next run of the sweep. Without one the sweep is at its end.
     fn next_run(&mut self) -> Option<Run> {
         let geometry = self.log.geometry;
         let (data_max, blocks) = (self.devices.backing_transfer_max(), self.devices.backing().blocks());
