@@ -12,7 +12,7 @@ const PROGRAM: &str = include_str!("posix_kinds.py");
 /// User without any right: nobody.
 const NOBODY: u32 = 65534;
 
-/// A directory for anybody with the program, a copy of plumb and a directory for temporary files.
+/// Returns a directory for anybody with the program, a copy of plumb and a directory for temporary files.
 fn place() -> Option<TempDir> {
     let there =
         |program: &str| Command::new(program).arg("-V").output().is_ok_and(|output| output.status.success());
