@@ -40,7 +40,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page of one section without a title.
+    /// Creates a page of one section without a title.
     pub(crate) fn plain(title: &'static str, items: Vec<Item>) -> Self {
         Self { title, sections: vec![Section::new("", items)] }
     }
@@ -66,7 +66,7 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    /// A part for everybody.
+    /// Creates a part for everybody.
     pub(crate) fn new(title: impl Into<Cow<'static, str>>, items: Vec<Item>) -> Self {
         Self { title: title.into(), items, is_detail: false, is_charted: false }
     }
@@ -123,17 +123,17 @@ pub(crate) enum Item {
 }
 
 impl Item {
-    /// Each of `lines`, made printable.
+    /// Returns each of `lines`, made printable.
     pub(crate) fn lines(lines: &[String]) -> Vec<Self> {
         lines.iter().map(|line| Self::Line(printable(line))).collect()
     }
 
-    /// The table, if there is one.
+    /// Returns the table, if there is one.
     pub(crate) fn table(table: Option<Table>) -> Vec<Self> {
         table.map(Self::Table).into_iter().collect()
     }
 
-    /// A paragraph, made printable.
+    /// Creates a paragraph, made printable.
     pub(crate) fn text(text: &str) -> Self {
         Self::Text(Cell::plain(printable(text)))
     }
@@ -152,12 +152,12 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A row, made printable.
+    /// Creates a row, made printable.
     pub(crate) fn new(name: &str, text: &str) -> Self {
         Self::inked(Ink::Plain, name, text)
     }
 
-    /// A row whose name is set in `ink`, made printable.
+    /// Creates a row whose name is set in `ink`, made printable.
     pub(crate) fn inked(ink: Ink, name: &str, text: &str) -> Self {
         Self { name: Cell::inked(ink, printable(name)), text: printable(text) }
     }

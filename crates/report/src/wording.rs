@@ -5,7 +5,7 @@ use plumb_path::{Cache, Flush, Fua, Layer, LayerKind};
 
 use crate::quantity::NONE;
 
-/// A method as it is named in documents.
+/// Returns a method as it is named in documents.
 pub const fn method(method: SyncMethod) -> &'static str {
     match method {
         SyncMethod::OverwriteFdatasync => "overwrite-fdatasync",
@@ -15,7 +15,7 @@ pub const fn method(method: SyncMethod) -> &'static str {
     }
 }
 
-/// A method in a table's head: two short words.
+/// Returns a method in a table's head: two short words.
 pub const fn method_short(method: SyncMethod) -> &'static str {
     match method {
         SyncMethod::OverwriteFdatasync | SyncMethod::OverwriteFsync => "overwrite",
@@ -24,7 +24,7 @@ pub const fn method_short(method: SyncMethod) -> &'static str {
     }
 }
 
-/// The call that makes the write durable.
+/// Returns the call that makes the write durable.
 pub const fn method_call(method: SyncMethod) -> &'static str {
     match method {
         SyncMethod::OverwriteFdatasync | SyncMethod::AppendFdatasync => "fdatasync",
@@ -33,7 +33,7 @@ pub const fn method_call(method: SyncMethod) -> &'static str {
     }
 }
 
-/// A layer's cache in a word.
+/// Returns a layer's cache in a word.
 pub const fn cache(cache: Cache) -> &'static str {
     match cache {
         Cache::None => "none",
@@ -66,7 +66,7 @@ pub fn fua(layer: &Layer) -> &'static str {
     }
 }
 
-/// A kind of layer for people.
+/// Returns a kind of layer for people.
 pub const fn kind(kind: LayerKind) -> &'static str {
     match kind {
         LayerKind::Application => "application",

@@ -20,7 +20,7 @@ const EXPONENTS: std::ops::RangeInclusive<i32> = -10..=13;
 /// The label of a way to make writes durable.
 const METHOD: &str = "method";
 
-/// The metrics of a recording. The caller writes them to a temporary file and renames it.
+/// Returns the metrics of a recording. The caller writes them to a temporary file and renames it.
 pub fn prometheus(recording: &RunRecording) -> String {
     let document = &recording.document;
     let mut out = Metrics::default();
@@ -32,7 +32,7 @@ pub fn prometheus(recording: &RunRecording) -> String {
     out.into_text()
 }
 
-/// The findings of a survey, and at each path whether synced data is durable.
+/// Returns the findings of a survey, and at each path whether synced data is durable.
 pub(crate) fn survey(survey: &Survey) -> String {
     let mut out = Metrics::default();
     let name = "plumb_survey_durable";
@@ -54,8 +54,8 @@ pub(crate) fn survey(survey: &Survey) -> String {
     out.into_text()
 }
 
-/// The metrics of many hosts: `plumb_load_...` of each host, and `plumb_fleet_...` of all together, so that a
-/// sum over hosts counts none twice. `kept` are the distributions of the hosts.
+/// Returns the metrics of many hosts: `plumb_load_...` of each host, and `plumb_fleet_...` of all together,
+/// so that a sum over hosts counts none twice. `kept` are the distributions of the hosts.
 pub(crate) fn fleet(document: &FleetDocument, kept: &[TargetRecording]) -> String {
     let mut out = Metrics::default();
     let info = [("command", document.command.as_str()), ("version", &document.environment.plumb)];
@@ -130,8 +130,8 @@ impl Measured<'_> {
     }
 }
 
-/// The targets that measure what a durable write costs, and the others. All phases of a check have one
-/// target, so their names are labels of their own.
+/// Returns the targets that measure what a durable write costs, and the others. All phases of a check have
+/// one target, so their names are labels of their own.
 fn measured(document: &RunDocument) -> (Vec<Measured<'_>>, Vec<Measured<'_>>) {
     let all = document.labels().into_iter().zip(&document.targets).enumerate();
     let ran = all.filter(|(_, (_, target))| target.failed_because.is_none());
@@ -316,7 +316,7 @@ fn put_histogram(out: &mut Metrics, name: &str, labels: &[(&str, &str)], histogr
     out.sample(&format!("{name}_count"), labels, histogram.count() as f64);
 }
 
-/// An edge as etcd prints it: `0.001`, `8.192`; the exact decimal for the smaller ones.
+/// Returns an edge as etcd prints it: `0.001`, `8.192`; the exact decimal for the smaller ones.
 fn edge_text(exponent: i32) -> String {
     let edge = 1e-3 * f64::from(exponent).exp2();
     if exponent >= 0 { format!("{}", (edge * 1e3).round() / 1e3) } else { format!("{edge}") }
