@@ -9,23 +9,23 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 pub(crate) struct Chance(Xoshiro256PlusPlus);
 
 impl Chance {
-    /// The `index`th stream of `seed`; each is independent of the others.
+    /// Returns the `index`th stream of `seed`; each is independent of the others.
     pub(crate) fn of(seed: u64, index: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(mixed(seed ^ mixed(index))))
     }
 
-    /// A whole number below `end`, which is above zero.
+    /// Returns a whole number below `end`, which is above zero.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         // The top of a widening product: even to within 2^-64 of `end`.
         ((u128::from(self.0.next_u64()) * u128::from(end)) >> 64) as u64
     }
 
-    /// A whole number from `first` to `last`, both included.
+    /// Returns a whole number from `first` to `last`, both included.
     pub(crate) fn between(&mut self, first: u64, last: u64) -> u64 {
         first + self.below(last - first + 1)
     }
 
-    /// One of `choices`, each as likely as its weight.
+    /// Returns one of `choices`, each as likely as its weight.
     pub(crate) fn weighed(&mut self, choices: &[(u64, u64)]) -> u64 {
         let total = choices.iter().map(|(_, weight)| weight).sum();
         let mut left = self.below(total);
@@ -44,13 +44,13 @@ impl Chance {
         ((self.0.next_u64() >> 11) + 1) as f64 * (1.0 / 9_007_199_254_740_992.0)
     }
 
-    /// A waiting time, exponentially distributed.
+    /// Returns a waiting time, exponentially distributed.
     pub(crate) fn exponential(&mut self, mean: Nanos) -> Nanos {
         Nanos::from_secs_f64(-libm::log(self.unit()) * mean.as_secs_f64())
     }
 
-    /// A size of at least 1, gamma distributed with shape 1.5, as Filebench draws file sizes (Marsaglia and
-    /// Tsang, A Simple Method for Generating Gamma Variables, 2000).
+    /// Returns a size of at least 1, gamma distributed with shape 1.5, as Filebench draws file sizes
+    /// (Marsaglia and Tsang, A Simple Method for Generating Gamma Variables, 2000).
     pub(crate) fn gamma(&mut self, mean: u64) -> u64 {
         const SHAPE: f64 = 1.5;
         let d = SHAPE - 1.0 / 3.0;

@@ -101,7 +101,7 @@ fn of_histogram(latency: &Histogram, statistic: Statistic) -> Option<Nanos> {
     }
 }
 
-/// The mean latency of the second in which it was highest.
+/// Returns the mean latency of the second in which it was highest.
 fn worst_second(direction: &Direction) -> Option<Nanos> {
     let mut seconds: std::collections::BTreeMap<u64, (u64, u64)> = std::collections::BTreeMap::new();
     for point in direction.series.points() {
@@ -128,7 +128,7 @@ impl Criterion {
         Judged { criterion: self, measured, standing, sentence }
     }
 
-    /// The limit in words.
+    /// Returns the limit in words.
     pub fn in_words(&self) -> String {
         let of = match self.of {
             Quantity::Syncs => "syncs",
@@ -165,7 +165,7 @@ mod tests {
         outcome
     }
 
-    /// A span of such threads, the first of the first job.
+    /// Returns a span of such threads, the first of the first job.
     fn span(outcomes: impl IntoIterator<Item = LoadOutcome>) -> SpanResult {
         let thread = |(job, outcome)| ThreadResult {
             job,

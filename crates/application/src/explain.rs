@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::profile::{Extent, Profile, Work};
 
-/// All that is to be known of a profile before its figures are believed: its pattern, where that is from, its
-/// limits, its variants, and what it leaves out.
+/// Returns all that is to be known of a profile before its figures are believed: its pattern, where that is
+/// from, its limits, its variants, and what it leaves out.
 pub fn explain(profile: &Profile) -> String {
     let mut text = format!("{}: {}\n\n{}\n", profile.name, profile.summary, profile.pattern);
     // Writing to a string cannot fail.

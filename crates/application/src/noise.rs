@@ -15,7 +15,7 @@ pub(crate) struct Aligned {
 }
 
 impl Aligned {
-    /// The first `length` bytes, with room made for them; `true` if they are new.
+    /// Returns the first `length` bytes, with room made for them; `true` if they are new.
     pub(crate) fn first(&mut self, length: usize) -> (&mut [u8], bool) {
         let is_new = self.bytes.len() < self.start + length || self.bytes.is_empty();
         if is_new {
@@ -36,12 +36,12 @@ pub(crate) struct Noise {
 }
 
 impl Noise {
-    /// A source; threads with different seeds write different bytes.
+    /// Creates a source; threads with different seeds write different bytes.
     pub(crate) fn new(seed: u64) -> Self {
         Self { memory: Aligned::default(), filled: 0, seed, stamp: 0 }
     }
 
-    /// The next `length` bytes. Costs a fill the first time and one store for each 4 KiB after that.
+    /// Returns the next `length` bytes. Costs a fill the first time and one store for each 4 KiB after that.
     pub(crate) fn next(&mut self, length: usize) -> &[u8] {
         let (bytes, is_new) = self.memory.first(length);
         let unfilled = if is_new { 0 } else { self.filled };

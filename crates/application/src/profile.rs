@@ -56,7 +56,7 @@ pub struct Variant {
     pub name: String,
     /// In one line.
     pub summary: String,
-    /// How many threads it has, if not as many as the profile.
+    /// Number of threads that it has, if not as many as the profile.
     #[serde(default)]
     pub(crate) threads: Option<u32>,
 }
@@ -120,7 +120,7 @@ pub struct BlockWork {
 pub struct FileWork {
     /// Program that does the work.
     pub(crate) program: ProgramName,
-    /// How many threads it has, unless the variant says otherwise; 1 if `None`.
+    /// Number of threads that it has, unless the variant says otherwise; 1 if `None`.
     pub(crate) threads: Option<u32>,
     /// The most bytes that one call moves, so that memory for it is there before anything is measured; 64 KiB
     /// if `None`.
@@ -140,7 +140,7 @@ pub struct SqliteWork {
 }
 
 impl SqliteWork {
-    /// The journal, with `synchronous` as the variant is called.
+    /// Returns the journal, with `synchronous` as the variant is called.
     pub(crate) fn journal(&self, variant: &str) -> Journal {
         let synchronous = match variant {
             "normal" => Synchronous::Normal,
@@ -169,7 +169,7 @@ impl Profile {
         &self.variants[0]
     }
 
-    /// The variant of that name.
+    /// Returns the variant of that name.
     pub fn variant(&self, name: &str) -> Option<&Variant> {
         self.variants.iter().find(|variant| variant.name == name)
     }

@@ -118,7 +118,8 @@ fn program(profile: &Profile, variant: &Variant, directory: &str, limits: &Limit
     }
 }
 
-/// A job of a block profile. A target file that is missing is made 4 GiB long, scaled, at least 64 MiB.
+/// Returns a job of a block profile. A target file that is missing is made 4 GiB long, scaled, at least 64
+/// MiB.
 fn job(work: &BlockWork, target: &str, limits: &Limits, stop: Stop) -> Job {
     let lengths = BlockSplit(work.lengths.clone());
     let range = ByteRange { offset: work.offset, length: work.length.unwrap_or(Bytes(u64::MAX)) };
@@ -145,7 +146,7 @@ fn job(work: &BlockWork, target: &str, limits: &Limits, stop: Stop) -> Job {
     }
 }
 
-/// The limits that were given, or the profile's own.
+/// Returns the limits that were given, or the profile's own.
 fn extent_of(profile: &Profile, limits: &Limits, scale: f64) -> (Option<Nanos>, Option<u64>) {
     match (limits.duration, limits.count, profile.extent) {
         (None, None, Extent::Seconds(seconds)) => (Some(Nanos::secs(seconds)), None),

@@ -110,7 +110,7 @@ fn progress(elapsed: Nanos, book: &Book) -> Progress {
     Progress::of_one(elapsed, total)
 }
 
-/// A new database in that mode, with its table.
+/// Returns a new database in that mode, with its table.
 fn open(journal: Journal, path: &Path) -> Result<Connection, Error> {
     let failed = |error| Error::of_sqlite(error, "set up the database");
     let connection = Connection::open(path).map_err(failed)?;
@@ -182,7 +182,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// How it ends, if it ends now.
+    /// Returns how it ends, if it ends now.
     fn ending(&self, now: Nanos) -> Option<Ending> {
         let Conduct { duration, count, stop, .. } = self.conduct;
         if stop.load(Ordering::Acquire) {

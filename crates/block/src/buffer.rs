@@ -87,26 +87,26 @@ impl Pool {
         Ok(Self(Arc::new(Slab { base, total, memory, layout, stride, owners, free })))
     }
 
-    /// A buffer of `length` bytes, or `None` if all are in use or none is that large. Its bytes are what the
-    /// last owner left.
+    /// Returns a buffer of `length` bytes, or `None` if all are in use or none is that large. Its bytes are
+    /// what the last owner left.
     pub fn take(&self, length: Bytes) -> Option<BufferMut> {
         let length = usize::try_from(length.0).ok().filter(|length| *length <= self.0.stride)?;
         let slot = self.0.free_list().pop()?;
         Some(BufferMut { slab: Arc::clone(&self.0), slot, length })
     }
 
-    /// The size of each buffer.
+    /// Returns the size of each buffer.
     pub fn buffer_size(&self) -> Bytes {
         Bytes(self.0.stride as u64)
     }
 
-    /// How many buffers nobody owns now.
+    /// Returns how many buffers nobody owns now.
     pub fn available(&self) -> usize {
         self.0.free_list().len()
     }
 
-    /// The start and the length of the pool's memory: what a device registers. The memory stays valid for as
-    /// long as the pool or any of its buffers lives.
+    /// Returns the start and the length of the pool's memory: what a device registers. The memory stays valid
+    /// for as long as the pool or any of its buffers lives.
     pub fn region(&self) -> (NonNull<u8>, usize) {
         (self.0.base, self.0.total)
     }
@@ -200,7 +200,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// A part of this buffer, sharing its memory. `range` is relative to this buffer.
+    /// Creates a part of this buffer, sharing its memory. `range` is relative to this buffer.
     ///
     /// # Panics
     /// If the range does not lie within the buffer: a broken caller, never input.

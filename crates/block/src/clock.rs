@@ -12,12 +12,12 @@ use std::time::Instant;
 
 use crate::units::Nanos;
 
-/// How many events the virtual clock passes at most before whoever waits gets the processor again.
+/// Number of events that the virtual clock passes at most before whoever waits gets the processor again.
 const EVENTS_MAX: u32 = 1 << 16;
 
 /// A monotonic clock. Its zero is arbitrary; only differences mean something.
 pub trait Clock: Send + Sync {
-    /// The time now. Never less than an earlier answer.
+    /// Returns the time now. Never less than an earlier answer.
     fn now(&self) -> Nanos;
 }
 
@@ -31,7 +31,7 @@ pub enum Time {
 }
 
 impl Time {
-    /// The clock.
+    /// Returns the clock.
     pub fn clock(&self) -> Arc<dyn Clock> {
         match self {
             Self::Real(clock) => Arc::clone(clock),
@@ -61,12 +61,12 @@ pub struct RealClock {
 }
 
 impl RealClock {
-    /// A clock that reads zero now.
+    /// Creates a clock that reads zero now.
     pub fn start() -> Self {
         Self { origin: Instant::now() }
     }
 
-    /// The instant at which this clock reads zero.
+    /// Returns the instant at which this clock reads zero.
     pub fn origin(&self) -> Instant {
         self.origin
     }
@@ -80,7 +80,8 @@ impl Clock for RealClock {
 
 /// A device in virtual time that does something by itself: it has timers, or takes time to answer.
 pub trait EventSource: Send + Sync {
-    /// When it next does something, as long as nobody asks anything of it. `None`: nothing will happen.
+    /// Returns when it next does something, as long as nobody asks anything of it. `None`: nothing will
+    /// happen.
     fn next_event(&self) -> Option<Nanos>;
 
     /// Does all that is due at `now`, and takes what the devices beneath it have answered. It is called at
@@ -98,7 +99,7 @@ pub struct VirtualClock {
 }
 
 impl VirtualClock {
-    /// A clock at zero.
+    /// Creates a clock at zero.
     pub fn new() -> Self {
         Self::default()
     }

@@ -10,7 +10,7 @@ use crate::units::{Bytes, Nanos};
 
 /// Reads the counters of the devices beneath a target.
 pub trait StorageCounters: Send + Sync {
-    /// The counters now, one entry for each device, always the same devices in the same order.
+    /// Returns the counters now, one entry for each device, always the same devices in the same order.
     ///
     /// # Errors
     /// If a device vanished or the counters cannot be read.

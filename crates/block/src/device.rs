@@ -35,7 +35,7 @@ pub trait Device: Send + Sync {
     /// Returns the device's current description of itself.
     fn info(&self) -> DeviceInfo;
 
-    /// A new queue to the device.
+    /// Returns a new queue to the device.
     ///
     /// # Errors
     /// If the device is gone, or the kernel has no room for another queue.
@@ -125,15 +125,15 @@ pub trait Queue: Send {
     /// If the queue itself is broken; requests in flight are then unanswered.
     fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize>;
 
-    /// A descriptor that becomes readable when completions can be polled, or something else is to be done by
-    /// a poll. `None` in virtual time, and where the poll itself does the work.
+    /// Returns a descriptor that becomes readable when completions can be polled, or something else is to be
+    /// done by a poll. `None` in virtual time, and where the poll itself does the work.
     fn wake_fd(&self) -> Option<BorrowedFd<'_>>;
 }
 
 /// How a queue should be made.
 #[derive(Debug, Clone)]
 pub struct QueueOptions {
-    /// How many requests it must hold in flight; at least 1.
+    /// Number of requests that it must hold in flight; at least 1.
     pub depth: u32,
     /// Where buffers come from. The device may register it; patterns are turned into bytes in it, and reads
     /// whose bytes nobody wants land in it.

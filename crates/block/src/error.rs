@@ -86,7 +86,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of `kind` while doing `operation` at `place`.
+    /// Creates an error of `kind` while doing `operation` at `place`.
     pub fn new(kind: ErrorKind, operation: &'static str, place: impl Into<String>) -> Self {
         Self { kind, operation, place: place.into(), detail: None }
     }
@@ -98,7 +98,7 @@ impl Error {
         self
     }
 
-    /// An error of the operating system while doing `operation` at `place`.
+    /// Creates an error of the operating system while doing `operation` at `place`.
     pub fn io(source: &std::io::Error, operation: &'static str, place: impl Into<String>) -> Self {
         match source.raw_os_error() {
             Some(code) => Self::new(ErrorKind::Os(Errno(code)), operation, place),
@@ -106,7 +106,7 @@ impl Error {
         }
     }
 
-    /// The error number, if the operating system gave one.
+    /// Returns the error number, if the operating system gave one.
     pub fn errno(&self) -> Option<Errno> {
         match self.kind {
             ErrorKind::Os(errno) => Some(errno),
@@ -158,7 +158,7 @@ impl FailureKind {
     }
 }
 
-/// An error with all its causes, in one line.
+/// Returns an error with all its causes, in one line.
 pub fn in_one_line(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -33,17 +33,17 @@ impl<V: Clone> ExtentMap<V> {
         self.extents.is_empty()
     }
 
-    /// How many extents there are.
+    /// Returns the number of extents.
     pub fn len(&self) -> usize {
         self.extents.len()
     }
 
-    /// All extents in order.
+    /// Returns all extents in order.
     pub fn iter(&self) -> impl Iterator<Item = (LbaRange, &V)> {
         self.extents.iter().map(|(first, extent)| (range_of(*first, extent.end), &extent.value))
     }
 
-    /// The extents that have a block in common with `range`, cut to it, in order.
+    /// Returns the extents that have a block in common with `range`, cut to it, in order.
     pub fn over(&self, range: LbaRange) -> impl Iterator<Item = (LbaRange, &V)> {
         let (start, end) = (range.lba.0, range.end().0.max(range.lba.0));
         let before = self.extents.range(..start).next_back();
@@ -54,7 +54,7 @@ impl<V: Clone> ExtentMap<V> {
             .map(move |(first, extent)| (range_of((*first).max(start), extent.end.min(end)), &extent.value))
     }
 
-    /// The extent in which `range` begins or which comes next, as long as it begins before the end of
+    /// Returns the extent in which `range` begins or which comes next, as long as it begins before the end of
     /// `range`; not cut.
     pub fn first_over(&self, range: LbaRange) -> Option<(LbaRange, &V)> {
         let (start, end) = (range.lba.0, range.end().0);
@@ -66,7 +66,7 @@ impl<V: Clone> ExtentMap<V> {
         Some((range_of(*first, extent.end), &extent.value))
     }
 
-    /// The value of the extent that begins with block `first`.
+    /// Returns the value of the extent that begins with block `first`.
     pub fn starting_at(&mut self, first: Lba) -> Option<&mut V> {
         self.extents.get_mut(&first.0).map(|extent| &mut extent.value)
     }

@@ -57,7 +57,7 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
-    /// A plain device of `size` bytes in `logical_block`s: no cache, no FUA, no discard.
+    /// Creates a plain device of `size` bytes in `logical_block`s: no cache, no FUA, no discard.
     pub fn plain(name: impl Into<String>, size: Bytes, logical_block: Bytes) -> Self {
         Self {
             name: name.into(),
@@ -83,7 +83,7 @@ impl DeviceInfo {
         self.size.0 / self.logical_block.0
     }
 
-    /// The length of `range` in bytes.
+    /// Returns the length of `range` in bytes.
     pub fn length_of(&self, range: LbaRange) -> Bytes {
         self.logical_block * range.nlb
     }
@@ -108,7 +108,8 @@ pub enum ExtentState {
     Unknown,
 }
 
-/// The share of the blocks of `extents` that were written before, 0 to 1; `None` if that is not known of all.
+/// Returns the share of the blocks of `extents` that were written before, 0 to 1; `None` if that is not known
+/// of all.
 pub fn written_share(extents: &[Extent]) -> Option<f64> {
     let mut all = 0;
     let mut written = 0;

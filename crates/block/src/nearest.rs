@@ -1,7 +1,7 @@
 //! The word that was probably meant, for messages about one that is not known.
 
-/// The candidate nearest to `word`, if one is near: at most a third of its letters to insert, remove, replace
-/// or swap with their neighbour, and four at most.
+/// Returns the candidate nearest to `word`, if one is near: at most a third of its letters to insert, remove,
+/// replace or swap with their neighbour, and four at most.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let farthest = (word.chars().count() / 3).clamp(1, 4);
     candidates

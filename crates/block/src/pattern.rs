@@ -83,8 +83,8 @@ impl Stamp {
         rest.copy_from_slice(&last[..rest.len()]);
     }
 
-    /// One number from three: odd multipliers keep neighbours in any field far apart before the generator's
-    /// own SplitMix64 seeding.
+    /// Returns one number from three: odd multipliers keep neighbours in any field far apart before the
+    /// generator's own SplitMix64 seeding.
     fn mixed(self) -> u64 {
         self.seed
             ^ self.lba.0.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17)
@@ -117,7 +117,7 @@ impl Stamp {
     }
 }
 
-/// Each field masked by a number that follows from the hash; masked again, they are themselves.
+/// Returns each field masked by a number that follows from the hash; masked again, they are themselves.
 fn masked(fields: [u64; 3], hash: u64) -> [u64; 3] {
     let mut mask = hash;
     fields.map(|field| {
@@ -126,13 +126,13 @@ fn masked(fields: [u64; 3], hash: u64) -> [u64; 3] {
     })
 }
 
-/// A number that looks unrelated to `number`, and differs for different ones: a step of SplitMix64.
+/// Returns a number that looks unrelated to `number`, and differs for different ones: a step of SplitMix64.
 #[inline]
 pub const fn mixed(number: u64) -> u64 {
     spread(number.wrapping_add(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Every bit of the number in every bit of the result: the end of SplitMix64.
+/// Returns every bit of the number in every bit of the result: the end of SplitMix64.
 const fn spread(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

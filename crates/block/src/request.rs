@@ -20,12 +20,12 @@ impl LbaRange {
     /// No blocks: the range of a flush.
     pub const EMPTY: Self = Self { lba: Lba(0), nlb: 0 };
 
-    /// `nlb` blocks from `lba` on.
+    /// Returns `nlb` blocks from `lba` on.
     pub const fn new(lba: Lba, nlb: u64) -> Self {
         Self { lba, nlb }
     }
 
-    /// The first block after the range.
+    /// Returns the first block after the range.
     pub const fn end(self) -> Lba {
         Lba(self.lba.0 + self.nlb)
     }
@@ -99,32 +99,32 @@ pub struct Request {
 }
 
 impl Request {
-    /// A read whose bytes are not wanted.
+    /// Creates a read whose bytes are not wanted.
     pub const fn read(tag: Tag, range: LbaRange) -> Self {
         Self { tag, op: Op::Read, range, payload: Payload::None, deadline: None }
     }
 
-    /// A read into `buffer`.
+    /// Creates a read into `buffer`.
     pub const fn read_into(tag: Tag, range: LbaRange, buffer: BufferMut) -> Self {
         Self { tag, op: Op::Read, range, payload: Payload::Into(buffer), deadline: None }
     }
 
-    /// A write of `payload` that only a later flush makes durable.
+    /// Creates a write of `payload` that only a later flush makes durable.
     pub const fn write(tag: Tag, range: LbaRange, payload: Payload) -> Self {
         Self { tag, op: Op::Write { fua: false }, range, payload, deadline: None }
     }
 
-    /// A write of `payload` that is durable when complete.
+    /// Creates a write of `payload` that is durable when complete.
     pub const fn write_fua(tag: Tag, range: LbaRange, payload: Payload) -> Self {
         Self { tag, op: Op::Write { fua: true }, range, payload, deadline: None }
     }
 
-    /// A flush.
+    /// Creates a flush.
     pub const fn flush(tag: Tag) -> Self {
         Self { tag, op: Op::Flush, range: LbaRange::EMPTY, payload: Payload::None, deadline: None }
     }
 
-    /// A discard of `range`.
+    /// Creates a discard of `range`.
     pub const fn discard(tag: Tag, range: LbaRange) -> Self {
         Self { tag, op: Op::Discard, range, payload: Payload::None, deadline: None }
     }
@@ -169,7 +169,7 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// How long the device had the request.
+    /// Returns how long the device had the request.
     pub const fn service_time(&self) -> Nanos {
         self.completed_at.since(self.submitted_at)
     }

@@ -30,22 +30,22 @@ impl Bytes {
     /// One gibibyte.
     pub const GIB: u64 = 1 << 30;
 
-    /// `n` kibibytes.
+    /// Returns `n` kibibytes.
     pub const fn kib(n: u64) -> Self {
         Self(n * Self::KIB)
     }
 
-    /// `n` mebibytes.
+    /// Returns `n` mebibytes.
     pub const fn mib(n: u64) -> Self {
         Self(n * Self::MIB)
     }
 
-    /// `n` gibibytes.
+    /// Returns `n` gibibytes.
     pub const fn gib(n: u64) -> Self {
         Self(n * Self::GIB)
     }
 
-    /// The largest multiple of `unit` that is not above this; `unit` must not be zero.
+    /// Returns the largest multiple of `unit` that is not above this; `unit` must not be zero.
     pub const fn round_down(self, unit: Self) -> Self {
         Self(self.0 - self.0 % unit.0)
     }
@@ -55,22 +55,22 @@ impl Nanos {
     /// No time at all, and the start of every clock.
     pub const ZERO: Self = Self(0);
 
-    /// `n` microseconds.
+    /// Returns `n` microseconds.
     pub const fn micros(n: u64) -> Self {
         Self(n * 1_000)
     }
 
-    /// `n` milliseconds.
+    /// Returns `n` milliseconds.
     pub const fn millis(n: u64) -> Self {
         Self(n * 1_000_000)
     }
 
-    /// `n` whole seconds.
+    /// Returns `n` whole seconds.
     pub const fn secs(n: u64) -> Self {
         Self(n * 1_000_000_000)
     }
 
-    /// `seconds` rounded to the nanosecond; negative and not-a-number become zero.
+    /// Returns `seconds` rounded to the nanosecond; negative and not-a-number become zero.
     pub fn from_secs_f64(seconds: f64) -> Self {
         // `as` saturates, and maps NaN and negatives to zero: what the contract says.
         Self((seconds * 1e9).round() as u64)
@@ -81,7 +81,7 @@ impl Nanos {
         self.0 as f64 / 1e9
     }
 
-    /// The time since `earlier`, zero if it is not earlier.
+    /// Returns the time since `earlier`, zero if it is not earlier.
     pub const fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
     }
@@ -189,7 +189,7 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// Three significant digits without a trailing `.0`, for values from 0 to 1023.
+/// Returns three significant digits without a trailing `.0`, for values from 0 to 1023.
 fn three_digits(value: f64) -> String {
     let text = match value {
         v if v < 9.995 => format!("{v:.2}"),

@@ -37,7 +37,7 @@ pub struct Wakeups<'q> {
 
 /// How time passes while nothing can be done.
 pub trait Waiter {
-    /// The time now.
+    /// Returns the time now.
     fn now(&self) -> Nanos;
 
     /// Waits as described at [`wait_any`], through which it is to be called.
@@ -68,8 +68,8 @@ pub fn wait_any<'q>(
     waiter.wait(&wakeups, until)
 }
 
-/// The [`poll`](Queue::poll) of a queue that itself only polls without waiting, with `in_flight` requests in
-/// flight.
+/// Returns the [`poll`](Queue::poll) of a queue that itself only polls without waiting, with `in_flight`
+/// requests in flight.
 ///
 /// # Errors
 /// If the queue is broken, or the system cannot wait.

@@ -168,7 +168,7 @@ impl Waits {
     /// Every wait holds.
     pub const ALL: Self = Self { left_out: None };
 
-    /// Every wait but this one: what the tests of the cache must find.
+    /// Returns every wait but this one: what the tests of the cache must find.
     pub const fn without(wait: Wait) -> Self {
         Self { left_out: Some(wait) }
     }

@@ -102,8 +102,8 @@ impl Cache {
         Ok(writes)
     }
 
-    /// Where superblocks are on a leg, in its logical blocks; each may be damaged. With zeroes there a device
-    /// is no leg of any cache.
+    /// Returns where superblocks are on a leg, in its logical blocks; each may be damaged. With zeroes there
+    /// a device is no leg of any cache.
     pub fn superblocks_of(leg: &DeviceInfo) -> [LbaRange; 4] {
         let scale = LOG_BLOCK / leg.logical_block.0.min(LOG_BLOCK);
         Superblock::places(leg).map(|place| LbaRange::new(Lba(place * scale), scale))
@@ -197,7 +197,7 @@ impl Cache {
         }
     }
 
-    /// When the cache next does something by itself. `None`: only when it is told of something.
+    /// Returns when the cache next does something by itself. `None`: only when it is told of something.
     pub fn next_event(&self) -> Option<Nanos> {
         self.core()?.next_event()
     }
@@ -221,7 +221,7 @@ impl Cache {
         }
     }
 
-    /// How the cache is.
+    /// Returns how the cache is.
     pub fn state(&self) -> State {
         match &self.stage {
             Stage::Recovering(recovery) => {
@@ -236,7 +236,7 @@ impl Cache {
         self.core().map(Core::status)
     }
 
-    /// The device that clients see: the size and the logical block of the backing device.
+    /// Returns the device that clients see: the size and the logical block of the backing device.
     pub fn info(&self) -> DeviceInfo {
         let (options, devices) = match &self.stage {
             Stage::Recovering(recovery) => (&recovery.options, &recovery.devices),
@@ -464,7 +464,7 @@ fn invalid(detail: String) -> Error {
     Error::new(ErrorKind::Invalid, "use", "a cache").because(detail)
 }
 
-/// The geometry that the settings give on these devices.
+/// Returns the geometry that the settings give on these devices.
 fn shape(settings: &Settings, legs: &[DeviceInfo], backing: &DeviceInfo) -> Result<Geometry> {
     let segment_blocks = settings.segment.0 / LOG_BLOCK;
     if !settings.segment.0.is_multiple_of(LOG_BLOCK) || !SEGMENT_BLOCKS.contains(&segment_blocks) {

@@ -37,7 +37,7 @@ pub(crate) struct Needs {
 #[derive(Debug)]
 pub(crate) struct Round {
     pub(crate) waiters: Vec<(ClientRequest, Payload)>,
-    /// How many flushes are not completed.
+    /// Number of flushes not completed.
     left: usize,
     /// The last record that they cover.
     pub(crate) covered: u64,

@@ -24,7 +24,7 @@ pub(crate) struct Geometry {
     pub(crate) logical_block: u64,
     /// The length of a segment, in log blocks.
     pub(crate) segment_blocks: u32,
-    /// How many segments a leg holds.
+    /// Number of segments that a leg holds.
     pub(crate) per_leg: u64,
     /// Where in the ring segment 0 is. A ring that grows takes another, so that no segment moves.
     pub(crate) rotation: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// How many segments fit into `size` bytes of a leg.
+    /// Returns the number of segments that fit into `size` bytes of a leg.
     pub(crate) fn per_leg(size: Bytes, segment_blocks: u32) -> u64 {
         (size.0 / LOG_BLOCK).saturating_sub(FRONT + BACK) / u64::from(segment_blocks)
     }
@@ -49,12 +49,12 @@ impl Geometry {
             && self.rotation < self.count()
     }
 
-    /// The length of a segment, in bytes.
+    /// Returns the length of a segment, in bytes.
     pub(crate) fn segment_bytes(&self) -> u64 {
         u64::from(self.segment_blocks) * LOG_BLOCK
     }
 
-    /// How many segments the ring has.
+    /// Returns the number of segments that the ring has.
     pub(crate) fn count(&self) -> u64 {
         match self.layout {
             Layout::Mirror => self.per_leg,
@@ -62,17 +62,17 @@ impl Geometry {
         }
     }
 
-    /// The length of the used part of a leg, in log blocks.
+    /// Returns the length of the used part of a leg, in log blocks.
     pub(crate) fn leg_blocks(&self) -> u64 {
         FRONT + self.per_leg * u64::from(self.segment_blocks) + BACK
     }
 
-    /// The length of the used part of a leg, in bytes.
+    /// Returns the length of the used part of a leg, in bytes.
     pub(crate) fn leg_size(&self) -> Bytes {
         Bytes(self.leg_blocks() * LOG_BLOCK)
     }
 
-    /// Where segment `segment` is in the ring.
+    /// Returns where segment `segment` is in the ring.
     pub(crate) fn position(&self, segment: u64) -> u64 {
         (segment + self.rotation) % self.count()
     }
@@ -85,7 +85,7 @@ impl Geometry {
         }
     }
 
-    /// The log block of a leg at which block `block` of segment `segment` is.
+    /// Returns the log block of a leg at which block `block` of segment `segment` is.
     pub(crate) fn leg_block(&self, segment: u64, block: u32) -> u64 {
         let slot = match self.layout {
             Layout::Mirror => self.position(segment),
@@ -94,22 +94,23 @@ impl Geometry {
         FRONT + slot * u64::from(self.segment_blocks) + u64::from(block)
     }
 
-    /// How many logical blocks a log block holds.
+    /// Returns the number of logical blocks that a log block holds.
     pub(crate) fn per_block(&self) -> u64 {
         LOG_BLOCK / self.logical_block
     }
 
-    /// The length of a range of logical blocks, in bytes.
+    /// Returns the length of a range of logical blocks, in bytes.
     pub(crate) fn bytes(&self, range: LbaRange) -> u64 {
         range.nlb * self.logical_block
     }
 
-    /// The address of a block of the log, in logical blocks from the start of segment 0. It never repeats.
+    /// Returns the address of a block of the log, in logical blocks from the start of segment 0. It never
+    /// repeats.
     pub(crate) fn address(&self, segment: u64, block: u32) -> u64 {
         (segment * u64::from(self.segment_blocks) + u64::from(block)) * self.per_block()
     }
 
-    /// The segment of an address, the block in it, and the bytes into that block.
+    /// Returns the segment of an address, the block in it, and the bytes into that block.
     pub(crate) fn locate(&self, address: u64) -> (u64, u32, u64) {
         let (block, rest) = (address / self.per_block(), address % self.per_block());
         let blocks = u64::from(self.segment_blocks);

@@ -55,12 +55,12 @@ impl Entry {
         !self.is_clean() && !self.is_unreadable()
     }
 
-    /// The address in the log of the payload of `lba`, which the entry covers.
+    /// Returns the address in the log of the payload of `lba`, which the entry covers.
     pub(crate) fn address(self, lba: Lba) -> u64 {
         self.0.wrapping_add(lba.0) & AT
     }
 
-    /// The segment of the record.
+    /// Returns the segment of the record.
     pub(crate) fn segment(self, geometry: &Geometry, lba: Lba) -> u64 {
         match self.kind() {
             Kind::Data => geometry.locate(self.address(lba)).0,
@@ -118,7 +118,7 @@ impl Deref for Index {
 }
 
 impl Index {
-    /// How many blocks the backing device does not have.
+    /// Returns the number of blocks that the backing device does not have.
     pub(crate) const fn dirty(&self) -> Dirty {
         self.dirty
     }
@@ -134,7 +134,7 @@ impl Index {
         replaced
     }
 
-    /// The parts of `range` that are such.
+    /// Returns the parts of `range` that are such.
     fn parts(&self, range: LbaRange, is_such: impl Fn(LbaRange, Entry) -> bool) -> Vec<LbaRange> {
         let found = self.over(range).filter(|(range, entry)| is_such(*range, **entry));
         found.map(|(range, _)| range).collect()
@@ -172,7 +172,7 @@ impl Index {
     }
 }
 
-/// The extents of `index` over `range`, and the gaps between them.
+/// Returns the extents of `index` over `range`, and the gaps between them.
 pub(crate) fn with_gaps(
     index: &ExtentMap<Entry>,
     range: LbaRange,

@@ -67,11 +67,11 @@ pub(crate) struct Log {
     /// Once the tail is here the backing device has been written in order, after all that was not: of what
     /// was overwritten before that, the older version was never destaged.
     pub(crate) ordered_at: u64,
-    /// How many flushes were begun, over all sessions.
+    /// Number of flushes that were begun, over all sessions.
     pub(crate) flush_epoch: u64,
     /// By sequence number.
     pub(crate) in_flight: BTreeMap<u64, Record>,
-    /// How many segments each leg is to hold, until the ring has them.
+    /// Number of segments that each leg is to hold, until the ring has them.
     pub(crate) grows_to: Option<u64>,
     /// Sequence number of a record that failed and is written again in the next segment, until it is
     /// complete.
@@ -79,8 +79,8 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// How many blocks the next record may have with its header; less than 2 if only one without payload, or
-    /// none, has room.
+    /// Returns the number of blocks that the next record may have with its header; less than 2 if only one
+    /// without payload, or none, has room.
     pub(crate) fn room(&self, waits_for_reads: bool) -> u32 {
         let open = self.open.map_or(0, |(_, block)| self.geometry.segment_blocks - block);
         if open < 2 && self.may_open(waits_for_reads) { self.geometry.segment_blocks } else { open }
@@ -95,8 +95,8 @@ impl Log {
         self.next_segment < self.tail + count && !(waits_for_reads && is_read) && !is_kept
     }
 
-    /// The shape of the log with `per_leg` segments on each leg, in which every segment that holds something,
-    /// or is still read, stays where it is. `None` while there is none.
+    /// Returns the shape of the log with `per_leg` segments on each leg, in which every segment that holds
+    /// something, or is still read, stays where it is. `None` while there is none.
     pub(crate) fn grown(&self, per_leg: u64) -> Option<Geometry> {
         let oldest =
             self.segments.first_key_value().map_or(self.tail, |(segment, _)| self.tail.min(*segment));
@@ -107,7 +107,7 @@ impl Log {
         is_in_one_piece.then_some(Geometry { rotation, ..grown })
     }
 
-    /// Where the next record stands, of `blocks`, which [`room`](Log::room) has.
+    /// Returns where the next record stands, of `blocks`, which [`room`](Log::room) has.
     pub(crate) fn next_place(&self, blocks: u32, session: u64) -> Place {
         let fits = |(_, block): &(u64, u32)| self.geometry.segment_blocks - block >= blocks;
         let (segment, block) = self.open.filter(fits).unwrap_or((self.next_segment, 0));
@@ -202,13 +202,14 @@ impl Log {
         self.segments.values_mut().for_each(|segment| segment.changes.clear());
     }
 
-    /// The first segment that may still get a record or a completion: those before it are as they will stay.
+    /// Returns the first segment that may still get a record or a completion: those before it are as they
+    /// will stay.
     pub(crate) fn closed_end(&self) -> u64 {
         let open = self.open.map_or(self.next_segment, |(segment, _)| segment);
         self.in_flight.first_key_value().map_or(open, |(_, record)| record.header.place.segment.min(open))
     }
 
-    /// The tail of a log whose first live segment is `segment`.
+    /// Returns the tail of a log whose first live segment is `segment`.
     pub(crate) fn tail_at(&self, segment: u64) -> Tail {
         let (sequence, previous) = self
             .segments
@@ -264,12 +265,12 @@ impl Log {
         }
     }
 
-    /// How many segments hold records.
+    /// Returns how many segments hold records.
     pub(crate) fn used(&self) -> u64 {
         self.next_segment - self.tail
     }
 
-    /// The share of the log that holds records, 0 to 1.
+    /// Returns the share of the log that holds records, 0 to 1.
     pub(crate) fn used_share(&self) -> f64 {
         self.used() as f64 / self.geometry.count() as f64
     }

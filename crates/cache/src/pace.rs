@@ -25,7 +25,7 @@ const FOREGROUND: Nanos = Nanos::millis(100);
 const PAUSE_MAX: Nanos = Nanos::secs(1);
 /// How much of the log is destaged at a time at most: one segment in so many.
 const BATCHES: u64 = 64;
-/// How many streams are followed.
+/// Number of streams that are followed.
 const STREAMS: usize = 16;
 
 /// Measurements from which the pace follows.
@@ -138,7 +138,7 @@ impl Pace {
         used >= SHUT
     }
 
-    /// How many segments of so many bytes are destaged at a time, of a log of `count`.
+    /// Returns how many segments of so many bytes are destaged at a time, of a log of `count`.
     pub(crate) fn batch(&self, segment: u64, count: u64) -> u64 {
         let most = (count / BATCHES).max(1);
         if self.rate > 0.0 { ((self.rate * BATCH) as u64 / segment).clamp(1, most) } else { most }
@@ -151,7 +151,7 @@ impl Pace {
         self.is_shut(used) || (used >= URGENT_FROM && is_written)
     }
 
-    /// How many runs may be destaged at the same time.
+    /// Returns the number of runs that may be destaged at the same time.
     pub(crate) fn runs_max(&self, now: Nanos, used: f64, is_draining: bool) -> usize {
         let (is_foreground, is_urgent) = (self.is_foreground(now), self.is_urgent(now, used));
         match used {

@@ -13,9 +13,9 @@ use crate::action::Waits;
 pub const LOG_BLOCK: u64 = 4096;
 /// The size of each buffer in [`Options::memory`].
 pub const BUFFER: Bytes = Bytes::mib(1);
-/// How many buffers the memory of a cache has to hold at least.
+/// Number of buffers that the memory of a cache has to hold at least.
 pub const BUFFERS_MIN: u32 = 16;
-/// How many legs a log may have.
+/// Number of legs that a log may have.
 pub const LEGS_MAX: usize = 16;
 
 /// Largest number of witnesses: one for each bit of [`Mark::witnesses`].

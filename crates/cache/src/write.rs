@@ -22,7 +22,7 @@ use crate::mark::Marks;
 use crate::pace::Load;
 use crate::settings::{BUFFER, LOG_BLOCK, Mode};
 
-/// How many records may be in flight.
+/// Number of records that may be in flight.
 const RECORDS_MAX: usize = 8;
 /// A record goes out beside others when this much is queued.
 const BATCH_MIN: u64 = 64 << 10;
@@ -144,7 +144,7 @@ impl Writes {
         self.next
     }
 
-    /// When the first one in the queue may go on.
+    /// Returns when the first one in the queue may go on.
     pub(crate) fn due(&self) -> Option<Nanos> {
         (!self.queue.is_empty()).then_some(self.not_before)
     }

@@ -35,13 +35,13 @@ impl Buffers {
         BUFFERS.with(Self::clone)
     }
 
-    /// The memory for a cache that is opened now.
+    /// Returns the memory for a cache that is opened now.
     pub(crate) fn for_cache(&self) -> Pool {
         let free = self.caches.iter().find(|pool| pool.available() == BUFFERS_MIN as usize);
         free.expect("a cache that is gone gives its memory back").clone()
     }
 
-    /// A buffer for a request; none if too many are in flight.
+    /// Returns a buffer for a request; none if too many are in flight.
     pub(crate) fn take(&self, length: u64) -> Option<BufferMut> {
         let pool = if length <= self.small.buffer_size().0 { &self.small } else { &self.large };
         pool.take(Bytes(length))

@@ -40,7 +40,7 @@ const ALPHABET: [char; 10] = ['W', 'V', 'X', 'U', 'Z', 'F', 'D', 'K', 'G', 'R'];
 /// Smallest possible setup, with room for one segment more.
 const SETUP: Setup = Setup { room: 1, ..Setup::SMALL };
 
-/// How many operations a scenario of the test run has at most.
+/// Number of operations that a scenario of the test run has at most.
 const OPERATIONS: u64 = 4;
 
 /// In which order commands complete.
@@ -90,7 +90,7 @@ fn check(setup: Setup, operations: u64, torn: u64) {
     );
 }
 
-/// Every scenario up to this length; the first that fails is an error.
+/// Returns every scenario up to this length; the first that fails is an error.
 fn explore(setup: Setup, operations: u64, torn: u64) -> Result<Count, String> {
     let mut count =
         Count { grain: Grain::Blocks, scenarios: 0, cuts: 0, outcomes: 0, judged: HashSet::new() };
@@ -166,8 +166,8 @@ fn run(aged: &World, scenario: &[char], schedule: Schedule, count: &mut Count) -
     Ok(())
 }
 
-/// A cache whose log has been written round its ring; A and B have been written again and again, and are in
-/// the log still.
+/// Returns a cache whose log has been written round its ring; A and B have been written again and again, and
+/// are in the log still.
 fn aged(setup: Setup) -> Result<World, String> {
     let mut world = World::new(&setup, LeftOut::Nothing)?;
     for round in 0..2 * setup.segments {

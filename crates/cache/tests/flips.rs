@@ -21,7 +21,7 @@ const STEP: u64 = 61;
 /// The unit that has a checksum of its own, in bytes.
 const LOG_BLOCK: usize = 4096;
 
-/// A log with records of all kinds, overwritten ones among them, and the last of them not flushed.
+/// Returns a log with records of all kinds, overwritten ones among them, and the last of them not flushed.
 fn written(setup: &Setup) -> Result<World, String> {
     let mut world = World::new(setup, LeftOut::Nothing)?;
     let write = |lba, nlb, fua| Step::Write { lba, nlb, fua };

@@ -115,14 +115,14 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// The history of a seed.
+    /// Returns the history of a seed.
     pub(crate) fn of(seed: u64) -> Self {
         let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
         let setup = Setup::draw(&mut chance);
         Self::on(seed, setup, &mut chance)
     }
 
-    /// A history of this setup.
+    /// Creates a history of this setup.
     pub(crate) fn on(seed: u64, setup: Setup, chance: &mut Xoshiro256PlusPlus) -> Self {
         let mut steps = Vec::new();
         let phases = 2 + below(chance, 5);

@@ -242,7 +242,7 @@ impl Medium {
         &self.window
     }
 
-    /// The device after a cut with this outcome of its window.
+    /// Returns the device after a cut with this outcome of its window.
     pub(crate) fn after(&self, outcome: &[(LbaRange, Survivor)]) -> Self {
         let mut left = self.clone();
         for (range, survivor) in outcome {

@@ -116,7 +116,7 @@ impl Disks {
         }
     }
 
-    /// `depth` of these at a time for so long: when each was answered, and how long that took.
+    /// Returns `depth` of these at a time for so long: when each was answered, and how long that took.
     fn load(&mut self, op: Op, bytes: u64, depth: u32, time: Nanos) -> Vec<(Nanos, Nanos)> {
         let (from, mut answered) = (self.now, Vec::new());
         (0..depth).for_each(|_| self.ask(op, bytes));

@@ -15,7 +15,7 @@ use plumb_block::conformance::oracle::Oracle;
 
 const MIRROR: Setup = Setup { layout: Legs::Mirror, faults: Faults::Any, ..Setup::SMALL };
 
-/// The members after some writes that were flushed.
+/// Returns the members after some writes that were flushed.
 fn used(setup: &Setup) -> Result<Vec<Medium>, String> {
     let mut world = World::new(setup, LeftOut::Nothing)?;
     for lba in 0..4 {
@@ -25,7 +25,7 @@ fn used(setup: &Setup) -> Result<Vec<Medium>, String> {
     Ok(world.members_after_kill())
 }
 
-/// Why a cache over these members is refused.
+/// Returns why a cache over these members is refused.
 fn refused(setup: &Setup, members: Vec<Medium>) -> Result<String, String> {
     let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes, Content::Generation(0));
     let mut world = match World::over(setup, LeftOut::Nothing, members, oracle, false) {
@@ -126,7 +126,8 @@ fn legs_that_have_lost_each_other_are_refused() {
     }
 }
 
-/// The members after the cache was opened once more, and the slot of leg 1 that its superblock went to.
+/// Returns the members after the cache was opened once more, and the slot of leg 1 that its superblock went
+/// to.
 fn opened(setup: &Setup, members: Vec<Medium>) -> Result<(Vec<Medium>, usize), String> {
     let slots = |medium: &Medium| [0, 1].map(|slot| medium.image()[slot * 4096..(slot + 1) * 4096].to_vec());
     let before = slots(&members[1]);

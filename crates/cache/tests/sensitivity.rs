@@ -18,7 +18,7 @@ use crate::history::{Ask, Fault, History, Step};
 use crate::setup::{Faults, LeftOut, Legs, Setup};
 use crate::world::World;
 
-/// How many histories are tried before nobody seems to notice.
+/// Number of histories that are tried before nobody seems to notice.
 const TRIED_MAX: u64 = 6_000;
 
 /// Purposes that are left out, each with the first history that showed it; another one may, once histories

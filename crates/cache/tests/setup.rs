@@ -186,7 +186,7 @@ impl Setup {
         }
     }
 
-    /// The legs and the backing, with a cache newly made on them.
+    /// Returns the legs and the backing, with a cache newly made on them.
     pub(crate) fn members(&self) -> Result<Vec<Medium>, String> {
         let legs: Vec<DeviceInfo> = (0..self.legs()).map(|number| self.leg(number)).collect();
         let writes = Cache::create(&self.settings(), &legs, &self.backing())

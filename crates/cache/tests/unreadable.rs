@@ -7,7 +7,7 @@ use crate::history::{Ask, Step};
 use crate::setup::{Faults, LeftOut, Setup};
 use crate::world::World;
 
-/// How many places the superblock can name, and how many there are.
+/// Number of places that the superblock can name, and how many there are.
 const NAMED: u64 = 240;
 const PLACES: u64 = 250;
 

@@ -77,7 +77,7 @@ pub(crate) struct World {
     is_hopeless_later: bool,
     /// Every purpose that was carried out, with how often.
     pub(crate) seen: BTreeMap<Purpose, u64>,
-    /// How many reads were answered with an error.
+    /// Number of reads that were answered with an error.
     pub(crate) failed_reads: u64,
     /// Mark of the backing device, where somebody marks it.
     pub(crate) marking: Option<Marking>,
@@ -85,7 +85,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A cache newly made, empty, and serving.
+    /// Returns a cache newly made, empty, and serving.
     pub(crate) fn new(setup: &Setup, left_out: LeftOut) -> Result<Self, String> {
         let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes, Content::Generation(0));
         let mut world = Self::over(setup, left_out, setup.members()?, oracle, false)?;
@@ -93,7 +93,7 @@ impl World {
         Ok(world)
     }
 
-    /// A cache over these members, which begins recovery, and what its user may see.
+    /// Returns a cache over these members, which begins recovery, and what its user may see.
     pub(crate) fn over(
         setup: &Setup,
         left_out: LeftOut,
@@ -330,7 +330,8 @@ impl World {
         Ok(())
     }
 
-    /// One command completes, or time goes on to the next event before `until`; false if there is neither.
+    /// Returns one command completes, or time goes on to the next event before `until`; false if there is
+    /// neither.
     fn advance(&mut self, until: Nanos, chance: &mut Xoshiro256PlusPlus) -> Result<bool, String> {
         let is_turn = self.marking.is_some() && (self.flights.is_empty() || below(chance, 4) == 0);
         if is_turn && self.advance_mark()? {
@@ -496,7 +497,7 @@ impl World {
         self.cache.as_mut().expect("a cache is open")
     }
 
-    /// How the cache is.
+    /// Returns how the cache is.
     pub(crate) fn state(&self) -> State {
         self.cache.as_ref().expect("a cache is open").state()
     }
@@ -507,7 +508,7 @@ impl World {
     }
 }
 
-/// The place of a member in the list of media.
+/// Returns the place of a member in the list of media.
 fn member(setup: &Setup, member: Member) -> usize {
     match member {
         Member::Leg(leg) => leg,

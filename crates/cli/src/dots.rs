@@ -11,7 +11,7 @@ pub(crate) struct Dots {
 }
 
 impl Dots {
-    /// One for `every` so many operations; `None`: none.
+    /// Returns one for `every` so many operations; `None`: none.
     pub(crate) fn every(every: Option<u32>) -> Self {
         Self { every, printed: 0 }
     }

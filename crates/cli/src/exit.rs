@@ -74,8 +74,8 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// How a command ends that found `findings`, whether by a survey or by a measurement: level warning or danger
-/// is a finding (docs/OUTCOMES.md).
+/// Returns how a command ends that found `findings`, whether by a survey or by a measurement: level warning
+/// or danger is a finding (docs/OUTCOMES.md).
 pub(crate) fn of_findings<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Exit {
     let worst = findings.into_iter().map(|finding| finding.severity).max();
     if worst >= Some(Severity::Warning) { Exit::Finding } else { Exit::Done }
@@ -111,8 +111,8 @@ pub(crate) fn of_fleet(document: &FleetDocument, strictness: Strictness) -> Exit
     measured.and(of_findings(&document.verdicts)).and(unknown)
 }
 
-/// How a command ends that shows a proof: a state that fails is a finding; what could not be judged was not
-/// measured.
+/// Returns how a command ends that shows a proof: a state that fails is a finding; what could not be judged
+/// was not measured.
 pub(crate) fn of_proof(document: &ProofDocument) -> Exit {
     let finding = if document.level == "danger" { Exit::Finding } else { Exit::Done };
     let is_whole = document.complete && document.level != "warning";
@@ -132,8 +132,8 @@ pub(crate) fn of_comparison(document: &ComparisonDocument) -> Exit {
     limits.fold(is_whole, |exit, result| exit.and(limit(result.exceeded)))
 }
 
-/// How a command ends that shows a study: a figure that did not come out is said in it, and is no finding
-/// about a device.
+/// Returns how a command ends that shows a study: a figure that did not come out is said in it, and is no
+/// finding about a device.
 pub(crate) fn of_study(document: &StudyDocument) -> Exit {
     if document.complete { Exit::Done } else { Exit::NotMeasured }
 }

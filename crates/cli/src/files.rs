@@ -15,7 +15,7 @@ use crate::terminal;
 /// The largest file that is read, in bytes: a device in the place of a file has no end.
 const LARGEST: u64 = 16 << 20;
 
-/// The text of the file at `path`.
+/// Returns the text of the file at `path`.
 ///
 /// # Errors
 /// As of the system, and if it is too large or no text.

@@ -72,7 +72,7 @@ impl Live {
         })
     }
 
-    /// The view, if it is wanted and there is a terminal for it.
+    /// Returns the view, if it is wanted and there is a terminal for it.
     pub(crate) fn if_wanted(is_wanted: bool, title: &str, stop: &Arc<AtomicBool>) -> Option<Self> {
         let opened = match std::io::stderr().is_terminal() {
             _ if !is_wanted => return None,
@@ -219,7 +219,7 @@ fn percentiles(now: &LiveLatency, before: &LiveLatency) -> LivePercentiles {
     LivePercentiles { p50: at(50.0), p99: at(99.0), p999: at(99.9), max: at(100.0) }
 }
 
-/// All devices together.
+/// Returns all devices together.
 fn totals(snapshot: &StorageSnapshot) -> LiveStorage {
     let mut sum = LiveStorage { flushes: Some(0), ..LiveStorage::default() };
     for device in &snapshot.devices {

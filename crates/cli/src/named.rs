@@ -18,7 +18,7 @@ pub(crate) struct Named {
     pub(crate) opened: Opened,
 }
 
-/// The device of this name, if it is no path. A simulated drive is in a world of its own.
+/// Returns the device of this name, if it is no path. A simulated drive is in a world of its own.
 ///
 /// # Errors
 /// [`Refusal`] if there is no such model, or the server does not answer.

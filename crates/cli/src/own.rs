@@ -10,7 +10,7 @@ fn known() -> Command {
     OwnArguments::augment_args(Command::new("plumb").no_binary_name(true).disable_help_flag(true))
 }
 
-/// The own options of `arguments`, and the others in their order.
+/// Returns the own options of `arguments`, and the others in their order.
 ///
 /// # Errors
 /// If an option lacks its value, or contradicts another.

@@ -47,7 +47,7 @@ struct Turns {
 }
 
 impl Bar {
-    /// A bar on stderr, if that is a terminal.
+    /// Creates a bar on stderr, if that is a terminal.
     pub(crate) fn on_stderr() -> Self {
         let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {percent:>3}%  {msg}") {
@@ -67,7 +67,7 @@ impl Bar {
         }
     }
 
-    /// How long the run still takes after so much of the phase, as far as that is known.
+    /// Returns how long the run still takes after so much of the phase, as far as that is known.
     fn left(&self, elapsed: Nanos) -> Nanos {
         self.expected.unwrap_or_default().since(elapsed) + self.after
     }
@@ -104,8 +104,8 @@ impl Bar {
     }
 }
 
-/// How long what has done this share of its work `since` then still takes, in whole seconds; `None` before it
-/// can be told.
+/// Returns how long what has done this share of its work `since` then still takes, in whole seconds; `None`
+/// before it can be told.
 pub(crate) fn left(since: Instant, share: f64) -> Option<Nanos> {
     let left = since.elapsed().as_secs_f64() * (1.0 / share - 1.0);
     (0.0 < share && share < 1.0).then(|| Nanos::from_secs_f64(left.ceil()))

@@ -18,8 +18,9 @@ use signal_hook::iterator::Signals;
 /// How soon after another a signal is no other.
 const SAME_WITHIN: Duration = Duration::from_secs(1);
 
-/// A flag that becomes true at the first signal. One that comes more than a second later ends the process at
-/// once, for when a device hangs; where the test file has a name (not on ext4, xfs, tmpfs) it then stays.
+/// Returns a flag that becomes true at the first signal. One that comes more than a second later ends the
+/// process at once, for when a device hangs; where the test file has a name (not on ext4, xfs, tmpfs) it then
+/// stays.
 pub(crate) fn on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     watch(vec![Arc::clone(&stop)])?;

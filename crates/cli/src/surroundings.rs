@@ -12,7 +12,7 @@ use plumb_state::places;
 
 use crate::arguments::running::RecordingArguments;
 
-/// Where a run of `command` that begins now is to be kept. The names of directories sort by time.
+/// Returns where a run of `command` that begins now is to be kept. The names of directories sort by time.
 pub(crate) fn out(typed: &RecordingArguments, command: &str) -> Out {
     match &typed.out {
         Some(path) => Out::At { path: path.clone(), replace: typed.replace },
@@ -24,7 +24,7 @@ pub(crate) fn out(typed: &RecordingArguments, command: &str) -> Out {
     }
 }
 
-/// The newest run that was kept without being told where, and that measured something.
+/// Returns the newest run that was kept without being told where, and that measured something.
 pub(crate) fn newest_run() -> Option<PathBuf> {
     let runs = |parent: PathBuf| {
         let entries = std::fs::read_dir(parent).ok()?;
@@ -41,7 +41,7 @@ pub(crate) fn time_of_day() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// A different seed for each run, and the same for all of one: levels that are compared draw the same
+/// Returns a different seed for each run, and the same for all of one: levels that are compared draw the same
 /// offsets. It is recorded, so any run can be repeated.
 pub(crate) fn seed_from_clock() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
@@ -50,12 +50,12 @@ pub(crate) fn seed_from_clock() -> u64 {
     })
 }
 
-/// The command line as typed.
+/// Returns the command line as typed.
 pub(crate) fn argv() -> Vec<String> {
     std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
-/// The machine, as far as a dialect must know it.
+/// Returns the machine, as far as a dialect must know it.
 pub(crate) fn machine(started_at: &str) -> Machine {
     let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     Machine {
@@ -76,19 +76,19 @@ pub(crate) fn machine(started_at: &str) -> Machine {
     }
 }
 
-/// When this program was made: the time of its file.
+/// Returns when this program was made: the time of its file.
 fn program_date() -> Option<String> {
     let made = std::fs::metadata(std::env::current_exe().ok()?).ok()?.modified().ok()?;
     Some(jiff::Timestamp::try_from(made).ok()?.strftime("%Y/%m/%d").to_string())
 }
 
-/// The text of a file beneath /sys/devices/system.
+/// Returns the text of a file beneath /sys/devices/system.
 fn text_of(name: &str) -> Option<String> {
     let text = std::fs::read_to_string(PathBuf::from("/sys/devices/system").join(name)).ok()?;
     Some(text.trim().to_owned())
 }
 
-/// Where the processors are that say so.
+/// Returns where the processors are that say so.
 fn topology() -> Vec<ProcessorPlace> {
     let entries = std::fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten();
     let mut places: Vec<ProcessorPlace> = entries

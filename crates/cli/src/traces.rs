@@ -14,7 +14,7 @@ use crate::exit::{Exit, Refusal, usage};
 /// How much of a trace is read at once.
 const CHUNK: usize = 256 << 10;
 
-/// The request with its traces read: each job that names one has the targets of its events.
+/// Returns the request with its traces read: each job that names one has the targets of its events.
 ///
 /// # Errors
 /// If a trace cannot be read or is broken, or does not suit its job.
@@ -32,7 +32,7 @@ pub(crate) fn read(mut request: Request) -> Result<Request, Refusal> {
     Ok(request)
 }
 
-/// The trace at `path`; of the run directory of an observation, the requests that it has kept.
+/// Returns the trace at `path`; of the run directory of an observation, the requests that it has kept.
 ///
 /// # Errors
 /// If it cannot be read or is broken.

@@ -9,7 +9,7 @@ use crate::arguments::Arguments;
 use crate::help::{self, Form};
 use crate::surroundings::argv;
 
-/// The arguments of this process.
+/// Returns the arguments of this process.
 ///
 /// # Errors
 /// What clap has to say, help and version too.

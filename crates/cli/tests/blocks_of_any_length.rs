@@ -13,7 +13,7 @@ fn ios(document: &Value, part: &str) -> u64 {
     document["targets"][0][part]["ios"].as_u64().unwrap()
 }
 
-/// How many of each call a command makes, as strace counts them; `None` without strace.
+/// Returns how many of each call a command makes, as strace counts them; `None` without strace.
 fn calls(command: &mut Command) -> Option<(u64, u64)> {
     let counts = tempfile::NamedTempFile::new().unwrap();
     let traced = Command::new("strace")

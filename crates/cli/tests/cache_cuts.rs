@@ -15,7 +15,7 @@ use crate::drive_cuts::{
 };
 use crate::drive_support::{Kind, Mounted, Server as Drive, cannot_attach, run};
 
-/// How many cuts a test makes unless it is told.
+/// Number of cuts that a test makes unless it is told.
 const CUTS: u64 = 4;
 /// A file system lives through so many of them.
 const CUTS_PER_STACK: u64 = 5;

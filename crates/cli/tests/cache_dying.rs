@@ -7,7 +7,7 @@ use crate::cache_support::{Attached, Place, Server, refused};
 use crate::common::{document, holds, said};
 use crate::drive_support::{self, Kind, Mounted, cannot_attach};
 
-/// A served drive of 80 MiB that keeps the log of `place`.
+/// Returns a served drive of 80 MiB that keeps the log of `place`.
 fn log_drive(place: &Place, socket: &str) -> (drive_support::Server, String) {
     let path = place.path(socket);
     let drive = ["memory", "--size", "80M", "--nbd", path.to_str().unwrap()];

@@ -10,7 +10,7 @@ use crate::cache_support::{Place, refused};
 use crate::common::said;
 use crate::drive_support::Server;
 
-/// The absolute path of a file there.
+/// Returns the absolute path of a file there.
 fn path(place: &Place, name: &str) -> String {
     place.here.path().canonicalize().unwrap().join(name).display().to_string()
 }

@@ -32,14 +32,14 @@ impl Place {
         self.here.path().join(name)
     }
 
-    /// `plumb` as it finds the caches of this place.
+    /// Returns `plumb` as it finds the caches of this place.
     pub(crate) fn plumb(&self) -> Command {
         let mut command = plumb();
         command.current_dir(self.here.path()).env("STATE_DIRECTORY", self.here.path());
         command
     }
 
-    /// `plumb cache ARGUMENTS --json`, as it comes.
+    /// Returns `plumb cache ARGUMENTS --json`, as it comes.
     pub(crate) fn try_cache(&self, arguments: &[&str]) -> Output {
         self.plumb().arg("cache").args(arguments).arg("--json").output().unwrap()
     }
@@ -69,8 +69,8 @@ impl Place {
     }
 }
 
-/// A cache that is served as a block device, with a new ext4 that is mounted at a directory; nothing where
-/// that cannot be done, which is told.
+/// Returns a cache that is served as a block device, with a new ext4 that is mounted at a directory; nothing
+/// where that cannot be done, which is told.
 pub(crate) fn served_mounted() -> Option<(Place, Server, TempDir, Mounted)> {
     if let Some(why) = cannot_attach(&["mkfs.ext4"]) {
         plumb_testkit::skip(&why);
@@ -99,7 +99,7 @@ pub(crate) fn refused(place: &Place, arguments: &[&str], code: i32, words: &[&st
 pub(crate) struct Attached(pub(crate) String);
 
 impl Attached {
-    /// `None` if this machine gives none, which is told.
+    /// Returns `None` if this machine gives none, which is told.
     pub(crate) fn over(file: &Path) -> Option<Self> {
         let output = Command::new("losetup").args(["--find", "--show"]).arg(file).output();
         match output {
@@ -131,12 +131,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The URI of its export.
+    /// Returns the URI of its export.
     pub(crate) fn uri(&self) -> String {
         self.document["nbd"].as_str().unwrap().to_owned()
     }
 
-    /// The block device, of one that is attached.
+    /// Returns the block device, of one that is attached.
     pub(crate) fn device(&self) -> &str {
         self.document["device"].as_str().unwrap()
     }

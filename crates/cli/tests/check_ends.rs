@@ -8,7 +8,7 @@ use crate::common;
 use crate::common::{entries, plumb, said, scratch};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A check that would take a while.
+/// Returns a check that would take a while.
 fn long_check(place: &Path, run: &Path) -> Child {
     plumb()
         .args(["check", "--seconds", "20", "--size", "16M", "--json", "--out"])
@@ -83,7 +83,7 @@ fn kill_9_leaves_no_file_and_a_readable_recording() {
     assert_eq!(document["sync"][0]["method"], "overwrite-fdatasync", "{}", said(&report));
 }
 
-/// The magic number of the file system, if a test file there has no name.
+/// Returns the magic number of the file system, if a test file there has no name.
 fn unnamed_files_work(place: &Path) -> Option<String> {
     let kind = rustix::fs::statfs(place).unwrap().f_type;
     [0xef53, 0x5846_5342, 0x0102_1994].contains(&kind).then(|| format!("{kind:#x}"))

@@ -6,7 +6,7 @@ use std::process::Output;
 
 use crate::common::{can_mount, document, entries, in_own_mounts, plumb, said, scratch};
 
-/// The sentence on stderr that is not progress.
+/// Returns the sentence on stderr that is not progress.
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

@@ -7,7 +7,7 @@ use crate::common::{document, holds, plumb, said, scratch, verdict_ids};
 use crate::drive_support::Server;
 use serde_json::Value;
 
-/// The output of a check of `target` that is recorded in a directory of its own.
+/// Returns the output of a check of `target` that is recorded in a directory of its own.
 fn check(target: &str) -> Output {
     let runs = scratch();
     plumb()

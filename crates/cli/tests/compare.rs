@@ -320,14 +320,14 @@ fn practice_predicts_what_finds_a_difference() {
     );
 }
 
-/// `plumb compare` as it finds caches and records of this place.
+/// Returns `plumb compare` as it finds caches and records of this place.
 fn here(place: &Place) -> std::process::Command {
     let mut command = plumb();
     command.current_dir(place.here.path()).env("STATE_DIRECTORY", place.here.path());
     command
 }
 
-/// How many files of a directory of the place there are.
+/// Returns how many files of a directory of the place there are.
 fn files(place: &Place, directory: &str) -> usize {
     std::fs::read_dir(place.here.path().join(directory)).map_or(0, Iterator::count)
 }

@@ -165,7 +165,7 @@ fn in_no_time_nothing_is_measured_and_the_run_is_done() {
     assert_eq!(std::fs::metadata(place.path("f")).unwrap().len(), 1 << 20);
 }
 
-/// How small gzip makes a file, as a part of its size; `None`, and said, without gzip.
+/// Returns how small gzip makes a file, as a part of its size; `None`, and said, without gzip.
 fn compressed(file: &std::path::Path) -> Option<f64> {
     let Ok(output) = std::process::Command::new("gzip").arg("-1c").arg(file).output() else {
         plumb_testkit::skip("gzip is not installed");
@@ -201,8 +201,8 @@ fn what_is_written_does_not_compress_and_neighbours_share_no_bytes() {
 /// other.
 const AT_THE_EDGES: u64 = 2 * 32 * 8192;
 
-/// How far both sides may differ: that, and what passes while a busy machine lets the reader of the counters
-/// wait.
+/// Returns how far both sides may differ: that, and what passes while a busy machine lets the reader of the
+/// counters wait.
 const fn edges(application: u64) -> u64 {
     AT_THE_EDGES + application / 100
 }

@@ -96,7 +96,7 @@ fn clients_that_are_cut_off_get_errors_and_the_server_ends_well() {
     }
 }
 
-/// A load of 64 KiB on the export at `socket`.
+/// Returns a load of 64 KiB on the export at `socket`.
 fn load(socket: &Path, more: &[&str]) -> Output {
     let uri = format!("nbd+unix:///?socket={}", socket.display());
     let directory = tempfile::tempdir().unwrap();

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use crate::drive_support::{Kind, Mounted, Server, cannot_attach, run};
 
-/// How many cuts a drive takes before the next one is made.
+/// Number of cuts that a drive takes before the next one is made.
 const CUTS_PER_DRIVE: u64 = 5;
 /// A workload that ends by itself was not cut.
 const ROUNDS_MAX: u64 = 2_000;
@@ -39,7 +39,7 @@ impl Chance {
         1 + self.next() % max
     }
 
-    /// When to cut, as `plumb drive cut` takes it.
+    /// Returns when to cut, as `plumb drive cut` takes it.
     fn moment(&mut self) -> Vec<String> {
         let flush = self.up_to(40);
         match self.up_to(3) {
@@ -50,7 +50,7 @@ impl Chance {
     }
 }
 
-/// The contents of a file: no two files and no two blocks of a file are alike.
+/// Returns the contents of a file: no two files and no two blocks of a file are alike.
 fn contents(seed: u64, number: u64) -> Vec<u8> {
     let mut chance = Chance(seed ^ (number << 20));
     let words = chance.up_to(3_000);
@@ -147,8 +147,8 @@ impl Bench {
     }
 }
 
-/// One cut in the middle of writing files: everything that was acknowledged there, and what of it is lost. A
-/// file system that cannot be mounted has lost all.
+/// Returns one cut in the middle of writing files: everything that was acknowledged there, and what of it is
+/// lost. A file system that cannot be mounted has lost all.
 fn cut_files(bench: &Bench, chance: &mut Chance, round: u64) -> (Vec<String>, Acknowledged, Vec<String>) {
     let moment = chance.moment();
     let mut acknowledged = Acknowledged::new();
@@ -275,7 +275,7 @@ for n, text in base.execute('select n, text from t order by n'):
     if text == 'x' * (n % 700): print(n)
 ";
 
-/// The numbers that a program says, until it ends.
+/// Returns the numbers that a program says, until it ends.
 pub(crate) fn numbers(command: &mut Command) -> Vec<u64> {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();

@@ -10,7 +10,7 @@ use crate::drive_support::papers::Authority;
 use crate::drive_support::{Server, has};
 use tempfile::TempDir;
 
-/// A directory with all papers of one authority.
+/// Returns a directory with all papers of one authority.
 fn papers() -> (Authority, TempDir) {
     let (authority, directory) = (Authority::new(), tempfile::tempdir().unwrap());
     authority.write(directory.path());
@@ -112,7 +112,7 @@ fn the_uri_that_is_printed_connects_everybody_over_tls() {
     assert_eq!(server.wait().0, Some(0));
 }
 
-/// A client that must fail, in plumb and in libnbd; what plumb says and what the server says.
+/// Returns a client that must fail, in plumb and in libnbd; what plumb says and what the server says.
 fn turned_away(server: Server, uri: &str) -> (String, String) {
     let output = read_with_plumb(uri);
     assert_eq!(output.status.code(), Some(5), "{uri}: {}", said(&output));

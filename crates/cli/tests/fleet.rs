@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 pub(crate) const SCHEMA: &str = "fleet";
 const PLUMB: &str = env!("CARGO_BIN_EXE_plumb");
 
-/// `plumb fleet COMMAND` with a launcher that runs `script` in a shell, where `$0` is the host and `$1` the
-/// remote command.
+/// Returns `plumb fleet COMMAND` with a launcher that runs `script` in a shell, where `$0` is the host and
+/// `$1` the remote command.
 pub(crate) fn fleet(command: &str, hosts: &str, script: &str) -> Command {
     let mut fleet = plumb();
     let launcher = format!("sh -c '{script}' {{host}}");
@@ -34,7 +34,7 @@ pub(crate) fn fleet(command: &str, hosts: &str, script: &str) -> Command {
 /// Runs the remote command.
 pub(crate) const SHELL: &str = "exec sh -c \"$1\"";
 
-/// The document of a command that ran to its end: how short a load was decides about warnings.
+/// Returns the document of a command that ran to its end: how short a load was decides about warnings.
 fn answered(mut fleet: Command) -> Value {
     let output = fleet.output().unwrap();
     assert!(has_run(&output), "{}", said(&output));

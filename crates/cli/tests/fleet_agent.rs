@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::common::{entries, plumb, said, scratch};
 
-/// The next message of an agent.
+/// Returns the next message of an agent.
 fn heard(agent: &mut Child) -> Value {
     let stdout = agent.stdout.as_mut().unwrap();
     let mut length = [0; 4];
@@ -18,7 +18,7 @@ fn heard(agent: &mut Child) -> Value {
     serde_json::from_slice(&body).unwrap()
 }
 
-/// An agent, and its first message.
+/// Returns an agent, and its first message.
 fn agent(heartbeat_ms: u64) -> Child {
     let mut agent = plumb()
         .args(["agent", "--stdio"])

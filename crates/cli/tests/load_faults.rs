@@ -126,7 +126,7 @@ fn verdicts(document: &Value) -> [bool; 1] {
     [verdicts.iter().any(|verdict| verdict["id"] == "operations-failed")]
 }
 
-/// A disk of 8 MiB of which only the first 2 can be read.
+/// Returns a disk of 8 MiB of which only the first 2 can be read.
 fn shrunken(place: &Place) -> Option<LoopDevice> {
     let image = place.path("image");
     std::fs::write(&image, vec![1; 8 << 20]).unwrap();

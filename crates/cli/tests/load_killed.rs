@@ -46,7 +46,7 @@ fn wait_for(watch: &rustix::fd::OwnedFd, name: &str) {
     }
 }
 
-/// A load that has recorded what it measured, and goes on.
+/// Returns a load that has recorded what it measured, and goes on.
 pub(crate) fn recording(place: &Place, typed: &str) -> Child {
     fs::create_dir(place.run_directory()).unwrap();
     start_until_result(&place.run_directory(), "", &mut place.command(typed))

@@ -4,7 +4,7 @@ use crate::common::said;
 use crate::load_support::{Place, stderr};
 use serde_json::Value;
 
-/// The document of a load, which must end well.
+/// Returns the document of a load, which must end well.
 fn document(typed: &str) -> Value {
     Place::new().json(typed, 0)
 }

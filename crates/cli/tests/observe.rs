@@ -14,7 +14,7 @@ use crate::common::{document, holds, said};
 use crate::load_support::{LoopDevice, Mounted, Place, start, wait_for};
 
 const SCHEMA: &str = "observation";
-/// How many writes are made, each with an fdatasync.
+/// Number of writes that are made, each with an fdatasync.
 const WRITES: u64 = 60;
 
 /// Ends an observation as Ctrl-C does; its document.
@@ -274,8 +274,8 @@ fn a_file_of_a_process_that_cannot_be_reached_hides_no_other_one() {
     assert_eq!(document(&seen)["devices"][0]["name"], document(&there)["devices"][0]["name"]);
 }
 
-/// The tracing instances of the kernel that are named after a process of plumb. `None` if they cannot be
-/// listed.
+/// Returns the tracing instances of the kernel that are named after a process of plumb. `None` if they cannot
+/// be listed.
 fn instances_of(process: u32) -> Option<Vec<String>> {
     let script = "mount -t tracefs none /sys/kernel/tracing 2>/dev/null; ls /sys/kernel/tracing/instances";
     let listed = Command::new("unshare")

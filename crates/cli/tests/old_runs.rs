@@ -13,7 +13,7 @@ const FORMATS: [&str; 4] = ["terminal", "html", "markdown", "json"];
 /// Formats of loads and checks.
 const FORMATS_OF_RUNS: [&str; 3] = ["csv", "prometheus", "fio"];
 
-/// The run directories, by name.
+/// Returns the run directories, by name.
 fn recorded() -> Vec<PathBuf> {
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/old_runs");
     let mut runs: Vec<PathBuf> = std::fs::read_dir(all).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -76,7 +76,8 @@ fn no_figure_of_an_earlier_version_is_lost() {
     }
 }
 
-/// The operations of a run by the figures of its targets, and by the time series that are called the same.
+/// Returns the operations of a run by the figures of its targets, and by the time series that are called the
+/// same.
 fn operations(csv: &str) -> Vec<(String, f64, f64)> {
     let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
     let of = |section: &[&str], name: &str, metric: &str| -> f64 {

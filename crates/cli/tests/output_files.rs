@@ -55,7 +55,7 @@ const CASES: [Case; 16] = [
     Case { runs: false, ..case("prove app --subject files:rename-fsync-dirsync --junit OUT --no-record") },
 ];
 
-/// A recorded run and a plan, made once.
+/// Returns a recorded run and a plan, made once.
 fn inputs() -> &'static (TempDir, PathBuf, PathBuf) {
     static INPUTS: OnceLock<(TempDir, PathBuf, PathBuf)> = OnceLock::new();
     INPUTS.get_or_init(|| {

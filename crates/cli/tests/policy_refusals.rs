@@ -16,7 +16,7 @@ struct Loop {
 }
 
 impl Loop {
-    /// One over a file of 8 MiB with one partition; none where this machine does not let us.
+    /// Returns one over a file of 8 MiB with one partition; none where this machine does not let us.
     fn with_a_partition() -> Option<Self> {
         let directory = scratch();
         let file = directory.path().join("image");
@@ -55,7 +55,7 @@ fn policy(arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// The one refusal of a plan that is about `name`.
+/// Returns the one refusal of a plan that is about `name`.
 fn refusal<'a>(plan: &'a Value, name: &str) -> &'a Value {
     let refused = plan["refused"].as_array().unwrap();
     refused
@@ -64,7 +64,7 @@ fn refusal<'a>(plan: &'a Value, name: &str) -> &'a Value {
         .unwrap_or_else(|| panic!("{name} is not refused: {plan}"))
 }
 
-/// A plan for `targets` that must refuse each of them.
+/// Returns a plan for `targets` that must refuse each of them.
 fn all_refused(targets: &[&str]) -> Value {
     for state in ["on", "protected", "off"] {
         let output = policy(&[&["plan", state, "--json"], targets].concat());
@@ -175,7 +175,7 @@ fn nonsense_is_told_from_refusals() {
     }
 }
 
-/// A plan that changes nothing here, written to a file.
+/// Returns a plan that changes nothing here, written to a file.
 fn plan_file(directory: &Path) -> PathBuf {
     let path = directory.join("plan.json");
     let output = policy(&["plan", "off", "--where", "name = none-such", "--out", path.to_str().unwrap()]);
@@ -215,7 +215,7 @@ fn is_root() -> bool {
     effective_user() == Some(0)
 }
 
-/// The effective user of this process, as the kernel says it.
+/// Returns the effective user of this process, as the kernel says it.
 fn effective_user() -> Option<u32> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("Uid:"))?;

@@ -29,7 +29,7 @@ fn is_possible() -> bool {
     is
 }
 
-/// `plumb prove` in `place`, which is the directory for temporary files too: nothing may stay in it.
+/// Returns `plumb prove` in `place`, which is the directory for temporary files too: nothing may stay in it.
 fn prove(place: &TempDir, arguments: &[&str]) -> Output {
     let temporary = place.path().join("temporary");
     std::fs::create_dir_all(&temporary).unwrap();
@@ -328,8 +328,8 @@ fn over_a_cache_what_is_synced_is_kept_and_what_only_seems_to_be_is_lost() {
     assert_eq!(other.status.code(), Some(2), "{}", said(&other));
 }
 
-/// A proof that has written what it found under its first drive profile, and whose checks hang under the
-/// second.
+/// Returns a proof that has written what it found under its first drive profile, and whose checks hang under
+/// the second.
 fn hanging(place: &TempDir, run: &str) -> (Child, PathBuf) {
     let (out, temporary) = (place.path().join("run"), place.path().join("temporary"));
     for directory in [&out, &temporary] {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::common::{document, holds, plumb, said, scratch};
 
-/// The output, if strace is there.
+/// Returns the output, if strace is there.
 fn trace(options: &[&str], place: &Path, program: &[&str]) -> Option<Output> {
     let mut command = plumb();
     command.args(["prove", "trace", "--json"]).args(options).arg("--").args(program).current_dir(place);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 const SCHEMA: &str = "study";
 
-/// The document of a study, which must end well.
+/// Returns the document of a study, which must end well.
 fn studied(typed: &str) -> Value {
     let output = plumb().args(["study", "--json", "--no-record"]).args(typed.split(' ')).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{typed}: {}", said(&output));
@@ -27,7 +27,7 @@ fn is_of_flushes(document: &Value, figure: &str) -> bool {
     ["(flushes-per-sync, ", "(flush-cost, "].iter().any(|term| why.contains(term))
 }
 
-/// The rows of which something is expected; all of them must have come out.
+/// Returns the rows of which something is expected; all of them must have come out.
 fn expected(document: &Value) -> usize {
     let expected = || rows(document).filter(|row| row["expected"].is_object());
     let missed: Vec<&Value> = expected().filter(|row| row["came_out"] != true).collect();

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use crate::common::{document, plumb, said, scratch};
 use serde_json::Value;
 
-/// `plumb load` with these arguments, in `place`, as one document.
+/// Returns `plumb load` with these arguments, in `place`, as one document.
 fn load(place: &Path, arguments: &[&str]) -> Output {
     plumb()
         .current_dir(place)
@@ -130,7 +130,7 @@ fn times_are_kept_and_scaled() {
     assert!(seconds("50", "two") >= 0.8);
 }
 
-/// A record of blktrace: a request of `bytes` at `sector`, queued at `time`, of the device 8:0.
+/// Returns a record of blktrace: a request of `bytes` at `sector`, queued at `time`, of the device 8:0.
 fn queued(big: bool, time: u64, sector: u64, bytes: u32, kind: u32) -> Vec<u8> {
     const QUEUED: u32 = 1 | 1 << 20;
     let u32s = |value: u32| if big { value.to_be_bytes() } else { value.to_le_bytes() };

@@ -38,7 +38,7 @@ pub(crate) const SCHEDULED_FIGURE: &str = "p99";
 /// Figure that decides for a profile over files, unless another one is named: its transactions per second.
 pub(crate) const PROFILE_FIGURE: &str = "transactions";
 
-/// The names of all figures. Times are those of an operation unless they say of what.
+/// Returns the names of all figures. Times are those of an operation unless they say of what.
 pub fn figure_names() -> impl Iterator<Item = &'static str> {
     FIGURES.iter().map(|(name, _)| *name)
 }
@@ -51,12 +51,12 @@ fn iops(sides: &Sides) -> Option<f64> {
     Some(if is_empty { 0.5 / application.seconds } else { application.iops })
 }
 
-/// The time of an operation; with a schedule, since it was meant to start.
+/// Returns the time of an operation; with a schedule, since it was meant to start.
 fn operation(sides: &Sides) -> Option<Latency> {
     sides.application.latency_from_intended_start.or(sides.application.latency)
 }
 
-/// The block of a profile over files: what it does from one operation to the next it does from one
+/// Returns the block of a profile over files: what it does from one operation to the next it does from one
 /// transaction to the next. Each of `threads` is always in one.
 pub(crate) fn of_transactions(mut block: Block, outcome: &LoadOutcome, threads: u32) -> Block {
     let Some(transactions) = &outcome.transactions else { return block };

@@ -145,7 +145,7 @@ impl<'a> Course<'a> {
         Ok(self.document(&trial.recording.document, Some(&trial.ended)))
     }
 
-    /// The next turn; `None` at the end.
+    /// Returns the next turn; `None` at the end.
     fn next(&mut self, elapsed: Nanos) -> Option<Turn> {
         let (done, each) = (self.turns.len(), self.experiment.turns_in_round());
         let (round, place) = (done / each, done % each);
@@ -206,7 +206,7 @@ impl<'a> Course<'a> {
         lines
     }
 
-    /// The words, of the workload if there are several.
+    /// Returns the words, of the workload if there are several.
     fn named(&self, words: String) -> String {
         if self.name.is_empty() { words } else { format!("{}: {words}", self.name) }
     }
@@ -227,8 +227,8 @@ impl<'a> Course<'a> {
         })
     }
 
-    /// How long a block runs before it is measured, from the first round of practice. A profile makes its
-    /// files anew for each block.
+    /// Returns how long a block runs before it is measured, from the first round of practice. A profile makes
+    /// its files anew for each block.
     fn settled(&self) -> Nanos {
         if self.experiment.is_of_profile() {
             return Nanos::ZERO;

@@ -39,7 +39,7 @@ pub struct Look {
 pub struct Design {
     levels: usize,
     looks: Vec<Look>,
-    /// How many rounds are between two looks.
+    /// Number of rounds that are between two looks.
     stages: Vec<usize>,
     seed: u64,
     /// All levels run at the same time: there are no orders, and where the levels are alike either may come
@@ -59,8 +59,8 @@ impl Design {
     /// More are not run, however large the budget: longer blocks are better then.
     pub const ROUNDS_MAX: usize = 64;
 
-    /// An experiment with at most `rounds` rounds of `levels` levels. `looks_early` says whether it may end
-    /// before the last round.
+    /// Creates an experiment with at most `rounds` rounds of `levels` levels. `looks_early` says whether it
+    /// may end before the last round.
     pub fn new(levels: usize, rounds: usize, terms: &Terms, looks_early: bool, seed: u64) -> Self {
         let levels = levels.max(2);
         // Each level is compared with the first, and all these comparisons share the error.
@@ -99,19 +99,19 @@ impl Design {
         &self.looks
     }
 
-    /// The look after `rounds` rounds, if there is one.
+    /// Returns the look after `rounds` rounds, if there is one.
     pub fn look_at(&self, rounds: usize) -> Option<Look> {
         self.looks.iter().find(|look| look.rounds == rounds).copied()
     }
 
-    /// The error that may be used after `rounds` rounds: that of the look there; anywhere else, what earlier
-    /// looks have left.
+    /// Returns the error that may be used after `rounds` rounds: that of the look there; anywhere else, what
+    /// earlier looks have left.
     pub fn error_at(&self, rounds: usize) -> f64 {
         let left = || self.looks.iter().filter(|look| look.rounds > rounds).map(|look| look.error).sum();
         self.look_at(rounds).map_or_else(left, |look| look.error)
     }
 
-    /// The order of the levels in each round.
+    /// Returns the order of the levels in each round.
     pub fn orders(&self) -> Vec<Vec<usize>> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed);
         let mut all = Vec::new();
@@ -140,7 +140,7 @@ impl Design {
         orders.flips(swapped.len(), self.seed)
     }
 
-    /// The seed of the orders.
+    /// Returns the seed of the orders.
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -150,8 +150,8 @@ fn even(rounds: usize) -> usize {
     rounds - rounds % 2
 }
 
-/// The fewest rounds, an even number, after which a balanced design can show a difference at this error at
-/// all.
+/// Returns the fewest rounds, an even number, after which a balanced design can show a difference at this
+/// error at all.
 fn first_look(error: f64) -> usize {
     let mut rounds = Design::ROUNDS_MIN;
     while smallest_error(rounds) > error && rounds < Design::ROUNDS_MAX {

@@ -97,7 +97,7 @@ impl Level {
 }
 
 impl Experiment {
-    /// A span for each level, as long as a block is measured.
+    /// Returns a span for each level, as long as a block is measured.
     ///
     /// # Errors
     /// If a level is something else than one span that can be repeated as it is.
@@ -138,7 +138,7 @@ impl Experiment {
         }
     }
 
-    /// How many turns a round has.
+    /// Returns the number of turns that a round has.
     pub(crate) fn turns_in_round(&self) -> usize {
         if self.together { 1 } else { self.levels.len() }
     }
@@ -159,7 +159,7 @@ impl Experiment {
         Nanos(self.block.unwrap_or(BLOCK_MIN).0.saturating_mul(blocks as u64))
     }
 
-    /// How long a block is measured: as was said, or so that the planned rounds fit into the budget.
+    /// Returns how long a block is measured: as was said, or so that the planned rounds fit into the budget.
     pub(crate) fn block_length(&self) -> Nanos {
         let blocks = self.turns_in_round() as u64 * (ROUNDS_PLANNED + PRACTICE as u64);
         let each = self.budget.0 / blocks * WARMUP_SHARE / (WARMUP_SHARE + 1);

@@ -43,7 +43,7 @@ struct Parts {
     /// Time of all syncs of an operation, without their flushes.
     sync_calls: f64,
     device: Product,
-    /// How many requests the devices have at once while they have any; 1 if that is not known.
+    /// Number of requests that the devices have at once while they have any; 1 if that is not known.
     queue: f64,
     processor: f64,
     processor_wait: f64,
@@ -143,8 +143,8 @@ impl Parts {
     }
 }
 
-/// Why `compared` takes another time from one operation to the next than `against`, the largest term first
-/// and the remainder last; empty if that was not counted.
+/// Returns why `compared` takes another time from one operation to the next than `against`, the largest term
+/// first and the remainder last; empty if that was not counted.
 pub(crate) fn explain(compared: &Counts, against: &Counts) -> Vec<Term> {
     let (compared, against) = (&compared.known_with(against), &against.known_with(compared));
     let (Some(one), Some(two)) = (Parts::of(compared), Parts::of(against)) else { return Vec::new() };
@@ -188,7 +188,7 @@ pub(crate) fn explain(compared: &Counts, against: &Counts) -> Vec<Term> {
     terms
 }
 
-/// The term that makes most of the difference, in words; `None` if nothing that was counted does.
+/// Returns the term that makes most of the difference, in words; `None` if nothing that was counted does.
 pub(crate) fn main_cause(terms: &[Term]) -> Option<String> {
     let main = main_term(terms)?;
     let share = main.share?;
@@ -289,7 +289,7 @@ fn mean_size(counts: &Counts) -> String {
     }
 }
 
-/// A count for each operation.
+/// Returns a count for each operation.
 fn figure(count: f64) -> String {
     if count > 0.0 { plumb_report::quantity::ratio(count) } else { "0".to_owned() }
 }
@@ -298,7 +298,7 @@ fn figure(count: f64) -> String {
 mod tests {
     use super::*;
 
-    /// A second at `depth` by one thread: so many operations, all of the time of a place in them.
+    /// Returns a second at `depth` by one thread: so many operations, all of the time of a place in them.
     fn counts(depth: f64, operations: u64) -> Counts {
         Counts {
             seconds: 1.0,

@@ -71,13 +71,13 @@ pub(crate) fn is_clear(document: &ComparisonDocument) -> bool {
             .all(|contrast| matches!(contrast.outcome, Outcome::Different | Outcome::Equivalent))
 }
 
-/// The logarithms of a figure in the blocks of a level; `None` if one has none.
+/// Returns the logarithms of a figure in the blocks of a level; `None` if one has none.
 pub(crate) fn values(blocks: &[Block], level: usize, rounds: usize, figure: &str) -> Option<Vec<f64>> {
     counted(blocks, level, rounds).map(|block| Some(block.figures.get(figure)?.ln())).collect()
 }
 
-/// The log ratios of a figure of a level to that of the first in the rounds of practice that were like those
-/// that count: all but the first. `None` if a block has none.
+/// Returns the log ratios of a figure of a level to that of the first in the rounds of practice that were
+/// like those that count: all but the first. `None` if a block has none.
 pub(crate) fn practised(blocks: &[Block], level: usize, figure: &str) -> Option<Vec<f64>> {
     let of = |level: usize| {
         let practice = blocks.iter().filter(move |block| (block.level, block.round) == (level, 0));
@@ -100,7 +100,7 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// The document of `blocks`, which are left to be put in.
+    /// Returns the document of `blocks`, which are left to be put in.
     pub(crate) fn document(&self, design: DesignFacts, blocks: &[Block]) -> ComparisonDocument {
         let question = self.question;
         let mut contrasts = (1..question.levels.len().max(2)).map(|level| self.contrast(blocks, level));
@@ -192,7 +192,7 @@ pub(crate) fn conclude(document: &mut ComparisonDocument, busy: Option<String>) 
     document.headline = sentences.join("; ");
 }
 
-/// A contrast in one sentence.
+/// Returns a contrast in one sentence.
 fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
     let (figure, design) = (figure_words(&document.figure), &document.design);
     let Contrast { compared, against, ratio, .. } = contrast;
@@ -290,18 +290,18 @@ fn range(low: f64, high: f64) -> String {
     }
 }
 
-/// How many rounds have a block of every level; practice is none.
+/// Returns the number of rounds that have a block of every level; practice is none.
 pub(crate) fn whole_rounds(levels: usize, blocks: &[Block]) -> usize {
     let count = |level| blocks.iter().filter(|block| block.level == level && block.round > 0).count();
     (0..levels).map(count).min().unwrap_or(0)
 }
 
-/// The blocks of a level that count, in the order of their rounds.
+/// Returns the blocks of a level that count, in the order of their rounds.
 fn counted(blocks: &[Block], level: usize, rounds: usize) -> impl Iterator<Item = &Block> {
     blocks.iter().filter(move |block| block.level == level && (1..=rounds as u64).contains(&block.round))
 }
 
-/// A ratio from its logarithm.
+/// Returns a ratio from its logarithm.
 fn ratio(center: f64, interval: Interval, level: f64) -> Estimate {
     // The logarithm of a ratio that is not bounded from below gives 0.
     let is_known = |end: &f64| end.is_finite() && *end > 0.0;

@@ -52,7 +52,7 @@ impl Spread {
         (rounds.ceil() as u64).next_multiple_of(2).max(Design::ROUNDS_USUAL as u64)
     }
 
-    /// The logarithm of the smallest difference that so many rounds find.
+    /// Returns the logarithm of the smallest difference that so many rounds find.
     pub fn smallest(&self, rounds: usize) -> f64 {
         self.factor * self.deviation / (rounds as f64).sqrt()
     }

@@ -31,7 +31,7 @@ impl Distribution {
     }
 }
 
-/// The operations per second in parts of a block.
+/// Returns the operations per second in parts of a block.
 pub(crate) fn rates(outcome: &LoadOutcome) -> Vec<f64> {
     let mut series = outcome.read.series.clone();
     series.merge(&outcome.write.series);

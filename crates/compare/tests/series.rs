@@ -25,7 +25,7 @@ struct Nature {
     drift: f64,
     /// The part of a block's deviation that the next one has, too.
     memory: f64,
-    /// How many blocks are slowed down by a stall of any length.
+    /// Number of blocks that are slowed down by a stall of any length.
     tails: f64,
 }
 
@@ -67,7 +67,7 @@ impl Experiment {
     }
 }
 
-/// The log ratios of blocks in these orders.
+/// Returns the log ratios of blocks in these orders.
 fn in_order(
     nature: Nature,
     ratio: f64,
@@ -108,7 +108,7 @@ fn is_found(nature: Nature, seed: u64) -> bool {
     experiment.judged(&design, design.rounds(), terms.error).outcome == Outcome::Different
 }
 
-/// The outcome at the look where it is clear, or at the last.
+/// Returns the outcome at the look where it is clear, or at the last.
 fn outcome(nature: Nature, ratio: f64, early: bool, seed: u64) -> Judged {
     let terms = Terms::default();
     let design = Design::new(2, 32, &terms, early, seed);
@@ -166,7 +166,7 @@ impl Share {
     }
 }
 
-/// The first seed of a kind of experiments, far from those of all others.
+/// Returns the first seed of a kind of experiments, far from those of all others.
 fn seed_of(nature: Nature, ratio: f64, early: bool) -> u64 {
     let marks = [
         nature.drift.to_bits(),
@@ -178,13 +178,13 @@ fn seed_of(nature: Nature, ratio: f64, early: bool) -> u64 {
     marks.into_iter().fold(0, |seed, mark| Xoshiro256PlusPlus::seed_from_u64(seed ^ mark).next_u64())
 }
 
-/// How many experiments of each kind.
+/// Returns how many experiments of each kind.
 fn series() -> u64 {
     variable("PLUMB_SERIES", 12)
 }
 
-/// All natures with these ratios: each kind by itself where there are enough experiments to tell, else all
-/// together.
+/// Returns all natures with these ratios: each kind by itself where there are enough experiments to tell,
+/// else all together.
 fn groups(ratios: &[f64]) -> Vec<Vec<Kind>> {
     let kinds: Vec<Kind> =
         NATURES.iter().flat_map(|nature| ratios.iter().map(move |ratio| (*nature, *ratio))).collect();

@@ -16,12 +16,12 @@ use plumb_policy::mock::{Kill, MockDisk, MockGateway, MockKind};
 use plumb_policy::state::State;
 use plumb_state::whole_file::FileError;
 
-/// A directory in memory, where there is one: journals sync each record.
+/// Returns a directory in memory, where there is one: journals sync each record.
 fn place() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// A machine with two disks, the second of which is off.
+/// Returns a machine with two disks, the second of which is off.
 fn machine(place: &Path) -> (Arc<Machine>, Arc<MockGateway>) {
     let named = |name: &str, disk: MockDisk| disk.with(|disk| disk.name = name.to_owned());
     let disks =

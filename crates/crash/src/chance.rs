@@ -3,7 +3,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng as _;
 
-/// A number below `bound`, which is not 0. The bias is below 2^-40 for what is drawn here.
+/// Returns a number below `bound`, which is not 0. The bias is below 2^-40 for what is drawn here.
 pub fn below(chance: &mut Xoshiro256PlusPlus, bound: u64) -> u64 {
     ((u128::from(chance.next_u64()) * u128::from(bound)) >> 64) as u64
 }

@@ -99,7 +99,7 @@ pub struct Command<T> {
 }
 
 impl<T> Command<T> {
-    /// A command that is in flight since `submitted`.
+    /// Creates a command that is in flight since `submitted`.
     pub(crate) const fn submitted(kind: Kind, range: LbaRange, submitted: Moment, content: T) -> Self {
         Self {
             kind,
@@ -124,7 +124,7 @@ impl<T> Command<T> {
         self.span.is_completed() && !self.is_failed
     }
 
-    /// When it landed; as late as possible if nobody knows.
+    /// Returns when it landed; as late as possible if nobody knows.
     pub const fn landed(&self) -> Moment {
         match self.landing {
             Landing::AtSubmission => self.span.submitted,

@@ -212,7 +212,7 @@ fn random(chance: &mut Xoshiro256PlusPlus, contenders: &[Contender]) -> Vec<Keep
     contenders.iter().map(&mut one).collect()
 }
 
-/// The tears that are found most often: the end is missing, the beginning, one block, or any.
+/// Returns the tears that are found most often: the end is missing, the beginning, one block, or any.
 fn tear(chance: &mut Xoshiro256PlusPlus, blocks: u64) -> Keep {
     if blocks < 2 {
         return if below(chance, 2) == 0 { Keep::Nothing } else { Keep::All };

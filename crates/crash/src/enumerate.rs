@@ -97,7 +97,7 @@ impl<T: Clone> Window<T> {
         runs.fold(subsets, u128::saturating_mul)
     }
 
-    /// The commands that may survive, and survive whole if they do; in the order of submission.
+    /// Returns the commands that may survive, and survive whole if they do; in the order of submission.
     fn whole(&self, grain: Grain) -> Vec<u64> {
         let whole = self.commands.iter().filter(|(_, one)| !one.is_durable && self.is_whole(grain, one));
         let mut whole: Vec<_> = whole.map(|(id, command)| (command.span.submitted, *id)).collect();

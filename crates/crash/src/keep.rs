@@ -38,8 +38,8 @@ impl Keep {
         }
     }
 
-    /// The surviving blocks as runs `(first, count)` in order. At most 4,096 of them, however long the
-    /// command.
+    /// Returns the surviving blocks as runs `(first, count)` in order. At most 4,096 of them, however long
+    /// the command.
     pub fn runs(self, blocks: u64) -> Vec<(u64, u64)> {
         let run = |from: u64, to: u64| (from, to.min(blocks).saturating_sub(from));
         let mut runs = match self {
@@ -64,7 +64,7 @@ const fn piece(blocks: u64) -> u64 {
     if piece == 0 { 1 } else { piece }
 }
 
-/// The top bit of the number at `index` of SplitMix64.
+/// Returns the top bit of the number at `index` of SplitMix64.
 const fn toss(seed: u64, index: u64) -> bool {
     mixed(seed.wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15))) >> 63 == 1
 }

@@ -212,7 +212,7 @@ impl<T: Clone> Window<T> {
         ids
     }
 
-    /// The command, if it is still in the window.
+    /// Returns the command, if it is still in the window.
     pub fn command(&self, id: u64) -> Option<&Command<T>> {
         self.commands.get(&id)
     }
@@ -242,7 +242,7 @@ impl<T: Clone> Window<T> {
         completed.copied().max_by_key(|id| (self.commands[id].landed(), self.commands[id].span.submitted))
     }
 
-    /// How many commands it holds.
+    /// Returns the number of commands that it holds.
     pub fn len(&self) -> usize {
         self.commands.len()
     }
@@ -252,7 +252,7 @@ impl<T: Clone> Window<T> {
         self.commands.is_empty()
     }
 
-    /// How many blocks of completed commands are at risk; what was written twice counts twice.
+    /// Returns how many blocks of completed commands are at risk; what was written twice counts twice.
     pub const fn at_risk_blocks(&self) -> u64 {
         self.at_risk_blocks
     }

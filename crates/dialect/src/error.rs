@@ -21,7 +21,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// `problem` at `place`.
+    /// Returns `problem` at `place`.
     pub fn new(place: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { place: place.into(), problem: problem.into(), remedy: None }
     }

@@ -494,7 +494,7 @@ impl Counted {
     }
 }
 
-/// A time as DiskSpd prints it, `2023/05/04 10:11:12 UTC`, as RFC 3339; any other text as it is.
+/// Returns a time as DiskSpd prints it, `2023/05/04 10:11:12 UTC`, as RFC 3339; any other text as it is.
 pub(crate) fn start_time(text: &str) -> String {
     let time = jiff::civil::DateTime::strptime("%Y/%m/%d %H:%M:%S UTC", text.trim());
     let time = time.and_then(|time| time.to_zoned(jiff::tz::TimeZone::UTC));

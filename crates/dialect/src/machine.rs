@@ -47,7 +47,7 @@ pub struct ProcessorPlace {
 }
 
 impl Machine {
-    /// How many different values of `of` its processors have.
+    /// Returns how many different values of `of` its processors have.
     pub(crate) fn count_of<K: Ord>(&self, of: impl Fn(&ProcessorPlace) -> K) -> usize {
         self.topology.iter().map(of).collect::<std::collections::BTreeSet<K>>().len()
     }

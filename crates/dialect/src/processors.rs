@@ -20,7 +20,7 @@ pub(crate) fn of_list(text: &str, separators: &[char]) -> Option<Vec<u32>> {
     Some(processors)
 }
 
-/// The bits of a number: `0x5` is processors 0 and 2.
+/// Returns the bits of a number: `0x5` is processors 0 and 2.
 pub(crate) fn of_mask(mask: u64) -> Vec<u32> {
     (0..64).filter(|bit| mask >> bit & 1 == 1).collect()
 }

@@ -77,7 +77,7 @@ fn run_fio(directory: &Path, text: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A result in which every thread did some of everything.
+/// Returns a result in which every thread did some of everything.
 fn measured(invocation: &Invocation) -> Vec<SpanResult> {
     let thread = |job: usize| {
         let mut outcome = LoadOutcome::empty();
@@ -283,7 +283,7 @@ fn open(path: &std::path::Path) -> std::io::Result<Box<dyn std::io::BufRead>> {
     Ok(Box::new(std::io::BufReader::new(std::fs::File::open(path)?)))
 }
 
-/// A record of blktrace: a request of `bytes` at `sector`, queued at `time`, of the device 8:0.
+/// Returns a record of blktrace: a request of `bytes` at `sector`, queued at `time`, of the device 8:0.
 fn queued(time: u64, sector: u64, bytes: u32, kind: u32) -> Vec<u8> {
     const QUEUED: u32 = 1 | 1 << 20;
     let mut record = Vec::new();

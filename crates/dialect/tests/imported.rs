@@ -23,7 +23,7 @@ fn one(text: &str) -> RunDocument {
     read(text, "fio.json", None).unwrap()
 }
 
-/// Every JSON document of `text`, by a reader that knows nothing of fio.
+/// Returns every JSON document of `text`, by a reader that knows nothing of fio.
 fn documents(text: &str) -> Vec<Value> {
     let text = &text[text.find('{').unwrap()..];
     serde_json::Deserializer::from_str(text).into_iter().map(Result::unwrap).collect()
@@ -83,7 +83,7 @@ fn results_of_several_runs_are_listed_and_chosen() {
     assert_eq!(one(&text).spans.len(), 2);
 }
 
-/// A job with `members` beside what fio prints of every job.
+/// Returns a job with `members` beside what fio prints of every job.
 fn job(members: &Value) -> Value {
     let mut job =
         json!({"jobname": "j", "groupid": 0, "error": 0, "job options": {"rw": "randwrite", "bs": "4k"}});

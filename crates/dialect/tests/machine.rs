@@ -2,7 +2,7 @@
 
 use super::{Machine, ProcessorPlace};
 
-/// A machine of four processors.
+/// Returns a machine of four processors.
 pub(crate) fn machine() -> Machine {
     Machine {
         host: "box".to_owned(),

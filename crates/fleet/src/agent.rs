@@ -21,7 +21,7 @@ const WAITING_MAX: usize = 256 << 10;
 /// The longest heartbeat that an agent takes.
 pub const HEARTBEAT_MAX: Nanos = Nanos::secs(60);
 
-/// How long the other side may be silent that is to be heard every `heartbeat`.
+/// Returns how long the other side may be silent that is to be heard every `heartbeat`.
 pub const fn silence_max(heartbeat: Nanos) -> Nanos {
     Nanos(heartbeat.0.saturating_mul(2).saturating_add(1_000_000_000))
 }
@@ -53,7 +53,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// One that has heard nothing, and it is `now`.
+    /// Returns one that has heard nothing, and it is `now`.
     pub fn new(identity: Identity, now: Nanos) -> Self {
         Self {
             identity,
@@ -120,7 +120,7 @@ impl Agent {
             .flatten()
     }
 
-    /// When [`tick`](Self::tick) is due, unless something arrives.
+    /// Returns when [`tick`](Self::tick) is due, unless something arrives.
     pub fn deadline(&self) -> Nanos {
         if self.has_ended {
             return Nanos(u64::MAX);

@@ -93,7 +93,7 @@ impl Sample {
     }
 }
 
-/// How far two clocks may drift apart within `time_ns`, in nanoseconds.
+/// Returns how far two clocks may drift apart within `time_ns`, in nanoseconds.
 const fn drift(time_ns: u64) -> u64 {
     (time_ns / 1_000_000)
         .saturating_mul(DRIFT_PPM)
@@ -114,7 +114,7 @@ impl Estimate {
         true
     }
 
-    /// How far the clock of the host was, or will be, ahead at `at`; `None` without a sample.
+    /// Returns how far the clock of the host was, or will be, ahead at `at`; `None` without a sample.
     pub fn at(&self, at: Nanos) -> Option<Offset> {
         let bounds = || self.samples.iter().map(|sample| sample.bounds_at(at));
         let low = bounds().map(|(low, _)| low);

@@ -71,7 +71,7 @@ impl Decoder {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next message, if all of it is there.
+    /// Returns the next message, if all of it is there.
     ///
     /// # Errors
     /// If what arrived is no frame: nothing after it can be read either.

@@ -46,8 +46,8 @@ impl HostsError {
     }
 }
 
-/// The hosts of a list that was typed: names with commas between, each with ranges in one pair of brackets or
-/// none.
+/// Returns the hosts of a list that was typed: names with commas between, each with ranges in one pair of
+/// brackets or none.
 ///
 /// # Errors
 /// If a name is none, or stands there twice.
@@ -57,8 +57,8 @@ pub fn of_list(typed: &str) -> Result<Vec<String>, HostsError> {
     checked(names)
 }
 
-/// The hosts of a file: a list in each line; empty lines, and what follows a `#` at the start of a line or
-/// after a blank, are left out.
+/// Returns the hosts of a file: a list in each line; empty lines, and what follows a `#` at the start of a
+/// line or after a blank, are left out.
 ///
 /// # Errors
 /// As [`of_list`].

@@ -26,9 +26,9 @@ pub struct Launcher {
 }
 
 impl Launcher {
-    /// The launcher of these words; `None` if there is none. `program` is what plumb is called on the hosts.
-    /// Where no word is a program that gives the remote command to a shell, as `srun` and `kubectl exec` do
-    /// not, `sh -c` is put before it.
+    /// Returns the launcher of these words; `None` if there is none. `program` is what plumb is called on the
+    /// hosts. Where no word is a program that gives the remote command to a shell, as `srun` and `kubectl
+    /// exec` do not, `sh -c` is put before it.
     pub fn new(mut words: Vec<String>, program: &str) -> Option<Self> {
         words.first()?;
         let gives_to_shell = |(at, word): (usize, &String)| {
@@ -46,17 +46,18 @@ impl Launcher {
         HOST.iter().any(|stands| self.words.iter().any(|word| word.contains(stands)))
     }
 
-    /// The command line that starts the agent of a host.
+    /// Returns the command line that starts the agent of a host.
     pub fn agent(&self, host: &str) -> Vec<String> {
         self.command(host, format!("{} agent --stdio", shell_word(&self.program)))
     }
 
-    /// The command line that copies its stdin to a program of a name that nobody can guess, and prints the
-    /// directory of it. Nothing stays of a copy that fails, or that is not of this SHA-256 where the host has
-    /// sha256sum. From the moment the directory is there a second shell waits for `within` and takes away
-    /// what is left, also where the first is killed, the link falls silent in the middle of the copy, or the
-    /// host cannot be reached a second time; by then the controller has given the host up, or an agent has
-    /// started and taken it away. Signals are ignored until that shell is there, which inherits that.
+    /// Returns the command line that copies its stdin to a program of a name that nobody can guess, and
+    /// prints the directory of it. Nothing stays of a copy that fails, or that is not of this SHA-256 where
+    /// the host has sha256sum. From the moment the directory is there a second shell waits for `within` and
+    /// takes away what is left, also where the first is killed, the link falls silent in the middle of the
+    /// copy, or the host cannot be reached a second time; by then the controller has given the host up, or an
+    /// agent has started and taken it away. Signals are ignored until that shell is there, which inherits
+    /// that.
     pub fn push(&self, host: &str, hash: &str, within: Nanos) -> Vec<String> {
         let seconds = within.0.div_ceil(1_000_000_000);
         let script = format!(
@@ -71,8 +72,8 @@ impl Launcher {
         self.command(host, script)
     }
 
-    /// The command line that starts the agent that was pushed to `directory`, and takes it away when it has
-    /// ended.
+    /// Returns the command line that starts the agent that was pushed to `directory`, and takes it away when
+    /// it has ended.
     pub fn pushed(&self, host: &str, directory: &str) -> Vec<String> {
         let directory = shell_word(directory);
         self.command(
@@ -81,20 +82,20 @@ impl Launcher {
         )
     }
 
-    /// The launcher with the name of the host in it: as part of a word, never as words.
+    /// Returns the launcher with the name of the host in it: as part of a word, never as words.
     fn command(&self, host: &str, remote: String) -> Vec<String> {
         self.words.iter().map(|word| named(word, host)).chain([remote]).collect()
     }
 }
 
-/// The word with the name of the host in it. Nothing within the name is taken for more of the same: no word
-/// holds a NUL.
+/// Returns the word with the name of the host in it. Nothing within the name is taken for more of the same:
+/// no word holds a NUL.
 fn named(word: &str, host: &str) -> String {
     HOST.iter().fold(word.to_owned(), |word, stands| word.replace(stands, "\0")).replace('\0', host)
 }
 
-/// The directory that a push has printed last, behind what a shell may greet with; otherwise why it is none.
-/// What a host prints becomes a word of a shell there, nothing more.
+/// Returns the directory that a push has printed last, behind what a shell may greet with; otherwise why it
+/// is none. What a host prints becomes a word of a shell there, nothing more.
 ///
 /// # Errors
 /// What was printed instead, in words.

@@ -178,7 +178,7 @@ impl Answer<'_> {
     }
 }
 
-/// A finding of a host, ready to print and no longer than a person reads.
+/// Returns a finding of a host, ready to print and no longer than a person reads.
 fn bounded_finding(mut finding: Finding) -> Finding {
     for text in [&mut finding.sentence, &mut finding.remedy].into_iter().chain(&mut finding.evidence) {
         *text = bounded(text, SENTENCE_MAX);
@@ -186,7 +186,7 @@ fn bounded_finding(mut finding: Finding) -> Finding {
     finding
 }
 
-/// The result of a host in one sentence.
+/// Returns the result of a host in one sentence.
 fn headline(document: &Value, findings: &[Finding]) -> Option<String> {
     if let Some(headline) = document["headline"].as_str() {
         return Some(headline.to_owned());
@@ -385,7 +385,7 @@ pub fn findings(answers: &[Answer<'_>]) -> Vec<(String, Finding)> {
     answers.iter().flat_map(of).collect()
 }
 
-/// A step of a row of loads on more and more hosts; `first` is the first step.
+/// Returns a step of a row of loads on more and more hosts; `first` is the first step.
 pub fn scale_step(answers: &[Answer<'_>], first: Option<&ScaleStep>) -> ScaleStep {
     let whole = || answers.iter().filter(|answer| answer.host.ok);
     // Data that hosts moved until they were lost counts towards nobody's share.

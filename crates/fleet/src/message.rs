@@ -83,7 +83,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// The schema of the document that it gives.
+    /// Returns the schema of the document that it gives.
     pub fn schema(&self) -> &str {
         match self {
             Self::Load(_) => RunDocument::SCHEMA,

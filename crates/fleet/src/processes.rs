@@ -315,7 +315,8 @@ pub(crate) fn unblock<'a>(all: impl IntoIterator<Item = BorrowedFd<'a>>) -> io::
     all.into_iter().try_for_each(|one| Ok(fcntl_setfl(one, fcntl_getfl(one)? | OFlags::NONBLOCK)?))
 }
 
-/// How many bytes came; 0 at the end, also where that is an error; `None` if there are none now.
+/// Returns the number of bytes that came; 0 at the end, also where that is an error; `None` if there are none
+/// now.
 pub(crate) fn read(from: &mut impl Read, chunk: &mut [u8]) -> Option<usize> {
     match from.read(chunk) {
         Ok(count) => Some(count),

@@ -81,8 +81,8 @@ impl Link {
 /// Does a task.
 pub type Work = dyn Fn(Task, &Link) -> TaskResult + Send + Sync;
 
-/// The agent of this process, until its controller says good-bye or is lost; why, if it was lost. `stop` is
-/// set when a task shall end early, also by signals. `work` does a task.
+/// Returns the agent of this process, until its controller says good-bye or is lost; why, if it was lost.
+/// `stop` is set when a task shall end early, also by signals. `work` does a task.
 ///
 /// # Errors
 /// If the system cannot wait.
@@ -193,7 +193,7 @@ impl Tasks<'_> {
     }
 }
 
-/// The result of a task that panicked: the controller and the other hosts do not wait for it.
+/// Returns the result of a task that panicked: the controller and the other hosts do not wait for it.
 fn panicked(panic: &(dyn Any + Send)) -> TaskResult {
     let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref().copied());
     let because = format!("plumb itself failed there: {}", said.unwrap_or("no reason is known"));

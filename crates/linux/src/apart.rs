@@ -32,7 +32,7 @@ pub struct Apart<T> {
 }
 
 impl<T> Apart<T> {
-    /// The answer, if it comes within `time`.
+    /// Returns the answer, if it comes within `time`.
     pub fn within(&self, time: Duration) -> Option<io::Result<T>> {
         match self.answer.recv_timeout(time) {
             Ok(answer) => Some(answer),
@@ -41,7 +41,7 @@ impl<T> Apart<T> {
         }
     }
 
-    /// The answer.
+    /// Returns the answer.
     ///
     /// # Errors
     /// As the call.

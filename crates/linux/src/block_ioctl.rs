@@ -30,7 +30,7 @@ pub fn forget_cache(device: impl AsFd) -> io::Result<()> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The capacity of a block device.
+/// Returns the capacity of a block device.
 ///
 /// # Errors
 /// As ioctl(2); ENOTTY for what is no block device.
@@ -41,7 +41,7 @@ pub fn capacity(device: BorrowedFd<'_>) -> io::Result<Bytes> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(Bytes(bytes)) }
 }
 
-/// The logical block: the smallest request that the device takes (BLKSSZGET).
+/// Returns the logical block: the smallest request that the device takes (BLKSSZGET).
 ///
 /// # Errors
 /// As ioctl(2).
@@ -49,7 +49,7 @@ pub fn logical_block(device: impl AsFd) -> io::Result<Bytes> {
     Ok(Bytes(u64::from(rustix::fs::ioctl_blksszget(device)?)))
 }
 
-/// The physical block: what the medium writes without reading first (BLKPBSZGET).
+/// Returns the physical block: what the medium writes without reading first (BLKPBSZGET).
 ///
 /// # Errors
 /// As ioctl(2).

@@ -271,7 +271,7 @@ pub fn nvme_admin(
     Ok(AdminReply { status: returned as u16, result: request.result, bytes })
 }
 
-/// The namespace id that stands behind the node of a namespace.
+/// Returns the namespace id that stands behind the node of a namespace.
 ///
 /// # Errors
 /// The error of ioctl(2): ENOTTY for what is no NVMe namespace.
@@ -281,7 +281,8 @@ pub fn nvme_namespace(device: &File) -> io::Result<u32> {
     if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(returned as u32) }
 }
 
-/// The I/O command Flush for a namespace, past the block layer. NVMe NVM Command Set 1.0, 3.2.2 (opcode 00h).
+/// Returns the I/O command Flush for a namespace, past the block layer. NVMe NVM Command Set 1.0, 3.2.2
+/// (opcode 00h).
 ///
 /// # Errors
 /// The error of ioctl(2); a status of the controller is in the answer.

@@ -22,7 +22,7 @@ pub struct BlockCounters {
 }
 
 impl BlockCounters {
-    /// The counters of the devices with these kernel names (`vda`, `nvme0n1p2`). Their order stays.
+    /// Returns the counters of the devices with these kernel names (`vda`, `nvme0n1p2`). Their order stays.
     pub fn new(names: Vec<String>, clock: Arc<dyn Clock>) -> Self {
         Self::rooted(Path::new("/proc"), names, clock)
     }
@@ -52,8 +52,8 @@ impl StorageCounters for BlockCounters {
     }
 }
 
-/// The devices in the text of `/proc/diskstats`. Lines that are not of its form are left out. Kernels before
-/// 4.18 give 11 numbers, before 5.5 15, since then 17.
+/// Returns the devices in the text of `/proc/diskstats`. Lines that are not of its form are left out. Kernels
+/// before 4.18 give 11 numbers, before 5.5 15, since then 17.
 pub fn parse(text: &str) -> Vec<DeviceCounters> {
     text.lines().filter_map(parse_line).collect()
 }

@@ -32,7 +32,7 @@ const BUFFER_FULL: u32 = 1 << 8;
 pub(crate) const NOFLUSH: u32 = 1 << 11;
 pub(crate) const SECURE_DATA: u32 = 1 << 15;
 
-/// A request about the dm device `number`, with `room` behind its header.
+/// Returns a request about the dm device `number`, with `room` behind its header.
 pub(crate) fn request(number: DeviceNumber, flags: u32, room: &[u8]) -> Vec<u8> {
     let mut buffer = vec![0_u8; HEADER_BYTES];
     buffer.extend(room);
@@ -53,7 +53,7 @@ pub(crate) fn call(control: &File, request: u32, buffer: &mut [u8]) -> io::Resul
     if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The answer to DM_TABLE_STATUS: header and targets. ENOBUFS if it is larger than any table is.
+/// Returns the answer to DM_TABLE_STATUS: header and targets. ENOBUFS if it is larger than any table is.
 pub(crate) fn table_status(control: &File, number: DeviceNumber, flags: u32) -> io::Result<Vec<u8>> {
     const SIZES: [usize; 4] = [16 << 10, 128 << 10, 1 << 20, 8 << 20];
     for size in SIZES {
@@ -66,7 +66,7 @@ pub(crate) fn table_status(control: &File, number: DeviceNumber, flags: u32) -> 
     Err(io::Error::from_raw_os_error(libc::ENOBUFS))
 }
 
-/// The targets in an answer, each a `dm_target_spec` and its text; `None` if it does not hold them.
+/// Returns the targets in an answer, each a `dm_target_spec` and its text; `None` if it does not hold them.
 pub(crate) fn targets(answer: &[u8]) -> Option<&[u8]> {
     let end = (word(answer, DATA_SIZE) as usize).min(answer.len());
     answer.get(word(answer, DATA_START) as usize..end)

@@ -47,8 +47,8 @@ fn resume(control: &File, number: DeviceNumber) -> io::Result<()> {
     call(control, DM_DEV_SUSPEND, &mut request(number, 0, &[0; 16]))
 }
 
-/// The targets of an answer in the form that a load takes: there `next` counts from the target itself, in an
-/// answer from the first one.
+/// Returns the targets of an answer in the form that a load takes: there `next` counts from the target
+/// itself, in an answer from the first one.
 fn relinked(answer: &[u8]) -> Vec<u8> {
     let targets = targets(answer).unwrap_or_default();
     let mut load = Vec::new();

@@ -14,7 +14,7 @@ use plumb_block::{Bytes, Error, Extent, ExtentState, Lba, LbaRange, Result};
 
 /// `FS_IOC_FIEMAP`, `_IOWR('f', 11, struct fiemap)` (include/uapi/linux/fs.h).
 const FS_IOC_FIEMAP: libc::Ioctl = 0xc020_660b;
-/// How many extents one call asks for.
+/// Number of extents that one call asks for.
 const EXTENTS_A_CALL: usize = 128;
 const LAST: u32 = 0x1;
 const UNKNOWN: u32 = 0x2;
@@ -46,8 +46,8 @@ struct RawMap {
     extents: [RawExtent; EXTENTS_A_CALL],
 }
 
-/// The extents of `range`, in order, covering all of it. A file system without FIEMAP (tmpfs) gives one
-/// extent of unknown state.
+/// Returns the extents of `range`, in order, covering all of it. A file system without FIEMAP (tmpfs) gives
+/// one extent of unknown state.
 ///
 /// # Errors
 /// If the kernel fails for another reason than not knowing; `name` is for the message.
@@ -118,8 +118,8 @@ fn one_call(file: BorrowedFd<'_>, start: u64, length: u64) -> io::Result<Vec<Raw
     Ok(map.extents[..(map.mapped_extents as usize).min(EXTENTS_A_CALL)].to_vec())
 }
 
-/// The extents of the kernel as runs of blocks without gaps: what lies between two extents is a hole. A block
-/// that only a part of an extent covers is counted to the extent.
+/// Returns the extents of the kernel as runs of blocks without gaps: what lies between two extents is a hole.
+/// A block that only a part of an extent covers is counted to the extent.
 fn fold(raw: &[RawExtent], range: LbaRange, logical_block: Bytes) -> Vec<Extent> {
     let end = range.lba.0.saturating_add(range.nlb);
     let mut runs: Vec<Extent> = Vec::new();

@@ -69,8 +69,8 @@ impl FlushTrace {
         Ok(trace)
     }
 
-    /// All flushes since the trace began. Call it several times a second while threads come and go, so that
-    /// they are known.
+    /// Returns all flushes since the trace began. Call it several times a second while threads come and go,
+    /// so that they are known.
     ///
     /// # Errors
     /// As read(2).

@@ -27,7 +27,7 @@ use crate::file::{FileDevice, FileOptions};
 
 /// How much one request writes.
 const PIECE: Bytes = Bytes::mib(1);
-/// How many requests are in flight.
+/// Number of requests in flight.
 const DEPTH: u32 = 8;
 /// Alignment of memory that direct I/O may require.
 const ALIGNMENT: Bytes = Bytes::kib(4);
@@ -154,7 +154,7 @@ fn reserve(path: &Path, from: Bytes, to: Bytes, place: &str) -> Result<()> {
     }
 }
 
-/// The file past the page cache, if its file system has that.
+/// Returns the file past the page cache, if its file system has that.
 fn direct(path: &Path) -> Result<Option<FileDevice>> {
     match FileDevice::open(path, FileOptions::write_direct(), Arc::new(RealClock::start())) {
         Ok(device) => Ok(Some(device).filter(|device| device.info().dma_alignment <= ALIGNMENT)),

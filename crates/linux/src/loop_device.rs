@@ -141,12 +141,12 @@ impl LoopDevice {
         Ok(Self { number, file })
     }
 
-    /// The N of `/dev/loopN`.
+    /// Returns the N of `/dev/loopN`.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// `/dev/loopN`.
+    /// Returns `/dev/loopN`.
     pub fn path(&self) -> PathBuf {
         path_of(self.number)
     }

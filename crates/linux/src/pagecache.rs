@@ -51,8 +51,8 @@ struct RawStat {
     recently_evicted: u64,
 }
 
-/// How much of `length` bytes from `offset` of a file (or a block device) is in memory. `name` is for the
-/// message.
+/// Returns how much of `length` bytes from `offset` of a file (or a block device) is in memory. `name` is for
+/// the message.
 ///
 /// # Errors
 /// If neither cachestat nor mincore may be asked: EPERM for a file that the caller may not write and does not
@@ -122,7 +122,7 @@ fn cachestat(file: BorrowedFd<'_>, offset: Bytes, length: NonZeroU64) -> io::Res
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(stat) }
 }
 
-/// The bytes in memory by way of a mapping that is never touched.
+/// Returns the bytes in memory by way of a mapping that is never touched.
 fn mincore(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> io::Result<Bytes> {
     let page = page_size().0;
     let end = offset.0.saturating_add(length.0);

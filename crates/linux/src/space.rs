@@ -16,7 +16,7 @@ pub struct Space {
     pub read_only: bool,
 }
 
-/// The room of the file system that holds `path` (statvfs(3)).
+/// Returns the room of the file system that holds `path` (statvfs(3)).
 ///
 /// # Errors
 /// If the path cannot be looked at.

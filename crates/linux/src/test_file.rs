@@ -22,7 +22,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 
 use crate::file::{FileDevice, FileOptions};
 
-/// How many random names are tried.
+/// Number of random names that are tried.
 const NAME_ATTEMPTS: u32 = 16;
 /// File systems on which a file without a name syncs like any other: ext2/3/4, xfs, tmpfs
 /// (uapi/linux/magic.h).
@@ -87,7 +87,7 @@ impl TestFile {
         format!("a test file in {}", self.directory.display())
     }
 
-    /// The size with which it was made.
+    /// Returns the size with which it was made.
     pub fn size(&self) -> Bytes {
         self.size
     }
@@ -97,7 +97,7 @@ impl TestFile {
         self.name.is_some()
     }
 
-    /// A path by which this process can open it again for as long as it lives.
+    /// Returns a path by which this process can open it again for as long as it lives.
     pub fn path(&self) -> PathBuf {
         match &self.name {
             Some(name) => self.directory.join(&name.name),
@@ -105,7 +105,7 @@ impl TestFile {
         }
     }
 
-    /// The file as a device.
+    /// Returns the file as a device.
     ///
     /// # Errors
     /// As [`FileDevice::open`].
@@ -117,7 +117,7 @@ impl TestFile {
 }
 
 impl AsFd for TestFile {
-    /// The file as it was made: read-write, through the page cache.
+    /// Returns the file as it was made: read-write, through the page cache.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
@@ -135,7 +135,7 @@ impl Drop for TestFile {
     }
 }
 
-/// A file without a name, where that exists, syncs like any other file, and can be opened again.
+/// Returns a file without a name, where that exists, syncs like any other file, and can be opened again.
 fn unnamed(directory: &Path) -> Option<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
     let file = rustix::fs::open(directory, flags, Mode::RUSR | Mode::WUSR).ok()?;

@@ -77,8 +77,8 @@ pub fn pin_to(processors: &[u32]) -> Result<()> {
     })
 }
 
-/// The processors on which the calling thread may run, in ascending order; none if the kernel does not say,
-/// or numbers more than 1024.
+/// Returns the processors on which the calling thread may run, in ascending order; none if the kernel does
+/// not say, or numbers more than 1024.
 pub fn processors() -> Vec<u32> {
     let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
     (0..CpuSet::MAX_CPU)
@@ -106,7 +106,7 @@ pub fn set_io_priority(priority: IoPriority) -> Result<()> {
     Err(Error::io(&std::io::Error::last_os_error(), "set the I/O priority of", "a thread"))
 }
 
-/// The processor time of the calling thread so far; zero if the kernel does not say.
+/// Returns the processor time of the calling thread so far; zero if the kernel does not say.
 pub fn cpu_times() -> CpuTimes {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the structure is valid for writing, and all zeroes is a value of it, so it is one even on

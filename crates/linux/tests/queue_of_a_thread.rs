@@ -18,7 +18,7 @@ struct Place {
     _directory: tempfile::TempDir,
 }
 
-/// A device on io_uring, unless that does not work here.
+/// Returns a device on io_uring, unless that does not work here.
 fn place() -> Option<Place> {
     place_with(FileOptions::write_direct())
 }

@@ -101,18 +101,18 @@ impl Batch {
         is_late
     }
 
-    /// How many requests to hand over at once with room for `depth`; at least one.
+    /// Returns how many requests to hand over at once with room for `depth`; at least one.
     pub(crate) fn burst(&self, depth: usize) -> usize {
         (self.limit(depth) as usize * 2).max(depth / CONVOY_PARTS).min(depth)
     }
 
-    /// How many completions to wait for with `in_flight` requests; at least one.
+    /// Returns how many completions to wait for with `in_flight` requests; at least one.
     pub(crate) fn wanted(&mut self, in_flight: usize) -> u32 {
         self.trial.is_open = self.within_span >= 4;
         self.limit(in_flight)
     }
 
-    /// How long to wait for that many before fewer will do.
+    /// Returns how long to wait for that many before fewer will do.
     pub(crate) fn patience(&self) -> Nanos {
         if self.calm >= CALM { STALL_MAX } else { Self::EXCESS_MAX }
     }
@@ -128,7 +128,7 @@ impl Batch {
     }
 }
 
-/// `mean`, scaled, with one more value.
+/// Returns `mean`, scaled, with one more value.
 #[inline]
 fn averaged(mean: u64, value: u64) -> u64 {
     mean - mean / MEMORY + value * (SCALE / MEMORY)

@@ -10,7 +10,7 @@ use crate::fault::Error;
 
 /// Buffers of noise are no larger than this, so that a typing error does not take all memory.
 const SOURCE_MAX: Bytes = Bytes::gib(1);
-/// How many different blocks the copies of a reducible content are copies of.
+/// Number of different blocks that the copies of a reducible content are copies of.
 const COPIES: u64 = 16;
 
 /// The least that a block must hold to be stamped: see [`Pattern`].
@@ -20,9 +20,9 @@ const GRAIN: u64 = 4;
 /// The block of a file through the page cache.
 const SECTOR: Bytes = Bytes(512);
 
-/// The seed in the stamps of a run of `seed` on blocks of `logical_block` bytes: the seed itself on blocks of
-/// 512, and another on each other length. Addresses count in blocks, so a block that was stamped while they
-/// had another length would else look as if it had been written for another address.
+/// Returns the seed in the stamps of a run of `seed` on blocks of `logical_block` bytes: the seed itself on
+/// blocks of 512, and another on each other length. Addresses count in blocks, so a block that was stamped
+/// while they had another length would else look as if it had been written for another address.
 pub fn stamp_seed(seed: u64, logical_block: Bytes) -> u64 {
     if logical_block == SECTOR {
         return seed;
@@ -100,7 +100,8 @@ impl Maker {
         matches!(self, Self::Pattern { .. })
     }
 
-    /// The payload of a write of `length` bytes at `lba`. `None` if the pool has no buffer left for it.
+    /// Returns the payload of a write of `length` bytes at `lba`. `None` if the pool has no buffer left for
+    /// it.
     #[inline]
     pub(crate) fn payload(&self, lba: Lba, generation: u64, length: Bytes, pool: &Pool) -> Option<Payload> {
         match self {
@@ -116,7 +117,7 @@ impl Maker {
         }
     }
 
-    /// The bytes that a block must hold, into `into`; `false` if this content does not regenerate.
+    /// Returns the bytes that a block must hold, into `into`; `false` if this content does not regenerate.
     pub(crate) fn expect(&self, lba: Lba, generation: u64, into: &mut [u8]) -> bool {
         match self {
             Self::Pattern { seed } => Pattern { seed: *seed, lba, generation }.fill(into.len(), into),
@@ -163,7 +164,7 @@ fn fill(pattern: Pattern, block: usize, into: &mut [u8]) {
     into.copy_from_slice(&stamped[STAMP.0 as usize..][..into.len()]);
 }
 
-/// A number that follows from a write and looks unrelated to those of other writes.
+/// Returns a number that follows from a write and looks unrelated to those of other writes.
 fn drawn(lba: Lba, generation: u64) -> u64 {
     let mixed = (lba.0 ^ generation.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ (mixed >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)

@@ -21,7 +21,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// How many kinds there are.
+    /// Number of kinds.
     pub(crate) const COUNT: usize = 4;
 }
 
@@ -67,7 +67,7 @@ impl Table {
         self.places.len() - self.free.len()
     }
 
-    /// How many requests it holds at most.
+    /// Returns the number of requests that it holds at most.
     pub(crate) fn capacity(&self) -> usize {
         self.places.len()
     }
@@ -91,7 +91,7 @@ impl Table {
         self.places.iter().flatten().any(|request| request.range.overlaps(range))
     }
 
-    /// The request that was handed over first.
+    /// Returns the request that was handed over first.
     pub(crate) fn oldest(&self) -> Option<&InFlight> {
         self.places.iter().flatten().min_by_key(|request| request.handed_at)
     }

@@ -78,7 +78,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A ledger of `range`, of which nothing is written yet, in grains of `grain` logical blocks.
+    /// Creates a ledger of `range`, of which nothing is written yet, in grains of `grain` logical blocks.
     pub(crate) fn new(range: LbaRange, grain: u64, seed: u64, logical_block: Bytes, maker: Maker) -> Self {
         Self {
             range,
@@ -262,9 +262,9 @@ impl Ledger {
         self.expected == block
     }
 
-    /// A block whose version is not known can only be held against the address that it says of itself.
-    /// Whether it is whole says nothing: an earlier run of the same seed in blocks of another length may have
-    /// cut it.
+    /// Returns a block whose version is not known can only be held against the address that it says of
+    /// itself. Whether it is whole says nothing: an earlier run of the same seed in blocks of another length
+    /// may have cut it.
     fn judge_unknown(&self, lba: Lba, found: Option<Stamp>) -> Option<WrongBlock> {
         let stamp = found.filter(|stamp| stamp.seed == self.seed && stamp.lba != lba)?;
         Some(WrongBlock { lba, kind: WrongKind::Misdirected, expected: None, found: Some(stamp) })

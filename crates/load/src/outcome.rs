@@ -120,12 +120,12 @@ impl Direction {
         }
     }
 
-    /// How many completed.
+    /// Returns how many completed.
     pub fn operations(&self) -> u64 {
         self.latency.count()
     }
 
-    /// How many failed.
+    /// Returns how many failed.
     pub fn failures(&self) -> u64 {
         self.errors.iter().map(|(_, count)| count).sum()
     }
@@ -159,7 +159,7 @@ impl Direction {
         }
     }
 
-    /// The application's side of a window of `length`.
+    /// Returns the application's side of a window of `length`.
     pub fn application(&self, length: Nanos) -> ApplicationSide {
         let seconds = length.as_secs_f64();
         let rate = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
@@ -226,7 +226,7 @@ impl LoadOutcome {
         }
     }
 
-    /// All of these, which ran at the same time.
+    /// Returns all of these, which ran at the same time.
     pub fn together<'a>(all: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut all = all.into_iter();
         let Some(mut whole) = all.next().cloned() else { return Self::empty() };
@@ -311,7 +311,7 @@ impl LoadOutcome {
         all
     }
 
-    /// The application's side: reads, writes and trims together.
+    /// Returns the application's side: reads, writes and trims together.
     pub fn application(&self) -> ApplicationSide {
         self.operations().application(self.length)
     }
@@ -330,13 +330,13 @@ impl LoadOutcome {
         quality
     }
 
-    /// The share of the window that the busiest worker's thread was on a processor; `None` if it is not
-    /// known.
+    /// Returns the share of the window that the busiest worker's thread was on a processor; `None` if it is
+    /// not known.
     pub fn worker_busy(&self) -> Option<f64> {
         self.most(|thread| thread.running)
     }
 
-    /// The share of the window that `of` was at most of a worker's thread; `None` if it is not known.
+    /// Returns the share of the window that `of` was at most of a worker's thread; `None` if it is not known.
     fn most(&self, of: impl Fn(&OwnThread) -> Nanos) -> Option<f64> {
         let most = self.worker_cpu.iter().flatten().map(of).max()?;
         (self.length > Nanos::ZERO).then(|| most.as_secs_f64() / self.length.as_secs_f64())

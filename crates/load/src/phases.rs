@@ -41,7 +41,7 @@ pub(crate) struct Phases {
 }
 
 impl Phases {
-    /// A run that has not started.
+    /// Creates a run that has not started.
     pub(crate) fn new(warmup: Warmup, duration: Option<Nanos>, cooldown: Nanos) -> Self {
         Self {
             window: Arc::new(Window::closed(cooldown)),
@@ -55,12 +55,12 @@ impl Phases {
         }
     }
 
-    /// The window, for the workers.
+    /// Returns the window, for the workers.
     pub(crate) fn window(&self) -> Arc<Window> {
         Arc::clone(&self.window)
     }
 
-    /// When the run started.
+    /// Returns when the run started.
     pub(crate) const fn started_at(&self) -> Nanos {
         self.start
     }
@@ -87,7 +87,7 @@ impl Phases {
         self.stage = Stage::Beginning { at, settled };
     }
 
-    /// When the window begins or ends next, if that is known.
+    /// Returns when the window begins or ends next, if that is known.
     pub(crate) const fn next_mark(&self) -> Option<Nanos> {
         match self.stage {
             Stage::Beginning { at, .. } => Some(at),

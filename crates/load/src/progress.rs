@@ -37,7 +37,7 @@ pub struct Totals {
     pub write_bytes: Bytes,
     /// How many operations, flushes left out, took how long: see [`LiveLatency`]. Empty unless asked for.
     pub latency: LiveLatency,
-    /// How many flushes took how long.
+    /// Number of flushes that took how long.
     pub flush_latency: LiveLatency,
 }
 
@@ -52,8 +52,8 @@ const EACH: usize = 8;
 const STEPS: usize = EACH * 38;
 
 impl LiveLatency {
-    /// The latency that `percent` of the operations since `earlier` did not exceed; `None` if there were
-    /// none.
+    /// Returns the latency that `percent` of the operations since `earlier` did not exceed; `None` if there
+    /// were none.
     pub fn percentile_since(&self, earlier: &Self, percent: f64) -> Option<Nanos> {
         let counts = self
             .0
@@ -73,7 +73,7 @@ impl LiveLatency {
         Some(Nanos(shortest + ((longest - shortest) as f64 * within) as u64))
     }
 
-    /// The distribution of `histogram`, in such steps.
+    /// Returns the distribution of `histogram`, in such steps.
     pub fn of(histogram: &Histogram) -> Self {
         let mut steps = Vec::new();
         for (value, count) in histogram.bins() {
@@ -138,7 +138,7 @@ fn step_of(latency: Nanos) -> usize {
     (doublings * EACH + part).min(STEPS - 1)
 }
 
-/// The shortest latency of a step, in nanoseconds.
+/// Returns the shortest latency of a step, in nanoseconds.
 const fn shortest_of(step: usize) -> u64 {
     ((EACH + step % EACH) as u64) << (step / EACH)
 }
@@ -158,7 +158,7 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// A board that also shows latencies.
+    /// Creates a board that also shows latencies.
     pub(crate) fn with_latency() -> Self {
         Self { latency: no_latency(), ..Self::default() }
     }
@@ -203,7 +203,7 @@ impl Board {
         self.figures.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The totals now.
+    /// Returns the totals now.
     pub(crate) fn totals(&self) -> Totals {
         let value = |kind: Kind, field: usize| self.totals[kind as usize][field].load(Ordering::Relaxed);
         Totals {

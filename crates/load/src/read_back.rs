@@ -16,7 +16,7 @@ use crate::fault::Error;
 
 /// How much is read at once.
 const CHUNK: Bytes = Bytes::kib(256);
-/// How many reads are in flight.
+/// Number of reads in flight.
 const DEPTH: u32 = 16;
 
 /// Expected content of the blocks that are read.

@@ -73,7 +73,7 @@ pub(crate) struct Answer {
 }
 
 impl Recorder {
-    /// A recorder that does not measure yet.
+    /// Creates a recorder that does not measure yet.
     pub(crate) fn new(scheduled: bool) -> Self {
         Self {
             outcome: LoadOutcome::starting_at(Nanos::ZERO, Nanos::ZERO, scheduled),

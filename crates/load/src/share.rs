@@ -5,7 +5,7 @@
 
 use plumb_block::Nanos;
 
-/// How many completions a stretch has.
+/// Number of completions that a stretch has.
 const STRETCH: u64 = 4096;
 /// Number of stretches of which one tries the other way.
 const TURNS: u32 = 12;

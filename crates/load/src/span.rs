@@ -85,7 +85,7 @@ pub struct ProcessorUse {
 }
 
 impl CpuUse {
-    /// Both together.
+    /// Returns both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { user: self.user + other.user, system: self.system + other.system }

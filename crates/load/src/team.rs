@@ -27,7 +27,7 @@ pub struct Team {
 }
 
 impl Team {
-    /// A team of one.
+    /// Creates a team of one.
     pub fn of(worker: Worker) -> Self {
         Self { workers: vec![worker], shared_depth: None, prepare: None, cpu: None }
     }
@@ -81,7 +81,7 @@ pub struct SharedDepth {
 }
 
 impl SharedDepth {
-    /// `depth` requests in flight over all targets, each chosen as often as its weight says.
+    /// Returns `depth` requests in flight over all targets, each chosen as often as its weight says.
     pub fn new(depth: u32, weights: Vec<u32>) -> Self {
         let credits = vec![0; weights.len()];
         Self { depth: depth as usize, weights, credits }
@@ -102,7 +102,7 @@ impl SharedDepth {
         }
     }
 
-    /// The target whose turn it is, of those that are not over.
+    /// Returns the target whose turn it is, of those that are not over.
     fn next(&mut self, over: &[bool]) -> Option<usize> {
         let live: Vec<usize> = (0..self.weights.len()).filter(|index| !over[*index]).collect();
         let mut all = 0;

@@ -21,7 +21,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// A window that begins when [`begin_at`](Self::begin_at) says so.
+    /// Creates a window that begins when [`begin_at`](Self::begin_at) says so.
     pub const fn closed(cooldown: Nanos) -> Self {
         Self { from: AtomicU64::new(UNKNOWN), cooldown }
     }
@@ -32,13 +32,13 @@ impl Window {
         self.from.store(from.0, Ordering::Release);
     }
 
-    /// When measuring begins or began; `None` if that is not known yet.
+    /// Returns when measuring begins or began; `None` if that is not known yet.
     #[inline]
     pub fn from(&self) -> Option<Nanos> {
         Some(self.from.load(Ordering::Acquire)).filter(|from| *from != UNKNOWN).map(Nanos)
     }
 
-    /// How long workers go on after the measurement.
+    /// Returns how long workers go on after the measurement.
     pub const fn cooldown(&self) -> Nanos {
         self.cooldown
     }

@@ -43,8 +43,8 @@ pub struct Worker {
     /// Expected content of each block, if that is verified.
     ledger: Option<Ledger>,
     table: Table,
-    /// How many requests may be in flight now: of its depth, or of what it shares with other workers of its
-    /// thread.
+    /// Number of requests that may be in flight now: of its depth, or of what it shares with other workers of
+    /// its thread.
     allowance: usize,
     writes_in_flight: u32,
     flush_in_flight: bool,
@@ -84,7 +84,7 @@ struct Running {
 pub(crate) const POLL_MAX: Nanos = Nanos::millis(50);
 
 impl Worker {
-    /// A worker for a share of `workload` on `device`.
+    /// Returns a worker for a share of `workload` on `device`.
     ///
     /// # Errors
     /// If the workload is invalid or does not fit the device's blocks or size, or the device has no queue for
@@ -206,7 +206,7 @@ impl Worker {
         self.board = Arc::new(Board::with_latency());
     }
 
-    /// Where others look while it runs.
+    /// Returns where others look while it runs.
     pub(crate) fn board(&self) -> Arc<Board> {
         Arc::clone(&self.board)
     }
@@ -228,7 +228,7 @@ impl Worker {
         self.ledger.as_ref().map(|ledger| ledger.verified().clone())
     }
 
-    /// When its measurement ends, once that is known and if time ends it.
+    /// Returns when its measurement ends, once that is known and if time ends it.
     pub(crate) fn measured_until(&self) -> Option<Nanos> {
         let running = self.running.as_ref()?;
         Some(running.start + running.end?.since(running.window.cooldown()))
@@ -239,14 +239,14 @@ impl Worker {
         &*self.queue
     }
 
-    /// The time, if the last step has just read it and that is good enough for the next: what is on a
+    /// Returns the time, if the last step has just read it and that is good enough for the next: what is on a
     /// schedule is late or not by the clock alone.
     #[inline]
     pub(crate) fn time_just_read(&self) -> Option<Nanos> {
         self.saw_at.filter(|_| !self.stream.is_scheduled())
     }
 
-    /// How many requests are in flight.
+    /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> usize {
         self.table.len()
     }
@@ -257,7 +257,7 @@ impl Worker {
         self.room_kept
     }
 
-    /// How long a request may go without an answer.
+    /// Returns how long a request may go without an answer.
     pub(crate) fn answer_within(&self) -> Nanos {
         self.options.answer_within
     }

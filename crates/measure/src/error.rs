@@ -73,7 +73,7 @@ impl Error {
         Self::Inexpressible(format!("{found} to {}: expected {expected}", path.display()))
     }
 
-    /// `operation` on `path` failed with `source`.
+    /// Returns `operation` on `path` failed with `source`.
     pub(crate) fn io(operation: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {

@@ -31,12 +31,13 @@ impl Histogram {
     /// Significant decimal digits of percentiles unless asked otherwise.
     pub const DIGITS: u8 = 3;
 
-    /// An empty histogram of [`DIGITS`](Self::DIGITS) significant digits.
+    /// Creates an empty histogram of [`DIGITS`](Self::DIGITS) significant digits.
     pub fn new() -> Self {
         Self::with_digits(Self::DIGITS)
     }
 
-    /// An empty histogram of `digits` significant digits, taken into 1 to 5. Memory grows tenfold with each.
+    /// Creates an empty histogram of `digits` significant digits, taken into 1 to 5. Memory grows tenfold
+    /// with each.
     pub fn with_digits(digits: u8) -> Self {
         let distribution = Hdr::new_with_bounds(1, Self::HIGHEST.0, digits.clamp(1, 5));
         let distribution = distribution.expect("the bounds are constant and the digits in range");
@@ -78,32 +79,32 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// How many durations were recorded.
+    /// Returns the number of durations that were recorded.
     pub fn count(&self) -> u64 {
         self.distribution.len()
     }
 
-    /// The sum of all durations, in nanoseconds.
+    /// Returns the sum of all durations, in nanoseconds.
     pub fn sum_ns(&self) -> u128 {
         self.sum
     }
 
-    /// The shortest, exactly; `None` if nothing was recorded.
+    /// Returns the shortest, exactly; `None` if nothing was recorded.
     pub fn min(&self) -> Option<Nanos> {
         (self.count() > 0).then_some(Nanos(self.min))
     }
 
-    /// The longest, exactly; `None` if nothing was recorded.
+    /// Returns the longest, exactly; `None` if nothing was recorded.
     pub fn max(&self) -> Option<Nanos> {
         (self.count() > 0).then_some(Nanos(self.max))
     }
 
-    /// The mean in seconds; `None` if nothing was recorded.
+    /// Returns the mean in seconds; `None` if nothing was recorded.
     pub fn mean(&self) -> Option<f64> {
         (self.count() > 0).then(|| self.sum as f64 / self.count() as f64 / 1e9)
     }
 
-    /// The standard deviation of the population in seconds; `None` if nothing was recorded.
+    /// Returns the standard deviation of the population in seconds; `None` if nothing was recorded.
     ///
     /// The sum of squared deviations is found in whole numbers, since the difference of two large
     /// floating-point numbers would be mostly rounding error when latencies hardly differ.
@@ -117,13 +118,13 @@ impl Histogram {
         Some((deviations.max(0.0) / count as f64).sqrt() / 1e9)
     }
 
-    /// The duration that `per_mille` of 1000 recorded ones do not exceed, within the histogram's digits;
-    /// `None` if nothing was recorded. At 0 the minimum, at 1000 the maximum, both exact.
+    /// Returns the duration that `per_mille` of 1000 recorded ones do not exceed, within the histogram's
+    /// digits; `None` if nothing was recorded. At 0 the minimum, at 1000 the maximum, both exact.
     pub fn at_per_mille(&self, per_mille: u32) -> Option<Nanos> {
         self.at_ranks([rank(self.count(), per_mille.min(1000))]).map(|[value]| value)
     }
 
-    /// All that reports show, in seconds; `None` if nothing was recorded.
+    /// Returns all that reports show, in seconds; `None` if nothing was recorded.
     pub fn summary(&self) -> Option<Latency> {
         let count = self.count();
         let [p25, p50, p75, p99, p999] =
@@ -142,8 +143,8 @@ impl Histogram {
         })
     }
 
-    /// The filled bins, ascending: the longest duration of each (within the recorded maximum) and how many
-    /// fell in it. What distribution charts are drawn from.
+    /// Returns the filled bins, ascending: the longest duration of each (within the recorded maximum) and how
+    /// many fell in it. What distribution charts are drawn from.
     pub fn bins(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
         self.distribution.iter_recorded().map(|bin| {
             let value = self.distribution.highest_equivalent(bin.value_iterated_to());
@@ -151,7 +152,7 @@ impl Histogram {
         })
     }
 
-    /// The HDR histogram, for writing it down.
+    /// Returns the HDR histogram, for writing it down.
     pub(crate) fn distribution(&self) -> &Hdr<u64> {
         &self.distribution
     }
@@ -175,7 +176,7 @@ impl Histogram {
         Some(this)
     }
 
-    /// The values at ascending `ranks`, each from 1 to the count.
+    /// Returns the values at ascending `ranks`, each from 1 to the count.
     fn at_ranks<const N: usize>(&self, ranks: [u64; N]) -> Option<[Nanos; N]> {
         let mut values = [Nanos::ZERO; N];
         let mut bins = self.bins();
@@ -195,7 +196,7 @@ impl Histogram {
         Some(values)
     }
 
-    /// `value` taken between the exact extremes: a bin may reach beyond them.
+    /// Returns `value` taken between the exact extremes: a bin may reach beyond them.
     fn bounded(&self, value: u64) -> Nanos {
         Nanos(value.clamp(self.min, self.max))
     }
@@ -218,7 +219,7 @@ impl Default for Histogram {
     }
 }
 
-/// The rank, from 1, of the value that `per_mille` of 1000 do not exceed, among `count`.
+/// Returns the rank, from 1, of the value that `per_mille` of 1000 do not exceed, among `count`.
 fn rank(count: u64, per_mille: u32) -> u64 {
     let rank = (u128::from(count) * u128::from(per_mille)).div_ceil(1000) as u64;
     rank.max(1)

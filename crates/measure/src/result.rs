@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// beyond the end of its histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// How many operations were timed.
+    /// Number of operations that were timed.
     pub count: u64,
     /// Arithmetic mean.
     pub mean: f64,

@@ -76,11 +76,11 @@ pub struct SeriesEvent {
 }
 
 impl Series {
-    /// How many buckets are kept at most.
+    /// Number of buckets that are kept at most.
     pub const CAPACITY: usize = 1 << 14;
 
-    /// An empty series that begins at `start`, with room for `expected` time, so that recording does not
-    /// allocate until then.
+    /// Creates an empty series that begins at `start`, with room for `expected` time, so that recording does
+    /// not allocate until then.
     pub fn starting_at(start: Nanos, expected: Nanos) -> Self {
         let buckets = expected.0 / SERIES_BUCKET.0 + 2;
         let room = usize::try_from(buckets).map_or(Self::CAPACITY, |buckets| buckets.min(Self::CAPACITY));
@@ -147,24 +147,24 @@ impl Series {
         }
     }
 
-    /// How wide the buckets are.
+    /// Returns how wide the buckets are.
     pub fn width(&self) -> Nanos {
         self.width
     }
 
-    /// The buckets, from the start to the last operation.
+    /// Returns the buckets, from the start to the last operation.
     pub fn points(&self) -> &[SeriesPoint] {
         &self.points
     }
 
-    /// The buckets as lines of a recording, of the phase of this name.
+    /// Returns the buckets as lines of a recording, of the phase of this name.
     pub fn rows(&self, phase: &str) -> Vec<TimeseriesRow> {
         self.points.iter().map(|point| TimeseriesRow::of(phase, point)).collect()
     }
 
-    /// The buckets that lie wholly within a window of `length` from the start. The rate of a bucket that the
-    /// end of the window cut short would look like a drop. Buckets in which nothing happened any more are
-    /// there, as zeroes.
+    /// Returns the buckets that lie wholly within a window of `length` from the start. The rate of a bucket
+    /// that the end of the window cut short would look like a drop. Buckets in which nothing happened any
+    /// more are there, as zeroes.
     pub fn whole_points(&self, length: Nanos) -> Vec<SeriesPoint> {
         let whole = usize::try_from(length.0 / self.width.0).unwrap_or(usize::MAX).min(Self::CAPACITY);
         let width = self.width;
@@ -228,12 +228,12 @@ impl SeriesPoint {
         self.latency_max = self.latency_max.max(from.latency_max);
     }
 
-    /// The mean service time; zero if there are none.
+    /// Returns the mean service time; zero if there are none.
     pub fn latency_mean(&self) -> Nanos {
         Nanos(self.latency_sum.0.checked_div(self.operations).unwrap_or(0))
     }
 
-    /// The standard deviation of the service times; zero if there are none.
+    /// Returns the standard deviation of the service times; zero if there are none.
     pub fn latency_deviation(&self) -> Nanos {
         if self.operations == 0 {
             return Nanos::ZERO;

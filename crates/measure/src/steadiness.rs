@@ -20,7 +20,7 @@ pub enum Ramp {
 }
 
 impl Ramp {
-    /// How many buckets it takes to say anything.
+    /// Number of buckets that it takes to say anything.
     pub const BUCKETS_MIN: usize = 8;
     /// A change of level matters if it is more than this part of the later level.
     const CHANGE_MIN: f64 = 0.1;
@@ -47,7 +47,7 @@ impl Ramp {
     }
 }
 
-/// The variance of the noise, from the median difference of neighbours.
+/// Returns the variance of the noise, from the median difference of neighbours.
 fn noise_variance(rates: &[f64]) -> f64 {
     let differences: Vec<f64> = rates.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     // A normal variable's median deviation is 0.6745 of its standard deviation; a difference has twice the
@@ -56,7 +56,7 @@ fn noise_variance(rates: &[f64]) -> f64 {
     deviation * deviation
 }
 
-/// Where `rates` fall best into two levels, at `last` at the latest, if that is more than noise.
+/// Returns where `rates` fall best into two levels, at `last` at the latest, if that is more than noise.
 fn split_of(rates: &[f64], last: usize, penalty: f64) -> Option<usize> {
     let count = rates.len() as f64;
     let total: f64 = rates.iter().sum();
@@ -76,7 +76,7 @@ fn split_of(rates: &[f64], last: usize, penalty: f64) -> Option<usize> {
     (best_gain > penalty && matters).then_some(split)
 }
 
-/// The median, the upper one of two; `None` of nothing.
+/// Returns the median, the upper one of two; `None` of nothing.
 fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -109,7 +109,7 @@ impl Steadiness {
         Self { ramp, bucket, variation: variation(settled), slope: relative_slope(settled) }
     }
 
-    /// How long the ramp took; `None` if the rate never settled or the window was too short to say.
+    /// Returns how long the ramp took; `None` if the rate never settled or the window was too short to say.
     pub fn ramp_time(&self) -> Option<Nanos> {
         match self.ramp {
             Ramp::SettledAt(index) => Some(self.bucket * index as u64),
@@ -125,16 +125,16 @@ impl Steadiness {
     }
 }
 
-/// The standard deviation of the sample relative to its mean; `None` with fewer than two values or a mean of
-/// zero.
+/// Returns the standard deviation of the sample relative to its mean; `None` with fewer than two values or a
+/// mean of zero.
 pub fn variation(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|mean| *mean != 0.0 && values.len() > 1)?;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     Some((squares / (values.len() - 1) as f64).sqrt() / mean)
 }
 
-/// How far the least-squares line climbs from the first value to the last, relative to the mean; negative if
-/// it falls. `None` with fewer than three values or a mean of zero.
+/// Returns how far the least-squares line climbs from the first value to the last, relative to the mean;
+/// negative if it falls. `None` with fewer than three values or a mean of zero.
 pub fn relative_slope(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|mean| *mean != 0.0 && values.len() > 2)?;
     let last = (values.len() - 1) as f64;

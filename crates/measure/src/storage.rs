@@ -18,7 +18,7 @@ use crate::result::{FlushWrites, StorageSide};
 #[error("{0}")]
 pub struct NoDelta(String);
 
-/// The storage's side of the window between two readings: all devices summed, and each listed.
+/// Returns the storage's side of the window between two readings: all devices summed, and each listed.
 ///
 /// `flush_writes` is what a [calibration](calibrate) of the same devices found. A window of no length has
 /// rates of zero.
@@ -70,7 +70,7 @@ pub fn beside(mut one: StorageSide, other: &StorageSide) -> StorageSide {
     one
 }
 
-/// Two windows that followed one another as one, of so many seconds each.
+/// Returns two windows that followed one another as one, of so many seconds each.
 pub fn one_after_the_other(first: (StorageSide, f64), second: (StorageSide, f64)) -> StorageSide {
     let ((mut one, one_seconds), (other, other_seconds)) = (first, second);
     let seconds = one_seconds + other_seconds;
@@ -86,7 +86,7 @@ pub fn one_after_the_other(first: (StorageSide, f64), second: (StorageSide, f64)
 }
 
 impl StorageSide {
-    /// The time of all flushes, in seconds.
+    /// Returns the time of all flushes, in seconds.
     fn flush_time(&self) -> f64 {
         self.flush_mean.zip(self.flushes).map_or(0.0, |(mean, count)| mean * count as f64)
     }
@@ -149,7 +149,7 @@ pub fn calibrate(
     })
 }
 
-/// The difference of two readings, device by device, in the order of the first.
+/// Returns the difference of two readings, device by device, in the order of the first.
 ///
 /// # Errors
 /// If a device vanished, appeared or was replaced in between.
@@ -212,8 +212,8 @@ const SECTOR: u64 = 512;
 /// The kernel prints times in milliseconds.
 const MILLISECOND: u64 = 1_000_000;
 
-/// How far a counter of `unit`s grew. The kernel prints some as 32-bit numbers (all on a 32-bit kernel, times
-/// everywhere), so from near 2^32 to near 0 is a wrap; any other way back is not: `None`.
+/// Returns how far a counter of `unit`s grew. The kernel prints some as 32-bit numbers (all on a 32-bit
+/// kernel, times everywhere), so from near 2^32 to near 0 is a wrap; any other way back is not: `None`.
 fn grown(unit: u64, before: u64, after: u64) -> Option<u64> {
     const WRAP: u64 = 1 << 32;
     if let Some(grown) = after.checked_sub(before) {

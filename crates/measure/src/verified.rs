@@ -3,7 +3,7 @@
 use plumb_block::{Lba, Nanos, Stamp};
 use serde::{Deserialize, Serialize};
 
-/// How many wrong blocks are kept one by one.
+/// Number of wrong blocks that are kept one by one.
 const EXAMPLES_MAX: usize = 16;
 
 /// Results of verification. Counts are logical blocks.
@@ -68,7 +68,7 @@ pub enum WrongKind {
 }
 
 impl Verified {
-    /// How many blocks are wrong.
+    /// Returns the number of blocks that are wrong.
     pub fn wrong(&self) -> u64 {
         [self.lost, self.torn, self.misdirected, self.stale].into_iter().fold(0, u64::saturating_add)
     }

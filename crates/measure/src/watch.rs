@@ -39,7 +39,7 @@ impl StorageWatch {
         Self { counters: Err(reason.into()), flush_writes: FlushWrites::Unknown }
     }
 
-    /// The counters now.
+    /// Returns the counters now.
     ///
     /// # Errors
     /// The reason, if they are not known.
@@ -50,8 +50,8 @@ impl StorageWatch {
         }
     }
 
-    /// How two readings with `flushes` empty ones in between show that this kernel counts them; `None` if
-    /// they do not.
+    /// Returns how two readings with `flushes` empty ones in between show that this kernel counts them;
+    /// `None` if they do not.
     pub fn how_flushes_count(&self, before: &Reading, after: &Reading, flushes: u64) -> Option<FlushWrites> {
         let (Ok(before), Ok(after)) = (before, after) else { return None };
         let found = storage::calibrate(before, after, flushes).ok()?;

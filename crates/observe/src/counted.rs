@@ -19,12 +19,12 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// The first reading.
+    /// Returns the first reading.
     pub(crate) fn new(first: StorageSnapshot) -> Self {
         Self { last: first.clone(), first, parts: Vec::new() }
     }
 
-    /// When it was.
+    /// Returns when it was.
     pub(crate) fn start(&self) -> Nanos {
         self.first.at
     }
@@ -52,7 +52,7 @@ impl Counted {
         Ok(())
     }
 
-    /// All that was counted of these devices.
+    /// Returns all that was counted of these devices.
     pub(crate) fn finish(&self, watched: &[Watched]) -> Vec<ObservedDevice> {
         let all = delta(&self.first, &self.last).unwrap_or_default();
         let seconds = self.length().as_secs_f64();

@@ -94,7 +94,7 @@ struct Depth {
 }
 
 impl Device {
-    /// One that is observed from `start` on, for some `expected` time.
+    /// Returns one that is observed from `start` on, for some `expected` time.
     pub(crate) fn new(has_requests: bool, start: Nanos, expected: Nanos) -> Self {
         Self {
             has_requests,
@@ -291,12 +291,12 @@ impl Device {
         self.in_flight.is_empty() && self.unmatched == 0
     }
 
-    /// How many completions were without data.
+    /// Returns the number of completions that were without data.
     pub(crate) fn empty(&self) -> u64 {
         self.empty
     }
 
-    /// All that was seen of the device called `name` until `end`.
+    /// Returns all that was seen of the device called `name` until `end`.
     pub(crate) fn finish(&mut self, name: &str, end: Nanos) -> ObservedDevice {
         self.depth.change(end, self.depth.now);
         let length = end.since(self.start);

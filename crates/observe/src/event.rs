@@ -126,7 +126,7 @@ impl SyncCall {
     pub const ALL: [Self; 6] =
         [Self::Fsync, Self::Fdatasync, Self::SyncFileRange, Self::Msync, Self::Syncfs, Self::Sync];
 
-    /// The name of the call.
+    /// Returns the name of the call.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Fsync => "fsync",
@@ -167,7 +167,7 @@ impl Request {
         self.sector.saturating_mul(512)
     }
 
-    /// The sector behind it.
+    /// Returns the sector behind it.
     pub const fn end(&self) -> u64 {
         self.sector.saturating_add(self.bytes / 512)
     }

@@ -45,8 +45,8 @@ pub struct SoFar {
 }
 
 impl Observer {
-    /// One of these devices, and of the syncs in `scope`, from `start` on for some `expected` time. Syncs of
-    /// the process `except` are left out.
+    /// Returns one of these devices, and of the syncs in `scope`, from `start` on for some `expected` time.
+    /// Syncs of the process `except` are left out.
     pub fn new(watched: Vec<Watched>, scope: Scope, except: u32, start: Nanos, expected: Nanos) -> Self {
         let device = |of: &Watched| (of.number, Device::new(of.has_requests, start, expected));
         let devices = watched.iter().map(device).collect();
@@ -117,13 +117,13 @@ impl Observer {
         self.writeback.left_out()
     }
 
-    /// How long all syncs took that may flush a device.
+    /// Returns how long all syncs took that may flush a device.
     pub fn sync_latency(&self) -> Option<plumb_measure::Latency> {
         self.syncs.latency()
     }
 
-    /// All that was seen until `end`; more may follow. Of each device also how many completions were without
-    /// data, and whether nothing is on its way.
+    /// Returns all that was seen until `end`; more may follow. Of each device also how many completions were
+    /// without data, and whether nothing is on its way.
     pub fn finish(&mut self, start: Nanos, end: Nanos) -> (Vec<Finished>, Vec<ObservedSync>) {
         let devices = &mut self.devices;
         let finished = self.watched.iter().filter_map(|of| {
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(of.device.read.latency.unwrap().mean, 0.004);
     }
 
-    /// The requests that are kept of these events: when they came, where, how many bytes.
+    /// Returns the requests that are kept of these events: when they came, where, how many bytes.
     fn kept(events: &[(u64, What)]) -> Vec<(Nanos, u64, u64)> {
         let mut observer = Observer::new(
             vec![Watched { name: "loop0".to_owned(), number: NUMBER, has_requests: true }],

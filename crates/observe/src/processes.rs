@@ -69,7 +69,7 @@ impl Processes for LiveProcesses {
     }
 }
 
-/// The process of a thread and those that it descends from; none if it is gone.
+/// Returns the process of a thread and those that it descends from; none if it is gone.
 fn caller_of(thread: u32) -> Caller {
     let process = status(thread, "Tgid:").unwrap_or(0);
     let parent = |process: &u32| status(*process, "PPid:").filter(|parent| *parent > 0);
@@ -77,13 +77,13 @@ fn caller_of(thread: u32) -> Caller {
     Caller { process, parents, name: name(process), file: None }
 }
 
-/// A number of `/proc/TASK/status`.
+/// Returns a number of `/proc/TASK/status`.
 fn status(task: u32, key: &str) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{task}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok())
 }
 
-/// The name of a process; empty if it is gone.
+/// Returns the name of a process; empty if it is gone.
 fn name(process: u32) -> String {
     fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default().trim_end().to_owned()
 }

@@ -66,7 +66,7 @@ fn sides(device: &ObservedDevice, document: &ObservationDocument) -> Sides {
     }
 }
 
-/// The time of requests of the direction that has most of them: summaries cannot be put together.
+/// Returns the time of requests of the direction that has most of them: summaries cannot be put together.
 fn busiest(device: &ObservedDevice) -> Option<Latency> {
     device.directions().iter().max_by_key(|(_, of)| of.ios).and_then(|(_, of)| of.latency)
 }

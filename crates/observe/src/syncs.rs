@@ -87,8 +87,8 @@ enum Side {
 }
 
 impl Scope {
-    /// Where a call was made. The file system itself knows best, then the descriptor; and who asks a device
-    /// for something while it syncs, syncs what is on it.
+    /// Returns where a call was made. The file system itself knows best, then the descriptor; and who asks a
+    /// device for something while it syncs, syncs what is on it.
     fn side(&self, caller: &Caller, begun: &Begun) -> Side {
         let here = match self {
             Self::All => Some(true),
@@ -261,13 +261,13 @@ impl Syncs {
         self.tasks.forget();
     }
 
-    /// How many there were of those that count.
+    /// Returns how many there were of those that count.
     pub(crate) fn count(&self) -> u64 {
         let counted = self.by.iter().filter(|(key, _)| key.3);
         counted.map(|(_, calls)| calls.latency.count()).sum()
     }
 
-    /// How long all of them took that may flush a device.
+    /// Returns how long all of them took that may flush a device.
     pub(crate) fn latency(&self) -> Option<Latency> {
         let mut all = Histogram::new();
         let flushing = self.by.iter().filter(|(key, _)| key.2 != SyncCall::SyncFileRange && key.3);
@@ -275,7 +275,7 @@ impl Syncs {
         all.summary()
     }
 
-    /// All of them, in so many seconds; those first on which most time was spent.
+    /// Returns all of them, in so many seconds; those first on which most time was spent.
     pub(crate) fn finish(&self, seconds: f64) -> Vec<ObservedSync> {
         let mut all: Vec<_> = self.by.iter().collect();
         all.sort_by_key(|(_, calls)| std::cmp::Reverse(calls.latency.sum_ns()));

@@ -128,7 +128,7 @@ impl Wanted {
     }
 }
 
-/// Every device that holds data and is no part of another one.
+/// Returns every device that holds data and is no part of another one.
 fn all(inventory: &Inventory) -> Vec<String> {
     let holds = |block: &&plumb_linux::inventory::Block| {
         !matches!(block.kind, BlockKind::Partition | BlockKind::Removable)
@@ -138,7 +138,7 @@ fn all(inventory: &Inventory) -> Vec<String> {
     inventory.blocks().filter(holds).map(|block| block.name.clone()).collect()
 }
 
-/// The devices of a path or a block device, and the numbers of what is on them.
+/// Returns the devices of a path or a block device, and the numbers of what is on them.
 fn of_place(place: &str, inventory: &Inventory) -> Result<(Vec<String>, BTreeSet<u64>), String> {
     let found = fs::metadata(place).ok();
     let block = match &found {
@@ -158,8 +158,8 @@ fn of_place(place: &str, inventory: &Inventory) -> Result<(Vec<String>, BTreeSet
     Ok((names, found.iter().map(MetadataExt::dev).collect()))
 }
 
-/// The numbers by which stat(2) knows what is on a device: itself and what stands on it, and the file systems
-/// there.
+/// Returns the numbers by which stat(2) knows what is on a device: itself and what stands on it, and the file
+/// systems there.
 fn numbers_on(name: &str, inventory: &Inventory) -> BTreeSet<u64> {
     let blocks = inventory.get(name).into_iter().chain(inventory.above(name));
     let mut numbers = BTreeSet::new();

@@ -48,7 +48,7 @@ impl Tasks {
         Some(String::from_utf8_lossy(&name[..length]).into_owned())
     }
 
-    /// A task and those that it descends from, the nearest first, up to one that began before it was
+    /// Returns a task and those that it descends from, the nearest first, up to one that began before it was
     /// observed, or has ended.
     pub(crate) fn lineage(&self, task: u32) -> impl Iterator<Item = u32> {
         // The number of one that has ended may be another's by now: that one is younger than its supposed

@@ -221,8 +221,8 @@ fn classes(sizes: &[SizeCount], depth: usize) -> Vec<Class> {
     all
 }
 
-/// The most common sizes with whole percents that add up to 100, by the largest remainders; other sizes count
-/// as their neighbours.
+/// Returns the most common sizes with whole percents that add up to 100, by the largest remainders; other
+/// sizes count as their neighbours.
 fn percents(sizes: &[SizeCount], ios: u64) -> Vec<(Bytes, u8)> {
     let mut kept: Vec<SizeCount> = sizes.to_vec();
     kept.sort_by_key(|size| std::cmp::Reverse(size.ios));

@@ -109,12 +109,12 @@ impl Catalogue {
         Self(rules)
     }
 
-    /// The rule with this id.
+    /// Returns the rule with this id.
     pub fn get(&self, id: &str) -> Option<&Rule> {
         self.0.get(id)
     }
 
-    /// All of them, by their ids.
+    /// Returns all of them, by their ids.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.0.values()
     }

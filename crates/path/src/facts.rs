@@ -40,7 +40,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node of which nothing is known yet.
+    /// Creates a node of which nothing is known yet.
     pub fn new(kind: LayerKind, name: impl Into<String>) -> Self {
         Self {
             kind,
@@ -63,7 +63,7 @@ impl Node {
         self.evidence.push(Evidence { source: source.into(), value: value.into(), means: means.into() });
     }
 
-    /// Where a file system is mounted; of other layers the name.
+    /// Returns where a file system is mounted; of other layers the name.
     pub fn place(&self) -> &str {
         self.name.split_once(' ').map_or(&self.name, |(_, point)| point)
     }
@@ -106,7 +106,7 @@ impl Node {
         is_device || self.marks.iter().any(|mark| matches!(mark, Mark::DirectInPlace | Mark::Log(_)))
     }
 
-    /// The log, if it is a write-back cache.
+    /// Returns the log, if it is a write-back cache.
     pub fn log(&self) -> Option<&Log> {
         self.marks.iter().find_map(|mark| match mark {
             Mark::Log(log) => Some(log),

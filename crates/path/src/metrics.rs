@@ -61,7 +61,7 @@ impl Metrics {
         });
     }
 
-    /// All of it. The caller writes it to a temporary file and renames that.
+    /// Returns all of it. The caller writes it to a temporary file and renames that.
     pub fn into_text(self) -> String {
         self.text
     }
@@ -72,7 +72,7 @@ pub fn kind_of(name: &str) -> &'static str {
     if name.ends_with("_total") { "counter" } else { "gauge" }
 }
 
-/// A label's value: backslash, quote and line feed escaped, as the format asks.
+/// Returns a label's value: backslash, quote and line feed escaped, as the format asks.
 fn escaped(value: &str) -> String {
     value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
 }

@@ -29,14 +29,14 @@ impl Layer {
 }
 
 impl WritePath {
-    /// The layer of this name.
+    /// Returns the layer of this name.
     pub fn layer(&self, name: &str) -> Option<&Layer> {
         self.layers.iter().find(|layer| layer.name == name)
     }
 
-    /// The kernel names of the lowest block devices under the target: their counters in /proc/diskstats say
-    /// what was handed to the drivers. Whole disks, not partitions; for a loop device the disk below its
-    /// file; empty for memory and network file systems.
+    /// Returns the kernel names of the lowest block devices under the target: their counters in
+    /// /proc/diskstats say what was handed to the drivers. Whole disks, not partitions; for a loop device the
+    /// disk below its file; empty for memory and network file systems.
     pub fn block_devices(&self) -> Vec<String> {
         self.layers
             .iter()
@@ -46,15 +46,15 @@ impl WritePath {
             .collect()
     }
 
-    /// The kernel names of the block devices above those, from the top down.
+    /// Returns the kernel names of the block devices above those, from the top down.
     pub fn devices_above(&self) -> Vec<String> {
         let above = self.layers.iter().zip(self.above_block_devices());
         let devices = above.filter(|(layer, is_above)| layer.is_block_device() && *is_above);
         devices.map(|(layer, _)| layer.name.clone()).collect()
     }
 
-    /// The kernel names of the first block devices beneath the target: those that the target's file system,
-    /// or whoever opens the device itself, hands requests to.
+    /// Returns the kernel names of the first block devices beneath the target: those that the target's file
+    /// system, or whoever opens the device itself, hands requests to.
     pub fn first_devices(&self) -> Vec<String> {
         let mut first = Vec::new();
         let mut seen = vec![self.layers.first().map(|layer| layer.name.as_str())];
@@ -88,7 +88,8 @@ impl WritePath {
         layer.is_block_device() && self.block_devices().contains(&layer.name)
     }
 
-    /// The file system that the target is on: the first below the page cache. `None` for a block device.
+    /// Returns the file system that the target is on: the first below the page cache. `None` for a block
+    /// device.
     pub fn file_system(&self) -> Option<&Layer> {
         use LayerKind as K;
         let top = self.layers.iter().find(|layer| !matches!(layer.kind, K::Application | K::PageCache))?;

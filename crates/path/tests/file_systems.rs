@@ -94,7 +94,7 @@ fn ext4_options(machine: &mut Machine, device: &str, options: &str) {
     machine.tree.put_text(&format!("/proc/fs/ext4/{device}/options"), options);
 }
 
-/// Two disks with their caches off.
+/// Returns two disks with their caches off.
 fn quiet() -> Machine {
     let mut machine = Machine::new();
     machine.scsi("sda", "mpt3sas", WT, false);
@@ -285,14 +285,14 @@ fn a_cache_of_plumb_leads_to_its_devices_however_it_is_named() {
     assert_eq!(machine.survey("ublkb3").layer("ublkb3").unwrap().kind, LayerKind::Ublk);
 }
 
-/// A file on the device with this number.
+/// Returns a file on the device with this number.
 fn file_on(device: &str) -> Stat {
     let device = device.parse().expect("a device number");
     Stat { kind: FileKind::File, device, node: None, mount: None }
 }
 
-/// A machine with the cache tank, attached, in this mode: its backing device is sda, with a volatile cache,
-/// its log is on `log`.
+/// Returns a machine with the cache tank, attached, in this mode: its backing device is sda, with a volatile
+/// cache, its log is on `log`.
 fn cached(mode: &str, log: &str) -> Machine {
     let mut machine = Machine::new();
     machine.scsi("sda", "mpt3sas", WB, true);

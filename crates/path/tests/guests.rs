@@ -5,7 +5,8 @@ use plumb_path::{Cache, Flush, LayerKind, Severity, WritePath, survey_guests};
 
 use crate::machine::{Machine, WB, has};
 
-/// A host with an image on ext4 on a disk with a volatile cache, and processes with these command lines.
+/// Returns a host with an image on ext4 on a disk with a volatile cache, and processes with these command
+/// lines.
 fn host(processes: &[(u32, &[&str])]) -> Machine {
     let mut machine = Machine::new();
     machine.scsi("sda", "mpt3sas", WB, true);
@@ -36,7 +37,8 @@ fn qemu(drive: &str) -> WritePath {
     found.remove(0)
 }
 
-/// The path of `mode`: has it the host's page cache, what becomes of a flush, and is each write durable.
+/// Returns the path of `mode`: has it the host's page cache, what becomes of a flush, and is each write
+/// durable.
 fn mode(mode: &str) -> (bool, Flush, bool) {
     let path = qemu(&format!("file=/images/db1.img,if=virtio,id=root{mode}"));
     assert_eq!(path.target, "db1, disk root: /images/db1.img");

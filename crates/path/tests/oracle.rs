@@ -116,8 +116,8 @@ fn disagreements(path: &WritePath, oracle: &Oracle) -> Vec<String> {
     wrong
 }
 
-/// The worst that happens to a flush on its way to the disk, adapters included; beyond the machine nothing is
-/// asked.
+/// Returns the worst that happens to a flush on its way to the disk, adapters included; beyond the machine
+/// nothing is asked.
 fn verdict(path: &WritePath, disk: &str) -> Flush {
     let mut above: Vec<&str> = vec![disk];
     for layer in path.layers.iter().rev() {

@@ -17,7 +17,8 @@ fn limits(machine: &mut Machine, block: &str, min: u64, max: u64, boundary: u64)
     }
 }
 
-/// An NVMe drive of 4 KiB blocks, of which a namespace declares `blocks` that a power cut does not tear.
+/// Returns an NVMe drive of 4 KiB blocks, of which a namespace declares `blocks` that a power cut does not
+/// tear.
 fn nvme(machine: &mut Machine, blocks: u16, kernel_max: u64) -> String {
     let controller = "/sys/devices/pci0000:00/0000:00:04.0/nvme/nvme0";
     let block = machine.device(controller, "nvme0n1", WB);
@@ -140,7 +141,7 @@ fn device_mapper_is_what_the_kernel_stacks() {
     }
 }
 
-/// The directory of a disk in /sys, without links.
+/// Returns the directory of a disk in /sys, without links.
 fn canonical(machine: &Machine, disk: &str) -> String {
     machine.tree.canonical(&format!("/sys/class/block/{disk}")).expect("the disk was put into the tree")
 }

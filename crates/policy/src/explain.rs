@@ -6,7 +6,7 @@ use crate::wire::{ata, mode_page, nvme_command, sct};
 /// How many bytes of data are printed; what follows is zero in everything that plumb sends.
 const BYTES_MAX: usize = 64;
 
-/// The bytes of a change, one line each.
+/// Returns the bytes of a change, one line each.
 pub fn change(change: &Change) -> Vec<String> {
     match change {
         Change::Scsi { cdb, data } => {

@@ -38,7 +38,7 @@ pub enum Query {
     Scsi {
         /// The command descriptor block.
         cdb: Vec<u8>,
-        /// How many bytes it brings at most.
+        /// Number of bytes that it brings at most.
         length: usize,
     },
     /// A SCSI command whose answer is its sense data: ATA PASS-THROUGH with CK_COND.
@@ -52,7 +52,7 @@ pub enum Query {
     NvmeAdmin {
         /// Opcode, namespace and the command dwords 10 to 15.
         command: NvmeCommand,
-        /// How many bytes it brings at most.
+        /// Number of bytes that it brings at most.
         length: usize,
     },
 }
@@ -174,7 +174,7 @@ pub trait Gateway: Send + Sync {
     /// or the system answers.
     fn carry_out(&self, disk: &Disk, change: &Change) -> Result<(), GatewayError>;
 
-    /// The time, for settling: monotonic.
+    /// Returns the time, for settling: monotonic.
     fn now(&self) -> Nanos;
 
     /// Waits.

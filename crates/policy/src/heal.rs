@@ -17,7 +17,8 @@ use crate::view::DeviceView;
 /// Goal that a healed disk agrees with.
 pub const HEALED: Goal = Goal { state: State::On, saved: None };
 
-/// The steps that heal a disk; none if nothing is wrong, if its cache is off, or if it is meant to be so.
+/// Returns the steps that heal a disk; none if nothing is wrong, if its cache is off, or if it is meant to be
+/// so.
 pub fn steps(
     gateway: &dyn Gateway,
     view: &DeviceView,

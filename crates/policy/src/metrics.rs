@@ -10,7 +10,7 @@ use crate::view::DeviceView;
 /// Labels beside the disk and its identity, and the value.
 type Sample<'a> = (Vec<(&'static str, &'a str)>, f64);
 
-/// The metrics of `views`: what they are now, and how often each has changed since `looks` began.
+/// Returns the metrics of `views`: what they are now, and how often each has changed since `looks` began.
 pub(crate) fn text(views: &[&DeviceView], changes: &dyn Fn(&DeviceView) -> u64, looks: u64) -> String {
     let mut out = Metrics::default();
     let mut family = |name: &str, help: &str, samples: &dyn for<'a> Fn(&'a DeviceView) -> Vec<Sample<'a>>| {
@@ -96,7 +96,7 @@ pub(crate) fn drift(disks: &[DiskDrift]) -> String {
     out.into_text()
 }
 
-/// A sample without further labels, if the value is known.
+/// Returns a sample without further labels, if the value is known.
 fn one<'a>(value: Option<f64>) -> Vec<Sample<'a>> {
     value.map(|value| (Vec::new(), value)).into_iter().collect()
 }

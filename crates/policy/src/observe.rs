@@ -55,7 +55,7 @@ pub struct ObservedSwitch {
     pub disk: String,
     /// How long the switch took.
     pub duration: f64,
-    /// How many operations were under way during it.
+    /// Number of operations that were under way during it.
     pub operations: u64,
     /// The longest of them; null if there was none.
     pub longest_stall: Option<f64>,
@@ -123,12 +123,12 @@ pub struct SwitchRecorder<'a> {
 }
 
 impl<'a> SwitchRecorder<'a> {
-    /// A recorder on the clock of the load.
+    /// Creates a recorder on the clock of the load.
     pub fn new(clock: &'a dyn Clock, next: &'a dyn Progress) -> Self {
         Self { clock, next, switches: Mutex::new(Vec::new()) }
     }
 
-    /// All switches, in the order of time.
+    /// Returns all switches, in the order of time.
     pub fn into_switches(self) -> Vec<Switch> {
         self.switches.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
     }

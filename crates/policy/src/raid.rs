@@ -46,7 +46,7 @@ const FAMILIES: [Family; 3] = [
     Family { drivers: &["aacraid"], programs: &["arcconf"], question: "getconfig 1", reads: false },
 ];
 
-/// All RAID controllers that have a SCSI host. `is_installed` says whether a program can be found.
+/// Returns all RAID controllers that have a SCSI host. `is_installed` says whether a program can be found.
 pub fn controllers(tree: &dyn Tree, is_installed: impl Fn(&str) -> bool) -> Vec<Controller> {
     let mut hosts = tree.list("/sys/class/scsi_host").unwrap_or_default();
     hosts.sort_by(|left, right| crate::waves::name_order(left).cmp(&crate::waves::name_order(right)));

@@ -79,7 +79,7 @@ pub fn rollback(session: &Session<'_>, mut journal: Journal) -> Result<Report, P
     Ok(Report { schema: Report::SCHEMA.to_owned(), journal: place, disks, ended, go_on })
 }
 
-/// The worst of what became of the disks.
+/// Returns the worst of what became of the disks.
 fn ended(disks: &[DiskReport]) -> Ended {
     let any = |test: fn(&DiskResult) -> bool| disks.iter().any(|disk| test(&disk.result));
     if any(|result| matches!(result, DiskResult::Failed { .. } | DiskResult::Mismatch { .. })) {
@@ -118,7 +118,7 @@ fn one(
     }
 }
 
-/// The disk as it is now, under whatever name.
+/// Returns the disk as it is now, under whatever name.
 fn read(
     session: &Session<'_>,
     reader: &Reader<'_>,

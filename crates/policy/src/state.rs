@@ -94,7 +94,7 @@ impl Found {
     }
 }
 
-/// `on`, `off`, or the word for a setting that is not known.
+/// Returns `on`, `off`, or the word for a setting that is not known.
 pub const fn on_off(setting: Option<bool>, unknown: &'static str) -> &'static str {
     match setting {
         Some(true) => "on",

@@ -153,7 +153,7 @@ impl ProtectionRank {
         }
     }
 
-    /// How far it is from the best, which is 1 of 5.
+    /// Returns how far it is from the best, which is 1 of 5.
     pub const fn rung(self) -> u8 {
         self as u8 + 1
     }
@@ -191,7 +191,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal for this reason, with what to do instead.
+    /// Creates a refusal for this reason, with what to do instead.
     pub fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { reason: reason.into(), remedy: remedy.into() }
     }

@@ -36,7 +36,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// A watcher that has seen nothing: the first look yields no changes.
+    /// Creates a watcher that has seen nothing: the first look yields no changes.
     pub fn new() -> Self {
         Self::default()
     }
@@ -91,7 +91,7 @@ fn change(view: &DeviceView, what: String) -> Change {
     Change { at: now_text(), name: view.name.clone(), identity: view.identity.clone(), what }
 }
 
-/// How two readings of one disk differ, one line each.
+/// Returns how two readings of one disk differ, one line each.
 pub fn differences(before: &DeviceView, after: &DeviceView) -> Vec<String> {
     let on_off = |value| on_off(value, "unknown").to_owned();
     let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use crate::select::{Role, roles};
 use crate::view::DeviceView;
 
-/// How many disks a wave holds at most, unless told otherwise.
+/// Number of disks that a wave holds at most, unless told otherwise.
 pub const WAVE_SIZE: usize = 8;
 
 /// Where a disk stands in the order.
@@ -26,7 +26,8 @@ pub struct WaveSlot {
     pub canary: bool,
 }
 
-/// A place for each of `disks`, in their order. `size` is how many disks a wave holds at most; 0 counts as 1.
+/// Returns a place for each of `disks`, in their order. `size` is how many disks a wave holds at most; 0
+/// counts as 1.
 pub fn arrange(disks: &[&DeviceView], size: usize) -> Vec<WaveSlot> {
     let mut ordered: Vec<(Role, usize)> = disks.iter().map(|view| most_critical(view)).zip(0..).collect();
     ordered.sort_by_key(|(role, index)| (*role, name_order(&disks[*index].name)));
@@ -47,7 +48,7 @@ fn most_critical(view: &DeviceView) -> Role {
     roles(view).last().copied().unwrap_or(Role::Data)
 }
 
-/// `sdb` before `sdaa`, as the kernel names them.
+/// Returns `sdb` before `sdaa`, as the kernel names them.
 pub(crate) fn name_order(name: &str) -> (usize, &str) {
     (name.len(), name)
 }
@@ -55,7 +56,7 @@ pub(crate) fn name_order(name: &str) -> (usize, &str) {
 /// Waves that are being filled.
 struct Waves<'a> {
     size: usize,
-    /// How many disks each wave holds.
+    /// Number of disks that each wave holds.
     filled: Vec<usize>,
     /// The first wave in which each port and each group is free.
     free: HashMap<&'a str, usize>,
@@ -65,7 +66,7 @@ struct Waves<'a> {
 }
 
 impl<'a> Waves<'a> {
-    /// The wave of the next disk. Disks come in the order of their roles.
+    /// Returns the wave of the next disk. Disks come in the order of their roles.
     fn next(&mut self, role: Role, view: &'a DeviceView) -> usize {
         if self.filled.is_empty() {
             self.filled.push(1);

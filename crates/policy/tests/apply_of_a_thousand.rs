@@ -72,7 +72,7 @@ fn a_thousand_disks_are_planned_applied_and_restored() {
     );
 }
 
-/// The name of the disk with this index.
+/// Returns the name of the disk with this index.
 fn gateway_name(gateway: &MockGateway, index: usize) -> String {
     let series: Vec<String> = gateway.tree().list("/sys/class/block").unwrap();
     let serial = format!("MOCK{index:06}");

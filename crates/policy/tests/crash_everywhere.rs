@@ -196,7 +196,7 @@ impl Scene {
     }
 }
 
-/// Every write and every change of a run, each with every way to die there.
+/// Returns every write and every change of a run, each with every way to die there.
 fn deaths(writes: usize, first_change: usize, changes: usize) -> Vec<Death> {
     let cuts = [Cut::Before, Cut::Torn, Cut::After];
     let writes = (0..writes).flat_map(|number| cuts.map(|cut| Death::Write(number, cut)));

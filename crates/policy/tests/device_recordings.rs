@@ -45,7 +45,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../path/tests/fixtures")
 }
 
-/// The views of all disks of a recording.
+/// Returns the views of all disks of a recording.
 fn views(directory: &Path) -> Vec<DeviceView> {
     let mut recorded = plumb_path::load(directory).unwrap();
     // The survey of a device alone does not read the mount table, and that of a path does not list all

@@ -38,7 +38,7 @@ fn view(gateway: &MockGateway, name: &str) -> DeviceView {
     Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).unwrap().one(name).unwrap()
 }
 
-/// A ledger in which `off` is requested for all of these, in the boot `one`.
+/// Returns a ledger in which `off` is requested for all of these, in the boot `one`.
 fn requested(gateway: &MockGateway, names: &[&str]) -> Ledger {
     set(gateway, Asked::Off, Wanted::All);
     let claims = Claims::default();
@@ -65,7 +65,7 @@ fn look(gateway: &MockGateway, ledger: &mut Ledger, name: &str, boot_id: &str) -
     (text("standing"), text("evidence"))
 }
 
-/// One of each that counts or does not, and keeps or does not.
+/// Returns one of each that counts or does not, and keeps or does not.
 fn machine() -> MockGateway {
     MockGateway::new([
         MockDisk::new(MockKind::Sas).with(|disk| disk.saved = Some(true)),

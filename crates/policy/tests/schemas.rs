@@ -66,7 +66,7 @@ fn now() -> Timestamp {
     "2026-11-22T00:00:00Z".parse().unwrap()
 }
 
-/// A machine with one of everything.
+/// Returns a machine with one of everything.
 fn machine() -> MockGateway {
     let namespace = |name: &str| {
         let name = name.to_owned();

@@ -20,7 +20,7 @@ fn now() -> Timestamp {
     "2026-11-22T00:00:00Z".parse().unwrap()
 }
 
-/// Two namespaces of nvme0, one of nvme1.
+/// Returns two namespaces of nvme0, one of nvme1.
 fn machine() -> MockGateway {
     let namespace = |controller: &str, name: &str| {
         let (controller, name) = (controller.to_owned(), name.to_owned());

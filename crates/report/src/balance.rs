@@ -64,7 +64,7 @@ impl Balance {
         })
     }
 
-    /// The share of the application's bytes that the devices moved, 0 to 1.
+    /// Returns the share of the application's bytes that the devices moved, 0 to 1.
     pub fn device_share(&self) -> f64 {
         self.device / self.application
     }
@@ -105,7 +105,7 @@ impl Balance {
         }
     }
 
-    /// The arithmetic in words, with a conclusion.
+    /// Returns the arithmetic in words, with a conclusion.
     pub fn sentence(&self) -> String {
         let parts: Vec<String> = self.parts().into_iter().map(|(_, _, text)| text).collect();
         let verb = if self.write { "written" } else { "read" };

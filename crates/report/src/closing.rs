@@ -27,7 +27,7 @@ impl Record {
         Self { directory, fails: false }
     }
 
-    /// Where it is; `None` if nothing is kept.
+    /// Returns where it is; `None` if nothing is kept.
     pub fn path(&self) -> Option<&Path> {
         self.directory.as_ref().map(RunDirectory::path)
     }
@@ -49,7 +49,7 @@ impl Record {
         Some(format!("{}; what is measured goes on, and it is tried again", in_one_line(&error)))
     }
 
-    /// The directory itself; `None` if nothing is kept.
+    /// Returns the directory itself; `None` if nothing is kept.
     pub const fn directory(&mut self) -> Option<&mut RunDirectory> {
         self.directory.as_mut()
     }

@@ -28,7 +28,7 @@ pub(crate) fn before_title(document: &ComparisonDocument) -> String {
     if document.name.is_empty() { String::new() } else { format!("{}: ", printable(&document.name)) }
 }
 
-/// The report of `document`.
+/// Returns the report of `document`.
 pub(crate) fn outline(document: &ComparisonDocument) -> Outline<'_> {
     Outline {
         command: "compare",
@@ -202,7 +202,7 @@ fn meaning(document: &ComparisonDocument) -> String {
     meaning.join(" ")
 }
 
-/// The ratio that decides.
+/// Returns the ratio that decides.
 fn ratio_figure(document: &ComparisonDocument) -> Figure {
     let contrast = &document.contrast;
     let (compared, against) = (printable(&contrast.compared), printable(&contrast.against));
@@ -210,7 +210,7 @@ fn ratio_figure(document: &ComparisonDocument) -> Figure {
     Figure::new("Ratio", or_dash(contrast.ratio.map(|of| of.median), ratio), "times", note)
 }
 
-/// The figures that matter most.
+/// Returns the figures that matter most.
 fn figures(document: &ComparisonDocument) -> Vec<Figure> {
     let contrast = &document.contrast;
     let level = contrast.ratio.map_or(1.0 - document.design.error, |ratio| ratio.level);
@@ -288,7 +288,7 @@ pub(crate) fn term_words(term: &Term) -> &'static str {
     }
 }
 
-/// A time with its sign.
+/// Returns a time with its sign.
 pub(crate) fn signed(seconds: f64) -> String {
     let sign = if seconds > 0.0 { "+" } else { "" };
     format!("{sign}{}", duration(seconds))
@@ -316,7 +316,7 @@ fn limits(document: &ComparisonDocument) -> Option<Table> {
         .if_any()
 }
 
-/// A value of the figure of this name, with its unit.
+/// Returns a value of the figure of this name, with its unit.
 pub(crate) fn value(figure: &str, value: f64) -> String {
     match figure {
         "iops" | "transactions" => format!("{}/s", rate(value)),

@@ -70,8 +70,8 @@ pub(crate) fn loses_synced(document: &RunDocument, target: &RunTarget) -> bool {
     levels::is_lost(document.path_of(target))
 }
 
-/// The figures that matter most: what a durable write costs and what reaches the storage, or what the load
-/// reached.
+/// Returns the figures that matter most: what a durable write costs and what reaches the storage, or what the
+/// load reached.
 pub(crate) fn figures(document: &RunDocument) -> Vec<Figure> {
     let figures = durable_figures(document);
     if figures.is_empty() { load_figures(document) } else { figures }
@@ -163,7 +163,7 @@ fn load_figures(document: &RunDocument) -> Vec<Figure> {
     figures
 }
 
-/// The command line as it was typed, for a shell.
+/// Returns the command line as it was typed, for a shell.
 pub(crate) fn command(document: &RunDocument) -> String {
     match document.environment.argv.as_slice() {
         [] => {
@@ -193,7 +193,8 @@ fn has_scheme(name: &str) -> bool {
     name.split_once(':').is_some_and(|(scheme, _)| !scheme.contains(['/', '.']) && scheme.len() > 1)
 }
 
-/// The mounts beneath the targets, each once: the file system with where it is mounted, and its device.
+/// Returns the mounts beneath the targets, each once: the file system with where it is mounted, and its
+/// device.
 fn mounts(document: &RunDocument) -> Vec<String> {
     let several = document.paths.iter().map(|one| &one.path);
     let alone = document.path.iter().filter(|_| document.paths.is_empty());
@@ -210,7 +211,7 @@ fn mounts(document: &RunDocument) -> Vec<String> {
     mounts
 }
 
-/// Where and how it was measured.
+/// Returns where and how it was measured.
 pub(crate) fn facts(document: &RunDocument) -> Vec<Fact> {
     let environment = &document.environment;
     let unknown = || "not known".to_owned();
@@ -238,7 +239,7 @@ pub(crate) fn facts(document: &RunDocument) -> Vec<Fact> {
     facts
 }
 
-/// How direct requests were submitted, where one way was found for all.
+/// Returns how direct requests were submitted, where one way was found for all.
 fn engine(environment: &Environment) -> Option<String> {
     let engine = environment.engine.as_deref().filter(|engine| !engine.is_empty())?;
     Some(match &environment.engine_because {

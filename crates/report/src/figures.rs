@@ -51,7 +51,7 @@ impl FlushCount {
         self.of == FlushesOf::AllPrograms
     }
 
-    /// `1,200 flushes of all programs`.
+    /// Returns `1,200 flushes of all programs`.
     pub(crate) fn words(self) -> String {
         let whose = match self.of {
             FlushesOf::OwnDevice => " at the devices",
@@ -62,7 +62,7 @@ impl FlushCount {
     }
 }
 
-/// `half of them within 1 ms, 99 of 100 within 3 ms`, as far as there were enough for that.
+/// Returns `half of them within 1 ms, 99 of 100 within 3 ms`, as far as there were enough for that.
 pub(crate) fn spread(latency: &Latency) -> String {
     let slowest = duration(latency.max);
     let half = latency.p50.map(|half| format!("half of them within {}", duration(half)));
@@ -107,8 +107,8 @@ pub(crate) struct SideRow {
     pub(crate) zero: bool,
 }
 
-/// The rows of a target: application, each direction if there are several, flushes, storage where it is
-/// known.
+/// Returns the rows of a target: application, each direction if there are several, flushes, storage where it
+/// is known.
 pub(crate) fn side_rows(sides: &Sides) -> Vec<SideRow> {
     let application = &sides.application;
     let row = |side, latency| SideRow { side, latency, ..SideRow::default() };
@@ -145,7 +145,8 @@ pub(crate) fn side_rows(sides: &Sides) -> Vec<SideRow> {
     rows
 }
 
-/// The width of a bucket in seconds: what lies between two of them. Long runs are recorded in wider ones.
+/// Returns the width of a bucket in seconds: what lies between two of them. Long runs are recorded in wider
+/// ones.
 pub(crate) fn bucket_seconds(rows: &[TimeseriesRow]) -> f64 {
     let width = match rows {
         [first, second, ..] => second.at.as_secs_f64() - first.at.as_secs_f64(),
@@ -154,7 +155,7 @@ pub(crate) fn bucket_seconds(rows: &[TimeseriesRow]) -> f64 {
     if width > 0.0 { width } else { SERIES_BUCKET.as_secs_f64() }
 }
 
-/// The facts beside the target in the head of a report: host and time, where known.
+/// Returns the facts beside the target in the head of a report: host and time, where known.
 pub(crate) fn masthead(environment: &Environment) -> Vec<String> {
     let time = environment.started_at.replace('T', " ").replace('Z', " UTC");
     let kernel = environment.kernel.as_deref().map(|kernel| format!("Linux {kernel}"));

@@ -4,19 +4,19 @@ use std::path::PathBuf;
 
 use crate::document::{RunDocument, Sides};
 
-/// The sample `name`, as it was measured: without verdicts.
+/// Returns the sample `name`, as it was measured: without verdicts.
 pub(crate) fn document(name: &str) -> RunDocument {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(format!("{name}.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     RunDocument::from_json(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The sample `name` of a load, as it was measured: without verdicts.
+/// Returns the sample `name` of a load, as it was measured: without verdicts.
 pub(crate) fn load(name: &str) -> RunDocument {
     document(&format!("load/{name}"))
 }
 
-/// The sample of a healthy virtual machine.
+/// Returns the sample of a healthy virtual machine.
 pub(crate) fn virtual_machine() -> RunDocument {
     document("virtual-machine")
 }
@@ -27,7 +27,7 @@ pub(crate) fn phase<'a>(document: &'a mut RunDocument, name: &str) -> &'a mut Si
     &mut document.targets[at.unwrap_or_else(|| panic!("no phase {name}"))].sides
 }
 
-/// All samples of checks.
+/// Returns all samples of checks.
 pub(crate) fn all() -> Vec<RunDocument> {
     ["virtual-machine", "raid-eight-disks", "tmpfs", "interrupted", "denied", "hard-drive", "no-storage"]
         .map(document)

@@ -12,7 +12,7 @@ use crate::printable::printable;
 use crate::quantity::{NONE, count, duration, or_dash, percent, rate, throughput, throughput_parts};
 use crate::terminal::{Cell, Ink, Table};
 
-/// The report of `document`.
+/// Returns the report of `document`.
 pub(crate) fn outline(document: &FleetDocument) -> Outline<'_> {
     Outline {
         command: "fleet",
@@ -98,7 +98,7 @@ fn hosts(document: &FleetDocument) -> Table {
     if document.measured().is_some() { loads(document) } else { answers(document) }
 }
 
-/// Each host of a load, and all together.
+/// Returns each host of a load, and all together.
 fn loads(document: &FleetDocument) -> Table {
     let hosts = document.hosts.iter().map(|host| {
         let times = [host.start_late, host.clock_error, host.done_after];
@@ -137,7 +137,7 @@ fn loads(document: &FleetDocument) -> Table {
         .table()
 }
 
-/// Each host of another command.
+/// Returns each host of another command.
 fn answers(document: &FleetDocument) -> Table {
     let level = |level: &str| match level {
         "danger" => Cell::inked(Ink::Red, level),
@@ -161,7 +161,7 @@ fn scale(document: &FleetDocument) -> Option<Table> {
         .if_any()
 }
 
-/// How much of what was moved stayed on devices of the hosts themselves; nothing where no host says.
+/// Returns how much of what was moved stayed on devices of the hosts themselves; nothing where no host says.
 fn locality(document: &FleetDocument) -> Vec<String> {
     let is_known = document.hosts.iter().any(|host| host.local.is_some());
     let of = |local: Option<bool>, words: &str| {

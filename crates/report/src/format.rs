@@ -37,12 +37,12 @@ impl Format {
         Self::Junit,
     ];
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         self.names().0
     }
 
-    /// The name of the file in a run directory.
+    /// Returns the name of the file in a run directory.
     pub const fn file_name(self) -> &'static str {
         self.names().1
     }
@@ -83,7 +83,7 @@ impl FromStr for Format {
     }
 }
 
-/// `text, html or json`.
+/// Returns `text, html or json`.
 fn listed(formats: &[Format]) -> String {
     let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
     match names.split_last() {

@@ -29,7 +29,7 @@ pub struct Headline {
 }
 
 impl Headline {
-    /// The headline of `document`, made from its verdicts.
+    /// Returns the headline of `document`, made from its verdicts.
     pub fn of(document: &RunDocument) -> Self {
         let serious: Vec<&Finding> =
             document.verdicts.iter().filter(|finding| finding.severity > Severity::Info).collect();
@@ -95,7 +95,7 @@ impl Headline {
         }
     }
 
-    /// The severity as a word; `none` if there was no finding.
+    /// Returns the severity as a word; `none` if there was no finding.
     pub fn class(&self) -> &'static str {
         self.severity.map_or("none", Severity::word)
     }
@@ -140,7 +140,7 @@ fn is_measured(document: &RunDocument) -> bool {
     transactions || document.targets.iter().any(|target| target.sides.application.operations > 0)
 }
 
-/// Why what was done is not complete; `None` if it is.
+/// Returns why what was done is not complete; `None` if it is.
 pub(crate) fn incomplete(complete: bool, because: Option<&str>) -> Option<String> {
     let why = because.map(str::trim).filter(|why| !why.is_empty());
     (!complete).then(|| capital(&sentence(why.unwrap_or("it did not run to its end"))))
@@ -188,7 +188,7 @@ fn synced_writes(path: Option<&WritePath>) -> &'static str {
     if levels::is_lost(path) { "synced writes" } else { "durable writes" }
 }
 
-/// The syncs and what became of them: in a check those of the first method, elsewhere all.
+/// Returns the syncs and what became of them: in a check those of the first method, elsewhere all.
 fn counted(document: &RunDocument) -> Option<String> {
     if document.is_check() {
         let measured = document.targets.iter().find(|target| target.sides.application.operations > 0)?;
@@ -233,8 +233,8 @@ fn asked(document: &RunDocument) -> Vec<(u64, &'static str)> {
     asked.into_iter().filter(|(number, _)| *number > 0).collect()
 }
 
-/// `200 syncs and 300 writes with O_DSYNC or FUA were seen as 500 flushes at the devices.` Flushes of all
-/// programs are not set against them: they prove nothing about these.
+/// Returns `200 syncs and 300 writes with O_DSYNC or FUA were seen as 500 flushes at the devices.` Flushes of
+/// all programs are not set against them: they prove nothing about these.
 fn seen_as(asked: &[(u64, &str)], flushes: Option<FlushCount>) -> String {
     let asked: Vec<String> =
         asked.iter().map(|(number, what)| format!("{} {what}", count(*number))).collect();
@@ -302,7 +302,8 @@ fn unknown(path: &WritePath) -> Option<String> {
     let why = path.unknown_below.as_deref()?.trim();
     (!why.is_empty()).then(|| capital(&sentence(why)))
 }
-/// The text with a capital at its start, unless it begins with the name of something: `write-direct`, `/srv`.
+/// Returns the text with a capital at its start, unless it begins with the name of something: `write-direct`,
+/// `/srv`.
 pub(crate) fn capital(text: &str) -> String {
     let first = text.split([' ', ',', '.']).next().unwrap_or_default();
     if first.chars().all(char::is_alphabetic)
@@ -313,7 +314,7 @@ pub(crate) fn capital(text: &str) -> String {
     text.to_owned()
 }
 
-/// The text with a full stop.
+/// Returns the text with a full stop.
 pub fn sentence(text: &str) -> String {
     let text = text.trim();
     if text.is_empty() || text.ends_with(['.', '!', '?', '…']) {
@@ -412,7 +413,7 @@ mod tests {
         assert!(denied.verdict.contains("permission denied"), "{}", denied.verdict);
     }
 
-    /// A load of one writer on a disk, with a path beneath it.
+    /// Returns a load of one writer on a disk, with a path beneath it.
     fn load_on(durable_at: plumb_path::DurableAt, options: &[&str]) -> RunDocument {
         let mut document = fixture::load("side-by-side");
         document.targets.remove(0);

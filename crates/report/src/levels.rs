@@ -44,7 +44,7 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// The levels of `path`.
+    /// Returns the levels of `path`.
     pub fn of(path: &WritePath) -> Self {
         let below = links(&path.layers);
         let depth = depths(&below);
@@ -71,7 +71,7 @@ impl Levels {
         Self { levels, below }
     }
 
-    /// The level and the node of layer `index`.
+    /// Returns the level and the node of layer `index`.
     pub fn position(&self, index: usize) -> Option<(usize, usize)> {
         self.levels.iter().enumerate().find_map(|(level, nodes)| {
             nodes.iter().position(|node| node.members.contains(&index)).map(|node| (level, node))
@@ -79,8 +79,8 @@ impl Levels {
     }
 }
 
-/// The index of the first layer below the application that may hold acknowledged data: where a write is when
-/// its call has returned. If none may, it is at the end of its way, in the last.
+/// Returns the index of the first layer below the application that may hold acknowledged data: where a write
+/// is when its call has returned. If none may, it is at the end of its way, in the last.
 pub fn acknowledged_at(path: &WritePath) -> Option<usize> {
     let held = path.layers.iter().skip(1).position(|layer| layer.cache != Cache::None).map(|index| index + 1);
     held.or_else(|| path.layers.len().checked_sub(1).filter(|last| *last > 0))
@@ -169,7 +169,7 @@ pub fn cause(path: &WritePath) -> Option<&Finding> {
     path.findings.iter().find(|finding| finding.severity == Severity::Danger)
 }
 
-/// The names of the lowest layers that can be seen and that a flush reaches; all of them.
+/// Returns the names of the lowest layers that can be seen and that a flush reaches; all of them.
 pub fn reached(path: &WritePath) -> Vec<&str> {
     let levels = Levels::of(path);
     let seen = |node: &&Node| {
@@ -188,7 +188,7 @@ pub fn reached(path: &WritePath) -> Vec<&str> {
         .collect()
 }
 
-/// The index of the layer of that name.
+/// Returns the index of the layer of that name.
 pub fn named(path: &WritePath, name: &str) -> Option<usize> {
     path.layers.iter().position(|layer| layer.name == name)
 }
@@ -197,7 +197,7 @@ fn looks_equal(a: &Layer, b: &Layer) -> bool {
     (a.kind, a.cache, a.flush, a.fua) == (b.kind, b.cache, b.flush, b.fua)
 }
 
-/// The layers below each layer. Only forward links count, so there is no cycle.
+/// Returns the layers below each layer. Only forward links count, so there is no cycle.
 fn links(layers: &[Layer]) -> Vec<Vec<usize>> {
     let mut index_of = HashMap::new();
     for (index, layer) in layers.iter().enumerate() {
@@ -220,7 +220,7 @@ fn links(layers: &[Layer]) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// The longest way from a layer that has none above.
+/// Returns the longest way from a layer that has none above.
 fn depths(below: &[Vec<usize>]) -> Vec<usize> {
     let mut depth = vec![0; below.len()];
     for (index, children) in below.iter().enumerate() {

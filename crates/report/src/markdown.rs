@@ -17,7 +17,7 @@ use crate::terminal::tables::{durable_table, side_table_without};
 use crate::terminal::{Cell, Ink, Side, Table};
 use crate::{exposure, sentences, tables, untorn};
 
-/// The report of `recording`, ending in a newline. A section that has nothing to say is left out.
+/// Returns the report of `recording`, ending in a newline. A section that has nothing to say is left out.
 pub(crate) fn markdown(recording: &RunRecording) -> String {
     let document = &recording.document;
     let names: Vec<String> = document.names().into_iter().map(code).collect();
@@ -57,7 +57,7 @@ pub(crate) fn markdown(recording: &RunRecording) -> String {
     out
 }
 
-/// A report in sections, ending in a newline.
+/// Returns a report in sections, ending in a newline.
 pub(crate) fn outline(of: &Outline<'_>) -> String {
     let mut out = head(&format!("{} {}", of.command, code(of.of)), &of.headline, of.environment);
     out.push_str(&format!("\n## Figures\n\n{}", figures(&of.figures)));
@@ -66,7 +66,7 @@ pub(crate) fn outline(of: &Outline<'_>) -> String {
     out + &format!("\n## Where and how\n\n{facts}")
 }
 
-/// The paths of a survey, each with its findings, ending in a newline.
+/// Returns the paths of a survey, each with its findings, ending in a newline.
 pub(crate) fn survey(survey: &Survey) -> String {
     let path = |path: &WritePath| {
         let durable = escape(&sentence(&path.durable_at.sentence));
@@ -82,7 +82,7 @@ pub(crate) fn survey(survey: &Survey) -> String {
     format!("# plumb survey\n{}", survey.paths.iter().map(path).collect::<String>())
 }
 
-/// A page in sections, ending in a newline.
+/// Returns a page in sections, ending in a newline.
 pub(crate) fn page(page: &Page) -> String {
     format!("# {}\n{}", page.title, page.sections.iter().map(section).collect::<String>())
 }
@@ -241,7 +241,7 @@ fn cell(cell: &Cell) -> String {
     }
 }
 
-/// `text` so that all of it is shown as it is, in one line: no markup, no link, no mention.
+/// Returns `text` so that all of it is shown as it is, in one line: no markup, no link, no mention.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in printable(text).chars() {
@@ -259,7 +259,7 @@ fn escape(text: &str) -> String {
     out.replace("://", ":<!-- -->//").replace("www.", "www<!-- -->.")
 }
 
-/// `text` as code, which holds everything but its own fence.
+/// Returns `text` as code, which holds everything but its own fence.
 fn code(text: &str) -> String {
     let text = printable(text);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);

@@ -27,7 +27,7 @@ const FILES_MAX: usize = 20;
 /// Maximum number of callers of syncs shown to everybody.
 const CALLERS_MAX: usize = 12;
 
-/// The report of `document`.
+/// Returns the report of `document`.
 pub(crate) fn outline(document: &ObservationDocument) -> Outline<'_> {
     let table = |table| Item::table(Some(table));
     let workload: Vec<Item> = document.workload.lines().map(|line| Item::Command(printable(line))).collect();
@@ -138,7 +138,7 @@ fn figures(document: &ObservationDocument) -> Vec<Figure> {
     figures
 }
 
-/// The latency that so many do not exceed.
+/// Returns the latency that so many do not exceed.
 fn at(latency: Option<Latency>, of: fn(&Latency) -> Option<f64>) -> String {
     or_dash(latency, |latency| duration(of(&latency)))
 }
@@ -165,8 +165,8 @@ fn maximum(document: &ObservationDocument, latency: Option<Latency>) -> String {
     or_dash(latency, |latency| format!("{bound}{}", duration(latency.max)))
 }
 
-/// Each direction in which a device was asked for something; of a device that was asked for nothing, its
-/// reads.
+/// Returns each direction in which a device was asked for something; of a device that was asked for nothing,
+/// its reads.
 fn directions(
     document: &ObservationDocument,
 ) -> impl Iterator<Item = (&ObservedDevice, &'static str, &ObservedDirection)> {
@@ -239,7 +239,7 @@ pub fn standing(devices: &[ObservedDevice], syncs: &[ObservedSync]) -> Vec<Strin
     asked.chain(syncs.iter().take(CALLERS_MAX).map(sync)).collect()
 }
 
-/// How regular requests came.
+/// Returns how regular requests came.
 fn came(arrivals: Arrivals) -> String {
     match arrivals.bursts {
         Some(bursts) => format!(

@@ -127,7 +127,7 @@ impl PairUnit {
     }
 }
 
-/// All figures of an observation.
+/// Returns all figures of an observation.
 fn figures(document: &ObservationDocument) -> Figures {
     let mut all = Figures::new();
     let mut syncs: BTreeMap<(&str, &str), Vec<&ObservedSync>> = BTreeMap::new();

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use plumb_block::shell::is_bidi_control;
 pub use plumb_block::shell_word;
 
-/// `text` with control characters and bidirectional overrides shown as escapes (`\u{1b}`).
+/// Returns `text` with control characters and bidirectional overrides shown as escapes (`\u{1b}`).
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -46,7 +46,7 @@ pub fn printable_text(text: &str, has_colours: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The length of the sequence at the start of `text` if it sets colours (ECMA-48, 8.3.117), else 0.
+/// Returns the length of the sequence at the start of `text` if it sets colours (ECMA-48, 8.3.117), else 0.
 fn colour_bytes(text: &str) -> usize {
     let Some(parameters) = text.strip_prefix("\u{1b}[") else { return 0 };
     match parameters.find(|c: char| !c.is_ascii_digit() && c != ';') {
@@ -55,7 +55,7 @@ fn colour_bytes(text: &str) -> usize {
     }
 }
 
-/// A whole command line, each argument quoted where it must be.
+/// Returns a whole command line, each argument quoted where it must be.
 pub fn shell_line(arguments: &[String]) -> String {
     arguments.iter().map(|argument| shell_word(argument)).collect::<Vec<_>>().join(" ")
 }

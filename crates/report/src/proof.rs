@@ -24,7 +24,7 @@ pub(crate) const HOLDS_FOR: &str = "Proved means: of this recording, on a drive 
 /// More windows than this are not shown one by one.
 pub(crate) const WINDOWS_MAX: usize = 60;
 
-/// The report of `document`.
+/// Returns the report of `document`.
 pub(crate) fn outline(document: &ProofDocument) -> Outline<'_> {
     Outline {
         command: "prove app",
@@ -39,7 +39,7 @@ pub(crate) fn outline(document: &ProofDocument) -> Outline<'_> {
     }
 }
 
-/// All but the headline and the facts, in order.
+/// Returns all but the headline and the facts, in order.
 fn sections(document: &ProofDocument) -> Vec<Section> {
     let what_to_do = |failure: &Failure| {
         [
@@ -115,7 +115,7 @@ fn is_by_calls(document: &ProofDocument) -> bool {
     document.recording.attached_by == RecordingFacts::BY_SYSTEM_CALLS
 }
 
-/// The minimal case in words: `the write to t.db-journal (directory, 4 KiB) was dropped`.
+/// Returns the minimal case in words: `the write to t.db-journal (directory, 4 KiB) was dropped`.
 pub(crate) fn case(case: &MinimalCase) -> String {
     let dropped = listed(&case.dropped, |_| String::new());
     let torn = listed(&case.torn, |group| {
@@ -133,12 +133,12 @@ pub(crate) fn case(case: &MinimalCase) -> String {
     }
 }
 
-/// The minimal case of a failure as a sentence.
+/// Returns the minimal case of a failure as a sentence.
 pub(crate) fn case_sentence(failure: &Failure) -> String {
     capital(&sentence(&case(&failure.minimal)))
 }
 
-/// The commands, those that are alike together, each in the words of `more`.
+/// Returns the commands, those that are alike together, each in the words of `more`.
 fn listed(commands: &[CommandRole], more: impl Fn(&[&CommandRole]) -> String) -> String {
     let like = |of: &CommandRole| (of.op.clone(), of.file.clone(), of.role.clone(), of.caused_by.clone());
     let named = |of: &CommandRole| of.file.is_some() || of.role.is_some();
@@ -222,7 +222,7 @@ pub(crate) fn failures(document: &ProofDocument) -> Option<Table> {
         .if_any()
 }
 
-/// The drive profiles: on which it is safe, and on which it loses; `None` if there is none.
+/// Returns the drive profiles: on which it is safe, and on which it loses; `None` if there is none.
 pub(crate) fn profiles(document: &ProofDocument) -> Option<Table> {
     let result = |profile: &ProfileResult| {
         let ways: Vec<&str> = profile.classes.iter().map(|of| of.meaning()).collect();
@@ -245,8 +245,8 @@ pub(crate) fn profiles(document: &ProofDocument) -> Option<Table> {
         .if_any()
 }
 
-/// The windows: all if they are at most `most`, else at most so many of those that fail or were not explored
-/// whole; and how many are left out.
+/// Returns the windows: all if they are at most `most`, else at most so many of those that fail or were not
+/// explored whole; and how many are left out.
 pub(crate) fn windows(document: &ProofDocument, most: usize) -> (Table, u64) {
     let all = document.windows.len() <= most;
     let telling =
@@ -285,7 +285,7 @@ fn found_in(document: &ProofDocument) -> Option<String> {
     ))
 }
 
-/// How much of a window was explored, in words.
+/// Returns how much of a window was explored, in words.
 pub(crate) const fn coverage_words(coverage: Coverage) -> &'static str {
     match coverage {
         Coverage::Exhaustive => "exhaustive",
@@ -294,7 +294,7 @@ pub(crate) const fn coverage_words(coverage: Coverage) -> &'static str {
     }
 }
 
-/// How much was explored, in one line.
+/// Returns how much was explored, in one line.
 pub(crate) fn coverage(document: &ProofDocument) -> String {
     let (all, states) = (&document.coverage, &document.states);
     let part = |windows: u64, words: &str| (windows > 0).then(|| format!("{} {words}", count(windows)));
@@ -372,7 +372,7 @@ pub(crate) fn flushes(document: &ProofDocument) -> Option<String> {
     ))
 }
 
-/// The figures that matter most.
+/// Returns the figures that matter most.
 pub(crate) fn figures(document: &ProofDocument) -> Vec<Figure> {
     let (states, all, kept) = (&document.states, &document.coverage, &document.recording);
     let figure = |label, value: u64, note: String| Figure::new(label, count(value), "", note);
@@ -385,7 +385,7 @@ pub(crate) fn figures(document: &ProofDocument) -> Vec<Figure> {
     ]
 }
 
-/// How it was recorded, and where.
+/// Returns how it was recorded, and where.
 pub(crate) fn facts(document: &ProofDocument) -> Vec<Fact> {
     let kept = &document.recording;
     let size = |size: u64| bytes(size as f64);

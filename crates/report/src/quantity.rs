@@ -7,7 +7,7 @@ use plumb_block::Bytes;
 /// Placeholder for a figure that is not known.
 pub const NONE: &str = "–";
 
-/// Three significant digits, without trailing zeroes behind the point: `52.4`, `8.33`, `412`.
+/// Returns three significant digits, without trailing zeroes behind the point: `52.4`, `8.33`, `412`.
 pub fn three_digits(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
@@ -20,7 +20,7 @@ pub fn three_digits(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A ratio: three digits behind the point around 1, three digits that mean something elsewhere.
+/// Returns a ratio: three digits behind the point around 1, three digits that mean something elsewhere.
 pub fn ratio(value: f64) -> String {
     match value {
         near if (0.5..2.0).contains(&near) => format!("{near:.3}"),
@@ -32,7 +32,7 @@ pub fn ratio(value: f64) -> String {
     }
 }
 
-/// A whole number with its thousands set apart: `215,000`.
+/// Returns a whole number with its thousands set apart: `215,000`.
 pub fn thousands(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
@@ -51,12 +51,12 @@ pub fn thousands(value: f64) -> String {
     grouped
 }
 
-/// A count: `52,410`.
+/// Returns a count: `52,410`.
 pub fn count(value: u64) -> String {
     thousands(value as f64)
 }
 
-/// A count with its noun: `1 flush`, `2 flushes`.
+/// Returns a count with its noun: `1 flush`, `2 flushes`.
 pub fn counted(count: u64, what: &str) -> String {
     match what {
         _ if count == 1 => format!("1 {what}"),
@@ -65,8 +65,8 @@ pub fn counted(count: u64, what: &str) -> String {
     }
 }
 
-/// A rate: whole numbers with thousands set apart from 100 on, three digits below, `0` only for nothing at
-/// all.
+/// Returns a rate: whole numbers with thousands set apart from 100 on, three digits below, `0` only for
+/// nothing at all.
 pub fn rate(per_second: f64) -> String {
     match per_second {
         0.0 => "0".to_owned(),
@@ -75,7 +75,7 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
-/// A duration and its unit apart, in the unit that fits: `("52.4", "µs")`.
+/// Returns a duration and its unit apart, in the unit that fits: `("52.4", "µs")`.
 pub fn duration_parts(seconds: f64) -> (String, &'static str) {
     let (scaled, unit) = match seconds.abs() {
         s if s < 999.5e-9 => (seconds * 1e9, "ns"),
@@ -88,7 +88,7 @@ pub fn duration_parts(seconds: f64) -> (String, &'static str) {
     (three_digits(scaled), unit)
 }
 
-/// A duration in the unit that fits: `52.4 µs`; a dash for one that is not known.
+/// Returns a duration in the unit that fits: `52.4 µs`; a dash for one that is not known.
 pub fn duration(seconds: impl Into<Option<f64>>) -> String {
     or_dash(seconds.into(), |seconds| {
         let (value, unit) = duration_parts(seconds);
@@ -96,7 +96,7 @@ pub fn duration(seconds: impl Into<Option<f64>>) -> String {
     })
 }
 
-/// A size in powers of 1024: `8 KiB`; fractions of a byte are rounded.
+/// Returns a size in powers of 1024: `8 KiB`; fractions of a byte are rounded.
 pub fn bytes(value: f64) -> String {
     if value.is_finite() && value >= 0.0 { Bytes(value.round() as u64).to_string() } else { NONE.to_owned() }
 }
@@ -106,7 +106,7 @@ pub fn mebibytes(bytes_per_second: f64) -> String {
     rate(bytes_per_second / Bytes::MIB as f64)
 }
 
-/// A throughput and its unit apart, in the unit in which systems of many hosts are spoken of:
+/// Returns a throughput and its unit apart, in the unit in which systems of many hosts are spoken of:
 /// `("18.3", "GB/s")`.
 pub fn throughput_parts(bytes_per_second: f64) -> (String, &'static str) {
     let (unit, name) = if bytes_per_second < 999.5e6 { (1e6, "MB/s") } else { (1e9, "GB/s") };
@@ -119,7 +119,7 @@ pub fn throughput(bytes_per_second: f64) -> String {
     format!("{value} {unit}")
 }
 
-/// A share between 0 and 1: `4%`, `0.3%`, `< 0.1%`.
+/// Returns a share between 0 and 1: `4%`, `0.3%`, `< 0.1%`.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
         p if !p.is_finite() => NONE.to_owned(),
@@ -129,7 +129,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// The figure, or a dash.
+/// Returns the figure, or a dash.
 pub fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), show)
 }
@@ -149,7 +149,7 @@ impl DurationUnit {
         if medians.into_iter().any(|median| median < 1e-3) { Self::Micros } else { Self::Millis }
     }
 
-    /// `µs` or `ms`.
+    /// Returns `µs` or `ms`.
     pub const fn symbol(self) -> &'static str {
         match self {
             Self::Micros => "µs",
@@ -157,7 +157,7 @@ impl DurationUnit {
         }
     }
 
-    /// The unit in words.
+    /// Returns the unit in words.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Micros => "microseconds",
@@ -165,8 +165,8 @@ impl DurationUnit {
         }
     }
 
-    /// `seconds` in this unit with a fixed number of decimals, so that points line up; a dash for a time that
-    /// is not known.
+    /// Returns `seconds` in this unit with a fixed number of decimals, so that points line up; a dash for a
+    /// time that is not known.
     pub fn show(self, seconds: impl Into<Option<f64>>) -> String {
         let Some(seconds) = seconds.into() else { return NONE.to_owned() };
         let (scaled, decimals) = match self {

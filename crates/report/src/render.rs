@@ -156,7 +156,7 @@ enum Words {
     Markdown,
 }
 
-/// `of` as `format`. `style` matters to [`Format::Terminal`] alone.
+/// Returns `of` as `format`. `style` matters to [`Format::Terminal`] alone.
 ///
 /// # Errors
 /// If there is no such format of it; if a figure of the document cannot be written as JSON, or the page's

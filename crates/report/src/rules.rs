@@ -7,14 +7,14 @@ use plumb_path::{CATALOGUE as SURVEY, Catalogue, Rule};
 /// The rules of measurements, profiles and policies.
 static MEASURED: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::parse(include_str!("../rules.toml")));
 
-/// All rules, by their ids.
+/// Returns all rules, by their ids.
 pub fn all() -> Vec<&'static Rule> {
     let mut rules: Vec<&Rule> = SURVEY.iter().chain(MEASURED.iter()).collect();
     rules.sort_by(|one, other| one.id.cmp(&other.id));
     rules
 }
 
-/// The rule with this id, also where it is written as reports show it: `[steal]`.
+/// Returns the rule with this id, also where it is written as reports show it: `[steal]`.
 pub fn find(id: &str) -> Option<&'static Rule> {
     let id = id.trim().trim_start_matches('[').trim_end_matches(']');
     SURVEY.get(id).or_else(|| MEASURED.get(id))

@@ -11,7 +11,7 @@ use crate::printable::printable;
 use crate::quantity::{NONE, bytes, count, duration, mebibytes, or_dash, rate, ratio};
 use crate::terminal::{Cell, Ink, Table};
 
-/// The report of `document`.
+/// Returns the report of `document`.
 pub(crate) fn outline(document: &StudyDocument) -> Outline<'_> {
     Outline {
         command: "study",
@@ -117,7 +117,7 @@ pub(crate) fn reported(row: &StudyRow) -> String {
     or_dash(row.reported, |reported| format!("{}{more}", value(row.unit, reported)))
 }
 
-/// A value with its unit.
+/// Returns a value with its unit.
 pub(crate) fn value(unit: StudyUnit, value: f64) -> String {
     match unit {
         StudyUnit::Seconds => duration(value),

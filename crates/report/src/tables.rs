@@ -10,8 +10,8 @@ use crate::quantity::{bytes, count, duration, or_dash, three_digits};
 use crate::terminal::{Cell, Ink, Table};
 use crate::wording::method as method_name;
 
-/// The flushes of the targets that made something durable, and what is to be said of them: why they are not
-/// known, or those of each device.
+/// Returns the flushes of the targets that made something durable, and what is to be said of them: why they
+/// are not known, or those of each device.
 pub(crate) fn flushes(document: &RunDocument) -> Option<(Table, Vec<String>)> {
     let labelled = document.labels().into_iter().zip(&document.targets);
     let asks = |target: &RunTarget| {
@@ -45,7 +45,7 @@ fn flushes_of(target: &RunTarget) -> Option<u64> {
     target.sides.storage.as_ref()?.flushes
 }
 
-/// Why the flushes of a target are not known, and those of each device if there are several.
+/// Returns why the flushes of a target are not known, and those of each device if there are several.
 fn flush_words(label: &str, target: &RunTarget) -> Vec<String> {
     let sides = &target.sides;
     let mut words = Vec::new();
@@ -70,7 +70,7 @@ fn writes(storage: &StorageSide) -> String {
     }
 }
 
-/// Why methods of making a write durable were not measured.
+/// Returns why methods of making a write durable were not measured.
 pub(crate) fn unmeasured_methods(document: &RunDocument) -> Vec<String> {
     let missing = document.targets.iter().filter(|target| target.sides.durable_latency.is_none());
     let note = |target: &RunTarget| {
@@ -81,7 +81,7 @@ pub(crate) fn unmeasured_methods(document: &RunDocument) -> Vec<String> {
     missing.filter_map(note).collect()
 }
 
-/// All that the devices were handed, phase by phase, with the sum; `None` if nothing was booked.
+/// Returns all that the devices were handed, phase by phase, with the sum; `None` if nothing was booked.
 pub(crate) fn accounts(accounts: &[Account]) -> Option<Table> {
     let mut sum = accounts.first()?.clone();
     "all".clone_into(&mut sum.phase);

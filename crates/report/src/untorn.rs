@@ -21,7 +21,7 @@ fn grouped(pages: &[UntornPage], alike: fn(&UntornPage, &UntornPage) -> bool) ->
     pages.chunk_by(alike).collect()
 }
 
-/// `16 KiB`; `4 to 64 KiB`.
+/// Returns `16 KiB`; `4 to 64 KiB`.
 fn sizes(pages: &[UntornPage]) -> String {
     let size = |page: &UntornPage| bytes(page.page_bytes as f64);
     match pages {

@@ -11,7 +11,7 @@ fn export(name: &str, format: Format) -> String {
     render(&common::recording(name), format, Style::default()).expect("an export")
 }
 
-/// The samples of checks as `format`, and those of loads.
+/// Returns the samples of checks as `format`, and those of loads.
 fn exports(format: Format) -> Vec<(String, String)> {
     let checks = common::NAMES.map(|name| (name.to_owned(), export(name, format)));
     let loads = common::LOADS.map(|name| {

@@ -26,8 +26,8 @@ fn title(dom: &str) -> &str {
     &dom[start..end]
 }
 
-/// How many charts a page has: one of distributions; of every target that did something rates, throughput and
-/// latency, and the latency of its syncs where that was recorded.
+/// Returns the number of charts that a page has: one of distributions; of every target that did something
+/// rates, throughput and latency, and the latency of its syncs where that was recorded.
 fn charts(recording: &RunRecording) -> usize {
     let document = &recording.document;
     let is_method =

@@ -47,7 +47,7 @@ fn append_series(run: &mut RunDirectory, name: &str) {
     run.append_series(series.rows(name)).expect("a series");
 }
 
-/// The samples of checks and of loads.
+/// Returns the samples of checks and of loads.
 fn names() -> Vec<String> {
     let loads = common::LOADS.map(|name| format!("load/{name}"));
     common::NAMES.map(str::to_owned).into_iter().chain(loads).collect()

@@ -28,7 +28,7 @@ const HONEST: [&str; 13] = [
     "dm-crypt",
 ];
 
-/// The path of a recording of `plumb survey`, surveyed again.
+/// Returns the path of a recording of `plumb survey`, surveyed again.
 fn path(kernel: &str, name: &str) -> WritePath {
     let directory =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../path/tests/fixtures").join(kernel).join(name);
@@ -43,7 +43,8 @@ fn phases(document: &mut RunDocument) -> impl Iterator<Item = (Option<SyncMethod
     document.targets.iter_mut().map(|target| (spans[target.span].jobs[0].method, &mut target.sides))
 }
 
-/// A check of `path` that counted, for each durable write, two writes and `flushes` flushes at every device.
+/// Returns a check of `path` that counted, for each durable write, two writes and `flushes` flushes at every
+/// device.
 fn document(path: WritePath, flushes: u64) -> RunDocument {
     let mut document = common::document("virtual-machine");
     let devices = path.block_devices();
@@ -69,7 +70,7 @@ fn document(path: WritePath, flushes: u64) -> RunDocument {
     document
 }
 
-/// The document with no flush in `method`.
+/// Returns the document with no flush in `method`.
 fn without_flush(mut document: RunDocument, method: SyncMethod) -> RunDocument {
     for (_, sides) in phases(&mut document).filter(|(its, _)| *its == Some(method)) {
         let storage: &mut StorageSide = sides.storage.as_mut().expect("counters");

@@ -16,14 +16,14 @@ fn text(name: &str, style: Style) -> String {
     render(&recording, Format::Terminal, style).expect("text")
 }
 
-/// The samples of checks, and those of loads.
+/// Returns the samples of checks, and those of loads.
 fn names() -> Vec<String> {
     let loads = common::LOADS.map(|name| format!("load-{name}"));
     let proofs = ["lost", "proved", "stopped"].map(|name| format!("proof-{name}"));
     common::NAMES.map(str::to_owned).into_iter().chain(loads).chain(proofs).collect()
 }
 
-/// The columns that no break can help: paths that are to be copied, and single long words.
+/// Returns the columns that no break can help: paths that are to be copied, and single long words.
 fn too_long(line: &str, width: usize) -> bool {
     let copied = ["/", "plumb-runs/", "plumb prove replay"];
     line.chars().count() > width && !copied.iter().any(|start| line.trim_start().starts_with(start))

@@ -47,7 +47,8 @@ impl Grid {
         Ok(Self { block: block.0, size: info.size.round_down(block).0, transfer_max })
     }
 
-    /// The blocks of `length` bytes from `offset` on, if there are any, on the grid and within the device.
+    /// Returns the blocks of `length` bytes from `offset` on, if there are any, on the grid and within the
+    /// device.
     pub(crate) fn range(&self, offset: u64, length: u64) -> Option<LbaRange> {
         let is_within = offset.checked_add(length)? <= self.size;
         let is_on_grid = offset.is_multiple_of(self.block) && length.is_multiple_of(self.block);

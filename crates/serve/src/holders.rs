@@ -10,13 +10,13 @@ use plumb_linux::inventory::Inventory;
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 
-/// The file that a loop device is bound to, as the kernel names it; `None` if it is free.
+/// Returns the file that a loop device is bound to, as the kernel names it; `None` if it is free.
 pub(crate) fn backing_file(number: u32) -> Option<PathBuf> {
     let text = fs::read_to_string(format!("/sys/block/loop{number}/loop/backing_file")).ok()?;
     Some(PathBuf::from(text.strip_suffix('\n').unwrap_or(&text)))
 }
 
-/// The numbers of all loop devices that are bound to `file`.
+/// Returns the numbers of all loop devices that are bound to `file`.
 pub(crate) fn bound_to(file: &Path) -> Vec<u32> {
     let Ok(devices) = fs::read_dir("/sys/block") else { return Vec::new() };
     devices

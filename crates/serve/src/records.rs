@@ -19,7 +19,7 @@ use crate::error::{ExportError, Result, at};
 pub(crate) struct PrivateDirectory(PathBuf);
 
 impl PrivateDirectory {
-    /// `path`, made if it is not there.
+    /// Returns `path`, made if it is not there.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         DirBuilder::new().mode(0o700).recursive(true).create(path).map_err(at("make", path))?;
         let found = fs::symlink_metadata(path).map_err(at("look at", path))?;

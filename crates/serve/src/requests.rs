@@ -125,12 +125,12 @@ impl<T> Requests<T> {
         })
     }
 
-    /// How many slots the device has, those of requests that were given up included.
+    /// Returns the number of slots that the device has, those of requests that were given up included.
     pub(crate) fn in_flight(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// How many requests are to be answered by the device.
+    /// Returns the number of requests that are to be answered by the device.
     pub(crate) fn awaited(&self) -> usize {
         self.in_flight() - self.given_up
     }
@@ -156,7 +156,7 @@ impl<T> Requests<T> {
         self.queue.wake_fd()
     }
 
-    /// How long whoever waits for the device may wait before it polls again.
+    /// Returns how long whoever waits for the device may wait before it polls again.
     pub(crate) fn wait_max(&self) -> Nanos {
         patrol_every(self.served.request_timeout())
     }
@@ -357,14 +357,14 @@ impl Memory {
         self.pool.clone()
     }
 
-    /// A buffer of `length`; `None` while all are in use.
+    /// Returns a buffer of `length`; `None` while all are in use.
     pub(crate) fn take(&self, length: Bytes) -> Option<BufferMut> {
         self.pool.take(length)
     }
 
-    /// A buffer of `length`, where none can come back soon: requests without an answer keep all that there
-    /// was. That memory is left to the device, which may still write into it, and new memory takes its place.
-    /// `None` if there is no more.
+    /// Returns a buffer of `length`, where none can come back soon: requests without an answer keep all that
+    /// there was. That memory is left to the device, which may still write into it, and new memory takes its
+    /// place. `None` if there is no more.
     pub(crate) fn take_or_renew(&mut self, length: Bytes) -> Option<BufferMut> {
         if let Some(buffer) = self.pool.take(length) {
             return Some(buffer);

@@ -31,7 +31,8 @@ pub(crate) struct ServedDevice {
 }
 
 impl ServedDevice {
-    /// A device of which nothing was lost yet, which may take `request_timeout` by `clock` for a request.
+    /// Creates a device of which nothing was lost yet, which may take `request_timeout` by `clock` for a
+    /// request.
     pub(crate) fn new(device: Arc<dyn Device>, clock: Arc<dyn Clock>, request_timeout: Nanos) -> Self {
         Self {
             device,
@@ -68,7 +69,7 @@ impl ServedDevice {
         }
     }
 
-    /// How long the device may take for a request before it is given up.
+    /// Returns how long the device may take for a request before it is given up.
     pub(crate) fn request_timeout(&self) -> Nanos {
         Nanos(self.request_timeout_ns.load(Ordering::Relaxed))
     }

@@ -13,7 +13,7 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// A number for `value`.
+    /// Returns a number for `value`.
     pub(crate) fn insert(&mut self, value: T) -> u32 {
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
@@ -23,7 +23,7 @@ impl<T> Slab<T> {
         number
     }
 
-    /// The value `number`.
+    /// Returns the value `number`.
     #[inline]
     pub(crate) fn get(&mut self, number: u32) -> Option<&mut T> {
         self.slots.get_mut(number as usize)?.as_mut()
@@ -36,7 +36,7 @@ impl<T> Slab<T> {
         Some(value)
     }
 
-    /// The numbers of the values that fit `which`.
+    /// Returns the numbers of the values that fit `which`.
     pub(crate) fn numbers(&self, which: impl Fn(&T) -> bool) -> Vec<u32> {
         let fits = |(number, slot): (u32, &Option<T>)| slot.as_ref().is_some_and(&which).then_some(number);
         (0..).zip(&self.slots).filter_map(fits).collect()

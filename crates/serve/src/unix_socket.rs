@@ -16,7 +16,7 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
 };
 
-/// How many connections may wait to be accepted.
+/// Number of connections that may wait to be accepted.
 const BACKLOG: i32 = 1024;
 /// How long the path of a unix socket may be: what `sun_path` holds with the zero behind it (unix(7)).
 pub const PATH_MAX_BYTES: usize = 107;

@@ -22,13 +22,13 @@ impl Sectors {
     /// None: where a flush goes.
     pub const NONE: Self = Self { first: 0, count: 0 };
 
-    /// The sectors of `range`, whose blocks are of `logical_block` bytes.
+    /// Returns the sectors of `range`, whose blocks are of `logical_block` bytes.
     pub const fn of(range: LbaRange, logical_block: Bytes) -> Self {
         let per_block = logical_block.0 / SECTOR.0;
         Self { first: range.lba.0 * per_block, count: range.nlb * per_block }
     }
 
-    /// The first sector after them.
+    /// Returns the first sector after them.
     pub const fn end(self) -> u64 {
         self.first + self.count
     }

@@ -142,7 +142,7 @@ impl Countdown {
 }
 
 impl Armed {
-    /// `None` for [`CutWhen::Now`].
+    /// Returns `None` for [`CutWhen::Now`].
     pub(crate) const fn new(when: CutWhen) -> Option<Self> {
         match when {
             CutWhen::Now => None,
@@ -164,8 +164,8 @@ impl Armed {
     }
 }
 
-/// A delay of 1 us to 100 ms, as likely in each decade: windows are short or long, and both are to be hit
-/// inside.
+/// Returns a delay of 1 us to 100 ms, as likely in each decade: windows are short or long, and both are to be
+/// hit inside.
 fn delay(chance: &mut Xoshiro256PlusPlus) -> Nanos {
     let unit = (chance.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
     Nanos((1e3 * libm::pow(WINDOW_MAX / 1e3, unit)) as u64)

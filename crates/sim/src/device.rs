@@ -82,8 +82,8 @@ impl State {
 }
 
 impl Handle {
-    /// A drive that goes by this time. By the real clock its completions come when a drive of its model would
-    /// bring them.
+    /// Creates a drive that goes by this time. By the real clock its completions come when a drive of its
+    /// model would bring them.
     pub fn new(drive: Drive, time: Time) -> Self {
         let state = State { drive, timers: Vec::new(), wakes_ahead: None };
         let shared = Arc::new(Shared(Mutex::new(state)));
@@ -102,7 +102,7 @@ impl Handle {
         result
     }
 
-    /// The drive as a device. The devices of one handle are the same device.
+    /// Returns the drive as a device. The devices of one handle are the same device.
     pub fn device(&self) -> Arc<dyn Device> {
         Arc::new(SimDevice(self.clone()))
     }
@@ -112,7 +112,7 @@ impl Handle {
         Arc::new(SimCounters(self.clone()))
     }
 
-    /// The state, locked, advanced to now, and the time that it is.
+    /// Returns the state, locked, advanced to now, and the time that it is.
     fn advanced(&self) -> (MutexGuard<'_, State>, Nanos) {
         let mut state = self.shared.lock();
         // Read while it is locked: for the drive time must not run backwards.

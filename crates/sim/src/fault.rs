@@ -131,7 +131,7 @@ impl FaultError {
 }
 
 impl Fault {
-    /// How often it has struck.
+    /// Returns how often it has struck.
     pub const fn struck(&self) -> u64 {
         self.struck
     }

@@ -33,7 +33,7 @@ pub(crate) fn descriptor() -> Result<OwnedFd> {
 }
 
 impl Timer {
-    /// A timer that is not set.
+    /// Creates a timer that is not set.
     pub(crate) fn new(descriptor: Arc<OwnedFd>) -> Self {
         Self { descriptor, setting: Setting::Never }
     }

@@ -71,7 +71,7 @@ impl WakeAhead {
         }
     }
 
-    /// When to wake for `event`, which is to come.
+    /// Returns when to wake for `event`, which is to come.
     pub(crate) fn wake_time(&mut self, now: Nanos, event: Nanos) -> Nanos {
         if let Some(next) = self.next.filter(|next| next.event == event) {
             return next.at;

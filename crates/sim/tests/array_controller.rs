@@ -50,7 +50,7 @@ impl Array {
         Self { clock, drive, queue, tag: 0 }
     }
 
-    /// One command after the other; how long it took.
+    /// Returns one command after the other; how long it took.
     fn wait_for(&mut self, request: Request) -> Nanos {
         let mut completions: Vec<Completion> = Vec::new();
         self.queue.submit(request).unwrap();
@@ -79,7 +79,7 @@ impl Array {
     }
 }
 
-/// The mean time of a write, and the time of the flush after them.
+/// Returns the mean time of a write, and the time of the flush after them.
 fn times(controller: Controller) -> (Nanos, Nanos) {
     let mut array = Array::new(controller, 1);
     let writes = (0..WRITES).map(|_| array.write().0).sum::<u64>();

@@ -195,7 +195,7 @@ fn a_drive_that_knows_of_its_dead_battery_keeps_the_contract() {
     }
 }
 
-/// An array behind a controller with a cache, which is kept as `behaviour` says.
+/// Returns an array behind a controller with a cache, which is kept as `behaviour` says.
 fn with_controller(behaviour: &str) -> Model {
     let honest = "protected = { value = false, source = \"nothing in the field report says so\" }";
     let space = include_str!("../models/hdd-space.toml").replacen(honest, behaviour, 1);

@@ -33,7 +33,7 @@ fn done(contents: &mut Contents, id: u64, op: Op, range: LbaRange) {
     contents.complete(CommandId(id)).unwrap();
 }
 
-/// The generation of a block in the file.
+/// Returns the generation of a block in the file.
 fn in_file(file: &File, lba: u64) -> Option<u64> {
     let mut bytes = [0; 512];
     file.read_exact_at(&mut bytes, lba * 512).unwrap();

@@ -36,7 +36,7 @@ impl Bench {
         Self { clock, drive, queue, tag: 0 }
     }
 
-    /// One command of so many KiB, and its answer.
+    /// Returns one command of so many KiB, and its answer.
     fn one(&mut self, op: Op, first_kib: u64, kib: u64) -> Outcome {
         self.tag += 1;
         let range =
@@ -101,7 +101,7 @@ impl Bench {
     }
 }
 
-/// A model with lines more in its `[behaviour]`.
+/// Returns a model with lines more in its `[behaviour]`.
 fn with(text: &str, behaviour: &str) -> Model {
     let text = text.replacen("[behaviour]\n", &format!("[behaviour]\n{behaviour}\n"), 1);
     Model::from_text("mine.toml", &text).unwrap()

@@ -120,8 +120,9 @@ fn host(model: &Model, seed: u64) -> Host {
     }
 }
 
-/// All shipped models but the disks, and three copies on volatile drives of which two suffice for an answer,
-/// over a network that is far from even: as they are, and behind a controller with a cache, volatile or not.
+/// Returns all shipped models but the disks, and three copies on volatile drives of which two suffice for an
+/// answer, over a network that is far from even: as they are, and behind a controller with a cache, volatile
+/// or not.
 fn models() -> Vec<Model> {
     let quorum = include_str!("../models/hdd-space.toml")
         .replace("\"hdd-space\"", "\"quorum\"")

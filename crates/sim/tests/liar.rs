@@ -45,8 +45,8 @@ fn a_drive_that_never_sees_a_flush_holds_back_no_more_than_it_did_at_first() {
     assert!(drive.with(|drive, _| drive.at_risk()) > Bytes::mib(60));
 }
 
-/// The drive of protected flash, whose capacitors are as `battery` says: how many of some flushed writes a
-/// cut takes.
+/// Returns the drive of protected flash, whose capacitors are as `battery` says: how many of some flushed
+/// writes a cut takes.
 fn lost_of_protected(battery: &str, seed: u64) -> u64 {
     let text = PROTECTED.replacen("[behaviour]\n", &format!("[behaviour]\n{battery}\n"), 1);
     let model = Model::from_text("mine.toml", &text).unwrap();

@@ -9,12 +9,12 @@ use crate::hex;
 /// How much of a stream is read at once.
 const CHUNK: usize = 256 << 10;
 
-/// The digest in 64 hexadecimal digits.
+/// Returns the digest in 64 hexadecimal digits.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex::encode(digest(&SHA256, bytes).as_ref())
 }
 
-/// The digest of all that can be read from `from`.
+/// Returns the digest of all that can be read from `from`.
 ///
 /// # Errors
 /// As of the reader.

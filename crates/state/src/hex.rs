@@ -9,7 +9,7 @@ pub struct HexError {
     digits: String,
 }
 
-/// Two lower-case digits for each byte.
+/// Returns two lower-case digits for each byte.
 pub fn encode(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut digits, byte| {
         // Writing to a String cannot fail.

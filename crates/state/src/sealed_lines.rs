@@ -10,7 +10,7 @@ use crate::digest::sha256_hex;
 /// Digits of the sum: enough against chance, and short enough to read.
 const SUM_DIGITS: usize = 16;
 
-/// A record as a line with its end.
+/// Returns a record as a line with its end.
 ///
 /// # Errors
 /// If it cannot be written as JSON.

@@ -63,7 +63,7 @@ fn answer(mut child: Child, time: Duration) -> Option<String> {
     }
 }
 
-/// All that it writes; `None` if that does not end in time.
+/// Returns all that it writes; `None` if that does not end in time.
 fn read(stdout: &ChildStdout, until: Instant) -> Option<String> {
     let mut text = Vec::new();
     let mut part = [0; 4096];
@@ -98,8 +98,8 @@ fn wait_readable(file: BorrowedFd<'_>, until: Instant) -> Option<()> {
     }
 }
 
-/// The type and the partition table in `KEY=VALUE` lines. What it says of a partition's entry in the table of
-/// its disk is no content.
+/// Returns the type and the partition table in `KEY=VALUE` lines. What it says of a partition's entry in the
+/// table of its disk is no content.
 fn named(text: &str) -> Option<String> {
     let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
     let names: Vec<&str> = ["TYPE", "PTTYPE"].into_iter().filter_map(value).collect();
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// A program of a test in place of blkid.
+    /// Returns a program of a test in place of blkid.
     fn script(directory: &tempfile::TempDir, text: &str) -> PathBuf {
         let path = directory.path().join("blkid");
         fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();

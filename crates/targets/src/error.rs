@@ -77,13 +77,13 @@ impl Error {
         )
     }
 
-    /// A file of plumb's own that cannot be read or written.
+    /// Creates a file of plumb's own that cannot be read or written.
     pub(crate) fn file(target: &str, error: &plumb_state::whole_file::FileError) -> Self {
         let code = error.source.raw_os_error().map(Errno);
         Self::new(Kind::Os(code), target, plumb_block::in_one_line(error), "")
     }
 
-    /// A failure of the waist.
+    /// Creates a failure of the waist.
     pub(crate) fn device(target: &str, error: &plumb_block::Error) -> Self {
         let kind = match error.kind {
             plumb_block::ErrorKind::Unsupported | plumb_block::ErrorKind::Invalid => Kind::Usage,
@@ -122,7 +122,7 @@ impl Error {
         self.kind
     }
 
-    /// The target, as it was named, with what it stands for.
+    /// Returns the target, as it was named, with what it stands for.
     pub fn target(&self) -> &str {
         &self.target
     }

@@ -123,7 +123,8 @@ impl Contents {
         self.is_any_of(&[signature::CACHE_LOG, signature::CACHE_BACKING])
     }
 
-    /// The places of the copies of superblocks that were left, in bytes; `None` if there is anything else.
+    /// Returns the places of the copies of superblocks that were left, in bytes; `None` if there is anything
+    /// else.
     pub fn only_copies(&self) -> Option<Vec<u64>> {
         let Self::Read(found) = self else { return None };
         let is_left = !found.is_empty() && found.iter().all(|found| found.is_copy);

@@ -257,8 +257,8 @@ pub(crate) fn how_to_destroy(uses: &[Use], contents: &Contents, identities: &[St
     }
 }
 
-/// The remedy, and how to erase what is left on `path`, if nothing but copies of superblocks are: wipefs(8)
-/// erases only the first ones.
+/// Returns the remedy, and how to erase what is left on `path`, if nothing but copies of superblocks are:
+/// wipefs(8) erases only the first ones.
 fn with_erasing(contents: &Contents, path: Option<&String>, remedy: String) -> String {
     let (Some(places), Some(path)) = (contents.only_copies(), path) else { return remedy };
     let sector = 512;

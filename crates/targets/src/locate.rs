@@ -22,7 +22,7 @@ pub(crate) struct Located {
     pub(crate) by_number: bool,
 }
 
-/// Where `name` leads. Nothing is opened.
+/// Returns where `name` leads. Nothing is opened.
 ///
 /// # Errors
 /// [`Kind::Unsupported`] for schemes, [`Kind::NotFound`] for a number beyond the last disk, and the system's
@@ -79,7 +79,7 @@ fn locate_disk(machine: &Machine<'_>, number: usize) -> Result<Located> {
     Ok(Located { by_number: true, ..located })
 }
 
-/// Where `typed` leads, which messages call `shown`.
+/// Returns where `typed` leads, which messages call `shown`.
 pub(crate) fn locate_path(typed: &Path, shown: String) -> Result<Located> {
     let failed = |error: &io::Error| {
         let errno = rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO);
@@ -99,7 +99,7 @@ pub(crate) fn locate_path(typed: &Path, shown: String) -> Result<Located> {
     }
 }
 
-/// Where a missing file would be, and whether it can be made there.
+/// Returns where a missing file would be, and whether it can be made there.
 fn missing(typed: &Path) -> io::Result<(PathBuf, Missing)> {
     if typed.symlink_metadata().is_ok() {
         return Ok((std::path::absolute(typed)?, Missing::DanglingLink));

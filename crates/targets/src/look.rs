@@ -109,7 +109,7 @@ const KERNEL_FILE_SYSTEMS: [(u32, &str); 14] = [
     (0x6573_5543, "fusectl"),
 ];
 
-/// The file system of the kernel that `path` is in, if it is in one.
+/// Returns the file system of the kernel that `path` is in, if it is in one.
 fn kernel_file_system(path: &Path) -> Option<&'static str> {
     let kind = rustix::fs::statfs(path).ok()?.f_type as u32;
     KERNEL_FILE_SYSTEMS.iter().find(|(magic, _)| *magic == kind).map(|(_, name)| *name)
@@ -155,7 +155,7 @@ fn refused_open(shown: &str, flags: OFlags, errno: rustix::io::Errno) -> Error {
     }
 }
 
-/// All that the rules want to know of an open file or block device.
+/// Returns all that the rules want to know of an open file or block device.
 ///
 /// # Errors
 /// The system's, where it cannot even be measured. What else cannot be seen is a fact, too.
@@ -230,7 +230,7 @@ pub(crate) fn block_facts(machine: &Machine<'_>, rdev: u64, size: Bytes, content
     }
 }
 
-/// The contents, with the sign of a backing device, wherever that is.
+/// Returns the contents, with the sign of a backing device, wherever that is.
 fn with_cache(mut contents: Contents, file: BorrowedFd<'_>, size: Bytes) -> Contents {
     if let Contents::Read(found) = &mut contents
         && !found.iter().any(|found| found.name == signature::CACHE_BACKING)

@@ -111,8 +111,8 @@ impl Making {
         rustix::fs::ftruncate(&self.file, self.size.0).map_err(|errno| Error::os(&self.shown, "size", errno))
     }
 
-    /// The bytes that the file system has left for this user, if it says. Asked here, because a file of full
-    /// length looks to all who come later as if it had its room.
+    /// Returns the bytes that the file system has left for this user, if it says. Asked here, because a file
+    /// of full length looks to all who come later as if it had its room.
     fn room(&self) -> Option<u64> {
         let system = rustix::fs::fstatvfs(&self.file).ok()?;
         let room = system.f_bavail.checked_mul(system.f_frsize)?;
@@ -125,7 +125,7 @@ impl Making {
         matches!(self.undo, Undo::Remove(_))
     }
 
-    /// Where what is new in the file begins.
+    /// Returns where what is new in the file begins.
     pub(crate) fn before(&self) -> Bytes {
         match self.undo {
             Undo::Remove(_) => Bytes(0),
@@ -133,7 +133,7 @@ impl Making {
         }
     }
 
-    /// The length that the file has now.
+    /// Returns the length that the file has now.
     pub(crate) fn size(&self) -> Bytes {
         self.size
     }
@@ -161,7 +161,7 @@ impl Making {
 }
 
 impl AsFd for Making {
-    /// The file: read-write, through the page cache.
+    /// Returns the file: read-write, through the page cache.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }

@@ -258,7 +258,7 @@ mod tests {
         blocks
     }
 
-    /// A marked file of these contents; `None`, said aloud, where marks are not kept.
+    /// Returns a marked file of these contents; `None`, said aloud, where marks are not kept.
     fn marked(contents: &[u8]) -> Option<File> {
         let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         file.write_all(contents).unwrap();

@@ -187,7 +187,7 @@ fn hold(shown: &str, file: &OwnedFd) -> Result<()> {
         .map_err(|_| Error::refused(shown, "another drive has it", "name another file, or detach that drive"))
 }
 
-/// The open file as the medium that is wanted.
+/// Returns the open file as the medium that is wanted.
 fn medium(shown: &str, file: OwnedFd, undo: Undo, wanted: MediumWanted<'_>) -> Result<Medium> {
     let failed = |doing| move |errno| Error::os(shown, doing, errno);
     let inode = rustix::fs::fstat(&file).map_err(failed("look at"))?.st_ino;

@@ -78,7 +78,7 @@ fn connect(name: &Name, clock: &Arc<dyn Clock>) -> Result<Arc<NbdDevice>> {
 const TLS_REMEDY: &str = "see that tls-certificates=DIR has the authority of the server (ca-cert.pem) and, if it verifies \
                           clients, client-cert.pem and client-key.pem from an authority that it knows";
 
-/// The failure without the URI, which stands before it already.
+/// Returns the failure without the URI, which stands before it already.
 fn not_reached(shown: &str, error: &ConnectError) -> Error {
     let (found, remedy) = match error {
         // An alert of the server, or bytes that are no TLS: nothing that the system knows by a number.
@@ -121,7 +121,8 @@ pub(crate) struct About {
     pub(crate) is_read_only: bool,
 }
 
-/// A device that the kernel does not know, judged by what is on it, with its name in place of a serial.
+/// Returns a device that the kernel does not know, judged by what is on it, with its name in place of a
+/// serial.
 ///
 /// # Errors
 /// The refusal of the rules.

@@ -325,7 +325,7 @@ fn make(plan: &Plan, size: Option<Bytes>) -> Result<Option<Making>> {
     }
 }
 
-/// The sizes to which files are to be made: for each path the largest that is asked for.
+/// Returns the sizes to which files are to be made: for each path the largest that is asked for.
 fn sizes_wanted(plans: &[Plan]) -> HashMap<&Path, Bytes> {
     let mut sizes = HashMap::new();
     for plan in plans {

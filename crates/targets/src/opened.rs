@@ -70,7 +70,7 @@ impl Route {
         }
     }
 
-    /// Why it is not another one, if that needs a reason.
+    /// Returns why it is not another one, if that needs a reason.
     pub fn because(&self) -> Option<&str> {
         match self {
             Self::Kernel(engine) => engine.because(),
@@ -78,7 +78,7 @@ impl Route {
         }
     }
 
-    /// How many requests it can have in flight, if there is a limit.
+    /// Returns the number of requests that it can have in flight, if there is a limit.
     pub fn depth_max(&self) -> Option<u32> {
         match self {
             Self::Kernel(engine) => engine.depth_max(),
@@ -165,8 +165,8 @@ pub(crate) struct Node {
 }
 
 impl Opened {
-    /// The path by which this process can look at it: absolute and without links, of a test file below /proc.
-    /// `None` for what the kernel does not know.
+    /// Returns the path by which this process can look at it: absolute and without links, of a test file
+    /// below /proc. `None` for what the kernel does not know.
     pub fn path(&self) -> Option<&Path> {
         match &self.origin {
             Origin::Node(node) => Some(&node.path),
@@ -193,7 +193,8 @@ impl Opened {
         self.origin.node().is_some_and(|node| node.claim.is_some())
     }
 
-    /// The path from which a survey of what is beneath it begins: of a test file that of its directory.
+    /// Returns the path from which a survey of what is beneath it begins: of a test file that of its
+    /// directory.
     pub fn surveyed_from(&self) -> Option<&Path> {
         self.origin.test_file().map_or_else(|| self.path(), |made| Some(&made.directory))
     }
@@ -353,7 +354,7 @@ fn vouch(file: BorrowedFd<'_>) {
     drop(mark_as_left(file));
 }
 
-/// The file or device of `key` with these options, beside the claim on it.
+/// Returns the file or device of `key` with these options, beside the claim on it.
 pub(crate) fn device(
     located: &Located,
     key: Key,
@@ -368,7 +369,7 @@ pub(crate) fn device(
     Ok((Arc::new(Keeping { device, _kept: claim }), engine))
 }
 
-/// The flags of open(2) that a [`FileDevice`] with these options is used with.
+/// Returns the flags of open(2) that a [`FileDevice`] with these options is used with.
 fn flags(options: FileOptions) -> OFlags {
     let access = match options.access {
         Access::ReadOnly => OFlags::RDONLY,

@@ -91,7 +91,7 @@ pub struct DriveStatus {
     pub nbd: Option<String>,
     /// All of them.
     pub nbd_uris: Vec<String>,
-    /// How many NBD clients are connected.
+    /// Number of NBD clients that are connected.
     pub nbd_clients: u64,
     /// The loop device, if it is attached.
     pub device: Option<String>,

@@ -29,9 +29,9 @@ pub(crate) fn is_wholly(name: &Name) -> bool {
     is_meant(name) || cache::drives_of(name).is_some()
 }
 
-/// The seed that all random choices of a run derive from whose targets are simulated drives, so that the same
-/// names give the same run: that of the first drive, mixed, for the drive itself draws from it. `None` if
-/// there are other targets.
+/// Returns the seed that all random choices of a run derive from whose targets are simulated drives, so that
+/// the same names give the same run: that of the first drive, mixed, for the drive itself draws from it.
+/// `None` if there are other targets.
 pub fn seed_of<'a>(names: impl IntoIterator<Item = &'a Name>) -> Option<u64> {
     let drives = |name: &Name| cache::drives_of(name).unwrap_or_else(|| vec![name.clone()]);
     let mut seeds = names.into_iter().flat_map(drives).map(|name| match name {

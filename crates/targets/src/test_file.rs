@@ -14,7 +14,7 @@ use crate::name::Name;
 use crate::opened::{Opened, Origin, Route, TargetKind};
 use crate::wanted::Wanted;
 
-/// The directory that is meant, if it is one and a size is given.
+/// Returns the directory that is meant, if it is one and a size is given.
 pub(crate) fn directory_of(want: &Wanted) -> Option<&Path> {
     match &want.name {
         Name::Path(path) if want.intent.size.is_some() && path.is_dir() => Some(path),
@@ -32,7 +32,7 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// The file as a device.
+    /// Returns the file as a device.
     fn device(&self, clock: Arc<dyn Clock>) -> plumb_block::Result<plumb_linux::FileDevice> {
         self.file.open(self.options, clock)
     }

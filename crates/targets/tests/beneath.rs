@@ -37,7 +37,7 @@ fn over(file: &Path, options: &[&str]) -> Option<LoopDevice> {
     }
 }
 
-/// The bench with ext4 on its loop device, mounted; what has to be there is said where it is not.
+/// Returns the bench with ext4 on its loop device, mounted; what has to be there is said where it is not.
 fn mounted(options: &[&str]) -> Option<(Bench, Mount)> {
     let bench = bench(options)?;
     let mounted = run("mkfs.ext4", &["-q", &bench.lower.path.display().to_string()])

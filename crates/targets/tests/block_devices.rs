@@ -20,7 +20,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// A device of `mib` MiB after `prepare` was run on its file; `None`, said aloud, if it cannot be had.
+    /// Returns a device of `mib` MiB after `prepare` was run on its file; `None`, said aloud, if it cannot be
+    /// had.
     fn new(mib: u64, prepare: &[&str], options: &[&str]) -> Option<Self> {
         let alone = alone();
         let directory = tempfile::tempdir().unwrap();

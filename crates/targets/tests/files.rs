@@ -34,7 +34,7 @@ fn filling(stop: &AtomicBool) -> Filling<'_> {
     Filling { seed: 3, stop, progress }
 }
 
-/// The access modes (O_ACCMODE) of the descriptors that this process has of `path`.
+/// Returns the access modes (O_ACCMODE) of the descriptors that this process has of `path`.
 fn access_of_descriptors(path: &Path) -> Vec<u32> {
     let mut modes = Vec::new();
     for entry in fs::read_dir("/proc/self/fd").unwrap().flatten() {

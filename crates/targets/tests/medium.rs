@@ -25,7 +25,7 @@ fn take(path: &Path, overwrite: bool) -> Result<Option<String>, Error> {
     Medium::open(path, &path.display().to_string(), wanted(overwrite)).map(|medium| medium.pending.settle())
 }
 
-/// The refusal of a file, which must stay as it is.
+/// Returns the refusal of a file, which must stay as it is.
 fn refusal(path: &Path, overwrite: bool) -> String {
     let before = fs::read(path).unwrap();
     let error = take(path, overwrite).unwrap_err();

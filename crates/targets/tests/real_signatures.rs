@@ -188,7 +188,7 @@ fn partition_tables_of_other_machines() {
     );
 }
 
-/// An image of 8 MiB with `parts` put in.
+/// Returns an image of 8 MiB with `parts` put in.
 fn image(parts: &[(u64, &[u8])]) -> (tempfile::TempDir, std::path::PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("image");

@@ -13,7 +13,7 @@ use plumb_targets::{Intent, Name, Opened, Permission, Time, Wanted, open_all, se
 /// More than twice the largest transfer, and no multiple of it.
 const LENGTH: Bytes = Bytes(300 << 10);
 
-/// The drive, and the world that it lives in.
+/// Returns the drive, and the world that it lives in.
 fn drive(typed: &str) -> (Opened, Time) {
     let name = Name::parse(typed).unwrap();
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());

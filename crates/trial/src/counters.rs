@@ -22,7 +22,7 @@ const CALIBRATION_FLUSHES_MAX: usize = 64;
 /// The write path beneath a target, or why it is not known.
 pub(crate) type Surveyed = Result<WritePath, String>;
 
-/// The write path beneath an open target.
+/// Returns the write path beneath an open target.
 pub(crate) fn survey_of(target: &Opened) -> Surveyed {
     match (target.survey(), target.surveyed_from()) {
         (Some(mut found), _) => Ok(found.paths.swap_remove(0)),
@@ -31,7 +31,7 @@ pub(crate) fn survey_of(target: &Opened) -> Surveyed {
     }
 }
 
-/// The write path beneath `place` on this machine.
+/// Returns the write path beneath `place` on this machine.
 pub(crate) fn survey(place: &Path) -> Surveyed {
     survey_path(&LiveTree::new(), &LiveProbe::new(), &place.to_string_lossy())
         .map_err(|error| format!("the write path is not known: {}", in_one_line(&error)))
@@ -96,7 +96,7 @@ impl Beneath {
         }
     }
 
-    /// The devices of a path.
+    /// Returns the devices of a path.
     pub(crate) fn along(path: &WritePath, clock: &Arc<dyn Clock>) -> Self {
         let devices = path.block_devices();
         let open = |devices| Arc::new(BlockCounters::new(devices, Arc::clone(clock))) as _;

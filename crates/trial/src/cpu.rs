@@ -7,7 +7,7 @@ use plumb_measure::process::{ProcessorTimes, surroundings};
 /// Each processor at one moment.
 pub(crate) type Processors = Vec<(u32, ProcessorTimes)>;
 
-/// Each processor now.
+/// Returns each processor now.
 pub(crate) fn processors() -> Processors {
     surroundings::each_processor()
 }
@@ -27,7 +27,7 @@ pub(crate) fn between(before: &Processors, after: &Processors) -> Vec<ProcessorU
     each.collect()
 }
 
-/// The processor time of all threads of this process (/proc/self/stat, proc(5)).
+/// Returns the processor time of all threads of this process (/proc/self/stat, proc(5)).
 pub(crate) fn of_this_process() -> Option<CpuUse> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The name of the program may hold spaces and parentheses; what follows it does not.
@@ -36,7 +36,7 @@ pub(crate) fn of_this_process() -> Option<CpuUse> {
     Some(CpuUse { user: ticks(11)?, system: ticks(12)? })
 }
 
-/// The processor time of the calling thread.
+/// Returns the processor time of the calling thread.
 pub(crate) fn of_this_thread() -> Option<CpuUse> {
     let times = plumb_linux::thread::cpu_times();
     Some(CpuUse { user: times.user, system: times.system })

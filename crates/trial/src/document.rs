@@ -40,8 +40,8 @@ pub(crate) struct Facts {
     pub(crate) cpu: Option<CpuUse>,
 }
 
-/// The share of a target that was written before, where that matters: a simulated drive reads what was never
-/// written like anything else.
+/// Returns the share of a target that was written before, where that matters: a simulated drive reads what
+/// was never written like anything else.
 fn share_written(target: &Opened) -> Option<f64> {
     if target.kind == TargetKind::Simulated {
         return None;
@@ -99,7 +99,7 @@ fn dirty_bytes(one: &Use) -> Option<u64> {
     residency.dirty.map(|bytes| bytes.0)
 }
 
-/// All targets of a span; of a check, whose phases have either all of their figures or a reason.
+/// Returns all targets of a span; of a check, whose phases have either all of their figures or a reason.
 pub(crate) fn targets(
     run: &SpanRun,
     facts: &[Facts],
@@ -128,7 +128,7 @@ pub(crate) fn targets(
     described.collect()
 }
 
-/// A span that has no figures, for this reason.
+/// Returns a span that has no figures, for this reason.
 pub(crate) fn unmeasured(asked: &Span, why: &str) -> (RunSpan, Vec<RunTarget>) {
     let jobs = asked.jobs.iter().map(spans::job_asked).collect();
     let targets = asked.jobs.iter().enumerate().flat_map(|(number, job)| {
@@ -150,7 +150,7 @@ pub(crate) fn unmeasured(asked: &Span, why: &str) -> (RunSpan, Vec<RunTarget>) {
     (RunSpan { jobs, ..RunSpan::default() }, targets.collect())
 }
 
-/// One target of a span: `index` is its place in the result.
+/// Returns one target of a span: `index` is its place in the result.
 fn target(
     result: &SpanResult,
     index: usize,
@@ -241,7 +241,7 @@ fn shows_syncs(program: &Program) -> bool {
     !found.is_ok_and(|(profile, _)| matches!(profile.work, plumb_application::Work::Sqlite(_)))
 }
 
-/// Both sides of what `outcome` measured, of one target or of what ran on several hosts.
+/// Returns both sides of what `outcome` measured, of one target or of what ran on several hosts.
 pub fn sides(outcome: &LoadOutcome, storage: Result<StorageSide, String>, cpu: Option<CpuUse>) -> Sides {
     let length = outcome.length;
     let of = |direction: &Direction| DirectionResult::of(&direction.application(length), errors(direction));
@@ -286,7 +286,7 @@ fn cpu_by_target(result: &SpanResult) -> Vec<Option<CpuUse>> {
     all
 }
 
-/// The processor time of all threads; `None` if one is not known.
+/// Returns the processor time of all threads; `None` if one is not known.
 pub(crate) fn all_cpu<'a>(results: impl IntoIterator<Item = &'a SpanResult>) -> Option<CpuUse> {
     let mut threads = results.into_iter().flat_map(|result| &result.threads);
     threads.try_fold(CpuUse::default(), |sum, thread| Some(sum.plus(thread.cpu?)))
@@ -365,7 +365,7 @@ fn verified(found: &Verified) -> Verified {
     Verified { at_risk: 0, older: 0, unreached: 0, ..found.clone() }
 }
 
-/// The quality of several targets together: what the worst of them has.
+/// Returns the quality of several targets together: what the worst of them has.
 pub(crate) fn worst(mut quality: Quality, targets: &[RunTarget]) -> Quality {
     let least = |one: Option<f64>, other: Option<f64>| match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),

@@ -81,7 +81,7 @@ impl TrialEnded {
     }
 }
 
-/// How a check ends that something stopped: a full or read-only file system is nobody's failure.
+/// Returns how a check ends that something stopped: a full or read-only file system is nobody's failure.
 pub(crate) fn ended_by(error: &TrialError) -> TrialEnded {
     let errno = match error {
         TrialError::Interrupted => return TrialEnded::Interrupted,

@@ -57,12 +57,12 @@ pub enum TrialError {
 }
 
 impl TrialError {
-    /// A failure of this kind; `problem` says what, why, and what to do.
+    /// Creates a failure of this kind; `problem` says what, why, and what to do.
     pub fn of(kind: FailureKind, problem: impl Into<String>) -> Self {
         Self::Problem { problem: problem.into(), kind }
     }
 
-    /// Both as one: what failed, and what could not be put back then.
+    /// Returns both as one: what failed, and what could not be put back then.
     #[must_use]
     pub fn and(&self, left: &Self) -> Self {
         let problem = format!("{}; {}", in_one_line(self), in_one_line(left));

@@ -10,7 +10,7 @@ use plumb_load::{LiveLatency, Totals};
 use plumb_measure::run::TimeseriesRow;
 use plumb_report::document::{Part, tag};
 
-/// How many looks are kept at most.
+/// Number of looks that are kept at most.
 const CAPACITY: usize = 512;
 
 /// The looks at one target, since its window began.

@@ -11,8 +11,8 @@ const BLOCK_MAX: u64 = 64 << 10;
 /// The shortest part that holds a stamp.
 const BLOCK_MIN: u64 = 32;
 
-/// How the targets of `job`, one of `span`, are opened, for writing or not, where all offsets and lengths are
-/// multiples of `unit`.
+/// Returns how the targets of `job`, one of `span`, are opened, for writing or not, where all offsets and
+/// lengths are multiples of `unit`.
 pub(crate) fn options(span: &Span, job: &Job, writes: bool, unit: Bytes) -> FileOptions {
     let access = if writes { Access::ReadWrite } else { Access::ReadOnly };
     FileOptions {
@@ -36,8 +36,8 @@ fn engine(span: &Span, job: &Job) -> EngineChoice {
     }
 }
 
-/// The blocks in which to address, if not sectors. Past the page cache they are the device's, whatever is
-/// said.
+/// Returns the blocks in which to address, if not sectors. Past the page cache they are the device's,
+/// whatever is said.
 fn logical_block(unit: Bytes) -> Option<Bytes> {
     if unit.0.is_multiple_of(SECTOR.0) {
         return None;

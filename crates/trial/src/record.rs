@@ -47,8 +47,8 @@ impl Recorder {
         self.directory.is_some()
     }
 
-    /// How a run ends that is complete, where it cannot be recorded any more. What was recorded before stays
-    /// as it is.
+    /// Returns how a run ends that is complete, where it cannot be recorded any more. What was recorded
+    /// before stays as it is.
     pub(crate) fn lost(&self) -> Option<&TrialEnded> {
         self.lost.as_ref()
     }
@@ -144,7 +144,7 @@ impl Recorder {
     }
 }
 
-/// Where it is, for whoever reads the document.
+/// Returns where it is, for whoever reads the document.
 fn shown(directory: &RunDirectory) -> String {
     let path = directory.path();
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
@@ -164,7 +164,8 @@ fn close(
     Ok((recording, path))
 }
 
-/// The operations of one target over time, as they are recorded; each direction too if there are several.
+/// Returns the operations of one target over time, as they are recorded; each direction too if there are
+/// several.
 pub fn series(target: usize, outcome: &LoadOutcome) -> Vec<TimeseriesRow> {
     let mut rows = outcome.operations().series.rows(&series_name(target));
     let directions =
@@ -176,7 +177,7 @@ pub fn series(target: usize, outcome: &LoadOutcome) -> Vec<TimeseriesRow> {
     rows
 }
 
-/// The distributions of one target, as they are recorded.
+/// Returns the distributions of one target, as they are recorded.
 pub fn histograms(target: usize, outcome: &LoadOutcome) -> Vec<TaggedHistogram> {
     let tagged = |part: Part, histogram: &Histogram| TaggedHistogram {
         tag: tag(target, part),
@@ -218,7 +219,7 @@ fn complete(manifest: &mut Manifest, document: &RunDocument) {
     }
 }
 
-/// The document of a run of which nothing is known yet.
+/// Returns the document of a run of which nothing is known yet.
 pub(crate) fn empty_document(request: &Request, seed: u64) -> RunDocument {
     RunDocument {
         seed,
@@ -229,7 +230,7 @@ pub(crate) fn empty_document(request: &Request, seed: u64) -> RunDocument {
     }
 }
 
-/// Where a run is made that was typed like this and began then.
+/// Returns where a run is made that was typed like this and began then.
 pub fn environment(argv: &[String], started_at: &str) -> Environment {
     Environment {
         plumb: env!("CARGO_PKG_VERSION").to_owned(),

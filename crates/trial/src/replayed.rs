@@ -41,7 +41,7 @@ fn note(replay: &Replay, outcomes: &[LoadOutcome]) -> Option<String> {
     ))
 }
 
-/// How much faster than it was recorded.
+/// Returns how much faster than it was recorded.
 fn pace(recorded: Nanos, took: Nanos) -> String {
     if recorded == Nanos::ZERO || took == Nanos::ZERO {
         return String::new();

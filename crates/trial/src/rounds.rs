@@ -18,7 +18,7 @@ use crate::staff::{PRECONDITION_BLOCK, Variation};
 const STEADY_ROUNDS: usize = 5;
 /// Over twice the capacity.
 const PRECONDITION_PASSES: u64 = 2;
-/// How many requests are in flight while preconditioning.
+/// Number of requests in flight while preconditioning.
 const PRECONDITION_DEPTH: u32 = 32;
 /// How long each trial of a depth takes at most.
 const PROBE: Nanos = Nanos::secs(2);
@@ -134,13 +134,13 @@ impl Stage<'_> {
     }
 }
 
-/// The latency that is to be kept; `None` if nothing completed.
+/// Returns the latency that is to be kept; `None` if nothing completed.
 fn at_percentile(result: &SpanResult, target: LatencyTarget) -> Option<Nanos> {
     let per_mille = (target.percentile * 10.0).ceil() as u32;
     result.total().operations().latency.at_per_mille(per_mille)
 }
 
-/// The span, but short.
+/// Returns the span, but short.
 fn shortened(span: &Span) -> Span {
     let mut short = span.clone();
     for job in &mut short.jobs {
@@ -150,7 +150,7 @@ fn shortened(span: &Span) -> Span {
     short
 }
 
-/// A job that writes its targets from end to end.
+/// Returns a job that writes its targets from end to end.
 fn preconditioning(job: &Job, largest: u64) -> Job {
     let stop = Stop { bytes: Some(largest.saturating_mul(PRECONDITION_PASSES)), ..Stop::default() };
     let workload = Workload {

@@ -93,7 +93,7 @@ fn over_time(phase: &Phase, first: usize, outcomes: &[LoadOutcome]) -> Vec<Times
 }
 
 impl<'a> Session<'a> {
-    /// A session that has measured nothing yet; of a check, with what was surveyed.
+    /// Creates a session that has measured nothing yet; of a check, with what was surveyed.
     pub(crate) fn begin(request: &'a Request, seed: u64, surveyed: Option<CheckBegun>) -> Self {
         Self {
             request,

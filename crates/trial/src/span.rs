@@ -86,7 +86,7 @@ impl Stage<'_> {
         Ok(Ran { looks: vec![(result.window, looks)], result, ended, settled, read_back })
     }
 
-    /// The place of the first use of a span among all.
+    /// Returns the place of the first use of a span among all.
     fn first_use(&self, number: usize) -> usize {
         self.targets.places(number).next().map_or(0, |(index, _)| index)
     }

@@ -15,7 +15,7 @@ use crate::span_run::{Round as RoundRun, SpanRun};
 use crate::targets::Use;
 use crate::words;
 
-/// The span, its targets given.
+/// Returns the span, its targets given.
 pub(crate) fn span(run: &SpanRun, asked: &Span, uses: &[&Use], targets: &[RunTarget]) -> RunSpan {
     let result = &run.ran.result;
     RunSpan {
@@ -78,7 +78,8 @@ pub(crate) fn total(
     total
 }
 
-/// All spans one after the other, which have measured `outcome`. Rates are over the sum of their windows.
+/// Returns all spans one after the other, which have measured `outcome`. Rates are over the sum of their
+/// windows.
 pub(crate) fn whole(
     outcome: Option<LoadOutcome>,
     runs: &[&SpanRun],
@@ -108,7 +109,7 @@ pub(crate) fn whole(
     total(&outcome.unwrap_or_else(LoadOutcome::empty), storage, cpu, targets)
 }
 
-/// The storage's side of all targets; those on the same devices count once.
+/// Returns the storage's side of all targets; those on the same devices count once.
 pub(crate) fn all_storage(result: &SpanResult) -> Result<StorageSide, String> {
     let mut seen: Vec<Vec<String>> = Vec::new();
     let mut whole: Option<StorageSide> = None;

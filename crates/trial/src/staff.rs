@@ -86,7 +86,7 @@ pub(crate) fn staff(
     Ok(staff)
 }
 
-/// The workload of a job on one of its targets.
+/// Returns the workload of a job on one of its targets.
 pub(crate) fn workload_on(job: &Job, one: &Use, variation: Variation) -> Result<Workload, TrialError> {
     let asked = if variation.prepares {
         on_blocks(&job.workload, one.opened.device.info().logical_block)

@@ -271,7 +271,7 @@ impl Targets {
         self.of_span(span).find_map(|(_, one)| one.opened.change_since_open())
     }
 
-    /// The targets of a span, those of its first job first: their places.
+    /// Returns the targets of a span, those of its first job first: their places.
     pub(crate) fn of_span(&self, span: usize) -> impl Iterator<Item = (usize, &Use)> {
         self.uses.iter().enumerate().filter(move |(_, one)| one.span == span)
     }
@@ -432,8 +432,8 @@ fn recorded_of(places: &[(usize, usize, &Job, &str)], replays: &Replays) -> Vec<
     places.iter().map(of).collect()
 }
 
-/// `asked` on a target. What is left over after the last whole block of the range or the target is not
-/// touched.
+/// Returns `asked` on a target. What is left over after the last whole block of the range or the target is
+/// not touched.
 fn within(opened: &Opened, asked: &Workload) -> Result<Workload, TrialError> {
     let ByteRange { offset, length } = asked.range;
     let whole = length.round_down(opened.device.info().logical_block);

@@ -216,7 +216,7 @@ impl Turns<'_> {
     }
 }
 
-/// The seed of a scenario: that of its first job.
+/// Returns the seed of a scenario: that of its first job.
 fn seed_of(scenario: &Scenario) -> u64 {
     let first = scenario.spans.first().and_then(|span| span.jobs.first());
     first.map_or(0, |job| job.workload.seed)

@@ -44,9 +44,9 @@ pub(crate) fn verify(
     Ok(Found { verified: Verified { read_back_time, ..ledger.into_verified() }, whole })
 }
 
-/// The target past the page cache, so that not the writer's own memory is compared. Where that cannot be, or
-/// blocks are counted in another length there, as it was opened, written back and with nothing clean left in
-/// the page cache.
+/// Returns the target past the page cache, so that not the writer's own memory is compared. Where that cannot
+/// be, or blocks are counted in another length there, as it was opened, written back and with nothing clean
+/// left in the page cache.
 ///
 /// # Errors
 /// If what was written cannot be written back.

@@ -3,7 +3,7 @@
 use plumb_block::Bytes;
 use plumb_workload::{Access, Content, Distribution, Recorded, Runs, Span, Walk, Workload};
 
-/// `random reads of 4 KiB`, `70 % random reads, 30 % writes of 8 KiB`.
+/// Returns `random reads of 4 KiB`, `70 % random reads, 30 % writes of 8 KiB`.
 pub(crate) fn description(workload: &Workload) -> String {
     let order = match &workload.access {
         Access::Random(random) => match (&random.distribution, random.runs) {
@@ -28,7 +28,7 @@ pub(crate) fn description(workload: &Workload) -> String {
     format!("{order}{}", mix_of(workload))
 }
 
-/// `the trace t.log: 70 % reads, 30 % writes of 512 B to 64 KiB`.
+/// Returns `the trace t.log: 70 % reads, 30 % writes of 512 B to 64 KiB`.
 pub(crate) fn replay(recorded: &Recorded, workload: &Workload) -> String {
     format!("the trace {}: {}", recorded.how().path, mix_of(workload))
 }
@@ -77,8 +77,8 @@ pub(crate) fn is_reducible(content: &Content) -> bool {
     }
 }
 
-/// How many requests the job at `number` of a span keeps in flight on one of its targets, all threads
-/// together.
+/// Returns the number of requests that the job at `number` of a span keeps in flight on one of its targets,
+/// all threads together.
 pub(crate) fn depth_on_each(span: &Span, number: usize, depth: u32) -> Option<u64> {
     let job = &span.jobs[number];
     let joined = job.same_threads || span.jobs.get(number + 1).is_some_and(|next| next.same_threads);

@@ -22,7 +22,7 @@ pub struct Random {
     pub align: Option<Bytes>,
     /// How likely each place is.
     pub distribution: Distribution,
-    /// How many operations go on where the one before ended before a new place is drawn.
+    /// Number of operations that go on where the one before ended before a new place is drawn.
     pub runs: Runs,
 }
 

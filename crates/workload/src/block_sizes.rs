@@ -26,7 +26,7 @@ impl BlockSplit {
         Self(vec![(block, 100)])
     }
 
-    /// The only length, if there is one only.
+    /// Returns the only length, if there is one only.
     pub fn only(&self) -> Option<Bytes> {
         match self.0[..] {
             [(block, _)] => Some(block),
@@ -34,35 +34,35 @@ impl BlockSplit {
         }
     }
 
-    /// The shortest; zero if there is none.
+    /// Returns the shortest; zero if there is none.
     pub fn min(&self) -> Bytes {
         self.0.iter().map(|(block, _)| *block).min().unwrap_or(Bytes(0))
     }
 
-    /// The longest; zero if there is none.
+    /// Returns the longest; zero if there is none.
     pub fn max(&self) -> Bytes {
         self.0.iter().map(|(block, _)| *block).max().unwrap_or(Bytes(0))
     }
 }
 
 impl BlockSizes {
-    /// All operations of one length.
+    /// Returns all operations of one length.
     pub fn one(block: Bytes) -> Self {
         let split = BlockSplit::one(block);
         Self { read: split.clone(), write: split.clone(), trim: split }
     }
 
-    /// The only length, if reads, writes and trims all have the same.
+    /// Returns the only length, if reads, writes and trims all have the same.
     pub fn only(&self) -> Option<Bytes> {
         self.read.only().filter(|block| self.write.only() == Some(*block) && self.trim.only() == Some(*block))
     }
 
-    /// The shortest of all.
+    /// Returns the shortest of all.
     pub fn min(&self) -> Bytes {
         self.read.min().min(self.write.min()).min(self.trim.min())
     }
 
-    /// The longest of all.
+    /// Returns the longest of all.
     pub fn max(&self) -> Bytes {
         self.read.max().max(self.write.max()).max(self.trim.max())
     }

@@ -127,7 +127,7 @@ struct Durable {
 }
 
 impl Generator {
-    /// The operations of `share` of `workload`, whose range is resolved: see [`Workload::within`].
+    /// Returns the operations of `share` of `workload`, whose range is resolved: see [`Workload::within`].
     /// Interlocked workers of a target share `cursor`; others do not look at it.
     ///
     /// # Errors
@@ -162,18 +162,18 @@ impl Generator {
         })
     }
 
-    /// How many reads, writes and trims have been handed out. The next one has this ordinal.
+    /// Returns how many reads, writes and trims have been handed out. The next one has this ordinal.
     pub fn ordinal(&self) -> u64 {
         self.ordinal
     }
 
-    /// How many reads, writes and trims it hands out in all; `None` if it is endless, or ended by bytes in
-    /// operations of different lengths.
+    /// Returns how many reads, writes and trims it hands out in all; `None` if it is endless, or ended by
+    /// bytes in operations of different lengths.
     pub fn limit(&self) -> Option<u64> {
         Some(self.limits.operations).filter(|operations| *operations < u64::MAX)
     }
 
-    /// The next read, write or trim: its kind, where, and how long.
+    /// Returns the next read, write or trim: its kind, where, and how long.
     #[inline]
     fn place(&mut self) -> (Kind, u64, u64) {
         match &mut self.order {
@@ -285,7 +285,7 @@ impl Durable {
     }
 }
 
-/// The range that `share` works on.
+/// Returns the range that `share` works on.
 fn range_of(workload: &Workload, share: Share) -> Result<ByteRange, Invalid> {
     if workload.division != Division::Parts {
         return Ok(workload.range);
@@ -296,7 +296,7 @@ fn range_of(workload: &Workload, share: Share) -> Result<ByteRange, Invalid> {
     })
 }
 
-/// How far from the start of the range `share` begins, if each begins `each` after the one before.
+/// Returns how far from the start of the range `share` begins, if each begins `each` after the one before.
 fn first_of(workload: &Workload, share: Share, each: Bytes) -> Result<u64, Invalid> {
     let skipped = u128::from(each.0) * u128::from(share.index());
     let room = workload.range.length.0 - workload.grid().longest;

@@ -15,13 +15,13 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// How many starts there are in `length` bytes.
+    /// Returns the number of starts in `length` bytes.
     pub(crate) fn places(self, length: u64) -> u64 {
         length.checked_sub(self.longest).map_or(0, |room| room / self.step + 1)
     }
 
-    /// The part of `range` that is `share`'s. The parts are disjoint, begin on the grid and cover the range;
-    /// `None` if this one has no room for an operation.
+    /// Returns the part of `range` that is `share`'s. The parts are disjoint, begin on the grid and cover the
+    /// range; `None` if this one has no room for an operation.
     pub(crate) fn part(self, range: ByteRange, share: Share) -> Option<ByteRange> {
         let length = range.length.0;
         // Where starts are further apart than operations are long, the last start is enough of a unit for a
@@ -35,8 +35,8 @@ impl Grid {
         (self.places(part.length.0) > 0).then_some(part)
     }
 
-    /// `range` without what comes before the first multiple of the step from `origin`; empty if nothing is
-    /// left.
+    /// Returns `range` without what comes before the first multiple of the step from `origin`; empty if
+    /// nothing is left.
     pub(crate) fn aligned(self, range: ByteRange, origin: u64) -> ByteRange {
         let end = range.offset.0 + range.length.0;
         let start = (range.offset.0 - origin).checked_next_multiple_of(self.step);

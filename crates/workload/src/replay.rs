@@ -70,7 +70,7 @@ impl Replay {
         Ok((job, Self { targets: Recorded::of(trace, how) }))
     }
 
-    /// How many events there are.
+    /// Returns the number of events.
     pub fn events(&self) -> u64 {
         self.targets.iter().map(|target| target.events().len() as u64).sum()
     }
@@ -82,7 +82,7 @@ impl Replay {
 }
 
 impl Recorded {
-    /// The events of each target of `trace`.
+    /// Returns the events of each target of `trace`.
     fn of(trace: Trace, how: &TraceUse) -> Vec<Self> {
         let Trace { targets, mut events } = trace;
         if targets.len() > 1 {
@@ -99,7 +99,7 @@ impl Recorded {
         (0..targets.len()).map(of).collect()
     }
 
-    /// The events, in order of time.
+    /// Returns the events, in order of time.
     pub fn events(&self) -> &[TraceEvent] {
         &self.events[self.mine.clone()]
     }
@@ -119,12 +119,12 @@ impl Recorded {
         self.sums.write.count + self.sums.trim.count > 0
     }
 
-    /// The first byte after all events.
+    /// Returns the first byte after all events.
     pub fn end(&self) -> Bytes {
         Bytes(self.sums.end)
     }
 
-    /// When the last event is to start.
+    /// Returns when the last event is to start.
     pub fn length(&self) -> Nanos {
         self.sums.last
     }
@@ -137,7 +137,7 @@ impl Recorded {
         self.how.scale.checked_mul(factor.max(1)).filter(|scale| *scale > 0)
     }
 
-    /// The `index`th event as an operation. Its generation is its place, counted from 1.
+    /// Returns the `index`th event as an operation. Its generation is its place, counted from 1.
     #[inline]
     pub fn operation(&self, index: usize) -> Option<Operation> {
         let event = self.events().get(index)?;
@@ -150,8 +150,8 @@ impl Recorded {
         })
     }
 
-    /// A workload that stands for the events: with lengths, shares, rates and range as theirs are, or in the
-    /// mean; with the depth, the seed, the content and the time limit of `job`.
+    /// Returns a workload that stands for the events: with lengths, shares, rates and range as theirs are, or
+    /// in the mean; with the depth, the seed, the content and the time limit of `job`.
     pub fn stand_in(&self, job: &Workload) -> Workload {
         self.sums.stand_in(job, self.is_paced())
     }
@@ -231,7 +231,7 @@ impl Lengths {
         self.count += 1;
     }
 
-    /// The shortest and the longest, neither above `most`.
+    /// Returns the shortest and the longest, neither above `most`.
     fn split(&self, most: u64) -> BlockSplit {
         match (self.count, self.shortest.min(most), self.longest.min(most)) {
             (0, ..) => BlockSplit::one(Bytes(most)),

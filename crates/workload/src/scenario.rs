@@ -261,7 +261,7 @@ pub struct Thread {
 }
 
 impl Scenario {
-    /// The names of its targets, each once, in order.
+    /// Returns the names of its targets, each once, in order.
     pub fn targets(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for target in self.spans.iter().flat_map(|span| &span.jobs).flat_map(|job| &job.targets) {
@@ -307,7 +307,7 @@ impl Span {
         threads
     }
 
-    /// One span of jobs, measured from the start to the end.
+    /// Returns one span of jobs, measured from the start to the end.
     pub const fn of(jobs: Vec<Job>) -> Self {
         Self {
             warmup: Warmup::For(Nanos::ZERO),
@@ -321,7 +321,7 @@ impl Span {
 }
 
 impl Job {
-    /// One thread on one target, past the page cache.
+    /// Returns one thread on one target, past the page cache.
     pub fn on(target: &str, workload: Workload) -> Self {
         Self {
             name: target.to_owned(),

@@ -41,7 +41,7 @@ enum Process {
 }
 
 impl Schedule {
-    /// The schedule of `share`, or `None` if the rate is not limited. The workload is a valid one.
+    /// Returns the schedule of `share`, or `None` if the rate is not limited. The workload is a valid one.
     pub fn new(workload: &Workload, share: Share) -> Option<Self> {
         let Rate::Scheduled { amount, arrival } = workload.rate else { return None };
         let (amount, bytes_mean) = match amount {
@@ -60,7 +60,8 @@ impl Schedule {
         Some(Self { taken: 0, ..schedule })
     }
 
-    /// When the next operation is meant to start, since the start of the run, rounded down to the nanosecond.
+    /// Returns when the next operation is meant to start, since the start of the run, rounded down to the
+    /// nanosecond.
     pub fn intended(&self) -> Nanos {
         match self.arrival {
             Process::Fixed => self.fixed(self.taken),
@@ -79,8 +80,8 @@ impl Schedule {
         Nanos((self.mean() as f64 * self.scale()) as u64)
     }
 
-    /// How many operations from the next one on are meant to start before `time`, counted up to `most`. If
-    /// bytes are scheduled, those after the next one are taken to be of mean length.
+    /// Returns how many operations from the next one on are meant to start before `time`, counted up to
+    /// `most`. If bytes are scheduled, those after the next one are taken to be of mean length.
     pub fn due_before(&self, time: Nanos, most: u64) -> u64 {
         match self.arrival {
             Process::Fixed => {
@@ -130,7 +131,7 @@ impl Schedule {
     }
 }
 
-/// The first of `0..end` for which `holds`, or `end`; it holds for all after the first.
+/// Returns the first of `0..end` for which `holds`, or `end`; it holds for all after the first.
 fn first(end: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, end);
     while low < high {

@@ -14,7 +14,7 @@ pub(crate) fn of_worker(seed: u64, index: u32) -> u64 {
     seed ^ u64::from(index).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// A draw of 64 bits as a number of `[0, 1)`, in steps of 2^-53.
+/// Returns a draw of 64 bits as a number of `[0, 1)`, in steps of 2^-53.
 pub(crate) fn unit(draw: u64) -> f64 {
     (draw >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
 }

@@ -28,7 +28,7 @@ impl Share {
         self.index
     }
 
-    /// How many shares there are.
+    /// Returns the number of shares.
     pub const fn of(self) -> NonZeroU32 {
         self.of
     }
@@ -38,7 +38,7 @@ impl Share {
         self.start_of(total, self.index + 1) - self.start_of(total, self.index)
     }
 
-    /// Where the `index`th share of `total` starts. Widened so that no total overflows.
+    /// Returns where the `index`th share of `total` starts. Widened so that no total overflows.
     pub(crate) fn start_of(self, total: u64, index: u32) -> u64 {
         (u128::from(total) * u128::from(index) / u128::from(self.of.get())) as u64
     }

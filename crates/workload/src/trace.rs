@@ -98,12 +98,12 @@ impl Trace {
 }
 
 impl TraceEvent {
-    /// How much.
+    /// Returns how much.
     pub const fn length(&self) -> Bytes {
         Bytes(self.length_bytes as u64)
     }
 
-    /// The first byte after it.
+    /// Returns the first byte after it.
     pub const fn end(&self) -> u64 {
         self.offset.0 + self.length_bytes as u64
     }
@@ -122,7 +122,7 @@ impl Skip {
 }
 
 impl TraceUse {
-    /// All of the trace at `path`, as it was recorded.
+    /// Returns all of the trace at `path`, as it was recorded.
     pub fn of(path: &str) -> Self {
         let speed = TraceSpeed::Percent(100);
         Self { path: path.to_owned(), speed, scale: 1, align: Bytes(1), skip: Skip::default() }
@@ -152,7 +152,7 @@ impl TraceUse {
         Ok(())
     }
 
-    /// The trace as it is to be replayed: without what is left out, at its new places and times.
+    /// Returns the trace as it is to be replayed: without what is left out, at its new places and times.
     #[must_use]
     pub fn apply(&self, mut trace: Trace) -> Trace {
         trace.events.retain(|event| !self.skip.leaves_out(event.op));

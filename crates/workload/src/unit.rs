@@ -7,7 +7,7 @@ use crate::access::Access;
 use crate::replay::Recorded;
 use crate::workload::{Division, Workload};
 
-/// The greatest number of bytes that divides all of `all`; 0 if they are all 0, or none.
+/// Returns the greatest number of bytes that divides all of `all`; 0 if they are all 0, or none.
 pub fn common_unit(all: impl IntoIterator<Item = Bytes>) -> Bytes {
     let mut unit = 0;
     for Bytes(one) in all {
@@ -24,8 +24,8 @@ fn greatest_common_divisor(one: u64, other: u64) -> u64 {
 }
 
 impl Workload {
-    /// The lengths of operations that occur and the steps between places, each with its field. Offsets are
-    /// sums of these from the start of the range on.
+    /// Returns the lengths of operations that occur and the steps between places, each with its field.
+    /// Offsets are sums of these from the start of the range on.
     pub fn steps(&self) -> Vec<(&'static str, Bytes)> {
         let lengths = self.splits().flat_map(|(split, _)| &split.0);
         let mut steps: Vec<_> = lengths.map(|(length, _)| ("block", *length)).collect();

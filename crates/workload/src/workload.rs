@@ -29,7 +29,7 @@ pub struct Workload {
     pub write_percent: u8,
     /// How many of 100 operations are trims, 0 to 100 less the writes.
     pub trim_percent: u8,
-    /// How many requests each worker keeps in flight.
+    /// Number of requests that each worker keeps in flight.
     pub depth: u32,
     /// When it is over.
     pub stop: Stop,
@@ -119,7 +119,7 @@ impl Durability {
     pub const EACH_WRITE: Self =
         Self { flush_every: None, flush_at_end: false, fua_every: Some(NonZeroU32::MIN) };
 
-    /// A flush after every `writes` of a worker.
+    /// Creates a flush after every `writes` of a worker.
     pub const fn flush_every(writes: NonZeroU32) -> Self {
         Self { flush_every: Some(writes), flush_at_end: false, fua_every: None }
     }
@@ -136,8 +136,8 @@ impl Workload {
     /// The largest block.
     pub const BLOCK_MAX: Bytes = Bytes::gib(1);
 
-    /// A single-depth random read of `block`s all over `range`, for one second: what other workloads are made
-    /// from.
+    /// Creates a single-depth random read of `block`s all over `range`, for one second: what other workloads
+    /// are made from.
     pub fn over(range: ByteRange, block: Bytes) -> Self {
         Self {
             blocks: BlockSizes::one(block),
@@ -190,17 +190,17 @@ impl Workload {
         self.writes() || self.trim_percent > 0
     }
 
-    /// The shortest of the operations that occur.
+    /// Returns the shortest of the operations that occur.
     pub fn block_min(&self) -> Bytes {
         self.splits().map(|(split, _)| split.min()).min().unwrap_or(Bytes(0))
     }
 
-    /// The longest of the operations that occur.
+    /// Returns the longest of the operations that occur.
     pub fn block_max(&self) -> Bytes {
         self.splits().map(|(split, _)| split.max()).max().unwrap_or(Bytes(0))
     }
 
-    /// The mean length of operations, at least 1.
+    /// Returns the mean length of operations, at least 1.
     pub fn block_mean(&self) -> u64 {
         let weighed = |(block, percent): &(Bytes, u8)| u128::from(block.0) * u128::from(*percent);
         let of_split = |split: &BlockSplit| split.0.iter().map(weighed).sum::<u128>();
@@ -208,7 +208,7 @@ impl Workload {
         (sum / 10_000).max(1) as u64
     }
 
-    /// The lengths of the kinds that occur, each with its percent of the operations.
+    /// Returns the lengths of the kinds that occur, each with its percent of the operations.
     pub(crate) fn splits(&self) -> impl Iterator<Item = (&BlockSplit, u8)> {
         let changes = self.write_percent.saturating_add(self.trim_percent);
         let read_percent = 100_u8.saturating_sub(changes);
@@ -218,7 +218,7 @@ impl Workload {
             .filter(|(_, percent)| *percent > 0)
     }
 
-    /// Where operations may start. The workload is a valid one.
+    /// Returns where operations may start. The workload is a valid one.
     pub(crate) fn grid(&self) -> Grid {
         let longest = self.block_max();
         let step = match &self.access {

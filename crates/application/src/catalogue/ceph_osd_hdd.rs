@@ -36,7 +36,7 @@ impl Osd {
     }
 }
 
-/// The log and the volume of a thread.
+/// Returns the log and the volume of a thread.
 fn names(thread: u32) -> [PathBuf; 2] {
     ["log", "volume"].map(|what| PathBuf::from(format!("{what}{thread}")))
 }

@@ -29,7 +29,7 @@ impl DbfUpdate {
     }
 }
 
-/// The table and the index of a thread.
+/// Returns the table and the index of a thread.
 fn names(thread: u32) -> [PathBuf; 2] {
     ["dbf", "cdx"].map(|kind| PathBuf::from(format!("table{thread}.{kind}")))
 }

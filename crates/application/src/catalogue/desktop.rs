@@ -28,7 +28,7 @@ impl Desktop {
     }
 }
 
-/// The file that is read and, by editors, the one that is written.
+/// Returns the file that is read and, by editors, the one that is written.
 fn names(thread: u32) -> [PathBuf; 2] {
     ["source", "result"].map(|kind| PathBuf::from(format!("{kind}{thread}")))
 }

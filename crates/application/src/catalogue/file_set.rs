@@ -16,7 +16,7 @@ use crate::engine::{Actor, Hand, Preparation, Program, Setting, Step};
 #[derive(Debug, Clone)]
 pub(super) struct FileSet {
     tree: Tree,
-    /// How many names there are.
+    /// Number of names.
     count: u64,
     /// The mean size of new files.
     size_mean: u64,
@@ -79,7 +79,7 @@ impl Program for FileSet {
         Ok(())
     }
 
-    /// A thread's part of the files: every `threads`th.
+    /// Returns a thread's part of the files: every `threads`th.
     fn actor(&self, thread: u32, _hand: &mut Hand<'_>) -> Step<Box<dyn Actor + '_>> {
         let numbers = (u64::from(thread)..self.count).step_by(self.threads as usize);
         let (existing, missing) = numbers.partition(|number| self.exists_at_first(*number));
@@ -187,7 +187,7 @@ impl Part<'_> {
     }
 }
 
-/// One of `numbers`, taken out.
+/// Returns one of `numbers`, taken out.
 fn take_any(numbers: &mut Vec<u64>, hand: &mut Hand<'_>) -> Option<u64> {
     if numbers.is_empty() {
         return None;

@@ -68,12 +68,12 @@ impl ProgramName {
     }
 }
 
-/// All profiles.
+/// Returns all profiles.
 pub fn profiles() -> &'static [Profile] {
     &CATALOGUE.profile
 }
 
-/// The profile and the variant that were typed: `NAME` or `NAME:VARIANT`.
+/// Returns the profile and the variant that were typed: `NAME` or `NAME:VARIANT`.
 ///
 /// # Errors
 /// If there is no such profile, or it has no such variant.

@@ -14,7 +14,7 @@ const SEGMENT_PAGES: u64 = (16 << 20) / PAGE;
 /// Segments are used in turn.
 const SEGMENTS: u64 = 4;
 
-/// How many pages a write has, and the weight of each.
+/// Number of pages that a write has, and the weight of each.
 const SINGLE: &[(u64, u64)] = &[(1, 25), (2, 48), (3, 26)];
 const EIGHT: &[(u64, u64)] = &[(1, 67), (2, 25), (3, 6)];
 const STEADY: &[(u64, u64)] = &[(1, 1)];

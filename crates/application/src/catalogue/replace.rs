@@ -31,7 +31,7 @@ impl Replace {
         }
     }
 
-    /// One document of 2 MB.
+    /// Returns one document of 2 MB.
     pub(super) fn save(setting: &Setting) -> Self {
         Self {
             threads: setting.threads,

@@ -15,17 +15,17 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// All files in one directory.
+    /// Returns all files in one directory.
     pub(super) fn flat(root: impl Into<String>) -> Self {
         Self { root: root.into(), width: u64::MAX, levels: 0 }
     }
 
-    /// `width` files in a directory, beneath `levels` levels of directories of that width.
+    /// Returns `width` files in a directory, beneath `levels` levels of directories of that width.
     pub(super) fn spread(root: impl Into<String>, width: u64, levels: u32) -> Self {
         Self { root: root.into(), width, levels }
     }
 
-    /// The name of the file of that number.
+    /// Returns the name of the file of that number.
     pub(super) fn file(&self, number: u64) -> PathBuf {
         let mut path = PathBuf::from(&self.root);
         for level in (0..self.levels).rev() {
@@ -35,7 +35,7 @@ impl Tree {
         path
     }
 
-    /// The directories that the file of that number is the first to need, the outer ones first.
+    /// Returns the directories that the file of that number is the first to need, the outer ones first.
     fn new_directories(&self, number: u64) -> Vec<PathBuf> {
         let mut made = Vec::new();
         let mut path = PathBuf::from(&self.root);
@@ -56,7 +56,7 @@ impl Tree {
         self.new_directories(number).iter().try_for_each(|directory| hand.create_directory(directory))
     }
 
-    /// How many files stand beneath a directory of that level; level 0 holds files.
+    /// Returns how many files stand beneath a directory of that level; level 0 holds files.
     fn files_beneath(&self, level: u32) -> u64 {
         self.width.saturating_pow(level + 1)
     }

@@ -37,7 +37,7 @@ pub(crate) enum Next {
 }
 
 impl Rounds {
-    /// A client adds its record; its number.
+    /// Returns a client adds its record; its number.
     pub(crate) fn insert(&mut self) -> u64 {
         self.inserted += 1;
         self.inserted

@@ -44,7 +44,7 @@ struct Meter<'a> {
 }
 
 impl Meter<'_> {
-    /// The time, without that which is not measured.
+    /// Returns the time, without that which is not measured.
     fn now(&self) -> Nanos {
         self.bench.clock.now().since(self.paused)
     }
@@ -79,12 +79,12 @@ impl Meter<'_> {
 }
 
 impl<'a> Hand<'a> {
-    /// The hand that prepares the files.
+    /// Returns the hand that prepares the files.
     pub(crate) fn preparing(bench: Bench<'a>) -> Self {
         Self::new(bench, None, u64::from(u32::MAX))
     }
 
-    /// The hand of a thread, that records into `book`.
+    /// Returns the hand of a thread, that records into `book`.
     pub(crate) fn of(bench: Bench<'a>, thread: u32, book: &'a Mutex<Book>) -> Self {
         Self::new(bench, Some(book), u64::from(thread))
     }
@@ -112,7 +112,7 @@ impl<'a> Hand<'a> {
         self.meter.bench.halts
     }
 
-    /// The start of a transaction, or of what will be durable.
+    /// Returns the start of a transaction, or of what will be durable.
     pub(crate) fn begin(&self) -> Nanos {
         self.meter.now()
     }
@@ -158,7 +158,7 @@ impl<'a> Hand<'a> {
         self.meter.paused = Nanos::ZERO;
     }
 
-    /// How much time was taken out.
+    /// Returns how much time was taken out.
     pub(crate) fn paused(&self) -> Nanos {
         self.meter.paused
     }

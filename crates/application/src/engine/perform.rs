@@ -27,7 +27,7 @@ pub(crate) struct Conduct<'a> {
     pub(crate) duration: Option<Nanos>,
     /// Number of transactions over all threads.
     pub(crate) count: Option<u64>,
-    /// How many threads there are.
+    /// Number of threads.
     pub(crate) threads: u32,
     /// The most bytes that one call moves, so that memory for it is there before anything is measured.
     pub(crate) call_bytes_max: u64,
@@ -176,7 +176,7 @@ pub(crate) fn show(observer: &mut dyn Observer, progress: &Progress, figures: im
     }
 }
 
-/// The failure if there is one, else the stop if there was one; and the longest pause.
+/// Returns the failure if there is one, else the stop if there was one; and the longest pause.
 fn together(ended: Vec<(Step<()>, Nanos)>) -> (Step<()>, Nanos) {
     let mut together = (Ok(()), Nanos::ZERO);
     for (end, paused) in ended {
@@ -208,7 +208,7 @@ impl Quota {
     }
 }
 
-/// How many of `total` transactions are a thread's: the shares differ by at most one and add up.
+/// Returns how many of `total` transactions are a thread's: the shares differ by at most one and add up.
 fn share_of(total: u64, thread: u64, threads: u64) -> u64 {
     total / threads + u64::from(thread < total % threads)
 }

@@ -17,7 +17,7 @@ pub(crate) trait Program: Send + Sync {
         Ok(())
     }
 
-    /// The thread of that number. Not measured.
+    /// Returns the thread of that number. Not measured.
     fn actor(&self, number: u32, hand: &mut Hand<'_>) -> Step<Box<dyn Actor + '_>>;
 
     /// Returns the notes that a reader of these figures must know.
@@ -28,7 +28,8 @@ pub(crate) trait Program: Send + Sync {
 
 /// One thread of a program.
 pub(crate) trait Actor: Send {
-    /// One transaction, from [`Hand::begin`] to [`Hand::end`], and what comes between it and the next.
+    /// Returns one transaction, from [`Hand::begin`] to [`Hand::end`], and what comes between it and the
+    /// next.
     fn turn(&mut self, hand: &mut Hand<'_>) -> Step<()>;
 
     /// Does what is due when there are no more transactions: the flush at the end.
@@ -50,14 +51,14 @@ pub(crate) struct Setting {
     pub(crate) variant: &'static str,
     /// Part of the files to use, above 0, at most 1.
     pub(crate) scale: f64,
-    /// How many threads it has.
+    /// Number of threads that it has.
     pub(crate) threads: u32,
     /// Seed from which all choices follow.
     pub(crate) seed: u64,
 }
 
 impl Setting {
-    /// `count` things at this scale, at least `least`.
+    /// Returns `count` things at this scale, at least `least`.
     pub(crate) fn scaled(&self, count: u64, least: u64) -> u64 {
         ((count as f64 * self.scale).round() as u64).max(least)
     }

@@ -77,7 +77,7 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    /// An empty one. `expected` is how long the run takes, as far as that is known.
+    /// Creates an empty one. `expected` is how long the run takes, as far as that is known.
     pub(crate) fn starting_at(start: Nanos, expected: Nanos) -> Self {
         let mut outcome = LoadOutcome::empty();
         for direction in [&mut outcome.read, &mut outcome.write, &mut outcome.trim, &mut outcome.flush] {
@@ -137,7 +137,7 @@ impl Book {
         }
     }
 
-    /// How many transactions completed so far.
+    /// Returns how many transactions completed so far.
     pub(crate) fn transactions(&self) -> u64 {
         self.transactions.count()
     }
@@ -189,7 +189,7 @@ impl Recording {
         }
     }
 
-    /// The book of a thread.
+    /// Returns the book of a thread.
     pub(crate) fn of(&self, thread: u32) -> &Mutex<Book> {
         &self.books[thread as usize % self.books.len()]
     }
@@ -203,7 +203,7 @@ impl Recording {
         totals
     }
 
-    /// All of it in one book, of a run that began at `start`.
+    /// Returns all of it in one book, of a run that began at `start`.
     pub(crate) fn together(&self, start: Nanos) -> Book {
         let mut together = Book::starting_at(start, Nanos::ZERO);
         for book in &self.books {

@@ -19,7 +19,7 @@ pub(crate) struct Scratch {
     removed: bool,
 }
 
-/// How many names are tried before giving up.
+/// Number of names that are tried before giving up.
 const TRIES: u64 = 100;
 
 impl Scratch {
@@ -43,7 +43,7 @@ impl Scratch {
         Err(failed(parent.to_owned(), ErrorKind::AlreadyExists.into()))
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

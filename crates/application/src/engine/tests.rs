@@ -32,12 +32,12 @@ pub(crate) fn play(typed: &str, count: u64, seed: u64, store: &FakeStore) -> Res
     perform(program.as_ref(), store, &conduct, &mut ())
 }
 
-/// The calls of each kind.
+/// Returns the calls of each kind.
 fn calls_of(measured: &LoadOutcome) -> &[(String, plumb_measure::Histogram)] {
     &measured.transactions.as_ref().unwrap().calls
 }
 
-/// Every profile over files with every variant.
+/// Returns every profile over files with every variant.
 fn all_of_files() -> impl Iterator<Item = String> {
     let of_files = crate::profiles().iter().filter(|profile| matches!(profile.work, Work::Files(_)));
     of_files.flat_map(|profile| {

@@ -63,7 +63,7 @@ fn rows_are_inserted_as_the_environment_says() {
     assert_eq!(insert(journal, count, directory.path()).transaction_count(), count);
 }
 
-/// How often a process that inserts `count` rows syncs; `None` if strace cannot run here.
+/// Returns how often a process that inserts `count` rows syncs; `None` if strace cannot run here.
 fn syncs(name: &str, count: u64) -> Option<u64> {
     let log = tempfile::NamedTempFile::new().unwrap();
     let traced = Command::new("strace")

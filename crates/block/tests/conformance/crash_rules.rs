@@ -59,7 +59,7 @@ pub struct Version<C> {
 }
 
 impl<C> Version<C> {
-    /// A version just submitted.
+    /// Creates a version just submitted.
     pub const fn submitted(content: C, at: Moment, displaces: bool) -> Self {
         Self {
             content,
@@ -71,7 +71,7 @@ impl<C> Version<C> {
         }
     }
 
-    /// A version that was there, durable, before everything else.
+    /// Creates a version that was there, durable, before everything else.
     pub const fn first(content: C) -> Self {
         Self {
             content,
@@ -107,7 +107,7 @@ pub struct Survivors {
 }
 
 impl<C> History<C> {
-    /// A block that held `content` from the start.
+    /// Creates a block that held `content` from the start.
     pub fn starting_with(content: C) -> Self {
         Self { versions: vec![Version::first(content)] }
     }
@@ -160,7 +160,7 @@ impl<C> History<C> {
 mod tests {
     use super::*;
 
-    /// `(submitted, completed)`; version 0 is there from the start.
+    /// Returns `(submitted, completed)`; version 0 is there from the start.
     fn history(versions: &[(Moment, Option<Moment>)]) -> History<u64> {
         let mut history = History::starting_with(0);
         for (index, (submitted, completed)) in versions.iter().enumerate() {

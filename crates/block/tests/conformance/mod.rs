@@ -42,7 +42,7 @@ pub fn run(rig: &mut dyn Rig, seed: u64) -> Report {
     run_some(rig, seed, &checks)
 }
 
-/// The names of all checks, in the order in which [`run`] runs them.
+/// Returns the names of all checks, in the order in which [`run`] runs them.
 pub fn names() -> Vec<&'static str> {
     checks::ALL.iter().map(|(name, _)| *name).collect()
 }

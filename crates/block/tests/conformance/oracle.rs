@@ -80,7 +80,7 @@ impl Oracle {
         self.is_volatile = is_volatile;
     }
 
-    /// The blocks that were ever written, in runs of at most `longest`.
+    /// Returns the blocks that were ever written, in runs of at most `longest`.
     pub fn written(&self, longest: u64) -> Vec<LbaRange> {
         let mut runs: Vec<LbaRange> = Vec::new();
         for lba in self.blocks.keys() {

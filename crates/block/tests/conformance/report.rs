@@ -40,12 +40,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// The checks that failed.
+    /// Returns the checks that failed.
     pub fn failed(&self) -> impl Iterator<Item = &CheckReport> {
         self.checks.iter().filter(|check| matches!(check.verdict, Verdict::Failed { .. }))
     }
 
-    /// The names of the checks that were skipped.
+    /// Returns the names of the checks that were skipped.
     pub fn skipped(&self) -> impl Iterator<Item = &str> {
         let skipped = self.checks.iter().filter(|check| matches!(check.verdict, Verdict::Skipped { .. }));
         skipped.map(|check| check.name.as_str())

@@ -15,21 +15,21 @@ pub struct CannotStage(pub String);
 /// A device under test with its surroundings. What is not overridden cannot be staged, and the checks that
 /// need it are skipped with that reason.
 pub trait Rig {
-    /// The device in one line, with the rig's own seed if it has one.
+    /// Returns the device in one line, with the rig's own seed if it has one.
     fn describe(&self) -> String;
 
-    /// The device in working order: powered, not latched, nothing in flight. Called at the start of each
-    /// check, when all queues of the one before are gone. Contents may be anything.
+    /// Returns the device in working order: powered, not latched, nothing in flight. Called at the start of
+    /// each check, when all queues of the one before are gone. Contents may be anything.
     ///
     /// # Errors
     /// If there is no device; the check then fails.
     fn renew(&mut self) -> Result<Arc<dyn Device>>;
 
-    /// How queues are to be opened. The pool needs at least twice as many buffers as the depth, of at least
-    /// eight logical blocks each, aligned for the device.
+    /// Returns how queues are to be opened. The pool needs at least twice as many buffers as the depth, of at
+    /// least eight logical blocks each, aligned for the device.
     fn queue_options(&self) -> QueueOptions;
 
-    /// The clock of the device's queues.
+    /// Returns the clock of the device's queues.
     fn clock(&self) -> Arc<dyn Clock>;
 
     /// Returns the blocks that the kit may overwrite: at least 64.

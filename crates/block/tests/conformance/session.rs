@@ -94,7 +94,7 @@ impl Drop for Session<'_> {
 }
 
 impl<'r> Session<'r> {
-    /// A renewed device with `queues` queues, every block written once and flushed.
+    /// Returns a renewed device with `queues` queues, every block written once and flushed.
     pub(super) fn start(rig: &'r mut dyn Rig, seed: u64, queues: usize) -> Checked<Self> {
         let mut session = Self::bare(rig, seed, queues)?;
         session.baseline()?;
@@ -144,24 +144,24 @@ impl<'r> Session<'r> {
         self.must_be_done(flush)
     }
 
-    /// The seed of the session's patterns.
+    /// Returns the seed of the session's patterns.
     pub(super) fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// The range in parts of `nlb` blocks.
+    /// Returns the range in parts of `nlb` blocks.
     pub(super) fn parts(&self, nlb: u64) -> Vec<LbaRange> {
         let end = self.range.end().0;
         let starts = (self.range.lba.0..end).step_by(nlb as usize);
         starts.map(|lba| LbaRange::new(Lba(lba), nlb.min(end - lba))).collect()
     }
 
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.random.next_u64() % bound.max(1)
     }
 
-    /// A part of the range of 1 to 4 blocks.
+    /// Returns a part of the range of 1 to 4 blocks.
     pub(super) fn some_part(&mut self) -> LbaRange {
         let nlb = 1 + self.below(4);
         let lba = self.range.lba.0 + self.below(self.range.nlb - nlb + 1);
@@ -189,7 +189,7 @@ impl<'r> Session<'r> {
         fail(format!("queue {queue} stays full"))
     }
 
-    /// A request, entered in the books as submitted; the caller submits it.
+    /// Returns a request, entered in the books as submitted; the caller submits it.
     pub(super) fn prepare(
         &mut self,
         queue: usize,
@@ -383,7 +383,7 @@ impl<'r> Session<'r> {
         }
     }
 
-    /// How many requests are under way.
+    /// Returns the number of requests under way.
     pub(super) fn under_way(&self) -> usize {
         self.pending.len()
     }

@@ -111,7 +111,7 @@ impl CachedDevice {
         self.running.halt();
     }
 
-    /// The devices that it stands on.
+    /// Returns the devices that it stands on.
     pub fn members(&self) -> MutexGuard<'_, Members> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -207,13 +207,13 @@ impl CachedDevice {
         Ok(old.into_iter().flatten().collect())
     }
 
-    /// The devices of the log as they are now.
+    /// Returns the devices of the log as they are now.
     fn legs(&self) -> Vec<Option<DeviceInfo>> {
         self.members().legs.iter().map(|leg| leg.as_ref().map(|leg| leg.info())).collect()
     }
 }
 
-/// A queue to a member.
+/// Returns a queue to a member.
 fn queue_of(device: &dyn Device, memory: &Pool) -> Result<Box<dyn Queue>> {
     device.open_queue(QueueOptions { depth: DEPTH, pool: memory.clone() })
 }

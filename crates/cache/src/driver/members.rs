@@ -9,7 +9,7 @@ use plumb_block::{Completion, Outcome, Payload, Queue, Request, Result, Tag, Wai
 use super::wake::{add, set_of_descriptors};
 use crate::{Action, ActionId, Member};
 
-/// How many actions one member has in flight at most; the core keeps destaging far below.
+/// Number of actions that one member has in flight at most; the core keeps destaging far below.
 pub(super) const DEPTH: u32 = 64;
 
 /// An action that has ended.
@@ -118,7 +118,7 @@ impl MemberQueues {
         self.untold = ended;
     }
 
-    /// How they stand after the last [`poll`](Self::poll).
+    /// Returns how they stand after the last [`poll`](Self::poll).
     pub(super) fn standing(&self) -> Standing {
         Standing {
             is_busy: self.queues.iter().any(|(_, member)| member.is_busy()),

@@ -34,7 +34,7 @@ struct Waiting {
 }
 
 impl Ports {
-    /// A new queue; its number.
+    /// Returns a new queue; its number.
     pub(super) fn open(&mut self, wake: Option<Arc<Wake>>) -> usize {
         let port = Port { ready: Vec::new(), wake, is_signalled: false };
         match self.ports.iter().position(Option::is_none) {
@@ -109,7 +109,7 @@ impl Ports {
         port.and_then(|port| port.wake.as_ref()).is_some_and(|wake| wake.watch(on))
     }
 
-    /// When the next request is given up.
+    /// Returns when the next request is given up.
     pub(super) fn next_deadline(&self) -> Option<Nanos> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }

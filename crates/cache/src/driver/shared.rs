@@ -153,7 +153,7 @@ impl Running {
             .transpose()
     }
 
-    /// A new front queue.
+    /// Returns a new front queue.
     pub(super) fn open_port(&self, wake: Option<Arc<Wake>>) -> usize {
         lock(&self.shared.inner).ports.open(wake)
     }
@@ -283,7 +283,7 @@ impl Drop for Running {
 }
 
 impl Inner {
-    /// When something is to be done that nobody asks for.
+    /// Returns when something is to be done that nobody asks for.
     fn next_event(&self) -> Option<Nanos> {
         self.core.next_event().into_iter().chain(self.ports.next_deadline()).min()
     }

@@ -50,7 +50,7 @@ impl Wake {
     }
 }
 
-/// An eventfd that is not readable yet.
+/// Returns an eventfd that is not readable yet.
 pub(super) fn signal() -> Result<OwnedFd> {
     eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
         .map_err(|errno| refused("make an eventfd for", errno))
@@ -62,7 +62,7 @@ pub(super) fn fire(signal: &OwnedFd) {
     rustix::io::write(signal, &1_u64.to_ne_bytes()).ok();
 }
 
-/// A descriptor that is readable when one of those [added](add) to it is.
+/// Returns a descriptor that is readable when one of those [added](add) to it is.
 pub(super) fn set_of_descriptors() -> Result<OwnedFd> {
     epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| refused("make an epoll set for", errno))
 }

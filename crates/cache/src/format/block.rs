@@ -66,7 +66,7 @@ pub(crate) struct Take<'a> {
 }
 
 impl<'a> Take<'a> {
-    /// The fields of a block with this magic, if its checksum is right.
+    /// Returns the fields of a block with this magic, if its checksum is right.
     pub(crate) fn new(block: &'a [u8], magic: [u8; 8]) -> Option<Self> {
         let (fields, crc) = block.split_at_checked(CRC_AT)?;
         let crc = u32::from_le_bytes(crc.try_into().ok()?);

@@ -38,7 +38,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// How many log blocks its payload takes, for logical blocks of `logical_block` bytes.
+    /// Returns the number of log blocks that its payload takes, for logical blocks of `logical_block` bytes.
     pub(crate) fn payload_blocks(self, logical_block: u64) -> u64 {
         match self.kind {
             Kind::Data => (self.range.nlb * logical_block).div_ceil(LOG_BLOCK),
@@ -68,7 +68,7 @@ pub(crate) struct Header {
     pub(crate) place: Place,
     /// All records up to this sequence number were durable when this one was written.
     pub(crate) durable: u64,
-    /// How many flushes were begun before this record.
+    /// Number of flushes that were begun before this record.
     pub(crate) flush_epoch: u64,
     /// In the order of their payloads.
     pub(crate) extents: Vec<Extent>,
@@ -77,7 +77,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// How many blocks the record takes, with its header.
+    /// Returns the number of blocks that the record takes, with its header.
     pub(crate) fn blocks(&self) -> u32 {
         1 + self.checksums.len() as u32
     }

@@ -182,7 +182,7 @@ impl Superblock {
         self.legs.get(usize::from(self.leg)) == Some(&LegState::Live)
     }
 
-    /// The legs that have everything.
+    /// Returns the legs that have everything.
     pub(crate) fn live(&self) -> impl Iterator<Item = usize> + '_ {
         let states = self.legs.iter().enumerate();
         states.filter(|(_, state)| **state == LegState::Live).map(|(leg, _)| leg)
@@ -199,8 +199,8 @@ impl Superblock {
         self.epoch += 1;
     }
 
-    /// The log blocks of a leg at which superblocks are: slots 0 and 1 at the start of the device, the same
-    /// at its end. Those at either end are found without the others.
+    /// Returns the log blocks of a leg at which superblocks are: slots 0 and 1 at the start of the device,
+    /// the same at its end. Those at either end are found without the others.
     pub(crate) fn places(leg: &DeviceInfo) -> [u64; 4] {
         let end = (leg.size.0 / LOG_BLOCK).saturating_sub(2);
         [0, 1, end, end + 1]

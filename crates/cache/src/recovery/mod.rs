@@ -29,11 +29,11 @@ use crate::settings::{BUFFERS_MIN, LOG_BLOCK, Layout, Options};
 use choose::{LegFound, choose};
 use walk::{Copy, Read, Walk};
 
-/// How many heads are read at the same time.
+/// Number of heads that are read at the same time.
 const HEADS_MAX: usize = 8;
-/// How many single blocks are read at the same time; the buffers of the chunks are taken too.
+/// Number of single blocks that are read at the same time; the buffers of the chunks are taken too.
 const SINGLE_MAX: usize = 2;
-/// How many chunks are read at the same time, while another one is checked; fewer of many legs.
+/// Number of chunks that are read at the same time, while another one is checked; fewer of many legs.
 const AHEAD: usize = 4;
 
 /// Result of recovery.
@@ -90,7 +90,7 @@ pub(crate) struct Recovery {
     found: Vec<Option<LegFound>>,
     /// Once it is chosen which superblock counts.
     log: Option<Box<Reading>>,
-    /// How many actions are not completed.
+    /// Number of actions not completed.
     in_flight: usize,
     /// Result of recovery once it is over; `refusal` says why the cache is not served.
     pub(crate) recovered: Option<Recovered>,

@@ -62,7 +62,7 @@ impl<'a> Blocks<'a> {
         bytes.chunks_exact(LOG_BLOCK as usize).nth(block.checked_sub(from)? as usize)
     }
 
-    /// A copy of the blocks from `block` on, of each leg.
+    /// Returns a copy of the blocks from `block` on, of each leg.
     fn rest_from(&self, block: u32, end: u32) -> Vec<Vec<u8>> {
         let rest =
             |index| (block..end).filter_map(|block| self.get(index, block)).collect::<Vec<_>>().concat();
@@ -207,7 +207,7 @@ impl Walk {
         (!is_spent).then(|| self.read(self.log.tail, 0))
     }
 
-    /// The chunk that begins at `block` of `segment`.
+    /// Returns the chunk that begins at `block` of `segment`.
     pub(super) fn read(&self, segment: u64, block: u32) -> Read {
         let blocks = (self.log.geometry.segment_blocks - block).min(self.chunk_max);
         Read { segment, block, blocks }
@@ -283,7 +283,7 @@ impl Walk {
         }
     }
 
-    /// The header at the start of `bytes`, if it is that of the next record.
+    /// Returns the header at the start of `bytes`, if it is that of the next record.
     fn header(&self, segment: u64, block: u32, bytes: &[u8]) -> Option<(Header, u32)> {
         let (header, crc) = self.decode(bytes)?;
         let place = header.place;
@@ -399,7 +399,7 @@ impl Walk {
     }
 }
 
-/// The blocks of a record of which no leg has the payload.
+/// Returns the blocks of a record of which no leg has the payload.
 fn damaged(header: &Header, geometry: &Geometry, blocks: &Blocks<'_>) -> Vec<(LbaRange, Entry)> {
     let place = header.place;
     let per_block = geometry.per_block();

@@ -67,7 +67,7 @@ impl World {
         members
     }
 
-    /// A cache newly made, empty, and serving, of which somebody marks the backing device.
+    /// Returns a cache newly made, empty, and serving, of which somebody marks the backing device.
     pub(crate) fn marked(setup: &Setup, left_out: LeftOut) -> Result<Self, String> {
         let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes, Content::Generation(0));
         let marking = Some(Marking::default());

@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 /// The port that is assigned to NBD.
 const NBD_PORT: u16 = 10809;
 
-/// `ADDRESS[:PORT]`, where a name is only `localhost`: whether TLS is needed must not depend on a name
-/// server.
+/// Returns `ADDRESS[:PORT]`, where a name is only `localhost`: whether TLS is needed must not depend on a
+/// name server.
 fn tcp_address(typed: &str) -> Result<SocketAddr, String> {
     let bare = typed.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(typed);
     let numeric = || bare.parse::<IpAddr>().ok().map(|address| SocketAddr::new(address, NBD_PORT));

@@ -308,12 +308,12 @@ fn wave_size(text: &str) -> Result<usize, String> {
     }
 }
 
-/// The time between two readings.
+/// Returns the time between two readings.
 fn interval(text: &str) -> Result<Duration, String> {
     super::running::time_within_a_day(text).map(Duration::from)
 }
 
-/// A time, or the end of a day in UTC.
+/// Returns a time, or the end of a day in UTC.
 pub(crate) fn until(text: &str) -> Result<jiff::Timestamp, String> {
     if let Ok(time) = text.parse() {
         return Ok(time);

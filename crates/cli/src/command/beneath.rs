@@ -57,7 +57,7 @@ fn overlap(guest: &RunDocument, host: &RunDocument) -> Result<f64, String> {
     ))
 }
 
-/// How much of what the guest asked for reached the devices of the host.
+/// Returns how much of what the guest asked for reached the devices of the host.
 fn passed_on(asked: &Sides, above: &StorageSide, below: &StorageSide, machine: &str) -> Vec<String> {
     let requests = |side: &StorageSide| side.reads + side.writes;
     let of = |side: &StorageSide| {

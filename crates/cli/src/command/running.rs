@@ -43,7 +43,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// A run of `command` that begins now.
+    /// Creates a run of `command` that begins now.
     pub(crate) fn begin(command: &'static str, own: OwnArguments) -> Self {
         Self {
             command,
@@ -153,7 +153,7 @@ impl Running {
         with_observer(&|stop| self.observer(stop), run)
     }
 
-    /// The live view if it is wanted and there is a terminal for it, otherwise a progress line.
+    /// Returns the live view if it is wanted and there is a terminal for it, otherwise a progress line.
     fn observer(&self, stop: &Arc<AtomicBool>) -> Box<dyn Observer> {
         if let Some(live) = Live::if_wanted(self.own.tui, &format!("plumb {}", self.command), stop) {
             return Box::new(live);
@@ -162,13 +162,14 @@ impl Running {
     }
 }
 
-/// The seed of a run on these targets that was given none: that of simulated drives, or one of the clock.
+/// Returns the seed of a run on these targets that was given none: that of simulated drives, or one of the
+/// clock.
 pub(crate) fn default_seed<'a>(targets: impl IntoIterator<Item = &'a str>) -> u64 {
     let names: Vec<Name> = targets.into_iter().filter_map(|target| Name::parse(target).ok()).collect();
     plumb_targets::seed_of(&names).unwrap_or_else(seed_from_clock)
 }
 
-/// How the language of `command` gives a file its size.
+/// Returns how the language of `command` gives a file its size.
 fn size_words(command: &str) -> &'static str {
     match command {
         "diskspd" => "its size, such as -c1G",
@@ -178,7 +179,7 @@ fn size_words(command: &str) -> &'static str {
     }
 }
 
-/// How large a file or a block device is now.
+/// Returns how large a file or a block device is now.
 pub(crate) fn target_size(name: &str) -> Option<Bytes> {
     let found = std::fs::metadata(name).ok()?;
     let size = match found.file_type().is_block_device() {
@@ -248,7 +249,7 @@ pub(crate) fn exit_of(trial: &Trial, strictness: Strictness) -> Exit {
     exit_of_end(&trial.ended).and(exit::of_run(&trial.recording.document, strictness))
 }
 
-/// How a command ends whose trial ended so.
+/// Returns how a command ends whose trial ended so.
 pub(super) fn exit_of_end(ended: &TrialEnded) -> Exit {
     match ended {
         TrialEnded::Complete => Exit::Done,

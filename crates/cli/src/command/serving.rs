@@ -35,7 +35,7 @@ pub(super) fn service_options(arguments: &ExportArguments, what: &str) -> anyhow
     })
 }
 
-/// Where NBD is to be served.
+/// Returns where NBD is to be served.
 fn addresses(arguments: &ExportArguments) -> anyhow::Result<Vec<NbdAddress>> {
     let mut addresses = Vec::new();
     for path in &arguments.nbd {
@@ -62,7 +62,7 @@ fn addresses(arguments: &ExportArguments) -> anyhow::Result<Vec<NbdAddress>> {
     Ok(addresses)
 }
 
-/// How TCP is to be encrypted, which it must be beyond this machine.
+/// Returns how TCP is to be encrypted, which it must be beyond this machine.
 fn encryption(arguments: &ExportArguments, addresses: &[NbdAddress]) -> anyhow::Result<Option<ServerTls>> {
     let Some(directory) = &arguments.tls_certificates else {
         return match addresses.iter().find(|address| address.is_beyond_this_machine()) {

@@ -96,8 +96,8 @@ fn survey_one(arguments: &SurveyArguments, asked: Option<Target>) -> anyhow::Res
     }
 }
 
-/// The path to a device that the kernel does not know; `None` if it does. A cache that was made is not opened
-/// for it: it may be served.
+/// Returns the path to a device that the kernel does not know; `None` if it does. A cache that was made is
+/// not opened for it: it may be served.
 fn of_device(target: &Path) -> anyhow::Result<Option<Survey>> {
     if let Some(survey) = cache::survey(&target.to_string_lossy()).map_err(Refusal::from)? {
         return Ok(Some(survey));

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use plumb_testkit::schema::Schema;
 
-/// The program under test.
+/// Returns the program under test.
 pub(crate) fn plumb() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plumb"));
     // Tests wait for phases that take less than the time between two lines.
@@ -16,12 +16,13 @@ pub(crate) fn plumb() -> Command {
     command
 }
 
-/// A directory on the storage where cargo builds, which is a disk rather than memory on most machines.
+/// Returns a directory on the storage where cargo builds, which is a disk rather than memory on most
+/// machines.
 pub(crate) fn scratch() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// How many entries a directory has.
+/// Returns the number of entries that a directory has.
 pub(crate) fn entries(directory: &Path) -> Vec<String> {
     std::fs::read_dir(directory)
         .unwrap()
@@ -29,7 +30,7 @@ pub(crate) fn entries(directory: &Path) -> Vec<String> {
         .collect()
 }
 
-/// A short check of `target` with its recording in `run`.
+/// Returns a short check of `target` with its recording in `run`.
 pub(crate) fn check(target: &Path, run: &Path) -> Command {
     let mut command = plumb();
     command
@@ -39,7 +40,7 @@ pub(crate) fn check(target: &Path, run: &Path) -> Command {
     command
 }
 
-/// The one document on stdout.
+/// Returns the one document on stdout.
 pub(crate) fn document(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("stdout is not one JSON document ({error}): {}", said(output)))
@@ -50,7 +51,7 @@ pub(crate) fn has_run(output: &Output) -> bool {
     matches!(output.status.code(), Some(0 | 1))
 }
 
-/// Both streams, for messages.
+/// Returns both streams, for messages.
 pub(crate) fn said(output: &Output) -> String {
     format!(
         "{}\n--- stdout\n{}\n--- stderr\n{}",
@@ -60,7 +61,7 @@ pub(crate) fn said(output: &Output) -> String {
     )
 }
 
-/// The ids of the verdicts.
+/// Returns the ids of the verdicts.
 pub(crate) fn verdict_ids(document: &Value) -> Vec<&str> {
     document["verdicts"].as_array().unwrap().iter().map(|verdict| verdict["id"].as_str().unwrap()).collect()
 }

@@ -19,7 +19,7 @@ use crate::common::{plumb, said};
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// A name that no other test and no user has.
+/// Returns a name that no other test and no user has.
 pub(crate) fn name() -> String {
     format!("test-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
 }
@@ -60,12 +60,12 @@ impl Server {
         self.child.as_ref().unwrap().id()
     }
 
-    /// The loop device.
+    /// Returns the loop device.
     pub(crate) fn device(&self) -> &str {
         self.document["device"].as_str().unwrap()
     }
 
-    /// `plumb drive ORDER NAME ARGUMENTS --json`, as it comes.
+    /// Returns `plumb drive ORDER NAME ARGUMENTS --json`, as it comes.
     pub(crate) fn try_order(&self, order: &str, arguments: &[&str]) -> Output {
         plumb().args(["drive", order, &self.name, "--json"]).args(arguments).output().unwrap()
     }
@@ -115,7 +115,7 @@ impl Drop for Server {
     }
 }
 
-/// Why drives cannot be attached and mounted here, if so.
+/// Returns why drives cannot be attached and mounted here, if so.
 pub(crate) fn cannot_attach(programs: &[&str]) -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("attaching takes root".to_owned());
@@ -144,7 +144,7 @@ impl Kind {
         }
     }
 
-    /// A small drive that it fits on: xfsprogs refuses less than 300 MiB.
+    /// Returns a small drive that it fits on: xfsprogs refuses less than 300 MiB.
     pub(crate) const fn size(self) -> &'static str {
         match self {
             Self::Ext4 => "64M",

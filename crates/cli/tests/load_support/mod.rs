@@ -22,7 +22,7 @@ impl Place {
         Self { here: scratch(), runs: scratch() }
     }
 
-    /// Where the recording of a run goes.
+    /// Returns where the recording of a run goes.
     pub(crate) fn run_directory(&self) -> PathBuf {
         self.runs.path().join("run")
     }
@@ -31,8 +31,8 @@ impl Place {
         self.here.path().join(name)
     }
 
-    /// A plumb command that runs a load, typed with spaces between words. Its recording replaces the one
-    /// before.
+    /// Returns a plumb command that runs a load, typed with spaces between words. Its recording replaces the
+    /// one before.
     pub(crate) fn command(&self, typed: &str) -> Command {
         let mut command = plumb();
         let mut words = typed.split_whitespace();
@@ -57,14 +57,14 @@ impl Place {
         document
     }
 
-    /// An image of a disk, beside the place.
+    /// Returns an image of a disk, beside the place.
     pub(crate) fn run_image(&self) -> PathBuf {
         let image = self.runs.path().join("image");
         std::fs::write(&image, vec![0; 1 << 20]).unwrap();
         image
     }
 
-    /// A file of ours with `bytes` of noise that plumb did not make.
+    /// Returns a file of ours with `bytes` of noise that plumb did not make.
     pub(crate) fn foreign(&self, name: &str, bytes: usize) -> Vec<u8> {
         let mut noise = vec![0; bytes];
         let mut state = 0x9e37_79b9_u32;
@@ -117,7 +117,7 @@ pub(crate) struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// A loop device over `file`; `None`, and said, if this machine gives none.
+    /// Returns a loop device over `file`; `None`, and said, if this machine gives none.
     pub(crate) fn over(file: &Path) -> Option<Self> {
         match Self::try_over(file) {
             Ok(device) => Some(device),
@@ -187,7 +187,7 @@ pub(crate) struct Zram {
 }
 
 impl Zram {
-    /// A disk of `bytes`, if this machine gives one.
+    /// Returns a disk of `bytes`, if this machine gives one.
     pub(crate) fn new(bytes: u64) -> Option<Self> {
         let number = std::fs::read_to_string("/sys/class/zram-control/hot_add").ok()?.trim().to_owned();
         let disk = Self { path: format!("/dev/zram{number}"), number };

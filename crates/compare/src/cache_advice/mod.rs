@@ -111,14 +111,14 @@ fn possible(question: &AdviceQuestion<'_>) -> Result<(), TrialError> {
     }
 }
 
-/// The smallest that absorbs the bursts.
+/// Returns the smallest that absorbs the bursts.
 fn smallest(tried: &BTreeMap<Bytes, CacheSize>) -> Bytes {
     let absorbs = tried.iter().filter(|(_, tried)| tried.absorbed >= ABSORBED_MIN);
     absorbs.map(|(size, _)| *size).next().unwrap_or_default()
 }
 
-/// The size to try next, half-way between the smallest that absorbs the bursts and the next smaller one,
-/// unless that says it well enough.
+/// Returns the size to try next, half-way between the smallest that absorbs the bursts and the next smaller
+/// one, unless that says it well enough.
 fn between(tried: &BTreeMap<Bytes, CacheSize>) -> Option<Bytes> {
     let enough = smallest(tried).0;
     let too_small = tried.range(..Bytes(enough)).next_back().map_or(0, |(size, _)| size.0);

@@ -12,7 +12,7 @@ use plumb_targets::{Intent, Name, Permission, Scheme, Wanted, cache, open_all};
 use plumb_trial::TrialError;
 use plumb_workload::{ByteRange, Recorded, Stop, Workload};
 
-/// How many requests may be in flight: as for a trace of `plumb load`.
+/// Number of requests that may be in flight: as for a trace of `plumb load`.
 const DEPTH: u32 = 64;
 
 /// Outcome of a replay.
@@ -73,7 +73,7 @@ impl Replay {
         write.latency_from_intended_start.as_ref().unwrap_or(&write.latency)
     }
 
-    /// How long clients waited for writes and flushes, all together.
+    /// Returns how long clients waited for writes and flushes, all together.
     fn seconds(&self) -> f64 {
         (self.writes().sum_ns() + self.outcome.flush.latency.sum_ns()) as f64 / 1e9
     }

@@ -140,7 +140,7 @@ pub(crate) struct ObjectStore<'a> {
 }
 
 impl<'a> ObjectStore<'a> {
-    /// An OSD on all of `device`.
+    /// Returns an OSD on all of `device`.
     ///
     /// # Errors
     /// If the device has no queue for it.

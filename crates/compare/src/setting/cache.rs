@@ -75,7 +75,7 @@ impl CacheSetting {
         Self { changes: Changes::new(machine), wanted, levels }
     }
 
-    /// The name of the cache that this process makes.
+    /// Returns the name of the cache that this process makes.
     pub fn name() -> String {
         format!("compare-{}", std::process::id())
     }

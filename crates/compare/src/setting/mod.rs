@@ -59,12 +59,12 @@ impl Setting for Anew {
     }
 }
 
-/// A setting that failed.
+/// Returns a setting that failed.
 fn failed(error: &(dyn std::error::Error + 'static)) -> TrialError {
     TrialError::of(FailureKind::Failed, plumb_block::in_one_line(error))
 }
 
-/// A setting that is refused.
+/// Returns a setting that is refused.
 fn refused(problem: String) -> TrialError {
     TrialError::of(FailureKind::Refused, problem)
 }

@@ -27,7 +27,7 @@ pub struct PolicySetting {
 }
 
 impl PolicySetting {
-    /// The policies `levels` of `disks`, by their kernel names.
+    /// Returns the policies `levels` of `disks`, by their kernel names.
     pub fn new(machine: Arc<Machine>, disks: Vec<String>, levels: Vec<State>) -> Self {
         let changes = Changes::new(machine);
         Self { changes, disks, levels, covered: BTreeSet::new(), applied: 0 }

@@ -30,7 +30,7 @@ impl Changes {
         Self { machine, record: None, promised: Vec::new(), held: Vec::new() }
     }
 
-    /// The machine.
+    /// Returns the machine.
     pub fn machine(&self) -> &Arc<Machine> {
         &self.machine
     }

@@ -38,8 +38,8 @@ impl Choice {
 }
 
 impl SchedulerSetting {
-    /// The schedulers `levels` of the first of `ways`, each the kernel names of disks, on which all disks
-    /// offer all levels.
+    /// Returns the schedulers `levels` of the first of `ways`, each the kernel names of disks, on which all
+    /// disks offer all levels.
     ///
     /// # Errors
     /// If there is none.

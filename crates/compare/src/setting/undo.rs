@@ -81,7 +81,7 @@ impl Undo {
 }
 
 impl Machine {
-    /// The boot that this is; empty where it is not known.
+    /// Returns the boot that this is; empty where it is not known.
     pub(super) fn boot(&self) -> String {
         self.gateway.tree().text("/proc/sys/kernel/random/boot_id").unwrap_or_default()
     }

@@ -12,8 +12,8 @@ const EDGE: f64 = 1e-9;
 /// A step this small, as a share of the reach, is none.
 const NO_STEP: f64 = 1e-13;
 
-/// How far from a location a number of the kind of `practice` counts in full. Infinite, so that nothing is
-/// limited, where practice does not show how far such numbers differ.
+/// Returns how far from a location a number of the kind of `practice` counts in full. Infinite, so that
+/// nothing is limited, where practice does not show how far such numbers differ.
 pub fn reach(practice: &[f64]) -> f64 {
     let middle = median(practice).unwrap_or_default();
     let deviations: Vec<f64> = practice.iter().map(|value| (value - middle).abs()).collect();
@@ -21,10 +21,10 @@ pub fn reach(practice: &[f64]) -> f64 {
     usual.map_or(f64::INFINITY, |usual| MEDIAN_DEVIATIONS * usual)
 }
 
-/// The numbers from which the differences of `values`, each limited to `reach`, add up to nothing, from the
-/// least to the largest: with an infinite reach only the mean, and mostly one in any case. The sum falls as
-/// the location rises, and does so in straight lines: Newton's method ends on the line that crosses, and what
-/// it steps over is halved.
+/// Returns the numbers from which the differences of `values`, each limited to `reach`, add up to nothing,
+/// from the least to the largest: with an infinite reach only the mean, and mostly one in any case. The sum
+/// falls as the location rises, and does so in straight lines: Newton's method ends on the line that crosses,
+/// and what it steps over is halved.
 pub(super) fn locations(values: &[f64], reach: f64) -> (f64, f64) {
     let mut location = values.iter().sum::<f64>() / values.len() as f64;
     if reach == f64::INFINITY {
@@ -58,8 +58,8 @@ pub(super) fn locations(values: &[f64], reach: f64) -> (f64, f64) {
     }
 }
 
-/// All locations, given one: others are there only where each value is as far from it as it counts, and as
-/// many above as below.
+/// Returns all locations, given one: others are there only where each value is as far from it as it counts,
+/// and as many above as below.
 fn around(location: f64, values: &[f64], reach: f64) -> (f64, f64) {
     let limit = (1.0 - EDGE) * reach;
     let ends =

@@ -42,9 +42,9 @@ impl Interval {
     }
 }
 
-/// How many values may be left out at an end of `total` equally likely ones, of which `identities` always
-/// count, for at most `share` to be lost; `None` if not even the whole range loses so little. The small term
-/// is for shares that are no binary fractions.
+/// Returns the number of values that may be left out at an end of `total` equally likely ones, of which
+/// `identities` always count, for at most `share` to be lost; `None` if not even the whole range loses so
+/// little. The small term is for shares that are no binary fractions.
 fn left_out(share: f64, total: f64, identities: f64) -> Option<usize> {
     let count = share * total - identities + 1e-9;
     (count >= 0.0).then_some(count as usize)

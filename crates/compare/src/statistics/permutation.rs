@@ -28,8 +28,8 @@ const DRAWN: usize = 19_999;
 /// Parts the stream of the sample from that of the design.
 const SAMPLE_SALT: u64 = 0x5a11_0f0d_e125_0001;
 
-/// The smallest error at which so many pairs, half of them in each order, can show a difference at all: both
-/// ends must be rare enough.
+/// Returns the smallest error at which so many pairs, half of them in each order, can show a difference at
+/// all: both ends must be rare enough.
 pub(crate) fn smallest_error(pairs: usize) -> f64 {
     let half = pairs / 2;
     let choices = (1..=half).fold(1.0, |all, k| all * (half + k) as f64 / k as f64);
@@ -46,7 +46,7 @@ pub enum Orders<'a> {
     Balanced {
         /// True for each pair of which the second level came first.
         swapped: &'a [bool],
-        /// How many pairs each stage has; what is over is a stage of its own.
+        /// Number of pairs that each stage has; what is over is a stage of its own.
         stages: &'a [usize],
     },
 }
@@ -93,8 +93,8 @@ impl TypicalValues {
         (self.lows.len() + self.identities) as f64
     }
 
-    /// How likely a statistic as large as the one seen is, if the true difference were `value`: small says
-    /// that it is larger than that.
+    /// Returns how likely a statistic as large as the one seen is, if the true difference were `value`: small
+    /// says that it is larger than that.
     pub fn p_greater(&self, value: f64) -> f64 {
         let at_most = self.lows.partition_point(|low| *low <= value);
         (at_most + self.identities) as f64 / self.total()
@@ -107,8 +107,8 @@ impl TypicalValues {
         (self.highs.len() - below + self.identities) as f64 / self.total()
     }
 
-    /// The differences that a two-sided test at `error` does not reject: it covers the true one in at least
-    /// `1 - error` of all experiments. All numbers if there are too few pairs for that.
+    /// Returns the differences that a two-sided test at `error` does not reject: it covers the true one in at
+    /// least `1 - error` of all experiments. All numbers if there are too few pairs for that.
     pub fn interval(&self, error: f64) -> Interval {
         let count = self.lows.len();
         match left_out(error / 2.0, self.total(), self.identities as f64) {
@@ -120,7 +120,7 @@ impl TypicalValues {
         }
     }
 
-    /// The difference that as many orders find too large as too small; `None` without pairs.
+    /// Returns the difference that as many orders find too large as too small; `None` without pairs.
     pub fn center(&self) -> Option<f64> {
         Some(f64::midpoint(super::median(&self.lows)?, super::median(&self.highs)?))
     }
@@ -163,14 +163,14 @@ impl Orders<'_> {
         flips
     }
 
-    /// The pairs in which the second level came first; where that makes no difference, none.
+    /// Returns the pairs in which the second level came first; where that makes no difference, none.
     fn seen(self, pairs: usize) -> u64 {
         let Self::Balanced { swapped, .. } = self else { return 0 };
         let set = swapped.iter().take(pairs).enumerate().filter(|(_, swapped)| **swapped);
         set.fold(0, |seen, (pair, _)| seen | 1 << pair)
     }
 
-    /// The pairs of each stage.
+    /// Returns the pairs of each stage.
     fn stages(self, pairs: usize) -> Vec<std::ops::Range<usize>> {
         let Self::Balanced { stages, .. } = self else { return Vec::new() };
         let mut ranges = Vec::new();
@@ -184,12 +184,12 @@ impl Orders<'_> {
     }
 }
 
-/// The bits of a range.
+/// Returns the bits of a range.
 fn bits(range: std::ops::Range<usize>) -> u64 {
     range.fold(0, |bits, bit| bits | 1 << bit)
 }
 
-/// `count` of the bits of `stage`, each choice with the same chance.
+/// Returns `count` of the bits of `stage`, each choice with the same chance.
 fn subset(stage: u64, count: u32, random: &mut Xoshiro256PlusPlus) -> u64 {
     let (mut left, mut wanted, mut chosen) = (stage, count, 0);
     while wanted > 0 {
@@ -203,7 +203,7 @@ fn subset(stage: u64, count: u32, random: &mut Xoshiro256PlusPlus) -> u64 {
     chosen
 }
 
-/// A number below `end`, each with the same chance but for 2^-58 where there are as few as here.
+/// Returns a number below `end`, each with the same chance but for 2^-58 where there are as few as here.
 fn below(end: u32, random: &mut Xoshiro256PlusPlus) -> u32 {
     ((u128::from(random.next_u64()) * u128::from(end)) >> 64) as u32
 }

@@ -22,13 +22,13 @@ impl ShiftInterval {
         Self { differences, chances: chances(one.len(), other.len()) }
     }
 
-    /// The shift with as many differences above as below; `None` if a sample is empty.
+    /// Returns the shift with as many differences above as below; `None` if a sample is empty.
     pub fn center(&self) -> Option<f64> {
         median(&self.differences)
     }
 
-    /// The shifts that a two-sided test at `error` does not reject; all numbers if there are too few values
-    /// for that.
+    /// Returns the shifts that a two-sided test at `error` does not reject; all numbers if there are too few
+    /// values for that.
     pub fn interval(&self, error: f64) -> Interval {
         let mut below = 0.0;
         let rejected = self.chances.iter().take_while(|chance| {
@@ -43,8 +43,8 @@ impl ShiftInterval {
     }
 }
 
-/// How likely each number of pairs is in which the value of a sample of `one` is larger than that of a sample
-/// of `other`, if all orders of the values are equally likely.
+/// Returns how likely each number of pairs is in which the value of a sample of `one` is larger than that of
+/// a sample of `other`, if all orders of the values are equally likely.
 fn chances(one: usize, other: usize) -> Vec<f64> {
     // The largest of all values is of `one` with chance i/(i+j), and then larger than all j of `other`.
     let mut rows: Vec<Vec<f64>> = vec![vec![1.0]; other + 1];

@@ -138,7 +138,7 @@ fn each_mistake_in_what_is_covered_is_found() {
     assert!(missed.is_empty(), "nothing finds {missed:?}");
 }
 
-/// A write of both blocks, durable; then one that is in flight.
+/// Returns a write of both blocks, durable; then one that is in flight.
 fn two_writes(told: Promise) -> Both {
     let mut both = Both::new(told);
     let both_blocks = |fua| Event::Submit(Letter::On(Kind::Write { fua }, 0, 2));

@@ -6,7 +6,7 @@
 use super::profile::Processor;
 use super::size::number;
 
-/// How many processors a group has.
+/// Number of processors that a group has.
 pub(super) const GROUP: u32 = 64;
 
 /// Reads what follows `-a`: nothing, `g`, or numbers between commas, where `gN` says the group of those after
@@ -44,7 +44,7 @@ fn within(digits: &str, most: u32, what: &str) -> Result<u32, String> {
 }
 
 impl Processor {
-    /// The kernel's number of it.
+    /// Returns the kernel's number of it.
     pub(super) const fn number(self) -> u32 {
         self.group * GROUP + self.number
     }

@@ -94,7 +94,7 @@ impl Distribution {
         Self::new(unit, parts)
     }
 
-    /// The first part that is too short for a block.
+    /// Returns the first part that is too short for a block.
     pub(super) fn shorter_than(&self, block: u32) -> Option<u64> {
         let lengths = self.parts.iter().map(|part| part.length);
         match self.unit {
@@ -104,7 +104,7 @@ impl Distribution {
     }
 }
 
-/// `covered` and one part more.
+/// Parses `covered` and one part more.
 fn add_part(unit: Unit, covered: u64, length: u64) -> Result<u64, String> {
     let sum = covered.checked_add(length);
     match unit {

@@ -49,7 +49,7 @@ impl Profile {
         Ok(Meaning { scenario: Scenario { spans }, notes: notes.said() })
     }
 
-    /// The largest size that any span gives each file.
+    /// Returns the largest size that any span gives each file.
     fn largest_sizes(&self) -> Vec<(&str, u64)> {
         let mut sizes: Vec<(&str, u64)> = Vec::new();
         let targets = self.time_spans.iter().flat_map(|span| &span.targets);
@@ -77,7 +77,7 @@ struct Sizes<'a> {
 }
 
 impl Sizes<'_> {
-    /// The size to make the file of `target`, and where its range ends if that is before its end.
+    /// Returns the size to make the file of `target`, and where its range ends if that is before its end.
     fn of(&self, target: &Target, notes: &mut Notes) -> (Option<u64>, Option<u64>) {
         let largest = self.largest.iter().find(|(path, _)| *path == target.path).map(|(_, size)| *size);
         let made = if self.precreated { largest } else { target.file_size };
@@ -181,7 +181,7 @@ fn is_alike(one: &Job, other: &Job) -> bool {
 /// Targets with their weights, and how many threads work on them.
 type Group<'a> = (Vec<(&'a Target, u32)>, u32);
 
-/// The threads of a span by the targets that they work on. Those without any do nothing.
+/// Returns the threads of a span by the targets that they work on. Those without any do nothing.
 fn groups(span: &TimeSpan) -> Vec<Group<'_>> {
     if span.thread_count == 0 {
         return span.targets.iter().map(|target| (vec![(target, target.weight)], target.threads)).collect();
@@ -199,7 +199,7 @@ fn groups(span: &TimeSpan) -> Vec<Group<'_>> {
     groups
 }
 
-/// How often `thread` chooses `target`, if it works on it.
+/// Returns how often `thread` chooses `target`, if it works on it.
 fn weight(target: &Target, thread: u32) -> Option<u32> {
     let own = target.thread_targets.iter().find(|each| each.thread == thread);
     match own {
@@ -209,12 +209,12 @@ fn weight(target: &Target, thread: u32) -> Option<u32> {
     }
 }
 
-/// How many threads work on `target`.
+/// Returns how many threads work on `target`.
 pub(super) const fn threads(span: &TimeSpan, target: &Target) -> u32 {
     if span.thread_count > 0 { span.thread_count } else { target.threads }
 }
 
-/// The processors that threads are put on in turn; `None`: wherever the scheduler does.
+/// Returns the processors that threads are put on in turn; `None`: wherever the scheduler does.
 fn processors(span: &TimeSpan, machine: &Machine) -> Result<Option<Vec<u32>>, Error> {
     if span.affinity_disabled {
         return Ok(None);
@@ -245,7 +245,7 @@ fn rotated(processors: Option<&Vec<u32>>, threads_before: usize) -> Affinity {
     }
 }
 
-/// The seed of the job at `place`: DiskSpd's have 32 bits, so no two jobs draw the same.
+/// Returns the seed of the job at `place`: DiskSpd's have 32 bits, so no two jobs draw the same.
 pub(super) fn seed(span: &TimeSpan, place: usize) -> u64 {
     u64::from(span.seed) + ((place as u64) << 32)
 }

@@ -33,7 +33,7 @@ impl Side {
     }
 }
 
-/// The parts of all threads, each with the number of its thread.
+/// Returns the parts of all threads, each with the number of its thread.
 pub(super) fn parts(result: &SpanResult) -> impl Iterator<Item = (usize, &Part)> {
     result
         .threads
@@ -85,8 +85,8 @@ impl<'a> Ranks<'a> {
         Self { histogram, bins: bins.collect() }
     }
 
-    /// The milliseconds that `parts` of 1,000,000,000 operations did not exceed; `None` if there were none. 0
-    /// is the shortest, 1,000,000,000 the longest.
+    /// Returns the milliseconds that `parts` of 1,000,000,000 operations did not exceed; `None` if there were
+    /// none. 0 is the shortest, 1,000,000,000 the longest.
     pub(super) fn at(&self, parts: u64) -> Option<f64> {
         let count = self.histogram.count();
         let rank = (u128::from(count) * u128::from(parts)).div_ceil(1_000_000_000) as u64;
@@ -131,7 +131,7 @@ impl Intervals {
         Nanos(width.0.max(1) * asked.0.div_ceil(width.0.max(1)).max(1))
     }
 
-    /// The standard deviation of I/Os per second from interval to interval.
+    /// Returns the standard deviation of I/Os per second from interval to interval.
     pub(super) fn deviation(&self) -> f64 {
         if self.buckets.is_empty() {
             return 0.0;
@@ -162,7 +162,7 @@ impl Usage {
         Self { used: user + kernel, user, kernel, idle: percent(processor.idle) }
     }
 
-    /// The mean of all processors.
+    /// Returns the mean of all processors.
     pub(super) fn mean(processors: &[ProcessorUse]) -> Self {
         let count = processors.len().max(1) as f64;
         processors.iter().map(Self::of).fold(Self::default(), |sum, each| Self {
@@ -182,9 +182,9 @@ pub(super) fn asked<'a>(span: &'a TimeSpan, result: &SpanResult, place: usize) -
     there.or_else(|| span.targets.iter().find(|target| target.path == *name))
 }
 
-/// Where I/Os went on a target of `size`, from the start of the range, holes left out; `None` without a
-/// distribution. A target that is shorter than the distribution cuts it off: the shares then do not add up to
-/// 100.
+/// Returns where I/Os went on a target of `size`, from the start of the range, holes left out; `None` without
+/// a distribution. A target that is shorter than the distribution cuts it off: the shares then do not add up
+/// to 100.
 pub(super) fn effective(span: &TimeSpan, target: &Target, size: u64) -> Option<Vec<EffectiveZone>> {
     target.distribution.as_ref()?;
     let end = Some(target.max_size).filter(|end| *end > 0 && *end <= size);
@@ -194,7 +194,7 @@ pub(super) fn effective(span: &TimeSpan, target: &Target, size: u64) -> Option<V
     Some(zones).filter(|zones| !zones.is_empty())
 }
 
-/// When a run began, as DiskSpd prints it: `2024/01/31 12:00:00 UTC` from RFC 3339.
+/// Returns when a run began, as DiskSpd prints it: `2024/01/31 12:00:00 UTC` from RFC 3339.
 pub(super) fn start_time(rfc3339: &str) -> String {
     let (date, time) = rfc3339.split_once('T').unwrap_or((rfc3339, ""));
     let seconds = time.split(['.', 'Z', '+']).next().unwrap_or_default();

@@ -11,7 +11,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// All of them, in order.
+    /// Returns all of them, in order.
     pub(super) fn said(self) -> Vec<String> {
         self.said
     }

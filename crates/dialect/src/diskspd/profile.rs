@@ -99,7 +99,7 @@ pub struct Processor {
 }
 
 impl Profile {
-    /// A profile of these spans that prints text.
+    /// Creates a profile of these spans that prints text.
     pub fn of(time_spans: Vec<TimeSpan>) -> Self {
         Self { time_spans, ..Self::default() }
     }

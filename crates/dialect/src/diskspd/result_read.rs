@@ -60,7 +60,7 @@ fn environment(root: &Element<'_>) -> Result<Environment, Error> {
     })
 }
 
-/// A number with a point, in milliseconds or whatever it is in.
+/// Returns a number with a point, in milliseconds or whatever it is in.
 fn decimal(element: &Element<'_>, name: &str) -> Result<Option<f64>, Error> {
     let Some((child, text)) = element.value(name)? else { return Ok(None) };
     let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
@@ -124,7 +124,7 @@ fn add(targets: &mut Vec<Target>, part: &Element<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many requests a target was to have in flight.
+/// Returns the number of requests that a target was to have in flight.
 fn depth(target: &Element<'_>) -> Result<u64, Error> {
     let threads = target.number("ThreadsPerFile", 0, u64::MAX)?.unwrap_or(1).max(1);
     Ok(threads.saturating_mul(target.number("RequestCount", 0, u64::MAX)?.unwrap_or(1).max(1)))

@@ -3,7 +3,7 @@
 //!
 //! A size is digits and at most one letter: K, M, G or T (powers of 1024) or b (blocks), in either case.
 
-/// A whole number.
+/// Returns a whole number.
 ///
 /// # Errors
 /// What is wrong with it, with the text.
@@ -12,7 +12,7 @@ pub(super) fn number(text: &str) -> Result<u64, String> {
     if rest.is_empty() { Ok(value) } else { Err(format!("'{text}' is not a whole number")) }
 }
 
-/// A whole number from `least` to `most`.
+/// Returns a whole number from `least` to `most`.
 ///
 /// # Errors
 /// What is wrong with it, with the text and the bounds.
@@ -22,7 +22,7 @@ pub(crate) fn number_within(text: &str, least: u32, most: u32) -> Result<u32, St
     u32::try_from(value).ok().filter(|value| (least..=most).contains(value)).ok_or_else(bounds)
 }
 
-/// A size; `block` is what `b` stands for.
+/// Returns a size; `block` is what `b` stands for.
 ///
 /// # Errors
 /// What is wrong with it, with the text.
@@ -31,7 +31,7 @@ pub(super) fn size(text: &str, block: u64) -> Result<u64, String> {
     if rest.is_empty() { Ok(value) } else { Err(unreadable(text)) }
 }
 
-/// A size at the start of `text`, and what follows it.
+/// Returns a size at the start of `text`, and what follows it.
 ///
 /// # Errors
 /// What is wrong with it, with the text.
@@ -53,7 +53,7 @@ pub(super) fn size_before(text: &str, block: u64) -> Result<(u64, &str), String>
     Ok((value, &rest[1..]))
 }
 
-/// The number at the start of `text`, and what follows it.
+/// Returns the number at the start of `text`, and what follows it.
 fn digits(text: &str) -> Result<(u64, &str), String> {
     let end = text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
@@ -71,8 +71,8 @@ fn unreadable(text: &str) -> String {
     format!("'{text}' is not a size: expected digits, and then K, M, G or T (1024) or b (blocks), or nothing")
 }
 
-/// A size in the largest unit that does not make it less than 1, as DiskSpd prints it: `4KiB`, `1.50GiB`,
-/// `100`.
+/// Returns a size in the largest unit that does not make it less than 1, as DiskSpd prints it: `4KiB`,
+/// `1.50GiB`, `100`.
 pub(super) fn shown(bytes: u64) -> String {
     for (shift, unit) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
         let size = 1_u64 << shift;

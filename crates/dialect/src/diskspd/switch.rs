@@ -36,7 +36,7 @@ impl Draft {
         }
     }
 
-    /// The profile for these targets.
+    /// Returns the profile for these targets.
     ///
     /// # Errors
     /// If switches that were given do not go together.
@@ -231,7 +231,7 @@ fn add_etw(settings: &mut Option<EtwSettings>, value: &str) -> Result<(), String
     Ok(())
 }
 
-/// `-b<size>`.
+/// Parses `-b<size>`.
 ///
 /// # Errors
 /// If it is no size from 1 byte to less than 4 GiB.
@@ -247,7 +247,7 @@ pub(super) fn block(typed: &str, value: &str) -> Result<u32, Error> {
     fits.ok_or_else(|| wrong(format!("'{value}' is not a block size: expected 1 byte to less than 4 GiB")))
 }
 
-/// An argument that is no switch of DiskSpd.
+/// Returns an argument that is no switch of DiskSpd.
 pub(super) fn unknown(typed: &str) -> Error {
     Error::new(typed, format!("'{typed}' is not a switch of DiskSpd")).remedy("-? lists them")
 }
@@ -277,12 +277,12 @@ fn priority(level: u32) -> IoPriority {
     }
 }
 
-/// A count from 1.
+/// Returns a count from 1.
 fn count(value: &str) -> Result<u32, String> {
     number_within(value, 1, i32::MAX as u32)
 }
 
-/// A count; nothing and 0 are the default.
+/// Returns a count; nothing and 0 are the default.
 fn default_or_count(value: &str, default: u32) -> Result<u32, String> {
     if value.is_empty() || number_within(value, 0, 0).is_ok() { Ok(default) } else { count(value) }
 }

@@ -39,7 +39,7 @@ fn drive_number(digits: &str) -> Option<u32> {
     number(digits).ok().and_then(|number| u32::try_from(number).ok())
 }
 
-/// The place, from 0, of the name that fills in the template `name`; `None` if it is none.
+/// Returns the place, from 0, of the name that fills in the template `name`; `None` if it is none.
 fn template_number(name: &str) -> Option<usize> {
     let place = number(name.strip_prefix('*')?).ok().and_then(|number| usize::try_from(number).ok())?;
     place.checked_sub(1)

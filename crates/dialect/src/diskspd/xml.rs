@@ -39,24 +39,24 @@ impl<'a> Element<'a> {
         self.node.tag_name().name()
     }
 
-    /// The text in it, without blanks around.
+    /// Returns the text in it, without blanks around.
     pub(super) fn text(&self) -> String {
         let texts = self.node.children().filter(Node::is_text).filter_map(|text| text.text());
         texts.collect::<String>().trim().to_owned()
     }
 
-    /// The place of it: the file and the line.
+    /// Returns the place of it: the file and the line.
     pub(super) fn place(&self) -> String {
         let line = self.node.document().text_pos_at(self.node.range().start).row;
         format!("{}:{line}", self.file)
     }
 
-    /// An error in this element.
+    /// Returns an error in this element.
     pub(super) fn wrong(&self, problem: impl Into<String>) -> Error {
         Error::new(self.place(), problem)
     }
 
-    /// All children.
+    /// Returns all children.
     pub(super) fn children(&self) -> impl Iterator<Item = Self> + use<'a> {
         let file = self.file;
         self.node.children().filter(Node::is_element).map(move |node| Self { file, node })
@@ -78,7 +78,7 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// The children in the only child of this name: at least one, and all called `inner`.
+    /// Returns the children in the only child of this name: at least one, and all called `inner`.
     ///
     /// # Errors
     /// What is there instead.
@@ -102,7 +102,7 @@ impl<'a> Element<'a> {
         self.list(name, inner)?.ok_or_else(|| self.wrong(format!("<{}>: expected <{name}>", self.name())))
     }
 
-    /// The only child of this name.
+    /// Returns the only child of this name.
     ///
     /// # Errors
     /// If there are several.
@@ -114,7 +114,7 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// The only child of this name and its text; it holds nothing else.
+    /// Returns the only child of this name and its text; it holds nothing else.
     ///
     /// # Errors
     /// If there are several, or elements in it.
@@ -131,7 +131,7 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// The number in the only child of this name.
+    /// Returns the number in the only child of this name.
     ///
     /// # Errors
     /// If it is none from `least` to `most`.
@@ -140,7 +140,7 @@ impl<'a> Element<'a> {
         child.whole(name, &text, least, most).map(Some)
     }
 
-    /// The number in an attribute.
+    /// Returns the number in an attribute.
     ///
     /// # Errors
     /// If it is not there, or none up to `most`.
@@ -151,7 +151,7 @@ impl<'a> Element<'a> {
         self.whole(name, text, 0, most)
     }
 
-    /// The number in `text`, which belongs to `name`.
+    /// Returns the number in `text`, which belongs to `name`.
     ///
     /// # Errors
     /// If it is none from `least` to `most`.
@@ -163,7 +163,7 @@ impl<'a> Element<'a> {
         })
     }
 
-    /// The truth in the child of this name, if there is one.
+    /// Returns the truth in the child of this name, if there is one.
     ///
     /// # Errors
     /// If it makes no sense.
@@ -274,13 +274,13 @@ impl XmlWriter {
         debug_assert!(written.is_ok(), "a string refused to be written to");
     }
 
-    /// All of it.
+    /// Returns all of it.
     pub(super) fn finish(self) -> String {
         self.written
     }
 }
 
-/// `value` as XML spells it.
+/// Returns `value` as XML spells it.
 pub(super) fn escaped(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for letter in value.chars() {

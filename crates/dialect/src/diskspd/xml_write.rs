@@ -6,7 +6,7 @@ use super::xml::XmlWriter;
 use super::xml_fields::{ETW, PROFILE, TARGET, TIME_SPAN};
 use super::xml_read::{FLUSH_TYPES, PATTERNS, PRECREATE, PRIORITIES, RESULT_FORMATS};
 
-/// The profile as a document of its own.
+/// Returns the profile as a document of its own.
 pub fn profile(profile: &Profile) -> String {
     let mut writer = XmlWriter::default();
     write_into(profile, &mut writer);

@@ -166,7 +166,7 @@ impl Reader {
     }
 }
 
-/// The error of an unknown option, if one of fio's own is nearer.
+/// Returns the error of an unknown option, if one of fio's own is nearer.
 fn like_own(name: &str, error: Error) -> Error {
     match nearest(&format!("--{name}"), option_table::all_of_command_line()) {
         Some(near) => error.remedy(format!("did you mean `{near}`?")),

@@ -10,7 +10,7 @@ pub(super) fn is_meant(text: &str) -> bool {
     text.trim_start().starts_with('(')
 }
 
-/// The value of `text`; `atom` reads a number with its unit.
+/// Returns the value of `text`; `atom` reads a number with its unit.
 ///
 /// # Errors
 /// What was expected, and where.

@@ -77,7 +77,7 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// `value` with `${NAME}` and fio's own variables replaced.
+    /// Parses `value` with `${NAME}` and fio's own variables replaced.
     fn filled_in(&self, value: &str, place: &str) -> Result<String, Error> {
         let mut filled = String::with_capacity(value.len());
         let mut rest = value;
@@ -115,7 +115,7 @@ fn is_arithmetic(text: &str) -> bool {
     text.chars().all(of_numbers) && text.contains(['+', '-', '*', '/', '^'])
 }
 
-/// The setting of `name`.
+/// Returns the setting of `name`.
 ///
 /// # Errors
 /// If fio knows no such option, or it needs a value and has none.

@@ -51,7 +51,7 @@ fn known(name: &str) -> Option<Known> {
     KNOWN.iter().find(|(known, _)| *known == name).map(|(_, known)| *known)
 }
 
-/// The lines of `options.txt`: all names of each option, and what is known of it.
+/// Returns the lines of `options.txt`: all names of each option, and what is known of it.
 fn lines() -> impl Iterator<Item = (Vec<&'static str>, Known)> {
     include_str!("options.txt").lines().filter(|line| !line.starts_with('#')).map(|line| {
         let mut columns = line.split(" | ");
@@ -72,7 +72,7 @@ fn lines() -> impl Iterator<Item = (Vec<&'static str>, Known)> {
     })
 }
 
-/// The option of a job called `typed`; any of its names.
+/// Returns the option of a job called `typed`; any of its names.
 ///
 /// # Errors
 /// If fio knows no such option; says which one is near.
@@ -89,12 +89,12 @@ pub(super) fn find(typed: &str, place: &str) -> Result<Known, Error> {
     })
 }
 
-/// The option of the command line called `name`, with its two dashes.
+/// Returns the option of the command line called `name`, with its two dashes.
 pub(super) fn of_command_line(name: &str) -> Option<Known> {
     known(name).filter(|known| known.name.starts_with('-'))
 }
 
-/// The options of the command line.
+/// Returns the options of the command line.
 pub(super) fn all_of_command_line() -> impl Iterator<Item = &'static str> {
     names().filter(|name| name.starts_with('-'))
 }
@@ -123,7 +123,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().map(|(name, _)| *name)
 }
 
-/// The main names of the options of jobs, for tests that go over them.
+/// Returns the main names of the options of jobs, for tests that go over them.
 #[cfg(test)]
 pub(super) fn all() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().map(|(_, known)| known.name).filter(|name| !name.starts_with('-'))

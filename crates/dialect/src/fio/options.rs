@@ -34,13 +34,13 @@ impl<'a> Options<'a> {
         Ok(this)
     }
 
-    /// The section.
+    /// Returns the section.
     pub(super) fn section(&self) -> &'a Section {
         self.section
     }
 
-    /// The name of the job: that of the section unless the section itself gives another. Files are called by
-    /// that of the section in any case, as with fio.
+    /// Returns the name of the job: that of the section unless the section itself gives another. Files are
+    /// called by that of the section in any case, as with fio.
     pub(super) fn name(&self) -> &'a str {
         self.get("name");
         let given = self.section.own.iter().rev().find(|setting| setting.name == "name");
@@ -79,7 +79,7 @@ impl<'a> Options<'a> {
         (self.notes.take(), left)
     }
 
-    /// The place of the last setting of `name` in the order of typing.
+    /// Returns the place of the last setting of `name` in the order of typing.
     fn place(&self, name: &str) -> Option<usize> {
         self.settings.iter().rposition(|setting| setting.name == name)
     }
@@ -88,7 +88,7 @@ impl<'a> Options<'a> {
         self.place(name).map(|place| self.settings[place])
     }
 
-    /// The setting of `name`, which counts as used.
+    /// Returns the setting of `name`, which counts as used.
     pub(super) fn get(&self, name: &'static str) -> Option<&'a Setting> {
         self.used.borrow_mut().push(name);
         self.setting(name)
@@ -99,7 +99,7 @@ impl<'a> Options<'a> {
         self.place(first) > self.place(second)
     }
 
-    /// The error that `name` has this problem.
+    /// Returns the error that `name` has this problem.
     pub(super) fn error(&self, name: &str, problem: impl Into<String>) -> Error {
         let place = self.setting(name).map_or(&self.section.place, |setting| &setting.place);
         let problem = problem.into();
@@ -115,7 +115,7 @@ impl<'a> Options<'a> {
         Err(self.error(name, problem).remedy(remedy))
     }
 
-    /// The text of `name`.
+    /// Returns the text of `name`.
     ///
     /// # Errors
     /// If it stands without a value.
@@ -127,7 +127,7 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// The value of `name` through `parse`.
+    /// Returns the value of `name` through `parse`.
     ///
     /// # Errors
     /// That of `parse`, with name and place.
@@ -152,7 +152,7 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// A whole number within `range`.
+    /// Returns a whole number within `range`.
     ///
     /// # Errors
     /// If it is none.
@@ -172,7 +172,7 @@ impl<'a> Options<'a> {
         Err(self.error(name, format!("is {number}: expected {expected}")))
     }
 
-    /// A whole number in `text`; says what a unit makes of it.
+    /// Returns a whole number in `text`; says what a unit makes of it.
     ///
     /// # Errors
     /// If it is none.
@@ -186,7 +186,7 @@ impl<'a> Options<'a> {
         Ok(number)
     }
 
-    /// A number with a fraction.
+    /// Returns a number with a fraction.
     ///
     /// # Errors
     /// If it is none.
@@ -194,7 +194,7 @@ impl<'a> Options<'a> {
         self.parsed(name, value::decimal)
     }
 
-    /// A time; without a unit, `unit` is meant.
+    /// Returns a time; without a unit, `unit` is meant.
     ///
     /// # Errors
     /// If it is none.
@@ -229,7 +229,7 @@ impl<'a> Options<'a> {
         self.parsed(name, |text| value::three(text, |part| value::bytes(part, self.base)))
     }
 
-    /// One of `choices`.
+    /// Returns one of `choices`.
     ///
     /// # Errors
     /// If it is none of them.

@@ -73,7 +73,7 @@ impl Sections {
         self.skipping = false;
     }
 
-    /// The global settings and the sections, in order.
+    /// Returns the global settings and the sections, in order.
     pub(super) fn finish(self) -> (Vec<Setting>, Vec<Section>) {
         (self.global, self.done)
     }

@@ -5,7 +5,7 @@ use plumb_workload::{BlockSplit, Zone, ZoneLength};
 
 use super::value::{self, KbBase};
 
-/// `4k/60:64k/40`; lengths without a share divide what is left evenly.
+/// Parses `4k/60:64k/40`; lengths without a share divide what is left evenly.
 ///
 /// # Errors
 /// What was expected.
@@ -29,7 +29,7 @@ pub(super) fn block_split(text: &str, base: KbBase) -> Result<BlockSplit, String
     Ok(BlockSplit(filled.filter_map(|(block, percent)| Some((block, percent.filter(|p| *p > 0)?))).collect()))
 }
 
-/// The lengths from `min` to `max` in steps of `min`, alike (`bsrange`).
+/// Returns the lengths from `min` to `max` in steps of `min`, alike (`bsrange`).
 ///
 /// # Errors
 /// If there are more than percents tell apart.
@@ -45,7 +45,7 @@ pub(super) fn block_range(min: u64, max: u64) -> Result<BlockSplit, String> {
     Ok(BlockSplit((1..=count).map(|nth| Bytes(min * nth)).zip(shares).collect()))
 }
 
-/// `whole` percent among `count`, the first ones getting what does not divide.
+/// Returns `whole` percent among `count`, the first ones getting what does not divide.
 fn fair_shares(whole: u32, count: u32) -> Vec<u8> {
     (0..count).map(|index| (whole / count + u32::from(index < whole % count)) as u8).collect()
 }
@@ -57,7 +57,7 @@ fn share(text: &str) -> Result<u8, String> {
     }
 }
 
-/// `60/10:30/20:10/70`: 60 % of the operations to 10 % of the range, and so on.
+/// Parses `60/10:30/20:10/70`: 60 % of the operations to 10 % of the range, and so on.
 ///
 /// # Errors
 /// What was expected.
@@ -82,7 +82,7 @@ pub(super) fn zones_in_percent(text: &str) -> Result<Vec<Zone>, String> {
     Ok(zones.filter(|zone| zone.length != ZoneLength::Percent(0.0)).collect())
 }
 
-/// `60/20g:30/100g:10/500g`: 60 % of the operations to the first 20 GiB, and so on.
+/// Parses `60/20g:30/100g:10/500g`: 60 % of the operations to the first 20 GiB, and so on.
 ///
 /// # Errors
 /// What was expected.

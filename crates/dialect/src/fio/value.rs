@@ -63,7 +63,7 @@ pub(super) fn size(text: &str, base: KbBase) -> Result<Size, String> {
     }
 }
 
-/// A time; without a unit, `unit` is meant.
+/// Returns a time; without a unit, `unit` is meant.
 ///
 /// # Errors
 /// What was expected. fio itself reads `7sec` as 7 us and `1.5s` as 1 s.
@@ -92,12 +92,12 @@ fn longer(text: &str) -> String {
     format!("`{text}` is longer than 584 years")
 }
 
-/// A number in the arithmetic of a time: the unit is that of the option.
+/// Returns a number in the arithmetic of a time: the unit is that of the option.
 fn plain(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("`{text}` is not a whole number; arithmetic of times takes no units"))
 }
 
-/// A whole number. As with fio, k, m and g multiply it like bytes.
+/// Returns a whole number. As with fio, k, m and g multiply it like bytes.
 ///
 /// # Errors
 /// What was expected.
@@ -108,7 +108,7 @@ pub(super) fn whole(text: &str, base: KbBase) -> Result<u64, String> {
     })
 }
 
-/// A number with or without a fraction, not negative.
+/// Returns a number with or without a fraction, not negative.
 ///
 /// # Errors
 /// What was expected.
@@ -154,7 +154,7 @@ impl<T: Copy> Three<T> {
     }
 }
 
-/// `all`, `read,write-and-trim` or `read,write,trim`; an empty one is not given.
+/// Parses `all`, `read,write-and-trim` or `read,write,trim`; an empty one is not given.
 ///
 /// # Errors
 /// Those of `parse`, or that there are more than three.

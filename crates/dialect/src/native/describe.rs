@@ -25,7 +25,7 @@ impl Words {
         words
     }
 
-    /// The words for a job.
+    /// Returns the words for a job.
     pub(super) fn of_job(job: &Job) -> Self {
         let mut words = Self::default();
         let names: Vec<String> = job.targets.iter().map(|target| target.name.clone()).collect();

@@ -16,7 +16,7 @@ pub struct Foreign {
     pub native: String,
 }
 
-/// The words of other programs among `arguments`, and the same line in plumb's own words.
+/// Returns the words of other programs among `arguments`, and the same line in plumb's own words.
 pub fn translate(arguments: &[String]) -> (Vec<Foreign>, Vec<String>) {
     let (mut found, mut line) = (Vec::new(), Vec::new());
     let mut arguments = arguments.iter().peekable();
@@ -37,7 +37,7 @@ pub fn translate(arguments: &[String]) -> (Vec<Foreign>, Vec<String>) {
     (found, line)
 }
 
-/// The word of ours that another program calls `name`.
+/// Returns the word of ours that another program calls `name`.
 pub(super) fn meant(name: &str) -> Option<&'static str> {
     lookup(name)?.1.strip_prefix("--")?.split(' ').next()
 }
@@ -68,7 +68,7 @@ fn of(typed: &str, next: Option<&str>) -> Option<(Foreign, bool)> {
     Some((Foreign { typed, program, native: filled(native, given) }, taken.is_some()))
 }
 
-/// The program that has this word, and what plumb says instead.
+/// Returns the program that has this word, and what plumb says instead.
 fn lookup(word: &str) -> Option<(&'static str, &'static str)> {
     let mut program = "";
     for line in include_str!("foreign.txt").lines().filter(|line| !line.starts_with('#')) {

@@ -59,13 +59,14 @@ impl InvalidField {
         Self { span: span.unwrap_or(0), job: job.unwrap_or(0), field, invalid }
     }
 
-    /// The word that the field is called like, or the first around it: `steady` of `steady.rounds_max`.
+    /// Returns the word that the field is called like, or the first around it: `steady` of
+    /// `steady.rounds_max`.
     fn namesake(&self) -> Option<&'static str> {
         let mut fields = self.field.split('.');
         fields.find_map(|field| table::find(&field.replace('_', "-"))).map(|word| word.name)
     }
 
-    /// The error of the word among those that are said; else of the one that would say it.
+    /// Returns the error of the word among those that are said; else of the one that would say it.
     pub(super) fn error(self, said: &Words) -> WordError {
         let word = match FIELDS.iter().find(|(field, _)| self.field.starts_with(field)) {
             Some((_, words)) => words.iter().find(|word| said.has(word)).unwrap_or(&words[0]),

@@ -32,8 +32,8 @@ pub(super) enum Scope {
 }
 
 impl Layer {
-    /// The words of `table`, which begins at `place`; each is known, has a value of its kind, and contradicts
-    /// no other. `inner` are the keys that hold further tables.
+    /// Returns the words of `table`, which begins at `place`; each is known, has a value of its kind, and
+    /// contradicts no other. `inner` are the keys that hold further tables.
     pub(super) fn of_table(
         table: &DeTable<'_>,
         place: String,
@@ -71,7 +71,7 @@ impl Layer {
         Self { words: typed.clone(), place: self.place.clone(), places }.within(self)
     }
 
-    /// The error with the place where its word stands, or would.
+    /// Returns the error with the place where its word stands, or would.
     pub(super) fn located(&self, error: &WordError) -> Error {
         match self.places.iter().find(|(said, _)| *said == error.word) {
             Some((_, None)) => error.typed(),

@@ -14,7 +14,7 @@ impl<'a> Lines<'a> {
         Self { file, text, starts }
     }
 
-    /// `file:line` of a byte of the text, from 1.
+    /// Returns `file:line` of a byte of the text, from 1.
     pub(super) fn place(&self, byte: usize) -> String {
         format!("{}:{}", self.file, self.starts.partition_point(|start| *start <= byte) + 1)
     }

@@ -41,7 +41,7 @@ impl Words {
         Ok(Meaning { scenario, notes: Vec::new() })
     }
 
-    /// The span that these words describe, with `jobs`.
+    /// Returns the span that these words describe, with `jobs`.
     pub(super) fn span(&self, jobs: Vec<Job>) -> Span {
         Span {
             warmup: self.value("warmup").unwrap_or(Warmup::For(Nanos::ZERO)),
@@ -53,7 +53,7 @@ impl Words {
         }
     }
 
-    /// The job that these words describe. Whether it is a valid one is for the scenario to say.
+    /// Returns the job that these words describe. Whether it is a valid one is for the scenario to say.
     pub(super) fn job(&self, default_seed: u64) -> Meant<Job> {
         rules::check_completeness(self)?;
         let targets = self.target_uses()?;

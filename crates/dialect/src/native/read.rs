@@ -65,7 +65,7 @@ impl Reader<'_> {
         spans.into_iter().map(read).collect()
     }
 
-    /// The span of a table with `words`, those around it included.
+    /// Returns the span of a table with `words`, those around it included.
     fn span(&self, table: &DeTable<'_>, words: &Layer) -> Result<Placed, Error> {
         let layers = match self.tables(table, "job")? {
             None => vec![words.under(self.typed)],
@@ -85,7 +85,7 @@ impl Reader<'_> {
         layer.words.job(self.default_seed).map_err(|error| layer.located(&error))
     }
 
-    /// The `[[key]]` tables in `table` with their places; `None` if there is no such key.
+    /// Returns the `[[key]]` tables in `table` with their places; `None` if there is no such key.
     fn tables<'t, 'i>(
         &self,
         table: &'t DeTable<'i>,

@@ -81,12 +81,12 @@ static WORDS: LazyLock<Vec<Word>> = LazyLock::new(|| {
     words
 });
 
-/// All words in their order.
+/// Returns all words in their order.
 pub(super) fn all() -> &'static [Word] {
     &WORDS
 }
 
-/// The word of this name.
+/// Returns the word of this name.
 pub(super) fn find(name: &str) -> Option<&'static Word> {
     all().iter().find(|word| word.name == name)
 }

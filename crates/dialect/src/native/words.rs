@@ -25,7 +25,7 @@ pub(super) enum Value {
 }
 
 impl Words {
-    /// The words of a line, as they would be typed in a shell: `--random --write 100 'a file'`.
+    /// Returns the words of a line, as they would be typed in a shell: `--random --write 100 'a file'`.
     ///
     /// # Errors
     /// A quote without its end, a word that there is not, or a value that it does not take.
@@ -70,7 +70,7 @@ impl Words {
         words
     }
 
-    /// The targets that are named.
+    /// Returns the targets that are named.
     pub fn targets(&self) -> Vec<String> {
         match self.get("targets") {
             Some(Value::Texts(targets)) => targets.clone(),
@@ -78,12 +78,12 @@ impl Words {
         }
     }
 
-    /// How long it is measured, if that is said.
+    /// Returns how long it is measured, if that is said.
     pub fn duration(&self) -> Option<Nanos> {
         self.value("duration")
     }
 
-    /// The TOML file that was typed among the targets, if there is one, and the words beside it.
+    /// Returns the TOML file that was typed among the targets, if there is one, and the words beside it.
     ///
     /// # Errors
     /// If there are two.
@@ -105,7 +105,7 @@ impl Words {
         Ok(Some((file, beside)))
     }
 
-    /// How long and how an application profile is to run, which decides all else itself.
+    /// Returns how long and how an application profile is to run, which decides all else itself.
     ///
     /// # Errors
     /// A word that is about what a profile decides.
@@ -124,7 +124,7 @@ impl Words {
         })
     }
 
-    /// All words.
+    /// Returns all words.
     pub(super) fn words(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|(word, _)| *word)
     }
@@ -143,7 +143,7 @@ impl Words {
         self.get(word) == Some(&Value::Flag(false))
     }
 
-    /// The text of `word`.
+    /// Returns the text of `word`.
     pub(super) fn text(&self, word: &str) -> Option<&str> {
         match self.get(word)? {
             Value::Text(text) => Some(text),
@@ -151,7 +151,7 @@ impl Words {
         }
     }
 
-    /// The value of `word`, which takes a `T`.
+    /// Returns the value of `word`, which takes a `T`.
     pub(super) fn value<T: Vocabulary>(&self, word: &str) -> Option<T> {
         self.text(word).and_then(T::parse)
     }
@@ -212,14 +212,14 @@ impl Words {
         common
     }
 
-    /// The words as lines of TOML, in their order.
+    /// Returns the words as lines of TOML, in their order.
     pub(super) fn lines(&self) -> String {
         let line = |word: &Word| Some(format!("{} = {}\n", word.name, as_toml(word, self.get(word.name)?)));
         table::all().iter().filter_map(line).collect()
     }
 }
 
-/// A value as a file holds it: whole numbers as such, lists as arrays.
+/// Returns a value as a file holds it: whole numbers as such, lists as arrays.
 fn as_toml(word: &Word, value: &Value) -> toml::Value {
     let number_or_text = |text: &str| match text.parse::<i64>() {
         Ok(number) => toml::Value::Integer(number),
@@ -307,7 +307,7 @@ pub struct ProfileLimits {
     pub seed: Option<u64>,
 }
 
-/// The arguments of a line, by the quotes of a shell; `None` if a quote has no end.
+/// Returns the arguments of a line, by the quotes of a shell; `None` if a quote has no end.
 pub fn split(line: &str) -> Option<Vec<String>> {
     let mut arguments = Vec::new();
     let mut argument: Option<String> = None;

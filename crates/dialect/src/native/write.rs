@@ -4,8 +4,8 @@ use plumb_workload::Scenario;
 
 use super::words::Words;
 
-/// `scenario` in words, as [`read()`](super::read()) reads them: what differs from the defaults, sizes and
-/// times with their units, and what all jobs have in common first.
+/// Returns `scenario` in words, as [`read()`](super::read()) reads them: what differs from the defaults,
+/// sizes and times with their units, and what all jobs have in common first.
 pub fn write(scenario: &Scenario) -> String {
     let mut spans: Vec<(Words, Vec<Words>)> = Vec::with_capacity(scenario.spans.len());
     for span in &scenario.spans {

@@ -182,7 +182,7 @@ fn buffering(value: &str) -> Result<Buffering, String> {
     )
 }
 
-/// `-a[R[I]]<mask>`: R is each thread on one of them.
+/// Parses `-a[R[I]]<mask>`: R is each thread on one of them.
 fn affinity(value: &str) -> Result<Affinity, String> {
     let (each, digits) = match value.strip_prefix('R') {
         Some(digits) => (true, digits.strip_prefix('I').unwrap_or(digits)),
@@ -195,7 +195,7 @@ fn affinity(value: &str) -> Result<Affinity, String> {
     })
 }
 
-/// The processors of a mask in hexadecimal, with or without `0x`; none for 0.
+/// Returns the processors of a mask in hexadecimal, with or without `0x`; none for 0.
 pub(super) fn mask(text: &str) -> Result<Vec<u32>, String> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
     let mask = u64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'));

@@ -13,7 +13,7 @@ use crate::machine::Machine;
 /// The last column of the histogram holds all from so many milliseconds.
 const LONGEST_MS: u64 = 24;
 
-/// The result of a run.
+/// Returns the result of a run.
 pub fn text(invocation: &Invocation, result: &SpanResult, machine: &Machine) -> String {
     let mut lines = vec![format!("sqlio v1.5.SG (plumb {})", machine.version)];
     if invocation.latency {

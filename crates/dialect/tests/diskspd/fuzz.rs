@@ -17,7 +17,7 @@ fn argument() -> impl Strategy<Value = String> {
     prop_oneof![(letters, values).prop_map(|(letter, value)| letter + &value), Just("t".to_owned())]
 }
 
-/// A profile with some bytes changed, left out or doubled.
+/// Returns a profile with some bytes changed, left out or doubled.
 fn mutated(mut text: String, changes: &[(usize, u8, u8)]) -> String {
     for (place, kind, byte) in changes {
         let Some((place, character)) = text.char_indices().nth(place % text.chars().count().max(1)) else {

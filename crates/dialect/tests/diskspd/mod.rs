@@ -26,7 +26,7 @@ fn no_file(path: &str) -> io::Result<String> {
     Err(io::Error::new(io::ErrorKind::NotFound, format!("no {path}")))
 }
 
-/// The run that `typed` asks for.
+/// Returns the run that `typed` asks for.
 fn invocation(typed: &str) -> Result<Invocation, Error> {
     match diskspd::parse(&arguments(typed), &machine(), &no_file)? {
         Command::Run(invocation) => Ok(invocation),

@@ -13,7 +13,7 @@ fn printed(typed: &str, results: &[SpanResult]) -> String {
     text(&invocation(typed).unwrap().profile, results, &machine())
 }
 
-/// The lines from the one that begins with `heading` to the next empty one.
+/// Returns the lines from the one that begins with `heading` to the next empty one.
 fn section<'a>(text: &'a str, heading: &str) -> Vec<&'a str> {
     let lines = text.lines().skip_while(|line| !line.starts_with(heading));
     let section: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
@@ -21,7 +21,7 @@ fn section<'a>(text: &'a str, heading: &str) -> Vec<&'a str> {
     section
 }
 
-/// The columns of a row, trimmed.
+/// Returns the columns of a row, trimmed.
 fn columns(row: &str) -> Vec<String> {
     row.trim_start_matches("total:").split('|').map(|column| column.trim().to_owned()).collect()
 }

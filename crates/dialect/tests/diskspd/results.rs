@@ -52,7 +52,7 @@ fn storage() -> StorageSide {
     }
 }
 
-/// Two seconds of `threads` threads on each of `names`, each with the operations of `per_part`.
+/// Returns two seconds of `threads` threads on each of `names`, each with the operations of `per_part`.
 pub(crate) fn span(names: &[&str], threads: usize, per_part: (Done, Done)) -> SpanResult {
     let targets = names.iter().enumerate().map(|(job, name)| TargetResult {
         job,

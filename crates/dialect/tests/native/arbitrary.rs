@@ -14,7 +14,7 @@ use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// A scenario that is valid.
+/// Returns a scenario that is valid.
 pub(crate) fn scenario() -> BoxedStrategy<Scenario> {
     vec(span(), 1..4)
         .prop_map(|spans| Scenario { spans })
@@ -83,7 +83,7 @@ fn suit(job: &mut Job, searches: bool) {
     }
 }
 
-/// A job that replays a trace says little else.
+/// Returns a job that replays a trace says little else.
 fn replaying() -> BoxedStrategy<Job> {
     let percent = prop_oneof![Just(100), 1_u32..].prop_map(TraceSpeed::Percent);
     let speed = prop_oneof![Just(TraceSpeed::Unpaced), percent];
@@ -362,7 +362,7 @@ fn content() -> BoxedStrategy<Content> {
     .boxed()
 }
 
-/// A time above zero: round ones and odd ones.
+/// Returns a time above zero: round ones and odd ones.
 fn nanos() -> BoxedStrategy<Nanos> {
     prop_oneof![
         (1_u64..10_000).prop_map(Nanos::secs),

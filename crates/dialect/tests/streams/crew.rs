@@ -30,7 +30,7 @@ impl Stream {
         self.seen.iter().filter(|seen| seen.op != Op::Flush).collect()
     }
 
-    /// Where they went, in order.
+    /// Returns where they went, in order.
     pub(crate) fn offsets(&self) -> Vec<u64> {
         self.accesses().iter().map(|seen| seen.offset).collect()
     }
@@ -43,7 +43,7 @@ impl Stream {
         self.seen.iter().filter(|seen| seen.op == Op::Flush).count()
     }
 
-    /// The requests of each worker.
+    /// Returns the requests of each worker.
     pub(crate) fn by_worker(&self) -> BTreeMap<usize, Vec<&Seen>> {
         let mut workers: BTreeMap<usize, Vec<&Seen>> = BTreeMap::new();
         for seen in &self.seen {
@@ -52,14 +52,14 @@ impl Stream {
         workers
     }
 
-    /// How many of 100 requests hold.
+    /// Returns how many of 100 requests hold.
     pub(crate) fn percent(&self, holds: impl Fn(&Seen) -> bool) -> f64 {
         let all = self.accesses();
         assert!(!all.is_empty());
         all.iter().filter(|seen| holds(seen)).count() as f64 * 100.0 / all.len() as f64
     }
 
-    /// The most that were in flight on a queue.
+    /// Returns the most that were in flight on a queue.
     pub(crate) fn deepest(&self) -> usize {
         self.seen.iter().map(|seen| seen.in_flight).max().unwrap()
     }

@@ -12,7 +12,7 @@ use crate::streams::recording::Carried;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// The spans of a job file whose only section has these lines beside a file of 64 MiB.
+/// Returns the spans of a job file whose only section has these lines beside a file of 64 MiB.
 fn spans(lines: &str) -> Vec<Span> {
     let text = format!("[x]\nfilename=t\nsize=64m\n{}\n", lines.replace('|', "\n"));
     let read = |name: &str| match name {

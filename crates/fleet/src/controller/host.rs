@@ -308,7 +308,7 @@ impl Host {
         Ok(())
     }
 
-    /// The task that it does.
+    /// Returns the task that it does.
     fn running(&mut self) -> Result<&mut Run, String> {
         self.run.as_mut().filter(|_| matches!(self.state, State::Running)).ok_or_else(out_of_turn)
     }
@@ -365,7 +365,7 @@ impl Host {
         matches!(self.state, State::Connecting { .. } | State::Idle | State::Running) && self.is_known
     }
 
-    /// Why it is to be given up; all that it had sent at `looked` was taken in.
+    /// Returns why it is to be given up; all that it had sent at `looked` was taken in.
     pub(super) fn overdue(
         &self,
         settings: &Settings,
@@ -379,7 +379,7 @@ impl Host {
         (until <= looked).then(|| self.with_reason(words(looked.since(since).as_secs_f64())))
     }
 
-    /// When it is to be given up, and by which limit.
+    /// Returns when it is to be given up, and by which limit.
     fn limit(&self, settings: &Settings, stopping: Option<Nanos>) -> Option<Limit> {
         let not_ended = |_| "it did not end when it was told to".to_owned();
         match self.state {
@@ -397,8 +397,8 @@ impl Host {
         }
     }
 
-    /// When it counts as silent: a ping is not answered, though all that arrived since has had its time.
-    /// Bytes alone are no sign of life: a host that drips them would be waited for as long as it likes.
+    /// Returns when it counts as silent: a ping is not answered, though all that arrived since has had its
+    /// time. Bytes alone are no sign of life: a host that drips them would be waited for as long as it likes.
     fn silence(&self, settings: &Settings) -> Option<Limit> {
         let (_, since) = self.ping?;
         // No more than the largest message can stand before the answer.
@@ -407,8 +407,8 @@ impl Host {
         Some(Limit::of(since, patience, |s| format!("it was silent for {s:.1} s")))
     }
 
-    /// When its task takes too long: the preparation, or what was to last a known time, or what lasts as long
-    /// as it takes and comes no further. Who waits for the others does not.
+    /// Returns when its task takes too long: the preparation, or what was to last a known time, or what lasts
+    /// as long as it takes and comes no further. Who waits for the others does not.
     fn slowness(&self, settings: &Settings) -> Option<Limit> {
         let run = self.run.as_ref().filter(|run| run.turn != Turn::Ready)?;
         Some(match (run.started_at, run.expected) {
@@ -465,8 +465,8 @@ impl Host {
     }
 }
 
-/// The next ping: the same moment for all hosts, so that their answers come together. Twice in a heartbeat,
-/// so that a controller that is kept from its work for a while is still heard in time.
+/// Returns the next ping: the same moment for all hosts, so that their answers come together. Twice in a
+/// heartbeat, so that a controller that is kept from its work for a while is still heard in time.
 const fn next_beat(settings: &Settings, now: Nanos) -> Nanos {
     let beat = settings.heartbeat.0 / 2 + (settings.heartbeat.0 < 2) as u64;
     Nanos((now.0 / beat + 1) * beat)

@@ -40,7 +40,7 @@ impl Controller {
         Self { settings, hosts, stopping_since: None, started_at: None, to_kill: Vec::new() }
     }
 
-    /// The hosts, in the order in which they were named.
+    /// Returns the hosts, in the order in which they were named.
     pub fn hosts(&self) -> impl ExactSizeIterator<Item = HostNow<'_>> {
         self.hosts.iter().map(|host| host.now(self.started_at))
     }
@@ -51,7 +51,7 @@ impl Controller {
         self.hosts.iter_mut().map(Host::take_measured).collect()
     }
 
-    /// When the hosts were last told to start.
+    /// Returns when the hosts were last told to start.
     pub fn started_at(&self) -> Option<Nanos> {
         self.started_at
     }
@@ -175,7 +175,7 @@ impl Controller {
         self.advance(now);
     }
 
-    /// When [`tick`](Self::tick) is due, unless something arrives.
+    /// Returns when [`tick`](Self::tick) is due, unless something arrives.
     pub fn deadline(&self, now: Nanos) -> Nanos {
         let deadlines =
             self.hosts.iter().filter_map(|host| host.deadline(&self.settings, self.stopping_since));
@@ -210,8 +210,8 @@ impl Controller {
         }
     }
 
-    /// How long before the start the hosts are told: as long as the slowest message takes, and as it takes to
-    /// send them all.
+    /// Returns how long before the start the hosts are told: as long as the slowest message takes, and as it
+    /// takes to send them all.
     fn lead(&self, now: Nanos) -> Nanos {
         let errors = self.hosts.iter().filter_map(|host| Some(host.clock.at(now)?.error));
         let slowest = errors.max().unwrap_or_default().min(Nanos::secs(2));

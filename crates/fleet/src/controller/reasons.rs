@@ -21,7 +21,7 @@ pub(super) fn reason(said: &str) -> String {
     short(line)
 }
 
-/// Why an agent is not the same program.
+/// Returns why an agent is not the same program.
 pub(super) fn mismatch(theirs: &Identity, settings: &Settings) -> Option<String> {
     let ours = &settings.identity;
     let short = |text: &str| plumb_report::printable::printable(&text.chars().take(16).collect::<String>());

@@ -166,7 +166,7 @@ impl Run {
     }
 }
 
-/// Why a host is given up that says what it was not asked, or says it twice.
+/// Returns why a host is given up that says what it was not asked, or says it twice.
 pub(super) fn out_of_turn() -> String {
     "its agent answered what it was not asked".to_owned()
 }

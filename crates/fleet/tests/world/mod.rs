@@ -82,7 +82,7 @@ impl Host {
         Nanos((i128::from(at.0) + i128::from(at.0) * self.ppm / 1_000_000 + self.ahead) as u64)
     }
 
-    /// When its clock shows this.
+    /// Returns when its clock shows this.
     fn true_time(&self, theirs: Nanos) -> Nanos {
         Nanos(((i128::from(theirs.0) - self.ahead) * 1_000_000 / (1_000_000 + self.ppm)).max(0) as u64)
     }
@@ -111,7 +111,7 @@ pub(crate) struct World {
     document: String,
     /// Damage that is done to the result of the third host.
     pub(crate) spoil: Option<fn(&mut TaskResult)>,
-    /// How many messages arrived at the controller.
+    /// Number of messages that arrived at the controller.
     pub(crate) arrived: u64,
 }
 
@@ -177,7 +177,7 @@ impl World {
         self.turn_until(Controller::is_done);
     }
 
-    /// The hosts as the controller sees them.
+    /// Returns the hosts as the controller sees them.
     pub(crate) fn seen(&self) -> Vec<HostNow<'_>> {
         self.controller.hosts().collect()
     }
@@ -225,7 +225,7 @@ impl World {
         self.at(self.now + Nanos::secs(1), number, Event::Tick);
     }
 
-    /// When a message arrives that leaves now; the way back takes a fifth of the way there.
+    /// Returns when a message arrives that leaves now; the way back takes a fifth of the way there.
     fn arrival(&mut self, number: usize, direction: usize) -> Nanos {
         let drawn = self.random.next_u64();
         let host = &mut self.hosts[number];
@@ -403,12 +403,12 @@ impl World {
     }
 }
 
-/// The document of a load.
+/// Returns the document of a load.
 pub(crate) fn document() -> String {
     RunDocument { schema: RunDocument::SCHEMA.to_owned(), ..RunDocument::default() }.to_json().unwrap()
 }
 
-/// A load.
+/// Returns a load.
 pub(crate) fn load() -> Task {
     Task::Load(LoadTask {
         words: String::new(),
@@ -439,7 +439,7 @@ pub(crate) fn record(outcome: &mut LoadOutcome, seed: u64, operations: u64) {
     }
 }
 
-/// How many hosts are in `phase`.
+/// Returns the number of hosts that are in `phase`.
 pub(crate) fn in_phase(world: &World, phase: Phase) -> usize {
     world.seen().iter().filter(|host| host.phase == phase).count()
 }

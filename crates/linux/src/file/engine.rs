@@ -24,7 +24,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// A short name for results: `io_uring`, `pread/pwrite` or `mmap/msync`.
+    /// Returns a short name for results: `io_uring`, `pread/pwrite` or `mmap/msync`.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::IoUring => "io_uring",
@@ -33,7 +33,7 @@ impl Engine {
         }
     }
 
-    /// Why it is not io_uring, if it is not.
+    /// Returns why it is not io_uring, if it is not.
     pub fn because(&self) -> Option<&str> {
         match self {
             Self::IoUring => None,
@@ -42,8 +42,8 @@ impl Engine {
         }
     }
 
-    /// How many requests of one queue reach the kernel at once at most; `None` if as many as the queue is
-    /// deep.
+    /// Returns how many requests of one queue reach the kernel at once at most; `None` if as many as the
+    /// queue is deep.
     pub const fn depth_max(&self) -> Option<u32> {
         match self {
             Self::IoUring => None,
@@ -63,7 +63,7 @@ impl fmt::Display for Engine {
     }
 }
 
-/// The engine for a target, found by trying it once.
+/// Returns the engine for a target, found by trying it once.
 pub(super) fn choose(target: &Target) -> Result<Engine> {
     let (opening, place) = (target.options().opening, target.name.as_str());
     let choice = opening.engine;
@@ -107,7 +107,8 @@ pub(super) fn check(options: &FileOptions, place: &str) -> Result<()> {
     Err(Error::new(ErrorKind::Invalid, "map", place).because(clash))
 }
 
-/// Why io_uring was refused, in words. See io_uring_setup(2) and Documentation/admin-guide/sysctl/kernel.rst.
+/// Returns why io_uring was refused, in words. See io_uring_setup(2) and
+/// Documentation/admin-guide/sysctl/kernel.rst.
 fn reason(refusal: &std::io::Error) -> String {
     match refusal.raw_os_error() {
         Some(libc::ENOSYS) => "this kernel has no io_uring, or a seccomp filter hides it".to_owned(),

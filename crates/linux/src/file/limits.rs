@@ -38,8 +38,8 @@ pub(super) struct QueueLimits {
 }
 
 impl QueueLimits {
-    /// The limits of device `major`:`minor`, all unknown if there is no such device, as beneath tmpfs or
-    /// btrfs. A partition has those of its disk. `sys` is where sysfs is mounted.
+    /// Returns the limits of device `major`:`minor`, all unknown if there is no such device, as beneath tmpfs
+    /// or btrfs. A partition has those of its disk. `sys` is where sysfs is mounted.
     pub(super) fn read(sys: &Path, major: u32, minor: u32) -> Self {
         let device = sys.join(format!("dev/block/{major}:{minor}"));
         let queue = [device.join("queue"), device.join("../queue")].into_iter().find(|path| path.is_dir());
@@ -69,8 +69,8 @@ impl QueueLimits {
     }
 }
 
-/// The time of one revolution by a Block Device Characteristics page. Of the rates, 0 is "not reported" and 1
-/// "does not rotate".
+/// Returns the time of one revolution by a Block Device Characteristics page. Of the rates, 0 is "not
+/// reported" and 1 "does not rotate".
 fn revolution(page: &[u8]) -> Option<Nanos> {
     let &[_, 0xb1, _, _, high, low, ..] = page else { return None };
     let per_minute = u16::from_be_bytes([high, low]);
@@ -195,7 +195,7 @@ fn of_file(name: &str, stat: &Statx, queue: QueueLimits, options: FileOptions) -
     Ok(Limits { info, fast_zeroes: true })
 }
 
-/// Where sysfs is on a running system.
+/// Returns where sysfs is on a running system.
 pub(super) fn sysfs() -> PathBuf {
     PathBuf::from("/sys")
 }

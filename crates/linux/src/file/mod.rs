@@ -80,8 +80,8 @@ impl FileDevice {
         Ok(Self { target: Arc::new(target), engine })
     }
 
-    /// How requests reach the kernel, and why not in the better way if so. To be said aloud and kept with
-    /// results.
+    /// Returns how requests reach the kernel, and why not in the better way if so. To be said aloud and kept
+    /// with results.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }

@@ -104,7 +104,7 @@ impl FileOptions {
         self
     }
 
-    /// The flags of open(2).
+    /// Returns the flags of open(2).
     pub(super) fn flags(self) -> OFlags {
         let access = match self.access {
             Access::ReadOnly => OFlags::RDONLY,
@@ -137,7 +137,7 @@ pub(crate) fn open(path: &Path, options: FileOptions) -> Result<OwnedFd> {
         .map_err(|errno| explained(errno, &place(), options, exclusive))
 }
 
-/// The error of open(2) in terms of what to do about it.
+/// Returns the error of open(2) in terms of what to do about it.
 fn explained(errno: rustix::io::Errno, place: &str, options: FileOptions, exclusive: OFlags) -> Error {
     use rustix::io::Errno as Os;
     let error = Error::new(ErrorKind::Os(Errno(errno.raw_os_error())), "open", place);

@@ -137,7 +137,7 @@ impl Target {
         *lock(&self.latch)
     }
 
-    /// The error number that flushes fail with from now on, if one failed.
+    /// Returns the error number that flushes fail with from now on, if one failed.
     pub(crate) fn latched_errno(&self) -> Option<Errno> {
         match self.latched_errno.load(Ordering::Acquire) {
             0 => None,
@@ -145,7 +145,7 @@ impl Target {
         }
     }
 
-    /// How a request has ended that has come so far, if it has. A failed flush is remembered.
+    /// Returns how a request has ended that has come so far, if it has. A failed flush is remembered.
     #[inline]
     pub(crate) fn ended(&self, op: Op, progress: Progress) -> Option<Outcome> {
         match progress {

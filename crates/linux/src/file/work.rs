@@ -165,7 +165,7 @@ impl Work {
         Self { stage: Stage::Flush(call), offset: 0, length: 0, done: 0, grain: 1, flags }
     }
 
-    /// The next system call.
+    /// Returns the next system call.
     #[inline]
     pub(crate) fn call(&self) -> Call {
         let (offset, length, done) = (self.offset + self.done, self.length - self.done, self.done);

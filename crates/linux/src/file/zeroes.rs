@@ -3,7 +3,7 @@
 /// Memory that zeroes are written from where a device or file system has no faster way.
 #[repr(align(4096))]
 struct Zeroes([u8; ZEROES_BYTES]);
-/// How many bytes one call writes.
+/// Number of bytes that one call writes.
 pub(crate) const ZEROES_BYTES: usize = 64 << 10;
 static ZEROES: Zeroes = Zeroes([0; ZEROES_BYTES]);
 

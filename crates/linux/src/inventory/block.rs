@@ -120,7 +120,7 @@ impl Block {
         self.sectors.map_or(u64::MAX, |sectors| sectors.saturating_mul(512))
     }
 
-    /// The file or device behind a loop device, as the kernel names it.
+    /// Returns the file or device behind a loop device, as the kernel names it.
     pub fn backing_file(&self) -> Option<&str> {
         self.backing.as_ref().map(|backing| backing.path.as_str())
     }

@@ -20,8 +20,8 @@ const WORDS: [&str; 8] =
     ["serial", "device/serial", "wwid", "device/wwid", "uuid", "device/cid", "dm/uuid", "md/uuid"];
 
 impl Inventory {
-    /// The words that name `block`, the one to show first. Never empty. `surveyed` tells what a survey calls
-    /// a disk, which may have asked the drive itself.
+    /// Returns the words that name `block`, the one to show first. Never empty. `surveyed` tells what a
+    /// survey calls a disk, which may have asked the drive itself.
     pub fn identities(
         &self,
         tree: &dyn Tree,
@@ -84,7 +84,7 @@ fn unit_serial(tree: &dyn Tree, disk: &Block) -> Option<String> {
     Some(String::from_utf8_lossy(page.get(4..)?).trim_matches('\0').to_owned())
 }
 
-/// The names in /dev/disk/by-id that link to the device.
+/// Returns the names in /dev/disk/by-id that link to the device.
 fn links_to(tree: &dyn Tree, block: &Block) -> Vec<String> {
     let directory = "/dev/disk/by-id";
     let names = tree.list(directory).unwrap_or_default();
@@ -100,7 +100,7 @@ fn is_identity(word: &str) -> bool {
         && !word.contains('\u{fffd}')
 }
 
-/// `text` with runs of white space as one space: drives pad their serials.
+/// Returns `text` with runs of white space as one space: drives pad their serials.
 pub fn single_spaced(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -47,28 +47,28 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// The block device called `name`.
+    /// Returns the block device called `name`.
     pub fn get(&self, name: &str) -> Option<&Block> {
         self.blocks.get(name)
     }
 
-    /// The block device with this number.
+    /// Returns the block device with this number.
     pub fn by_number(&self, number: DeviceNumber) -> Option<&Block> {
         self.blocks.values().find(|block| block.number == number)
     }
 
-    /// All block devices, in the order of their names.
+    /// Returns all block devices, in the order of their names.
     pub fn blocks(&self) -> impl Iterator<Item = &Block> {
         self.blocks.values()
     }
 
-    /// All disks that have a size.
+    /// Returns all disks that have a size.
     pub fn disks(&self) -> impl Iterator<Item = &Block> {
         let disks = self.blocks().filter(|block| block.kind == BlockKind::Disk);
         disks.filter(|block| block.sectors != Some(0) && !block.hidden)
     }
 
-    /// All devices that stand on `name`, each after those below it.
+    /// Returns all devices that stand on `name`, each after those below it.
     pub fn above(&self, name: &str) -> Vec<&Block> {
         let mut order = Vec::new();
         let mut seen = BTreeSet::new();
@@ -90,7 +90,7 @@ impl Inventory {
         order.push(block);
     }
 
-    /// The names of the disks that the device called `name` stands on; its own if it is one.
+    /// Returns the names of the disks that the device called `name` stands on; its own if it is one.
     pub fn disks_below(&self, name: &str) -> BTreeSet<&str> {
         let mut found = BTreeSet::new();
         let mut seen = BTreeSet::new();
@@ -108,7 +108,7 @@ impl Inventory {
         found
     }
 
-    /// The mount that `path`, which is absolute and without links, is on.
+    /// Returns the mount that `path`, which is absolute and without links, is on.
     pub fn mount_of(&self, path: &str) -> Option<&Mount> {
         let above = |point: &str| {
             point == "/"
@@ -119,8 +119,8 @@ impl Inventory {
         self.mounts.iter().filter(|mount| above(&mount.point)).max_by_key(|mount| mount.point.len())
     }
 
-    /// The names of the disks that the file or directory at `path` is on; none where it is on no disk of this
-    /// machine.
+    /// Returns the names of the disks that the file or directory at `path` is on; none where it is on no disk
+    /// of this machine.
     pub fn disks_under_path(&self, path: &str) -> BTreeSet<&str> {
         let Some(mount) = self.mount_of(path) else { return BTreeSet::new() };
         let on_it = |block: &&Block| {

@@ -130,7 +130,7 @@ impl Reading<'_> {
         Ok(blocks)
     }
 
-    /// One block device with the neighbours that its own directory names; `None` if it has vanished.
+    /// Returns one block device with the neighbours that its own directory names; `None` if it has vanished.
     fn block(&self, name: &str) -> Result<Option<Block>, InventoryError> {
         let link = format!("{BLOCKS}/{name}");
         let Some(sysfs) = if_there(&link, self.tree.canonical(&link))? else { return Ok(None) };
@@ -169,7 +169,7 @@ impl Reading<'_> {
         }))
     }
 
-    /// The text of an attribute; `None` if it is not there or empty.
+    /// Returns the text of an attribute; `None` if it is not there or empty.
     fn text(&self, sysfs: &str, file: &str) -> Result<Option<String>, InventoryError> {
         let path = format!("{sysfs}/{file}");
         Ok(if_there(&path, self.tree.text(&path))?.filter(|text| !text.is_empty()))
@@ -211,7 +211,7 @@ impl Reading<'_> {
         Ok(Some(Backing { number: status.node, file, offset: status.offset, ..by_name }))
     }
 
-    /// Where a device-mapper device lies on those below it, as far as its table says.
+    /// Returns where a device-mapper device lies on those below it, as far as its table says.
     fn segments(&self, name: &str, number: DeviceNumber) -> Vec<Segment> {
         let Ok(table) = self.probe.ask(ProbedDevice { name, number }, Request::DmTable) else {
             return Vec::new();
@@ -253,7 +253,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// The kernel names of the members of each mounted btrfs.
+    /// Returns the kernel names of the members of each mounted btrfs.
     fn btrfs_members(&self) -> Result<Vec<Vec<String>>, InventoryError> {
         let systems = if_there(BTRFS, self.tree.list(BTRFS))?.unwrap_or_default();
         let members = |system: String| {
@@ -276,7 +276,7 @@ impl Reading<'_> {
         }
     }
 
-    /// The kernel's name of a node: `/dev/mapper/x` is a link to `/dev/dm-0` where udev made it.
+    /// Returns the kernel's name of a node: `/dev/mapper/x` is a link to `/dev/dm-0` where udev made it.
     fn kernel_name(&self, path: &str) -> Option<String> {
         let name = |path: &str| path.strip_prefix("/dev/").map(|name| name.replace('/', "!"));
         name(path).and_then(|plain| match self.tree.canonical(path) {
@@ -286,7 +286,7 @@ impl Reading<'_> {
     }
 }
 
-/// Each device that the parameters of `target` name, with the sector after it.
+/// Returns each device that the parameters of `target` name, with the sector after it.
 fn segments_of(target: &dm::DmTarget) -> Vec<Segment> {
     let bytes = |sectors: u64| sectors.saturating_mul(512);
     let words: Vec<&str> = target.parameters.split_whitespace().collect();

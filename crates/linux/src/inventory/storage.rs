@@ -69,7 +69,7 @@ impl Storage {
         self.extents.iter().any(|extent| extent.base == Base::File(file))
     }
 
-    /// The storage of a regular file, which the kernel may also know by `path`.
+    /// Returns the storage of a regular file, which the kernel may also know by `path`.
     pub fn from_file(file: FileId, path: Option<&str>) -> Self {
         let named = path.map(|path| Base::Named(path.to_owned()));
         let whole = |base| Extent { base, from: 0, to: u64::MAX, shares: Vec::new() };
@@ -95,7 +95,7 @@ impl Part {
         }
     }
 
-    /// An unknown part of `below`.
+    /// Creates an unknown part of `below`.
     fn share_of(&self, below: &Block) -> Self {
         let mut shares = self.shares.clone();
         shares.push(below.number);
@@ -104,7 +104,7 @@ impl Part {
 }
 
 impl Inventory {
-    /// The storage of the block device called `name`; none if there is no such device.
+    /// Returns the storage of the block device called `name`; none if there is no such device.
     pub fn storage(&self, name: &str) -> Storage {
         let mut storage = Storage::default();
         if let Some(block) = self.get(name) {
@@ -114,8 +114,8 @@ impl Inventory {
         storage
     }
 
-    /// The devices that a loop device is set up over which `name` is, or stands on. A loop device does not
-    /// claim what is behind it, as others do.
+    /// Returns the devices that a loop device is set up over which `name` is, or stands on. A loop device
+    /// does not claim what is behind it, as others do.
     pub fn behind_loop_devices(&self, name: &str) -> Vec<&Block> {
         let mut found: Vec<&Block> = Vec::new();
         let mut seen: Vec<&str> = Vec::new();
@@ -134,7 +134,7 @@ impl Inventory {
         found
     }
 
-    /// The storage of the whole file or device that something is set up over.
+    /// Returns the storage of the whole file or device that something is set up over.
     pub(super) fn storage_of_backing(&self, backing: &Backing) -> Storage {
         let mut storage = Storage::default();
         let whole = Part { from: 0, to: u64::MAX, shares: Vec::new() };

@@ -134,7 +134,7 @@ impl Stack {
         stack
     }
 
-    /// A device of 1000 sectors; its number is 8:N in the order of the calls, from 8:1.
+    /// Returns a device of 1000 sectors; its number is 8:N in the order of the calls, from 8:1.
     fn device(&mut self, at: &str) -> String {
         self.minors += 1;
         let name = at.rsplit('/').next().unwrap_or_default().to_owned();

@@ -78,12 +78,12 @@ struct Asked<'a> {
 }
 
 impl Inventory {
-    /// All uses of the block device called `name` that would lose by its being written.
+    /// Returns all uses of the block device called `name` that would lose by its being written.
     pub fn uses(&self, name: &str) -> Vec<Use> {
         self.uses_of(&Asked { storage: self.storage(name), name: Some(name), file: None })
     }
 
-    /// All uses of a regular file, but for locks on it. `path` is what the kernel may know it by.
+    /// Returns all uses of a regular file, but for locks on it. `path` is what the kernel may know it by.
     ///
     /// The names of swap files are looked up in the file system of the running machine.
     pub fn uses_of_file(&self, file: FileId, path: &str) -> Vec<Use> {
@@ -119,7 +119,8 @@ impl Inventory {
         each_once(uses)
     }
 
-    /// The names of all devices that stand on the one asked about, which is among them only in a cycle.
+    /// Returns the names of all devices that stand on the one asked about, which is among them only in a
+    /// cycle.
     fn names_above<'a>(&'a self, asked: &Asked<'_>) -> BTreeSet<&'a str> {
         let mut found = BTreeSet::new();
         let mut pending: Vec<&Block> = asked.name.and_then(|name| self.get(name)).into_iter().collect();
@@ -151,7 +152,7 @@ impl Asked<'_> {
     }
 }
 
-/// The use that the device or file called `device` has by the device `above` on it.
+/// Returns the use that the device or file called `device` has by the device `above` on it.
 fn use_by(device: String, above: &Block) -> Use {
     match above {
         Block { kind: BlockKind::Loop, backing: Some(_), name, .. } => Use::Loop { device, by: name.clone() },
@@ -171,14 +172,14 @@ fn uses_of_one(block: &Block) -> impl Iterator<Item = Use> {
     mounts.chain(block.swap.then(|| Use::Swap { device: device() }))
 }
 
-/// The regular file at `path` on the running machine.
+/// Returns the regular file at `path` on the running machine.
 pub(super) fn file_at(path: &str) -> Option<FileId> {
     let file = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     Some(FileId { device: file.dev(), inode: file.ino() })
 }
 
-/// Each use once; of the mounts of one device that with the shortest path, for a file system may be mounted
-/// often.
+/// Returns each use once; of the mounts of one device that with the shortest path, for a file system may be
+/// mounted often.
 fn each_once(mut uses: Vec<Use>) -> Vec<Use> {
     uses.sort_by_key(|one| match one {
         Use::Mounted { device, point, .. } => (0, device.clone(), point.is_empty(), point.len()),

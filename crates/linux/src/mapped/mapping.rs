@@ -42,7 +42,7 @@ pub(crate) fn try_mapping(target: &Target) -> Result<()> {
 }
 
 impl Mapping {
-    /// All of `target`, through `file`, a description of it.
+    /// Returns all of `target`, through `file`, a description of it.
     ///
     /// # Errors
     /// As mmap(2); ENODEV where the file system has no mappings.
@@ -96,7 +96,7 @@ impl Mapping {
         Ok(())
     }
 
-    /// Where `length` bytes at `offset` are mapped.
+    /// Returns where `length` bytes at `offset` are mapped.
     fn address(&self, offset: u64, length: u64) -> std::result::Result<*mut u8, Errno> {
         let is_mapped = offset.checked_add(length).is_some_and(|end| end <= self.length as u64);
         if is_mapped { Ok(self.start.as_ptr().wrapping_add(offset as usize)) } else { Err(Errno::EINVAL) }

@@ -25,7 +25,7 @@ pub(super) enum DmAnswer {
     Status,
 }
 
-/// The `dm_target_spec`s of the active table, each followed by its text: what `wire::dm` reads.
+/// Returns the `dm_target_spec`s of the active table, each followed by its text: what `wire::dm` reads.
 ///
 /// # Errors
 /// [`Refusal::Denied`] without CAP_SYS_ADMIN; others as the kernel gives them.
@@ -43,7 +43,7 @@ pub(super) fn dm_targets(number: DeviceNumber, answer: DmAnswer) -> Reply {
     dm_ioctl::targets(&answered).map(<[u8]>::to_vec).ok_or(Refusal::Short)
 }
 
-/// `struct loop_info64`, 232 bytes: what `wire::loop_status` reads.
+/// Returns `struct loop_info64`, 232 bytes: what `wire::loop_status` reads.
 ///
 /// # Errors
 /// The [`Refusal`] of the kernel: [`Refusal::NoNode`] for a loop device without a file.
@@ -83,8 +83,8 @@ pub(super) fn nvme_identify_namespace(device: &File) -> Reply {
     nvme_admin(device, command, 4096).map(|reply| reply.bytes)
 }
 
-/// The result dword of Get Features 06h (volatile write cache): NVMe Base 2.0 5.15, 5.27.1.4. The namespace
-/// is 0: the feature belongs to the controller.
+/// Returns the result dword of Get Features 06h (volatile write cache): NVMe Base 2.0 5.15, 5.27.1.4. The
+/// namespace is 0: the feature belongs to the controller.
 ///
 /// # Errors
 /// The [`Refusal`] of the kernel or the controller.

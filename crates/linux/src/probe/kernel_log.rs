@@ -13,7 +13,7 @@ const ABOUT_FLUSHES: [&str; 3] = ["FW supports sync cache", "Caching mode page",
 /// More records than any kernel log buffer holds.
 const RECORDS_MAX: usize = 1 << 20;
 
-/// The messages that contain one of [`ABOUT_FLUSHES`], one a line.
+/// Returns the messages that contain one of [`ABOUT_FLUSHES`], one a line.
 ///
 /// # Errors
 /// [`Refusal::Denied`] where the log is for root only (kernel.dmesg_restrict).

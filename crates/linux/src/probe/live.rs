@@ -15,7 +15,7 @@ use crate::tree::DeviceNumber;
 pub struct LiveProbe;
 
 impl LiveProbe {
-    /// A probe of this machine.
+    /// Creates a probe of this machine.
     pub fn new() -> Self {
         Self
     }
@@ -45,7 +45,7 @@ impl Probe for LiveProbe {
     }
 }
 
-/// The SEL field of Get Features: NVMe Base 2.0, figure 187.
+/// Returns the SEL field of Get Features: NVMe Base 2.0, figure 187.
 fn nvme_select(control: PageControl) -> u32 {
     match control {
         PageControl::Current => 0,

@@ -44,7 +44,7 @@ pub struct ProbedDevice<'a> {
 
 /// Questions that take an ioctl. Nothing here writes.
 pub trait Probe: Send + Sync {
-    /// The bytes that `device` answers to `request`, in the form that [`Request`] says.
+    /// Returns the bytes that `device` answers to `request`, in the form that [`Request`] says.
     ///
     /// # Errors
     /// The [`Refusal`] that stands in their place.

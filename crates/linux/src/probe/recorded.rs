@@ -32,7 +32,7 @@ impl RecordedProbe {
     /// The name and version of the format.
     pub const SCHEMA: &str = "plumb/probe/1";
 
-    /// A probe that was never asked.
+    /// Creates a probe that was never asked.
     pub fn new() -> Self {
         Self::default()
     }
@@ -49,7 +49,7 @@ impl RecordedProbe {
         }
     }
 
-    /// Every question that it holds an answer to.
+    /// Returns every question that it holds an answer to.
     pub fn questions(&self) -> Vec<(String, Request)> {
         let device = |(name, answers): (&String, &BTreeMap<Request, Reply>)| {
             answers.keys().map(|request| (name.clone(), *request)).collect::<Vec<_>>()

@@ -12,12 +12,12 @@ pub struct RecordingProbe<'a, P: ?Sized> {
 }
 
 impl<'a, P: Probe + ?Sized> RecordingProbe<'a, P> {
-    /// A recorder in front of `probe`, with nothing remembered yet.
+    /// Creates a recorder in front of `probe`, with nothing remembered yet.
     pub fn new(probe: &'a P) -> Self {
         Self { probe, record: Mutex::new(RecordedProbe::new()) }
     }
 
-    /// All that was answered.
+    /// Returns all that was answered.
     pub fn into_recorded(self) -> RecordedProbe {
         self.record.into_inner().unwrap_or_else(PoisonError::into_inner)
     }

@@ -40,7 +40,7 @@ impl Refusal {
         matches!(self, Self::Sense { key: 5, .. })
     }
 
-    /// The refusal that an error number of open(2) or ioctl(2) means.
+    /// Returns the refusal that an error number of open(2) or ioctl(2) means.
     pub fn from_errno(errno: Errno) -> Self {
         match errno.0 {
             libc::EACCES | libc::EPERM => Self::Denied,
@@ -54,7 +54,7 @@ impl Refusal {
         Self::from_errno(Errno(error.raw_os_error().unwrap_or(libc::EIO)))
     }
 
-    /// The form in a recording: `!denied`, `!sense 5 32 0`.
+    /// Returns the form in a recording: `!denied`, `!sense 5 32 0`.
     pub(super) fn to_recorded(self) -> String {
         match self {
             Self::Denied => "!denied".into(),

@@ -71,7 +71,7 @@ fn flush(file: BorrowedFd<'_>, call: FlushCall) -> Result<(), Errno> {
     answer.map_err(|errno| Errno(errno.raw_os_error()))
 }
 
-/// The part of a buffer that a call is about.
+/// Returns the part of a buffer that a call is about.
 pub(crate) fn part_of(bytes: &[u8], done: u64, length: u64) -> Result<&[u8], Errno> {
     bytes.get(span(done, length)).ok_or(Errno::EINVAL)
 }

@@ -29,7 +29,7 @@ impl Root {
         self.directory.as_fd()
     }
 
-    /// A path of the store as people know it, for messages.
+    /// Returns a path of the store as people know it, for messages.
     pub(super) fn place(&self, path: &Path) -> String {
         self.path.join(path.strip_prefix("/").unwrap_or(path)).display().to_string()
     }
@@ -49,7 +49,7 @@ impl Root {
         }
     }
 
-    /// The directory in which `path` stands, and its last name.
+    /// Returns the directory in which `path` stands, and its last name.
     pub(super) fn parent_of<'a>(&self, path: &'a Path) -> rustix::io::Result<(OwnedFd, &'a OsStr)> {
         let name = path.file_name().ok_or(Errno::INVAL)?;
         let parent = path.parent().unwrap_or(Path::new(""));

@@ -31,7 +31,7 @@ pub struct DirectoryStore {
 }
 
 impl DirectoryStore {
-    /// The store over an existing directory.
+    /// Returns the store over an existing directory.
     ///
     /// # Errors
     /// As open(2); ENOTDIR if it is no directory.

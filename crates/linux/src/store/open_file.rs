@@ -125,7 +125,7 @@ impl OpenFile {
         }
     }
 
-    /// The kernel chooses the place (RWF_APPEND), so appends through several opens of one file do not
+    /// Returns the kernel chooses the place (RWF_APPEND), so appends through several opens of one file do not
     /// overwrite each other. One that the kernel cuts short, as on a full disk, fails, and what was written
     /// of it stays.
     pub(super) fn append(&self, bytes: &[u8]) -> Result<Bytes> {

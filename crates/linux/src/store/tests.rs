@@ -72,7 +72,7 @@ fn a_write_through_file_is_opened_with_o_dsync_and_not_o_sync() {
     assert_eq!(flags & libc::O_SYNC, libc::O_DSYNC, "flags {flags:o}");
 }
 
-/// The flags of the descriptor with the name `a`, from /proc/self/fdinfo.
+/// Returns the flags of the descriptor with the name `a`, from /proc/self/fdinfo.
 fn open_flags_of_last_file() -> i32 {
     let entries = std::fs::read_dir("/proc/self/fd").unwrap();
     for entry in entries.flatten() {

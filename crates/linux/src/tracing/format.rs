@@ -43,7 +43,7 @@ impl EventFormat {
         }
     }
 
-    /// The field called `name`.
+    /// Returns the field called `name`.
     ///
     /// # Errors
     /// If this kernel's event has none.
@@ -56,8 +56,8 @@ impl EventFormat {
     }
 }
 
-/// `field:unsigned int nr_sector; offset:24; size:4; signed:0;`, parted by tabs; also of the header of a
-/// page, where blanks stand before.
+/// Returns `field:unsigned int nr_sector; offset:24; size:4; signed:0;`, parted by tabs; also of the header
+/// of a page, where blanks stand before.
 pub(super) fn field(line: &str) -> Option<(String, Field)> {
     let mut parts = line.strip_prefix("field:")?.split(';').map(str::trim);
     let declared = parts.next()?;

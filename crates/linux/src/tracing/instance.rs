@@ -34,7 +34,7 @@ pub struct Tracefs {
 }
 
 impl Tracefs {
-    /// The one that is mounted.
+    /// Returns the one that is mounted.
     ///
     /// # Errors
     /// If none is, or only others may look; if the kernel's thread numbers are not those of /proc here.
@@ -48,7 +48,8 @@ impl Tracefs {
         Ok(Self { root: root.to_owned(), _mount: None })
     }
 
-    /// The one that is mounted, or else a mount of it that only this process sees, which is gone with it.
+    /// Returns the one that is mounted, or else a mount of it that only this process sees, which is gone with
+    /// it.
     ///
     /// # Errors
     /// As [`Self::mounted`]; if the kernel has none.
@@ -63,7 +64,7 @@ impl Tracefs {
         })
     }
 
-    /// A tree of files that stands for one, in tests.
+    /// Creates a tree of files that stands for one, in tests.
     #[cfg(test)]
     pub(crate) fn rooted(root: &Path) -> Self {
         Self { root: root.to_owned(), _mount: None }
@@ -81,7 +82,7 @@ fn check_pid_namespace() -> Result<()> {
     Ok(())
 }
 
-/// A tracefs that is mounted nowhere.
+/// Returns a tracefs that is mounted nowhere.
 fn detached() -> rustix::io::Result<OwnedFd> {
     let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;
@@ -125,7 +126,7 @@ impl Instance {
         fs::write(&path, text).map_err(|error| failed(&error, path.display()))
     }
 
-    /// One of its files. Some are there for one read alone, so that is a large one.
+    /// Returns one of its files. Some are there for one read alone, so that is a large one.
     ///
     /// # Errors
     /// As read(2).
@@ -191,7 +192,7 @@ fn left(instances: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).filter(is_left).collect()
 }
 
-/// The number of a block device as events have it: 12 bits of major above 20 of minor
+/// Returns the number of a block device as events have it: 12 bits of major above 20 of minor
 /// (include/linux/kdev_t.h). `None` if there is no device of this name.
 pub fn device_number(device: &str) -> Option<u32> {
     let text = fs::read_to_string(Path::new("/sys/class/block").join(device).join("dev")).ok()?;
@@ -199,8 +200,8 @@ pub fn device_number(device: &str) -> Option<u32> {
     Some(number.major << 20 | number.minor)
 }
 
-/// A filter of events (Documentation/trace/events.rst, "Event filtering") that lets those of these devices
-/// pass.
+/// Returns a filter of events (Documentation/trace/events.rst, "Event filtering") that lets those of these
+/// devices pass.
 pub fn device_filter(devices: impl IntoIterator<Item = u32>) -> String {
     let each: Vec<String> = devices.into_iter().map(|number| format!("dev == {number}")).collect();
     each.join(" || ")

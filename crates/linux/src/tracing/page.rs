@@ -80,8 +80,8 @@ impl PageLayout {
     }
 }
 
-/// The data of the next record, empty where it is none of an event, and what is behind it; `now` goes on to
-/// its time.
+/// Returns the data of the next record, empty where it is none of an event, and what is behind it; `now` goes
+/// on to its time.
 fn next<'a>(rest: &'a [u8], now: &mut u64) -> Option<(&'a [u8], &'a [u8])> {
     const NONE: &[u8] = &[];
     let head = word(rest, 0)?;
@@ -130,7 +130,7 @@ mod tests {
         PageLayout::parse(HEADER).unwrap()
     }
 
-    /// A page of these words of records.
+    /// Returns a page of these words of records.
     fn page(start: u64, flags: u64, words: &[u32], behind: &[u8]) -> Vec<u8> {
         let mut page = start.to_ne_bytes().to_vec();
         page.extend((flags | (words.len() as u64 * 4)).to_ne_bytes());

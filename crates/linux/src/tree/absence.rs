@@ -23,7 +23,7 @@ pub enum Absence {
 }
 
 impl Absence {
-    /// The absence that an error number means for a path.
+    /// Returns the absence that an error number means for a path.
     ///
     /// A name that is missing, a file where a directory was expected, no link where one was expected, and an
     /// attribute whose device has gone (ENODEV, ENXIO) are all [`Absence::NotThere`].

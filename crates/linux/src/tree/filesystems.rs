@@ -34,7 +34,7 @@ impl FileSystemTypes {
         types
     }
 
-    /// Where file systems of the type `name` keep their data.
+    /// Returns where file systems of the type `name` keep their data.
     pub fn backing(&self, name: &str) -> Backing {
         if self.block.contains(name) {
             Backing::Block

@@ -20,7 +20,7 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 pub struct LiveTree;
 
 impl LiveTree {
-    /// The machine itself.
+    /// Returns the machine itself.
     pub fn new() -> Self {
         Self
     }

@@ -27,19 +27,19 @@ use serde::{Deserialize, Serialize};
 
 /// Files of the kernel by absolute path. Nothing here writes.
 pub trait Tree: Send + Sync {
-    /// All bytes of the file at `path`; links are followed.
+    /// Returns all bytes of the file at `path`; links are followed.
     ///
     /// # Errors
     /// The [`Absence`] that stands in its place.
     fn read(&self, path: &str) -> Answer<Vec<u8>>;
 
-    /// The names in the directory at `path`, sorted, without `.` and `..`; links are followed.
+    /// Returns the names in the directory at `path`, sorted, without `.` and `..`; links are followed.
     ///
     /// # Errors
     /// The [`Absence`] that stands in its place.
     fn list(&self, path: &str) -> Answer<Vec<String>>;
 
-    /// Where the symbolic link at `path` points, as it is written in it.
+    /// Returns where the symbolic link at `path` points, as it is written in it.
     ///
     /// # Errors
     /// The [`Absence`] that stands in its place; [`Absence::NotThere`] also where there is something, but no
@@ -52,7 +52,7 @@ pub trait Tree: Send + Sync {
     /// The [`Absence`] that stands in its place.
     fn stat(&self, path: &str) -> Answer<Stat>;
 
-    /// `path` without links, `.` and `..`. Only a live tree takes a relative path, from the working
+    /// Returns `path` without links, `.` and `..`. Only a live tree takes a relative path, from the working
     /// directory.
     ///
     /// # Errors
@@ -78,8 +78,8 @@ pub trait Tree: Send + Sync {
         Err(Absence::NotRecorded)
     }
 
-    /// The file at `path` as text, without the white space at its end. Bytes that are not UTF-8 become
-    /// U+FFFD.
+    /// Returns the file at `path` as text, without the white space at its end. Bytes that are not UTF-8
+    /// become U+FFFD.
     ///
     /// # Errors
     /// As [`Tree::read`].

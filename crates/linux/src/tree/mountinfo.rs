@@ -34,7 +34,7 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// The value of the super option `name`, `""` for one without a value.
+    /// Returns the value of the super option `name`, `""` for one without a value.
     pub fn super_option(&self, name: &str) -> Option<&str> {
         self.super_options.iter().find_map(|option| match option.split_once('=') {
             Some((key, value)) if key == name => Some(value),

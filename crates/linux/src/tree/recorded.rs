@@ -54,7 +54,7 @@ impl RecordedTree {
     /// The name and version of the format.
     pub const SCHEMA: &str = "plumb/tree/1";
 
-    /// A tree in which nothing is there.
+    /// Creates a tree in which nothing is there.
     pub fn new() -> Self {
         Self {
             schema: Self::SCHEMA.to_owned(),
@@ -138,7 +138,7 @@ impl RecordedTree {
         self.stat.remove(path);
     }
 
-    /// The path of every file, link and refusal, in order.
+    /// Returns the path of every file, link and refusal, in order.
     pub fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         self.tree.walk(&mut String::new(), &mut paths);
@@ -149,7 +149,7 @@ impl RecordedTree {
         self.tree.at(&self.resolved(path)?).ok_or(Absence::NotThere)
     }
 
-    /// `path` without links.
+    /// Returns `path` without links.
     fn resolved(&self, path: &str) -> Answer<String> {
         resolve(path, |at| match self.tree.at(at).map(Node::content) {
             Some(Content::Link(target)) => Ok(target.to_string()),

@@ -16,12 +16,12 @@ pub struct RecordingTree<'a, T: ?Sized> {
 }
 
 impl<'a, T: Tree + ?Sized> RecordingTree<'a, T> {
-    /// A recorder in front of `tree`, with nothing remembered yet.
+    /// Creates a recorder in front of `tree`, with nothing remembered yet.
     pub fn new(tree: &'a T) -> Self {
         Self { tree, record: Mutex::new(RecordedTree::new()) }
     }
 
-    /// All that was answered.
+    /// Returns all that was answered.
     pub fn into_recorded(self) -> RecordedTree {
         self.record.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -31,7 +31,7 @@ impl<'a, T: Tree + ?Sized> RecordingTree<'a, T> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `path` without links, remembering those on the way. What a process sees of itself stays under
+    /// Returns `path` without links, remembering those on the way. What a process sees of itself stays under
     /// /proc/self: its number means nothing to whoever reads the recording.
     fn place(&self, path: &str) -> String {
         if path.starts_with("/proc/self/") {
@@ -40,7 +40,7 @@ impl<'a, T: Tree + ?Sized> RecordingTree<'a, T> {
         resolve(path, |at| self.link_here(at)).unwrap_or_else(|_| path.to_owned())
     }
 
-    /// The link at `path`, whose parents are none.
+    /// Returns the link at `path`, whose parents are none.
     fn link_here(&self, path: &str) -> Answer<String> {
         let answer = self.tree.link(path);
         match &answer {

@@ -5,8 +5,8 @@ use super::absence::{Absence, Answer};
 /// Number of links that are followed, as many as the kernel follows: MAXSYMLINKS, include/linux/namei.h.
 const LINKS_MAX: usize = 40;
 
-/// `path` without links, `.` and `..`, by asking `link` at every step. `..` at the root stays there, so that
-/// nothing leads out of the tree. Whether the last part exists is for the caller to see.
+/// Returns `path` without links, `.` and `..`, by asking `link` at every step. `..` at the root stays there,
+/// so that nothing leads out of the tree. Whether the last part exists is for the caller to see.
 ///
 /// # Errors
 /// [`Absence::Failed`] with ELOOP after 40 links.
@@ -37,7 +37,7 @@ pub(super) fn resolve(path: &str, link: impl Fn(&str) -> Answer<String>) -> Answ
     Ok(resolved)
 }
 
-/// The parts of `path` that matter, the last one first.
+/// Returns the parts of `path` that matter, the last one first.
 fn parts(path: &str) -> Vec<String> {
     path.split('/').rev().filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect()
 }

@@ -89,7 +89,7 @@ impl Numbering {
     }
 }
 
-/// A command for a device as a whole, as the 80 bytes that an entry of 128 has for it.
+/// Returns a command for a device as a whole, as the 80 bytes that an entry of 128 has for it.
 pub(super) fn control(device: u32, address: u64, length: u16, argument: u64) -> [u8; 80] {
     let mut bytes = [0; 80];
     bytes[0..4].copy_from_slice(&device.to_ne_bytes());
@@ -100,7 +100,7 @@ pub(super) fn control(device: u32, address: u64, length: u16, argument: u64) -> 
     bytes
 }
 
-/// A command for one tag of a queue.
+/// Returns a command for one tag of a queue.
 pub(super) fn io(queue: u16, tag: u16, result: i32, address: u64) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[0..2].copy_from_slice(&queue.to_ne_bytes());

@@ -170,17 +170,17 @@ impl CharDevice {
         self.number
     }
 
-    /// How many queues it has.
+    /// Returns the number of queues that it has.
     pub fn queues(&self) -> u16 {
         self.queues
     }
 
-    /// How many tags each queue has.
+    /// Returns the number of tags that each queue has.
     pub fn depth(&self) -> u16 {
         self.depth
     }
 
-    /// The most data of a request: what memory lent to a queue must have room for.
+    /// Returns the most data of a request: what memory lent to a queue must have room for.
     pub fn request_max(&self) -> Bytes {
         Bytes(self.request_max.into())
     }

@@ -47,7 +47,7 @@ impl Descriptors {
         Ok(Self { start, length, depth })
     }
 
-    /// A copy of the descriptor of `tag`, all zeroes for a tag that there is not.
+    /// Returns a copy of the descriptor of `tag`, all zeroes for a tag that there is not.
     pub(super) fn get(&self, tag: u16) -> [u8; DESCRIPTOR_BYTES] {
         let mut copy = [0; DESCRIPTOR_BYTES];
         if tag < self.depth {

@@ -103,7 +103,8 @@ pub(super) unsafe fn push(ring: &mut Ring, call: Call, memory: *mut u8, user_dat
     }
 }
 
-/// Where the rest of a transfer starts and how long it is: at most what one transfer may have, so it fits.
+/// Returns where the rest of a transfer starts and how long it is: at most what one transfer may have, so it
+/// fits.
 #[inline]
 fn part(memory: *mut u8, done: u64, length: u64) -> (*mut u8, u32) {
     (memory.wrapping_add(done as usize), u32::try_from(length).unwrap_or(1 << 30))

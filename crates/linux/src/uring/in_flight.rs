@@ -108,13 +108,13 @@ impl InFlight {
         Ok(())
     }
 
-    /// The slots to hand over, oldest first.
+    /// Returns the slots to hand over, oldest first.
     pub(super) fn waiting(&self) -> &[SlotIndex] {
         &self.waiting
     }
 
-    /// The next call of a slot, and the address of its memory (null if it needs none). Stamps the request as
-    /// submitted `now` if it was not before.
+    /// Returns the next call of a slot, and the address of its memory (null if it needs none). Stamps the
+    /// request as submitted `now` if it was not before.
     #[inline]
     pub(super) fn prepare(&mut self, index: SlotIndex, now: Nanos) -> Option<(Call, *mut u8)> {
         let slot = &mut self.slots[index as usize];
@@ -260,17 +260,17 @@ impl InFlight {
         }
     }
 
-    /// When the next request has to be given up at the earliest, if any has a deadline.
+    /// Returns when the next request has to be given up at the earliest, if any has a deadline.
     pub(super) fn deadline_earliest(&self) -> Option<Nanos> {
         (self.deadline_earliest != NEVER).then_some(self.deadline_earliest)
     }
 
-    /// How many requests the kernel has, abandoned ones included.
+    /// Returns the number of requests that the kernel has, abandoned ones included.
     pub(super) fn in_kernel(&self) -> usize {
         self.in_kernel
     }
 
-    /// How many requests somebody still waits for.
+    /// Returns how many requests somebody still waits for.
     pub(super) fn awaited(&self) -> usize {
         self.in_kernel - self.abandoned + self.waiting.len()
     }

@@ -101,8 +101,8 @@ struct RegisteredMemory {
 }
 
 impl Ring {
-    /// A ring for `depth` requests to `file`, a description of `target` of its own, with buffers from `pool`.
-    /// What cannot be registered, for lack of lockable memory or an old kernel, is used unregistered.
+    /// Returns a ring for `depth` requests to `file`, a description of `target` of its own, with buffers from
+    /// `pool`. What cannot be registered, for lack of lockable memory or an old kernel, is used unregistered.
     pub(super) fn new(target: Arc<Target>, file: OwnedFd, depth: u32, pool: Pool) -> io::Result<Self> {
         let (uring, is_disabled) = set_up(depth, target.options().is_shared)?;
         let has_fixed_file = uring.submitter().register_files(&[file.as_raw_fd()]).is_ok();
@@ -149,7 +149,7 @@ impl Ring {
         Ok(())
     }
 
-    /// The queue's own description of the target as submission entries name it.
+    /// Returns the queue's own description of the target as submission entries name it.
     #[inline]
     pub(super) fn own_fd(&self) -> OwnFd {
         if self.has_fixed_file {
@@ -159,13 +159,14 @@ impl Ring {
         }
     }
 
-    /// The device's description of the target: the one that claims a block device. Never a registered one.
+    /// Returns the device's description of the target: the one that claims a block device. Never a registered
+    /// one.
     pub(super) fn claiming_fd(&self) -> types::Fd {
         types::Fd(self.target.file().as_raw_fd())
     }
 
-    /// The index of the registered buffer in which `length` bytes at `address` lie as a whole, if one holds
-    /// them.
+    /// Returns the index of the registered buffer in which `length` bytes at `address` lie as a whole, if one
+    /// holds them.
     #[inline]
     pub(super) fn buffer_index(&self, address: *const u8, length: usize) -> Option<u16> {
         let memory = self.memory?;
@@ -217,14 +218,14 @@ impl Ring {
         }
     }
 
-    /// The completions that are there now.
+    /// Returns the completions that are there now.
     pub(super) fn completions(&mut self) -> cqueue::CompletionQueue<'_, cqueue::Entry> {
         self.uring.completion()
     }
 
-    /// The descriptor that becomes readable when there are completions: an eventfd from the first call on,
-    /// and the first wait for it ends at once. With DEFER_TASKRUN nobody who polls the ring itself is woken
-    /// by a completion (Linux 6.18), although a poll that happens to look then finds it.
+    /// Returns the descriptor that becomes readable when there are completions: an eventfd from the first
+    /// call on, and the first wait for it ends at once. With DEFER_TASKRUN nobody who polls the ring itself
+    /// is woken by a completion (Linux 6.18), although a poll that happens to look then finds it.
     pub(super) fn wake_fd(&self) -> BorrowedFd<'_> {
         let made = self.wake.get_or_init(|| {
             let made = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok()?;
@@ -272,7 +273,8 @@ fn be_punctual() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, NANOSECONDS) };
 }
 
-/// The best ring that this kernel makes, for one thread or for several, and whether it has yet to be enabled.
+/// Returns the best ring that this kernel makes, for one thread or for several, and whether it has yet to be
+/// enabled.
 fn set_up(depth: u32, is_shared: bool) -> io::Result<(Uring, bool)> {
     let mut refused = io::Error::from_raw_os_error(libc::EINVAL);
     for (index, way) in WAYS.iter().enumerate().skip(if is_shared { OWNED } else { 0 }) {
@@ -296,7 +298,7 @@ fn set_up(depth: u32, is_shared: bool) -> io::Result<(Uring, bool)> {
     Err(refused)
 }
 
-/// How entries for `file`, a description of `target`, are flagged.
+/// Returns how entries for `file`, a description of `target`, are flagged.
 ///
 /// What cannot be asked without waiting (`FMODE_NOWAIT` in fs/open.c: tmpfs has it not, nor have disks whose
 /// driver works on requests itself, like zram) is left to worker threads in any case. Said with the entry

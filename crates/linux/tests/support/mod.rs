@@ -13,7 +13,7 @@ use plumb_block::{
 };
 use plumb_linux::{FileDevice, FileOptions, Filling, TestFile, layout};
 
-/// How many requests the queues of the rigs hold.
+/// Number of requests that the queues of the rigs hold.
 pub(crate) const DEPTH: u32 = 8;
 
 /// A step that makes something fail, by the rig's user.
@@ -67,7 +67,7 @@ impl Rig for FileRig {
         LbaRange::new(plumb_block::Lba(8), 64)
     }
 
-    /// A loop device copies through the page cache of its file, however it is opened itself.
+    /// Returns a loop device copies through the page cache of its file, however it is opened itself.
     fn is_page_cached(&self) -> bool {
         self.options.opening.caching != Caching::Direct || self.path.starts_with("/dev")
     }
@@ -95,7 +95,7 @@ impl Rig for FileRig {
     }
 }
 
-/// A filled test file of 4 MiB in `directory`.
+/// Returns a filled test file of 4 MiB in `directory`.
 pub(crate) fn test_file(directory: &Path) -> TestFile {
     let stop = AtomicBool::new(false);
     let filling = Filling { seed: 5, stop: &stop, progress: &mut |_| {} };
@@ -104,9 +104,9 @@ pub(crate) fn test_file(directory: &Path) -> TestFile {
     file
 }
 
-/// One test at a time: while one starts a program, the child holds a copy of the other's exclusive descriptor
-/// for a moment, and opening the device again fails with EBUSY. Every test that runs a program or claims a
-/// device holds this.
+/// Returns one test at a time: while one starts a program, the child holds a copy of the other's exclusive
+/// descriptor for a moment, and opening the device again fails with EBUSY. Every test that runs a program or
+/// claims a device holds this.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -130,7 +130,7 @@ pub(crate) struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// A loop device over `file`, or why there is none (not root, no losetup).
+    /// Returns a loop device over `file`, or why there is none (not root, no losetup).
     pub(crate) fn over(file: &Path) -> std::result::Result<Self, String> {
         let path = PathBuf::from(run("losetup", &["--find", "--show", &file.display().to_string()])?);
         let opened = File::open(&path).map_err(|error| error.to_string());

@@ -115,7 +115,7 @@ impl Run {
         Ok((has_progressed, deadline))
     }
 
-    /// The deadline, but not past what happens to the window, nor past the next look at the rate.
+    /// Returns the deadline, but not past what happens to the window, nor past the next look at the rate.
     fn no_later_than(&self, deadline: Nanos, now: Nanos) -> Nanos {
         let marks = [self.phases.next_mark(), Some(self.next_look)];
         marks.into_iter().flatten().filter(|mark| *mark > now).fold(deadline, Nanos::min)

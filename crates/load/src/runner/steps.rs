@@ -59,7 +59,7 @@ impl Steps {
         })
     }
 
-    /// The time, if the last step has just read it; only where one worker waits by itself.
+    /// Returns the time, if the last step has just read it; only where one worker waits by itself.
     #[inline]
     pub(super) fn time_just_read(&self) -> Option<Nanos> {
         match &self.workers[..] {
@@ -68,7 +68,7 @@ impl Steps {
         }
     }
 
-    /// The queues that have something in flight.
+    /// Returns the queues that have something in flight.
     pub(super) fn queues(&self) -> impl Iterator<Item = &dyn Queue> {
         self.workers.iter().filter(|worker| worker.in_flight() > 0).map(Worker::queue)
     }
@@ -84,12 +84,12 @@ impl Steps {
         self.workers.iter().for_each(Worker::show);
     }
 
-    /// Where that is shown.
+    /// Returns where that is shown.
     pub(super) fn boards(&self) -> Vec<Arc<Board>> {
         self.workers.iter().map(Worker::board).collect()
     }
 
-    /// When the measurement ends, once that is known and if time ends it.
+    /// Returns when the measurement ends, once that is known and if time ends it.
     pub(super) fn measured_until(&self) -> Option<Nanos> {
         self.workers.iter().map(Worker::measured_until).max().flatten()
     }

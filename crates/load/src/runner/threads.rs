@@ -202,7 +202,7 @@ impl<'a> Threads<'a> {
         }
     }
 
-    /// How long to wait for a report: until the window begins or ends, but not for long.
+    /// Returns how long to wait for a report: until the window begins or ends, but not for long.
     fn patience(&self) -> Duration {
         let mark = self.phases.next_mark();
         let left = mark.map_or(TICK, |mark| mark.since(self.clock.now()).min(TICK));

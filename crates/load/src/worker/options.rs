@@ -25,7 +25,7 @@ pub struct WorkerOptions {
 }
 
 impl Default for WorkerOptions {
-    /// All of the workload, and 30 s: as long as Linux by default gives a command to a SCSI disk.
+    /// Returns all of the workload, and 30 s: as long as Linux by default gives a command to a SCSI disk.
     fn default() -> Self {
         Self {
             share: Share::WHOLE,

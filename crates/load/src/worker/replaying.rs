@@ -18,7 +18,7 @@ pub(crate) struct Replaying {
 }
 
 impl Replaying {
-    /// All that was recorded.
+    /// Returns all that was recorded.
     pub(crate) fn of(recorded: Recorded) -> Self {
         Self { recorded, next: 0 }
     }
@@ -41,7 +41,8 @@ impl Replaying {
         Next::Start { operation, intended }
     }
 
-    /// How many events were meant to start before `until` and have not; none if they have no times.
+    /// Returns the number of events that were meant to start before `until` and have not; none if they have
+    /// no times.
     pub(crate) fn unstarted(&self, until: Nanos) -> u64 {
         if !self.recorded.is_paced() {
             return 0;

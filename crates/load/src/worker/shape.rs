@@ -25,7 +25,7 @@ pub(crate) struct Shape {
 const PAGE: u64 = 4096;
 
 impl Shape {
-    /// The requests of `workload` on a device that says `info`, and the pool for their bytes.
+    /// Returns the requests of `workload` on a device that says `info`, and the pool for their bytes.
     pub(crate) fn new(workload: &Workload, info: &DeviceInfo) -> Result<Self, Error> {
         check(workload, info)?;
         let alignment = Bytes(info.dma_alignment.0.max(PAGE));
@@ -45,7 +45,7 @@ impl Shape {
         })
     }
 
-    /// The buffers of the requests.
+    /// Returns the buffers of the requests.
     pub(crate) fn pool(&self) -> &Pool {
         &self.pool
     }
@@ -63,8 +63,8 @@ impl Shape {
         }
     }
 
-    /// The request of `operation` on `range`. `None` if there is no buffer for it, which cannot be while at
-    /// most `depth` are in flight.
+    /// Returns the request of `operation` on `range`. `None` if there is no buffer for it, which cannot be
+    /// while at most `depth` are in flight.
     #[inline]
     pub(crate) fn request(&self, tag: Tag, operation: Operation, range: LbaRange) -> Option<Request> {
         Some(match operation {
@@ -81,7 +81,7 @@ impl Shape {
         })
     }
 
-    /// The bytes of `range`.
+    /// Returns the bytes of `range`.
     #[inline]
     pub(crate) fn bytes_of(&self, range: LbaRange) -> Bytes {
         Bytes(range.nlb * self.logical_block)
@@ -107,7 +107,7 @@ impl Shape {
     }
 }
 
-/// The largest number of logical blocks that divides all lengths and all alignments.
+/// Returns the largest number of logical blocks that divides all lengths and all alignments.
 fn grain_of(workload: &Workload, logical_block: u64) -> u64 {
     common_unit(workload.steps().into_iter().map(|(_, step)| step)).0 / logical_block
 }

@@ -86,8 +86,8 @@ impl Stream {
         self.ended
     }
 
-    /// How many operations were meant to start before `elapsed`, or before `end` if that is earlier, and have
-    /// not.
+    /// Returns the number of operations that were meant to start before `elapsed`, or before `end` if that is
+    /// earlier, and have not.
     pub(crate) fn unstarted(&self, elapsed: Nanos, end: Option<Nanos>) -> u64 {
         let Some(schedule) = &self.schedule else { return 0 };
         let until = end.map_or(elapsed, |end| elapsed.min(end));
@@ -138,7 +138,7 @@ impl Stream {
         Next::Start { operation, intended }
     }
 
-    /// A flush that is due: as soon as the writes before it have completed.
+    /// Returns a flush that is due: as soon as the writes before it have completed.
     fn flush(&mut self, writes_in_flight: bool) -> Next {
         if writes_in_flight {
             self.next = Some(Operation::Flush);
@@ -148,7 +148,7 @@ impl Stream {
         Next::Start { operation: Operation::Flush, intended: None }
     }
 
-    /// The end, or the flush before it.
+    /// Returns the end, or the flush before it.
     #[cold]
     fn close(&mut self, writes_in_flight: bool) -> Next {
         match (self.flush_at_end && self.is_dirty, writes_in_flight) {
@@ -176,7 +176,7 @@ impl Stream {
         }
     }
 
-    /// The end of a counted workload: now, or at the end of its last interval.
+    /// Returns the end of a counted workload: now, or at the end of its last interval.
     #[cold]
     fn end_of_count(&mut self, elapsed: Nanos, end: Option<Nanos>, writes_in_flight: bool) -> Next {
         if let Some(schedule) = &self.schedule {

@@ -153,7 +153,7 @@ mod tests {
         assert_eq!((arrived.count(), arrived.at_per_mille(500)), (3, Some(Nanos(1_000_447))));
     }
 
-    /// The message of a histogram with these bins, this sum, and these extremes.
+    /// Returns the message of a histogram with these bins, this sum, and these extremes.
     fn message(distribution: &[u8], sum: u128, (min, max): (u64, u64)) -> String {
         let distribution = STANDARD.encode(distribution);
         serde_json::to_string(&Sent { distribution, sum, sum_of_squares: 0, min, max }).unwrap()

@@ -27,7 +27,7 @@ impl OwnThread {
         Self { running: self.running.since(earlier.running), waiting: self.waiting.since(earlier.waiting) }
     }
 
-    /// Both together: two windows of a thread.
+    /// Returns both together: two windows of a thread.
     pub fn plus(self, other: Self) -> Self {
         Self { running: self.running + other.running, waiting: self.waiting + other.waiting }
     }

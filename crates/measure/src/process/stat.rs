@@ -24,7 +24,7 @@ impl ProcessorTimes {
         Self::parse_line(text.lines().find(|line| line.starts_with("cpu "))?)
     }
 
-    /// Each processor's own, by number, from the `cpuN` lines.
+    /// Returns each processor's own, by number, from the `cpuN` lines.
     pub fn parse_each(text: &str) -> Vec<(u32, Self)> {
         let numbered = |line: &str| {
             let number = line.strip_prefix("cpu")?.split_ascii_whitespace().next()?.parse().ok()?;
@@ -51,8 +51,8 @@ impl ProcessorTimes {
     /// (include/asm-generic/param.h).
     pub const TICK: Nanos = Nanos::millis(10);
 
-    /// The share of processor time that the hypervisor took away since `earlier`, 0 to 1; `None` if no tick
-    /// passed.
+    /// Returns the share of processor time that the hypervisor took away since `earlier`, 0 to 1; `None` if
+    /// no tick passed.
     pub fn steal_since(&self, earlier: &Self) -> Option<f64> {
         let total = self.total().checked_sub(earlier.total()).filter(|ticks| *ticks > 0)?;
         Some(self.steal.saturating_sub(earlier.steal) as f64 / total as f64)

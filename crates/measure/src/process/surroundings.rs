@@ -14,7 +14,7 @@ pub fn each_processor() -> Vec<(u32, ProcessorTimes)> {
     fs::read_to_string("/proc/stat").map_or_else(|_| Vec::new(), |text| ProcessorTimes::parse_each(&text))
 }
 
-/// The machine's memory in bytes (/proc/meminfo, MemTotal).
+/// Returns the machine's memory in bytes (/proc/meminfo, MemTotal).
 pub fn memory_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let kib: u64 = text
@@ -27,13 +27,13 @@ pub fn memory_bytes() -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// The host's name.
+/// Returns the host's name.
 pub fn host() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim_end().to_owned()).filter(|name| !name.is_empty())
 }
 
-/// The kernel's release.
+/// Returns the kernel's release.
 pub fn kernel() -> Option<String> {
     Some(fs::read_to_string("/proc/sys/kernel/osrelease").ok()?.trim_end().to_owned())
 }

@@ -108,7 +108,7 @@ impl RunDirectory {
         }
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -225,7 +225,7 @@ fn json(path: &Path, document: &impl Serialize) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The lines of those that are not empty.
+/// Returns the lines of those that are not empty.
 fn hlog_lines(path: &Path, histograms: &[TaggedHistogram]) -> Result<Vec<u8>> {
     let filled: Vec<_> = histograms.iter().filter(|line| line.histogram.count() > 0).cloned().collect();
     hlog::lines(path, &filled)
@@ -238,7 +238,7 @@ fn write_behind(path: &Path, header: &str, lines: &[u8], durable: &mut Option<u6
     replace(path, &[&whole, lines].concat(), Lasting::Visible)
 }
 
-/// The beginning of a file, `durable` bytes of it or all; the header alone if there is no file yet.
+/// Returns the beginning of a file, `durable` bytes of it or all; the header alone if there is no file yet.
 fn before(path: &Path, header: &str, durable: Option<u64>) -> Result<Vec<u8>> {
     let mut whole = match fs::read(path) {
         Err(source) if source.kind() == io::ErrorKind::NotFound => Vec::new(),

@@ -49,7 +49,7 @@ pub struct TaggedHistogram {
     pub histogram: Histogram,
 }
 
-/// The lines of `histograms`, for appending to the log at `path`.
+/// Returns the lines of `histograms`, for appending to the log at `path`.
 ///
 /// # Errors
 /// If a tag holds a comma, a space or a line's end.
@@ -108,7 +108,7 @@ fn tagged(entry: &IntervalLogHistogram<'_>) -> Option<TaggedHistogram> {
     })
 }
 
-/// The beginning of a line, for an error message.
+/// Returns the beginning of a line, for an error message.
 pub(super) fn excerpt(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let text = text.trim_end();

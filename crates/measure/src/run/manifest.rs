@@ -62,8 +62,8 @@ impl Manifest {
     /// Prefix of the schema of every version.
     pub(crate) const SCHEMA_FAMILY: &str = "plumb/manifest/";
 
-    /// The manifest of a run that begins now on this machine: status `running`, everything unknown still
-    /// null.
+    /// Returns the manifest of a run that begins now on this machine: status `running`, everything unknown
+    /// still null.
     pub fn starting(
         command: impl Into<String>,
         argv: Vec<String>,

@@ -61,12 +61,12 @@ impl Recording {
         })
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The result document; `None` if the run ended before the first one was written.
+    /// Returns the result document; `None` if the run ended before the first one was written.
     ///
     /// # Errors
     /// If it is not a `T`, with the line.
@@ -80,7 +80,8 @@ impl Recording {
     }
 }
 
-/// The bytes of a file of a run. Nothing else is opened: a FIFO in its place would be waited for without end.
+/// Returns the bytes of a file of a run. Nothing else is opened: a FIFO in its place would be waited for
+/// without end.
 ///
 /// # Errors
 /// As of the system, and if it is no regular file.

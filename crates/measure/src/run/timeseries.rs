@@ -46,7 +46,7 @@ pub struct TimeseriesRow {
 }
 
 impl TimeseriesRow {
-    /// The line of a bucket of `phase`.
+    /// Returns the line of a bucket of `phase`.
     pub fn of(phase: &str, point: &SeriesPoint) -> Self {
         let SeriesPoint { at, operations, bytes, latency_sum, latency_max, .. } = *point;
         let known = operations > 0;
@@ -62,7 +62,7 @@ impl TimeseriesRow {
     }
 }
 
-/// The lines of `rows`, for appending to the file at `path`.
+/// Returns the lines of `rows`, for appending to the file at `path`.
 ///
 /// # Errors
 /// If the name of a phase holds a comma, a quote or a line's end.

@@ -6,7 +6,7 @@ use super::durable::unknown_below;
 use crate::facts::Mark;
 use crate::model::{Cache, DurableAt};
 
-/// The verdict of a path without a page cache.
+/// Returns the verdict of a path without a page cache.
 pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
     let Some((_, device)) = flow.nodes().nth(1) else {
         let sentence = "No device was found.".to_owned();

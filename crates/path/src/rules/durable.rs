@@ -5,7 +5,7 @@ use super::{Flow, device};
 use crate::facts::{Mark, Node};
 use crate::model::{Cache, DurableAt, Flush, LayerKind, synchronous_words};
 
-/// The verdict of a path.
+/// Returns the verdict of a path.
 pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
     let is_cached = flow.first(|kind| kind == LayerKind::PageCache).is_some();
     let words = match is_of_guest(flow) {
@@ -101,7 +101,7 @@ fn is_of_guest(flow: &Flow<'_>) -> bool {
     flow.first(|kind| kind == LayerKind::VirtualMachine).is_some()
 }
 
-/// Why the survey cannot see further down; several reasons are joined, a hypervisor first.
+/// Returns why the survey cannot see further down; several reasons are joined, a hypervisor first.
 pub(super) fn unknown_below(flow: &Flow<'_>) -> Option<String> {
     let mut reasons: Vec<String> = Vec::new();
     let mut more = 0;
@@ -187,7 +187,7 @@ fn synced(flow: &Flow<'_>) -> Synced {
     }
 }
 
-/// Why a flush ends at `node`.
+/// Returns why a flush ends at `node`.
 fn cause(node: &Node) -> String {
     let option = node.marks.iter().find_map(|mark| match mark {
         Mark::BarriersOff { option, .. } | Mark::SyncsOmitted { option } => Some(option),
@@ -199,7 +199,7 @@ fn cause(node: &Node) -> String {
     }
 }
 
-/// The volatile layer that a flush dropped at `index` should have emptied.
+/// Returns the volatile layer that a flush dropped at `index` should have emptied.
 pub(super) fn holder(flow: &Flow<'_>, index: usize) -> String {
     let below = below_all(flow, index);
     let holders: Vec<&Node> = flow
@@ -245,7 +245,8 @@ pub(super) fn below_all(flow: &Flow<'_>, index: usize) -> Vec<bool> {
     reached
 }
 
-/// The lowest layer that every write goes through: the drive if there is one, the array if there are several.
+/// Returns the lowest layer that every write goes through: the drive if there is one, the array if there are
+/// several.
 fn lowest_common(flow: &Flow<'_>) -> Option<String> {
     let mut at = top(flow)?;
     loop {
@@ -276,7 +277,7 @@ fn synchronous(flow: &Flow<'_>) -> Option<&'static str> {
     None
 }
 
-/// The layer directly below the page cache.
+/// Returns the layer directly below the page cache.
 fn top(flow: &Flow<'_>) -> Option<usize> {
     flow.first(|kind| {
         !matches!(kind, LayerKind::Application | LayerKind::PageCache | LayerKind::VirtualMachine)

@@ -6,7 +6,7 @@ use super::Flow;
 use crate::facts::{Mark, Node};
 use crate::finding::Severity;
 
-/// How many names a sentence lists before it counts.
+/// Number of names that a sentence lists before it counts.
 const NAMED_MAX: usize = 4;
 
 /// The layers with a mark of this shape, and what these marks say.
@@ -36,13 +36,13 @@ pub(super) struct Those<'a> {
 }
 
 impl<'a> Those<'a> {
-    /// The nodes that `wanted` takes.
+    /// Returns the nodes that `wanted` takes.
     pub(super) fn of(flow: &Flow<'a>, wanted: impl Fn(usize, &Node) -> bool) -> Self {
         let nodes = flow.nodes().filter(|(index, node)| wanted(*index, node)).map(|(_, node)| node);
         Self { nodes: nodes.collect(), words: Vec::new() }
     }
 
-    /// The nodes with a mark of which `word` makes something.
+    /// Returns the nodes with a mark of which `word` makes something.
     pub(super) fn marked(flow: &Flow<'a>, word: impl Fn(&'a Mark) -> Option<&'a str>) -> Self {
         let mut those = Self { nodes: Vec::new(), words: Vec::new() };
         for (_, node) in flow.nodes() {
@@ -69,7 +69,7 @@ impl<'a> Those<'a> {
         if self.nodes.len() == 1 { singular } else { plural }
     }
 
-    /// A finding about them with their own evidence; `None` if there are none.
+    /// Returns a finding about them with their own evidence; `None` if there are none.
     pub(super) fn found(&self, severity: Severity, sentence: String) -> Option<Found> {
         let evidence = self.lines().collect();
         (!self.nodes.is_empty()).then_some(Found { severity, sentence, evidence, remedy: None })
@@ -82,7 +82,7 @@ impl<'a> Those<'a> {
     }
 }
 
-/// The names of `nodes` as a sentence lists them.
+/// Returns the names of `nodes` as a sentence lists them.
 pub(super) fn names(nodes: Vec<&Node>) -> String {
     Those { nodes, words: Vec::new() }.to_string()
 }

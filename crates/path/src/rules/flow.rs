@@ -72,7 +72,7 @@ impl<'a> Flow<'a> {
         self.log(index).map(|(leg, _)| self.kept[leg]).fold(own, worse)
     }
 
-    /// The nodes that the log of a write-back cache is on.
+    /// Returns the nodes that the log of a write-back cache is on.
     pub(crate) fn log(&self, index: usize) -> impl Iterator<Item = (usize, &'a Node)> {
         let on = self.nodes[index].log().map_or(&[][..], |log| &log.on);
         self.below(index).filter(|(_, node)| on.contains(&node.name))
@@ -84,12 +84,12 @@ impl<'a> Flow<'a> {
         self.nodes[index].log().filter(|log| !log.is_flushed).map(|_| ended(self.cache(index)))
     }
 
-    /// The nodes directly below.
+    /// Returns the nodes directly below.
     pub(crate) fn below(&self, index: usize) -> impl Iterator<Item = (usize, &'a Node)> {
         self.below[index].iter().map(|place| (*place, &self.nodes[*place]))
     }
 
-    /// The index of a layer of this kind.
+    /// Returns the index of a layer of this kind.
     pub(crate) fn first(&self, wanted: impl Fn(LayerKind) -> bool) -> Option<usize> {
         self.nodes.iter().position(|node| wanted(node.kind))
     }
@@ -117,8 +117,8 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// The worst of what a node and all below it hold. What a hypervisor, a server or an adapter holds is
-    /// said in `unknown_below`: the disk's own claim stands for what this kernel can act on.
+    /// Returns the worst of what a node and all below it hold. What a hypervisor, a server or an adapter
+    /// holds is said in `unknown_below`: the disk's own claim stands for what this kernel can act on.
     fn hold(&self, index: usize) -> Cache {
         let node = &self.nodes[index];
         let own = if speaks_for_itself(node.kind) { Cache::None } else { node.cache };

@@ -7,7 +7,7 @@ use crate::facts::{KernelView, Mark};
 use crate::finding::Severity;
 use crate::model::{Cache, Flush, LayerKind, SYNC_ATTRIBUTE, is_synchronous};
 
-/// How many questions `needs-root` lists.
+/// Number of questions that `needs-root` lists.
 const QUESTIONS_MAX: usize = 20;
 
 pub(super) fn memory(flow: &Flow<'_>) -> Option<Found> {
@@ -16,8 +16,8 @@ pub(super) fn memory(flow: &Flow<'_>) -> Option<Found> {
     those.found(Severity::Danger, sentence)
 }
 
-/// The sentence names the places and, where data can be lost, the command that mends it: it becomes the
-/// headline.
+/// Returns the sentence names the places and, where data can be lost, the command that mends it: it becomes
+/// the headline.
 pub(super) fn barriers_off(flow: &Flow<'_>) -> Option<Found> {
     let those = marked!(flow, Mark::BarriersOff { option, .. } => option);
     let restore = marked!(flow, Mark::BarriersOff { restore, .. } => restore);
@@ -148,7 +148,7 @@ pub(super) fn write_hole(flow: &Flow<'_>) -> Option<Found> {
     those.found(severity, sentence)
 }
 
-/// The documentation of btrfs calls these profiles not ready for use (btrfs(5), RAID56).
+/// Returns the documentation of btrfs calls these profiles not ready for use (btrfs(5), RAID56).
 pub(super) fn btrfs_parity(flow: &Flow<'_>) -> Option<Found> {
     let those = marked!(flow, Mark::BtrfsParity { what } => what);
     let sentence = format!(

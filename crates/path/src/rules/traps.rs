@@ -40,8 +40,8 @@ pub(super) fn flush_dropped(flow: &Flow<'_>) -> Option<Found> {
     })
 }
 
-/// A write-back cache that flushes end at because somebody vouches for its log, where what the log is on says
-/// otherwise, or nothing.
+/// Returns a write-back cache that flushes end at because somebody vouches for its log, where what the log is
+/// on says otherwise, or nothing.
 fn log_not_flushed(flow: &Flow<'_>) -> Option<Found> {
     let is_doubted = |fate| matches!(fate, Some(Flush::Dropped | Flush::Unknown));
     let (index, node) = flow.nodes().find(|(index, _)| is_doubted(flow.vouched(*index)))?;

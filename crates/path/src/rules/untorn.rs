@@ -74,7 +74,7 @@ pub(super) fn of_layer(node: &Node) -> Option<LayerUntorn> {
     }
 }
 
-/// `untorn-lost-above`: a drive declares larger untorn writes than reach it from the top of the path.
+/// Judges `untorn-lost-above`: a drive declares larger untorn writes than reach it from the top of the path.
 pub(super) fn lost_above(flow: &Flow<'_>) -> Option<Found> {
     let declares = |node: &Node| {
         node.marks.iter().find_map(|mark| match mark {
@@ -321,7 +321,7 @@ fn short_of(name: &str, units: &Units, page: u64) -> String {
     }
 }
 
-/// `16 KiB`; `512 B`.
+/// Returns `16 KiB`; `512 B`.
 fn kib(bytes: u64) -> String {
     match bytes {
         0 => "0 B".to_owned(),

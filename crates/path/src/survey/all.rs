@@ -21,7 +21,7 @@ use super::surveyor::Surveyor;
 const NEVER: [&str; 4] = ["sr", "fd", "ram", "zram"];
 
 impl Surveyor<'_> {
-    /// The tops of all paths.
+    /// Returns the tops of all paths.
     pub(super) fn everything(&mut self) -> Vec<Top> {
         let mut tops: Vec<Top> = Vec::new();
         for mount in self.volumes() {
@@ -38,7 +38,7 @@ impl Surveyor<'_> {
         tops
     }
 
-    /// One mount of each file system on block devices.
+    /// Returns one mount of each file system on block devices.
     fn volumes(&self) -> Vec<Mount> {
         let types = FileSystemTypes::parse(&self.tree.text("/proc/filesystems").unwrap_or_default());
         let mut volumes: BTreeMap<String, &Mount> = BTreeMap::new();

@@ -12,7 +12,8 @@ pub(super) const APPLICATION: &str = "application";
 pub(super) const PAGE_CACHE: &str = "page cache";
 
 impl Surveyor<'_> {
-    /// The nodes of `path`, which leads to `top`, and then everything from there down, in topological order.
+    /// Returns the nodes of `path`, which leads to `top`, and then everything from there down, in topological
+    /// order.
     pub(super) fn nodes_under(&self, mut path: Vec<Node>, top: &str) -> Vec<Node> {
         let mut order = Order { nodes: &self.nodes, state: BTreeMap::new(), reversed: Vec::new() };
         order.visit(top);

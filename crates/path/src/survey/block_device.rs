@@ -22,13 +22,13 @@ impl Place {
 }
 
 impl Surveyor<'_> {
-    /// The node of the block device called `name`, with all below it.
+    /// Returns the node of the block device called `name`, with all below it.
     pub(super) fn device(&mut self, name: &str) -> String {
         self.ensure(name, |surveyor| surveyor.build_device(name));
         name.to_owned()
     }
 
-    /// The directory of `name` in /sys.
+    /// Returns the directory of `name` in /sys.
     pub(super) fn place(&self, name: &str) -> Option<Place> {
         let sysfs = self.tree.canonical(&format!("/sys/class/block/{name}")).ok()?;
         let entries = self.tree.list(&sysfs).unwrap_or_default();
@@ -36,7 +36,7 @@ impl Surveyor<'_> {
         Some(Place { sysfs, entries, number: number.unwrap_or(DeviceNumber { major: 0, minor: 0 }) })
     }
 
-    /// A layer of which only the name is known.
+    /// Returns a layer of which only the name is known.
     pub(super) fn unknown_device(&mut self, name: &str, looked_at: &str) -> String {
         self.ensure(name, |_| unseen(name, looked_at));
         name.to_owned()

@@ -23,8 +23,8 @@ struct Adapter {
 }
 
 impl Surveyor<'_> {
-    /// The layer of the adapter that the SCSI disk at `place` hangs on; marks on the disk what the adapter
-    /// hides.
+    /// Returns the layer of the adapter that the SCSI disk at `place` hangs on; marks on the disk what the
+    /// adapter hides.
     pub(super) fn controller(&mut self, disk: &mut Node, place: &Place) -> Option<String> {
         let adapter = Adapter::of(self.tree, &place.sysfs)?;
         let at = adapter.pci.as_ref().map_or(adapter.host.as_str(), |(address, _)| address.as_str());
@@ -204,7 +204,7 @@ fn is_pci_address(part: &str) -> bool {
     fields.len() == 4 && part.contains('.') && fields.iter().all(hex)
 }
 
-/// The second number of `0:2:1:0`.
+/// Returns the second number of `0:2:1:0`.
 fn channel(part: &str) -> Option<u32> {
     let fields: Vec<&str> = part.split(':').collect();
     let numbers =

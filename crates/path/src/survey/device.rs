@@ -22,8 +22,8 @@ pub enum DeviceKind {
     Cache,
 }
 
-/// The path to the device that was named `target` and says `info` of itself. Its counters, where it has some,
-/// are those of a device of that name.
+/// Returns the path to the device that was named `target` and says `info` of itself. Its counters, where it
+/// has some, are those of a device of that name.
 pub fn survey_device(target: &str, info: &DeviceInfo, kind: DeviceKind) -> Survey {
     Survey { schema: Survey::SCHEMA.to_owned(), kernel: None, paths: vec![path(target, info, kind)] }
 }
@@ -69,7 +69,7 @@ pub(super) fn application(target: &str) -> Node {
     node
 }
 
-/// The device itself, with what it reports as evidence from `source`.
+/// Returns the device itself, with what it reports as evidence from `source`.
 fn device(kind: LayerKind, name: &str, info: &DeviceInfo, source: &str) -> Node {
     let mut node = Node::new(kind, name);
     let (cache, value, means) = match info.volatile_cache {

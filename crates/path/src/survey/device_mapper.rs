@@ -50,7 +50,7 @@ impl Surveyor<'_> {
         self.members(node, place);
     }
 
-    /// The kind that a table stands for, with the marks of all its targets.
+    /// Returns the kind that a table stands for, with the marks of all its targets.
     fn by_table(&self, node: &mut Node, place: &Place, targets: &[DmTarget]) -> LayerKind {
         for target in targets {
             self.target(node, place, target);

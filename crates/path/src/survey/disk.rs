@@ -209,7 +209,7 @@ fn kind_of(name: &str, sysfs: &str) -> LayerKind {
     }
 }
 
-/// The drive's word first; without it the kernel's last reading, as far as that can be relied on.
+/// Returns the drive's word first; without it the kernel's last reading, as far as that can be relied on.
 fn cache_of(node: &Node) -> Cache {
     match (node.drive, node.cache_type) {
         (DriveCache::On, _) => Cache::Volatile,

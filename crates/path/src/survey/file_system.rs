@@ -48,8 +48,9 @@ pub fn is_kernel_state(kind: &str) -> bool {
 }
 
 impl Surveyor<'_> {
-    /// The node of the file system that holds what is at `path` (canonical), of which the kernel says `stat`,
-    /// with all below it. A file system that no mount table shows is a layer of which nothing is known.
+    /// Returns the node of the file system that holds what is at `path` (canonical), of which the kernel says
+    /// `stat`, with all below it. A file system that no mount table shows is a layer of which nothing is
+    /// known.
     pub(super) fn file_system_at(&mut self, path: &str, stat: Option<&Stat>) -> String {
         if let Some(mount) = self.mount_at(path, stat) {
             return self.file_system(&mount);
@@ -70,7 +71,7 @@ impl Surveyor<'_> {
         name
     }
 
-    /// The node of a mounted file system.
+    /// Returns the node of a mounted file system.
     pub(super) fn file_system(&mut self, mount: &Mount) -> String {
         // The later of two mounts at one point hides the earlier, which a loop device may still lie on.
         let visible = self.mounts().of_path(&mount.point).is_none_or(|seen| seen.id == mount.id);
@@ -210,7 +211,8 @@ impl Surveyor<'_> {
         self.tree.text(&format!("/sys/fs/ext4/{system}/journal_task")).is_ok_and(|task| task == "<none>")
     }
 
-    /// The device at a path such as /dev/sda1, if the path stands for one or is at least named after one.
+    /// Returns the device at a path such as /dev/sda1, if the path stands for one or is at least named after
+    /// one.
     pub(super) fn device_at(&mut self, path: &str) -> Option<String> {
         let canonical = self.tree.canonical(path).unwrap_or_else(|_| path.to_owned());
         if let Ok(stat) = self.tree.stat(&canonical) {
@@ -352,7 +354,7 @@ impl Surveyor<'_> {
         node.mark(Mark::Unseen { what: what.to_owned() });
     }
 
-    /// The node of a device that is known by its number; `named` is what it was called, for people.
+    /// Returns the node of a device that is known by its number; `named` is what it was called, for people.
     pub(super) fn device_by_number(&mut self, number: DeviceNumber, named: &str) -> String {
         let link = self.tree.link(&format!("/sys/dev/block/{number}"));
         if let Some(name) = link.ok().as_deref().and_then(|target| target.rsplit('/').next()) {

@@ -81,7 +81,7 @@ impl Guest {
         self.evidence.push(Evidence { source, value, means });
     }
 
-    /// The hypervisor that DMI names, and whether there is DMI at all.
+    /// Returns the hypervisor that DMI names, and whether there is DMI at all.
     fn dmi(&mut self, tree: &dyn Tree) -> (Option<&'static str>, bool) {
         let read = |name: &str| tree.text(&format!("/sys/class/dmi/id/{name}")).ok();
         let strings: Vec<String> =
@@ -136,7 +136,7 @@ fn flag(cpuinfo: &str) -> Option<bool> {
 }
 
 impl Surveyor<'_> {
-    /// The layer for the hypervisor, below every disk that it provides.
+    /// Returns the layer for the hypervisor, below every disk that it provides.
     pub(super) fn hypervisor(&mut self) -> String {
         let guest = self.guest().clone();
         let known = guest.name().filter(|name| *name != NAMELESS).map(str::to_owned);

@@ -37,7 +37,7 @@ impl Surveyor<'_> {
         }
     }
 
-    /// The block device at `path`, or the file system of the file there.
+    /// Returns the block device at `path`, or the file system of the file there.
     pub(super) fn beneath_path(&mut self, path: &str) -> Option<String> {
         let path = self.tree.canonical(path).ok()?;
         match self.tree.stat(&path).ok()? {

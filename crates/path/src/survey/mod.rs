@@ -51,7 +51,7 @@ use crate::model::{Survey, WritePath};
 use crate::rules;
 use surveyor::Surveyor;
 
-/// The write paths of `target`, as `tree` and `probe` show them.
+/// Returns the write paths of `target`, as `tree` and `probe` show them.
 ///
 /// # Errors
 /// [`SurveyError`] if the target does not exist or cannot be reached; nothing else stops a survey.
@@ -90,7 +90,7 @@ fn document(tree: &dyn Tree, paths: Vec<WritePath>) -> Survey {
     Survey { schema: Survey::SCHEMA.to_owned(), kernel, paths }
 }
 
-/// The write path of one named target: [`survey`] for a caller that wants just that.
+/// Returns the write path of one named target: [`survey`] for a caller that wants just that.
 ///
 /// # Errors
 /// As [`survey`].

@@ -73,8 +73,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// All options of a mounted ext2, ext3 or ext4, the defaults too: fs/ext4/sysfs.c. The driver of ext4
-    /// serves all three and has their files in one directory; a driver of ext2 alone has none.
+    /// Returns all options of a mounted ext2, ext3 or ext4, the defaults too: fs/ext4/sysfs.c. The driver of
+    /// ext4 serves all three and has their files in one directory; a driver of ext2 alone has none.
     fn ext_options(&self, node: &Node, mount: &Mount) -> Vec<MountOption> {
         let Some(device) = node.below.first() else { return Vec::new() };
         if !matches!(mount.kind.as_str(), "ext2" | "ext3" | "ext4") {
@@ -128,8 +128,8 @@ fn record(node: &mut Node, option: &MountOption, mount: &Remount<'_>) {
     }
 }
 
-/// The command that makes the file system of `mount` issue flushes again. f2fs takes `barrier` since Linux
-/// 6.1; cifs changes nothing by a remount.
+/// Returns the command that makes the file system of `mount` issue flushes again. f2fs takes `barrier` since
+/// Linux 6.1; cifs changes nothing by a remount.
 fn restore(option: &str, mount: &Remount<'_>) -> String {
     let Remount { kind, enter, point } = mount;
     let on = match (option, *kind) {

@@ -50,7 +50,7 @@ impl Mounts {
         }
     }
 
-    /// A mount of the superblock with this device number.
+    /// Returns a mount of the superblock with this device number.
     pub(super) fn of_device(&self, number: DeviceNumber) -> Option<&Mount> {
         self.mounts.iter().find(|mount| mount.device == number)
     }

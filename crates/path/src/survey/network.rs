@@ -50,7 +50,7 @@ impl Surveyor<'_> {
         node.below = vec![below];
     }
 
-    /// The layer for the other end of a network.
+    /// Returns the layer for the other end of a network.
     pub(super) fn remote(&mut self, name: String, what: String) -> String {
         self.ensure(&name, |_| {
             let mut node = Node::new(LayerKind::Remote, name.clone());

@@ -10,8 +10,8 @@ use super::surveyor::Surveyor;
 use crate::facts::{DriveCache, KernelView, Mark, Node};
 use crate::model::{Cache, LayerKind};
 
-/// The directories of the controllers that lead to the NVMe namespace at `sysfs`: the one it is in, or with
-/// native multipath those that its subsystem links to.
+/// Returns the directories of the controllers that lead to the NVMe namespace at `sysfs`: the one it is in,
+/// or with native multipath those that its subsystem links to.
 pub fn nvme_controllers(tree: &dyn Tree, sysfs: &str) -> Vec<String> {
     let parent = sysfs.rsplit_once('/').map_or("", |(parent, _)| parent);
     if is_numbered(parent.rsplit('/').next().unwrap_or_default(), "nvme") {

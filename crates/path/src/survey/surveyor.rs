@@ -44,7 +44,7 @@ impl<'a> Surveyor<'a> {
         }
     }
 
-    /// The mount table, read once.
+    /// Returns the mount table, read once.
     pub(super) fn mounts(&self) -> &Mounts {
         self.mounts.get_or_init(|| Mounts::read(self.tree))
     }
@@ -66,7 +66,7 @@ impl<'a> Surveyor<'a> {
         users.and_then(|users| users.split_whitespace().nth(1)) == Some("0")
     }
 
-    /// The kernel log's lines about flushes, read once.
+    /// Returns the kernel log's lines about flushes, read once.
     pub(super) fn kernel_log(&self) -> &Reply {
         self.kernel_log.get_or_init(|| {
             let machine = ProbedDevice { name: "kernel", number: DeviceNumber { major: 0, minor: 0 } };

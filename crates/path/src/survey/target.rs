@@ -119,7 +119,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// A kernel's name for a block device, where there is no node for it: in a container, in a recording.
+    /// Returns a kernel's name for a block device, where there is no node for it: in a container, in a
+    /// recording.
     fn find_device(&mut self, name: &str) -> Result<Top, SurveyError> {
         let kernel_name = name.strip_prefix("/dev/").unwrap_or(name).replace('/', "!");
         let valid = !kernel_name.is_empty() && !kernel_name.starts_with('.');

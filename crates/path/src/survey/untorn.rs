@@ -172,7 +172,7 @@ impl Surveyor<'_> {
         }
     }
 
-    /// The option `max_atomic_write` is what XFS promises for every file, of at least a block
+    /// Returns the option `max_atomic_write` is what XFS promises for every file, of at least a block
     /// (Documentation/admin-guide/xfs.rst). The block is seen of a directory.
     fn untorn_xfs(&self, node: &mut Node, mount: &Mount) -> Untorn {
         let most = mount.super_option("max_atomic_write").and_then(bytes_of);

@@ -27,7 +27,7 @@ struct Config {
     legs: Vec<String>,
 }
 
-/// The path through the write-back cache that was named `target` and whose configuration is the file
+/// Returns the path through the write-back cache that was named `target` and whose configuration is the file
 /// `config`. It is not opened, and may be served by another process.
 pub fn survey_cache(tree: &dyn Tree, probe: &dyn Probe, target: &str, config: &str) -> Survey {
     let mut surveyor = Surveyor::new(tree, probe);
@@ -111,8 +111,8 @@ pub struct AttachedCache {
 }
 
 impl AttachedCache {
-    /// The cache that the block device with this kernel's name is: as a loop device over what plumb has
-    /// attached, or through ublk. `None` if it is none.
+    /// Returns the cache that the block device with this kernel's name is: as a loop device over what plumb
+    /// has attached, or through ublk. `None` if it is none.
     pub fn of(tree: &dyn Tree, probe: &dyn Probe, device: &str) -> Option<Self> {
         let surveyor = Surveyor::new(tree, probe);
         let name = match device.strip_prefix("ublkb") {
@@ -133,7 +133,7 @@ impl AttachedCache {
     }
 }
 
-/// Where the configuration of the cache `name` is that root has made.
+/// Returns where the configuration of the cache `name` is that root has made.
 pub(super) fn config_of(name: &str) -> String {
     let directory = places::cache_configurations(Path::new(places::STATE));
     places::cache_configuration(&directory, name).display().to_string()
@@ -146,8 +146,8 @@ impl Surveyor<'_> {
         self.tree.stat(&socket.to_string_lossy()).is_ok()
     }
 
-    /// The name of the cache that a ublk device of this number is: its server has written that down, with
-    /// what it serves.
+    /// Returns the name of the cache that a ublk device of this number is: its server has written that down,
+    /// with what it serves.
     pub(super) fn ublk_cache(&self, number: &str) -> Option<String> {
         let text = self.tree.text(&format!("{}/{number}", places::UBLK_RECORDS)).ok()?;
         let UblkRecord { name, identity, .. } = UblkRecord::parse(&text)?;
@@ -194,7 +194,7 @@ impl Surveyor<'_> {
         node.mark(Mark::Log(log));
     }
 
-    /// The layer that the device at `path` begins with, as one below `node`.
+    /// Returns the layer that the device at `path` begins with, as one below `node`.
     fn below_cache(&mut self, node: &mut Node, path: &str) -> Option<String> {
         let below = self.beneath_path(path);
         match &below {

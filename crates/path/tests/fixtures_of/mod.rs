@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-/// The directory that holds them.
+/// Returns the directory that holds them.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
 }
 
-/// Every directory below it that holds a recording or an oracle, in order.
+/// Returns every directory below it that holds a recording or an oracle, in order.
 pub(crate) fn all() -> Vec<PathBuf> {
     let mut found = Vec::new();
     collect(&root(), &mut found);

@@ -22,7 +22,7 @@ impl Machine {
         Self::default()
     }
 
-    /// A block device at `directory/name` whose queue says `view`; gives its directory.
+    /// Returns a block device at `directory/name` whose queue says `view`; gives its directory.
     pub(crate) fn device(&mut self, directory: &str, name: &str, view: &str) -> String {
         self.minors += 1;
         let block = format!("{directory}/{name}");
@@ -41,7 +41,7 @@ impl Machine {
         self.device("/sys/devices/virtual/block", name, view)
     }
 
-    /// A SCSI disk behind the driver `driver`, with a caching page that says `wce`.
+    /// Returns a SCSI disk behind the driver `driver`, with a caching page that says `wce`.
     pub(crate) fn scsi(&mut self, name: &str, driver: &str, view: &str, wce: bool) -> String {
         self.disk_at(
             &format!("/sys/devices/pci0000:00/0000:00:03.0/host0/target0:0:{name}"),
@@ -128,7 +128,7 @@ impl Machine {
     }
 }
 
-/// A device of the virtual kind `marker` over one SCSI disk with its cache on.
+/// Returns a device of the virtual kind `marker` over one SCSI disk with its cache on.
 pub(crate) fn stacked(name: &str, marker: &str, view: &str) -> Machine {
     let mut machine = Machine::new();
     machine.scsi("sda", "mpt3sas", WB, true);

@@ -43,7 +43,7 @@ impl Worker<'_> {
         Ok(StepsEnded::All)
     }
 
-    /// One step; why it failed, if it did.
+    /// Returns one step; why it failed, if it did.
     fn one(&mut self, number: usize, step: &Step, steps: usize) -> Result<Option<String>, JournalError> {
         let (phase, disk) = (self.phase, self.disk.to_owned());
         let said = planned(step);

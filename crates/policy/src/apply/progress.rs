@@ -18,7 +18,7 @@ pub enum Event<'a> {
     WaveBegun {
         /// Number of the wave, from 0: the canary.
         wave: usize,
-        /// How many disks it has.
+        /// Number of disks that it has.
         disks: usize,
     },
     /// A disk begins.

@@ -78,7 +78,7 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// The last record of a journal that ended so.
+    /// Returns the last record of a journal that ended so.
     pub(crate) fn record(self, phase: Phase) -> Record {
         match self {
             Self::Complete => Record::Complete { phase },

@@ -192,7 +192,7 @@ fn check_disk(
     Ok((DiskBefore { view, material, found }, steps))
 }
 
-/// All waves, up to the first disk that is not verified.
+/// Returns all waves, up to the first disk that is not verified.
 fn run(session: &Session<'_>, mut journal: Journal, begun: HashSet<String>) -> Result<Report, PolicyError> {
     let changes = journal.snapshot().plan.changes.clone();
     let place = journal.place();
@@ -290,7 +290,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// One disk; what it was read with if it could be read.
+    /// Returns one disk; what it was read with if it could be read.
     fn disk(
         &mut self,
         journal: &mut Journal,

@@ -21,7 +21,7 @@ pub(super) struct Disk {
     pub(super) is_changeable: bool,
 }
 
-/// The cache that `block` is; `None` if it is none.
+/// Returns the cache that `block` is; `None` if it is none.
 pub(super) fn of(gateway: &dyn Gateway, block: &Block) -> Option<AttachedCache> {
     let may_be = matches!(block.kind, BlockKind::Loop | BlockKind::Remote);
     may_be.then(|| AttachedCache::of(gateway.tree(), gateway.probe(), &block.name)).flatten()

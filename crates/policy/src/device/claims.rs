@@ -103,7 +103,7 @@ impl Claims {
         Ok(claims)
     }
 
-    /// The text that [`Claims::parse`] reads.
+    /// Returns the text that [`Claims::parse`] reads.
     ///
     /// # Errors
     /// [`ClaimsError::Format`] never, as far as is known: TOML holds all that a claim can hold.
@@ -112,7 +112,7 @@ impl Claims {
             .map_err(|error| ClaimsError::Format { place: "the claims".to_owned(), what: error.to_string() })
     }
 
-    /// The last word about a disk, whether it counts or has expired.
+    /// Returns the last word about a disk, whether it counts or has expired.
     pub fn about(&self, identity: &str) -> Option<&Claim> {
         self.claims.iter().rfind(|claim| claim.identity == identity)
     }

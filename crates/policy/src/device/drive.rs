@@ -33,7 +33,7 @@ pub struct Drive {
     pub health: Vec<HealthCounter>,
     /// Answer of the drive whether it rotates.
     pub rotational: Option<bool>,
-    /// How many hosts have registered with it, where persistent reservations tell.
+    /// Number of hosts that have registered with it, where persistent reservations tell.
     pub registrations: u32,
 }
 
@@ -48,7 +48,7 @@ pub fn ask(gateway: &dyn Gateway, block: &Block, names: &Names, transport: &str)
     }
 }
 
-/// How often an ATA drive was powered on, by its SMART attributes.
+/// Returns how often an ATA drive was powered on, by its SMART attributes.
 pub(super) fn ata_power_cycles(gateway: &dyn Gateway, block: &Block) -> Option<u64> {
     let query = Query::Scsi { cdb: ata::SMART_READ_DATA.to_vec(), length: smart::BYTES };
     smart::power_cycles(&gateway.ask(&unnamed(block), &query).ok()?)

@@ -9,8 +9,8 @@ use super::attached_cache::CHANGED_BY;
 use crate::state::Found;
 use crate::view::{DeviceSide, DeviceView, Refusal};
 
-/// The view of the device that was named `name`. Its cache counts as `off` where it says that none is on:
-/// whether it has one that could be switched on, it does not say.
+/// Returns the view of the device that was named `name`. Its cache counts as `off` where it says that none is
+/// on: whether it has one that could be switched on, it does not say.
 pub fn foreign(name: &str, info: &DeviceInfo, kind: DeviceKind) -> DeviceView {
     let (transport, changeable_by) = match kind {
         DeviceKind::Simulated => ("sim", "whoever names it, or serves it (`plumb drive`)"),
@@ -29,8 +29,8 @@ pub fn foreign(name: &str, info: &DeviceInfo, kind: DeviceKind) -> DeviceView {
     }
 }
 
-/// The view of a cache of plumb that was made, as the survey of it says: it is not opened for that, since it
-/// may be served. `is_protected` says whether its mode is.
+/// Returns the view of a cache of plumb that was made, as the survey of it says: it is not opened for that,
+/// since it may be served. `is_protected` says whether its mode is.
 pub fn surveyed_cache(name: &str, survey: &Survey, is_protected: bool) -> DeviceView {
     let path = survey.paths.first();
     let layer =

@@ -21,7 +21,7 @@ pub struct Names {
     pub serial: Option<String>,
 }
 
-/// `block` as the gateway takes it, without an identity: for questions.
+/// Returns `block` as the gateway takes it, without an identity: for questions.
 pub fn unnamed(block: &Block) -> Disk {
     Disk { name: block.name.clone(), number: block.number, identity: String::new() }
 }
@@ -95,7 +95,7 @@ fn ata_serial(probe: &dyn Probe, device: ProbedDevice<'_>) -> Option<String> {
     ata_identify::parse(&bytes)?.serial
 }
 
-/// The text at `path`, if there is any.
+/// Returns the text at `path`, if there is any.
 pub(super) fn text(tree: &dyn Tree, path: &str) -> Option<String> {
     tree.text(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }

@@ -30,7 +30,7 @@ pub struct KernelPaths {
     pub rescan: Option<String>,
 }
 
-/// The paths of `block`.
+/// Returns the paths of `block`.
 pub fn kernel_paths(tree: &dyn Tree, block: &Block) -> KernelPaths {
     KernelPaths {
         write_cache: write_cache(block),
@@ -39,13 +39,13 @@ pub fn kernel_paths(tree: &dyn Tree, block: &Block) -> KernelPaths {
     }
 }
 
-/// The attribute of the queue.
+/// Returns the attribute of the queue.
 pub(super) fn write_cache(block: &Block) -> String {
     format!("{}/queue/write_cache", block.sysfs)
 }
 
-/// `cache_type` of a SCSI disk (below `scsi_disk/H:C:T:L`) or of a virtio disk. Without links on the way, as
-/// it will be written.
+/// Returns `cache_type` of a SCSI disk (below `scsi_disk/H:C:T:L`) or of a virtio disk. Without links on the
+/// way, as it will be written.
 pub(super) fn cache_type(tree: &dyn Tree, block: &Block) -> Option<String> {
     if let Some(device) = scsi_device(tree, block) {
         return Some(format!("{}/scsi_disk/{}/cache_type", device.path, device.address));
@@ -54,7 +54,7 @@ pub(super) fn cache_type(tree: &dyn Tree, block: &Block) -> Option<String> {
     tree.text(&path).is_ok().then_some(path)
 }
 
-/// The attribute that makes sd read the drive again.
+/// Returns the attribute that makes sd read the drive again.
 fn rescan(tree: &dyn Tree, block: &Block) -> Option<String> {
     scsi_device(tree, block).map(|device| format!("{}/rescan", device.path))
 }

@@ -22,7 +22,7 @@ struct List {
     model: Vec<Model>,
 }
 
-/// The entry for a drive that calls itself `model`; the longest start that fits.
+/// Returns the entry for a drive that calls itself `model`; the longest start that fits.
 pub fn find(model: &str) -> Option<&'static Model> {
     static LIST: OnceLock<Vec<Model>> = OnceLock::new();
     let list = LIST.get_or_init(|| {

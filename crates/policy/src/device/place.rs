@@ -4,7 +4,7 @@ use plumb_linux::inventory::{Block, BlockKind};
 use plumb_linux::tree::Tree;
 use plumb_path::{is_numbered, nvme_controllers};
 
-/// How a disk is reached.
+/// Returns how a disk is reached.
 pub fn transport(tree: &dyn Tree, block: &Block) -> String {
     let parts: Vec<&str> = block.sysfs.split('/').collect();
     let any = |test: &dyn Fn(&str) -> bool| parts.iter().any(|part| test(part));
@@ -41,7 +41,7 @@ pub fn transport(tree: &dyn Tree, block: &Block) -> String {
     word.to_owned()
 }
 
-/// The port that a change may stall: error handling and revalidation stop everything on it.
+/// Returns the port that a change may stall: error handling and revalidation stop everything on it.
 pub fn port(tree: &dyn Tree, block: &Block) -> String {
     let parts: Vec<&str> = block.sysfs.split('/').collect();
     let find =
@@ -68,7 +68,7 @@ pub fn port(tree: &dyn Tree, block: &Block) -> String {
     find(&|part| is_numbered(part, "virtio")).or(host).unwrap_or_else(|| block.name.clone())
 }
 
-/// The driver of the SCSI host, as it names itself.
+/// Returns the driver of the SCSI host, as it names itself.
 pub fn host_driver(tree: &dyn Tree, block: &Block) -> Option<String> {
     let parts: Vec<&str> = block.sysfs.split('/').collect();
     let at = parts.iter().rposition(|part| is_numbered(part, "host"))?;

@@ -9,7 +9,7 @@ use super::identity::Names;
 use super::models;
 use crate::view::{Protection, ProtectionRank};
 
-/// The best claim for a disk at the time `now`.
+/// Returns the best claim for a disk at the time `now`.
 pub(super) fn claim(drive: &Drive, names: &Names, claims: &Claims, now: Timestamp) -> Option<Protection> {
     // A drive that says that its protection has failed is believed before all who say that it has one.
     if drive.backup_failed || drive.capacitor_health == Some(0) {

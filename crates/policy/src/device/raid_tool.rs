@@ -141,7 +141,7 @@ fn walk(value: &Value, key: &str, depth: usize, report: &mut RaidReport) {
     }
 }
 
-/// `NRWBD`: read ahead (R, NR), write policy (WT, WB, AWB, FWB), I/O policy (D, C).
+/// Returns `NRWBD`: read ahead (R, NR), write policy (WT, WB, AWB, FWB), I/O policy (D, C).
 fn storcli_policy(cache: &str) -> WritePolicy {
     let rest = cache.strip_prefix("NR").or_else(|| cache.strip_prefix('R')).unwrap_or(cache);
     match rest {

@@ -40,7 +40,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of the machine behind `gateway`; `now` decides which claims have expired.
+    /// Returns a reader of the machine behind `gateway`; `now` decides which claims have expired.
     ///
     /// # Errors
     /// [`InventoryError`], if it cannot be known what uses the disks.
@@ -75,15 +75,15 @@ impl<'a> Reader<'a> {
         &self.inventory
     }
 
-    /// The disk called `name` as [`Gateway::carry_out`] takes it; `None` if there is no such device or it has
-    /// no identity.
+    /// Returns the disk called `name` as [`Gateway::carry_out`] takes it; `None` if there is no such device
+    /// or it has no identity.
     pub fn disk(&self, name: &str) -> Option<Disk> {
         let block = self.inventory.get(name)?;
         let identity = self.names(block).identity?;
         Some(Disk { name: block.name.clone(), number: block.number, identity })
     }
 
-    /// The disk with this identity, whatever it is called now.
+    /// Returns the disk with this identity, whatever it is called now.
     pub fn find(&self, identity: &str) -> Option<Disk> {
         self.inventory
             .disks()
@@ -96,14 +96,14 @@ impl<'a> Reader<'a> {
         still.or_else(|| self.find(identity))
     }
 
-    /// The disks that have the same write cache as the one called `name`: the further namespaces of an NVMe
-    /// controller.
+    /// Returns the disks that have the same write cache as the one called `name`: the further namespaces of
+    /// an NVMe controller.
     pub fn siblings(&self, name: &str) -> Vec<DeviceView> {
         let names = super::siblings(self.gateway.tree(), name);
         names.iter().filter_map(|name| self.one(name).ok()).collect()
     }
 
-    /// A reader, and [`all`](Self::all) disks: the survey runs beside the first reading as well.
+    /// Returns a reader, and [`all`](Self::all) disks: the survey runs beside the first reading as well.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -120,8 +120,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// All disks, in the order of their names. Several threads ask: one surveys what stands on the disks, the
-    /// others ask the drives. None needs an answer of another's.
+    /// Returns all disks, in the order of their names. Several threads ask: one surveys what stands on the
+    /// disks, the others ask the drives. None needs an answer of another's.
     pub fn all(&self) -> PolicyDocument {
         std::thread::scope(|scope| self.beside(scope.spawn(|| Paths::surveyed(self.gateway))))
     }
@@ -144,7 +144,7 @@ impl<'a> Reader<'a> {
         Ok(self.document(None, devices))
     }
 
-    /// The view of what the user named.
+    /// Returns the view of what the user named.
     ///
     /// # Errors
     /// [`UnknownDevice`].
@@ -159,8 +159,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How often the disk of `view` was powered on; `None` if it does not count that or does not say. Asked
-    /// apart from the view, and only where it counts: an ATA drive that sleeps may wake up for the answer.
+    /// Returns how often the disk of `view` was powered on; `None` if it does not count that or does not say.
+    /// Asked apart from the view, and only where it counts: an ATA drive that sleeps may wake up for the
+    /// answer.
     pub fn power_cycles(&self, view: &DeviceView) -> Option<u64> {
         let counted = view.health.iter().find(|counter| counter.name == "power_cycles");
         counted.map(|counter| counter.value).or_else(|| {
@@ -222,7 +223,7 @@ impl<'a> Reader<'a> {
         view
     }
 
-    /// The disks below a cache that `block` is.
+    /// Returns the disks below a cache that `block` is.
     fn disks_below(&self, block: &Block, paths: &Paths) -> Vec<attached_cache::Disk> {
         let below: BTreeSet<&str> = paths.below(&block.name).into_iter().collect();
         let blocks = below.into_iter().filter_map(|name| self.inventory.get(name));
@@ -399,7 +400,7 @@ fn on(block: &Block) -> Vec<Holder> {
     mounts.chain(swap).map(|(name, kind)| Holder { name, kind, write_cache: None }).collect()
 }
 
-/// The survey's name for the kind, `dm-crypt`; without it what the inventory knows.
+/// Returns the survey's name for the kind, `dm-crypt`; without it what the inventory knows.
 fn kind(block: &Block, paths: &Paths) -> String {
     let surveyed = paths.kind(&block.name).and_then(|kind| serde_json::to_value(kind).ok());
     if let Some(serde_json::Value::String(kind)) = surveyed {
@@ -416,7 +417,7 @@ fn kind(block: &Block, paths: &Paths) -> String {
     .to_owned()
 }
 
-/// The state, from the device and the kernel together.
+/// Returns the state, from the device and the kernel together.
 fn state(block: &Block, drive: &Drive, write_cache: Option<&str>) -> Found {
     if block.kind != BlockKind::Disk {
         return Found::None;

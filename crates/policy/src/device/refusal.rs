@@ -25,7 +25,7 @@ fn refuse(reason: impl Into<String>, remedy: impl Into<String>) -> Option<Refusa
     Some(Refusal::new(reason, remedy))
 }
 
-/// Why nobody changes the disk with plumb; `None` if it can be changed.
+/// Returns why nobody changes the disk with plumb; `None` if it can be changed.
 pub(super) fn of(case: &Case<'_>) -> Option<Refusal> {
     no_disk(case)
         .or_else(|| controller(case))
@@ -65,7 +65,7 @@ fn no_disk(case: &Case<'_>) -> Option<Refusal> {
     }
 }
 
-/// The disks that the file of a loop device is on.
+/// Returns the disks that the file of a loop device is on.
 fn below_the_file(case: &Case<'_>) -> String {
     let file = case.block.backing_file();
     let disks: Vec<&str> =
@@ -99,7 +99,7 @@ fn controller(case: &Case<'_>) -> Option<Refusal> {
     )
 }
 
-/// Why a drive that answers EPERM was not asked. To root it is said that root is not enough here.
+/// Returns why a drive that answers EPERM was not asked. To root it is said that root is not enough here.
 pub(super) const fn denied(is_root: bool) -> &'static str {
     if is_root {
         "the kernel refuses it to this process although it is root's (EPERM)"
@@ -289,8 +289,8 @@ fn unidentified(case: &Case<'_>) -> Option<Refusal> {
 const DROPPING: [&str; 4] =
     ["barriers-off", "volatile-overlay", "h9-driver-swallows-flush", "driver-may-swallow-flush"];
 
-/// Why `view` is not brought into `state`: what holds for every change, then what holds for this one. `None`
-/// if it can be, or is there already.
+/// Returns why `view` is not brought into `state`: what holds for every change, then what holds for this one.
+/// `None` if it can be, or is there already.
 pub fn refusal_for(view: &DeviceView, state: State) -> Option<Refusal> {
     if let Some(refusal) = &view.refusal {
         return Some(refusal.clone());

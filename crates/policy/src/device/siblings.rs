@@ -3,8 +3,8 @@
 
 use plumb_linux::tree::Tree;
 
-/// The names of the other namespaces of the controller that has the namespace called `name`; none for any
-/// other disk.
+/// Returns the names of the other namespaces of the controller that has the namespace called `name`; none for
+/// any other disk.
 pub fn siblings(tree: &dyn Tree, name: &str) -> Vec<String> {
     if !is_namespace(name) {
         return Vec::new();

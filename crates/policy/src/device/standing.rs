@@ -83,17 +83,17 @@ impl Paths {
         self.paths.push(path);
     }
 
-    /// The kind of a layer.
+    /// Returns the kind of a layer.
     pub(super) fn kind(&self, name: &str) -> Option<LayerKind> {
         self.layer(name).map(|layer| layer.kind)
     }
 
-    /// The layer called `name`.
+    /// Returns the layer called `name`.
     pub(super) fn layer(&self, name: &str) -> Option<&Layer> {
         self.paths[*self.over.get(name)?.first()?].layer(name)
     }
 
-    /// The names of all layers below the one called `name`, from the top down.
+    /// Returns the names of all layers below the one called `name`, from the top down.
     pub(super) fn below(&self, name: &str) -> Vec<&str> {
         let path = self.over.get(name).and_then(|over| over.first()).map(|index| &self.paths[*index]);
         let mut below: Vec<&str> = Vec::new();
@@ -126,7 +126,7 @@ impl Paths {
     }
 }
 
-/// The names of the layers above and below `disk` on a path, with its own.
+/// Returns the names of the layers above and below `disk` on a path, with its own.
 fn connected<'a>(path: &'a WritePath, disk: &'a str) -> BTreeSet<&'a str> {
     let mut near = BTreeSet::from([disk]);
     // Layers are in order, each before those below it: one pass down, one pass up.
@@ -168,7 +168,7 @@ fn concerns(finding: &Finding, near: &BTreeSet<&str>) -> bool {
 }
 
 impl Paths {
-    /// The kernel's release, as the survey read it.
+    /// Returns the kernel's release, as the survey read it.
     pub(super) fn kernel(&self) -> Option<&str> {
         self.kernel.as_deref()
     }

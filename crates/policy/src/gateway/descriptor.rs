@@ -65,7 +65,7 @@ impl Descriptor {
         Err(GatewayError::OtherDisk { name: disk.name.clone(), found, expected: expected.to_owned() })
     }
 
-    /// All names that the disk gives itself.
+    /// Returns all names that the disk gives itself.
     fn names(&self, tree: &dyn Tree) -> Vec<String> {
         let sysfs = format!("/sys/dev/block/{}", self.number);
         let kernel = |file: &str, prefix: &str| {

@@ -22,7 +22,7 @@ pub struct LiveGateway {
 }
 
 impl LiveGateway {
-    /// A gateway to this machine.
+    /// Creates a gateway to this machine.
     pub fn new() -> Self {
         Self { tree: LiveTree::new(), probe: LiveProbe::new(), start: Instant::now() }
     }

@@ -26,7 +26,7 @@ pub struct RecordingGateway {
 }
 
 impl RecordingGateway {
-    /// A gateway that passes everything on to `inner`.
+    /// Creates a gateway that passes everything on to `inner`.
     pub fn new(inner: Arc<dyn Gateway>) -> Self {
         Self { inner, exchanges: Mutex::default() }
     }

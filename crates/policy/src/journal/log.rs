@@ -86,7 +86,7 @@ impl Journal {
         &self.snapshot
     }
 
-    /// All records so far.
+    /// Returns all records so far.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -144,7 +144,7 @@ fn corrupt(path: &Path, what: String) -> JournalError {
 }
 
 impl Journal {
-    /// The disks for which a step of the apply was about to be carried out.
+    /// Returns the disks for which a step of the apply was about to be carried out.
     pub fn begun(&self) -> HashSet<String> {
         let names = self.entries.iter().filter_map(|entry| match &entry.record {
             Record::Intent { phase: Phase::Apply, disk, .. } => Some(disk.clone()),
@@ -154,7 +154,8 @@ impl Journal {
     }
 }
 
-/// The snapshot of the journal in `directory`, read as it is: another plumb may be writing the journal now.
+/// Returns the snapshot of the journal in `directory`, read as it is: another plumb may be writing the
+/// journal now.
 ///
 /// # Errors
 /// [`JournalError::NotBegun`] where there is none, [`JournalError::Corrupt`] if it is not as it was written.
@@ -170,7 +171,7 @@ pub fn snapshot_of(directory: &Path) -> Result<Snapshot, JournalError> {
     Ok(snapshot)
 }
 
-/// The journals below `root`, oldest first.
+/// Returns the journals below `root`, oldest first.
 ///
 /// # Errors
 /// If the directory cannot be read. One that does not exist holds none.

@@ -13,7 +13,7 @@ pub trait JournalStore: Send {
     /// Returns the directory of the store, for messages.
     fn place(&self) -> PathBuf;
 
-    /// The whole file; none if there is no such file.
+    /// Returns the whole file; none if there is no such file.
     ///
     /// # Errors
     /// As the file system answers.
@@ -65,7 +65,7 @@ impl DirectoryStore {
         Err(failed("make", &root.join(id))(io::ErrorKind::AlreadyExists.into()).into())
     }
 
-    /// The directory of an apply that was begun before.
+    /// Returns the directory of an apply that was begun before.
     ///
     /// # Errors
     /// [`JournalError::NotBegun`] if there is no such directory.

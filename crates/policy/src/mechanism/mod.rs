@@ -47,7 +47,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// A step that is always carried out, and whose failure is one.
+    /// Creates a step that is always carried out, and whose failure is one.
     pub(crate) fn new(disk: &Disk, change: Change, why: &str) -> Self {
         let (disk, why) = (disk.clone(), why.to_owned());
         Self { disk, change, why, after: None, only_unless: None, may_be_refused: false }

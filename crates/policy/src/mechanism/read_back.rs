@@ -139,7 +139,7 @@ impl Asked<'_> {
     }
 }
 
-/// How `found` differs from `goal`.
+/// Returns how `found` differs from `goal`.
 pub fn disagreements(kind: Kind, goal: Goal, found: &ReadBack) -> Vec<Disagreement> {
     let mut list = Vec::new();
     let mut expect = |what: &str, holds: bool, said: String, expected: &str| {

@@ -15,7 +15,7 @@ use crate::wire::{ata, mode_page, nvme_command, sct};
 const WRITE_BACK: &str = "write back";
 const WRITE_THROUGH: &str = "write through";
 
-/// The steps that bring a disk to `goal`; none if it is there.
+/// Returns the steps that bring a disk to `goal`; none if it is there.
 ///
 /// # Errors
 /// A [`Refusal`] if the drive cannot do what is asked: save, or both save one value and use another on ATA.
@@ -33,8 +33,8 @@ pub fn steps(material: &Material, goal: Goal) -> Result<Vec<Step>, Refusal> {
     Ok(plan.steps)
 }
 
-/// The steps that make the kernel and the stack above see a cache that is on (traps H1 to H5); none if it is
-/// off: then whatever the kernel believes loses nothing.
+/// Returns the steps that make the kernel and the stack above see a cache that is on (traps H1 to H5); none
+/// if it is off: then whatever the kernel believes loses nothing.
 pub fn heal(material: &Material) -> Vec<Step> {
     let mut plan = Plan { material, steps: Vec::new() };
     if material.wce {
@@ -47,7 +47,7 @@ pub fn heal(material: &Material) -> Vec<Step> {
     plan.steps
 }
 
-/// The step that gives the write cache of an ATA drive back to SET FEATURES, for good.
+/// Returns the step that gives the write cache of an ATA drive back to SET FEATURES, for good.
 pub fn release_sct(disk: &Disk) -> Step {
     let change = Change::Scsi {
         cdb: ata::write_log(sct::LOG).to_vec(),
@@ -171,7 +171,8 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// A `cache_type` that says write back already is stale: some controllers refuse the same value again.
+    /// Returns a `cache_type` that says write back already is stale: some controllers refuse the same value
+    /// again.
     fn prefers_cache_type(&self) -> bool {
         let stale = self.material.cache_type_says.as_deref().is_none_or(|says| says.starts_with(WRITE_BACK));
         let saves = self.material.kind == Kind::Scsi && self.material.saveable;

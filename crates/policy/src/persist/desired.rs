@@ -45,7 +45,7 @@ pub enum CacheType {
 }
 
 impl DesiredState {
-    /// The desired state that a disk stays as it was read.
+    /// Returns the desired state that a disk stays as it was read.
     ///
     /// # Errors
     /// If nothing could tell the disk at the next start.
@@ -66,8 +66,8 @@ impl DesiredState {
         })
     }
 
-    /// The name of its file: letters that mean nothing to any program, and a sum so that two identities never
-    /// share one.
+    /// Returns the name of its file: letters that mean nothing to any program, and a sum so that two
+    /// identities never share one.
     pub fn file_name(&self) -> String {
         let plain: String = self
             .identity
@@ -81,7 +81,7 @@ impl DesiredState {
     }
 }
 
-/// All desired states in a directory, by identity. One that does not exist holds none.
+/// Returns all desired states in a directory, by identity. One that does not exist holds none.
 ///
 /// # Errors
 /// If one of them cannot be read or understood: then none is acted on, for it may be the one that counts.

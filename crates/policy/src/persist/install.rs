@@ -36,17 +36,17 @@ pub struct Installed {
 const THEN_RUN: [&str; 2] = ["udevadm control --reload", "systemctl daemon-reload"];
 
 impl InstallPaths {
-    /// The directory of the desired states.
+    /// Returns the directory of the desired states.
     pub fn desired_states(&self) -> PathBuf {
         self.below(DESIRED_STATES)
     }
 
-    /// The file of the rules.
+    /// Returns the file of the rules.
     pub fn rules(&self) -> PathBuf {
         self.below(UDEV_RULES)
     }
 
-    /// The file of a unit.
+    /// Returns the file of a unit.
     pub fn unit(&self, name: &str) -> PathBuf {
         self.below(SYSTEMD_UNITS).join(name)
     }
@@ -55,7 +55,7 @@ impl InstallPaths {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// The links by which systemd starts the units: what `systemctl enable` makes.
+    /// Returns the links by which systemd starts the units: what `systemctl enable` makes.
     fn links(&self) -> Vec<(PathBuf, String)> {
         let boot = std::iter::once(("multi-user.target", BOOT_UNIT));
         let resume = SLEEPS.into_iter().map(|target| (target, RESUME_UNIT));

@@ -17,8 +17,8 @@ use super::desired::{CacheType, DesiredState};
 use super::means::Means;
 use crate::state::State;
 
-/// The rules for all desired states that no drive keeps. `program` is the absolute path of plumb, `directory`
-/// that of the desired states.
+/// Returns the rules for all desired states that no drive keeps. `program` is the absolute path of plumb,
+/// `directory` that of the desired states.
 ///
 /// `program` and `directory` are plain: they hold nothing that udev or a shell would expand.
 pub fn rules(desired_states: &[DesiredState], program: &str, directory: &str) -> String {
@@ -105,8 +105,8 @@ fn action(desired: &DesiredState) -> &'static str {
     }
 }
 
-/// A value as a pattern of udev: what would mean something in a pattern, or end the text, stands for any one
-/// letter. udev(7). A letter beyond ASCII may be several bytes for it, of which one is not all.
+/// Returns a value as a pattern of udev: what would mean something in a pattern, or end the text, stands for
+/// any one letter. udev(7). A letter beyond ASCII may be several bytes for it, of which one is not all.
 fn pattern(value: &str) -> String {
     value
         .chars()

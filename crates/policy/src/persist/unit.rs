@@ -9,12 +9,12 @@ pub const RESUME_UNIT: &str = "plumb-policy-resume.service";
 pub(super) const SLEEPS: [&str; 4] =
     ["suspend.target", "hibernate.target", "hybrid-sleep.target", "suspend-then-hibernate.target"];
 
-/// The text of [`BOOT_UNIT`].
+/// Returns the text of [`BOOT_UNIT`].
 pub fn boot_unit(program: &str, directory: &str) -> String {
     unit("Write-cache policy of disks", "local-fs.target", program, directory, "multi-user.target")
 }
 
-/// The text of [`RESUME_UNIT`].
+/// Returns the text of [`RESUME_UNIT`].
 pub fn resume_unit(program: &str, directory: &str) -> String {
     let sleeps = SLEEPS.join(" ");
     unit("Write-cache policy of disks after sleep", &sleeps, program, directory, &sleeps)

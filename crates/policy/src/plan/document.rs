@@ -141,19 +141,19 @@ impl Plan {
     /// The name and version of the document.
     pub const SCHEMA: &str = "plumb/policy-plan/1";
 
-    /// The hash that the plan should have, as it is now.
+    /// Returns the hash that the plan should have, as it is now.
     pub fn hash_now(&self) -> String {
         hash::of(serde_json::to_value(self).expect("a plan is plain data with names for keys"))
     }
 
-    /// How many waves there are.
+    /// Returns the number of waves.
     pub fn waves(&self) -> usize {
         self.changes.iter().map(|change| change.wave + 1).max().unwrap_or(0)
     }
 }
 
 impl Asked {
-    /// The state, if it is one.
+    /// Returns the state, if it is one.
     pub const fn state(self) -> Option<State> {
         match self {
             Self::Off => Some(State::Off),

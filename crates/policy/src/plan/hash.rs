@@ -8,7 +8,7 @@ use plumb_state::digest::sha256_hex;
 /// The key that is left out.
 pub(super) const KEY: &str = "hash";
 
-/// The hash of a document, its own `hash` left out.
+/// Returns the hash of a document, its own `hash` left out.
 pub(super) fn of(mut document: Value) -> String {
     if let Some(fields) = document.as_object_mut() {
         fields.remove(KEY);

@@ -44,7 +44,7 @@ pub struct Ask<'a> {
     pub wanted: Wanted,
     /// Filter of the meant disks: only the ones that it chooses.
     pub filter: Option<Selection>,
-    /// How many disks a wave holds at most; [`waves::WAVE_SIZE`] unless told otherwise.
+    /// Number of disks that a wave holds at most; [`waves::WAVE_SIZE`] unless told otherwise.
     pub wave_size: usize,
     /// The words of administrators.
     pub claims: &'a Claims,
@@ -202,7 +202,8 @@ fn siblings(
     left_out.map_or(Ok(siblings.clone()), |sibling| Err(siblings::left_out(view, &sibling.name)))
 }
 
-/// The order of all that is changed. Disks with one cache are as critical as the most critical of them.
+/// Returns the order of all that is changed. Disks with one cache are as critical as the most critical of
+/// them.
 fn places(accepted: &[(DeviceView, Accepted)], wave_size: usize) -> Vec<WaveSlot> {
     let disks: Vec<Cow<'_, DeviceView>> =
         accepted.iter().map(|(view, accepted)| whole(view, accepted)).collect();
@@ -220,7 +221,8 @@ fn whole<'a>(view: &'a DeviceView, accepted: &Accepted) -> Cow<'a, DeviceView> {
     whole
 }
 
-/// A disk that cannot be changed, and need not be. What a RAID controller says of itself does not count.
+/// Returns a disk that cannot be changed, and need not be. What a RAID controller says of itself does not
+/// count.
 fn is_there_for_good(view: &DeviceView, asked: Asked) -> bool {
     view.refusal.is_some()
         && view.transport != "raid"
@@ -252,12 +254,12 @@ fn shared(view: DeviceView) -> SharedCache {
     SharedCache { name: view.name, identity: view.identity, holders: view.holders }
 }
 
-/// The boot that runs; empty where the kernel does not say.
+/// Returns the boot that runs; empty where the kernel does not say.
 pub(crate) fn boot_id(gateway: &dyn Gateway) -> String {
     gateway.tree().text("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
 
-/// The kernel's release.
+/// Returns the kernel's release.
 pub(crate) fn kernel_release(gateway: &dyn Gateway) -> Option<String> {
     gateway.tree().text("/proc/sys/kernel/osrelease").ok()
 }

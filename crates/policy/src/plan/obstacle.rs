@@ -12,7 +12,7 @@ use crate::view::{DeviceView, Protection, Refusal};
 /// it wrong.
 const REMEMBERS: &str = "h10-zfs-remembers";
 
-/// The claim that the change would rest on, or why it is not made.
+/// Returns the claim that the change would rest on, or why it is not made.
 pub(crate) fn judge(
     view: &DeviceView,
     goal: Asked,

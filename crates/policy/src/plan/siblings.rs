@@ -55,7 +55,7 @@ pub(super) fn allow(
     }
 }
 
-/// The refusal of a sibling that an expression left out.
+/// Returns the refusal of a sibling that an expression left out.
 pub(super) fn left_out(view: &DeviceView, sibling: &str) -> Refusal {
     let name = &view.name;
     Refusal::new(
@@ -66,7 +66,8 @@ pub(super) fn left_out(view: &DeviceView, sibling: &str) -> Refusal {
     )
 }
 
-/// `steps` with a flush of every sibling before the first and after the last: a flush reaches one namespace.
+/// Returns `steps` with a flush of every sibling before the first and after the last: a flush reaches one
+/// namespace.
 pub(super) fn flushed(reader: &Reader<'_>, siblings: &[String], steps: Vec<Step>) -> Vec<Step> {
     if !steps.iter().any(|step| matches!(step.change, Change::NvmeAdmin(_))) {
         return steps;

@@ -4,7 +4,7 @@ use super::document::PlannedStep;
 use crate::explain;
 use crate::mechanism::{Condition, Step};
 
-/// The step in words and bytes.
+/// Returns the step in words and bytes.
 pub(crate) fn planned(step: &Step) -> PlannedStep {
     let says = |condition: &Condition| format!("{} says {}", condition.path, condition.says);
     PlannedStep {

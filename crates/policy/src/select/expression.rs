@@ -79,7 +79,7 @@ impl Expression {
     }
 }
 
-/// A field with several words (the roles) equals a word if one of them does.
+/// Returns a field with several words (the roles) equals a word if one of them does.
 fn compare_text(words: &[String], operator: Operator, value: &str) -> Known {
     if words.is_empty() {
         return Known::Unknown;

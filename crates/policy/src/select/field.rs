@@ -74,7 +74,7 @@ const TRANSPORTS: [&str; 22] = [
 ];
 
 impl Field {
-    /// The field of this name, or what was probably meant.
+    /// Returns the field of this name, or what was probably meant.
     pub(super) fn named(word: &str) -> Result<Self, String> {
         let plain = word.to_lowercase();
         if let Some((_, field)) = NAMES.iter().find(|(names, _)| names.contains(&plain.as_str())) {
@@ -97,7 +97,7 @@ impl Field {
         }
     }
 
-    /// A value as it would be typed.
+    /// Returns a value as it would be typed.
     pub(super) const fn example(self) -> &'static str {
         match self {
             Self::Name => "sda",
@@ -114,7 +114,7 @@ impl Field {
         }
     }
 
-    /// The words that a disk has for a field that is text or words; none if it does not say.
+    /// Returns the words that a disk has for a field that is text or words; none if it does not say.
     pub(super) fn words(self, view: &DeviceView) -> Vec<String> {
         let one = |text: &Option<String>| text.iter().cloned().collect();
         match self {

@@ -38,7 +38,7 @@ impl Parser<'_> {
         &self.tokens[self.at].kind
     }
 
-    /// The token here; the next call looks at the one after it. The end is never passed.
+    /// Returns the token here; the next call looks at the one after it. The end is never passed.
     fn take(&mut self) -> Kind {
         let kind = self.tokens[self.at].kind.clone();
         if kind != Kind::End {
@@ -181,7 +181,7 @@ fn comparing(field: Field, word: &str) -> String {
     format!("expected {operators} here.{meant}")
 }
 
-/// A value of a field that knows only some words must be one of them, unless it is a pattern.
+/// Returns a value of a field that knows only some words must be one of them, unless it is a pattern.
 fn one_of(field: Field, value: String) -> Result<String, String> {
     let Shape::Words(words) = field.shape() else { return Ok(value) };
     let plain = value.to_lowercase();

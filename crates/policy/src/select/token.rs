@@ -58,7 +58,7 @@ pub(super) struct Token {
     pub(super) column: usize,
 }
 
-/// All tokens of `typed`; the last is [`Kind::End`].
+/// Returns all tokens of `typed`; the last is [`Kind::End`].
 pub(super) fn cut(typed: &str) -> Result<Vec<Token>, SelectError> {
     let letters: Vec<char> = typed.chars().collect();
     let mut tokens = Vec::new();
@@ -80,7 +80,8 @@ pub(super) fn cut(typed: &str) -> Result<Vec<Token>, SelectError> {
     Ok(tokens)
 }
 
-/// The token at the start of `rest`, which does not begin with white space, and its length in characters.
+/// Returns the token at the start of `rest`, which does not begin with white space, and its length in
+/// characters.
 fn token(rest: &[char]) -> Result<(Kind, usize), String> {
     let next_is_equals = rest.get(1) == Some(&'=');
     Ok(match rest[0] {

@@ -3,7 +3,7 @@
 use crate::state::Found;
 use crate::view::{DeviceSide, DeviceView, KernelSide};
 
-/// A disk of this name with a port and an identity of its own.
+/// Returns a disk of this name with a port and an identity of its own.
 pub(crate) fn sample(name: &str) -> DeviceView {
     DeviceView {
         name: name.to_owned(),

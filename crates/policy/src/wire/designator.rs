@@ -17,8 +17,8 @@ pub struct Designator {
     pub text: String,
 }
 
-/// The designators of the logical unit in page 83h, in the order of the page. Those of ports and targets are
-/// left out.
+/// Returns the designators of the logical unit in page 83h, in the order of the page. Those of ports and
+/// targets are left out.
 pub fn parse(page: &[u8]) -> Vec<Designator> {
     let mut found = Vec::new();
     if page.get(1) != Some(&0x83) {
@@ -40,7 +40,7 @@ pub fn parse(page: &[u8]) -> Vec<Designator> {
     found
 }
 
-/// The kernel's preferences, designator_prio.
+/// Returns the kernel's preferences, designator_prio.
 fn designator(kind: u8, value: &[u8]) -> Option<Designator> {
     let first = *value.first()?;
     let (rank, text) = match kind {
@@ -76,7 +76,7 @@ fn printable(value: &[u8]) -> String {
     value.iter().filter(|byte| (0x20..0x7f).contains(*byte)).map(|byte| char::from(*byte)).collect()
 }
 
-/// The serial number in page 80h.
+/// Returns the serial number in page 80h.
 pub fn serial(page: &[u8]) -> Option<String> {
     if *page.get(1)? != 0x80 {
         return None;

@@ -12,13 +12,13 @@ pub mod ocp_log;
 pub mod sct;
 pub mod smart;
 
-/// The bytes at `at`, little endian.
+/// Returns the bytes at `at`, little endian.
 fn little<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
     let field: [u8; N] = bytes.get(at..at.checked_add(N)?)?.try_into().ok()?;
     Some(field.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
 }
 
-/// A counter of 16 bytes, little endian; what does not fit into 64 bits is the largest value.
+/// Returns a counter of 16 bytes, little endian; what does not fit into 64 bits is the largest value.
 fn counter(bytes: &[u8], at: usize) -> Option<u64> {
     let low = little::<8>(bytes, at)?;
     let high = little::<8>(bytes, at.checked_add(8)?)?;

@@ -35,8 +35,8 @@ pub struct ModeSelect {
     pub parameters: Vec<u8>,
 }
 
-/// The command that sets WCE and leaves all else as `answer`, to MODE SENSE for current values, has it.
-/// `None` if the page is not whole in the answer.
+/// Returns the command that sets WCE and leaves all else as `answer`, to MODE SENSE for current values, has
+/// it. `None` if the page is not whole in the answer.
 pub fn select(answer: &[u8], write_cache: bool, save: Save) -> Option<ModeSelect> {
     let (at, length) = caching_page::find(answer)?;
     // Other pages in front of it are left out: the descriptors end where the first page starts.

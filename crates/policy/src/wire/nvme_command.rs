@@ -37,7 +37,7 @@ pub fn log_page(page: u8, bytes: u32) -> NvmeCommand {
     NvmeCommand { opcode: 0x02, nsid: u32::MAX, cdw: [cdw10, dwords >> 16, 0, 0, 0, 0] }
 }
 
-/// The names of a namespace in the form of the kernel's attribute `wwid` (drivers/nvme/host/sysfs.c,
+/// Returns the names of a namespace in the form of the kernel's attribute `wwid` (drivers/nvme/host/sysfs.c,
 /// wwid_show).
 ///
 /// `controller` is Identify Controller data, `namespace` Identify Namespace data, `id` the namespace's
@@ -61,7 +61,7 @@ pub fn names(controller: &[u8], namespace: &[u8], id: u32) -> Vec<String> {
     names
 }
 
-/// The UUID of a namespace in its identification descriptors, CNS 3 (figure 275): type 3, 16 bytes.
+/// Returns the UUID of a namespace in its identification descriptors, CNS 3 (figure 275): type 3, 16 bytes.
 pub fn uuid(descriptors: &[u8]) -> Option<String> {
     let mut rest = descriptors;
     while let [kind, length, _, _, tail @ ..] = rest {

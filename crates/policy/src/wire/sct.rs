@@ -27,7 +27,7 @@ pub enum WriteCache {
 }
 
 impl WriteCache {
-    /// The state's number. ACS-4 table 196.
+    /// Returns the state's number. ACS-4 table 196.
     pub const fn code(self) -> u16 {
         match self {
             Self::AtaControlled => 1,
@@ -36,7 +36,7 @@ impl WriteCache {
         }
     }
 
-    /// The state with this number.
+    /// Returns the state with this number.
     pub const fn from_code(code: u16) -> Option<Self> {
         match code {
             1 => Some(Self::AtaControlled),
@@ -56,12 +56,12 @@ impl WriteCache {
     }
 }
 
-/// The block that sets the state; `kept` over a power cycle.
+/// Returns the block that sets the state; `kept` over a power cycle.
 pub fn set(state: WriteCache, kept: bool) -> Vec<u8> {
     block([4, 1, 1, state.code(), u16::from(kept)])
 }
 
-/// The block that asks for the state.
+/// Returns the block that asks for the state.
 pub fn ask_state() -> Vec<u8> {
     block([4, 2, 1, 0, 0])
 }
@@ -72,7 +72,7 @@ fn block(words: [u16; 5]) -> Vec<u8> {
     bytes
 }
 
-/// The state in the registers after [`ask_state`].
+/// Returns the state in the registers after [`ask_state`].
 pub fn state(registers: AtaStatus) -> Option<WriteCache> {
     WriteCache::from_code(u16::from(registers.count) | u16::from(registers.lba_low) << 8)
 }

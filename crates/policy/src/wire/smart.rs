@@ -14,8 +14,8 @@ const TABLE: std::ops::Range<usize> = 2..362;
 const ENTRY_BYTES: usize = 12;
 const POWER_CYCLE_COUNT: u8 = 12;
 
-/// How often the drive was powered on (attribute 12); `None` for one that does not count, and for a damaged
-/// answer.
+/// Returns how often the drive was powered on (attribute 12); `None` for one that does not count, and for a
+/// damaged answer.
 pub fn power_cycles(bytes: &[u8]) -> Option<u64> {
     let page = bytes.get(..BYTES)?;
     if page.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte)) != 0 {

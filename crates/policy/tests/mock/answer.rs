@@ -63,7 +63,7 @@ impl Machine {
     }
 }
 
-/// A refusal as the gateway says it.
+/// Returns a refusal as the gateway says it.
 pub(super) fn refused(name: &str, refusal: Refusal) -> GatewayError {
     let step = format!("command to {name}");
     match refusal {

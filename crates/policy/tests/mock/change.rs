@@ -59,7 +59,7 @@ impl Machine {
         }
     }
 
-    /// The disk that is meant, if it is the one of that name.
+    /// Returns the disk that is meant, if it is the one of that name.
     fn check(&self, meant: &Disk) -> Result<usize, GatewayError> {
         let gone = || GatewayError::Gone { name: meant.name.clone() };
         let index = self.index(&meant.name).ok_or_else(gone)?;

@@ -133,7 +133,7 @@ pub struct MockDisk {
 }
 
 impl MockDisk {
-    /// An honest disk of this kind whose cache is on.
+    /// Creates an honest disk of this kind whose cache is on.
     pub fn new(kind: MockKind) -> Self {
         let (vendor, model, driver) = match kind {
             MockKind::Sas => ("SEAGATE", "ST16000NM004J", "mpt3sas"),

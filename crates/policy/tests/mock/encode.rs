@@ -4,7 +4,7 @@ use crate::wire::ocp_log::{self, PowerLoss};
 use crate::wire::smart;
 use plumb_linux::command::sense::AtaStatus;
 
-/// A page 83h with one NAA designator, and a page 80h.
+/// Returns a page 83h with one NAA designator, and a page 80h.
 pub fn identity(naa: [u8; 8], serial: &str) -> (Vec<u8>, Vec<u8>) {
     let mut names = vec![0, 0x83, 0, 12, 1, 3, 0, 8];
     names.extend(naa);
@@ -13,7 +13,7 @@ pub fn identity(naa: [u8; 8], serial: &str) -> (Vec<u8>, Vec<u8>) {
     (names, page)
 }
 
-/// An answer to SMART READ DATA whose first attribute is number 12, the count of power cycles.
+/// Returns an answer to SMART READ DATA whose first attribute is number 12, the count of power cycles.
 pub fn smart(power_cycles: u64) -> Vec<u8> {
     let mut page = vec![0_u8; smart::BYTES];
     page[0] = 0x10;
@@ -26,7 +26,7 @@ pub fn smart(power_cycles: u64) -> Vec<u8> {
     page
 }
 
-/// A page that says this.
+/// Returns a page that says this.
 pub fn ocp_log(page: PowerLoss) -> Vec<u8> {
     let mut bytes = vec![0_u8; ocp_log::BYTES as usize];
     bytes[112..116].copy_from_slice(&(page.incomplete_shutdowns as u32).to_le_bytes());
@@ -36,7 +36,7 @@ pub fn ocp_log(page: PowerLoss) -> Vec<u8> {
     bytes
 }
 
-/// The sense data with which an ATA command with CK_COND ends.
+/// Returns the sense data with which an ATA command with CK_COND ends.
 pub fn encode_ata(status: AtaStatus) -> Vec<u8> {
     let mut bytes = vec![0x72, 1, 0, 0x1d, 0, 0, 0, 14];
     bytes.extend([9, 12, 0, status.error, 0, status.count, 0, status.lba_low]);

@@ -72,7 +72,7 @@ impl Files {
         }
     }
 
-    /// `path` with its first link followed; no link leads to another one here.
+    /// Returns `path` with its first link followed; no link leads to another one here.
     fn plain(&self, path: &str) -> Option<String> {
         let ends = path.match_indices('/').skip(1).map(|(at, _)| at).chain([path.len()]);
         let mut links = ends.filter_map(|end| Some((end, self.links.get(&path[..end])?)));

@@ -7,7 +7,7 @@ use super::files::Files;
 /// How many SAS disks hang on one adapter.
 const DISKS_PER_ADAPTER: usize = 24;
 
-/// The kernel's name of the disk with this number in its series: `sda`, `sdaa`, `nvme0n1`, `vda`.
+/// Returns the kernel's name of the disk with this number in its series: `sda`, `sdaa`, `nvme0n1`, `vda`.
 pub(super) fn name(kind: MockKind, number: usize) -> String {
     match kind {
         MockKind::Nvme => format!("nvme{number}n1"),
@@ -46,7 +46,7 @@ pub(super) fn build(tree: &mut Files, disk: &MockDisk, index: usize) -> String {
     sysfs
 }
 
-/// The directory of the SCSI device, `H:C:T:L`.
+/// Returns the directory of the SCSI device, `H:C:T:L`.
 fn scsi_device(disk: &MockDisk, index: usize) -> (String, String, String) {
     let pci = "/sys/devices/pci0000:00";
     let (host, unit) = match disk.kind {
@@ -83,7 +83,7 @@ fn scsi(tree: &mut Files, disk: &MockDisk, index: usize) -> String {
     sysfs
 }
 
-/// The controller of an NVMe namespace: `nvme0` of `nvme0n1`.
+/// Returns the controller of an NVMe namespace: `nvme0` of `nvme0n1`.
 pub(super) fn controller(disk: &MockDisk) -> &str {
     match disk.controller.as_str() {
         "" => disk.name.rsplit_once('n').map_or(disk.name.as_str(), |(controller, _)| controller),
@@ -101,13 +101,13 @@ fn nvme(tree: &mut Files, disk: &MockDisk) -> String {
     format!("{subsystem}/{}", disk.name)
 }
 
-/// The subsystem of a namespace: nvme-subsys0 of nvme0n1.
+/// Returns the subsystem of a namespace: nvme-subsys0 of nvme0n1.
 fn subsystem(disk: &MockDisk) -> String {
     let number = controller(disk).trim_start_matches("nvme");
     format!("/sys/devices/virtual/nvme-subsystem/nvme-subsys{number}")
 }
 
-/// A controller called `name` that leads to `disk`; its directory.
+/// Returns a controller called `name` that leads to `disk`; its directory.
 fn put_controller(tree: &mut Files, disk: &MockDisk, name: &str) -> String {
     let number: usize = name.trim_start_matches("nvme").parse().unwrap_or(0);
     let dir = format!("/sys/devices/pci0000:00/0000:{:02x}:01.0/nvme/{name}", number % 256);
@@ -151,7 +151,7 @@ pub(super) fn identify(tree: &mut Files, disk: &MockDisk) {
     }
 }
 
-/// Where `cache_type` of the disk is, if it has one.
+/// Returns where `cache_type` of the disk is, if it has one.
 pub(super) fn cache_type(disk: &MockDisk) -> Option<String> {
     match disk.kind {
         MockKind::Nvme => None,

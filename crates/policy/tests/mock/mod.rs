@@ -70,13 +70,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The machine, for something that may change it.
+/// Returns the machine, for something that may change it.
 fn alone(machine: &RwLock<Machine>) -> RwLockWriteGuard<'_, Machine> {
     machine.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl MockGateway {
-    /// A machine with these disks.
+    /// Creates a machine with these disks.
     pub fn new(disks: impl IntoIterator<Item = MockDisk>) -> Self {
         let machine = Arc::new(RwLock::new(Machine::new(disks)));
         Self {
@@ -92,7 +92,7 @@ impl MockGateway {
         locked(&self.control).log.clone()
     }
 
-    /// How many there were: the number of the next one.
+    /// Returns how many there were: the number of the next one.
     pub fn changes(&self) -> usize {
         locked(&self.control).log.len()
     }
@@ -191,7 +191,7 @@ impl MockGateway {
         alone(&self.machine).mount(name, point, kind, options);
     }
 
-    /// How many flushes the drive has received.
+    /// Returns the number of flushes that the drive has received.
     pub fn flushes(&self, name: &str) -> u64 {
         alone(&self.machine).disk(name).map_or(0, |disk| disk.flushes)
     }

@@ -50,7 +50,7 @@ pub struct Pair<'a> {
 const KEYS: [&str; 11] =
     ["ACTION", "SUBSYSTEM", "SUBSYSTEMS", "ENV", "ATTR", "ATTRS", "TEST", "RUN", "GOTO", "LABEL", "KERNEL"];
 
-/// The pairs of a line: `KEY{attribute}OPERATOR"value"`, with commas between them.
+/// Returns the pairs of a line: `KEY{attribute}OPERATOR"value"`, with commas between them.
 ///
 /// # Errors
 /// What is wrong with the line.

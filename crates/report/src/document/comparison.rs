@@ -74,12 +74,12 @@ impl ComparisonDocument {
     /// The name of the JSON document.
     pub const SCHEMA: &str = "plumb/compare/1";
 
-    /// All comparisons with the first level.
+    /// Returns all comparisons with the first level.
     pub fn contrasts(&self) -> impl Iterator<Item = &Contrast> {
         std::iter::once(&self.contrast).chain(&self.others)
     }
 
-    /// The comparisons of all workloads as one document; of one it is that.
+    /// Returns the comparisons of all workloads as one document; of one it is that.
     pub fn of_chapters(mut all: Vec<Self>) -> Self {
         if all.len() < 2 {
             return all.pop().unwrap_or_default();
@@ -100,7 +100,7 @@ impl ComparisonDocument {
         }
     }
 
-    /// The comparison of each workload.
+    /// Returns the comparison of each workload.
     pub fn chapters(&self) -> &[Self] {
         if self.chapters.is_empty() { std::slice::from_ref(self) } else { &self.chapters }
     }

@@ -112,7 +112,7 @@ impl FleetDocument {
         self.total.as_ref().or(self.unfinished.as_ref())
     }
 
-    /// The hosts whose figures are in [`measured`](Self::measured), with these.
+    /// Returns the hosts whose figures are in [`measured`](Self::measured), with these.
     pub fn counted(&self) -> impl Iterator<Item = (&FleetHost, &Sides)> {
         let counted = self.hosts.iter().filter(|host| self.counts(host));
         counted.filter_map(|host| Some((host, host.total.as_ref()?)))
@@ -129,7 +129,7 @@ impl FleetDocument {
         rates.iter().sum::<f64>() / rates.len().max(1) as f64
     }
 
-    /// The hosts that did not do all that they were asked for.
+    /// Returns the hosts that did not do all that they were asked for.
     pub fn missing(&self) -> impl Iterator<Item = &FleetHost> {
         self.hosts.iter().filter(|host| !host.ok)
     }
@@ -151,7 +151,7 @@ impl FleetDisk<'_> {
 }
 
 impl FleetHost {
-    /// The disks in the document of `policy show` of this host.
+    /// Returns the disks in the document of `policy show` of this host.
     pub(crate) fn disks(&self) -> impl Iterator<Item = FleetDisk<'_>> {
         let devices = self.document.as_ref().and_then(|document| document["devices"].as_array());
         devices.into_iter().flatten().filter_map(|device| {

@@ -94,7 +94,7 @@ impl RunDocument {
     }
 }
 
-/// The names of the devices beneath a target.
+/// Returns the names of the devices beneath a target.
 fn devices_of(target: &RunTarget) -> impl Iterator<Item = &str> {
     target.sides.storage.iter().flat_map(|side| side.devices.iter().map(|device| device.name.as_str()))
 }

@@ -101,7 +101,7 @@ pub struct RecordingFacts {
     pub flushes: u64,
     /// Discards and writes of zeroes.
     pub discards: u64,
-    /// How many acknowledgements there were.
+    /// Number of acknowledgements that there were.
     pub acknowledgements: u64,
     /// How they arrived: `control-file`, `descriptor` or `stdout`, or `exit` where the end of the program is
     /// the only one; null if there were none.
@@ -169,7 +169,7 @@ pub struct WindowResult {
     pub until: f64,
     /// The last acknowledgement before the cut.
     pub required: Option<u64>,
-    /// How many commands were at risk.
+    /// Number of commands that were at risk.
     pub at_risk: u64,
     /// Distinct states.
     pub states: u64,
@@ -429,7 +429,7 @@ pub struct Change {
     pub sentence: String,
     /// How that was verified.
     pub verified_by: VerifiedBy,
-    /// How many distinct states were explored with it.
+    /// Number of distinct states that were explored with it.
     pub explored: u64,
     /// How many of them still fail.
     pub failing_after: u64,
@@ -566,7 +566,7 @@ pub struct NeedlessSync {
 /// Results for the states without any of the recorded flushes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlushesLeftOut {
-    /// How many flushes were left out.
+    /// Number of flushes that were left out.
     pub flushes: u64,
     /// Distinct states that were explored without them.
     pub explored: u64,

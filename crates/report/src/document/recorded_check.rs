@@ -142,7 +142,7 @@ impl RunDocument {
     }
 }
 
-/// The job of a phase that measures what a durable write costs: one writer, who waits for each.
+/// Returns the job of a phase that measures what a durable write costs: one writer, who waits for each.
 fn job_of_method(method: SyncMethod) -> RunJob {
     let direct = method == SyncMethod::DirectDsync;
     RunJob {

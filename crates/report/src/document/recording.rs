@@ -128,12 +128,13 @@ impl Part {
     }
 }
 
-/// The tag under which a part of a target is kept in a run directory; `target` is its place in the document.
+/// Returns the tag under which a part of a target is kept in a run directory; `target` is its place in the
+/// document.
 pub fn tag(target: usize, part: Part) -> String {
     format!("{}/{}", series_name(target), part.name())
 }
 
-/// The name under which the time series of a target is kept.
+/// Returns the name under which the time series of a target is kept.
 pub fn series_name(target: usize) -> String {
     format!("target-{target}")
 }
@@ -196,7 +197,7 @@ impl Recorded {
     }
 }
 
-/// The result of `recording`, if it has one.
+/// Returns the result of `recording`, if it has one.
 fn boxed<T: DeserializeOwned>(
     recording: &Recording,
     kind: fn(Box<T>) -> Recorded,
@@ -204,7 +205,7 @@ fn boxed<T: DeserializeOwned>(
     Ok(recording.result()?.map(|document| kind(Box::new(document))))
 }
 
-/// The place of a target whose distributions have this name.
+/// Returns the place of a target whose distributions have this name.
 fn place_of(name: &str) -> Option<usize> {
     name.strip_prefix("target-")?.parse().ok()
 }
@@ -221,12 +222,12 @@ fn take_histograms(targets: &mut [TargetRecording], histograms: &[TaggedHistogra
 }
 
 impl TargetRecording {
-    /// The distribution of one part, if it was kept.
+    /// Returns the distribution of one part, if it was kept.
     pub fn histogram(&self, part: Part) -> Option<&Histogram> {
         self.histograms.get(&part).filter(|histogram| histogram.count() > 0)
     }
 
-    /// All that several targets did.
+    /// Returns all that several targets did.
     pub(crate) fn together<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
         let mut together = Self::default();
         for (part, histogram) in all.flat_map(|one| &one.histograms) {
@@ -237,7 +238,7 @@ impl TargetRecording {
 }
 
 impl FleetRecording {
-    /// A document with the distributions of its hosts, tagged as in a run directory.
+    /// Creates a document with the distributions of its hosts, tagged as in a run directory.
     pub fn of(document: FleetDocument, histograms: &[TaggedHistogram]) -> Self {
         let mut hosts = vec![TargetRecording::default(); document.hosts.len()];
         take_histograms(&mut hosts, histograms);
@@ -246,14 +247,14 @@ impl FleetRecording {
 }
 
 impl RunRecording {
-    /// A recording of a document alone: reports of it lack charts.
+    /// Creates a recording of a document alone: reports of it lack charts.
     pub fn without_distributions(document: RunDocument) -> Self {
         let targets = vec![TargetRecording::default(); document.targets.len()];
         Self { document, targets }
     }
 
-    /// The run that was recorded in `directory`, by this version or an earlier one; `None` if it ended before
-    /// its first result.
+    /// Returns the run that was recorded in `directory`, by this version or an earlier one; `None` if it
+    /// ended before its first result.
     ///
     /// # Errors
     /// If the directory is not a run, or its result is of no known kind; a proof and a comparison are none of
@@ -288,17 +289,17 @@ impl RunRecording {
         run
     }
 
-    /// The distribution of one part of a target, if it was kept.
+    /// Returns the distribution of one part of a target, if it was kept.
     pub fn histogram(&self, target: usize, part: Part) -> Option<&Histogram> {
         self.targets.get(target)?.histogram(part)
     }
 
-    /// A part of a target over time; empty if it was not kept.
+    /// Returns a part of a target over time; empty if it was not kept.
     pub fn track(&self, target: usize, part: Part) -> &[TimeseriesRow] {
         self.targets.get(target).and_then(|target| target.tracks.get(&part)).map_or(&[], Vec::as_slice)
     }
 
-    /// The time series of a target; empty if it was not kept.
+    /// Returns the time series of a target; empty if it was not kept.
     pub fn series_of(&self, target: usize) -> &[TimeseriesRow] {
         self.targets.get(target).map_or(&[], |target| &target.series)
     }

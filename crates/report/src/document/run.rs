@@ -243,7 +243,8 @@ impl RunDocument {
         they were reaped: latencies are never too short, and too long by at most the time since the queue was last \
         looked at.";
 
-    /// The document of a run that has measured nothing yet; `schema` says which JSON document it becomes.
+    /// Returns the document of a run that has measured nothing yet; `schema` says which JSON document it
+    /// becomes.
     pub fn empty(schema: &str) -> Self {
         Self {
             schema: schema.to_owned(),
@@ -263,7 +264,7 @@ impl RunDocument {
         if self.is_check() { "check" } else { "load" }
     }
 
-    /// The write path beneath `target`; `None` if it is not known.
+    /// Returns the write path beneath `target`; `None` if it is not known.
     pub fn path_of(&self, target: &RunTarget) -> Option<&WritePath> {
         if self.paths.is_empty() {
             return self.path.as_ref();
@@ -272,7 +273,7 @@ impl RunDocument {
         beneath.map(|one| &one.path)
     }
 
-    /// Each path beneath a target once.
+    /// Returns each path beneath a target once.
     pub fn all_paths(&self) -> Vec<&WritePath> {
         match self.paths.as_slice() {
             [] => self.path.iter().collect(),
@@ -298,7 +299,7 @@ impl RunDocument {
         }
     }
 
-    /// The job of `target`; `None` if the document names one that is not there.
+    /// Returns the job of `target`; `None` if the document names one that is not there.
     pub fn job_of(&self, target: &RunTarget) -> Option<&RunJob> {
         self.spans.get(target.span)?.jobs.get(target.job)
     }

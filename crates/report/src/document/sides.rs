@@ -106,7 +106,8 @@ impl Sides {
         Self { application, ..Self::default() }
     }
 
-    /// The directions that move blocks with their names; those of which nothing was asked are left out.
+    /// Returns the directions that move blocks with their names; those of which nothing was asked are left
+    /// out.
     pub fn moving(&self) -> Vec<(&'static str, &DirectionResult)> {
         [("read", &self.read), ("write", &self.write), ("trim", &self.trim)]
             .into_iter()
@@ -114,7 +115,7 @@ impl Sides {
             .collect()
     }
 
-    /// All directions of which something was asked, flushes last.
+    /// Returns all directions of which something was asked, flushes last.
     pub fn used(&self) -> Vec<(&'static str, &DirectionResult)> {
         let mut used = self.moving();
         used.extend(Some(("sync", &self.sync)).filter(|(_, sync)| sync.is_used()));
@@ -149,7 +150,7 @@ impl Sides {
         (syncs > 0).then(|| flushes as f64 / syncs as f64)
     }
 
-    /// Why the flushes of the devices are not known, where they are not.
+    /// Returns why the flushes of the devices are not known, where they are not.
     pub fn flushes_unknown_because(&self) -> &str {
         match (&self.storage, &self.storage_unknown_because) {
             (Some(_), _) => "this kernel does not count flushes (it does since 5.5)",

@@ -212,7 +212,7 @@ impl StudyDocument {
     /// The name of the JSON document.
     pub const SCHEMA: &str = "plumb/study/1";
 
-    /// All figures.
+    /// Returns all figures.
     pub fn rows(&self) -> impl Iterator<Item = (&Study, &StudyRow)> {
         self.studies.iter().flat_map(|study| study.rows.iter().map(move |row| (study, row)))
     }

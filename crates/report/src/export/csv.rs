@@ -15,7 +15,7 @@ use crate::document::{FleetDocument, RunDocument, RunRecording, RunTarget, Sides
 use crate::figures::bucket_seconds;
 use crate::printable::printable;
 
-/// The rows of a recording, with a head.
+/// Returns the rows of a recording, with a head.
 pub fn csv(recording: &RunRecording) -> String {
     let mut csv = Csv::default();
     let document = &recording.document;
@@ -34,7 +34,7 @@ pub fn csv(recording: &RunRecording) -> String {
     csv.text
 }
 
-/// The rows of many hosts, with a head.
+/// Returns the rows of many hosts, with a head.
 pub(crate) fn fleet(document: &FleetDocument) -> String {
     let mut csv = Csv::default();
     if let Some(total) = document.measured() {
@@ -64,8 +64,8 @@ pub(crate) fn fleet(document: &FleetDocument) -> String {
     csv.text
 }
 
-/// A row for each value of a document, with a head: the section is the part of the document, the name that of
-/// the nearest object that has one, and the metric the path from there.
+/// Returns a row for each value of a document, with a head: the section is the part of the document, the name
+/// that of the nearest object that has one, and the metric the path from there.
 pub(crate) fn values(document: &Value) -> String {
     let mut csv = Csv::default();
     csv.values(&Place::default(), document);
@@ -104,7 +104,7 @@ struct Csv {
 }
 
 impl Default for Csv {
-    /// The head.
+    /// Returns the head.
     fn default() -> Self {
         Self { text: "section,name,at_seconds,metric,value,unit\n".to_owned() }
     }
@@ -234,8 +234,8 @@ impl Csv {
     }
 }
 
-/// A field on one line, quoted where it must be; what a spreadsheet would take for a formula is kept as text,
-/// and what steers a terminal is written out: names and sentences may come from other hosts.
+/// Returns a field on one line, quoted where it must be; what a spreadsheet would take for a formula is kept
+/// as text, and what steers a terminal is written out: names and sentences may come from other hosts.
 fn quoted(field: &str) -> String {
     let formula = field.starts_with(['=', '@', '+', '-']) && field.parse::<f64>().is_err();
     let field = printable(&if formula { format!("'{field}") } else { field.to_owned() });

@@ -58,7 +58,7 @@ impl Suites<'_> {
     }
 }
 
-/// The document as JUnit XML.
+/// Returns the document as JUnit XML.
 ///
 /// # Errors
 /// If the template cannot be rendered, which formatting into memory does not do.

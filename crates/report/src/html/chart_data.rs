@@ -44,8 +44,8 @@ pub(super) struct Line {
     pub(super) y: Vec<Option<f64>>,
 }
 
-/// The distribution as nines over seconds. The slowest operation of `n` stands at the share of one that is
-/// not slower than it in the long run, `n / (n + 1)`: "100%" has no place on this scale.
+/// Returns the distribution as nines over seconds. The slowest operation of `n` stands at the share of one
+/// that is not slower than it in the long run, `n / (n + 1)`: "100%" has no place on this scale.
 pub(super) fn nines(histogram: &Histogram) -> (Vec<f64>, Vec<f64>) {
     let count = histogram.count() as f64;
     let mut seen = 0_u64;
@@ -99,22 +99,22 @@ pub(super) fn throughput(rows: &[TimeseriesRow], seconds: f64) -> Option<f64> {
     Some(rows.iter().map(|row| row.bytes as f64).sum::<f64>() / f64::from(1 << 20) / seconds)
 }
 
-/// The mean latency.
+/// Returns the mean latency.
 pub(super) fn mean(rows: &[TimeseriesRow], _: f64) -> Option<f64> {
     weighted(rows, |row| row.latency_mean)
 }
 
-/// The longest latency.
+/// Returns the longest latency.
 pub(super) fn longest(rows: &[TimeseriesRow], _: f64) -> Option<f64> {
     rows.iter().filter_map(|row| row.latency_max).reduce(f64::max)
 }
 
-/// The median latency; of several rows the mean of their medians.
+/// Returns the median latency; of several rows the mean of their medians.
 pub(super) fn p50(rows: &[TimeseriesRow], _: f64) -> Option<f64> {
     weighted(rows, |row| row.latency_p50)
 }
 
-/// The 99th percentile of latency; of several rows the highest of them.
+/// Returns the 99th percentile of latency; of several rows the highest of them.
 pub(super) fn p99(rows: &[TimeseriesRow], _: f64) -> Option<f64> {
     rows.iter().filter_map(|row| row.latency_p99).reduce(f64::max)
 }
@@ -126,8 +126,8 @@ fn weighted(rows: &[TimeseriesRow], of: impl Fn(&TimeseriesRow) -> Option<f64>) 
         .then(|| known().map(|(value, operations)| value * operations).sum::<f64>() / operations)
 }
 
-/// `of` over seconds, at the middle of each step; neighbouring rows are taken together until they are few
-/// enough.
+/// Returns `of` over seconds, at the middle of each step; neighbouring rows are taken together until they are
+/// few enough.
 pub(super) fn steps(rows: &[TimeseriesRow], of: Shown) -> (Vec<f64>, Vec<Option<f64>>) {
     let begins = |index: usize| rows.get(index).map(|row| row.at.as_secs_f64());
     let last_width = match rows {
@@ -145,7 +145,7 @@ pub(super) fn steps(rows: &[TimeseriesRow], of: Shown) -> (Vec<f64>, Vec<Option<
     chunks.unzip()
 }
 
-/// `value` with that many significant digits, to keep the file small.
+/// Returns `value` with that many significant digits, to keep the file small.
 fn significant(value: f64, digits: i32) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;

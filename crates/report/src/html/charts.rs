@@ -47,7 +47,7 @@ impl ChartView {
     }
 }
 
-/// The distributions of the methods of a durable write, where there are such; else of all targets, by
+/// Returns the distributions of the methods of a durable write, where there are such; else of all targets, by
 /// direction. `None` if none was kept.
 pub(super) fn distributions(recording: &RunRecording) -> Option<(ChartView, Chart)> {
     let document = &recording.document;
@@ -202,7 +202,7 @@ pub(super) fn ranges(lines: &[Line], show: impl Fn(f64) -> String) -> String {
     lines.iter().map(range).collect::<Vec<_>>().join(", ")
 }
 
-/// The rows without a last one that the end of the window cut: its rate would look like a fall.
+/// Returns the rows without a last one that the end of the window cut: its rate would look like a fall.
 fn whole(mut rows: Vec<TimeseriesRow>, seconds: f64) -> Vec<TimeseriesRow> {
     if let [first, .., last] = rows.as_slice() {
         let length = last.at.as_secs_f64() - first.at.as_secs_f64();

@@ -147,7 +147,7 @@ fn waterfall(contrast: &Contrast) -> String {
     scale.draw(&rows, "Time that each term adds from one operation to the next")
 }
 
-/// The figure of each block that counts, in the order in which they ran.
+/// Returns the figure of each block that counts, in the order in which they ran.
 fn blocks(document: &ComparisonDocument, number: usize) -> Option<(ChartView, Chart)> {
     let figure = &document.figure;
     let counted = document.measured.iter().filter(|block| block.round > 0).enumerate();
@@ -174,12 +174,12 @@ fn blocks(document: &ComparisonDocument, number: usize) -> Option<(ChartView, Ch
     (!drawn.is_empty()).then(|| (ChartView::of(&chart, "Block by block", words, aria), chart))
 }
 
-/// The levels that a chart has styles for, with their names.
+/// Returns the levels that a chart has styles for, with their names.
 fn names(document: &ComparisonDocument) -> impl Iterator<Item = (usize, String)> {
     document.levels.iter().map(|level| printable(&level.name)).enumerate().take(STYLES)
 }
 
-/// The distributions of the time of an operation, one line for each level.
+/// Returns the distributions of the time of an operation, one line for each level.
 fn distributions(document: &ComparisonDocument, number: usize) -> Option<(ChartView, Chart)> {
     let line = |(style, name): (usize, String)| {
         let points = document.levels[style].distribution.iter();

@@ -23,7 +23,7 @@ pub(in crate::html) fn cut(text: &str, width: f64, size: f64) -> String {
     if kept.is_empty() { kept } else { kept + "…" }
 }
 
-/// `text` within an element or a double-quoted attribute.
+/// Returns `text` within an element or a double-quoted attribute.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -36,7 +36,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The frame of a report without charts that a script draws.
+    /// Returns the frame of a report without charts that a script draws.
     pub(super) fn of(what: &'static str, outline: Outline<'_>, seed: impl Into<Option<u64>>) -> Self {
         Self {
             what,
@@ -51,7 +51,7 @@ impl Frame {
         }
     }
 
-    /// The frame of a page without a run: a title alone.
+    /// Returns the frame of a page without a run: a title alone.
     pub(super) fn plain(what: &'static str) -> Self {
         Self {
             what,
@@ -92,7 +92,7 @@ impl Frame {
         glyph::severity(self.headline.as_ref().and_then(|headline| headline.severity))
     }
 
-    /// The styles and scripts of the page, those of the charts only where there are some.
+    /// Returns the styles and scripts of the page, those of the charts only where there are some.
     pub(super) fn css(&self) -> [&'static str; 2] {
         [if self.has_charts() { CHART_CSS } else { "" }, CSS]
     }

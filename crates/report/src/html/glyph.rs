@@ -35,7 +35,7 @@ const TRIANGLE: &str =
 const LETTER_I: &str =
     r#"<circle cx="6" cy="6" r="4.8"/><path d="M6 5.6v2.9"/><circle class="solid" cx="6" cy="3.7" r=".8"/>"#;
 
-/// The sign of a cache.
+/// Returns the sign of a cache.
 pub(super) const fn cache(cache: Cache) -> Sign {
     let (class, shape) = match cache {
         Cache::None => ("st-still", RING),
@@ -71,7 +71,7 @@ pub(super) fn fua(layer: &Layer) -> Sign {
     Sign { class, of: "FUA", word: wording::fua(layer), shape }
 }
 
-/// The sign of a severity, as an image for the page; a ring for none.
+/// Returns the sign of a severity, as an image for the page; a ring for none.
 pub(super) fn severity(severity: Option<Severity>) -> String {
     icon(match severity {
         Some(Severity::Danger) => OCTAGON,
@@ -82,12 +82,12 @@ pub(super) fn severity(severity: Option<Severity>) -> String {
 }
 
 impl Sign {
-    /// The sign as an image for the page.
+    /// Returns the sign as an image for the page.
     pub(super) fn icon(&self) -> String {
         icon(self.shape)
     }
 
-    /// The sign within a drawing, its box's upper left corner at `x`, `y`.
+    /// Returns the sign within a drawing, its box's upper left corner at `x`, `y`.
     pub(super) fn at(&self, x: f64, y: f64) -> String {
         format!(r#"<g class="glyph {}" transform="translate({x:.1} {y:.1})">{}</g>"#, self.class, self.shape)
     }

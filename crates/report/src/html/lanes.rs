@@ -21,7 +21,7 @@ enum Row<'a> {
     LeftOut(usize),
 }
 
-/// The drawing of `case`.
+/// Returns the drawing of `case`.
 pub(super) fn draw(case: &MinimalCase, width: Width) -> String {
     let (each, time, lane, step) = match width {
         Width::Wide => (21.0, 78.0, 56.0, 10.0),
@@ -138,7 +138,7 @@ const fn short(lane: Lane) -> &'static str {
     }
 }
 
-/// The class that sets it, and the word.
+/// Returns the class that sets it, and the word.
 const fn fate(fate: Option<Fate>) -> (&'static str, &'static str) {
     match fate {
         None => ("plain", ""),

@@ -34,7 +34,7 @@ use self::sections::SectionsPage;
 use self::study::StudyPage;
 use crate::render::Rendered;
 
-/// The page of any document.
+/// Returns the page of any document.
 ///
 /// # Errors
 /// If the template cannot be rendered, which formatting into memory does not do.

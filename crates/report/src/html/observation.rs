@@ -24,7 +24,7 @@ pub(super) struct ObservationPage {
 }
 
 impl ObservationPage {
-    /// The page of `document`.
+    /// Returns the page of `document`.
     pub(super) fn of(document: &ObservationDocument) -> Self {
         let mut outline = observation::outline(document);
         // The workload stands in a part of its own.

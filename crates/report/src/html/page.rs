@@ -54,7 +54,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// The page of `recording`.
+    /// Returns the page of `recording`.
     pub(super) fn of(recording: &RunRecording) -> Self {
         let document = &recording.document;
         let printed = |lines: Vec<String>| lines.iter().map(|line| printable(line)).collect::<Vec<_>>();

@@ -27,7 +27,7 @@ pub(super) struct LayerView {
     pub(super) gist: String,
 }
 
-/// The paths of a run, each once.
+/// Returns the paths of a run, each once.
 pub(super) fn path_views(document: &RunDocument) -> Vec<PathView> {
     if document.paths.is_empty() {
         return document.path.iter().map(|path| path_view(path, 0, "")).collect();

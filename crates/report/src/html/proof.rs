@@ -23,12 +23,12 @@ pub(super) struct ProofPage<'a> {
     document: &'a ProofDocument,
     /// The windows as a table, and how many are left out of it.
     windows: (String, u64),
-    /// How many windows a part of the strip stands for.
+    /// Number of windows that a part of the strip stands for.
     each: usize,
 }
 
 impl<'a> ProofPage<'a> {
-    /// The page of `document`.
+    /// Returns the page of `document`.
     pub(super) fn of(document: &'a ProofDocument) -> Self {
         let (windows, left_out) = proof::windows(document, ROWS);
         Self {
@@ -40,8 +40,8 @@ impl<'a> ProofPage<'a> {
     }
 }
 
-/// The windows side by side, `each` in a part: the higher, the more of it was explored; a mark below those
-/// with a state that fails.
+/// Returns the windows side by side, `each` in a part: the higher, the more of it was explored; a mark below
+/// those with a state that fails.
 fn strip(windows: &[WindowResult], each: &usize) -> String {
     let mut out = String::new();
     let cells = windows.chunks(*each);

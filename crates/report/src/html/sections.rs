@@ -29,7 +29,7 @@ pub(super) struct SectionsPage {
 }
 
 impl SectionsPage {
-    /// The page of many hosts.
+    /// Returns the page of many hosts.
     pub(super) fn of_fleet(document: &FleetDocument) -> Self {
         let mut outline = fleet::outline(document);
         Self {
@@ -39,7 +39,7 @@ impl SectionsPage {
         }
     }
 
-    /// The page of a survey.
+    /// Returns the page of a survey.
     pub(super) fn of_survey(survey: &Survey) -> Self {
         let sections = survey.paths.iter().enumerate().map(|(number, path)| surveyed(path, number));
         Self { sections: sections.collect(), frame: Frame::plain("plumb survey"), foot: "" }
@@ -68,7 +68,7 @@ pub(super) struct SectionView {
     pub(super) is_folded: bool,
 }
 
-/// The sections that say something, taken out of `outline`.
+/// Returns the sections that say something, taken out of `outline`.
 pub(super) fn sections(outline: &mut Outline<'_>) -> Vec<SectionView> {
     let all = std::mem::take(&mut outline.sections);
     all.iter().filter(|of| !of.items.is_empty()).map(section).collect()
@@ -92,7 +92,7 @@ pub(super) fn section(of: &Section) -> SectionView {
     }
 }
 
-/// `text` made printable line by line.
+/// Returns `text` made printable line by line.
 pub(super) fn lines(text: &str) -> String {
     text.lines().map(printable).collect::<Vec<_>>().join("\n")
 }
@@ -128,7 +128,7 @@ fn finding(view: &VerdictView, about: &[String]) -> String {
     )
 }
 
-/// A write path: where synced data is durable, its drawings and layers, and what was found.
+/// Returns a write path: where synced data is durable, its drawings and layers, and what was found.
 fn surveyed(path: &WritePath, number: usize) -> SectionView {
     let view = path_view(path, number, "");
     let mut items =

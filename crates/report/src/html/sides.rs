@@ -8,7 +8,7 @@ use crate::sentences;
 use crate::terminal::run::groups;
 use crate::terminal::tables::side_table_without;
 
-/// The table with the balances below each load; empty if nothing was measured.
+/// Returns the table with the balances below each load; empty if nothing was measured.
 pub(super) fn sides(document: &RunDocument) -> String {
     let sharing = document.sharing();
     let shown = document
@@ -32,7 +32,7 @@ pub(super) fn sides(document: &RunDocument) -> String {
     if groups.is_empty() { String::new() } else { grouped(&side_table_without(&groups, &[]), &beside) }
 }
 
-/// The balances of `sides` as bars and in words.
+/// Returns the balances of `sides` as bars and in words.
 fn balances(sides: &Sides) -> String {
     [(false, &sides.read), (true, &sides.write)]
         .into_iter()

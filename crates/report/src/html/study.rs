@@ -48,7 +48,7 @@ struct Figures {
 }
 
 impl StudyPage {
-    /// The page of `document`.
+    /// Returns the page of `document`.
     pub(super) fn of(document: &StudyDocument) -> Self {
         let mut all = Vec::new();
         let chapters = document.studies.iter().map(|study| chapter(study, &mut all)).collect();
@@ -107,7 +107,7 @@ fn beside(rows: &[StudyRow]) -> String {
     if rows.is_empty() { String::new() } else { scale.draw(&rows, "Our figures over the reported ones") }
 }
 
-/// The charts of what happened over time.
+/// Returns the charts of what happened over time.
 fn charts(study: &Study) -> Vec<(ChartView, Chart)> {
     let mut names: Vec<&str> = study.series.iter().map(|series| series.chart.as_str()).collect();
     names.dedup();

@@ -19,7 +19,7 @@ const MARKERS: [&str; STYLES] = [
     "M19 2v8M15 6h8",
 ];
 
-/// A sample of the style of the line at `index`, for a legend.
+/// Returns a sample of the style of the line at `index`, for a legend.
 pub(super) fn sample(index: usize) -> String {
     let style = index % STYLES;
     let fill = if style < STYLES / 2 { "currentColor" } else { "var(--paper)" };

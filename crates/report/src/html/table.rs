@@ -15,7 +15,7 @@ pub(super) struct Group {
     pub(super) after: String,
 }
 
-/// `table` as an element.
+/// Returns `table` as an element.
 pub(super) fn table(table: &Table, caption: &str) -> String {
     let mut out = begin(table, caption, 0);
     out.push_str("<tbody>");
@@ -30,7 +30,7 @@ pub(super) fn table(table: &Table, caption: &str) -> String {
     out
 }
 
-/// `table` as an element, whose first column names groups of rows: a name begins a group.
+/// Returns `table` as an element, whose first column names groups of rows: a name begins a group.
 pub(super) fn grouped(table: &Table, groups: &[Group]) -> String {
     let mut out = begin(table, "", 1);
     let columns = table.head().count() - 1;

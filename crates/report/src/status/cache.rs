@@ -315,7 +315,7 @@ const COUNTERS: [(&str, &str, &str); 18] = [
     ("destage_errors", "write_back_errors_total", "Failed reads and writes of writing back."),
 ];
 
-/// The metrics of caches. What is unknown has no sample.
+/// Returns the metrics of caches. What is unknown has no sample.
 fn metrics(caches: &[CacheShown]) -> String {
     let mut out = Metrics::default();
     let mut family = |name: &str, help: &str, value: &dyn Fn(&CacheShown) -> Option<f64>| {

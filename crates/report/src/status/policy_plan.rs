@@ -110,7 +110,7 @@ fn add_changes(page: &mut Page, plan: &Plan, with_bytes: bool) {
     }
 }
 
-/// `off → on, saved on`.
+/// Returns `off → on, saved on`.
 fn switch(change: &PlannedChange) -> String {
     let from = match change.from {
         Found::Unknown => "unknown",
@@ -166,7 +166,7 @@ fn lists(changes: &[PlannedChange], with_bytes: bool) -> Vec<StepList<'_>> {
     lists
 }
 
-/// `A` to `Z`, then `A1` to `Z1`.
+/// Returns `A` to `Z`, then `A1` to `Z1`.
 fn letter(index: usize) -> String {
     let letter = char::from(b'A' + (index % 26) as u8);
     match index / 26 {
@@ -175,7 +175,7 @@ fn letter(index: usize) -> String {
     }
 }
 
-/// A step in words that hold for every disk that has it.
+/// Returns a step in words that hold for every disk that has it.
 fn sentence(change: &PlannedChange, step: &PlannedStep) -> String {
     let on = if step.on == change.name { String::new() } else { format!("{}: ", step.on) };
     let waits = step.waits_for.as_deref().map_or_else(String::new, |says| format!(", once {}", short(says)));
@@ -184,7 +184,7 @@ fn sentence(change: &PlannedChange, step: &PlannedStep) -> String {
     format!("{on}{}{waits}{left_out}", step.words)
 }
 
-/// `queue/write_cache says write back`, without the directory.
+/// Returns `queue/write_cache says write back`, without the directory.
 fn short(condition: &str) -> String {
     let Some((path, says)) = condition.split_once(" says ") else { return condition.to_owned() };
     let file = path.rsplit('/').next().unwrap_or(path);
@@ -192,7 +192,7 @@ fn short(condition: &str) -> String {
     format!("{parent}{file} says `{says}`")
 }
 
-/// The steps with their numbers; the further lines of a step stand below it.
+/// Returns the steps with their numbers; the further lines of a step stand below it.
 fn numbered(steps: &[String]) -> Vec<Row> {
     let lines = steps.iter().enumerate().flat_map(|(number, step)| {
         step.lines().enumerate().map(move |(index, line)| {

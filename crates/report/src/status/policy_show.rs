@@ -137,7 +137,7 @@ fn wrong(document: &PolicyDocument) -> Vec<Item> {
     said.into_iter().map(item).collect()
 }
 
-/// Each thing once, with the disks of which it is said.
+/// Returns each thing once, with the disks of which it is said.
 fn grouped<'a, T: PartialEq>(said: impl Iterator<Item = (T, &'a str)>) -> Vec<(T, Vec<&'a str>)> {
     let mut grouped: Vec<(T, Vec<&str>)> = Vec::new();
     for (thing, disk) in said {

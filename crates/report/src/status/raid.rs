@@ -20,7 +20,7 @@ pub(super) fn add(page: &mut Page, report: Option<&RaidReport>, controllers: &[C
     }
 }
 
-/// The volumes and what backs the controller's memory.
+/// Returns the volumes and what backs the controller's memory.
 fn reported(report: &RaidReport) -> Vec<Item> {
     let volume = |volume: &Volume| {
         let policy = match volume.write_policy {

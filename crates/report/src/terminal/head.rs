@@ -6,7 +6,7 @@ use super::wrap::{columns, hang};
 use crate::headline::Headline;
 use crate::printable::printable;
 
-/// The head. `title` and `facts` are printable.
+/// Returns the head. `title` and `facts` are printable.
 pub(super) fn head(title: &str, facts: &[String], headline: &Headline, style: Style) -> String {
     let width = style.columns();
     let mut out = title_line(title, facts, style);
@@ -45,7 +45,7 @@ pub(super) fn title_line(title: &str, facts: &[String], style: Style) -> String 
     out
 }
 
-/// The verdict, under its severity.
+/// Returns the verdict, under its severity.
 pub(super) fn verdict_line(headline: &Headline, style: Style) -> String {
     let ink = match headline.severity {
         None if headline.label.starts_with("Not") => Ink::Yellow,

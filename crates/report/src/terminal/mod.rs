@@ -58,7 +58,7 @@ impl Style {
     /// Minimum width: anything narrower is not laid out any better.
     pub const WIDTH_MIN: usize = 40;
 
-    /// The columns to lay out for.
+    /// Returns the columns to lay out for.
     pub(crate) fn columns(self) -> usize {
         self.width.max(Self::WIDTH_MIN)
     }

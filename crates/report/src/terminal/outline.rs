@@ -10,7 +10,7 @@ use crate::figures::masthead;
 use crate::outline::{Item, Outline, Page, Row};
 use crate::printable::printable;
 
-/// The report, ending in a newline. A section that has nothing to say is left out.
+/// Returns the report, ending in a newline. A section that has nothing to say is left out.
 pub(crate) fn outline(of: &Outline<'_>, style: Style) -> String {
     let is_verbose = style.verbosity == Verbosity::Verbose;
     if style.verbosity == Verbosity::Quiet {
@@ -72,7 +72,7 @@ pub(super) fn item(item: &Item, style: Style) -> String {
     }
 }
 
-/// The names in a column, and beside each its text in lines that hang below each other.
+/// Returns the names in a column, and beside each its text in lines that hang below each other.
 fn rows(rows: &[Row], style: Style) -> String {
     let widest = rows.iter().map(|row| columns(&row.name.text)).max().unwrap_or(0);
     let apart = if widest > 0 { "  " } else { "" };

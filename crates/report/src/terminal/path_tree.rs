@@ -20,7 +20,7 @@ const WIDE_FROM: usize = 84;
 /// Longer names and kinds are cut.
 const NAME_MAX: usize = 26;
 
-/// The tree of `path`.
+/// Returns the tree of `path`.
 pub(super) fn path_tree(path: &WritePath, style: Style) -> String {
     let wide = style.columns() >= WIDE_FROM;
     let mut out = path_table(path, wide).show(style);
@@ -48,7 +48,7 @@ pub(crate) fn unsettled(path: &WritePath) -> Option<(Ink, &str)> {
     }
 }
 
-/// The tree of `path` as a table; with kinds and marks if it is `wide`.
+/// Returns the tree of `path` as a table; with kinds and marks if it is `wide`.
 pub(crate) fn path_table(path: &WritePath, wide: bool) -> Table {
     let mut head = vec![("layer", Side::Left)];
     if wide {
@@ -148,7 +148,7 @@ impl Tree<'_> {
 const WRITE: &str = "When write has returned, data is in";
 const FSYNC: &str = "When fsync has returned, data is durable in";
 
-/// The layers where a write is when its call has returned, and where it is durable after fsync.
+/// Returns the layers where a write is when its call has returned, and where it is durable after fsync.
 fn marks(path: &WritePath) -> Vec<(usize, &'static str)> {
     let durable = path.durable_at.fsync.as_deref().and_then(|name| levels::named(path, name));
     let acknowledged = levels::acknowledged_at(path).map(|index| (index, WRITE));

@@ -24,7 +24,7 @@ pub enum Ink {
 }
 
 impl Style {
-    /// `text` in `ink`, if there are colours.
+    /// Returns `text` in `ink`, if there are colours.
     pub fn ink(self, ink: Ink, text: &str) -> String {
         let code = match ink {
             Ink::Plain => return text.to_owned(),
@@ -42,13 +42,13 @@ impl Style {
         }
     }
 
-    /// The finished text: as it is, or in ASCII.
+    /// Returns the finished text: as it is, or in ASCII.
     pub fn finish(self, text: String) -> String {
         if self.unicode { text } else { to_ascii(&text) }
     }
 }
 
-/// The ink of a severity.
+/// Returns the ink of a severity.
 pub(crate) const fn severity(severity: Option<Severity>) -> Ink {
     match severity {
         Some(Severity::Danger) => Ink::Red,
@@ -58,7 +58,7 @@ pub(crate) const fn severity(severity: Option<Severity>) -> Ink {
     }
 }
 
-/// The ink of a cache.
+/// Returns the ink of a cache.
 pub(super) const fn cache(cache: Cache) -> Ink {
     match cache {
         Cache::None => Ink::Plain,
@@ -86,7 +86,7 @@ pub(super) fn fua(layer: &Layer) -> Ink {
     }
 }
 
-/// `text` in ASCII: signs by their nearest, everything else as an escape.
+/// Returns `text` in ASCII: signs by their nearest, everything else as an escape.
 fn to_ascii(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -21,9 +21,9 @@ use crate::{levels, rules, sentences, untorn};
 /// Names of targets take at most so many columns, and never more than a third of the line: longer ones lose
 /// their middle, so that the table stays a table.
 const NAME_MAX: usize = 36;
-/// How many figures a short report has.
+/// Number of figures that a short report has.
 const FIGURES: usize = 3;
-/// The report of `document`, ending in a newline. A section that has nothing to say is left out.
+/// Returns the report of `document`, ending in a newline. A section that has nothing to say is left out.
 pub fn run(document: &RunDocument, style: Style) -> String {
     let width = style.columns();
     let headline = Headline::of(document);
@@ -73,7 +73,8 @@ pub fn run(document: &RunDocument, style: Style) -> String {
     style.finish(out)
 }
 
-/// The verdict, three figures, the quality of the measurement, and what is wrong with what to do about it.
+/// Returns the verdict, three figures, the quality of the measurement, and what is wrong with what to do
+/// about it.
 fn brief(document: &RunDocument, headline: &Headline, title: &str, facts: &[String], style: Style) -> String {
     let width = style.columns();
     let mut out = title_line(title, facts, style);
@@ -136,7 +137,7 @@ fn names(document: &RunDocument) -> String {
     }
 }
 
-/// One group for each target, and one for the targets of each span together; names in at most so many
+/// Returns one group for each target, and one for the targets of each span together; names in at most so many
 /// columns.
 pub(crate) fn groups(document: &RunDocument, name_most: usize) -> Vec<Group> {
     let labelled = document.labels().into_iter().zip(&document.targets);
@@ -155,7 +156,7 @@ pub(crate) fn groups(document: &RunDocument, name_most: usize) -> Vec<Group> {
     groups
 }
 
-/// The rows of `sides`; what a sync takes where it makes nothing `durable` is not called so.
+/// Returns the rows of `sides`; what a sync takes where it makes nothing `durable` is not called so.
 fn rows(sides: &Sides, lost: bool) -> Vec<SideRow> {
     let mut rows = side_rows(sides);
     // I/O that an application does by itself is not seen.
@@ -168,7 +169,7 @@ fn rows(sides: &Sides, lost: bool) -> Vec<SideRow> {
     rows
 }
 
-/// The labels in at most `most` columns; numbered if they cannot be told apart any more.
+/// Returns the labels in at most `most` columns; numbered if they cannot be told apart any more.
 fn short(labels: &[String], most: usize) -> Vec<String> {
     let mut cut_labels: Vec<String> = labels.iter().map(|label| cut(label, most)).collect();
     let distinct: HashSet<&String> = cut_labels.iter().collect();
@@ -182,7 +183,7 @@ fn short(labels: &[String], most: usize) -> Vec<String> {
     cut_labels
 }
 
-/// The name without its middle if it is long: what tells names apart is mostly at their ends.
+/// Returns the name without its middle if it is long: what tells names apart is mostly at their ends.
 fn cut(name: &str, most: usize) -> String {
     if columns(name) <= most {
         return name.to_owned();

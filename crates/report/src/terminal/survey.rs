@@ -24,12 +24,12 @@ const LEGEND: [&str; 4] = [
      no FUA.",
 ];
 
-/// The paths of a survey: one in full, many as a list with what is wrong below.
+/// Returns the paths of a survey: one in full, many as a list with what is wrong below.
 pub(crate) fn surveyed(of: &Survey, style: Style) -> String {
     if of.paths.len() > 1 { survey_list(of, style) } else { survey(of, style) }
 }
 
-/// The paths of `survey` in full, one below the other.
+/// Returns the paths of `survey` in full, one below the other.
 pub fn survey(survey: &Survey, style: Style) -> String {
     let paths: Vec<String> = survey.paths.iter().map(|path| one(path, style)).collect();
     let text =
@@ -37,7 +37,7 @@ pub fn survey(survey: &Survey, style: Style) -> String {
     style.finish(text)
 }
 
-/// The paths of `survey` as a list, one line each, with the warnings below: for many targets.
+/// Returns the paths of `survey` as a list, one line each, with the warnings below: for many targets.
 pub fn survey_list(survey: &Survey, style: Style) -> String {
     // The first of equally severe findings counts: a cause stands before its consequence.
     let worst = |path: &WritePath| path.findings.iter().rev().max_by_key(|finding| finding.severity).cloned();
@@ -79,7 +79,7 @@ pub fn survey_list(survey: &Survey, style: Style) -> String {
     style.finish(out)
 }
 
-/// The devices of a path that a power cut empties.
+/// Returns the devices of a path that a power cut empties.
 fn volatile(path: &WritePath) -> String {
     let is_volatile =
         |layer: &&Layer| !wording::is_above_devices(layer.kind) && layer.cache == plumb_path::Cache::Volatile;
@@ -91,7 +91,7 @@ fn volatile(path: &WritePath) -> String {
     }
 }
 
-/// The list where lines are too short for a table.
+/// Returns the list where lines are too short for a table.
 fn stacked(survey: &Survey, style: Style) -> String {
     survey
         .paths

@@ -23,12 +23,12 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A plain cell.
+    /// Creates a plain cell.
     pub fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), ink: Ink::Plain }
     }
 
-    /// A cell in `ink`.
+    /// Creates a cell in `ink`.
     pub fn inked(ink: Ink, text: impl Into<String>) -> Self {
         Self { text: text.into(), ink }
     }
@@ -75,12 +75,12 @@ impl<T> Rows<T> {
         self
     }
 
-    /// The table.
+    /// Returns the table.
     pub fn table(self) -> Table {
         self.table
     }
 
-    /// The table, if it has a row below its head.
+    /// Returns the table, if it has a row below its head.
     pub fn if_any(self) -> Option<Table> {
         (!self.of.is_empty()).then_some(self.table)
     }
@@ -94,20 +94,20 @@ const NOTE: &str = "      ";
 const LAST_MIN: usize = 20;
 
 impl Table {
-    /// A table with a dim head.
+    /// Creates a table with a dim head.
     pub fn new(head: &[(&str, Side)]) -> Self {
         let cells = head.iter().map(|(name, _)| Cell::inked(Ink::Dim, *name)).collect();
         Self { sides: head.iter().map(|(_, side)| *side).collect(), rows: vec![cells], notes: Vec::new() }
     }
 
-    /// A table of `rows`, to which columns are added.
+    /// Returns a table of `rows`, to which columns are added.
     pub fn of<T>(rows: impl IntoIterator<Item = T>) -> Rows<T> {
         let of: Vec<T> = rows.into_iter().collect();
         let rows = vec![Vec::new(); of.len() + 1];
         Rows { of, table: Self { rows, ..Self::default() } }
     }
 
-    /// A table of figures under `rows[0]`, with words in its first column.
+    /// Creates a table of figures under `rows[0]`, with words in its first column.
     pub(crate) fn of_figures(rows: Vec<Vec<Cell>>) -> Self {
         let columns = rows.first().map_or(0, Vec::len);
         let sides = (0..columns).map(|column| if column == 0 { Side::Left } else { Side::Right });
@@ -154,23 +154,23 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The names of the columns, each with its side.
+    /// Returns the names of the columns, each with its side.
     pub(crate) fn head(&self) -> impl Iterator<Item = (&str, Side)> {
         self.rows[0].iter().map(|cell| cell.text.as_str()).zip(self.sides.iter().copied())
     }
 
-    /// The rows below the head.
+    /// Returns the rows below the head.
     pub(crate) fn body(&self) -> &[Vec<Cell>] {
         self.rows.get(1..).unwrap_or_default()
     }
 
-    /// The columns that the widest line takes.
+    /// Returns the columns that the widest line takes.
     pub fn width(&self) -> usize {
         let widths = self.widths();
         INDENT + widths.iter().sum::<usize>() + APART * widths.len().saturating_sub(1)
     }
 
-    /// The table as text.
+    /// Returns the table as text.
     pub fn show(&self, style: Style) -> String {
         let widths = self.widths();
         let mut out = String::new();

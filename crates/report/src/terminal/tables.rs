@@ -34,7 +34,7 @@ const DISPENSABLE: [&str; 6] = ["p99.9", "max", "mean I/O", "p50", "flushes", "p
 /// A target that measures the cost of a durable write, with the method.
 pub(crate) type Measured<'a> = (SyncMethod, &'a RunTarget, &'a Latency);
 
-/// The cost of a durable write with its parts, methods across; `None` if none was measured.
+/// Returns the cost of a durable write with its parts, methods across; `None` if none was measured.
 pub(crate) fn durable_table(document: &RunDocument) -> Option<(DurationUnit, Table)> {
     let measured: Vec<Measured<'_>> = measured(document).collect();
     let unit = DurationUnit::for_typical(measured.iter().filter_map(|(.., latency)| latency.p50));
@@ -52,15 +52,15 @@ pub(crate) fn durable_table(document: &RunDocument) -> Option<(DurationUnit, Tab
     (!measured.is_empty()).then_some((unit, table))
 }
 
-/// The targets that measure what a durable write costs; those without a figure are left out.
+/// Returns the targets that measure what a durable write costs; those without a figure are left out.
 pub(crate) fn measured(document: &RunDocument) -> impl Iterator<Item = Measured<'_>> {
     document.targets.iter().filter_map(|target| {
         Some((document.job_of(target)?.method?, target, target.sides.durable_latency.as_ref()?))
     })
 }
 
-/// The cost of a durable write, and where its flushes went. Methods across if the lines are too short for
-/// them down.
+/// Returns the cost of a durable write, and where its flushes went. Methods across if the lines are too short
+/// for them down.
 pub(super) fn durable_writes(document: &RunDocument, style: Style) -> String {
     let methods: Vec<(SyncMethod, &RunTarget)> = document
         .targets
@@ -81,7 +81,8 @@ pub(super) fn durable_writes(document: &RunDocument, style: Style) -> String {
     out
 }
 
-/// The statistics of each method: a line for each, or, with `across`, a column for each under its call.
+/// Returns the statistics of each method: a line for each, or, with `across`, a column for each under its
+/// call.
 fn methods_table(measured: &[Measured<'_>], unit: DurationUnit, across: bool) -> Table {
     let ink = |name: &str| if name == "p50" { Ink::Bold } else { Ink::Plain };
     let lead = |text: &str| Cell::inked(Ink::Dim, text);
@@ -135,7 +136,8 @@ fn flush_words(document: &RunDocument, method: SyncMethod, target: &RunTarget) -
 /// Name and rows of a group that is measured together.
 pub(crate) type Group = (String, Vec<SideRow>);
 
-/// The table of `groups`. While it is too wide, the least telling columns are left out, one after the other.
+/// Returns the table of `groups`. While it is too wide, the least telling columns are left out, one after the
+/// other.
 pub(super) fn side_table(groups: &[Group], style: Style) -> String {
     if groups.is_empty() {
         return String::new();

@@ -13,13 +13,13 @@ const EVIDENCE_MAX: usize = 4;
 /// `  warning  `: where the sentence begins.
 const LABEL: usize = 9;
 
-/// The findings, one below the other.
+/// Returns the findings, one below the other.
 pub(super) fn verdicts(findings: &[Finding], style: Style) -> String {
     let verdict = |finding| verdict(finding, &[], EVIDENCE_MAX, style);
     findings.iter().map(verdict).collect::<Vec<_>>().join("\n")
 }
 
-/// A finding with at most so many lines of evidence, and the names of what it is `about`.
+/// Returns a finding with at most so many lines of evidence, and the names of what it is `about`.
 pub(super) fn verdict(finding: &Finding, about: &[String], evidence_max: usize, style: Style) -> String {
     let width = style.columns();
     let label = finding.severity.word();
@@ -54,7 +54,7 @@ pub(super) fn verdict(finding: &Finding, about: &[String], evidence_max: usize, 
 }
 
 impl Style {
-    /// Every line of `text` in `ink`.
+    /// Returns every line of `text` in `ink`.
     pub(super) fn ink_lines(self, ink: Ink, text: &str) -> String {
         text.lines().map(|line| format!("{}\n", self.ink(ink, line))).collect()
     }

@@ -17,7 +17,7 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     textwrap::wrap(&words, options).into_iter().map(Cow::into_owned).collect()
 }
 
-/// `text` wrapped: the first line after `first`, the others after as many spaces.
+/// Returns `text` wrapped: the first line after `first`, the others after as many spaces.
 pub(crate) fn hang(first: &str, text: &str, width: usize) -> String {
     let indent = columns(first);
     let mut out = String::new();

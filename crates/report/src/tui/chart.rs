@@ -22,7 +22,7 @@ struct Shown<'a> {
     points: &'a [(f64, f64)],
 }
 
-/// The lines that have points. Targets that share their devices have one line of the storage.
+/// Returns the lines that have points. Targets that share their devices have one line of the storage.
 fn shown(view: &LiveView) -> Vec<Shown<'_>> {
     let shares = |target: usize| {
         let sample = view.last.as_ref();
@@ -99,7 +99,7 @@ fn sign(line: &Shown<'_>) -> char {
     signs[line.target % 6]
 }
 
-/// A round number that is not far above `value`.
+/// Returns a round number that is not far above `value`.
 fn ceiling(value: f64) -> f64 {
     if !value.is_finite() || value <= 0.0 {
         return 1.0;

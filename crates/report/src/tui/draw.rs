@@ -70,7 +70,7 @@ fn title(view: &LiveView) -> Line<'static> {
     ])
 }
 
-/// `12 s of 30 s`, or `12 s` where the end is not known.
+/// Returns `12 s of 30 s`, or `12 s` where the end is not known.
 fn clock(sample: &LiveSample) -> String {
     let elapsed = duration(sample.elapsed.max(0.0).round());
     match sample.expected {

@@ -114,7 +114,7 @@ impl LivePhase {
 }
 
 impl LiveSample {
-    /// How much of it is over, 0 to 1; `None` if how long it runs is not known.
+    /// Returns how much of it is over, 0 to 1; `None` if how long it runs is not known.
     pub fn share(&self) -> Option<f64> {
         let expected = self.expected.filter(|expected| expected.is_finite() && *expected > 0.0)?;
         Some((self.elapsed / expected).clamp(0.0, 1.0))
@@ -144,8 +144,8 @@ pub(super) struct StorageRates {
     pub(super) flushes: Option<f64>,
 }
 
-/// The rates of the target at `index` from `before` to `now`; `None` if no time has passed or it is not
-/// there. Of the first look, since the start.
+/// Returns the rates of the target at `index` from `before` to `now`; `None` if no time has passed or it is
+/// not there. Of the first look, since the start.
 pub(super) fn rates(before: Option<&LiveSample>, now: &LiveSample, index: usize) -> Option<Rates> {
     let nothing = LiveTarget::default();
     let target = now.targets.get(index)?;

@@ -27,7 +27,8 @@ struct Figures {
     cells: [String; 7],
 }
 
-/// How many rows the table takes of a view that is `height` high: all, but never more than half.
+/// Returns the number of rows that the table takes of a view that is `height` high: all, but never more than
+/// half.
 pub(super) fn height(view: &LiveView, height: u16) -> u16 {
     let wanted = rows(view).len() + 1;
     let most = match height {
@@ -67,7 +68,7 @@ pub(super) fn draw(view: &LiveView, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(Table::new(body, widths).header(head).column_spacing(1), area);
 }
 
-/// The places of the columns for which there is room.
+/// Returns the places of the columns for which there is room.
 fn columns_within(width: u16) -> Vec<usize> {
     let room = usize::from(width.saturating_sub(NAME.1) / (FIGURE + 1)).clamp(1, COLUMNS.len());
     let gone = &DISPENSABLE[..(COLUMNS.len() - room).min(DISPENSABLE.len())];

@@ -10,7 +10,7 @@ use crate::terminal::Style;
 
 const ASCII: Style = Style { width: 80, colour: false, unicode: false, ..Style::PLAIN };
 
-/// Two disks side by side, as a virtual machine saw them: one behind a write-back cache, one plain.
+/// Returns two disks side by side, as a virtual machine saw them: one behind a write-back cache, one plain.
 fn sample(tenths: u64) -> LiveSample {
     let target = |name: &str, per_second: u64, storage: bool| {
         let operations = per_second * tenths / 10;
@@ -53,7 +53,7 @@ fn view(style: Style, looks: u64) -> LiveView {
     view
 }
 
-/// The view as text, and whether anything in it is coloured.
+/// Returns the view as text, and whether anything in it is coloured.
 fn drawn(view: &LiveView, width: u16, height: u16) -> (String, bool) {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| view.draw(frame)).unwrap();

@@ -17,7 +17,7 @@ pub struct LiveView {
     pub(super) rates: Vec<Option<Rates>>,
     /// The operations per second of each target over time, in seconds: the application's and the storage's.
     pub(super) lines: Vec<[Vec<(f64, f64)>; 2]>,
-    /// How many looks make one point.
+    /// Number of looks that make one point.
     together: usize,
     /// The look at the start of the point that is being made.
     point_start: Option<LiveSample>,
@@ -26,8 +26,8 @@ pub struct LiveView {
 }
 
 impl LiveView {
-    /// A view that has seen nothing. Of `style`, colour and character set matter; the size is that of each
-    /// frame.
+    /// Creates a view that has seen nothing. Of `style`, colour and character set matter; the size is that of
+    /// each frame.
     pub fn new(title: impl Into<String>, style: Style) -> Self {
         Self {
             title: title.into(),
@@ -92,7 +92,7 @@ impl LiveView {
     }
 }
 
-/// Two neighbouring points as one, at the time of the later.
+/// Returns two neighbouring points as one, at the time of the later.
 fn join(points: &[(f64, f64)]) -> (f64, f64) {
     let at = points.last().map_or(0.0, |point| point.0);
     (at, points.iter().map(|point| point.1).sum::<f64>() / points.len().max(1) as f64)

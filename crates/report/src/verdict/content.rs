@@ -7,8 +7,8 @@ use super::outcome::Verdict;
 use crate::document::{FlushMethod, Sides};
 use crate::quantity::count;
 
-/// `compressible`: what was written compresses or repeats, and the storage took it. What mostly stayed in the
-/// page cache says nothing of the storage anyway.
+/// Judges `compressible`: what was written compresses or repeats, and the storage took it. What mostly stayed
+/// in the page cache says nothing of the storage anyway.
 pub(super) fn reducible(evidence: &Evidence<'_>) -> Option<Verdict> {
     let lines: Vec<String> = evidence
         .targets()
@@ -29,7 +29,8 @@ fn was_stored(sides: &Sides) -> bool {
     sides.storage.as_ref().is_none_or(|storage| storage.write_bytes >= sides.write.bytes / 2)
 }
 
-/// `range-is-not-durable`: the flush that was asked for is sync_file_range, which makes nothing durable.
+/// Judges `range-is-not-durable`: the flush that was asked for is sync_file_range, which makes nothing
+/// durable.
 pub(super) fn not_durable(evidence: &Evidence<'_>) -> Option<Verdict> {
     let lines: Vec<String> = evidence
         .targets()

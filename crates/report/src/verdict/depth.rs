@@ -13,8 +13,8 @@ const REACHED_FROM: f64 = 0.7;
 /// Fewer operations for each request in flight than this are mostly start and end.
 const ROUNDS_MIN: u64 = 10;
 
-/// `depth-not-reached`: fewer requests were in flight than asked; with an engine that makes one call at a
-/// time there cannot be more than one for each thread.
+/// Judges `depth-not-reached`: fewer requests were in flight than asked; with an engine that makes one call
+/// at a time there cannot be more than one for each thread.
 pub(super) fn not_reached(evidence: &Evidence<'_>) -> Option<Verdict> {
     let mut shallow = Vec::new();
     for (label, target, job) in evidence.targets() {
@@ -63,8 +63,8 @@ pub(super) fn not_reached(evidence: &Evidence<'_>) -> Option<Verdict> {
     ))
 }
 
-/// `latency-target-missed`: no depth kept the latency, or the one that was chosen did not keep it while it
-/// was measured.
+/// Judges `latency-target-missed`: no depth kept the latency, or the one that was chosen did not keep it
+/// while it was measured.
 pub(super) fn latency_target_missed(evidence: &Evidence<'_>) -> Option<Verdict> {
     for span in &evidence.document.spans {
         let Some(target) = &span.latency_target else { continue };

@@ -87,7 +87,7 @@ impl<'a> Evidence<'a> {
         Self { document, labels, phases, flows: all_flows }
     }
 
-    /// The targets, each with what to call it and its job.
+    /// Returns the targets, each with what to call it and its job.
     pub(super) fn targets(&self) -> impl Iterator<Item = (&str, &'a RunTarget, &'a RunJob)> {
         let labelled = self.labels.iter().zip(&self.document.targets);
         labelled
@@ -95,12 +95,12 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// The time until a write was durable.
+/// Returns the time until a write was durable.
 fn durable<'a>(name: &str, target: &'a RunTarget) -> Vec<(String, &'a Latency)> {
     target.sides.durable_latency.iter().map(|latency| (name.to_owned(), latency)).collect()
 }
 
-/// The service times of all directions of which something was asked.
+/// Returns the service times of all directions of which something was asked.
 fn directions<'a>(name: &str, target: &'a RunTarget) -> Vec<(String, &'a Latency)> {
     let used = target.sides.used();
     let title = |direction: &str| match used.as_slice() {

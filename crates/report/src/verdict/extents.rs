@@ -9,7 +9,7 @@ use crate::quantity::percent;
 /// A range counts as written from this share on: a file system may keep a last partial block apart.
 const WRITTEN_FROM: f64 = 0.999;
 
-/// `unwritten-extents`: part of what was read had never been written; such reads come from nothing.
+/// Judges `unwritten-extents`: part of what was read had never been written; such reads come from nothing.
 pub(super) fn unwritten(evidence: &Evidence<'_>) -> Option<Verdict> {
     let unwritten: Vec<(&str, f64)> = evidence
         .phases

@@ -8,12 +8,12 @@ use crate::document::{RunJob, RunTarget};
 use crate::headline::{capital, sentence};
 use crate::quantity::count;
 
-/// `check-failed`: a device or a flush failed, which ended the check.
+/// Judges `check-failed`: a device or a flush failed, which ended the check.
 pub(super) fn check_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
     run_failed(evidence).filter(|_| evidence.document.is_check())
 }
 
-/// `load-failed`: a device or a flush failed, which ended the load.
+/// Judges `load-failed`: a device or a flush failed, which ended the load.
 pub(super) fn load_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
     run_failed(evidence).filter(|_| !evidence.document.is_check())
 }
@@ -29,8 +29,8 @@ fn run_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
     document.failed.then(|| Verdict::new(Severity::Danger, sentence, lines))
 }
 
-/// `operations-failed`: the run went on, but some operations failed. A failed flush leaves nobody knowing
-/// what of the writes before it is durable.
+/// Judges `operations-failed`: the run went on, but some operations failed. A failed flush leaves nobody
+/// knowing what of the writes before it is durable.
 pub(super) fn operations_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
     let targets = || evidence.targets().map(|(_, target, _)| &target.sides);
     let sum = |counts: &mut dyn Iterator<Item = u64>| counts.fold(0, u64::saturating_add);
@@ -58,7 +58,7 @@ pub(super) fn operations_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(Verdict::new(severity, sentence, failures(evidence)))
 }
 
-/// One line for each way in which a target, or operations of it, failed.
+/// Returns one line for each way in which a target, or operations of it, failed.
 fn failures(evidence: &Evidence<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for (label, target, _) in evidence.targets() {

@@ -76,7 +76,7 @@ fn missing(document: &FleetDocument) -> Option<Finding> {
     (!evidence.is_empty()).then(|| finding("hosts-missing", Severity::Info, sentence, evidence))
 }
 
-/// The rates of those that measured something.
+/// Returns the rates of those that measured something.
 fn rates(document: &FleetDocument) -> Vec<(&FleetHost, f64)> {
     let measured = document.hosts.iter().filter(|host| host.ok);
     measured.filter_map(|host| Some((host, host.total.as_ref()?.rate()?))).collect()
@@ -174,7 +174,7 @@ fn together(of_hosts: &[(String, Finding)]) -> Vec<Finding> {
     all.into_iter().map(told).collect()
 }
 
-/// The result in one sentence.
+/// Returns the result in one sentence.
 fn headline(document: &FleetDocument) -> String {
     let worst = document.verdicts.first().filter(|finding| finding.severity > Severity::Info);
     let done = document.hosts.iter().filter(|host| host.ok).count();

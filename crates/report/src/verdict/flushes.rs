@@ -66,10 +66,10 @@ impl Account<'_> {
         })
     }
 
-    /// Why its flushes must have been dropped; `None` if there is another explanation. A path that drops
-    /// flushes does so whatever the counters show. Otherwise only a device whose counters were read, and that
-    /// was written to, can accuse: a loop device over a drive without a cache has a cache of its own and
-    /// flushes nothing.
+    /// Returns why its flushes must have been dropped; `None` if there is another explanation. A path that
+    /// drops flushes does so whatever the counters show. Otherwise only a device whose counters were read,
+    /// and that was written to, can accuse: a loop device over a drive without a cache has a cache of its own
+    /// and flushes nothing.
     fn drop_cause(&self) -> Option<String> {
         let Some(path) = self.path else {
             let volatile = self.target.device.volatile_cache == Some(true) && self.storage.write_bytes > 0;
@@ -112,7 +112,7 @@ fn syncs_word(job: &RunJob) -> &'static str {
     if job.method.is_some() { "durable writes" } else { "syncs" }
 }
 
-/// The accounts of the targets that asked for enough flushes and whose devices were read.
+/// Returns the accounts of the targets that asked for enough flushes and whose devices were read.
 fn accounts<'a>(evidence: &'a Evidence<'_>) -> Vec<Account<'a>> {
     let account = |(label, target, job): (&'a str, &'a RunTarget, &'a RunJob)| {
         let storage = target.sides.storage.as_ref()?;
@@ -137,9 +137,9 @@ fn accounts<'a>(evidence: &'a Evidence<'_>) -> Vec<Account<'a>> {
     evidence.targets().filter_map(account).collect()
 }
 
-/// How many flushes the job asked for: its own, and those of its durable writes where the devices are known
-/// to have no FUA. Writes that a mount option flushes share flushes when several are in flight, and are not
-/// counted.
+/// Returns the number of flushes that the job asked for: its own, and those of its durable writes where the
+/// devices are known to have no FUA. Writes that a mount option flushes share flushes when several are in
+/// flight, and are not counted.
 fn asked(evidence: &Evidence<'_>, target: &RunTarget, job: &RunJob) -> u64 {
     let (sides, path) = (&target.sides, evidence.document.path_of(target));
     let syncs = match job.flush {
@@ -199,8 +199,8 @@ fn silent<'a>(evidence: &'a Evidence<'_>, is_dropped: bool) -> Vec<(Account<'a>,
     caused.filter(|(_, cause)| cause.is_some() == is_dropped).collect()
 }
 
-/// `flush-dropped`: syncs, a volatile cache beneath that was written to, and no flush. Also if only some of
-/// the devices were handed none.
+/// Judges `flush-dropped`: syncs, a volatile cache beneath that was written to, and no flush. Also if only
+/// some of the devices were handed none.
 pub(super) fn dropped(evidence: &Evidence<'_>) -> Option<Verdict> {
     let (dropped, causes): (Vec<_>, Vec<_>) = silent(evidence, true).into_iter().unzip();
     if let Some(subject) = subject(evidence, &dropped) {
@@ -222,8 +222,8 @@ pub(super) fn dropped(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(Verdict::new(Severity::Danger, sentence, skipped.into_iter().map(|(_, line)| line).collect()))
 }
 
-/// `2,700 syncs caused no flush at the devices`; `None` of none. Where a run has several targets, those are
-/// named.
+/// Returns `2,700 syncs caused no flush at the devices`; `None` of none. Where a run has several targets,
+/// those are named.
 fn subject(evidence: &Evidence<'_>, accounts: &[Account<'_>]) -> Option<String> {
     let first = accounts.first()?;
     let asked = accounts.iter().fold(0_u64, |sum, account| sum.saturating_add(account.asked));
@@ -231,7 +231,7 @@ fn subject(evidence: &Evidence<'_>, accounts: &[Account<'_>]) -> Option<String> 
     Some(format!("{} {} caused no flush at the devices{of}", count(asked), syncs_word(first.job)))
 }
 
-/// ` of /mnt/a and /mnt/b`, where a run has several targets.
+/// Returns ` of /mnt/a and /mnt/b`, where a run has several targets.
 fn of_targets(evidence: &Evidence<'_>, accounts: &[Account<'_>]) -> String {
     if evidence.document.names().len() < 2 {
         return String::new();
@@ -239,7 +239,7 @@ fn of_targets(evidence: &Evidence<'_>, accounts: &[Account<'_>]) -> String {
     format!(" of {}", list(&accounts.iter().map(|account| account.label).collect::<Vec<_>>()))
 }
 
-/// `no-flush-seen`: no flush, and either an explanation or nothing to tell.
+/// Judges `no-flush-seen`: no flush, and either an explanation or nothing to tell.
 pub(super) fn none_seen(evidence: &Evidence<'_>) -> Option<Verdict> {
     let (without, _): (Vec<_>, Vec<_>) = silent(evidence, false).into_iter().unzip();
     let first = without.first()?;
@@ -287,9 +287,9 @@ fn explained(path: &WritePath, absorbing: Option<&Layer>) -> (Severity, String) 
     }
 }
 
-/// `flushes-missing`: some flushes, but fewer than the syncs need at least. One flush serves no more syncs
-/// than wait at the same time, so a writer who waits for each needs one for each; what came may be another
-/// program's.
+/// Judges `flushes-missing`: some flushes, but fewer than the syncs need at least. One flush serves no more
+/// syncs than wait at the same time, so a writer who waits for each needs one for each; what came may be
+/// another program's.
 pub(super) fn missing(evidence: &Evidence<'_>) -> Option<Verdict> {
     let short = short_of_flushes(evidence, true);
     let (first, waiting) = short.first()?;
@@ -311,7 +311,7 @@ pub(super) fn missing(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(Verdict::new(Severity::Warning, sentence, lines))
 }
 
-/// `flushes-merged`: fewer flushes than syncs because syncs that wait at the same time can share one.
+/// Judges `flushes-merged`: fewer flushes than syncs because syncs that wait at the same time can share one.
 pub(super) fn merged(evidence: &Evidence<'_>) -> Option<Verdict> {
     let shared = short_of_flushes(evidence, false);
     let (first, waiting) = shared.first()?;
@@ -362,7 +362,7 @@ fn waiting(evidence: &Evidence<'_>, account: &Account<'_>) -> Option<u64> {
         .try_fold(0, |sum: u64, waiting| Some(sum.saturating_add(waiting?)))
 }
 
-/// The end of the path, where nothing is forwarded any further.
+/// Returns the end of the path, where nothing is forwarded any further.
 fn is_bottom(layer: &Layer) -> bool {
     layer.below.is_empty() && wording::is_beyond_sight(layer.kind)
 }
@@ -408,7 +408,7 @@ fn is_one_of_several_paths(path: &WritePath, name: &str) -> bool {
         .any(|layer| layer.kind == LayerKind::DmMultipath && layer.below.iter().any(|below| below == name))
 }
 
-/// The write-back cache on whose log flushes end, where that keeps what it acknowledges.
+/// Returns the write-back cache on whose log flushes end, where that keeps what it acknowledges.
 fn absorbing_cache(path: &WritePath) -> Option<&Layer> {
     path.layers.iter().find(|layer| layer.kind == LayerKind::WriteBackCache && layer.flush == Flush::Absorbed)
 }

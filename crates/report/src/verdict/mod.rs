@@ -67,8 +67,9 @@ const RULES: [(&str, Rule); 26] = [
     ("too-short", samples::too_short),
 ];
 
-/// All that is wrong or worth knowing about a run: the findings of its surveys and the verdicts of the rules,
-/// worst first, each once. The document's own `verdicts` are not read, so judging again changes nothing.
+/// Returns all that is wrong or worth knowing about a run: the findings of its surveys and the verdicts of
+/// the rules, worst first, each once. The document's own `verdicts` are not read, so judging again changes
+/// nothing.
 pub fn judge(document: &RunDocument) -> Vec<Finding> {
     let mut all: Vec<Finding> = Vec::new();
     for finding in document.all_paths().into_iter().flat_map(|path| &path.findings) {

@@ -28,8 +28,8 @@ pub(crate) struct Foreign {
 }
 
 impl Foreign {
-    /// `None` if they did next to nothing, or that is not known. The bytes are those that this process did
-    /// not ask for, or did not write by its control group's count.
+    /// Returns `None` if they did next to nothing, or that is not known. The bytes are those that this
+    /// process did not ask for, or did not write by its control group's count.
     pub(crate) fn of(storage: &StorageSide, quality: &Quality) -> Option<Self> {
         let whose = storage.attribution.as_ref();
         let own = whose.and_then(|whose| whose.own_write_bytes);
@@ -50,7 +50,7 @@ impl Foreign {
         Some(Self { bytes: if much.0 { moved } else { 0 }, flushes: if much.1 { flushes } else { 0 }, share })
     }
 
-    /// `moved 12 MiB and asked for 300 flushes`.
+    /// Returns `moved 12 MiB and asked for 300 flushes`.
     pub(super) fn words(self) -> String {
         let moved = (self.bytes > 0).then(|| format!("moved {}", bytes(self.bytes as f64)));
         let flushed = (self.flushes > 0).then(|| format!("asked for {} flushes", count(self.flushes)));
@@ -58,7 +58,7 @@ impl Foreign {
     }
 }
 
-/// `device-shared-with-others`: other programs used the devices during a phase.
+/// Judges `device-shared-with-others`: other programs used the devices during a phase.
 pub(super) fn device_shared(evidence: &Evidence<'_>) -> Option<Verdict> {
     let foreign = evidence
         .phases
@@ -77,7 +77,7 @@ pub(super) fn device_shared(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(Verdict::new(Severity::Info, sentence, shared.iter().map(line).collect()))
 }
 
-/// `steal`: the hypervisor gave processor time to others.
+/// Judges `steal`: the hypervisor gave processor time to others.
 pub(super) fn steal(evidence: &Evidence<'_>) -> Option<Verdict> {
     let stolen: Vec<(&str, f64)> = evidence
         .phases

@@ -42,8 +42,8 @@ struct Both<'a> {
     turn: Option<f64>,
 }
 
-/// `one-of-flush-and-fua`: the kernel sent FUA writes and flushes to the drive, and their times differ so
-/// that one of the two cannot have reached the medium.
+/// Judges `one-of-flush-and-fua`: the kernel sent FUA writes and flushes to the drive, and their times differ
+/// so that one of the two cannot have reached the medium.
 pub(super) fn one_of_flush_and_fua(evidence: &Evidence<'_>) -> Option<Verdict> {
     let both = both(evidence)?;
     let (flushed, fua) = (both.flushed.p50?, both.fua.p50?);
@@ -168,7 +168,7 @@ mod tests {
         ]
     }
 
-    /// A check of the drive: syncs with a flush each, FUA writes without one.
+    /// Returns a check of the drive: syncs with a flush each, FUA writes without one.
     fn checked(drive: &Drive) -> RunDocument {
         let mut document = fixture::virtual_machine();
         // A disk of this machine, with nothing below it.

@@ -23,7 +23,7 @@ impl Flow {
     }
 }
 
-/// The flows through the page cache, or those past it, of which the devices saw next to nothing.
+/// Returns the flows through the page cache, or those past it, of which the devices saw next to nothing.
 fn unseen<'a>(evidence: &'a Evidence<'_>, cached: bool) -> Vec<&'a Flow> {
     let is_unseen =
         |flow: &&Flow| flow.operations >= OPERATIONS_MIN && flow.balance.device_share() < REACHED_BELOW;
@@ -51,7 +51,8 @@ fn as_fast_as_memory(evidence: &Evidence<'_>) -> Vec<String> {
     lines.collect()
 }
 
-/// `page-cache`: the application saw a rate that the devices did not, or that no device has: this is memory.
+/// Judges `page-cache`: the application saw a rate that the devices did not, or that no device has: this is
+/// memory.
 pub(super) fn page_cache(evidence: &Evidence<'_>) -> Option<Verdict> {
     let loads = unseen(evidence, true);
     let Some(first) = loads.first() else {
@@ -70,8 +71,8 @@ pub(super) fn page_cache(evidence: &Evidence<'_>) -> Option<Verdict> {
     ))
 }
 
-/// `cached-below`: even direct requests never reached the devices: a layer below the file system has a cache
-/// of its own.
+/// Judges `cached-below`: even direct requests never reached the devices: a layer below the file system has a
+/// cache of its own.
 pub(super) fn cached_below(evidence: &Evidence<'_>) -> Option<Verdict> {
     let loads = unseen(evidence, false);
     let first = loads.first()?;

@@ -12,8 +12,8 @@ pub(super) const TURN_PART: f64 = 0.25;
 /// Fewer durable writes than this have no median worth the name.
 pub(super) const OPERATIONS_MIN: u64 = 30;
 
-/// `faster-than-the-platter`: all drives rotate by their own word, none is known to have a protected cache,
-/// and half of the durable writes took less than a quarter turn.
+/// Judges `faster-than-the-platter`: all drives rotate by their own word, none is known to have a protected
+/// cache, and half of the durable writes took less than a quarter turn.
 pub(super) fn faster_than_the_platter(evidence: &Evidence<'_>) -> Option<Verdict> {
     let mut fast = Vec::new();
     let mut drives: Vec<String> = Vec::new();
@@ -60,8 +60,8 @@ pub(super) fn slowest_turn(evidence: &Evidence<'_>, target: &RunTarget) -> Optio
     }
 }
 
-/// The drives of `path` with the time of one turn; none if one of them does not turn, or something outweighs
-/// it.
+/// Returns the drives of `path` with the time of one turn; none if one of them does not turn, or something
+/// outweighs it.
 fn turns(path: &WritePath) -> Vec<(&Layer, f64)> {
     // A virtual drive says how fast it turns, but does not turn.
     let outweighs = |layer: &Layer| {
@@ -75,8 +75,8 @@ fn turns(path: &WritePath) -> Vec<(&Layer, f64)> {
     turns.unwrap_or_default()
 }
 
-/// The time of one turn, if the drive itself states its rotation. The kernel's `rotational` says nothing of
-/// the kind.
+/// Returns the time of one turn, if the drive itself states its rotation. The kernel's `rotational` says
+/// nothing of the kind.
 fn turn_seconds(layer: &Layer) -> Option<f64> {
     let stated = layer.evidence.iter().find(|line| line.means.starts_with("revolutions per minute"))?;
     let rpm: f64 = stated.value.replace(',', "").trim().parse().ok()?;

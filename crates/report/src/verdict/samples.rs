@@ -14,7 +14,7 @@ const P99_FROM: u64 = 100;
 /// Below this the 99.9th percentile is the maximum.
 const P999_FROM: u64 = 1000;
 
-/// `too-short`: some percentiles rest on few operations.
+/// Judges `too-short`: some percentiles rest on few operations.
 pub(super) fn too_short(evidence: &Evidence<'_>) -> Option<Verdict> {
     let timed = evidence.phases.iter().flat_map(|phase| &phase.timed);
     let few: Vec<(&str, &Latency)> = timed

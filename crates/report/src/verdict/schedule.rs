@@ -16,8 +16,8 @@ const MOSTLY_FROM: f64 = 0.5;
 /// A backlog of so many seconds is more than a hiccup.
 const BACKLOG_FROM: f64 = 0.1;
 
-/// `backlog`: operations started late or not at all, so latencies since the intended start grow with the
-/// length of the run.
+/// Judges `backlog`: operations started late or not at all, so latencies since the intended start grow with
+/// the length of the run.
 pub(super) fn backlog(evidence: &Evidence<'_>) -> Option<Verdict> {
     let mut behind = Vec::new();
     for (label, target, _) in evidence.targets() {

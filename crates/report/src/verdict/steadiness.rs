@@ -17,7 +17,7 @@ const RAMP_SHARE: f64 = 1.0 / 3.0;
 /// Shorter windows have too few buckets for a slope.
 const SECONDS_MIN: f64 = 1.0;
 
-/// `no-steady-state`: the rounds that were asked for did not become steady.
+/// Judges `no-steady-state`: the rounds that were asked for did not become steady.
 pub(super) fn no_steady_state(evidence: &Evidence<'_>) -> Option<Verdict> {
     let unsteady = |steady: &&SteadyState| steady.steady != Some(true);
     let found = evidence.document.spans.iter().filter_map(|span| span.steady.as_ref()).find(unsteady)?;
@@ -36,7 +36,7 @@ pub(super) fn no_steady_state(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(Verdict::new(Severity::Warning, sentence, lines))
 }
 
-/// `not-settled`: measuring began although the rate still changed.
+/// Judges `not-settled`: measuring began although the rate still changed.
 pub(super) fn not_settled(evidence: &Evidence<'_>) -> Option<Verdict> {
     let (index, span) =
         evidence.document.spans.iter().enumerate().find(|(_, span)| span.settled == Some(false))?;
@@ -45,7 +45,7 @@ pub(super) fn not_settled(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(Verdict::new(Severity::Info, sentence, vec![line]))
 }
 
-/// `not-steady`: within its window the rate of a phase drifted, varied much, or took long to settle.
+/// Judges `not-steady`: within its window the rate of a phase drifted, varied much, or took long to settle.
 pub(super) fn not_steady(evidence: &Evidence<'_>) -> Option<Verdict> {
     let long = evidence.phases.iter().filter(|phase| phase.seconds >= SECONDS_MIN);
     let unsteady: Vec<(&Phase<'_>, Vec<String>)> =

@@ -12,7 +12,7 @@ fn finding(document: &RunDocument, id: &str) -> Option<Finding> {
     judge(document).into_iter().find(|finding| finding.id == id)
 }
 
-/// One disk with a volatile cache, one worker that flushes after each write, and a flush for each.
+/// Returns one disk with a volatile cache, one worker that flushes after each write, and a flush for each.
 fn flushing() -> RunDocument {
     let mut document = fixture::load("side-by-side");
     document.targets.remove(0);

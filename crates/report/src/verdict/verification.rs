@@ -10,7 +10,7 @@ use crate::quantity::count;
 /// More examples than this are left to the document.
 const EXAMPLES: usize = 6;
 
-/// `data-not-as-written`: what was read is not what was acknowledged.
+/// Judges `data-not-as-written`: what was read is not what was acknowledged.
 pub(super) fn not_as_written(evidence: &Evidence<'_>) -> Option<Verdict> {
     let found = evidence.document.total.verified.as_ref().filter(|verified| verified.wrong() > 0)?;
     let mut lines = vec![format!("{} blocks compared, {} wrong", count(found.blocks), count(found.wrong()))];
@@ -29,7 +29,7 @@ pub(super) fn not_as_written(evidence: &Evidence<'_>) -> Option<Verdict> {
     ))
 }
 
-/// `3 lost, 1 torn and 2 stale`.
+/// Returns `3 lost, 1 torn and 2 stale`.
 fn kinds(found: &Verified) -> String {
     let counts: Vec<String> = [
         (found.lost, WrongKind::Lost),

@@ -50,7 +50,7 @@ const SCHEDULER_ADVICE: &str = "The storage is not what is slow: the worker was 
     machine more processors or less other work, and measure again.";
 const PROCESSOR_ADVICE: &str = "The storage is not what is slow: the worker was working. Look at what it does for each sync (perf), or use more workers.";
 
-/// `waiting-on-flushes`: the workers wait for one sync after the other.
+/// Judges `waiting-on-flushes`: the workers wait for one sync after the other.
 pub(super) fn waiting_on_flushes(evidence: &Evidence<'_>) -> Option<Verdict> {
     let mut waiting = Vec::new();
     for (label, target, job) in evidence.targets() {
@@ -151,7 +151,7 @@ fn device_times(sides: &Sides) -> (f64, f64, f64) {
     (flush, transfer, above)
 }
 
-/// `in the loop device and what is between it and the device`.
+/// Returns `in the loop device and what is between it and the device`.
 fn between(evidence: &Evidence<'_>, target: &RunTarget) -> String {
     let top = target.sides.storage.as_ref().and_then(|storage| storage.above.first());
     let layer = top.and_then(|top| evidence.document.path_of(target)?.layer(&top.name));
@@ -164,7 +164,8 @@ fn between(evidence: &Evidence<'_>, target: &RunTarget) -> String {
     }
 }
 
-/// `generator-bound`: a direct load was limited by the worker, not by the storage. Cached loads always are.
+/// Judges `generator-bound`: a direct load was limited by the worker, not by the storage. Cached loads always
+/// are.
 pub(super) fn generator_bound(evidence: &Evidence<'_>) -> Option<Verdict> {
     let bound: Vec<(&str, f64)> = evidence
         .phases

@@ -13,19 +13,19 @@ use plumb_report::{ProofDocument, RunDocument, RunRecording, verdict};
 pub(crate) const NAMES: [&str; 7] =
     ["virtual-machine", "raid-eight-disks", "tmpfs", "interrupted", "denied", "hard-drive", "no-storage"];
 
-/// A sample as it stands in its file.
+/// Returns a sample as it stands in its file.
 pub(crate) fn recorded(name: &str) -> serde_json::Value {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(format!("{name}.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A sample as it was measured: without verdicts.
+/// Returns a sample as it was measured: without verdicts.
 pub(crate) fn document(name: &str) -> RunDocument {
     RunDocument::from_json(&recorded(name).to_string()).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// A sample with its verdicts, distributions and time series.
+/// Returns a sample with its verdicts, distributions and time series.
 pub(crate) fn recording(name: &str) -> RunRecording {
     let mut document = document(name);
     verdict::conclude(&mut document, Vec::new());
@@ -48,7 +48,7 @@ pub(crate) fn recording(name: &str) -> RunRecording {
     recording
 }
 
-/// A distribution with about these percentiles: straight lines between them on a logarithmic scale.
+/// Returns a distribution with about these percentiles: straight lines between them on a logarithmic scale.
 fn histogram(latency: &Latency) -> Histogram {
     let knots = [
         (0.0, Some(latency.min)),
@@ -73,7 +73,7 @@ fn histogram(latency: &Latency) -> Histogram {
     histogram
 }
 
-/// A series that swings by a tenth around its mean, after a first bucket that is slower.
+/// Returns a series that swings by a tenth around its mean, after a first bucket that is slower.
 fn points(operations: u64, seconds: f64) -> Vec<TimeseriesRow> {
     let buckets = (seconds * 10.0).round() as u64;
     (0..buckets)
@@ -96,7 +96,7 @@ fn points(operations: u64, seconds: f64) -> Vec<TimeseriesRow> {
 /// The names of all samples of loads.
 pub(crate) const LOADS: [&str; 5] = ["cache-or-disk", "side-by-side", "all-wrong", "many-writers", "denied"];
 
-/// A sample of a load with its verdicts, distributions and time series.
+/// Returns a sample of a load with its verdicts, distributions and time series.
 pub(crate) fn load_recording(name: &str) -> RunRecording {
     recording(&format!("load/{name}"))
 }
@@ -104,7 +104,7 @@ pub(crate) fn load_recording(name: &str) -> RunRecording {
 /// The names of all samples of proofs.
 pub(crate) const PROOFS: [&str; 4] = ["lost", "proved", "stopped", "large"];
 
-/// A sample of a proof; `large` is `lost` with 300 things around the cut, and 10,000 windows.
+/// Returns a sample of a proof; `large` is `lost` with 300 things around the cut, and 10,000 windows.
 pub(crate) fn proof(name: &str) -> ProofDocument {
     let file = if name == "large" { "lost" } else { name };
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/samples/proof/{file}.json"));

@@ -78,12 +78,12 @@ impl Attachment {
         Ok(Self { path, swept, served, live: Some(live) })
     }
 
-    /// `/dev/loopN`. Another's, perhaps, once detached.
+    /// Returns `/dev/loopN`. Another's, perhaps, once detached.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The control file, for as long as it is attached; `None` if none was asked for.
+    /// Returns the control file, for as long as it is attached; `None` if none was asked for.
     pub fn control_file(&self) -> Option<PathBuf> {
         let live = self.live.as_ref().filter(|_| self.served.control.is_some());
         live.map(|live| live.session.control_file())

@@ -30,7 +30,7 @@ pub(super) struct Base {
 }
 
 impl Base {
-    /// `wanted`, or the default, made if it is not there.
+    /// Returns `wanted`, or the default, made if it is not there.
     pub(super) fn open(wanted: Option<&Path>) -> Result<Self> {
         let mut is_stopgap = false;
         let directory = match wanted {
@@ -74,7 +74,7 @@ impl Base {
         self.directory.try_lock()
     }
 
-    /// The directories of all attachments, dead or alive, by name.
+    /// Returns the directories of all attachments, dead or alive, by name.
     pub(super) fn attachments(&self) -> Result<Vec<AttachmentDirectory>> {
         let mut found = self.directory.names()?;
         found.retain(|name| is_name(name) && self.directory.path().join(name).is_dir());
@@ -117,7 +117,7 @@ pub(super) struct AttachmentDirectory {
 }
 
 impl AttachmentDirectory {
-    /// Where the file system is mounted.
+    /// Returns where the file system is mounted.
     pub(super) fn mount_point(&self) -> PathBuf {
         self.path.join("mount")
     }
@@ -136,7 +136,7 @@ impl AttachmentDirectory {
         Ok(())
     }
 
-    /// The process that serves it, for messages; 0 if that was never written down.
+    /// Returns the process that serves it, for messages; 0 if that was never written down.
     fn server(&self) -> u32 {
         fs::read_to_string(self.record()).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
     }

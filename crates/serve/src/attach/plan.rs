@@ -156,7 +156,7 @@ impl Geometry {
         Attributes::disk(self.grid.size, self.block)
     }
 
-    /// A read that reaches over the end gets what is there.
+    /// Returns a read that reaches over the end gets what is there.
     fn read(&self, span: Span) -> Plan {
         let length = span.length.min(self.grid.size.saturating_sub(span.offset));
         if length == 0 {

@@ -20,7 +20,7 @@ const PAGES_MAX: u16 = 256;
 const LOOP_REQUEST_MAX: Bytes = Bytes::kib(512);
 /// Buffers that lie a power of two apart would all fall into the same sets of the processor's caches.
 const COLOUR: Bytes = PAGE;
-/// How many requests the kernel may have in flight, over all workers.
+/// Number of requests that the kernel may have in flight, over all workers.
 const BACKGROUND: u16 = 512;
 
 /// The device and what is known of it.
@@ -65,7 +65,7 @@ impl Served {
         })
     }
 
-    /// The largest read and write of the file.
+    /// Returns the largest read and write of the file.
     pub(super) fn transfer_max(&self) -> Bytes {
         self.geometry.grid.transfer_max
     }
@@ -115,12 +115,12 @@ impl Served {
         Ok(Answer::written(length))
     }
 
-    /// Why the kernel was refused, if it was.
+    /// Returns why the kernel was refused, if it was.
     pub(super) fn refusal(&self) -> Option<ExportError> {
         self.refusal.get().map(|why| ExportError::Kernel(why.clone()))
     }
 
-    /// Where the next data or hole is, as lseek(2).
+    /// Returns where the next data or hole is, as lseek(2).
     pub(super) fn seek(&self, offset: u64, whence: u32) -> Result<Answer, Errno> {
         let block = u64::from(self.geometry.block);
         if offset >= self.geometry.grid.size {

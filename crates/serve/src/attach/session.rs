@@ -76,12 +76,12 @@ impl Session {
         Ok(session)
     }
 
-    /// The path of the file.
+    /// Returns the path of the file.
     pub(super) fn disk(&self) -> PathBuf {
         self.mount_point.join(DISK_NAME)
     }
 
-    /// The path of the control file, if there is one.
+    /// Returns the path of the control file, if there is one.
     pub(super) fn control_file(&self) -> PathBuf {
         self.mount_point.join(CONTROL_NAME)
     }

@@ -25,7 +25,8 @@ pub fn sweep(directory: Option<&Path>) -> Result<Swept> {
     sweep_locked(&base, &locked)
 }
 
-/// The names of attachments in the default directory whose server no longer runs. Nothing is made or changed.
+/// Returns the names of attachments in the default directory whose server no longer runs. Nothing is made or
+/// changed.
 ///
 /// # Errors
 /// If there is such a directory, and it cannot be read.

@@ -139,7 +139,7 @@ fn call(opcode: u32, arguments: &[u8], received: usize) -> Option<Call<'_>> {
     Some(call)
 }
 
-/// A write's place; all of its bytes must have come with it.
+/// Returns a write's place; all of its bytes must have come with it.
 fn payload(arguments: &[u8], received: usize) -> Option<Span> {
     let length = u32_at(arguments, 16)?;
     (received.checked_sub(HEAD_BYTES)? == length as usize)
@@ -154,7 +154,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes)
 }
 
-/// The header of a reply, `error` being 0 or an errno, with `answer_bytes` to follow.
+/// Returns the header of a reply, `error` being 0 or an errno, with `answer_bytes` to follow.
 pub(super) fn reply_header(unique: u64, error: i32, answer_bytes: usize) -> [u8; 16] {
     let mut header = [0; 16];
     header[..4].copy_from_slice(&(answer_bytes as u32 + 16).to_ne_bytes());
@@ -196,7 +196,8 @@ impl Answer {
         self
     }
 
-    /// `struct fuse_init_out`: what the server can do. Never a write-back cache: it would merge writes.
+    /// Returns `struct fuse_init_out`: what the server can do. Never a write-back cache: it would merge
+    /// writes.
     pub(super) fn init(offered: u32, limits: InitLimits) -> Self {
         let wanted = ASYNC_READ | BIG_WRITES | ASYNC_DIO | MAX_PAGES;
         Self::default()
@@ -212,42 +213,43 @@ impl Answer {
             .zeroes(64 - 30)
     }
 
-    /// `struct fuse_entry_out` of a file.
+    /// Returns `struct fuse_entry_out` of a file.
     pub(super) fn entry(file: &Attributes) -> Self {
         let answer =
             Self::default().u64(file.node).u64(0).u64(VALID_SECONDS).u64(VALID_SECONDS).u32(0).u32(0);
         file.append(answer)
     }
 
-    /// `struct fuse_attr_out`.
+    /// Returns `struct fuse_attr_out`.
     pub(super) fn attributes(of: &Attributes) -> Self {
         of.append(Self::default().u64(VALID_SECONDS).u32(0).u32(0))
     }
 
-    /// `struct fuse_open_out`.
+    /// Returns `struct fuse_open_out`.
     pub(super) fn open(node: u64) -> Self {
         let flags = if node == CONTROL { OPEN_FLAGS_CONTROL } else { OPEN_FLAGS };
         Self::default().u64(0).u32(flags).u32(0)
     }
 
-    /// `struct fuse_write_out`.
+    /// Returns `struct fuse_write_out`.
     pub(super) fn written(bytes: u32) -> Self {
         Self::default().u32(bytes).u32(0)
     }
 
-    /// `struct fuse_lseek_out`.
+    /// Returns `struct fuse_lseek_out`.
     pub(super) fn position(offset: u64) -> Self {
         Self::default().u64(offset)
     }
 
-    /// `struct fuse_statfs_out`. The block size becomes the granularity of discards.
+    /// Returns `struct fuse_statfs_out`. The block size becomes the granularity of discards.
     pub(super) fn statfs(size: u64, block: u32) -> Self {
         let name_max = DISK_NAME.len().max(CONTROL_NAME.len()) as u32;
         let counts = Self::default().u64(size / u64::from(block)).u64(0).u64(0).u64(1).u64(0);
         counts.u32(block).u32(name_max).u32(block).zeroes(28)
     }
 
-    /// The entries of the directory from `offset` on that fit into `size` bytes, each a `struct fuse_dirent`.
+    /// Returns the entries of the directory from `offset` on that fit into `size` bytes, each a `struct
+    /// fuse_dirent`.
     pub(super) fn directory(offset: u64, size: u32, has_control: bool) -> Self {
         const KIND_DIRECTORY: u32 = 4;
         const KIND_FILE: u32 = 8;
@@ -298,17 +300,17 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// A file of `size` bytes that its owner may read and write.
+    /// Creates a file of `size` bytes that its owner may read and write.
     pub(super) fn disk(size: u64, block: u32) -> Self {
         Self { node: DISK, size, mode: 0o100_600, block }
     }
 
-    /// An empty file that its owner may write.
+    /// Creates an empty file that its owner may write.
     pub(super) fn control(block: u32) -> Self {
         Self { node: CONTROL, size: 0, mode: 0o100_200, block }
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub(super) fn root(block: u32) -> Self {
         Self { node: ROOT, size: 0, mode: 0o040_700, block }
     }

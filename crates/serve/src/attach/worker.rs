@@ -33,7 +33,7 @@ const BLIND_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 const LOOK_EVERY: u32 = 16;
 /// For so many looks after a second request was found they are taken to come several at a time.
 const SEVERAL_FOR: u32 = 64;
-/// How many requests are taken at once: the other threads get some, too, and answers are not held up.
+/// Number of requests that are taken at once: the other threads get some, too, and answers are not held up.
 const TOGETHER_MAX: u32 = 4;
 
 /// A request of the kernel that is at the device.
@@ -81,7 +81,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// A worker with a queue of its own.
+    /// Returns a worker with a queue of its own.
     ///
     /// # Errors
     /// If the device gives no queue, or there is no memory.

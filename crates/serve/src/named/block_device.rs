@@ -50,7 +50,7 @@ impl BlockDevice {
         exported.map(Self::Ublk).map_err(ServiceError::Ublk)
     }
 
-    /// The block device.
+    /// Returns the block device.
     pub(super) fn path(&self) -> String {
         match self {
             Self::Loop(attachment) => attachment.path(),

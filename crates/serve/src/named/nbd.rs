@@ -117,12 +117,12 @@ impl NbdServers {
         Ok(servers)
     }
 
-    /// The URIs that connect.
+    /// Returns the URIs that connect.
     pub(super) fn uris(&self) -> &[String] {
         &self.uris
     }
 
-    /// How many clients are connected.
+    /// Returns the number of clients that are connected.
     pub(super) fn connections(&self) -> usize {
         self.running.iter().map(|running| running.server.connections()).sum()
     }
@@ -192,7 +192,7 @@ fn observer(name: String, say: Say) -> crate::nbd::server::Observer {
     })
 }
 
-/// The URI for a client on this machine; for one elsewhere if other machines are served.
+/// Returns the URI for a client on this machine; for one elsewhere if other machines are served.
 fn uri(address: &NbdAddress, listener: &Listener, encryption: Option<&ServerTls>) -> Uri {
     let address = match address {
         // A client may run in another directory.

@@ -35,7 +35,7 @@ pub fn make(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The names of the drives in `directory`, those of killed processes too.
+/// Returns the names of the drives in `directory`, those of killed processes too.
 ///
 /// # Errors
 /// As readdir(3); a directory that does not exist has none.
@@ -53,7 +53,8 @@ pub fn names(directory: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The names of the drives in `directory`, and of those of which killed processes have left an attachment.
+/// Returns the names of the drives in `directory`, and of those of which killed processes have left an
+/// attachment.
 ///
 /// # Errors
 /// As readdir(3); a directory that does not exist has none.
@@ -65,7 +66,7 @@ pub fn names_with_left(directory: &Path) -> io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// The attachments that killed processes have left. Only root attaches, and only root may look.
+/// Returns the attachments that killed processes have left. Only root attaches, and only root may look.
 pub(super) fn left() -> Vec<String> {
     if !rustix::process::geteuid().is_root() {
         return Vec::new();
@@ -78,7 +79,7 @@ pub fn is_served(directory: &Path, name: &str) -> bool {
     UnixStream::connect(socket(directory, name)).is_ok()
 }
 
-/// The first name after `model` that no drive has which is being served: `liar`, `liar-2`, ...
+/// Returns the first name after `model` that no drive has which is being served: `liar`, `liar-2`, ...
 pub fn free_name(directory: &Path, model: &str) -> String {
     let plain: String =
         model.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(NAME_MAX - 6).collect();

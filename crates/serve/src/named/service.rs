@@ -37,7 +37,7 @@ pub trait Controls {
     /// they have not written yet would be lost.
     const WAITS_FOR_HOLDERS: bool;
 
-    /// How the device is, and what is exported of it.
+    /// Returns how the device is, and what is exported of it.
     fn status(&self, exports: &Exports<'_>) -> Self::Status;
 
     /// Carries out an order.
@@ -118,27 +118,27 @@ pub struct Exports<'a> {
 }
 
 impl Exports<'_> {
-    /// The name that it is served under.
+    /// Returns the name that it is served under.
     pub const fn name(&self) -> &str {
         self.name
     }
 
-    /// The control socket.
+    /// Returns the control socket.
     pub const fn control(&self) -> &Path {
         self.control
     }
 
-    /// The NBD URIs that connect.
+    /// Returns the NBD URIs that connect.
     pub fn nbd_uris(&self) -> &[String] {
         self.nbd.uris()
     }
 
-    /// How many NBD clients are connected.
+    /// Returns the number of NBD clients that are connected.
     pub fn nbd_clients(&self) -> usize {
         self.nbd.connections()
     }
 
-    /// The block device of this machine.
+    /// Returns the block device of this machine.
     pub fn block_device(&self) -> Option<String> {
         self.block_device.map(BlockDevice::path)
     }
@@ -202,7 +202,7 @@ impl<C: Controls> Service<C> {
         self.awaited = self.block_device.as_ref().map(BlockDevice::readmit).unwrap_or_default();
     }
 
-    /// How the device is, and what is exported of it.
+    /// Returns how the device is, and what is exported of it.
     pub fn status(&self) -> C::Status {
         self.controls.status(&self.exports())
     }

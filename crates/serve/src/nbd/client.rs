@@ -92,7 +92,7 @@ impl NbdDevice {
         Self { connections: Arc::new(connections), info, queues: AtomicUsize::new(0) }
     }
 
-    /// How many connections there are.
+    /// Returns the number of connections.
     pub fn connections(&self) -> usize {
         self.connections.links.len()
     }

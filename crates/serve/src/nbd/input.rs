@@ -30,8 +30,8 @@ impl Input {
         }
     }
 
-    /// Where the next bytes go, at most `count`. What is there is moved to the front when little room is
-    /// left.
+    /// Returns where the next bytes go, at most `count`. What is there is moved to the front when little room
+    /// is left.
     pub(super) fn space(&mut self, count: usize) -> &mut [u8] {
         if self.end == self.bytes.len() || self.bytes.len() - self.end < self.start {
             self.bytes.copy_within(self.start..self.end, 0);

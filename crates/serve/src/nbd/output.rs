@@ -10,7 +10,7 @@ use super::transport::Transport;
 
 /// The longest header of a request or a reply.
 const HEAD_MAX_BYTES: usize = 28;
-/// How many parts go into one call.
+/// Number of parts that go into one call.
 const PARTS_AT_ONCE: usize = 128;
 /// With more parts than this nothing further is to be added: the other side does not read.
 const PARTS_MAX: usize = 1024;
@@ -106,7 +106,7 @@ impl Output {
         Ok(has_sent)
     }
 
-    /// The next parts; how many there are.
+    /// Returns the next parts; how many there are.
     fn fill<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut skip = self.sent;
         for (slice, part) in slices.iter_mut().zip(&self.parts) {

@@ -132,7 +132,7 @@ impl Stopper {
 }
 
 impl Server {
-    /// A server of `exports`.
+    /// Returns a server of `exports`.
     ///
     /// # Errors
     /// If there are none, or two have one name.
@@ -156,12 +156,12 @@ impl Server {
         self.stopper.clone()
     }
 
-    /// How many connections are being served now, but for those whose client has left.
+    /// Returns the number of connections being served now, but for those whose client has left.
     pub fn connections(&self) -> usize {
         self.served.with_client()
     }
 
-    /// The clients of these, in words, each once.
+    /// Returns the clients of these, in words, each once.
     pub fn clients(&self) -> Vec<String> {
         self.served.clients()
     }

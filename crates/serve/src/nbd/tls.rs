@@ -137,7 +137,7 @@ impl ServerTls {
         client.verify_server_cert(first, between, &name, &[], UnixTime::now()).map(|_| ())
     }
 
-    /// The directory, if it has the certificates of a client on this machine too.
+    /// Returns the directory, if it has the certificates of a client on this machine too.
     pub fn of_clients(&self) -> Option<PathBuf> {
         let needed: &[&str] =
             if self.verifies_clients { &["ca-cert.pem", "client-cert.pem"] } else { &["ca-cert.pem"] };
@@ -145,7 +145,7 @@ impl ServerTls {
     }
 }
 
-/// An encrypted session of a client to the server of `uri`, which asks for it, not begun yet.
+/// Returns an encrypted session of a client to the server of `uri`, which asks for it, not begun yet.
 ///
 /// # Errors
 /// If the files that the URI names cannot be used, or it does not say whom to trust.
@@ -240,7 +240,7 @@ fn is_about_time(error: &rustls::Error) -> bool {
     matches!(error, Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. })
 }
 
-/// The file `name` in `directory`: its path, for messages, and what is in it.
+/// Returns the file `name` in `directory`: its path, for messages, and what is in it.
 fn read(directory: &Path, name: &str) -> Result<(String, Vec<u8>), TlsError> {
     let path = directory.join(name);
     let shown = path.display().to_string();

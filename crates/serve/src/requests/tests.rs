@@ -19,7 +19,7 @@ struct Scripted(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     losses: u64,
-    /// How many requests its queues hold; 0: any number.
+    /// Number of requests that its queues hold; 0: any number.
     room: usize,
     is_broken: bool,
     held: Vec<(Op, Request)>,
@@ -114,7 +114,7 @@ impl FrontEnd {
     }
 }
 
-/// The device served in a time that stands still.
+/// Returns the device served in a time that stands still.
 fn served(device: &Scripted, timeout: Nanos) -> Arc<ServedDevice> {
     Arc::new(ServedDevice::new(Arc::new(device.clone()), Arc::new(VirtualClock::new()), timeout))
 }

@@ -46,7 +46,7 @@ impl Driver {
         }
     }
 
-    /// The parameters of device `number`.
+    /// Returns the parameters of device `number`.
     pub(super) fn parameters(&mut self, number: u32) -> Result<Parameters> {
         let mut bytes = Parameters::question();
         let asked: &mut [u8; PARAMETERS_BYTES] = &mut bytes;
@@ -124,12 +124,12 @@ pub(super) fn patiently<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Re
     outcome.unwrap_or_else(|| Err(Os::BUSY.into()))
 }
 
-/// `/dev/ublkbN`, the block device.
+/// Returns `/dev/ublkbN`, the block device.
 pub(super) fn block_path(number: u32) -> PathBuf {
     PathBuf::from(format!("/dev/ublkb{number}"))
 }
 
-/// `/dev/ublkcN`, the server's side of it.
+/// Returns `/dev/ublkcN`, the server's side of it.
 pub(super) fn char_path(number: u32) -> PathBuf {
     PathBuf::from(format!("/dev/ublkc{number}"))
 }

@@ -115,7 +115,7 @@ impl UblkDevice {
         Self { number, path: driver::block_path(number), served, live: None }
     }
 
-    /// `/dev/ublkbN`. Another's, perhaps, once taken away.
+    /// Returns `/dev/ublkbN`. Another's, perhaps, once taken away.
     pub fn path(&self) -> &Path {
         &self.path
     }

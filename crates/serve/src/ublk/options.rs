@@ -19,8 +19,8 @@ pub struct UblkOptions {
     /// How many queues, each with a thread and a queue of the device; 0: as many as processors, at most 4. A
     /// device that is taken over keeps its number.
     pub queues: u16,
-    /// How many requests each queue may have in flight, up to 4096; 0: 64. A device that is taken over keeps
-    /// its number.
+    /// Number of requests that each queue may have in flight, up to 4096; 0: 64. A device that is taken over
+    /// keeps its number.
     pub depth: u16,
     /// Part of the contents that is left when this process is killed.
     pub survives: Survives,

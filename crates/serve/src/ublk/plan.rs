@@ -91,14 +91,14 @@ impl Geometry {
         }
     }
 
-    /// The blocks that are meant, if there are any, on the grid and within the device.
+    /// Returns the blocks that are meant, if there are any, on the grid and within the device.
     fn range(&self, asked: &Descriptor) -> Option<LbaRange> {
         self.grid.range(asked.start.checked_mul(SECTOR)?, u64::from(asked.sectors) * SECTOR)
     }
 }
 
-/// A cache always: it may be turned on later, which the kernel could not be told, and a flush of nothing
-/// costs little.
+/// Returns a cache always: it may be turned on later, which the kernel could not be told, and a flush of
+/// nothing costs little.
 fn attributes(info: &DeviceInfo) -> u32 {
     let mut attributes = wire::VOLATILE_CACHE;
     for (is_so, attribute) in [(info.fua_native, wire::FUA), (info.revolution.is_some(), wire::ROTATIONAL)] {

@@ -21,7 +21,7 @@ use crate::records::PrivateDirectory;
 pub(super) struct Base(PrivateDirectory);
 
 impl Base {
-    /// `wanted`, or the default, made if it is not there.
+    /// Returns `wanted`, or the default, made if it is not there.
     pub(super) fn open(wanted: Option<&Path>) -> Result<Self> {
         PrivateDirectory::open(wanted.unwrap_or(Path::new(UBLK_RECORDS))).map(Self)
     }
@@ -41,7 +41,7 @@ impl Base {
         self.0.try_lock()
     }
 
-    /// The numbers of all records, of living servers too.
+    /// Returns the numbers of all records, of living servers too.
     pub(super) fn numbers(&self) -> Result<Vec<u32>> {
         let mut numbers: Vec<u32> = self.0.names()?.iter().filter_map(|name| name.parse().ok()).collect();
         numbers.sort_unstable();

@@ -26,7 +26,7 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// A device that is new, or taken over with the record of the server before.
+    /// Creates a device that is new, or taken over with the record of the server before.
     pub(super) fn new(device: Arc<dyn Device>, geometry: Geometry, record: Record) -> Self {
         let clock = Arc::new(RealClock::start());
         let is_lossy = record.state != State::Clean;

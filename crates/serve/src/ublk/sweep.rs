@@ -99,7 +99,7 @@ fn remove(driver: &mut Driver, number: u32) -> std::result::Result<(), String> {
     removed.map_err(|error| plumb_block::in_one_line(&error))
 }
 
-/// The numbers of all devices of the driver, whosever they are.
+/// Returns the numbers of all devices of the driver, whosever they are.
 fn of_the_kernel() -> Vec<u32> {
     let Ok(devices) = fs::read_dir("/sys/class/ublk-char") else { return Vec::new() };
     let number = |name: &str| name.strip_prefix("ublkc")?.parse().ok();

@@ -89,7 +89,7 @@ pub(super) struct DeviceQueue {
 }
 
 impl DeviceQueue {
-    /// One for `depth` requests.
+    /// Returns one for `depth` requests.
     ///
     /// # Errors
     /// If the device gives none, or there is no memory.
@@ -122,7 +122,7 @@ pub(super) struct Worker<K> {
     served: Arc<Served>,
     kernel: K,
     device: DeviceQueue,
-    /// How many tags have not ended.
+    /// Number of tags that have not ended.
     open: usize,
     /// How the first tag ended that was not ended by stopping the device.
     refused: Option<i32>,

@@ -61,7 +61,7 @@ struct Inbox {
 }
 
 impl Disk {
-    /// `size` in blocks of 512 bytes, with discards that read as zeroes.
+    /// Returns `size` in blocks of 512 bytes, with discards that read as zeroes.
     pub(crate) fn new(size: Bytes) -> Arc<Self> {
         Self::with(DeviceInfo {
             discard_max: Bytes::mib(64),
@@ -81,7 +81,7 @@ impl Disk {
         self.state().counts
     }
 
-    /// The largest read or write so far, in bytes.
+    /// Returns the largest read or write so far, in bytes.
     pub(crate) fn largest(&self) -> u64 {
         self.state().largest
     }

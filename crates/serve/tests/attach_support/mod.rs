@@ -20,7 +20,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// A new place; `None`, said aloud, where nothing can be attached.
+    /// Returns a new place; `None`, said aloud, where nothing can be attached.
     pub(crate) fn new() -> Option<Self> {
         for (path, what) in [("/dev/fuse", "FUSE"), ("/dev/loop-control", "loop devices")] {
             if let Err(error) = std::fs::OpenOptions::new().read(true).write(true).open(path) {
@@ -35,12 +35,12 @@ impl Place {
         Some(Self { root: tempfile::tempdir().unwrap() })
     }
 
-    /// Where the attachments have their directories.
+    /// Returns where the attachments have their directories.
     pub(crate) fn directory(&self) -> PathBuf {
         self.root.path().join("attach")
     }
 
-    /// The options for it.
+    /// Returns the options for it.
     pub(crate) fn options(&self) -> AttachOptions {
         AttachOptions { directory: Some(self.directory()), ..AttachOptions::default() }
     }

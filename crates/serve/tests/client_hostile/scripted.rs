@@ -38,7 +38,7 @@ impl Nature {
 pub(crate) struct Peer(pub(crate) UnixStream);
 
 impl Peer {
-    /// The next request and the bytes of a write; `None` when the client has gone.
+    /// Returns the next request and the bytes of a write; `None` when the client has gone.
     pub(crate) fn request(&mut self) -> Option<(RequestHeader, Vec<u8>)> {
         let mut header = [0; RequestHeader::BYTES];
         self.0.read_exact(&mut header).ok()?;

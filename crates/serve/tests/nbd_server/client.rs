@@ -99,7 +99,7 @@ impl Client {
         Ok(cookie)
     }
 
-    /// The next reply, whichever it is; its chunks come one behind the other.
+    /// Returns the next reply, whichever it is; its chunks come one behind the other.
     pub(crate) fn reply(&mut self) -> io::Result<Reply> {
         let mut bytes = Vec::new();
         loop {
@@ -111,7 +111,7 @@ impl Client {
         }
     }
 
-    /// A reply or a chunk of one, and whether it is the last.
+    /// Returns a reply or a chunk of one, and whether it is the last.
     fn chunk(&mut self) -> io::Result<(Reply, bool)> {
         let mut head = vec![0; 4];
         self.stream.read_exact(&mut head)?;
@@ -157,7 +157,7 @@ impl Client {
         }
     }
 
-    /// A request and its reply, which must be the next one.
+    /// Returns a request and its reply, which must be the next one.
     pub(crate) fn ask(
         &mut self,
         command: Command,

@@ -23,7 +23,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// `size` bytes of zeroes, in blocks of 512 bytes.
+    /// Returns `size` bytes of zeroes, in blocks of 512 bytes.
     pub(crate) fn new(size: Bytes) -> Arc<Self> {
         let count = (size.0 as usize).div_ceil(SHARD_BYTES);
         let shards = (0..count).map(|_| RwLock::new(vec![0; SHARD_BYTES])).collect();

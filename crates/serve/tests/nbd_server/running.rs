@@ -51,7 +51,7 @@ impl Running {
         Self::start(vec![export("disk", memory(size))], Options::default())
     }
 
-    /// The address for programs that take one.
+    /// Returns the address for programs that take one.
     pub(crate) fn uri(&self) -> String {
         format!("nbd+unix:///?socket={}", self.socket.display())
     }

@@ -40,7 +40,7 @@ fn papers(directory: &Path, has_client: bool) -> Papers {
     Papers { authority: authority.pem(), server }
 }
 
-/// How a server encrypts with `chain` and `key`, put into `directory`.
+/// Returns how a server encrypts with `chain` and `key`, put into `directory`.
 fn server(
     directory: &Path,
     chain: impl AsRef<[u8]>,
@@ -52,7 +52,7 @@ fn server(
     ServerTls::read(directory, is_mutual)
 }
 
-/// A server on a loopback port that wants encryption, and the address for clients with the papers in
+/// Returns a server on a loopback port that wants encryption, and the address for clients with the papers in
 /// `directory`.
 fn start(papers: &Papers, is_mutual: bool, directory: &Path) -> (Running, String) {
     let own = tempfile::tempdir().unwrap();

@@ -38,7 +38,7 @@ struct Pipe {
 }
 
 impl Network {
-    /// A network without streams, whose delays follow from `seed`.
+    /// Returns a network without streams, whose delays follow from `seed`.
     pub(super) fn new(clock: &Arc<VirtualClock>, seed: u64) -> Arc<Self> {
         let state = State { chance: Xoshiro256PlusPlus::seed_from_u64(seed), pipes: Vec::new(), traffic: 0 };
         let network = Arc::new(Self { clock: Arc::clone(clock), state: Mutex::new(state) });
@@ -56,7 +56,7 @@ impl Network {
         self.state().traffic
     }
 
-    /// A new stream: the ends of the client and of the server.
+    /// Returns a new stream: the ends of the client and of the server.
     pub(super) fn stream(self: &Arc<Self>) -> (End, End) {
         let mut state = self.state();
         let first = state.pipes.len();

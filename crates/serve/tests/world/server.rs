@@ -27,7 +27,7 @@ thread_local! {
     static MEMORY: Pool = pool(BUFFER, BUFFERS_MIN);
 }
 
-/// A pool of `count` buffers.
+/// Returns a pool of `count` buffers.
 pub(super) fn pool(buffer: Bytes, count: u32) -> Pool {
     Pool::new(PoolShape { buffer, count, alignment: Bytes::kib(4) }).unwrap()
 }
@@ -153,7 +153,7 @@ impl Server {
         has_moved
     }
 
-    /// When a connection is to take a turn although nothing happens.
+    /// Returns when a connection is to take a turn although nothing happens.
     pub(super) fn until(&self) -> Option<Nanos> {
         self.connections.iter().filter_map(|peer| peer.until).min()
     }

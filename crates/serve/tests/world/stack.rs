@@ -67,7 +67,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// The world of `seed`, with a cache that serves and a client.
+    /// Returns the world of `seed`, with a cache that serves and a client.
     pub(super) fn new(seed: u64, planted: Option<PlantedFault>) -> Result<Self, String> {
         let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
         let clock = Arc::new(VirtualClock::new());

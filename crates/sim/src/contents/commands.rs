@@ -201,7 +201,7 @@ impl Contents {
         self.window.promise()
     }
 
-    /// How much was answered and is not durable; what was written twice counts twice.
+    /// Returns how much was answered and is not durable; what was written twice counts twice.
     pub const fn at_risk(&self) -> Bytes {
         Bytes(self.window.at_risk_blocks() * self.block_bytes as u64)
     }
@@ -214,7 +214,7 @@ impl Contents {
         self.medium.file_mut().map_or(Ok(()), BackingFile::sync)
     }
 
-    /// The first failure of the backing file.
+    /// Returns the first failure of the backing file.
     pub fn backing_failed(&self) -> Option<BackingError> {
         self.medium.file().and_then(BackingFile::failed)
     }

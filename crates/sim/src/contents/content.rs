@@ -39,14 +39,14 @@ pub(super) struct StoredBytes {
 }
 
 impl PartialEq for StoredBytes {
-    /// Two that were stored apart stay apart: comparing bytes would cost more than it saves.
+    /// Returns two that were stored apart stay apart: comparing bytes would cost more than it saves.
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other)
     }
 }
 
 impl Content {
-    /// The pattern whose first block goes to `first`.
+    /// Returns the pattern whose first block goes to `first`.
     pub(super) fn pattern(first: Lba, pattern: Pattern) -> Self {
         match u32::try_from(pattern.generation) {
             Ok(generation) if pattern.lba == first => Self::Pattern { generation, seed: pattern.seed },
@@ -54,7 +54,7 @@ impl Content {
         }
     }
 
-    /// A copy of these bytes, which begin with block `first`.
+    /// Creates a copy of these bytes, which begin with block `first`.
     pub(super) fn bytes(first: Lba, bytes: &[u8]) -> Self {
         Self::Bytes(Arc::new(StoredBytes { first, bytes: bytes.into() }))
     }
@@ -82,7 +82,7 @@ impl Content {
         true
     }
 
-    /// The content of block `from` at another place.
+    /// Returns the content of block `from` at another place.
     pub(super) fn moved(&self, from: Lba, to: Lba, block_bytes: usize) -> Self {
         match self {
             Self::Hole | Self::Zeroes | Self::Unreadable => self.clone(),

@@ -56,7 +56,7 @@ impl Corruption {
         self.shorn.is_some()
     }
 
-    /// The parts of a block's bytes that stay as they were; they do not overlap.
+    /// Returns the parts of a block's bytes that stay as they were; they do not overlap.
     pub(super) fn old_parts(&self, lba: Lba, block_bytes: usize) -> Vec<Range<usize>> {
         let is_torn = self.torn_block == Some(lba);
         let from = if is_torn { block_bytes / 2 } else { block_bytes };

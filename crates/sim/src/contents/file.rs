@@ -30,7 +30,7 @@ impl BackingFile {
         Self { file, at: 0, collected: Vec::new(), failed: None, has_unsynced: false }
     }
 
-    /// The first failure.
+    /// Returns the first failure.
     pub(super) const fn failed(&self) -> Option<BackingError> {
         self.failed
     }

@@ -131,7 +131,7 @@ impl Medium {
         self.file.as_ref().map_or(Ok(()), |file| file.read(offset, into))
     }
 
-    /// The bytes of one block; `None` if it cannot be read.
+    /// Returns the bytes of one block; `None` if it cannot be read.
     pub(super) fn block(&mut self, lba: Lba) -> Option<Vec<u8>> {
         self.drain();
         let (mut bytes, mut is_read) = (vec![0; self.block_bytes], false);
@@ -144,7 +144,7 @@ impl Medium {
         is_read.then_some(bytes)
     }
 
-    /// The file, if there is one.
+    /// Returns the file, if there is one.
     pub(super) const fn file(&self) -> Option<&BackingFile> {
         self.file.as_ref()
     }

@@ -53,7 +53,7 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    /// The number that the next command gets.
+    /// Returns the number that the next command gets.
     pub(super) const fn next_id(&self) -> CommandId {
         CommandId(self.next)
     }
@@ -64,14 +64,14 @@ impl InFlight {
         self.next += 1;
     }
 
-    /// A number for something that the drive does by itself, which is never in flight.
+    /// Returns a number for something that the drive does by itself, which is never in flight.
     pub(super) const fn number_of_own(&mut self) -> CommandId {
         let id = self.next_id();
         self.next += 1;
         id
     }
 
-    /// The command of this number, if it is there and was not put aside.
+    /// Returns the command of this number, if it is there and was not put aside.
     #[inline]
     pub(super) fn get_mut(&mut self, id: CommandId) -> Option<&mut Pending> {
         self.commands.get_mut(&id)
@@ -88,12 +88,12 @@ impl InFlight {
         self.held.insert(id, pending);
     }
 
-    /// The commands that were put aside.
+    /// Returns the commands that were put aside.
     pub(super) fn held(&self) -> Vec<CommandId> {
         self.held.keys().copied().collect()
     }
 
-    /// The commands whose deadline is `now` or before, in the order of their deadlines; and the first
+    /// Returns the commands whose deadline is `now` or before, in the order of their deadlines; and the first
     /// deadline of the others.
     pub(super) fn overdue(&self, now: Nanos) -> (Vec<(Nanos, CommandId)>, Nanos) {
         let (mut overdue, mut first) = (Vec::new(), NEVER);
@@ -125,7 +125,7 @@ impl InFlight {
         }
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub(super) fn count(&self) -> usize {
         self.commands.len() + self.held.len()
     }

@@ -103,7 +103,7 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// A drive of this model, powered, with nothing in flight.
+    /// Returns a drive of this model, powered, with nothing in flight.
     ///
     /// # Errors
     /// If its backing cannot be used for its size, or a fault means blocks that it does not have.
@@ -163,7 +163,7 @@ impl Drive {
         &self.info
     }
 
-    /// The name of its model.
+    /// Returns the name of its model.
     pub fn model(&self) -> &str {
         &self.model
     }
@@ -184,7 +184,7 @@ impl Drive {
         self.is_powered
     }
 
-    /// The flush that failed since it has power.
+    /// Returns the flush that failed since it has power.
     pub const fn latched(&self) -> Option<Latch> {
         self.latch
     }
@@ -219,12 +219,12 @@ impl Drive {
         self.faults.clear();
     }
 
-    /// The faults that are set.
+    /// Returns the faults that are set.
     pub fn faults(&self) -> &[Fault] {
         &self.faults
     }
 
-    /// A new port for a queue.
+    /// Returns a new port for a queue.
     pub fn open_port(&mut self) -> PortNumber {
         let number = self.ports.iter().position(|port| !port.is_open && port.ready.is_empty());
         let number = number.unwrap_or_else(|| {
@@ -261,7 +261,7 @@ impl Drive {
         ready.map(|(number, _)| PortNumber(number as u32))
     }
 
-    /// When something happens next by itself.
+    /// Returns when something happens next by itself.
     pub fn next_event(&self) -> Option<Nanos> {
         let timing = self.timing.next_event().unwrap_or(NEVER).min(self.no_deadline_before);
         let first = if self.later.is_empty() && self.armed.is_none() {
@@ -272,8 +272,8 @@ impl Drive {
         (first != NEVER).then_some(first)
     }
 
-    /// When the next flush that is not done or command that a fault makes slow is answered, or the power is
-    /// cut.
+    /// Returns when the next flush that is not done or command that a fault makes slow is answered, or the
+    /// power is cut.
     fn next_of_own(&self) -> Nanos {
         let later = self.later.peek().map(|Reverse((at, _))| *at);
         let armed = self.armed.as_ref().and_then(|armed| armed.due);
@@ -299,7 +299,7 @@ impl Drive {
     }
 }
 
-/// A drive that drops what is written has nothing to keep it in.
+/// Returns a drive that drops what is written has nothing to keep it in.
 fn backing(model: &Model, wanted: Backing) -> Backing {
     if model.kind == Kind::Null { Backing::Nothing } else { wanted }
 }

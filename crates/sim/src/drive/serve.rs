@@ -12,8 +12,8 @@ use crate::fault::Effect;
 use crate::model::IgnoresFlush;
 use crate::timing::Event;
 
-/// How many destaged commands a drive whose last flushes are lies has not really destaged: 64 MiB in commands
-/// of 4 KiB. So it holds no more than that in memory, however long it runs.
+/// Number of destaged commands that a drive whose last flushes are lies has not really destaged: 64 MiB in
+/// commands of 4 KiB. So it holds no more than that in memory, however long it runs.
 const LIE_HOLDS: usize = 1 << 14;
 
 impl Drive {

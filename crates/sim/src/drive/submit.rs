@@ -43,7 +43,7 @@ impl Drive {
         self.watch_for_cut(op, Edge::Submitted, now);
     }
 
-    /// Why a request is answered at once, if it is.
+    /// Returns why a request is answered at once, if it is.
     #[inline]
     fn refusal(&self, request: &Request) -> Option<Outcome> {
         if !self.is_powered {
@@ -122,8 +122,8 @@ impl Drive {
     }
 }
 
-/// The command as one who keeps FUA gets it, or one who does not: FUA is ignored, or made of a write and a
-/// flush.
+/// Returns the command as one who keeps FUA gets it, or one who does not: FUA is ignored, or made of a write
+/// and a flush.
 const fn with_fua(op: Op, keeps: bool) -> Op {
     match op {
         Op::Write { fua } => Op::Write { fua: fua && keeps },

@@ -24,8 +24,8 @@ struct Bench<'p> {
     seed: u64,
 }
 
-/// The figures of the disk that `model` describes; none if it describes something else. `seed` chooses the
-/// addresses.
+/// Returns the figures of the disk that `model` describes; none if it describes something else. `seed`
+/// chooses the addresses.
 pub fn table(model: &Model, seed: u64) -> Option<Vec<FigureRow>> {
     let Parameters::Hdd { mechanics, controller } = &*model.parameters else { return None };
     let source = |field: &str| {
@@ -90,13 +90,13 @@ impl Bench<'_> {
         (taken.commands * LARGE * SECTOR.0) as f64 / 1e6 / taken.elapsed.as_secs_f64()
     }
 
-    /// One block, each write answered when it is on the medium; the mean in milliseconds.
+    /// Returns one block, each write answered when it is on the medium; the mean in milliseconds.
     fn rewrites(&self) -> f64 {
         let place = Sectors { first: self.sectors / 2 / SMALL * SMALL, count: SMALL };
         Probe::new(&mut self.drive(true)).run(1, 500, |_| (Op::Write { fua: true }, place)).mean_ms()
     }
 
-    /// A write and a flush in turn; the mean of the pair in milliseconds.
+    /// Returns a write and a flush in turn; the mean of the pair in milliseconds.
     fn flushed_writes(&self) -> f64 {
         let mut place = self.places();
         let next = |index: u64| match index % 2 {

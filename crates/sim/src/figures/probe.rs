@@ -22,7 +22,7 @@ impl Taken {
         self.commands as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// The mean time of a command, in milliseconds.
+    /// Returns the mean time of a command, in milliseconds.
     pub fn mean_ms(&self) -> f64 {
         self.mean.as_secs_f64() * 1e3
     }
@@ -39,7 +39,7 @@ pub struct Probe<'t> {
 }
 
 impl<'t> Probe<'t> {
-    /// A host that has just met `timing`, which has done nothing yet.
+    /// Creates a host that has just met `timing`, which has done nothing yet.
     pub fn new(timing: &'t mut dyn Timing) -> Self {
         Self { timing, now: Nanos(0), submitted: Vec::new(), events: Vec::new(), earlier: 0 }
     }

@@ -16,7 +16,7 @@ pub struct FigureRow {
 }
 
 impl FigureRow {
-    /// How far the simulation is off what is published: 0.05 is 5 % above.
+    /// Returns how far the simulation is off what is published: 0.05 is 5 % above.
     pub fn deviation(&self) -> Option<f64> {
         self.published.map(|published| self.simulated / published - 1.0)
     }

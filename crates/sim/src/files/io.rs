@@ -68,7 +68,7 @@ impl Io {
         })
     }
 
-    /// How many pages the device has.
+    /// Returns the number of pages that the device has.
     pub(super) fn pages(&self) -> u64 {
         self.device.info().size.0 / PAGE.0
     }

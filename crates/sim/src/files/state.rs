@@ -139,7 +139,7 @@ impl State {
         Ok(())
     }
 
-    /// The dirty pages of a file, which are clean from now on, as runs on the device.
+    /// Returns the dirty pages of a file, which are clean from now on, as runs on the device.
     fn take_dirty(&mut self, number: u64) -> Vec<Pages> {
         let Some(file) = self.files.get_mut(&number).filter(|file| file.dirty > 0) else { return Vec::new() };
         let mut places: Vec<u64> = Vec::with_capacity(file.dirty as usize);
@@ -312,7 +312,7 @@ impl State {
         Ok(())
     }
 
-    /// Where part of a file is on the device.
+    /// Returns where part of a file is on the device.
     pub(super) fn places(&mut self, number: u64, pages: std::ops::Range<u64>) -> Vec<Pages> {
         let file = self.file(number);
         let end = pages.end.min(file.pages.len() as u64);

@@ -15,7 +15,7 @@ use super::state::{PAGE, State};
 pub struct SimulatedFiles(Arc<Mutex<State>>);
 
 impl SimulatedFiles {
-    /// An empty one over all of `device`, which goes by `clock`.
+    /// Returns an empty one over all of `device`, which goes by `clock`.
     ///
     /// # Errors
     /// If the device has no queue for it.
@@ -30,8 +30,8 @@ impl SimulatedFiles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state, after the time of a call that copies nothing. Returns how much of all files is dirty in
-    /// memory: the bytes that a power cut takes and no write-back has begun to save.
+    /// Returns the state, after the time of a call that copies nothing. Returns how much of all files is
+    /// dirty in memory: the bytes that a power cut takes and no write-back has begun to save.
     pub fn dirty_bytes(&self) -> Bytes {
         Bytes(self.lock().dirty_pages() * PAGE.0)
     }
@@ -43,7 +43,7 @@ impl SimulatedFiles {
     }
 }
 
-/// The pages that hold a part of a file.
+/// Returns the pages that hold a part of a file.
 fn pages(offset: u64, length: u64) -> std::ops::Range<u64> {
     offset / PAGE.0..(offset + length).div_ceil(PAGE.0)
 }

@@ -30,7 +30,7 @@ pub(super) struct Split {
 }
 
 impl Split {
-    /// `device`, whose queues go by `time`, with requests split at its largest transfer.
+    /// Returns `device`, whose queues go by `time`, with requests split at its largest transfer.
     pub(super) fn at_largest_transfer(device: Arc<dyn Device>, time: Time) -> Self {
         let info = device.info();
         let limit = info.transfer_max.round_down(info.logical_block).max(info.logical_block);
@@ -73,7 +73,7 @@ impl Layered for Split {
     }
 }
 
-/// How many pieces are in flight at most, unless there are more requests: the others wait.
+/// Number of pieces in flight at most, unless there are more requests: the others wait.
 const PIECES_MAX: u32 = 4096;
 
 struct SplitQueue {
@@ -124,7 +124,7 @@ struct Whole {
 const PLACE_SHIFT: u32 = 32;
 
 impl SplitQueue {
-    /// How many pieces a request goes down in.
+    /// Returns the number of pieces that a request goes down in.
     fn pieces(&self, request: &Request) -> u64 {
         let length = self.block * request.range.nlb;
         let end = request.range.lba.0.checked_add(request.range.nlb);
@@ -138,8 +138,8 @@ impl SplitQueue {
         if makes_sense && is_within { length.0.div_ceil(self.limit.0).max(1) } else { 1 }
     }
 
-    /// The piece of this number of a request whose payload is `payload`. `None` if no buffer is free for it
-    /// now.
+    /// Returns the piece of this number of a request whose payload is `payload`. `None` if no buffer is free
+    /// for it now.
     fn piece(&self, of: &Piece, payload: &Payload) -> Option<Request> {
         let step = self.limit.0 / self.block.0;
         let skip = of.index * step;
@@ -234,7 +234,7 @@ impl SplitQueue {
         Some(Completion { tag, outcome, submitted_at, completed_at, payload: payload.unwrap_or_default() })
     }
 
-    /// How many requests are in flight.
+    /// Returns the number of requests in flight.
     fn in_flight(&self) -> usize {
         self.table.len() - self.free.len()
     }

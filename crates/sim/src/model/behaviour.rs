@@ -77,7 +77,7 @@ pub struct Behaviour {
 }
 
 impl Behaviour {
-    /// How long a flush takes that is answered and not done.
+    /// Returns how long a flush takes that is answered and not done.
     pub fn ignored_flush(&self) -> Nanos {
         self.ignored_flush_time.map_or(Nanos::micros(20), |time| time.0)
     }

@@ -72,7 +72,8 @@ impl Parameters {
     }
 }
 
-/// The model of the members of `array`. An array of arrays is refused: so no model can contain itself.
+/// Returns the model of the members of `array`. An array of arrays is refused: so no model can contain
+/// itself.
 fn member(document: &Document<'_>, array: &array::Parameters) -> Result<Model, Box<ContentError>> {
     let refuse = |expected: &str| document.error("array.member", expected);
     let text = shipped::text(&array.member)
@@ -116,8 +117,8 @@ impl Behaviour {
 }
 
 impl Model {
-    /// The timing of a drive of this model with a capacity of `size`, power on, write cache as the model has
-    /// it; everything random in it follows from `seed`.
+    /// Returns the timing of a drive of this model with a capacity of `size`, power on, write cache as the
+    /// model has it; everything random in it follows from `seed`.
     pub fn timing(&self, size: Bytes, seed: u64) -> Box<dyn Timing> {
         let size = self.size(Some(size));
         let wce = self.wce();

@@ -27,7 +27,7 @@ impl Change {
         }
     }
 
-    /// The field without its tables.
+    /// Returns the field without its tables.
     pub(super) fn key(&self) -> &str {
         self.path.rsplit_once('.').map_or(&self.path, |(_, key)| key)
     }

@@ -88,7 +88,7 @@ impl<'t> Document<'t> {
         Ok(())
     }
 
-    /// All values that stand in a table.
+    /// Returns all values that stand in a table.
     pub(super) fn figures(&self) -> &[Figure] {
         &self.figures
     }
@@ -98,7 +98,7 @@ impl<'t> Document<'t> {
         self.root.get_ref().contains_key(name)
     }
 
-    /// The whole as a `T`.
+    /// Returns the whole as a `T`.
     pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, Box<ContentError>> {
         T::deserialize(Deserializer::from(self.root.clone())).map_err(|error| self.misread("", &error))
     }
@@ -124,7 +124,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// An error at `field`: at its nearest table that is there, if it is not.
+    /// Returns an error at `field`: at its nearest table that is there, if it is not.
     pub(super) fn error(&self, field: &str, expected: &str) -> Box<ContentError> {
         if let Some(change) = self.changes.iter().rev().find(|change| change.path == field) {
             return Box::new(change.error(self.file, expected));
@@ -203,7 +203,8 @@ impl<'t> Document<'t> {
         self.error(field, message)
     }
 
-    /// The change of `table` that is wrong, if nothing in the text is; `named` is what the complaint names.
+    /// Returns the change of `table` that is wrong, if nothing in the text is; `named` is what the complaint
+    /// names.
     fn change_of(&self, table: &str, named: &[&str]) -> Option<&'t Change> {
         let inside = |change: &&Change| {
             change.path.strip_prefix(table).is_some_and(|rest| table.is_empty() || rest.starts_with('.'))
@@ -251,7 +252,7 @@ fn not_toml(file: &str, text: &str, error: &TomlError) -> Box<ContentError> {
     })
 }
 
-/// The key that stands there twice, if that is the complaint.
+/// Returns the key that stands there twice, if that is the complaint.
 fn repeated_key<'t>(text: &'t str, error: &TomlError) -> Option<&'t str> {
     text.get(error.span().filter(|_| error.message().contains("duplicate key"))?)
 }

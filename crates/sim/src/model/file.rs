@@ -15,7 +15,7 @@ use super::error::ModelError;
 /// The longest text of a model; those that ship have 4 KiB.
 pub(super) const TEXT_MAX: Bytes = Bytes::mib(1);
 
-/// The text of the file at `path`.
+/// Returns the text of the file at `path`.
 pub(super) fn text_of(path: &Path) -> Result<String, ModelError> {
     let read_failed = |source: io::Error| ModelError::Read { path: path.to_owned(), source };
     let file = open(path).map_err(read_failed)?;

@@ -50,7 +50,7 @@ impl Check {
         }
     }
 
-    /// The first violation.
+    /// Returns the first violation.
     pub(super) fn finish(self) -> Option<Violation> {
         self.violation
     }

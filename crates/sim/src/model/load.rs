@@ -107,7 +107,7 @@ impl Limits for Faults {
 }
 
 impl Model {
-    /// The shipped model called `name`.
+    /// Returns the shipped model called `name`.
     ///
     /// # Errors
     /// If none is; the nearest name is told.
@@ -121,7 +121,8 @@ impl Model {
         }
     }
 
-    /// The model in the regular file at `path`, of at most 1 MiB. Waits for nobody, whatever is there.
+    /// Returns the model in the regular file at `path`, of at most 1 MiB. Waits for nobody, whatever is
+    /// there.
     ///
     /// # Errors
     /// If it cannot be read, is no regular file or too long, or does not describe a drive.
@@ -130,7 +131,7 @@ impl Model {
         Ok(Self::from_text(&path.display().to_string(), &text)?)
     }
 
-    /// All shipped models, by name.
+    /// Returns all shipped models, by name.
     ///
     /// # Errors
     /// If one of them is wrong, which the tests rule out.
@@ -138,7 +139,7 @@ impl Model {
         shipped::names().map(Self::named).collect()
     }
 
-    /// The model that `text` describes; errors name `file`.
+    /// Returns the model that `text` describes; errors name `file`.
     ///
     /// # Errors
     /// The first thing in it that is not as it must be.
@@ -191,8 +192,8 @@ impl Model {
         self.geometry.device_info(&self.name, self.size(size), cache)
     }
 
-    /// The capacity of a drive of which `size` was asked: whole logical blocks, at least one; the model's own
-    /// without.
+    /// Returns the capacity of a drive of which `size` was asked: whole logical blocks, at least one; the
+    /// model's own without.
     pub fn size(&self, size: Option<Bytes>) -> Bytes {
         let block = self.geometry.logical_block.0;
         let size = size.unwrap_or(self.geometry.default_size.0);

@@ -21,8 +21,8 @@ pub struct Time(pub Nanos);
 pub struct Rate(pub u64);
 
 impl Rate {
-    /// How long `length` takes at this rate, rounded up to the nanosecond. The rate is not zero, and `length`
-    /// below 16 GiB.
+    /// Returns how long `length` takes at this rate, rounded up to the nanosecond. The rate is not zero, and
+    /// `length` below 16 GiB.
     pub const fn time_for(self, length: Bytes) -> Nanos {
         Nanos((length.0 * 1_000_000_000).div_ceil(self.0))
     }

@@ -34,7 +34,7 @@ pub(super) fn is_array(name: &str) -> bool {
     text(name).is_some_and(|text| text.lines().any(|line| line == "kind = \"array\""))
 }
 
-/// The text of the one called `name`.
+/// Returns the text of the one called `name`.
 pub(super) fn text(name: &str) -> Option<&'static str> {
     SHIPPED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }

@@ -31,7 +31,7 @@ pub struct Typed {
 }
 
 impl Typed {
-    /// The model that was meant.
+    /// Returns the model that was meant.
     ///
     /// # Errors
     /// If there is no such model or file, or its content is wrong.

@@ -22,7 +22,7 @@ impl<D> Agenda<D> {
         self.due.insert((at, self.order), due);
     }
 
-    /// When something happens next.
+    /// Returns when something happens next.
     pub(super) fn next(&self) -> Option<u64> {
         self.due.first_key_value().map(|((at, _), _)| *at)
     }

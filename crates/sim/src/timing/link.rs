@@ -21,13 +21,13 @@ impl Link {
         Self { overhead: overhead.0.0, rate, is_duplex, controller_free: 0, wire_free: [0; 2] }
     }
 
-    /// When a command that comes at `now` has been read.
+    /// Returns when a command that comes at `now` has been read.
     pub(super) fn admit(&mut self, now: u64) -> u64 {
         self.controller_free = self.controller_free.max(now) + self.overhead;
         self.controller_free
     }
 
-    /// When `length` that is ready at `at` has passed the wire.
+    /// Returns when `length` that is ready at `at` has passed the wire.
     pub(super) fn carry(&mut self, at: u64, length: Bytes, to_host: bool) -> u64 {
         let free = &mut self.wire_free[usize::from(to_host && self.is_duplex)];
         *free = at.max(*free) + self.rate.time_for(length).0;

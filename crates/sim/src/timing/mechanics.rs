@@ -49,14 +49,14 @@ pub trait Mechanics: Send {
     /// Raises the urgency of a job that was submitted as background: a flush waits for it now.
     fn hurry(&mut self, now: Nanos, job: JobId);
 
-    /// When something happens next by itself.
+    /// Returns when something happens next by itself.
     fn next_event(&self) -> Option<Nanos>;
 
     /// Appends what is done by `now`, with the time at which it was done, in the order of time.
     fn advance(&mut self, now: Nanos, done: &mut Vec<(JobId, Nanos)>);
 
-    /// How many jobs it makes use of at the same time: how deep a queue helps to reorder, or how many run in
-    /// parallel.
+    /// Returns the number of jobs that it makes use of at the same time: how deep a queue helps to reorder,
+    /// or how many run in parallel.
     fn parallelism(&self) -> usize;
 
     /// Forgets all jobs; the power is gone. Heads are parked, buffers empty.

@@ -46,7 +46,7 @@ pub trait Timing: Send {
     /// Takes a command at `now`, which is never before an earlier call's.
     fn submit(&mut self, now: Nanos, command: Command);
 
-    /// When something happens next by itself; `None` if nothing will.
+    /// Returns when something happens next by itself; `None` if nothing will.
     fn next_event(&self) -> Option<Nanos>;
 
     /// Lets everything happen that is due at `now`, and appends it in the order of time.
@@ -60,6 +60,6 @@ pub trait Timing: Send {
     /// later time.
     fn power_cut(&mut self, now: Nanos);
 
-    /// How much written data is in the volatile cache.
+    /// Returns how much written data is in the volatile cache.
     fn dirty(&self) -> Bytes;
 }

@@ -33,7 +33,7 @@ pub struct NullTiming {
 }
 
 impl NullTiming {
-    /// A drive that takes what `parameters` say for every command.
+    /// Creates a drive that takes what `parameters` say for every command.
     pub fn new(parameters: &Parameters) -> Self {
         Self { latency: parameters.latency.0, waiting: VecDeque::with_capacity(256) }
     }

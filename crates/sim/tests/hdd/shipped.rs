@@ -7,7 +7,7 @@ use plumb_sim::timing::hdd::Hdd;
 /// The models of disks.
 pub(crate) const NAMES: [&str; 4] = ["ata-40gb", "nearline-4tb", "sas-15k", "he8-media-cache"];
 
-/// How many sectors the disk of `model` has.
+/// Returns the number of sectors that the disk of `model` has.
 pub(crate) fn sectors(model: &Model) -> u64 {
     let Parameters::Hdd { mechanics, .. } = &*model.parameters else {
         panic!("{} is not a disk", model.name)
@@ -15,7 +15,7 @@ pub(crate) fn sectors(model: &Model) -> u64 {
     mechanics.capacity.0.0 / 512
 }
 
-/// A drive of `model` with its write cache on or off.
+/// Returns a drive of `model` with its write cache on or off.
 pub(crate) fn drive(model: &Model, wce: bool) -> Controller<Hdd> {
     let Parameters::Hdd { mechanics, controller } = &*model.parameters else {
         panic!("{} is not a disk", model.name)

@@ -212,7 +212,7 @@ impl NamedCache {
         })
     }
 
-    /// The files of the log, as they are. A leg that is lost is not asked for room.
+    /// Returns the files of the log, as they are. A leg that is lost is not asked for room.
     fn log_files(&self) -> Result<Vec<LogFile>> {
         let paths = self.config().legs.clone();
         let files = self.files().clone();
@@ -263,8 +263,8 @@ mod tests {
 
     use super::*;
 
-    /// A file of nines that is this long, laid out from `used` to `size`; which whole blocks of it are zeroes
-    /// then.
+    /// Returns a file of nines that is this long, laid out from `used` to `size`; which whole blocks of it
+    /// are zeroes then.
     fn zeroed(length: u64, used: u64, size: u64) -> Vec<u64> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");

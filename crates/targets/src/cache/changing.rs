@@ -96,7 +96,7 @@ impl Changing {
         }
     }
 
-    /// How far it is.
+    /// Returns how far it is.
     pub(super) fn laid_out(&self) -> LaidOut {
         self.shared.laid_out.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

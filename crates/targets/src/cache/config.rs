@@ -73,7 +73,7 @@ impl CacheConfig {
     /// The name and version of the document.
     pub const SCHEMA: &str = "plumb/cache-config/1";
 
-    /// The cache of this name in `directory`.
+    /// Returns the cache of this name in `directory`.
     ///
     /// # Errors
     /// If there is none, or the file is none of ours.
@@ -159,7 +159,7 @@ impl CacheConfig {
         removed.map(drop).map_err(|error| Error::file(&format!("cache:{name}"), &error))
     }
 
-    /// The names of all caches in `directory`, in order.
+    /// Returns the names of all caches in `directory`, in order.
     ///
     /// # Errors
     /// The file system's.

@@ -130,7 +130,8 @@ pub fn create(
     made.map_err(|error| without_made(error, opened))
 }
 
-/// The markers that go from a device to be cached: all that it bears, of the cache whose data may be lost.
+/// Returns the markers that go from a device to be cached: all that it bears, of the cache whose data may be
+/// lost.
 ///
 /// # Errors
 /// The refusal, if it bears one of another cache, or another cache's configuration names it.
@@ -144,7 +145,7 @@ fn may_be_cached(backing: &Member, discard_dirty: Option<Uuid>) -> Result<Vec<(M
     }
 }
 
-/// The error, with the files that [`guarded`] has made taken away, or as long as before.
+/// Returns the error, with the files that [`guarded`] has made taken away, or as long as before.
 pub(super) fn without_made(error: Error, mut made: Vec<Opened>) -> Error {
     made.iter_mut().fold(error, |error, leg| error.after_clearing_up(leg.remove_if_made()))
 }
@@ -238,7 +239,7 @@ fn apart(backing: &Member, legs: &[Member]) -> Result<()> {
     Ok(())
 }
 
-/// The devices of the log, laid out, if they do for the mode.
+/// Returns the devices of the log, laid out, if they do for the mode.
 fn legs_of(
     wanted: &CreateWanted<'_>,
     (settings, info, backing): (&Settings, &DeviceInfo, &Member),

@@ -43,7 +43,8 @@ struct Typed {
     layout: Layout,
 }
 
-/// The simulated drives that a cache is typed with, the backing device first; `None` if it is no such name.
+/// Returns the simulated drives that a cache is typed with, the backing device first; `None` if it is no such
+/// name.
 pub(crate) fn drives_of(name: &Name) -> Option<Vec<Name>> {
     let Name::Scheme { scheme: Scheme::Cache, rest } = name else { return None };
     let typed = Typed::parse(&name.to_string(), rest).ok()?;
@@ -84,7 +85,7 @@ impl Typed {
     }
 }
 
-/// A value by its name in documents.
+/// Returns a value by its name in documents.
 pub(super) fn word<T: serde::de::DeserializeOwned>(value: &str) -> Option<T> {
     serde_json::from_value(serde_json::Value::String(value.to_owned())).ok()
 }
@@ -117,7 +118,7 @@ pub(super) fn make(name: &Name, rest: &str, time: &Time) -> Result<Made> {
     Ok(Made { device, counters: Some(Arc::new(All(counters))), named: None })
 }
 
-/// The cache as a target.
+/// Returns the cache as a target.
 pub(super) fn describe(want: &Wanted, made: Made, time: &Time) -> Result<Opened> {
     let example = "backing=sim:MODEL?size=";
     let device = kernel::above(Arc::new(made.device), time, Flushes::Raw);

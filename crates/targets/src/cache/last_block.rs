@@ -48,7 +48,7 @@ pub(super) fn take_off(member: &Member) -> plumb_block::Result<()> {
     carry_out(&*member.device, requests).map(drop)
 }
 
-/// A request for each block of the front.
+/// Returns a request for each block of the front.
 fn front(member: &Member, request: impl Fn(Tag, LbaRange, BufferMut) -> Request) -> Vec<Request> {
     let info = member.device.info();
     let (nlb, count) = (BLOCK.0 / info.logical_block.0, FRONT.min(info.size.0 / BLOCK.0));

@@ -102,7 +102,7 @@ pub(super) fn may_hold_log_of(mode: Mode, leg: &str) -> Result<()> {
     Err(Error::refused(leg, found, remedy))
 }
 
-/// The name of the file system, if what is overwritten in it goes elsewhere.
+/// Returns the name of the file system, if what is overwritten in it goes elsewhere.
 fn writes_elsewhere(kind: u64) -> Option<&'static str> {
     ELSEWHERE.iter().find(|(magic, _)| *magic == kind & 0xffff_ffff).map(|(_, name)| *name)
 }

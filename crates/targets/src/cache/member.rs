@@ -372,7 +372,7 @@ pub(super) fn stable_name(node: &Path) -> PathBuf {
     leading.into_iter().next().unwrap_or_else(|| node.to_owned())
 }
 
-/// A name for ever, of the kernel's random numbers.
+/// Returns a name for ever, of the kernel's random numbers.
 pub(super) fn new_uuid() -> Result<Uuid> {
     let path = "/proc/sys/kernel/random/uuid";
     let text = std::fs::read_to_string(path).map_err(|error| {

@@ -29,7 +29,7 @@ use crate::permission::{Intent, Permission};
 use crate::shared::Keeping;
 use crate::wanted::Wanted;
 
-/// How many buffers a cache has for its records, for reads of the log and for destaging.
+/// Number of buffers that a cache has for its records, for reads of the log and for destaging.
 const BUFFERS: u32 = 48;
 
 /// A cache that serves, with its devices.

@@ -60,7 +60,7 @@ impl FromStr for CacheOnOneDrive {
 }
 
 impl CacheOnOneDrive {
-    /// The block at which the log begins.
+    /// Returns the block at which the log begins.
     pub fn log_begins(self, drive: &dyn Device) -> Lba {
         let info = drive.info();
         Lba(info.size.0.saturating_sub(self.size.0) / info.logical_block.0)

@@ -131,7 +131,7 @@ pub struct CacheStatus {
     pub log_error: Option<String>,
     /// How much of the log becomes free in bytes per second; null until it is known.
     pub drain_rate: Option<f64>,
-    /// How many seconds it would take to destage everything at that rate; null until it is known.
+    /// Number of seconds that it would take to destage everything at that rate; null until it is known.
     pub drain_eta: Option<f64>,
     /// Counters since the cache was opened, by name: durations in seconds, sizes in bytes.
     pub counts: BTreeMap<String, f64>,
@@ -140,7 +140,7 @@ pub struct CacheStatus {
     /// All of them, with the ports that were chosen.
     #[serde(default)]
     pub nbd_uris: Vec<String>,
-    /// How many NBD clients are connected.
+    /// Number of NBD clients that are connected.
     pub nbd_clients: u64,
     /// The block device, if it is attached.
     pub device: Option<String>,
@@ -348,7 +348,7 @@ fn state_words(state: &State) -> String {
     }
 }
 
-/// All figures by their names; times in seconds.
+/// Returns all figures by their names; times in seconds.
 fn counts(figures: &Figures) -> BTreeMap<String, f64> {
     let Ok(Value::Object(all)) = serde_json::to_value(figures) else { return BTreeMap::new() };
     let number = |value: &Value| value.as_f64().or_else(|| value.as_bool().map(f64::from));
@@ -400,7 +400,7 @@ pub fn serve_cache(
     service.map(Ok)
 }
 
-/// A refusal of the devices, as whoever ordered it is told.
+/// Returns a refusal of the devices, as whoever ordered it is told.
 fn not_done(error: &crate::Error) -> Refused {
     let why = error.to_string();
     match error.kind().failure() {

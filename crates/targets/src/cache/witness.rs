@@ -25,7 +25,7 @@ use super::member::{Member, Spot};
 use crate::error::Result;
 use crate::signature::Source as _;
 
-/// How many witnesses are spread evenly.
+/// Number of witnesses that are spread evenly.
 const SPREAD: u64 = WITNESSES_MAX as u64 - 4;
 
 /// Returns the byte at which each witness of a cached device of this size begins.

@@ -6,9 +6,9 @@ use plumb_linux::inventory::{Block, Inventory};
 /// devices.
 const NOT_DISKS: [&str; 10] = ["loop", "ram", "zram", "sr", "fd", "dm-", "md", "md_d", "bcache", "mtdblock"];
 
-/// The whole disks of a machine in the order of `#0`, `#1`, ...: the kernel's names, with their drivers in
-/// alphabetical order (`nvme`, `sd`, `vd`) and within a driver in the order in which the kernel hands names
-/// out (`sda`, `sdz`, `sdaa`; `nvme0n1`, `nvme0n2`, `nvme10n1`).
+/// Returns the whole disks of a machine in the order of `#0`, `#1`, ...: the kernel's names, with their
+/// drivers in alphabetical order (`nvme`, `sd`, `vd`) and within a driver in the order in which the kernel
+/// hands names out (`sda`, `sdz`, `sdaa`; `nvme0n1`, `nvme0n2`, `nvme10n1`).
 ///
 /// A disk counts whether it is in use or not, so that mounting one does not number the others anew; whether
 /// it may be written is for the guard to say. Left out is what is no disk of its own: loop devices, memory

@@ -21,7 +21,7 @@ pub(crate) struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    /// The machine that `tree` and `probe` show.
+    /// Returns the machine that `tree` and `probe` show.
     pub(crate) fn new(tree: &'a dyn Tree, probe: &'a dyn Probe) -> Self {
         Self { tree, probe }
     }

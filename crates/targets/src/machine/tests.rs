@@ -31,12 +31,12 @@ impl Made {
         made
     }
 
-    /// A whole disk; gives its number.
+    /// Returns a whole disk; gives its number.
     fn disk(&mut self, name: &str) -> String {
         self.device(&format!("/sys/devices/{name}"), name)
     }
 
-    /// A partition of `disk`; gives its number.
+    /// Returns a partition of `disk`; gives its number.
     fn partition(&mut self, disk: &str, name: &str, number: &str) -> String {
         let at = format!("/sys/devices/{disk}/{name}");
         self.tree.put_text(&format!("{at}/partition"), number);

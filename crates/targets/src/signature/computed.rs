@@ -17,7 +17,7 @@ const SWAP: [&[u8]; 6] =
 /// `DRBD_MD_MAGIC_07` to `DRBD_MD_MAGIC_09`, drivers/block/drbd.
 const DRBD: std::ops::RangeInclusive<u32> = 0x8374_026a..=0x8374_026d;
 
-/// All that `source` bears of them.
+/// Returns all that `source` bears of them.
 pub(super) fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
     let mut found = Vec::new();
     for look in [
@@ -59,9 +59,9 @@ fn ext(source: &dyn Source) -> Look {
     Ok(ext_at(source, KIB)?.map(|name| Signature::new(name, KIB + 0x38)))
 }
 
-/// The copies at the start of groups 1, 3, 5, 7 and 9, which `sparse_super` keeps too. `s_block_group_nr` at
-/// 0x5a says which group it is. A group has eight blocks for each byte of a block; blocks of 1 KiB are
-/// counted from 1.
+/// Returns the copies at the start of groups 1, 3, 5, 7 and 9, which `sparse_super` keeps too.
+/// `s_block_group_nr` at 0x5a says which group it is. A group has eight blocks for each byte of a block;
+/// blocks of 1 KiB are counted from 1.
 fn ext_copy(source: &dyn Source) -> Look {
     if ext_at(source, KIB)?.is_some() {
         return Ok(None);
@@ -127,14 +127,15 @@ fn swap(source: &dyn Source) -> Look {
     Ok(None)
 }
 
-/// The marker of a device that needs its cache, in its last 4096 bytes: [`crate::cache`].
+/// Returns the marker of a device that needs its cache, in its last 4096 bytes: [`crate::cache`].
 fn cached(source: &dyn Source) -> Look {
     let Some(at) = source.size().checked_sub(4 * KIB) else { return Ok(None) };
     let head = bytes::<12>(source, at)?;
     if head.as_ref() == Some(b"plumb-cache ") { found(CACHE_BACKING, at) } else { Ok(None) }
 }
 
-/// The superblocks in the last two whole blocks of 4096 bytes of a device of the log: docs/ON_DISK_FORMAT.md.
+/// Returns the superblocks in the last two whole blocks of 4096 bytes of a device of the log:
+/// docs/ON_DISK_FORMAT.md.
 fn log_end(source: &dyn Source) -> Look {
     let blocks = source.size() / (4 * KIB);
     for at in [1, 2].into_iter().filter_map(|back| Some(blocks.checked_sub(back)? * 4 * KIB)) {
@@ -161,8 +162,8 @@ fn gpt(source: &dyn Source) -> Look {
 /// A first sector that ends as one does, without partitions.
 pub(super) const BOOT_SECTOR: &str = "boot sector";
 
-/// The first sector: a FAT without its customary name, or a partition table, which ends in 55 AA; also an
-/// empty one.
+/// Returns the first sector: a FAT without its customary name, or a partition table, which ends in 55 AA;
+/// also an empty one.
 fn boot_sector(source: &dyn Source) -> Look {
     let Some(sector) = bytes::<512>(source, 0)? else { return Ok(None) };
     let jumps = matches!(sector[0], 0xe9 | 0xeb);
@@ -346,8 +347,8 @@ fn atari(source: &dyn Source) -> Look {
     Ok(None)
 }
 
-/// The superblocks of the other allocation groups of xfs, where mkfs.xfs puts them by itself: in 4 groups; in
-/// 8, 16 or 32 on a striped disk, rounded to blocks of 4 KiB; or at each TiB.
+/// Returns the superblocks of the other allocation groups of xfs, where mkfs.xfs puts them by itself: in 4
+/// groups; in 8, 16 or 32 on a striped disk, rounded to blocks of 4 KiB; or at each TiB.
 fn xfs_copy(source: &dyn Source) -> Look {
     const BLOCK: u64 = 4 * KIB;
     const TIB: u64 = 1 << 40;

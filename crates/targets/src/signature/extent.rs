@@ -8,8 +8,8 @@ use super::source::{Source, bytes};
 /// that was left.
 pub const OF_KNOWN_LENGTH: [&str; 5] = ["ext2", "ext3", "ext4", "xfs", "btrfs"];
 
-/// The byte at which the file system that `source` begins with ends: ext2 to ext4, xfs, btrfs. `None` if it
-/// is none of these. Nothing beyond the first 68 KiB is read.
+/// Returns the byte at which the file system that `source` begins with ends: ext2 to ext4, xfs, btrfs. `None`
+/// if it is none of these. Nothing beyond the first 68 KiB is read.
 ///
 /// # Errors
 /// If a part cannot be read.

@@ -29,7 +29,7 @@ const fn magic(name: &'static str, at: &'static [u64], bytes: &'static [u8]) -> 
 }
 
 impl Magic {
-    /// The mark, with copies at `copies`.
+    /// Returns the mark, with copies at `copies`.
     const fn copied(self, copies: &'static [u64]) -> Self {
         Self { copies, ..self }
     }

@@ -70,7 +70,7 @@ fn is_noise(source: &dyn Source, at: u64) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    /// An image of `size` zeroes with `parts` put in.
+    /// Returns an image of `size` zeroes with `parts` put in.
     fn image(size: usize, parts: &[(usize, &[u8])]) -> Vec<u8> {
         let mut bytes = vec![0; size];
         for (at, part) in parts {

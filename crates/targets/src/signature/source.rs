@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 
 /// Something of which a few bytes at a time are read. Nothing here writes.
 pub trait Source {
-    /// The length in bytes.
+    /// Returns the length in bytes.
     fn size(&self) -> u64;
 
     /// Reads from `at` on; fewer bytes than asked only at the end.
@@ -69,7 +69,7 @@ impl<'a> Ended<'a> {
     /// begin this far before the end.
     const END: u64 = 768 << 10;
 
-    /// `source` with its ends read.
+    /// Returns `source` with its ends read.
     pub(super) fn over(source: &'a dyn Source) -> Self {
         let end = |at: u64| {
             let mut bytes = vec![0; (source.size() - at).min(Self::END) as usize];
@@ -101,7 +101,7 @@ impl Source for Ended<'_> {
     }
 }
 
-/// `N` bytes at `at`; `None` if they do not all lie within the source.
+/// Returns `N` bytes at `at`; `None` if they do not all lie within the source.
 pub(super) fn bytes<const N: usize>(source: &dyn Source, at: u64) -> io::Result<Option<[u8; N]>> {
     let mut bytes = [0; N];
     Ok(if all(source, at, &mut bytes)? { Some(bytes) } else { None })

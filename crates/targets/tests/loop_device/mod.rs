@@ -13,7 +13,7 @@ pub(crate) struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// A loop device over `file`, or why there is none (not root, no losetup).
+    /// Returns a loop device over `file`, or why there is none (not root, no losetup).
     pub(crate) fn over(file: &Path, options: &[&str]) -> Result<Self, String> {
         let file = file.display().to_string();
         let arguments = [&["--find", "--show"][..], options, &[&file]].concat();

@@ -50,9 +50,9 @@ pub(crate) fn write_first_block(device: &dyn Device) -> Outcome {
     completions[0].outcome
 }
 
-/// One test at a time: while one starts a program, the child holds a copy of the other's exclusive descriptor
-/// for a moment, and claiming the device again fails with EBUSY. Every test that runs a program or claims a
-/// device holds this.
+/// Returns one test at a time: while one starts a program, the child holds a copy of the other's exclusive
+/// descriptor for a moment, and claiming the device again fails with EBUSY. Every test that runs a program or
+/// claims a device holds this.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

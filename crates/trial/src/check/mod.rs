@@ -105,7 +105,7 @@ pub fn check(
     trial
 }
 
-/// All phases in their order, until one of them ends the check.
+/// Returns all phases in their order, until one of them ends the check.
 fn measure(
     session: &mut Session<'_>,
     run: &Request,
@@ -154,7 +154,7 @@ fn run_spans(
     Ok(session.ended())
 }
 
-/// The size, or a smaller one where writing that much would take longer than its share of the time.
+/// Returns the size, or a smaller one where writing that much would take longer than its share of the time.
 fn affordable(
     subject: &Subject,
     size: Bytes,

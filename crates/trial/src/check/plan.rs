@@ -11,7 +11,8 @@ use plumb_workload::{
 const SYNC_BLOCK: Bytes = Bytes::kib(4);
 /// The block of the loads: the page of PostgreSQL and SQL Server, and the block of field report B.
 pub(super) const IO_BLOCK: Bytes = Bytes::kib(8);
-/// How many direct requests are kept in flight. Cached ones are served in the call, so their depth is 1.
+/// Number of direct requests that are kept in flight. Cached ones are served in the call, so their depth is
+/// 1.
 const IO_DEPTH: u32 = 32;
 /// The block with which a drive is written over.
 const DRIVE_FILL: Bytes = Bytes::mib(1);
@@ -73,12 +74,12 @@ const METHODS: [(&str, SyncMethod); 4] = [
     ("direct-dsync", SyncMethod::DirectDsync),
 ];
 
-/// How long the making ready may take of a check of `total`.
+/// Returns how long the making ready may take of a check of `total`.
 pub(super) fn time_to_prepare(total: Nanos) -> Nanos {
     Nanos(total.0 / 100 * PREPARE_SHARE)
 }
 
-/// A check of `target`, a directory or a drive, of which `size` is used, in about `total`.
+/// Returns a check of `target`, a directory or a drive, of which `size` is used, in about `total`.
 pub(super) fn scenario(target: &str, on: On, size: Bytes, total: Nanos, seed: u64) -> Scenario {
     let plan = Plan { target, on, size, total, seed };
     // A drive has no metadata, so an fsync of it is an fdatasync.
@@ -140,8 +141,8 @@ impl Plan<'_> {
         Job { role: Role::Prepare, ..self.job(PREPARE, workload, Opening::DIRECT) }
     }
 
-    /// One at a time by pwrite and fdatasync, because that is what databases do: the way through io_uring
-    /// would add a hand-over to a kernel thread that they do not pay.
+    /// Returns one at a time by pwrite and fdatasync, because that is what databases do: the way through
+    /// io_uring would add a hand-over to a kernel thread that they do not pay.
     fn durable_writes(&self, name: &str, method: SyncMethod) -> Job {
         let is_dsync = method == SyncMethod::DirectDsync;
         let is_fsync = method == SyncMethod::OverwriteFsync;

@@ -15,8 +15,8 @@ const FREE_SHARE: u64 = 10;
 /// Free space assumed on a file system that has no size, such as ramfs: little, for it is somebody's memory.
 pub(super) const FREE_UNSIZED: Bytes = Bytes::mib(200);
 
-/// The size of the test file in `target`: as asked, else [`FILE_DEFAULT`], never over a tenth of the `free`
-/// space.
+/// Returns the size of the test file in `target`: as asked, else [`FILE_DEFAULT`], never over a tenth of the
+/// `free` space.
 ///
 /// # Errors
 /// Why not, and what to do about it; [`FailureKind::NotMeasured`] if a tenth is too little.
@@ -45,8 +45,8 @@ pub(super) fn file_size(target: &str, asked: Option<Bytes>, free: Bytes) -> Resu
     }
 }
 
-/// The part of the drive `target` of `size` that is used: as asked, else [`FILE_DEFAULT`], all of a smaller
-/// drive.
+/// Returns the part of the drive `target` of `size` that is used: as asked, else [`FILE_DEFAULT`], all of a
+/// smaller drive.
 ///
 /// # Errors
 /// Why not, and what to do about it.

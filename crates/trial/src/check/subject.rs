@@ -80,8 +80,8 @@ impl Subject {
     }
 }
 
-/// The directory that `target` names: itself, or that of a regular file; and a remark for the user, if it is
-/// not what was given.
+/// Returns the directory that `target` names: itself, or that of a regular file; and a remark for the user,
+/// if it is not what was given.
 fn directory_of(target: &Path) -> Result<(PathBuf, Option<String>), TrialError> {
     let shown = target.display();
     let found = fs::metadata(target)

@@ -42,7 +42,7 @@ impl Mix {
         Self { write_below: (write << 64) / 100, change_below: ((write + trim) << 64) / 100 }
     }
 
-    /// The kind that `fraction` chooses.
+    /// Returns the kind that `fraction` chooses.
     #[inline]
     pub(crate) fn kind(&self, fraction: u64) -> Kind {
         let fraction = u128::from(fraction);
@@ -68,7 +68,7 @@ impl Lengths {
         }
     }
 
-    /// How long an operation of `kind` is. Draws only where there is a choice.
+    /// Returns how long an operation of `kind` is. Draws only where there is a choice.
     #[inline]
     pub(crate) fn draw(&self, kind: Kind, random: &mut Xoshiro256PlusPlus) -> u64 {
         if self.only > 0 { self.only } else { self.draw_split(kind, random) }

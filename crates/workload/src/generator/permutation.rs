@@ -21,7 +21,7 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
-    /// The permutation of `0..count` that `key` chooses; `count` is above zero.
+    /// Returns the permutation of `0..count` that `key` chooses; `count` is above zero.
     pub(crate) fn new(count: u64, key: u64) -> Self {
         let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
         let mut keys = [0; ROUNDS];
@@ -33,12 +33,12 @@ impl Permutation {
         Self { count, upper: bits / 2, lower: bits.div_ceil(2), keys }
     }
 
-    /// How many it permutes.
+    /// Returns how many it permutes.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Where `index`, less than the count, goes.
+    /// Returns where `index`, less than the count, goes.
     pub(crate) fn of(&self, index: u64) -> u64 {
         let mut value = self.turn(index);
         while value >= self.count {
@@ -47,7 +47,7 @@ impl Permutation {
         value
     }
 
-    /// The Feistel network itself.
+    /// Returns the Feistel network itself.
     fn turn(&self, value: u64) -> u64 {
         let (upper_mask, lower_mask) = ((1 << self.upper) - 1, (1 << self.lower) - 1);
         let (mut upper, mut lower) = (value >> self.lower, value & lower_mask);

@@ -51,13 +51,13 @@ pub(crate) enum Places {
 }
 
 impl Uniform {
-    /// The places of `range`, which has at least one.
+    /// Returns the places of `range`, which has at least one.
     pub(crate) fn new(range: ByteRange, grid: Grid) -> Self {
         let start = range.offset.0;
         Self { start, step: grid.step, count: grid.places(range.length.0), end: start + range.length.0 }
     }
 
-    /// The places of `range` that begin in `piece` of it; perhaps none.
+    /// Returns the places of `range` that begin in `piece` of it; perhaps none.
     pub(crate) fn beginning_in(piece: ByteRange, range: ByteRange, grid: Grid) -> Self {
         let all = Self::new(range, grid);
         let from = |offset: u64| (offset - all.start).div_ceil(all.step).min(all.count);
@@ -76,8 +76,8 @@ impl Uniform {
         self.count > 0
     }
 
-    /// One draw, as a fraction of 2^64, is spread over the places: the whole part of the product is the
-    /// place.
+    /// Returns one draw, as a fraction of 2^64, is spread over the places: the whole part of the product is
+    /// the place.
     #[inline]
     pub(crate) fn draw(&self, random: &mut Xoshiro256PlusPlus) -> Place {
         let spread = u128::from(random.next_u64()) * u128::from(self.count);
@@ -91,7 +91,8 @@ impl Uniform {
 }
 
 impl Places {
-    /// The places of `range` (a worker's part, or all) by `distribution`; `share` if the range is divided.
+    /// Returns the places of `range` (a worker's part, or all) by `distribution`; `share` if the range is
+    /// divided.
     ///
     /// # Errors
     /// If a zone has no room.
@@ -127,7 +128,7 @@ impl Places {
         })
     }
 
-    /// The next place.
+    /// Returns the next place.
     pub(crate) fn draw(&mut self, random: &mut Xoshiro256PlusPlus) -> Place {
         match self {
             Self::Uniform(uniform) => uniform.draw(random),
@@ -157,8 +158,8 @@ impl Places {
     }
 }
 
-/// A number of `[0, count)` from a bell around the middle, drawn again until it is inside (Marsaglia's polar
-/// method).
+/// Returns a number of `[0, count)` from a bell around the middle, drawn again until it is inside
+/// (Marsaglia's polar method).
 fn normal_index(count: f64, deviation: f64, random: &mut Xoshiro256PlusPlus) -> f64 {
     loop {
         let x = 2.0 * unit(random.next_u64()) - 1.0;

@@ -23,7 +23,7 @@ struct Run {
     kind: Kind,
     next: u64,
     end: u64,
-    /// How many operations are still to come, for runs of a fixed number.
+    /// Number of operations still to come, for runs of a fixed number.
     left: u32,
 }
 
@@ -35,7 +35,7 @@ impl Drawn {
         Self { places, runs, stride, run: None }
     }
 
-    /// The next operation: its kind, where, and how long.
+    /// Returns the next operation: its kind, where, and how long.
     pub(crate) fn next(
         &mut self,
         mix: &Mix,

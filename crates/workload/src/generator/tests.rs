@@ -37,7 +37,7 @@ fn operations(workload: &Workload, count: usize) -> Vec<Operation> {
     generator(workload, WHOLE).take(count).collect()
 }
 
-/// Where a read, write or trim begins, and how long it is.
+/// Returns where a read, write or trim begins, and how long it is.
 fn span(operation: Operation) -> Option<(u64, u64)> {
     match operation {
         Operation::Read { offset, length }
@@ -94,7 +94,7 @@ fn the_test_of_frequencies_tells_a_wrong_law() {
     assert_fits(&[10_250, 9_750], &[0.5, 0.5], "a skewed coin");
 }
 
-/// How often each block of 4 KiB was touched.
+/// Returns how often each block of 4 KiB was touched.
 fn tally(workload: &Workload, count: usize) -> Vec<u64> {
     let mut counts = vec![0; (workload.range.length.0 / 4096) as usize];
     for offset in offsets(workload, count) {

@@ -74,7 +74,7 @@ impl Walker {
         self
     }
 
-    /// Where the next operation, of `length`, goes.
+    /// Returns where the next operation, of `length`, goes.
     #[inline]
     pub(crate) fn next(&mut self, length: u64) -> u64 {
         let (room, stride, again) = (self.end - self.start, self.stride, self.again);

@@ -24,7 +24,7 @@ pub(crate) struct Zipf {
 }
 
 impl Zipf {
-    /// `count` ranks, at least one; `theta` is above zero.
+    /// Returns `count` ranks, at least one; `theta` is above zero.
     pub(crate) fn new(count: u64, theta: f64) -> Self {
         let count = count as f64;
         let unready = Self { count, theta, low: 0.0, high: 0.0, squeeze: 0.0 };
@@ -36,7 +36,7 @@ impl Zipf {
         }
     }
 
-    /// A rank.
+    /// Returns a rank.
     pub(crate) fn draw(&self, random: &mut Xoshiro256PlusPlus) -> u64 {
         loop {
             let area = self.high + unit(random.next_u64()) * (self.low - self.high);
@@ -52,7 +52,8 @@ impl Zipf {
         libm::exp(-self.theta * libm::log(x))
     }
 
-    /// The area under x^-theta from 1 to `x`: (x^(1-theta) - 1) / (1-theta), without cancellation near 1.
+    /// Returns the area under x^-theta from 1 to `x`: (x^(1-theta) - 1) / (1-theta), without cancellation
+    /// near 1.
     fn area(&self, x: f64) -> f64 {
         let log = libm::log(x);
         exp_m1_over((1.0 - self.theta) * log) * log

@@ -32,7 +32,7 @@ pub struct EffectiveZone {
 }
 
 impl Workload {
-    /// The zones of its distribution on its range, in order, without holes; none if it has no zones.
+    /// Returns the zones of its distribution on its range, in order, without holes; none if it has no zones.
     ///
     /// # Errors
     /// If its range, which must be resolved, has room for none of them.
@@ -60,8 +60,8 @@ struct Chosen {
 }
 
 impl Zones {
-    /// `zones` of `range`; with a share of several, each zone is divided, so that all workers together have
-    /// the zones that were described, and no two of them a block.
+    /// Returns `zones` of `range`; with a share of several, each zone is divided, so that all workers
+    /// together have the zones that were described, and no two of them a block.
     ///
     /// # Errors
     /// If none has room for an operation, or a worker's part of one has none.
@@ -101,7 +101,7 @@ impl Zones {
         Ok(Self(chosen))
     }
 
-    /// A place, in a zone drawn by its share. A run from there ends with the zone.
+    /// Returns a place, in a zone drawn by its share. A run from there ends with the zone.
     pub(crate) fn draw(&self, random: &mut Xoshiro256PlusPlus) -> Place {
         let fraction = random.next_u64();
         let zone = self.0.partition_point(|zone| zone.upto < fraction);
@@ -109,7 +109,7 @@ impl Zones {
     }
 }
 
-/// The zones in which places begin, on `range`, and what is left over of it.
+/// Returns the zones in which places begin, on `range`, and what is left over of it.
 fn effective(zones: &[Zone], range: ByteRange, grid: Grid) -> Result<Vec<EffectiveZone>, Invalid> {
     let rest = Zone {
         io_percent: 100.0 - zones.iter().map(|zone| zone.io_percent).sum::<f64>(),
@@ -211,7 +211,7 @@ fn in_bytes<'a>(zones: impl Iterator<Item = &'a Zone>, range: ByteRange, grid: G
     cut
 }
 
-/// The last fraction of 2^64 that lies within the first `percent`.
+/// Returns the last fraction of 2^64 that lies within the first `percent`.
 fn last_fraction(percent: f64) -> u64 {
     // `as` saturates: 100 % and a little more are all of it.
     ((percent / 100.0 * 18_446_744_073_709_551_616.0) as u64).saturating_sub(1)

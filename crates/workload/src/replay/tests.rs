@@ -9,7 +9,7 @@ fn event(at: u64, target: u16, op: TraceOp, offset: u64, length_bytes: u32) -> T
 
 const WRITE: TraceOp = TraceOp::Write { fua: false };
 
-/// A trace that names three targets and touches two of them.
+/// Returns a trace that names three targets and touches two of them.
 fn trace() -> Trace {
     let events = vec![
         event(0, 2, TraceOp::Read, 4096, 512),

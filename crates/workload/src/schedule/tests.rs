@@ -87,8 +87,8 @@ fn bytes_take_as_much_of_the_schedule_as_they_are() {
     assert_eq!(schedule.due_before(Nanos::millis(14), 99), 3, "at 8, 10 and 12 ms");
 }
 
-/// The largest distance between the distribution of the gaps and the exponential one of this mean, and the
-/// distance that chance exceeds once in a hundred times (Kolmogorov and Smirnov).
+/// Returns the largest distance between the distribution of the gaps and the exponential one of this mean,
+/// and the distance that chance exceeds once in a hundred times (Kolmogorov and Smirnov).
 fn distance(starts: &[Nanos], mean_ns: f64) -> (f64, f64) {
     let mut gaps: Vec<u64> = starts.windows(2).map(|pair| pair[1].since(pair[0]).0).collect();
     gaps.push(starts[0].0);

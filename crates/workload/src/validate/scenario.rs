@@ -203,7 +203,7 @@ fn check_opening(job: &Job) -> Checked {
     Ok(())
 }
 
-/// A file that grows is written in order, by one thread, one write at a time.
+/// Returns a file that grows is written in order, by one thread, one write at a time.
 fn check_append(job: &Job) -> Checked {
     let workload = &job.workload;
     let (found, expected) = if !job.append {

@@ -3,7 +3,7 @@
 use crate::engine::tests::fake::FakeStore;
 use crate::engine::tests::play;
 
-/// The calls after the preparation.
+/// Returns the calls after the preparation.
 fn lines(typed: &str, count: u64) -> Vec<String> {
     let store = FakeStore::default();
     play(typed, count, 1, &store).unwrap();

@@ -60,14 +60,14 @@ impl FakeStore {
         lock(&self.state).made.clone()
     }
 
-    /// The calls after the preparation, which ends with the first syncfs, as `verb path bytes`.
+    /// Returns the calls after the preparation, which ends with the first syncfs, as `verb path bytes`.
     pub(crate) fn lines(&self) -> Vec<String> {
         let made = self.made();
         let prepared = made.iter().position(|made| made.verb == "syncfs").map_or(0, |place| place + 1);
         made[prepared..].iter().map(Made::line).collect()
     }
 
-    /// The calls of each thread but the one that prepared, in a stable order.
+    /// Returns the calls of each thread but the one that prepared, in a stable order.
     pub(crate) fn lines_of_threads(&self) -> Vec<Vec<String>> {
         let mut threads: HashMap<ThreadId, Vec<String>> = HashMap::new();
         for made in self.made() {

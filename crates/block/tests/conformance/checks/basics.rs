@@ -7,7 +7,7 @@ use crate::error::Errno;
 use crate::request::{LbaRange, Op, Outcome};
 use crate::units::Bytes;
 
-/// The numbers fit together, and asking twice gives the same.
+/// Returns the numbers fit together, and asking twice gives the same.
 pub(super) fn info_is_sane(rig: &mut dyn Rig, seed: u64) -> Checked {
     let session = Session::bare(rig, seed, 0)?;
     let info = &session.info;

@@ -30,7 +30,7 @@ pub(super) fn a_flush_covers_every_queue(rig: &mut dyn Rig, seed: u64) -> Checke
     Ok(())
 }
 
-/// A completed FUA write, or durable zeroes, are durable without a flush.
+/// Returns a completed FUA write, or durable zeroes, are durable without a flush.
 pub(super) fn fua_is_durable(rig: &mut dyn Rig, seed: u64) -> Checked {
     for round in 0..ROUNDS {
         let mut session = Session::start(&mut *rig, seed + round, 2)?;
@@ -85,7 +85,7 @@ pub(super) fn blocks_do_not_tear(rig: &mut dyn Rig, seed: u64) -> Checked {
     Ok(())
 }
 
-/// A random mixture of everything on three queues, cut at a random moment.
+/// Returns a random mixture of everything on three queues, cut at a random moment.
 pub(super) fn any_cut_leaves_an_allowed_state(rig: &mut dyn Rig, seed: u64) -> Checked {
     for round in 0..ROUNDS * 2 {
         let mut session = Session::start(&mut *rig, seed + round, 3)?;

@@ -42,8 +42,8 @@ pub(super) fn a_failed_flush_latches(rig: &mut dyn Rig, seed: u64) -> Checked {
     Ok(())
 }
 
-/// A request that is not answered completes as unknown, not before its deadline and once only, even if the
-/// answer comes later; meanwhile and afterwards its blocks are old, new or unreadable.
+/// Returns a request that is not answered completes as unknown, not before its deadline and once only, even
+/// if the answer comes later; meanwhile and afterwards its blocks are old, new or unreadable.
 pub(super) fn past_its_deadline_a_request_is_unknown(rig: &mut dyn Rig, seed: u64) -> Checked {
     for carrier in [Carrier::Pattern, Carrier::Buffer] {
         let mut session = Session::start(&mut *rig, seed, 2)?;

@@ -4,7 +4,7 @@ use super::super::rig::Rig;
 use super::super::session::{Carrier, Checked, Session};
 use crate::request::{LbaRange, Op};
 
-/// A write that completed on one queue is read on another, without a flush between.
+/// Returns a write that completed on one queue is read on another, without a flush between.
 pub(super) fn writes_are_visible_on_every_queue(rig: &mut dyn Rig, seed: u64) -> Checked {
     let mut session = Session::start(rig, seed, 3)?;
     for round in 0..60 {

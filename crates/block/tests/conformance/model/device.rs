@@ -58,7 +58,7 @@ pub struct ModelDevice {
 }
 
 impl ModelDevice {
-    /// A device with power, all zeroes.
+    /// Creates a device with power, all zeroes.
     pub fn new(options: ModelOptions, clock: Arc<VirtualClock>) -> Self {
         Self { state: Arc::new(Mutex::new(State::new(&options))), clock, options }
     }
@@ -96,7 +96,7 @@ impl ModelDevice {
         }
     }
 
-    /// When the next answer comes, if any is to come.
+    /// Returns when the next answer comes, if any is to come.
     pub fn next_answer(&self) -> Option<Nanos> {
         self.state().jobs.iter().filter_map(|job| job.due).min()
     }

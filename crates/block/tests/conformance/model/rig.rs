@@ -24,7 +24,7 @@ pub struct ModelRig {
 }
 
 impl ModelRig {
-    /// A rig around a model made as `options` say.
+    /// Returns a rig around a model made as `options` say.
     ///
     /// # Errors
     /// If there is no memory for the pool.

@@ -43,7 +43,7 @@ pub(super) struct Job {
 }
 
 impl State {
-    /// A device that was never used.
+    /// Creates a device that was never used.
     pub(super) fn new(options: &ModelOptions) -> Self {
         Self {
             medium: Medium::new(options.logical_block, options.bug),

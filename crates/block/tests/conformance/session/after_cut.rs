@@ -74,7 +74,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// One block as it is, `None` if it cannot be read.
+    /// Returns one block as it is, `None` if it cannot be read.
     fn read_raw(&mut self, lba: Lba) -> Checked<Option<Seen>> {
         let Some(buffer) = self.pool.take(self.info.logical_block) else {
             return fail("the pool has no buffer left after the cut");

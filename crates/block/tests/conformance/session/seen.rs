@@ -84,7 +84,7 @@ impl Seen {
 }
 
 impl Content {
-    /// The bytes of a block of this content at the place of `at`.
+    /// Returns the bytes of a block of this content at the place of `at`.
     fn block(self, at: Pattern, length: usize) -> Vec<u8> {
         let mut block = vec![0; length];
         if let Self::Generation(generation) = self {
@@ -100,7 +100,8 @@ mod tests {
 
     const AT: Pattern = Pattern { seed: 1, lba: Lba(9), generation: 0 };
 
-    /// A read beside a write of the same block: the first half of one version, the second half of the other.
+    /// Returns a read beside a write of the same block: the first half of one version, the second half of the
+    /// other.
     fn torn() -> Vec<u8> {
         let mut block = Content::Generation(76).block(AT, 512);
         block[256..].copy_from_slice(&Content::Generation(75).block(AT, 512)[256..]);

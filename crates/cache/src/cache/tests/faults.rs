@@ -82,7 +82,7 @@ fn streaming() -> Options {
     Options { bypass_after: Some(Bytes(8 * 512)), ..options() }
 }
 
-/// A write that is flying past the log while another one to the same place comes into it.
+/// Returns a write that is flying past the log while another one to the same place comes into it.
 fn overtaken(rig: &mut Rig) -> u64 {
     (0..2).for_each(|turn| rig.write(100 + turn * 8, 8, 1));
     rig.held = Some(Purpose::BypassWrite);
@@ -202,7 +202,7 @@ fn writes_to_a_full_log_wait_for_a_fault_that_passes_and_fail_with_one_that_stay
     }
 }
 
-/// Where a payload of this byte is on a leg.
+/// Returns where a payload of this byte is on a leg.
 fn place(rig: &Rig, fill: u8) -> usize {
     rig.legs[0].windows(4096).position(|window| window == [fill; 4096]).unwrap()
 }

@@ -153,7 +153,7 @@ fn changed(
     Ok(end?.map(|end| (before, end)))
 }
 
-/// How far a served cache is with laying out a file, since that was ordered.
+/// Returns how far a served cache is with laying out a file, since that was ordered.
 fn laying_out(now: &CacheStatus, begun: Instant) -> String {
     let Some(LaidOut { path, done_bytes, size_bytes }) = &now.laying_out else { return String::new() };
     let left = left(begun, *done_bytes as f64 / (*size_bytes).max(1) as f64);

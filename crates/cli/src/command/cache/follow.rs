@@ -71,7 +71,7 @@ fn how_to_go_on(now: &CacheStatus) -> String {
     }
 }
 
-/// How far writing back is, of a log that held so much at first.
+/// Returns how far writing back is, of a log that held so much at first.
 pub(super) fn left(now: &CacheStatus, first: Bytes) -> String {
     let left = now.only_in_log();
     let done = Bytes(first.0.saturating_sub(left.0));

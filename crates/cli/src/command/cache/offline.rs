@@ -13,7 +13,7 @@ use super::status;
 use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
-/// The configuration of a cache that nobody serves.
+/// Returns the configuration of a cache that nobody serves.
 fn unserved(name: &str) -> anyhow::Result<CacheConfig> {
     let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
     match order(name, &Order::Status)? {

@@ -18,7 +18,7 @@ struct Caches {
     caches: Vec<serde_json::Value>,
 }
 
-/// How the cache is: as its server says, or what is known of one that is not served.
+/// Returns how the cache is: as its server says, or what is known of one that is not served.
 pub(super) fn of(name: &str) -> anyhow::Result<CacheStatus> {
     let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
     Ok(order(name, &Order::Status)?.unwrap_or_else(|| CacheStatus::unserved(&config)))

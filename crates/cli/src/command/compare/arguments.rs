@@ -29,7 +29,7 @@ pub(super) const OF_ONE_MACHINE: [&str; 11] = [
     "show-workload",
 ];
 
-/// The option as the help of many hosts shows it: not at all where the command refuses it.
+/// Returns the option as the help of many hosts shows it: not at all where the command refuses it.
 pub(crate) fn of_hosts(option: Arg) -> Arg {
     match option.get_long() {
         Some("factor") => option.help(
@@ -152,7 +152,7 @@ impl CompareArguments {
         &self.own
     }
 
-    /// How much of the report is shown.
+    /// Returns how much of the report is shown.
     pub(crate) const fn detail(&self) -> Detail {
         self.detail
     }

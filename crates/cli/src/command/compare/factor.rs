@@ -219,8 +219,8 @@ impl Factor {
         Ok(setting.unwrap_or_else(|| Box::new(Anew)))
     }
 
-    /// The factor as typed, if its levels are set on the machine of the targets; none if they are words of
-    /// the load.
+    /// Returns the factor as typed, if its levels are set on the machine of the targets; none if they are
+    /// words of the load.
     ///
     /// # Errors
     /// If it takes more of a machine than its targets say.
@@ -246,7 +246,7 @@ fn is_of_files(scenario: &Scenario) -> bool {
     scenario.spans.iter().flat_map(|span| &span.jobs).any(|job| job.program.is_some())
 }
 
-/// A profile whose target is opened as `level` says, if it is not the application that opens it.
+/// Returns a profile whose target is opened as `level` says, if it is not the application that opens it.
 fn reopened(profile: &str, words: &Words, level: &Words) -> Result<Scenario, Refusal> {
     let mut scenario = profile::scenario(profile, words)?;
     if is_of_files(&scenario) {
@@ -267,7 +267,7 @@ fn reopened(profile: &str, words: &Words, level: &Words) -> Result<Scenario, Ref
     Ok(scenario)
 }
 
-/// The words that open targets as a level of `buffering` says.
+/// Returns the words that open targets as a level of `buffering` says.
 fn opened(level: &str) -> String {
     match level {
         "cached" => "--cached",
@@ -277,8 +277,8 @@ fn opened(level: &str) -> String {
     .to_owned()
 }
 
-/// A simulated drive with its write cache as the level says; any other target is as it was, and the disk
-/// beneath it is set.
+/// Returns a simulated drive with its write cache as the level says; any other target is as it was, and the
+/// disk beneath it is set.
 fn drive_at(place: &Place<'_>, number: usize, target: &str) -> Result<String, Refusal> {
     let options = match place.levels[number].as_str() {
         _ if !are_simulated(place.targets) => return Ok(target.to_owned()),
@@ -316,7 +316,7 @@ fn scheduler(place: &Place<'_>) -> MaybeSetting {
     Ok(Some(Box::new(setting.map_err(Refusal::from)?)))
 }
 
-/// The target itself, or behind a cache.
+/// Returns the target itself, or behind a cache.
 fn behind_cache(place: &Place<'_>, number: usize, _target: &str) -> Result<String, Refusal> {
     let target = only(place.targets)?;
     if place.is_directory {
@@ -370,12 +370,12 @@ pub(crate) fn cache_before(
     Ok(Box::new(CacheSetting::new(setting_machine::this()?, wanted, levels)))
 }
 
-/// How a target is named behind such a cache.
+/// Returns how a target is named behind such a cache.
 pub(crate) fn cache_name() -> String {
     format!("cache:{}", CacheSetting::name())
 }
 
-/// A file in the file system of the level.
+/// Returns a file in the file system of the level.
 fn on_file_system(place: &Place<'_>, number: usize, _target: &str) -> Result<String, Refusal> {
     let at = mount_point(&directory(place.targets)?, number, &place.levels[number]);
     Ok(if place.is_directory { at } else { at.join("data") }.display().to_string())
@@ -394,7 +394,7 @@ fn file_system(place: &Place<'_>) -> MaybeSetting {
     Ok(Some(Box::new(setting.map_err(Refusal::from)?)))
 }
 
-/// The directory that is the target of `fs=`.
+/// Returns the directory that is the target of `fs=`.
 fn directory(targets: &[String]) -> Result<PathBuf, Refusal> {
     let directory = only(targets)?;
     if Path::new(directory).is_dir() {

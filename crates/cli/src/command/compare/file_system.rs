@@ -28,7 +28,7 @@ struct Place {
     mounted: Option<(Mounted, LoopDevice)>,
 }
 
-/// Where the file system of level `number` is mounted.
+/// Returns where the file system of level `number` is mounted.
 pub(super) fn mount_point(directory: &Path, number: usize, level: &str) -> PathBuf {
     directory.join(format!("plumb-compare-{}-{number}-{level}", std::process::id()))
 }

@@ -18,7 +18,7 @@ pub(super) fn need_root(what: &str) -> Result<(), Refusal> {
     Err(Refusal::new(Exit::Refused, problem))
 }
 
-/// The write path beneath each target; of a file that is not there yet, beneath its directory.
+/// Returns the write path beneath each target; of a file that is not there yet, beneath its directory.
 pub(super) fn paths(targets: &[String]) -> Result<Vec<WritePath>, Refusal> {
     let path_of = |target: &String| match Name::parse(target).map_err(usage)? {
         Name::Path(path) => {

@@ -104,7 +104,7 @@ pub(crate) fn asked(
     Ok((question, scenarios.collect(), set))
 }
 
-/// The profiles, and then the workloads that were typed; without any what the words say.
+/// Returns the profiles, and then the workloads that were typed; without any what the words say.
 fn workloads(arguments: &CompareArguments) -> Result<Vec<Workload>, Refusal> {
     let mut all = Vec::new();
     for name in &arguments.profile {
@@ -127,8 +127,8 @@ fn workloads(arguments: &CompareArguments) -> Result<Vec<Workload>, Refusal> {
     Ok(all)
 }
 
-/// The experiment that was typed under one of so many workloads, and its targets before a level names them
-/// otherwise.
+/// Returns the experiment that was typed under one of so many workloads, and its targets before a level names
+/// them otherwise.
 fn experiment(
     arguments: &CompareArguments,
     workload: &Workload,
@@ -226,7 +226,7 @@ fn is_simulated(targets: &[String]) -> bool {
     plumb_targets::seed_of(&names).is_some()
 }
 
-/// The factor, what is run at each level, and the targets that were asked for.
+/// Returns the factor, what is run at each level, and the targets that were asked for.
 fn levels(
     arguments: &CompareArguments,
     workload: &Workload,

@@ -54,7 +54,7 @@ fn clear_up(name: &str, format: Format) -> anyhow::Result<()> {
     terminal::show_status(&gone, format)
 }
 
-/// The moment as a drive reads it; checked here, where a mistake is one of the command line.
+/// Returns the moment as a drive reads it; checked here, where a mistake is one of the command line.
 fn when(cut: &CutArguments) -> anyhow::Result<String> {
     let at_write = cut.at_write.map(|number| format!("write={number}"));
     let at_flush = cut.at_flush.map(|number| format!("flush={number}"));
@@ -100,7 +100,7 @@ struct Drives {
     drives: Vec<DriveStatus>,
 }
 
-/// All drives of this user; those whose process is gone are named on stderr.
+/// Returns all drives of this user; those whose process is gone are named on stderr.
 fn all(format: Format) -> anyhow::Result<Exit> {
     let directory = places::run();
     let mut drives = Vec::new();

@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
     Ok(Exit::Done)
 }
 
-/// The capacity, in whole blocks.
+/// Returns the capacity, in whole blocks.
 fn size(arguments: &ServeArguments, model: &Model) -> anyhow::Result<Bytes> {
     let block = model.geometry.logical_block.0;
     let Some(typed) = arguments.size else { return Ok(model.geometry.default_size.0.round_down(block)) };
@@ -86,7 +86,7 @@ fn size(arguments: &ServeArguments, model: &Model) -> anyhow::Result<Bytes> {
     Ok(whole)
 }
 
-/// The file where what is durable is kept; `None` if that is memory.
+/// Returns the file where what is durable is kept; `None` if that is memory.
 fn medium(
     arguments: &ServeArguments,
     model: &Model,

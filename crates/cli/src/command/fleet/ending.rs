@@ -29,7 +29,8 @@ pub(super) fn conclude(
     Ok(exit.and(exit::of_fleet(&recording.document, strictness)))
 }
 
-/// The command line as typed, but of the launcher only its program: a password may be among its words.
+/// Returns the command line as typed, but of the launcher only its program: a password may be among its
+/// words.
 fn recorded_argv() -> Vec<String> {
     let program = |words: &str| format!("{} ...", words.split_whitespace().next().unwrap_or_default());
     let mut is_launcher = false;
@@ -45,7 +46,7 @@ fn recorded_argv() -> Vec<String> {
     argv().into_iter().map(recorded).collect()
 }
 
-/// The command that is recorded, which begins now.
+/// Returns the command that is recorded, which begins now.
 pub(super) fn begun_now() -> Command {
     Command { argv: recorded_argv(), started_at: time_of_day() }
 }

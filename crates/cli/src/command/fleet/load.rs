@@ -118,14 +118,14 @@ pub(super) fn task(
     })
 }
 
-/// How long hosts are given from a start until all spans have run, as far as that is known. Each span but the
-/// first is made ready within it.
+/// Returns how long hosts are given from a start until all spans have run, as far as that is known. Each span
+/// but the first is made ready within it.
 pub(super) fn given(scenario: &Scenario, reach: &Reach) -> Option<plumb_block::Nanos> {
     let more = scenario.spans.len().saturating_sub(1) as u64;
     Some(expected(scenario)? + reach.prepare_timeout * more)
 }
 
-/// How long all spans run, as far as that is known.
+/// Returns how long all spans run, as far as that is known.
 fn expected(scenario: &Scenario) -> Option<plumb_block::Nanos> {
     let span = |span: &plumb_workload::Span| -> Option<plumb_block::Nanos> {
         let warmup = match span.warmup {

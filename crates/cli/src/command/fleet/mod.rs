@@ -119,8 +119,8 @@ fn run_command<T: Args>(words: &[&str], schema: &str, typed: &CommandArguments) 
     conclude(recording, answers, format, typed.detail.style(), typed.strictness)
 }
 
-/// An option of this command among the words of each host, where it would mean nothing. `--json` is taken
-/// from there, too.
+/// Returns an option of this command among the words of each host, where it would mean nothing. `--json` is
+/// taken from there, too.
 fn misplaced(words: &[String]) -> Option<&String> {
     let own = CommandArguments::augment_args(clap::Command::new("fleet"));
     let is_meant = |word: &str| {

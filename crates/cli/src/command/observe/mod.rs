@@ -229,7 +229,7 @@ fn observed(
     Ok(document)
 }
 
-/// The kernel's monotonic clock, by which its events are.
+/// Returns the kernel's monotonic clock, by which its events are.
 fn monotonic() -> Nanos {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Nanos(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())
@@ -275,7 +275,7 @@ fn show(
     terminal::show(&*document, arguments.printed.format(Kind::Observation)?, arguments.detail.style())
 }
 
-/// How far it is.
+/// Returns how far it is.
 fn words(elapsed: Nanos, of_all: &str, so_far: SoFar) -> String {
     let lost = if so_far.lost > 0 { format!(", {} lost", count(so_far.lost)) } else { String::new() };
     format!(

@@ -42,7 +42,8 @@ impl View {
     }
 }
 
-/// A device, with the times of the direction that has most requests: summaries cannot be put together.
+/// Returns a device, with the times of the direction that has most requests: summaries cannot be put
+/// together.
 fn target(device: ObservedDevice) -> LiveTarget {
     let directions = device.directions();
     let busiest = directions.iter().max_by_key(|(_, of)| of.ios).and_then(|(_, of)| of.latency);

@@ -113,7 +113,8 @@ fn tell(outcome: &PolicyApply, format: Format) -> anyhow::Result<Exit> {
     Ok(outcome.report.failure().map_or(Exit::Done, Exit::from))
 }
 
-/// Where the journal cannot be kept nothing is changed: the first write to it comes before the first change.
+/// Returns where the journal cannot be kept nothing is changed: the first write to it comes before the first
+/// change.
 fn refused_or_failed(error: PolicyError, carrying: &Carrying) -> anyhow::Error {
     match error {
         PolicyError::Journal(JournalError::File(FileError { operation: "make", .. })) => {

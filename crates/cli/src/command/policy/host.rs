@@ -45,7 +45,7 @@ impl Host {
         Err(Refusal::new(Exit::Refused, message).into())
     }
 
-    /// A reader of the disks.
+    /// Returns a reader of the disks.
     ///
     /// # Errors
     /// [`Exit::Refused`] where it cannot be known what uses them.
@@ -57,7 +57,7 @@ impl Host {
         Session { gateway: &*self.gateway, claims: &self.claims, now: self.now, stop, progress }
     }
 
-    /// The disks that were chosen, all where none was named.
+    /// Returns the disks that were chosen, all where none was named.
     ///
     /// # Errors
     /// [`Exit::Usage`] for a name that stands for nothing and an expression that is not understood;
@@ -74,7 +74,7 @@ impl Host {
         Ok(document)
     }
 
-    /// The disk of this name; what is no disk, or none that plumb could tell again, is refused.
+    /// Returns the disk of this name; what is no disk, or none that plumb could tell again, is refused.
     ///
     /// # Errors
     /// [`Exit::Refused`] with the reason and the remedy.
@@ -120,18 +120,18 @@ pub(super) fn no_disk_of_this_machine(name: &str) -> anyhow::Result<()> {
     refused.map_or(Ok(()), |refused| Err(refused_disk(name, &refused)))
 }
 
-/// The expression of `--where`.
+/// Returns the expression of `--where`.
 pub(super) fn filter(chosen: &Chosen) -> anyhow::Result<Option<Selection>> {
     let parsed = chosen.filter.as_deref().map(Selection::parse).transpose();
     parsed.map_err(|error| refusal(PolicyError::Select(error)))
 }
 
-/// A disk that is refused, with what to do.
+/// Returns a disk that is refused, with what to do.
 pub(super) fn refused_disk(name: &str, refused: &Refused) -> anyhow::Error {
     Refusal::new(Exit::Refused, format!("{name} is refused: {}; {}", refused.reason, refused.remedy)).into()
 }
 
-/// The exit code of an error of the library, and what it says.
+/// Returns the exit code of an error of the library, and what it says.
 pub(super) fn refusal(error: PolicyError) -> anyhow::Error {
     if is_denied(&error) && !rustix::process::geteuid().is_root() {
         let message =

@@ -43,7 +43,7 @@ fn failed(error: persist::PersistError) -> anyhow::Error {
     refusal(PolicyError::Persist(error))
 }
 
-/// How the rule and the units call plumb.
+/// Returns how the rule and the units call plumb.
 fn program(arguments: &PersistArguments) -> anyhow::Result<String> {
     let named = arguments.program.clone();
     let own = || Ok::<_, std::io::Error>(std::env::current_exe()?.to_string_lossy().into_owned());
@@ -79,7 +79,7 @@ pub(super) fn keep(
     persist::install(places, &desired_states).map_err(failed)
 }
 
-/// The state that is to last; what cannot be brought back is not promised.
+/// Returns the state that is to last; what cannot be brought back is not promised.
 fn state(host: &Host, view: &DeviceView) -> Result<State, Refused> {
     if let Some(refused) = &view.refusal {
         return Err(refused.clone());

@@ -45,7 +45,7 @@ pub(super) fn make(host: &Host, arguments: &PlanArguments) -> anyhow::Result<Pla
     plan::make(&*host.gateway, &ask).map_err(refusal)
 }
 
-/// The disks that were named. An expression alone chooses among all; nothing at all is a mistake.
+/// Returns the disks that were named. An expression alone chooses among all; nothing at all is a mistake.
 pub(super) fn wanted(chosen: &Chosen) -> anyhow::Result<Wanted> {
     if !chosen.devices.is_empty() {
         chosen.devices.iter().try_for_each(|name| no_disk_of_this_machine(name))?;

@@ -72,7 +72,7 @@ fn exit_of(error: &anyhow::Error) -> Exit {
     error.downcast_ref::<Refusal>().unwrap_or_else(|| panic!("{error:#}")).exit
 }
 
-/// The document, which is as its shipped schema says and holds nothing else.
+/// Returns the document, which is as its shipped schema says and holds nothing else.
 fn validates(name: &str, document: &impl serde::Serialize) -> serde_json::Value {
     let document = serde_json::to_value(document).unwrap();
     Schema::closed(name).assert_holds(&document);

@@ -66,7 +66,7 @@ fn announce(document: &PolicyDocument, arguments: &WatchArguments) {
     ));
 }
 
-/// The disks that are still there.
+/// Returns the disks that are still there.
 fn read(host: &Host, chosen: &Chosen) -> anyhow::Result<PolicyDocument> {
     let reader = host.reader()?;
     let is_there = |name: &&String| reader.one(name).is_ok();

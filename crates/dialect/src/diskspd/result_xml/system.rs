@@ -50,7 +50,7 @@ fn topology(machine: &Machine, writer: &mut XmlWriter) {
     writer.line(&format!("<PowerScheme Name=\"{}\" Guid=\"\"/>", escaped(scheme)));
 }
 
-/// The processors of each value of `of` in each group, as bits.
+/// Returns the processors of each value of `of` in each group, as bits.
 fn masks<K: Ord>(machine: &Machine, of: impl Fn(&ProcessorPlace) -> K) -> BTreeMap<(K, u32), u64> {
     let mut masks = BTreeMap::new();
     for place in &machine.topology {

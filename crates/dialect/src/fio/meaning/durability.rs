@@ -79,7 +79,7 @@ fn durable_writes(options: &Options<'_>) -> Result<(Option<NonZeroU32>, DurableW
     })
 }
 
-/// `wait_before,write,wait_after:8`: after every 8 writes.
+/// Parses `wait_before,write,wait_after:8`: after every 8 writes.
 fn range_every(text: &str, base: KbBase) -> Result<u64, String> {
     let (flags, every) = text.split_once(':').ok_or("expected write:N")?;
     for flag in flags.split(',') {

@@ -74,7 +74,7 @@ pub(super) fn of(
     Ok(Meant { jobs, reported, begins_span, begins_group, exits_all, window, unlink, notes })
 }
 
-/// The notes, after those on options that have no meaning; or the error of one that cannot be taken.
+/// Returns the notes, after those on options that have no meaning; or the error of one that cannot be taken.
 fn settle(options: Options<'_>) -> Result<Vec<String>, Error> {
     let (mut notes, left) = options.finish();
     for setting in left {
@@ -111,7 +111,7 @@ impl<'a> Maker<'a> {
         Ok(Self { options, surroundings, rw, queueing, window: *window, clones, seed, base })
     }
 
-    /// The jobs: one where all clones do the same to the same files, else one for each.
+    /// Returns the jobs: one where all clones do the same to the same files, else one for each.
     fn jobs(&self, first_job: u64) -> Result<Vec<Job>, Error> {
         let files = targets::files(self.options, self.clones)?;
         let apart = self.clones > 1
@@ -160,8 +160,8 @@ impl<'a> Maker<'a> {
         Ok(Job { targets, threads: sharing, size: extent.file_size, layout, workload, ..self.base.clone() })
     }
 
-    /// A walk that skips is over when it leaves its part of a file, as fio has it: it moves less than the
-    /// size. Where the file ends there too, fio goes on from the start.
+    /// Returns a walk that skips is over when it leaves its part of a file, as fio has it: it moves less than
+    /// the size. Where the file ends there too, fio goes on from the start.
     fn one_pass(&self, extent: Extent) -> Extent {
         let workload = &self.base.workload;
         let stride = match workload.access {
@@ -193,8 +193,8 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// The job of a trace: its targets are for the trace to name, and missing files are made of the size that
-    /// is given.
+    /// Returns the job of a trace: its targets are for the trace to name, and missing files are made of the
+    /// size that is given.
     fn replaying(&self, trace: &TraceUse, redirect: Option<&TargetUse>) -> Result<Job, Error> {
         if self.clones > 1 {
             return Err(self.options.error("numjobs", "one job replays a trace").remedy("leave it out"));
@@ -222,7 +222,7 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// The job without what differs between clones.
+/// Returns the job without what differs between clones.
 fn base(
     options: &Options<'_>,
     machine: &Machine,

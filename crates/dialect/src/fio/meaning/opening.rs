@@ -16,7 +16,7 @@ pub(super) struct Queueing {
     pub(super) caching: Caching,
     /// True if each write is taken whole or refused.
     pub(super) untorn: bool,
-    /// How many requests are in flight.
+    /// Number of requests in flight.
     pub(super) depth: u32,
 }
 

@@ -60,7 +60,7 @@ pub(super) fn stop(
     Ok(Stop { duration: runtime, operations: operations.map(all), bytes: bytes.map(all) })
 }
 
-/// The rate of one clone, and the share of writes that follows from the rates of a mix.
+/// Returns the rate of one clone, and the share of writes that follows from the rates of a mix.
 pub(super) fn rate(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Result<(Rate, Option<u8>), Error> {
     let bytes = options.bytes_three("rate")?;
     let iops =
@@ -91,7 +91,7 @@ pub(super) fn rate(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Resul
     Ok((Rate::Scheduled { amount, arrival }, writes.map(|share| (share * 100.0).round() as u8)))
 }
 
-/// The rates of the directions that occur together, and the share of writes in a mix.
+/// Returns the rates of the directions that occur together, and the share of writes in a mix.
 fn of_directions(
     options: &Options<'_>,
     name: &'static str,
@@ -133,7 +133,7 @@ fn by_operations(share: f64, blocks: &BlockSizes) -> f64 {
     writes / (writes + reads)
 }
 
-/// The rate of all clones together on each target, from that of one clone.
+/// Returns the rate of all clones together on each target, from that of one clone.
 pub(super) fn together(rate: Rate, sharing: u32, targets: usize) -> Rate {
     let factor = f64::from(sharing) / targets.max(1) as f64;
     match rate {

@@ -64,7 +64,7 @@ pub(super) fn typed(settings: &[Setting], name: Option<&String>) -> Vec<(String,
     name.into_iter().chain(with_value).collect()
 }
 
-/// A section as a command line.
+/// Returns a section as a command line.
 fn command(section: &Section) -> Vec<String> {
     std::iter::once(format!("--name={}", section.name)).chain(arguments(&section.own)).collect()
 }
@@ -86,7 +86,7 @@ fn percentiles(text: &str) -> Result<Vec<f64>, String> {
     Ok(list)
 }
 
-/// A window in milliseconds, of whole buckets of the recording.
+/// Returns a window in milliseconds, of whole buckets of the recording.
 fn averaging(options: &Options<'_>, name: &'static str) -> Result<Nanos, Error> {
     Ok(match options.whole(name, 1..=86_400_000)? {
         None => Nanos::millis(500),

@@ -23,7 +23,7 @@ pub(super) struct Rw {
 }
 
 impl Rw {
-    /// How many of 100 operations are trims.
+    /// Returns how many of 100 operations are trims.
     pub(super) fn trim_percent(&self) -> u8 {
         if self.trims { 100 } else { 0 }
     }

@@ -9,7 +9,7 @@ use crate::fio::options::Options;
 use crate::fio::surroundings::Surroundings;
 use crate::fio::value::Size;
 
-/// How many files a job may have.
+/// Number of files that a job may have.
 const FILES_MAX: u64 = 1024;
 
 /// The files of the clones of a job.
@@ -69,7 +69,7 @@ pub(super) fn files(options: &Options<'_>, clones: u32) -> Result<Files, Error> 
     Ok(Files { of_clone })
 }
 
-/// The export that all clones of a job with `ioengine=nbd` work on.
+/// Returns the export that all clones of a job with `ioengine=nbd` work on.
 fn export(options: &Options<'_>) -> Result<Files, Error> {
     options.note_unused(&["filename", "directory", "nrfiles", "filename_format"], "uri says which export");
     match options.text("uri")? {
@@ -91,7 +91,7 @@ fn unused_with_filename(options: &Options<'_>) {
     options.note_unused(&["filename_format", "nrfiles"], "filename says which files");
 }
 
-/// A list with colons; `\:` is a colon in a name.
+/// Returns a list with colons; `\:` is a colon in a name.
 fn unescaped_list(text: &str) -> Vec<String> {
     let mut list = vec![String::new()];
     let mut letters = text.chars().peekable();
@@ -155,8 +155,8 @@ pub(super) struct Extent {
     pub(super) appends: bool,
 }
 
-/// The part of each of `files` that clone number `clone` touches, in operations of `block` if all are of one
-/// length.
+/// Returns the part of each of `files` that clone number `clone` touches, in operations of `block` if all are
+/// of one length.
 pub(super) fn extent(
     options: &Options<'_>,
     files: &[String],
@@ -279,7 +279,7 @@ fn offset(
     Ok(start.saturating_add(increment.saturating_mul(u64::from(clone))))
 }
 
-/// The size that all of `files` have now.
+/// Returns the size that all of `files` have now.
 fn known_size(files: &[String], surroundings: &Surroundings<'_>) -> Option<u64> {
     let mut sizes = files.iter().map(|file| (surroundings.target_size)(file));
     let first = sizes.next()??;

@@ -23,7 +23,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// How long a round is, where the job is run in rounds.
+    /// Returns how long a round is, where the job is run in rounds.
     pub(super) fn round(&self) -> Option<Nanos> {
         self.steady.map(|(_, round)| round).or(self.latency_window)
     }

@@ -4,7 +4,7 @@ use plumb_report::printable::shell_word;
 
 use crate::fio::Invocation;
 
-/// The command line that does what the job files say. Words with blanks are quoted for a shell.
+/// Returns the command line that does what the job files say. Words with blanks are quoted for a shell.
 pub fn command(invocation: &Invocation) -> String {
     let global = invocation.global_command.iter();
     let jobs = invocation.reported.iter().flat_map(|job| &job.command);

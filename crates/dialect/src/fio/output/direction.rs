@@ -40,7 +40,7 @@ pub(super) fn mean_rates(direction: &Direction, length: Nanos) -> (f64, f64) {
     (rate(direction.bytes.0), rate(direction.operations()))
 }
 
-/// The figures of a direction. `group_bandwidth` is what its group moved in bytes per second.
+/// Returns the figures of a direction. `group_bandwidth` is what its group moved in bytes per second.
 pub(super) fn figures(
     direction: &Direction,
     length: Nanos,

@@ -16,9 +16,9 @@ pub(super) struct Entry<'a> {
     pub(super) outcome: LoadOutcome,
     /// Processor time.
     pub(super) cpu: CpuUse,
-    /// How many clones it stands for.
+    /// Number of clones that it stands for.
     pub(super) clones: usize,
-    /// How many requests each clone keeps in flight.
+    /// Number of requests that each clone keeps in flight.
     pub(super) depth: u32,
     /// Bytes of each of its operations; the most of them, if they differ.
     pub(super) block: Bytes,
@@ -27,13 +27,13 @@ pub(super) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// How long it was measured.
+    /// Returns how long it was measured.
     pub(super) fn seconds(&self) -> f64 {
         self.outcome.length.as_secs_f64()
     }
 }
 
-/// The entries of a run, in order. Spans that were not run have none.
+/// Returns the entries of a run, in order. Spans that were not run have none.
 pub(super) fn entries<'a>(invocation: &'a Invocation, results: &[SpanResult]) -> Vec<Entry<'a>> {
     let mut entries: Vec<Entry<'a>> = Vec::new();
     for reported in &invocation.reported {

@@ -1,6 +1,7 @@
 //! Numbers as fio prints them: at most so many characters, with a prefix.
 
-/// `value` in at most `width` digits, with a prefix of powers of 1000 or 1024: `16.6k`, `3120Mi`, `799k`.
+/// Returns `value` in at most `width` digits, with a prefix of powers of 1000 or 1024: `16.6k`, `3120Mi`,
+/// `799k`.
 pub(super) fn short(value: f64, width: usize, binary: bool) -> String {
     const PREFIXES: [&str; 6] = ["", "k", "M", "G", "T", "P"];
     let base = if binary { 1024.0 } else { 1000.0 };
@@ -21,7 +22,7 @@ pub(super) fn short(value: f64, width: usize, binary: bool) -> String {
     format!("{scaled:.room$}{prefix}")
 }
 
-/// `65.0MiB/s (68.1MB/s)` without the `/s`: first in powers of 1024, then of 1000.
+/// Returns `65.0MiB/s (68.1MB/s)` without the `/s`: first in powers of 1024, then of 1000.
 pub(super) fn bytes(value: f64) -> (String, String) {
     // fio prints bandwidths from KiB up.
     let kib = short(value / 1024.0, 4, true);

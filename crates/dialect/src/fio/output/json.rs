@@ -15,8 +15,8 @@ use super::{direction, time};
 use crate::Machine;
 use crate::fio::Invocation;
 
-/// The result in fio's JSON; with `plus` also all bins of the histograms (json+). `rounds` are those of each
-/// span, none for spans that were run once.
+/// Returns the result in fio's JSON; with `plus` also all bins of the histograms (json+). `rounds` are those
+/// of each span, none for spans that were run once.
 pub fn json(
     invocation: &Invocation,
     results: &[SpanResult],
@@ -155,8 +155,8 @@ fn options(typed: &[(String, String)]) -> Map<String, Value> {
     typed.iter().map(|(name, value)| (name.clone(), json!(value))).collect()
 }
 
-/// The number of the first kind of failure: 5 (EIO) for one without a number, 84 (EILSEQ) as with fio if only
-/// verification found something, 0 for none.
+/// Returns the number of the first kind of failure: 5 (EIO) for one without a number, 84 (EILSEQ) as with fio
+/// if only verification found something, 0 for none.
 pub(super) fn first_error(outcome: &LoadOutcome) -> i32 {
     const EIO: i32 = 5;
     const EILSEQ: i32 = 84;

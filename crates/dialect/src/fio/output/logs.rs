@@ -20,8 +20,8 @@ pub struct LogFile {
     pub text: String,
 }
 
-/// The logs that were asked for. A latency log is written as `_lat` and, being the same here, as `_clat`. The
-/// block size of a line is 0, as fio has it for lines that stand for many operations.
+/// Returns the logs that were asked for. A latency log is written as `_lat` and, being the same here, as
+/// `_clat`. The block size of a line is 0, as fio has it for lines that stand for many operations.
 pub fn logs(invocation: &Invocation, results: &[SpanResult], machine: &Machine) -> Vec<LogFile> {
     let mut files: Vec<LogFile> = Vec::new();
     for (index, entry) in entry::entries(invocation, results).iter().enumerate() {
@@ -103,7 +103,8 @@ fn lines(entry: &Entry<'_>, kind: LogKind, epoch: u64) -> String {
     })
 }
 
-/// The end of each interval in nanoseconds, and the value. An interval without operations has no latency.
+/// Returns the end of each interval in nanoseconds, and the value. An interval without operations has no
+/// latency.
 fn values(
     direction: &Direction,
     length: Nanos,

@@ -18,7 +18,7 @@ use super::{direction, time};
 use crate::Machine;
 use crate::fio::Invocation;
 
-/// The result as fio prints it.
+/// Returns the result as fio prints it.
 pub fn normal(invocation: &Invocation, results: &[SpanResult], machine: &Machine) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -138,7 +138,7 @@ fn write_direction(out: &mut String, name: &str, direction: &Direction, entry: &
     Ok(())
 }
 
-/// The unit that fits: its name and how many nanoseconds it has.
+/// Returns the unit that fits: its name and how many nanoseconds it has.
 fn unit(least: f64, most: f64) -> (&'static str, f64) {
     if least > 2e6 && most > 99_999_999.0 {
         ("msec", 1e6)

@@ -20,7 +20,7 @@ pub struct SteadyRound {
     pub bytes_per_second: f64,
 }
 
-/// The object of a job with the criterion as typed, `iops_slope:0.3%`.
+/// Returns the object of a job with the criterion as typed, `iops_slope:0.3%`.
 pub(super) fn object(criterion: &str, duration: Nanos, rounds: &[SteadyRound]) -> Value {
     let iops: Vec<f64> = rounds.iter().map(|round| round.iops).collect();
     let attained = snia_steady(&iops) == Some(true);
@@ -60,7 +60,7 @@ fn mean(rates: &[f64]) -> f64 {
     rates.iter().sum::<f64>() / rates.len().max(1) as f64
 }
 
-/// How far the rate of a round is from the mean at most.
+/// Returns how far the rate of a round is from the mean at most.
 fn deviation_max(rates: &[f64]) -> f64 {
     let mean = mean(rates);
     rates.iter().map(|rate| (rate - mean).abs()).fold(0.0, f64::max)

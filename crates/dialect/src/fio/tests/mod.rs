@@ -31,7 +31,7 @@ pub(super) fn machine() -> Machine {
     }
 }
 
-/// A world of these files, with one variable and one device of 1 GiB.
+/// Returns a world of these files, with one variable and one device of 1 GiB.
 pub(super) fn parse_in(arguments: &[&str], files: &[(&str, &str)]) -> Result<Invocation, Error> {
     let files: BTreeMap<&str, &str> = files.iter().copied().collect();
     let read_file = |name: &str| {
@@ -51,12 +51,13 @@ pub(super) fn parse_in(arguments: &[&str], files: &[(&str, &str)]) -> Result<Inv
     parse(&arguments, &machine(), &surroundings)
 }
 
-/// A job file.
+/// Returns a job file.
 pub(super) fn file(text: &str) -> Result<Invocation, Error> {
     parse_in(&["job.fio"], &[("job.fio", text)])
 }
 
-/// A section of these lines beside a filename, a size and a time, random reads if nothing else is said.
+/// Returns a section of these lines beside a filename, a size and a time, random reads if nothing else is
+/// said.
 pub(super) fn section(lines: &str) -> Result<Invocation, Error> {
     let lines: Vec<&str> = lines.split('|').collect();
     file(&format!("[x]\nfilename=/f\nsize=64m\nrw=randread\n{}\n", lines.join("\n")))

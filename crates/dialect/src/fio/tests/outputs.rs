@@ -8,7 +8,8 @@ use plumb_load::span::{CpuUse, Part, SpanResult, ThreadResult};
 use plumb_measure::SeriesEvent;
 use serde_json::Value;
 
-/// A result in which each thread of each job did the same: reads of 4 KiB for two seconds, and a flush.
+/// Returns a result in which each thread of each job did the same: reads of 4 KiB for two seconds, and a
+/// flush.
 pub(super) fn results(invocation: &Invocation) -> Vec<SpanResult> {
     let spans = invocation.meaning.scenario.spans.iter();
     let thread = |job: usize| {

@@ -170,7 +170,7 @@ impl Fields<'_> {
         Ok(Record { time: Nanos(self.u64(8)), offset, length, action, device: self.u32(36) })
     }
 
-    /// The number in `length` bytes at `at`.
+    /// Returns the number in `length` bytes at `at`.
     fn number(&self, at: usize, length: usize) -> u64 {
         let bytes = self.bytes[at..at + length].iter();
         let join = |number: u64, byte: &u8| number << 8 | u64::from(*byte);

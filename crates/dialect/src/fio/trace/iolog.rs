@@ -47,7 +47,7 @@ pub(super) fn read(file: impl BufRead) -> Result<Trace, Error> {
     Ok(reader.builder.finish())
 }
 
-/// A line as far as it is worth showing.
+/// Returns a line as far as it is worth showing.
 fn shown(line: &str) -> String {
     line.chars().take(80).collect()
 }
@@ -60,7 +60,7 @@ struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The next one, trimmed; `None` at the end.
+    /// Returns the next one, trimmed; `None` at the end.
     fn next(&mut self) -> Result<Option<&str>, Error> {
         self.number += 1;
         let place = || format!("line {}", self.number);

@@ -21,8 +21,8 @@ use crate::Error;
 /// Opens the files of a trace by their names.
 pub type OpenFile<'a> = &'a dyn Fn(&str) -> io::Result<Box<dyn BufRead>>;
 
-/// The trace in `file`: an iolog of version 2 or 3, or blktrace's binary form of either byte order, told
-/// apart by how they begin.
+/// Returns the trace in `file`: an iolog of version 2 or 3, or blktrace's binary form of either byte order,
+/// told apart by how they begin.
 ///
 /// # Errors
 /// If it is neither, or broken: names the line or the byte.
@@ -31,8 +31,8 @@ pub fn read(mut file: impl BufRead) -> Result<Trace, Error> {
     if blktrace::is_one(begin) { blktrace::read(vec![Box::new(file)]) } else { iolog::read(file) }
 }
 
-/// The trace called `name`: that file, or the files `name.blktrace.0`, `.1` and so on that blktrace left, one
-/// for each processor.
+/// Returns the trace called `name`: that file, or the files `name.blktrace.0`, `.1` and so on that blktrace
+/// left, one for each processor.
 ///
 /// # Errors
 /// If there is none, or it cannot be read or is broken.

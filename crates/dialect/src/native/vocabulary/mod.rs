@@ -20,7 +20,7 @@ pub(super) trait Vocabulary: Sized {
     /// True if a file holds it as an array; on the command line there are commas between the elements.
     const IS_LIST: bool = false;
 
-    /// All values, where there are few.
+    /// Returns all values, where there are few.
     fn names() -> Vec<&'static str> {
         Vec::new()
     }
@@ -28,7 +28,7 @@ pub(super) trait Vocabulary: Sized {
     /// Parses `text`; returns `None` if it is not what is expected.
     fn parse(text: &str) -> Option<Self>;
 
-    /// How it is said.
+    /// Returns how it is said.
     fn show(&self) -> String;
 }
 

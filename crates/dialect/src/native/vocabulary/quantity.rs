@@ -38,7 +38,7 @@ impl Vocabulary for Bytes {
     }
 }
 
-/// The size with its unit, always: where a bare number would mean something else.
+/// Returns the size with its unit, always: where a bare number would mean something else.
 pub(super) fn size_with_unit(Bytes(bytes): Bytes) -> String {
     scaled(bytes).unwrap_or_else(|| format!("{bytes}B"))
 }
@@ -72,7 +72,7 @@ impl Vocabulary for Nanos {
     }
 }
 
-/// A decimal number; neither infinite nor not a number.
+/// Returns a decimal number; neither infinite nor not a number.
 pub(super) fn number(text: &str) -> Option<f64> {
     text.trim().parse().ok().filter(|number: &f64| number.is_finite())
 }

@@ -122,7 +122,7 @@ fn what_goes_on_from_a_random_place_keeps_the_alignment_of_r() {
     }
 }
 
-/// The percent of requests that start in each part.
+/// Returns the percent of requests that start in each part.
 fn shares(stream: &Stream, ends: &[u64]) -> Vec<f64> {
     let mut from = 0;
     let mut shares = Vec::new();
@@ -168,7 +168,7 @@ fn a_distribution_and_rs_go_together() {
     assert!((drawn - 0.5).abs() < 0.03, "{drawn}");
 }
 
-/// How often each place was visited.
+/// Returns how often each place was visited.
 fn visits(stream: &Stream) -> BTreeMap<u64, usize> {
     let mut visits = BTreeMap::new();
     stream.offsets().into_iter().for_each(|offset| *visits.entry(offset).or_default() += 1);

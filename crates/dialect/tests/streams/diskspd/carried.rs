@@ -105,7 +105,7 @@ fn zr_writes_carry_noise_of_their_own() {
     assert_ne!(seeds("-w100 -Zr t"), seeds("-w100 -Zr -z3 t"), "another seed, other noise");
 }
 
-/// How many different beginnings writes have.
+/// Returns how many different beginnings writes have.
 fn different(stream: &Stream) -> usize {
     let mut bytes = bytes(stream);
     bytes.sort_unstable();

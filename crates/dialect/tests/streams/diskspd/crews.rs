@@ -9,7 +9,7 @@ use plumb_workload::{Affinity, EngineChoice, Priority, Span};
 use super::{brief, invocation, span};
 use crate::streams::crew::{self, Stream};
 
-/// The workers of each target.
+/// Returns the workers of each target.
 fn workers(stream: &Stream) -> BTreeMap<&str, usize> {
     let mut seen: Vec<(&str, usize)> =
         stream.seen.iter().map(|seen| (seen.target.as_str(), seen.worker)).collect();

@@ -21,7 +21,7 @@ fn invocation(typed: &str) -> Invocation {
     }
 }
 
-/// The only span that `typed` asks for.
+/// Returns the only span that `typed` asks for.
 fn span(typed: &str) -> Span {
     let meaning = invocation(typed).meaning(&crate::streams::machine(), &|_| None);
     let mut spans = meaning.unwrap_or_else(|error| panic!("{typed}: {error}")).scenario.spans;
@@ -29,7 +29,7 @@ fn span(typed: &str) -> Span {
     spans.remove(0)
 }
 
-/// The stream of `typed`.
+/// Returns the stream of `typed`.
 fn stream(typed: &str) -> Stream {
     crew::run(&span(typed))
 }

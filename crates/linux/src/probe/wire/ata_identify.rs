@@ -43,7 +43,7 @@ pub fn parse(bytes: &[u8]) -> Option<AtaIdentify> {
     })
 }
 
-/// The string in words `first` to `last`.
+/// Returns the string in words `first` to `last`.
 fn text(data: &[u8], first: usize, last: usize) -> Option<String> {
     let swapped: Vec<u8> =
         data[first * 2..=last * 2 + 1].chunks_exact(2).flat_map(|pair| [pair[1], pair[0]]).collect();

@@ -28,9 +28,10 @@ pub struct CachingPage {
     pub dpofua: bool,
 }
 
-/// Where the page starts in an answer, and its length with its two leading bytes, which may be more than the
-/// answer holds. `None` if it is not there, which is how some drives say that they have none. The page is
-/// found by its code, behind any block descriptors and any other page; sub-pages (SPF) have a longer head.
+/// Returns where the page starts in an answer, and its length with its two leading bytes, which may be more
+/// than the answer holds. `None` if it is not there, which is how some drives say that they have none. The
+/// page is found by its code, behind any block descriptors and any other page; sub-pages (SPF) have a longer
+/// head.
 pub fn find(answer: &[u8]) -> Option<(usize, usize)> {
     let word = |at: usize| Some(usize::from(u16::from_be_bytes([byte(answer, at)?, byte(answer, at + 1)?])));
     let end = (word(0)? + 2).min(answer.len());
@@ -61,7 +62,7 @@ pub fn parse(bytes: &[u8]) -> Option<CachingPage> {
     })
 }
 
-/// An answer with a page of 20 bytes and no block descriptor, for recordings made by hand.
+/// Returns an answer with a page of 20 bytes and no block descriptor, for recordings made by hand.
 pub fn encode(page: &CachingPage) -> Vec<u8> {
     let mut bytes = vec![0_u8; HEADER_BYTES + 20];
     bytes[1] = (bytes.len() - 2) as u8;

@@ -48,8 +48,8 @@ pub fn parse(bytes: &[u8]) -> Vec<DmTarget> {
         .collect()
 }
 
-/// The answer that holds `targets`, each `(start, length, kind, parameters)`: the inverse of [`parse`], for
-/// recordings made by hand. A kind longer than 15 bytes is cut.
+/// Returns the answer that holds `targets`, each `(start, length, kind, parameters)`: the inverse of
+/// [`parse`], for recordings made by hand. A kind longer than 15 bytes is cut.
 pub fn encode(targets: &[(u64, u64, &str, &str)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (start, length, kind, parameters) in targets {

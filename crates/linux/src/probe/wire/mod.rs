@@ -9,7 +9,7 @@ pub mod inquiry;
 pub mod loop_status;
 pub mod nvme;
 
-/// The byte at `at`.
+/// Returns the byte at `at`.
 fn byte(bytes: &[u8], at: usize) -> Option<u8> {
     bytes.get(at).copied()
 }
@@ -19,7 +19,7 @@ fn bit(bytes: &[u8], at: usize, bit: u8) -> Option<bool> {
     byte(bytes, at).map(|byte| byte >> bit & 1 == 1)
 }
 
-/// The printable ASCII of a field, without the padding around it; `None` if nothing is left.
+/// Returns the printable ASCII of a field, without the padding around it; `None` if nothing is left.
 pub fn text(field: &[u8]) -> Option<String> {
     let printable = |byte: &u8| (0x20..0x7f).contains(byte);
     let text: String = field.iter().filter(|byte| printable(byte)).map(|byte| char::from(*byte)).collect();

@@ -59,7 +59,7 @@ impl Node {
         &self.0
     }
 
-    /// The entry called `name`.
+    /// Returns the entry called `name`.
     pub(super) fn child(&self, name: &str) -> Option<&Self> {
         match &self.0 {
             Content::Directory(entries) => entries.get(name),

@@ -16,7 +16,7 @@ fn event(at: Nanos, op: TraceOp, block: u64, blocks: u32) -> TraceEvent {
 
 const WRITE: TraceOp = TraceOp::Write { fua: false };
 
-/// The events at `speed`, and the workload that stands for them, with this depth.
+/// Returns the events at `speed`, and the workload that stands for them, with this depth.
 fn recorded(events: &[TraceEvent], speed: TraceSpeed, depth: u32, stop: Stop) -> (Recorded, Workload) {
     let how = TraceUse { speed, ..TraceUse::of("t") };
     let blank = Workload { depth, stop, ..Workload::over(ByteRange::ALL, Bytes::kib(4)) };

@@ -150,7 +150,7 @@ impl Surveyor<'_> {
     }
 }
 
-/// The processes, in the order of their numbers.
+/// Returns the processes, in the order of their numbers.
 fn processes(tree: &dyn Tree) -> Vec<u32> {
     let names = tree.list("/proc").unwrap_or_default();
     let mut processes: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();

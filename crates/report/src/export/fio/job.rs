@@ -82,7 +82,7 @@ pub struct Samples {
 }
 
 impl FioJob<'_> {
-    /// The job as JSON.
+    /// Returns the job as JSON.
     pub fn to_json(&self) -> Value {
         let mut value = json!({
             "jobname": self.name,
@@ -173,7 +173,7 @@ fn depths(depth: u32) -> Map<String, Value> {
     DEPTHS.iter().map(|(name, level)| ((*name).to_owned(), json!(at(*level)))).collect()
 }
 
-/// How many were submitted or completed at once is known of a depth that fits the first bucket alone.
+/// Returns how many were submitted or completed at once is known of a depth that fits the first bucket alone.
 fn batches(depth: u32) -> Map<String, Value> {
     let names = ["0", "4", "8", "16", "32", "64", ">=64"];
     let at = |name: &str| if name == "4" && depth <= 4 { 100.0 } else { 0.0 };

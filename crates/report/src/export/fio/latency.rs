@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use plumb_measure::{Histogram, Latency};
 use serde_json::{Map, Value, json};
 
-/// The filled bins: the longest duration of each in nanoseconds, and how many.
+/// Returns the filled bins: the longest duration of each in nanoseconds, and how many.
 pub fn bins(histogram: &Histogram) -> BTreeMap<u64, u64> {
     histogram.bins().fold(BTreeMap::new(), |mut bins, (value, count)| {
         let bin = bins.entry(value.0).or_default();
@@ -14,7 +14,7 @@ pub fn bins(histogram: &Histogram) -> BTreeMap<u64, u64> {
     })
 }
 
-/// The durations in nanoseconds that so many percent do not exceed.
+/// Returns the durations in nanoseconds that so many percent do not exceed.
 pub fn percentiles(histogram: &Histogram, list: &[f64]) -> Vec<(f64, u64)> {
     let bins = bins(histogram);
     let count = histogram.count();
@@ -22,7 +22,7 @@ pub fn percentiles(histogram: &Histogram, list: &[f64]) -> Vec<(f64, u64)> {
     list.iter().map(|percentile| (*percentile, at_rank(&bins, rank(*percentile)))).collect()
 }
 
-/// The value at `rank`, from 1.
+/// Returns the value at `rank`, from 1.
 fn at_rank(bins: &BTreeMap<u64, u64>, rank: u64) -> u64 {
     let mut seen = 0_u64;
     let found = bins.iter().find(|(_, count)| {
@@ -93,8 +93,8 @@ pub const BUCKETS: [Buckets; 3] = [
 ];
 
 impl Buckets {
-    /// The percent of all durations in each bucket, by its name. As with fio, what is not none is at least
-    /// 0.01.
+    /// Returns the percent of all durations in each bucket, by its name. As with fio, what is not none is at
+    /// least 0.01.
     pub fn shares(&self, bins: &BTreeMap<u64, u64>) -> Vec<(String, f64)> {
         let all: u64 = bins.values().sum();
         let start = if self.unit_ns == 1 { 0 } else { self.unit_ns };
@@ -114,7 +114,7 @@ impl Buckets {
         self.names().into_iter().map(share_of).collect()
     }
 
-    /// The names, from the least on.
+    /// Returns the names, from the least on.
     pub fn names(&self) -> Vec<String> {
         let beyond = Some(">=2000".to_owned()).filter(|_| self.unit == "msec");
         self.ends.iter().map(u64::to_string).chain(beyond).collect()

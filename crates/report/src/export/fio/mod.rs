@@ -23,7 +23,7 @@ const PERCENTILES: [f64; 17] =
 /// The number of an I/O error, for failures that have no number of their own.
 const EIO: i32 = 5;
 
-/// The recording in fio's shape, as text. Targets that could not be measured are left out.
+/// Returns the recording in fio's shape, as text. Targets that could not be measured are left out.
 ///
 /// # Errors
 /// If a figure cannot be written as JSON.
@@ -87,7 +87,8 @@ fn target_job(recording: &RunRecording, index: usize, label: &str) -> Value {
     job.to_json()
 }
 
-/// One direction. Samples are of all directions together, so they are given only for one that was alone.
+/// Returns one direction. Samples are of all directions together, so they are given only for one that was
+/// alone.
 fn direction(
     result: &DirectionResult,
     seconds: f64,

@@ -18,7 +18,7 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// The line at `y` over the whole `width`, its text above it.
+    /// Returns the line at `y` over the whole `width`, its text above it.
     pub(super) fn draw(&self, width: f64, y: f64) -> String {
         let text = cut(&self.text, width, FONT);
         format!(
@@ -33,7 +33,7 @@ impl Mark {
     }
 }
 
-/// The lines of `path`, the one of `write` first.
+/// Returns the lines of `path`, the one of `write` first.
 pub(super) fn marks(path: &WritePath, levels: &Levels) -> Vec<Mark> {
     let mut marks = Vec::new();
     if let Some((index, (level, _))) =
@@ -64,14 +64,14 @@ pub(super) fn marks(path: &WritePath, levels: &Levels) -> Vec<Mark> {
     marks
 }
 
-/// The level from which on nothing can be seen into.
+/// Returns the level from which on nothing can be seen into.
 fn first_unseen(path: &WritePath, levels: &Levels) -> Option<usize> {
     levels.levels.iter().position(|nodes| {
         nodes.iter().any(|node| wording::is_beyond_sight(path.layers[node.members[0]].kind))
     })
 }
 
-/// A layer in the middle of a sentence: `the page cache`, `vda`.
+/// Returns a layer in the middle of a sentence: `the page cache`, `vda`.
 fn called(layer: &Layer) -> String {
     match layer.name.as_str() {
         "page cache" => "the page cache".to_owned(),

@@ -27,7 +27,7 @@ pub(in crate::html) enum Width {
 }
 
 impl Width {
-    /// How wide it is, in user units.
+    /// Returns how wide it is, in user units.
     pub(in crate::html) const fn units(self) -> f64 {
         match self {
             Self::Wide => 860.0,
@@ -35,7 +35,7 @@ impl Width {
         }
     }
 
-    /// The class with which the page shows one of them.
+    /// Returns the class with which the page shows one of them.
     pub(in crate::html) const fn class(self) -> &'static str {
         match self {
             Self::Wide => "wide",
@@ -49,7 +49,7 @@ const MARK: f64 = 27.0;
 const BETWEEN: f64 = 12.0;
 const NODE_MIN: f64 = 112.0;
 
-/// The drawing of `path`; `anchor` names the page's element with the evidence of a layer.
+/// Returns the drawing of `path`; `anchor` names the page's element with the evidence of a layer.
 pub(in crate::html) fn draw(path: &WritePath, width: Width, anchor: impl Fn(usize) -> String) -> String {
     let levels = Levels::of(path);
     let marks = marks(path, &levels);

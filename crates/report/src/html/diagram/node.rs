@@ -38,7 +38,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// The most spacious that fits.
+    /// Returns the most spacious that fits.
     pub(super) fn for_width(width: f64) -> Self {
         match width {
             w if w >= 620.0 => Self::Line,

@@ -19,7 +19,7 @@ fn missing(document: &RunDocument) -> Option<Verdict> {
     super::missing(&Evidence::of(document))
 }
 
-/// A document whose devices were handed no flush.
+/// Returns a document whose devices were handed no flush.
 fn without_flushes(name: &str) -> RunDocument {
     let mut document = fixture::document(name);
     for storage in document.targets.iter_mut().filter_map(|target| target.sides.storage.as_mut()) {

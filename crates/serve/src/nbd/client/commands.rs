@@ -48,7 +48,7 @@ impl Commands {
         Cookie(u64::from(self.count) << 32 | u64::from(number))
     }
 
-    /// The command with this cookie.
+    /// Returns the command with this cookie.
     pub(super) fn get(&mut self, cookie: Cookie) -> Option<&mut Asked> {
         let (count, asked) = self.asked.get(cookie.0 as u32)?;
         (u64::from(*count) == cookie.0 >> 32).then_some(asked)

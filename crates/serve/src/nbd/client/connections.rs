@@ -51,7 +51,7 @@ impl Connections {
         Ok(all)
     }
 
-    /// The connections over these ways, all to one server.
+    /// Returns the connections over these ways, all to one server.
     ///
     /// # Errors
     /// If there is none, or they were told different things about the export.
@@ -69,7 +69,7 @@ impl Connections {
         Ok(Self { uri, options, common, links, export, lost: OnceLock::new() })
     }
 
-    /// The connection for the queue number `lane`.
+    /// Returns the connection for the queue number `lane`.
     pub(super) fn link_for(&self, lane: usize) -> &Arc<Link> {
         &self.links[lane % self.links.len()]
     }
@@ -81,7 +81,7 @@ impl Connections {
         }
     }
 
-    /// Why there are none any more, if so.
+    /// Returns why there are none any more, if so.
     pub(super) fn why_lost(&self) -> Option<&str> {
         self.lost.get().map(String::as_str)
     }

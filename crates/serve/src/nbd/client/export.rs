@@ -61,7 +61,7 @@ impl Plan {
 }
 
 impl Export {
-    /// An export of `size` bytes.
+    /// Returns an export of `size` bytes.
     ///
     /// # Errors
     /// If the numbers cannot be; in words.
@@ -114,12 +114,12 @@ impl Export {
         self.can(TransmissionFlags::READ_ONLY)
     }
 
-    /// The logical block in bytes.
+    /// Returns the logical block in bytes.
     pub(super) fn logical_block(&self) -> u64 {
         self.logical_block
     }
 
-    /// The export as a device called `name`.
+    /// Returns the export as a device called `name`.
     ///
     /// A server that understands FLUSH is taken to have a volatile cache that is on. One that does not says
     /// nothing at all about where writes are: not that they are durable. So its cache is unknown.
@@ -199,7 +199,7 @@ impl Export {
         Ok(plan)
     }
 
-    /// Where a request is, in bytes, if its payload fits to it.
+    /// Returns where a request is, in bytes, if its payload fits to it.
     fn place(&self, request: &Request) -> Result<(u64, u64), Errno> {
         let block = self.logical_block;
         let range = request.range;

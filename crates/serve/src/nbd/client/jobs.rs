@@ -49,7 +49,7 @@ pub(super) struct Job {
     pub(super) submitted_at: Option<Nanos>,
     /// How many bytes went into commands.
     pub(super) staged: u64,
-    /// How many commands are not answered.
+    /// Number of commands not answered.
     pub(super) pieces: u32,
     pub(super) failed: Option<Errno>,
     /// Answer to the job's request for block status.
@@ -92,13 +92,13 @@ impl Job {
         self.submitted_at.is_some()
     }
 
-    /// The completion.
+    /// Returns the completion.
     pub(super) fn into_completion(self, outcome: Outcome, now: Nanos) -> Completion {
         completion(self.request, outcome, self.submitted_at.unwrap_or(now), now)
     }
 }
 
-/// The completion of `request`.
+/// Returns the completion of `request`.
 pub(super) fn completion(request: Request, outcome: Outcome, submitted_at: Nanos, now: Nanos) -> Completion {
     let Request { tag, payload, .. } = request;
     Completion { tag, outcome, submitted_at, completed_at: now, payload }

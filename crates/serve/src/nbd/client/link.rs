@@ -40,7 +40,7 @@ impl Common {
         self.latch.get_or_init(|| Latch { errno, at });
     }
 
-    /// The completion of a request that comes to a connection that is lost.
+    /// Returns the completion of a request that comes to a connection that is lost.
     pub(super) fn not_connected(&self, request: Request) -> Completion {
         let now = self.time.now();
         if request.op == Op::Flush {
@@ -139,7 +139,7 @@ impl Link {
         self.socket.as_ref().map(|socket| Wakeups::new(socket).map(Arc::new)).transpose()
     }
 
-    /// The clock of the queues.
+    /// Returns the clock of the queues.
     pub(super) fn time(&self) -> &Time {
         &self.common.time
     }
@@ -149,7 +149,7 @@ impl Link {
         self.state().transport.cut();
     }
 
-    /// A new port; `None` if the connection is lost.
+    /// Returns a new port; `None` if the connection is lost.
     pub(super) fn join(&self, wakeups: Option<&Arc<Wakeups>>) -> Option<PortId> {
         let mut state = self.state();
         if state.lost.is_some() {

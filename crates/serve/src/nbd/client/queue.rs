@@ -30,7 +30,7 @@ pub(super) struct NbdQueue {
     wakeups: Option<Arc<Wakeups>>,
     /// Requests that the connection has not taken yet.
     pending: VecDeque<Request>,
-    /// How many requests the connection has, those given up included.
+    /// Number of requests that the connection has, those given up included.
     taken: usize,
     /// How many of them were given up.
     given_up: usize,
@@ -40,7 +40,7 @@ pub(super) struct NbdQueue {
 }
 
 impl NbdQueue {
-    /// A queue over the connection for `lane`.
+    /// Returns a queue over the connection for `lane`.
     pub(super) fn new(connections: Arc<Connections>, lane: usize, options: &QueueOptions) -> Result<Self> {
         let place = connections.uri.to_string();
         let link = Arc::clone(connections.link_for(lane));
@@ -70,7 +70,7 @@ impl NbdQueue {
         self.connections.common.time.now()
     }
 
-    /// How many requests somebody still waits for.
+    /// Returns how many requests somebody still waits for.
     fn awaited(&self) -> usize {
         self.pending.len() + self.taken - self.given_up
     }

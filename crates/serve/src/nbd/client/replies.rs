@@ -29,7 +29,8 @@ const OFFSET_BYTES: usize = 8;
 
 /// Where the bytes of reads go.
 pub(super) trait Landing {
-    /// The memory for `length` bytes of `job` from `offset` of the export on; `None` if nobody wants them.
+    /// Returns the memory for `length` bytes of `job` from `offset` of the export on; `None` if nobody wants
+    /// them.
     fn memory(&mut self, job: u32, offset: u64, length: usize) -> Option<&mut [u8]>;
 }
 

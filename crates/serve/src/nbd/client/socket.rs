@@ -44,8 +44,8 @@ impl Deadline<'_> {
     }
 }
 
-/// A socket connected to `address`, by `until`; [`TimedOut`](io::ErrorKind::TimedOut) if nobody took it until
-/// then.
+/// Returns a socket connected to `address`, by `until`; [`TimedOut`](io::ErrorKind::TimedOut) if nobody took
+/// it until then.
 pub(super) fn connected(address: &Address, until: Deadline<'_>) -> io::Result<OwnedFd> {
     match address {
         Address::Unix(path) => unix(path, until),

@@ -30,7 +30,7 @@ impl Budget {
         Arc::new(Self { left_bytes: AtomicU64::new(limit.0) })
     }
 
-    /// A share of `bytes`, if that much is left; it goes back when dropped.
+    /// Returns a share of `bytes`, if that much is left; it goes back when dropped.
     pub(super) fn take(self: &Arc<Self>, bytes: u64) -> Option<Share> {
         self.left_bytes
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(bytes))
@@ -90,7 +90,7 @@ impl Buffers {
         })
     }
 
-    /// How a payload of `length` bytes is to be cut.
+    /// Returns how a payload of `length` bytes is to be cut.
     pub(super) fn cut(&mut self, length: u32) -> Cut {
         let is_large = u64::from(length) > SMALL.0 && self.transfer_max > SMALL && self.has_large();
         let limit = if is_large { LARGE } else { SMALL };
@@ -109,7 +109,7 @@ impl Buffers {
         self.large.is_some()
     }
 
-    /// A buffer for a piece of `length` bytes; `None` while all are in use.
+    /// Returns a buffer for a piece of `length` bytes; `None` while all are in use.
     pub(super) fn take(&self, cut: Cut, length: u32) -> Option<BufferMut> {
         let pool = match &self.large {
             Some((large, _)) if cut.is_large => large,

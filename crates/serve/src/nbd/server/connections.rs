@@ -32,18 +32,18 @@ impl Connections {
         Connected { all: Arc::clone(self), id }
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub(super) fn len(&self) -> usize {
         self.sockets().open.len()
     }
 
-    /// How many of them have a client at the other end that may still ask for something.
+    /// Returns how many of them have a client at the other end that may still ask for something.
     pub(super) fn with_client(&self) -> usize {
         self.sockets().open.values().filter(|socket| !has_left(socket)).count()
     }
 
-    /// The clients that may still ask for something, in words: `process 12 (qemu-io)`, `10.0.0.7:51234`, each
-    /// once however many connections it has. Those that cannot be told are left out.
+    /// Returns the clients that may still ask for something, in words: `process 12 (qemu-io)`,
+    /// `10.0.0.7:51234`, each once however many connections it has. Those that cannot be told are left out.
     pub(super) fn clients(&self) -> Vec<String> {
         let sockets = self.sockets();
         let present = sockets.open.values().filter(|socket| !has_left(socket));

@@ -38,7 +38,7 @@ impl Exports {
         })
     }
 
-    /// A connection of a client that has just come.
+    /// Returns a connection of a client that has just come.
     pub fn connect(&self) -> Connection {
         self.connection(None, self.options.handshake_timeout.into())
     }

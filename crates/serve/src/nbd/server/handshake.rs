@@ -94,7 +94,7 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// A handshake that has just begun.
+    /// Creates a handshake that has just begun.
     pub(super) fn new(terms: Terms) -> Self {
         let state = State::ClientFlags;
         Self { terms, state, has_no_zeroes: false, is_structured: false, allocation_of: None }

@@ -66,7 +66,7 @@ impl Listener {
         Ok(Self { kind: Kind::Tcp(listener) })
     }
 
-    /// The address of a TCP listener: the port that the kernel chose for port 0.
+    /// Returns the address of a TCP listener: the port that the kernel chose for port 0.
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         match &self.kind {
             Kind::Tcp(listener) => listener.local_addr().ok(),

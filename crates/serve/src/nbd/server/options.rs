@@ -24,14 +24,14 @@ pub struct Options {
     /// Encryption with certificates; needed for TCP beyond this machine. Once set, clients that do not ask
     /// for it are refused.
     pub tls: Option<ServerTls>,
-    /// How many connections are served at once; further ones are told so and closed.
+    /// Number of connections that are served at once; further ones are told so and closed.
     pub connections_max: u32,
     /// How long a handshake may take. The transmission phase has no limit: idle clients are held.
     pub handshake_timeout: Duration,
     /// How long a stop waits for requests in flight and replies unread before connections are closed under
     /// them.
     pub stop_timeout: Duration,
-    /// How many requests the queue of a connection holds in flight.
+    /// Number of requests that the queue of a connection holds in flight.
     pub depth: u32,
     /// Memory that the payloads of all connections may take, beyond 288 KiB for each that has made a request.
     pub memory_max: Bytes,

@@ -92,7 +92,7 @@ struct Lane {
 /// Limits of what a connection may have.
 #[derive(Clone)]
 pub(super) struct Limits {
-    /// How many requests a connection's queue holds.
+    /// Number of requests that a connection's queue holds.
     pub(super) depth: u32,
     pub(super) budget: Arc<Budget>,
 }
@@ -223,7 +223,7 @@ impl Transmission {
         Ok(true)
     }
 
-    /// The lane, opened at the first request: an idle connection holds no queue and no buffers.
+    /// Returns the lane, opened at the first request: an idle connection holds no queue and no buffers.
     fn lane(&mut self) -> Result<&mut Lane, Errno> {
         if self.lane.is_none() {
             let broken = |error: plumb_block::Error| error.errno().unwrap_or(Errno::EIO);

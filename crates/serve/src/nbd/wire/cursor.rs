@@ -39,13 +39,13 @@ impl<'a> Cursor<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A string of `length` bytes; the protocol says UTF-8 without NUL.
+    /// Returns a string of `length` bytes; the protocol says UTF-8 without NUL.
     pub(super) fn string(&mut self, length: usize) -> Result<String, Malformed> {
         let what = self.what;
         text(what, self.bytes(length)?)
     }
 
-    /// A string with its length before it.
+    /// Returns a string with its length before it.
     pub(super) fn counted_string(&mut self) -> Result<String, Malformed> {
         let length = self.u32()? as usize;
         self.string(length)
@@ -80,7 +80,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// `bytes` as a string of the protocol.
+/// Returns `bytes` as a string of the protocol.
 pub(super) fn text(what: &'static str, bytes: &[u8]) -> Result<String, Malformed> {
     if bytes.len() > super::STRING_MAX_BYTES {
         return Err(Malformed::String { what });

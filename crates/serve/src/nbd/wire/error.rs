@@ -65,8 +65,8 @@ codes! {
 }
 
 impl WireErrno {
-    /// The number that travels for an error of this system: those that the protocol has no number for become
-    /// EIO, as it says for errors of the medium.
+    /// Returns the number that travels for an error of this system: those that the protocol has no number for
+    /// become EIO, as it says for errors of the medium.
     pub const fn from_errno(errno: Errno) -> Self {
         match errno.0 {
             // EPERM, EACCES, EROFS.
@@ -82,8 +82,8 @@ impl WireErrno {
         }
     }
 
-    /// The error of this system for a number that travelled: an unknown one is EINVAL, as the protocol says.
-    /// `None` where there was no error.
+    /// Returns the error of this system for a number that travelled: an unknown one is EINVAL, as the
+    /// protocol says. `None` where there was no error.
     pub const fn to_errno(self) -> Option<Errno> {
         match self.0 {
             0 => None,

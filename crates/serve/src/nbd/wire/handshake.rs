@@ -43,7 +43,7 @@ impl ServerHello {
     /// The length of the greeting.
     pub const BYTES: usize = 18;
 
-    /// The greeting as it travels.
+    /// Returns the greeting as it travels.
     pub fn encode(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..8].copy_from_slice(&NBD_MAGIC.to_be_bytes());
@@ -68,7 +68,7 @@ impl ClientFlags {
     /// The length of the client's answer.
     pub const BYTES: usize = 4;
 
-    /// The answer as it travels.
+    /// Returns the answer as it travels.
     pub const fn encode(self) -> [u8; Self::BYTES] {
         self.0.to_be_bytes()
     }

@@ -54,7 +54,7 @@ impl OptionHeader {
     }
 }
 
-/// An option with its data, as it travels.
+/// Returns an option with its data, as it travels.
 pub fn encode_option(code: OptionCode, data: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(OptionHeader::BYTES + data.len());
     bytes.extend_from_slice(&OPTION_MAGIC.to_be_bytes());
@@ -164,7 +164,7 @@ pub enum Info {
 }
 
 impl Info {
-    /// The data of a reply of kind [`OptionReplyKind::INFO`].
+    /// Returns the data of a reply of kind [`OptionReplyKind::INFO`].
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(16);
         let mut put = |kind: InfoKind, rest: &[&[u8]]| {
@@ -295,7 +295,7 @@ pub struct MetaContext {
 }
 
 impl MetaContext {
-    /// The data of a reply of kind [`OptionReplyKind::META_CONTEXT`].
+    /// Returns the data of a reply of kind [`OptionReplyKind::META_CONTEXT`].
     pub fn encode(&self) -> Vec<u8> {
         [&self.id.to_be_bytes(), self.name.as_bytes()].concat()
     }
@@ -320,7 +320,7 @@ pub struct ServerEntry {
 }
 
 impl ServerEntry {
-    /// The data of a reply of kind [`OptionReplyKind::SERVER`].
+    /// Returns the data of a reply of kind [`OptionReplyKind::SERVER`].
     pub fn encode(&self) -> Vec<u8> {
         let length = (self.name.len() as u32).to_be_bytes();
         [&length, self.name.as_bytes(), self.description.as_bytes()].concat()

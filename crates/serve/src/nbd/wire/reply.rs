@@ -31,7 +31,7 @@ impl SimpleReply {
     /// The length of the header.
     pub const BYTES: usize = 16;
 
-    /// The header as it travels.
+    /// Returns the header as it travels.
     pub fn encode(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..4].copy_from_slice(&SIMPLE_MAGIC.to_be_bytes());
@@ -76,7 +76,7 @@ impl ChunkHeader {
     /// The length of the header.
     pub const BYTES: usize = 20;
 
-    /// The header as it travels.
+    /// Returns the header as it travels.
     pub fn encode(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..4].copy_from_slice(&CHUNK_MAGIC.to_be_bytes());
@@ -87,8 +87,8 @@ impl ChunkHeader {
         bytes
     }
 
-    /// The header of a chunk of bytes of a read, and the offset that its content begins with: the bytes
-    /// follow.
+    /// Returns the header of a chunk of bytes of a read, and the offset that its content begins with: the
+    /// bytes follow.
     pub fn encode_offset_data(cookie: Cookie, offset: u64, bytes: u32, is_last: bool) -> [u8; 28] {
         let length = bytes.saturating_add(8);
         let header = Self { is_last, kind: ChunkKind::OFFSET_DATA, cookie, length };
@@ -187,7 +187,7 @@ pub struct BlockStatus {
 }
 
 impl BlockStatus {
-    /// The chunk as it travels, the last of its reply.
+    /// Returns the chunk as it travels, the last of its reply.
     pub fn encode(&self, cookie: Cookie) -> Vec<u8> {
         let length = 4 + 8 * self.descriptors.len() as u32;
         let header = ChunkHeader { is_last: true, kind: ChunkKind::BLOCK_STATUS, cookie, length };
@@ -270,8 +270,8 @@ fn decode_error(kind: ChunkKind, bytes: &[u8]) -> Result<Chunk, Malformed> {
     Ok(Chunk::Error(ErrorChunk { errno, message, offset }))
 }
 
-/// A chunk that says what failed, as it travels, the last of its reply. A message over 4096 bytes is left
-/// out.
+/// Returns a chunk that says what failed, as it travels, the last of its reply. A message over 4096 bytes is
+/// left out.
 pub fn encode_error_chunk(cookie: Cookie, error: &ErrorChunk) -> Vec<u8> {
     let message = if error.message.len() > super::STRING_MAX_BYTES { "" } else { &error.message };
     let kind = if error.offset.is_some() { ChunkKind::ERROR_OFFSET } else { ChunkKind::ERROR };

@@ -50,7 +50,7 @@ impl RequestHeader {
     /// The length of the header.
     pub const BYTES: usize = 28;
 
-    /// The header as it travels.
+    /// Returns the header as it travels.
     pub fn encode(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());

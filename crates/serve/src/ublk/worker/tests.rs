@@ -30,7 +30,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// A server of `device`, new or with the record of the one before.
+/// Returns a server of `device`, new or with the record of the one before.
 fn serve(device: &Arc<Cached>, driver: &Arc<Mutex<Driver>>, records: &Path) -> Worker<Fake> {
     let base = Base::open(Some(records)).unwrap();
     let locked = base.lock().unwrap();

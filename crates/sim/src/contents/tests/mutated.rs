@@ -75,7 +75,7 @@ const ALL: [Mistake; 21] = [
 ];
 
 impl Mistake {
-    /// The promise that the contents get in place of the true one.
+    /// Returns the promise that the contents get in place of the true one.
     pub(super) fn promise(self, promise: Promise) -> Promise {
         let atomicity = match self {
             Self::AtomicIsTorn => Atomicity::BLOCK,
@@ -90,7 +90,7 @@ impl Mistake {
         Promise { atomicity, flush, fua, ..promise }
     }
 
-    /// The command that the contents get in place of the true one; `None` for none.
+    /// Returns the command that the contents get in place of the true one; `None` for none.
     pub(super) fn command(self, op: Op, range: LbaRange, blocks: u64) -> Option<(Op, LbaRange)> {
         let is_zeroes = matches!(op, Op::WriteZeroes { .. });
         match (self, op) {
@@ -106,7 +106,7 @@ impl Mistake {
         }
     }
 
-    /// The damage of the cut in place of the one that was asked for.
+    /// Returns the damage of the cut in place of the one that was asked for.
     pub(super) fn damage(self, damage: &Damage, seed: u64) -> Damage {
         let survival = match self {
             Self::AllOrNothing if seed.is_multiple_of(2) => Survival::By(Strategy::AllLost),

@@ -53,7 +53,7 @@ fn on(first: u64, nlb: u64) -> LbaRange {
     LbaRange::new(Lba(first), nlb)
 }
 
-/// The cases that rules are made of, and then random ones.
+/// Returns the cases that rules are made of, and then random ones.
 pub(super) fn scripts() -> Vec<Script> {
     use Act::{Complete as C, Lose as L, Submit as S};
     let volatile = Promise::VOLATILE;
@@ -167,7 +167,7 @@ fn known(script: &Script) -> Vec<Known> {
     all.into_iter().filter(|(op, _)| *op != FLUSH).map(|(_, known)| known).collect()
 }
 
-/// All that a cut at the end may leave.
+/// Returns all that a cut at the end may leave.
 fn legal(script: &Script) -> BTreeSet<Vec<Found>> {
     let known = known(script);
     let mut found = BTreeSet::new();
@@ -181,7 +181,7 @@ fn legal(script: &Script) -> BTreeSet<Vec<Found>> {
     found
 }
 
-/// Every order in which an older one never comes after a newer one.
+/// Returns every order in which an older one never comes after a newer one.
 fn orders(known: &[Known], taken: &mut Vec<usize>) -> Vec<Vec<usize>> {
     if taken.len() == known.len() {
         return vec![taken.clone()];

@@ -7,7 +7,7 @@ use crate::command::CommandId;
 use crate::timing::Event;
 
 impl ArrayTiming {
-    /// The command to which a piece belongs, if that still waits for anything.
+    /// Returns the command to which a piece belongs, if that still waits for anything.
     pub(super) fn place_of(&mut self, piece: CommandId) -> Option<u32> {
         let place = (piece.0 & ((1 << PLACE_BITS) - 1)) as u32;
         let arrival = piece.0 >> PLACE_BITS;

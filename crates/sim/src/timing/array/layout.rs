@@ -20,8 +20,8 @@ impl Layout {
         sectors.div_ceil(self.stripe).div_ceil(self.columns) * self.stripe
     }
 
-    /// The run of sectors that falls on `column`, and there is at most one: what lies between two stripes of
-    /// a column in the run lies next to each other on the member.
+    /// Returns the run of sectors that falls on `column`, and there is at most one: what lies between two
+    /// stripes of a column in the run lies next to each other on the member.
     pub(super) fn on_column(self, sectors: Sectors, column: u64) -> Option<Sectors> {
         if sectors.count == 0 {
             return None;
@@ -31,7 +31,7 @@ impl Layout {
         (end > first).then_some(Sectors { first, count: end - first })
     }
 
-    /// How many sectors of `column` lie before `sector`.
+    /// Returns how many sectors of `column` lie before `sector`.
     const fn below(self, sector: u64, column: u64) -> u64 {
         let (stripe, offset) = (sector / self.stripe, sector % self.stripe);
         let (row, at) = (stripe / self.columns, stripe % self.columns);

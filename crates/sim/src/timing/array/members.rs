@@ -11,7 +11,7 @@ use crate::command::{Command, CommandId};
 use crate::timing::mechanics::{Job, JobId, JobKind, Mechanics};
 use crate::timing::{Event, Timing};
 
-/// How many accesses each column makes use of: as many as a queue of native command queueing holds.
+/// Number of accesses that each column makes use of: as many as a queue of native command queueing holds.
 const COLUMN_DEPTH: usize = 32;
 
 /// An array without a cache of its own, for the one in front of it.
@@ -23,7 +23,7 @@ pub struct Members {
 }
 
 impl Members {
-    /// The members of `array`, their volatile caches off.
+    /// Returns the members of `array`, their volatile caches off.
     pub fn new(mut array: ArrayTiming) -> Self {
         array.set_wce(Nanos::ZERO, false);
         Self { parallelism: array.columns() as usize * COLUMN_DEPTH, array, heard: Vec::new() }

@@ -20,7 +20,7 @@ impl Network {
         Self { half_trip, half_jitter, chance }
     }
 
-    /// How long one way takes.
+    /// Returns how long one way takes.
     pub(super) fn trip(&mut self) -> u64 {
         let jitter = (u128::from(self.chance.next_u64()) * u128::from(self.half_jitter)) >> 64;
         self.half_trip + jitter as u64

@@ -26,7 +26,7 @@ pub enum Acknowledge {
 pub struct Parameters {
     /// The model of every member: the name of a shipped one that is not an array itself.
     pub member: String,
-    /// How many members a stripe runs over.
+    /// Number of members that a stripe runs over.
     pub columns: u32,
     /// Amount that goes to one column before the next.
     pub stripe: Size,

@@ -21,19 +21,19 @@ pub(super) struct Whole {
     pub(super) unpersisted: u32,
     /// There were such copies, and it has not been said that they are out of it.
     pub(super) at_risk: bool,
-    /// How many commands had been answered before it was.
+    /// Number of commands that had been answered before it was.
     pub(super) answered: Option<u64>,
     /// For a flush: how many commands had been answered when it came. It covers these.
     pub(super) covers: u64,
     /// For a flush: of these, how many have copies that have not answered. It goes to the members when there
     /// are none.
     pub(super) stragglers: u32,
-    /// How many pieces had arrived anywhere when it came: pieces with smaller numbers are not its own.
+    /// Number of pieces that had arrived anywhere when it came: pieces with smaller numbers are not its own.
     pub(super) born: u64,
 }
 
 impl Whole {
-    /// A command of which nothing is known yet.
+    /// Creates a command of which nothing is known yet.
     pub(super) const fn new(command: Command, answers_needed: u8, born: u64) -> Self {
         Self {
             command,
@@ -55,7 +55,7 @@ impl Whole {
         self.command.id
     }
 
-    /// A copy of the piece on `column` has answered; true if with it enough have, of every piece.
+    /// Returns a copy of the piece on `column` has answered; true if with it enough have, of every piece.
     pub(super) fn take_answer(&mut self, column: usize) -> bool {
         self.outstanding -= 1;
         self.answers[column] += 1;
@@ -106,7 +106,7 @@ impl Pieces {
         (self.places.len() - 1) as u32
     }
 
-    /// The command in `place`, if it is not done with.
+    /// Returns the command in `place`, if it is not done with.
     pub(super) fn get(&mut self, place: u32) -> Option<&mut Whole> {
         self.places.get_mut(place as usize)?.as_mut()
     }
@@ -119,7 +119,7 @@ impl Pieces {
         }
     }
 
-    /// The places of all commands of which `wanted` holds.
+    /// Returns the places of all commands of which `wanted` holds.
     pub(super) fn places_of(&self, wanted: impl Fn(&Whole) -> bool) -> Vec<u32> {
         let wanted = |whole: &Option<Whole>| whole.as_ref().is_some_and(&wanted);
         (0..).zip(&self.places).filter(|(_, whole)| wanted(whole)).map(|(place, _)| place).collect()

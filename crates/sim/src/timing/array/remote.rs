@@ -23,7 +23,7 @@ pub struct Remote<T> {
 }
 
 impl<T: Timing> Remote<T> {
-    /// `far`, which is `round_trip` away and back.
+    /// Returns `far`, which is `round_trip` away and back.
     pub fn new(round_trip: Nanos, far: T) -> Self {
         Self {
             half_trip: Nanos(round_trip.0 / 2),

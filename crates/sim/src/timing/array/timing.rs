@@ -54,7 +54,7 @@ pub struct MemberCaches {
 }
 
 impl ArrayTiming {
-    /// An array of `size`, whose members `member` makes, given their size and a seed for each.
+    /// Returns an array of `size`, whose members `member` makes, given their size and a seed for each.
     pub fn new(
         parameters: &Parameters,
         size: Bytes,

@@ -49,7 +49,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// An empty cache that is emptied in the order of `sweep`.
+    /// Creates an empty cache that is emptied in the order of `sweep`.
     pub(super) fn new(sweep: &Sweep) -> Self {
         Self { emptied_by_age: sweep.cursor().is_none(), ..Self::default() }
     }
@@ -85,7 +85,7 @@ impl Cache {
         self.destaging.iter_mut().filter_map(background)
     }
 
-    /// How many writes have come so far.
+    /// Returns the number of writes that have come so far.
     pub(super) const fn writes(&self) -> u64 {
         self.writes
     }
@@ -137,17 +137,17 @@ impl Cache {
         run.waiting = other.waiting;
     }
 
-    /// The last waiting run that begins before `sector`: its first sector and its end.
+    /// Returns the last waiting run that begins before `sector`: its first sector and its end.
     fn before(&self, sector: u64) -> Option<(u64, u64)> {
         self.waiting.range(..sector).next_back().map(|(first, run)| (*first, run.end))
     }
 
-    /// The waiting run that has `sector`.
+    /// Returns the waiting run that has `sector`.
     fn with(&self, sector: u64) -> Option<(u64, u64)> {
         self.before(sector + 1).filter(|(_, end)| *end > sector)
     }
 
-    /// Where the waiting run begins that has `sector`.
+    /// Returns where the waiting run begins that has `sector`.
     pub(super) fn run_with(&self, sector: u64) -> Option<u64> {
         self.with(sector).map(|(first, _)| first)
     }
@@ -181,8 +181,8 @@ impl Cache {
         self.destaging.iter().any(|one| one.first < end && first < one.run.end)
     }
 
-    /// Where the run begins that `sweep` comes to next, of those written at `written_by` at the latest of
-    /// which no older version is still being destaged.
+    /// Returns where the run begins that `sweep` comes to next, of those written at `written_by` at the
+    /// latest of which no older version is still being destaged.
     fn next(&self, sweep: &Sweep, written_by: u64) -> Option<u64> {
         let fits =
             |(first, run): &(&u64, &Run)| run.written <= written_by && !self.destages(**first, run.end);

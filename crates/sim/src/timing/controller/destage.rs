@@ -87,7 +87,7 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    /// A sweep from the beginning for an elevator; none for the order of age.
+    /// Creates a sweep from the beginning for an elevator; none for the order of age.
     pub(super) fn new(order: DestageOrder) -> Self {
         Self { position: (order == DestageOrder::Elevator).then_some(0) }
     }

@@ -14,7 +14,7 @@ pub struct ControllerParameters {
     pub command_overhead: Time,
     /// How fast data pass the link.
     pub link_rate: Rate,
-    /// How many commands the drive takes at a time (NCQ: 32); further ones wait in the host.
+    /// Number of commands that the drive takes at a time (NCQ: 32); further ones wait in the host.
     pub queue_depth: u32,
     /// The write cache, if there is one.
     pub write: Option<WriteCacheParameters>,

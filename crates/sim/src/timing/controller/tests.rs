@@ -64,7 +64,7 @@ impl Host {
         Self { drive, now: Nanos(0), next: 0, persisted: BTreeMap::new() }
     }
 
-    /// How long a command takes.
+    /// Returns how long a command takes.
     fn does(&mut self, op: Op, first: u64, count: u64) -> Nanos {
         let (id, since) = (CommandId(self.next), self.now);
         self.next += 1;

@@ -61,7 +61,7 @@ pub struct Controller<M> {
 }
 
 impl<M: Mechanics> Controller<M> {
-    /// A drive of `parameters` in front of `mechanics`, idle, its write cache on or off.
+    /// Creates a drive of `parameters` in front of `mechanics`, idle, its write cache on or off.
     pub fn new(parameters: &ControllerParameters, mechanics: M, wce: bool, protection: Protection) -> Self {
         let write_room = parameters.write.as_ref().map(Room::of_write_cache);
         let coalesce = write_room.as_ref().map_or(0, |room| room.coalesce);

@@ -25,7 +25,7 @@ pub(super) struct Waiters {
 }
 
 impl Waiters {
-    /// A number for one that waits for `runs` runs.
+    /// Returns a number for one that waits for `runs` runs.
     pub(super) fn add(&mut self, runs: u32, waiter: Waiter) -> WaiterId {
         if let Some(id) = self.free.pop() {
             self.waiters[id as usize] = (runs, waiter);

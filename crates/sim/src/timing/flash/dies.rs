@@ -16,12 +16,12 @@ const EXTRA_MAX: u128 = 10_000_000_000;
 pub(super) struct PerByte(u64);
 
 impl PerByte {
-    /// The inverse of `rate`.
+    /// Returns the inverse of `rate`.
     pub(super) const fn of(rate: Rate) -> Self {
         Self((1_000_000_000 << 16) / rate.0)
     }
 
-    /// How long `bytes` take, below 2^31 of them.
+    /// Returns how long `bytes` take, below 2^31 of them.
     #[inline]
     pub(super) const fn cost(self, bytes: u64) -> u64 {
         (bytes * self.0) >> 16
@@ -217,7 +217,7 @@ impl Dies {
         }
     }
 
-    /// The time to program a unit with one bit to a cell, if there is room for it.
+    /// Returns the time to program a unit with one bit to a cell, if there is room for it.
     fn take_slc(&mut self) -> Option<u64> {
         let slc = self.slc.as_mut().filter(|slc| slc.used + self.unit <= slc.size)?;
         slc.used += self.unit;

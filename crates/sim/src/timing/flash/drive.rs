@@ -59,7 +59,7 @@ pub struct FlashTiming {
 }
 
 impl FlashTiming {
-    /// A drive of `size` as `parameters` describe it, with power on.
+    /// Creates a drive of `size` as `parameters` describe it, with power on.
     pub fn new(parameters: &Parameters, size: Bytes, write_buffer: WriteBuffer, seed: u64) -> Self {
         let mut ftl = Ftl::new(size.0.div_ceil(PAGE), parameters.overprovisioning, seed);
         if parameters.state != FillState::Fresh {

@@ -12,7 +12,7 @@ use plumb_block::mixed;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
-/// How many pages are followed at most.
+/// Number of pages that are followed at most.
 const FOLLOWED_MAX: u64 = 1 << 16;
 /// Blocks that are erased beyond what the host can fill and the over-provisioning: so that collection always
 /// ends.
@@ -50,7 +50,7 @@ pub(super) struct Ftl {
 }
 
 impl Ftl {
-    /// An erased drive of `pages` pages and so many more, as a share.
+    /// Creates an erased drive of `pages` pages and so many more, as a share.
     pub(super) fn new(pages: u64, overprovisioning: f64, seed: u64) -> Self {
         let mut shift = 0;
         while pages >> shift > FOLLOWED_MAX {
@@ -106,7 +106,7 @@ impl Ftl {
         self.moved = 0;
     }
 
-    /// How many pages the host writes while one block of the followed drive is filled.
+    /// Returns the number of pages that the host writes while one block of the followed drive is filled.
     pub(super) const fn window_pages(&self) -> u64 {
         (self.slots as u64) << self.shift
     }
@@ -157,7 +157,7 @@ impl Ftl {
         self.unmapped == 0 || self.slot_of[group] != NONE
     }
 
-    /// The page of `group` that is followed.
+    /// Returns the page of `group` that is followed.
     #[inline]
     const fn followed_of(&self, group: u64) -> u64 {
         let mask = (1 << self.shift) - 1;

@@ -56,7 +56,7 @@ pub struct Parameters {
     pub command: Time,
     /// Time that a command takes from end to end beside all else; commands overlap in it.
     pub latency: Time,
-    /// How many commands the drive takes at once.
+    /// Number of commands that the drive takes at once.
     pub queue: u32,
     /// The write buffer.
     pub buffer: Size,
@@ -102,7 +102,7 @@ const fn mapping() -> Size {
 }
 
 impl Parameters {
-    /// How much waits in the buffer for more to come.
+    /// Returns how much waits in the buffer for more to come.
     pub(super) fn gathered(&self) -> u64 {
         self.gather.map_or(self.buffer.0.0 / 2, |gather| gather.0.0)
     }

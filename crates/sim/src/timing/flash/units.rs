@@ -64,7 +64,7 @@ impl Units {
         })
     }
 
-    /// A unit that is closed and not programmed.
+    /// Returns a unit that is closed and not programmed.
     pub(super) fn closed(&self, number: u32) -> &Unit {
         &self.flying[number as usize]
     }

@@ -57,7 +57,7 @@ pub struct Hdd {
 }
 
 impl Hdd {
-    /// A disk of `parameters` of which the first `size` bytes are used, the arm at the outer edge.
+    /// Creates a disk of `parameters` of which the first `size` bytes are used, the arm at the outer edge.
     pub fn new(parameters: &HddParameters, size: Bytes) -> Self {
         Self {
             disk: Positioning::new(parameters, size),

@@ -42,7 +42,7 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    /// The layout of a disk of `parameters` that holds `size` at least.
+    /// Returns the layout of a disk of `parameters` that holds `size` at least.
     pub(super) fn new(parameters: &HddParameters, spindle: &Spindle, size: Bytes) -> Self {
         let heads = parameters.heads;
         let sectors = size.0.max(parameters.capacity.0.0).div_ceil(SECTOR.0);
@@ -70,7 +70,7 @@ impl Geometry {
         self.cylinders
     }
 
-    /// Where `sector` is; one beyond the end is taken for the last zone's.
+    /// Returns where `sector` is; one beyond the end is taken for the last zone's.
     pub(super) fn locate(&self, sector: u64) -> Place {
         let zone = self.zones.partition_point(|zone| zone.first_sector <= sector) - 1;
         let Zone { first_sector, first_cylinder, sectors_per_track, sector_angle } = self.zones[zone];
@@ -87,7 +87,7 @@ impl Geometry {
         }
     }
 
-    /// How many sectors the track of `place` holds from there on.
+    /// Returns the number of sectors that the track of `place` holds from there on.
     pub(super) fn left_on_track(&self, place: &Place) -> u64 {
         u64::from(self.zones[place.zone as usize].sectors_per_track - place.sector)
     }
@@ -97,7 +97,7 @@ impl Geometry {
         (sectors as u32).wrapping_mul(self.zones[place.zone as usize].sector_angle)
     }
 
-    /// How many sectors pass at `place` while the platter turns by `angle`.
+    /// Returns how many sectors pass at `place` while the platter turns by `angle`.
     pub(super) fn sectors_in(&self, place: &Place, angle: Angle) -> u64 {
         u64::from(angle / self.zones[place.zone as usize].sector_angle)
     }
@@ -108,7 +108,7 @@ impl Geometry {
         if place.head + 1 < self.heads { self.head_skew } else { self.cylinder_skew }
     }
 
-    /// How many sectors a track holds where `place` is.
+    /// Returns the number of sectors that a track holds where `place` is.
     pub(super) fn track(&self, place: &Place) -> u64 {
         u64::from(self.zones[place.zone as usize].sectors_per_track)
     }

@@ -36,7 +36,7 @@ pub struct HddParameters {
     /// A sector that comes within this time of the arrival of the head is taken as missed: servo and
     /// prediction err.
     pub rotation_margin: Time,
-    /// How many accesses the firmware chooses the next one from.
+    /// Number of accesses that the firmware chooses the next one from.
     pub reorder_window: u32,
     /// A command that has waited this many times as long as another takes goes first: nothing starves. A
     /// power of two is used, the next lower one.
@@ -133,7 +133,7 @@ impl HddParameters {
 pub(in crate::timing) mod tests {
     use super::*;
 
-    /// A desktop disk of 40 GB with round figures, for the tests beside.
+    /// Returns a desktop disk of 40 GB with round figures, for the tests beside.
     pub(in crate::timing) fn desktop() -> HddParameters {
         HddParameters {
             rpm: 7200,

@@ -53,7 +53,7 @@ impl Positioning {
         self.spindle.revolution()
     }
 
-    /// How many sectors a track holds at `sector`.
+    /// Returns the number of sectors that a track holds at `sector`.
     pub(super) fn track(&self, sector: u64) -> u64 {
         self.geometry.track(&self.geometry.locate(sector))
     }
@@ -80,7 +80,7 @@ impl Positioning {
         if self.geometry.left_on_track(&before) > 1 { 0 } else { self.skew_after(&before) }
     }
 
-    /// How long `sectors` take to pass once the first of them is there.
+    /// Returns how long `sectors` take to pass once the first of them is there.
     pub(super) fn transfer(&self, sectors: Sectors) -> u64 {
         self.transfer_from(self.locate(sectors.first), sectors)
     }
@@ -102,15 +102,15 @@ impl Positioning {
         }
     }
 
-    /// Where the arm is after `sectors`, the first of which is at `place`.
+    /// Returns where the arm is after `sectors`, the first of which is at `place`.
     pub(super) fn arm_after(&self, place: Place, sectors: Sectors) -> Arm {
         let is_one_track = sectors.count <= self.geometry.left_on_track(&place);
         let last = if is_one_track { place } else { self.locate(sectors.end() - 1) };
         Arm { cylinder: last.cylinder, head: last.head }
     }
 
-    /// How many sectors from `first` on, `most` at most, pass within `time`, and after how long the next one
-    /// comes, which is later than `time` where the track has just changed.
+    /// Returns how many sectors from `first` on, `most` at most, pass within `time`, and after how long the
+    /// next one comes, which is later than `time` where the track has just changed.
     pub(super) fn passed(&self, first: u64, most: u64, time: u64) -> (u64, u64) {
         let (mut count, mut used) = (0, 0);
         while count < most {

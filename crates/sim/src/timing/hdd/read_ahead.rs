@@ -121,8 +121,8 @@ impl ReadAhead {
         true
     }
 
-    /// When the stream will have read all of `sectors`, if it is about to: they begin in its segment, or so
-    /// little in front of the head that staying is faster than coming back. It has caught up with now.
+    /// Returns when the stream will have read all of `sectors`, if it is about to: they begin in its segment,
+    /// or so little in front of the head that staying is faster than coming back. It has caught up with now.
     pub(super) fn arrival(&self, sectors: Sectors, disk: &Positioning) -> Option<u64> {
         let stream = self.stream?;
         let near = stream.next + disk.track(stream.next) / 2;

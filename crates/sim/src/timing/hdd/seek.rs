@@ -24,7 +24,7 @@ pub(super) struct SeekCurve {
 }
 
 impl SeekCurve {
-    /// The curve of `parameters` on a disk of `cylinders`.
+    /// Returns the curve of `parameters` on a disk of `cylinders`.
     pub(super) fn new(parameters: &HddParameters, cylinders: u32) -> Self {
         let stroke = f64::from(cylinders.max(2) - 1);
         let track = parameters.seek_track.0.0 as f64;
@@ -44,7 +44,7 @@ impl SeekCurve {
         Self { times, shift }
     }
 
-    /// How long a move by `distance` cylinders takes, in nanoseconds; none takes none.
+    /// Returns how long a move by `distance` cylinders takes, in nanoseconds; none takes none.
     #[inline]
     pub(super) fn time(&self, distance: u32) -> u64 {
         let distance = distance as usize;

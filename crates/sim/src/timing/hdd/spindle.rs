@@ -26,12 +26,12 @@ impl Spindle {
         self.revolution
     }
 
-    /// Where it stands at `ns`.
+    /// Returns where it stands at `ns`.
     pub(super) const fn angle_at(&self, ns: u64) -> Angle {
         (ns.wrapping_mul(self.rate) >> 32) as Angle
     }
 
-    /// How long it takes to turn by `angle`, in nanoseconds.
+    /// Returns how long it takes to turn by `angle`, in nanoseconds.
     pub(super) const fn time_for(&self, angle: Angle) -> u64 {
         (angle as u64 * self.revolution) >> 32
     }

@@ -24,7 +24,7 @@ fn finish(disk: &mut Hdd) -> Vec<(JobId, Nanos)> {
     done
 }
 
-/// One job by itself, begun at `now`: how long it takes.
+/// Returns one job by itself, begun at `now`: how long it takes.
 fn alone(disk: &mut Hdd, now: Nanos, job: Job) -> Nanos {
     disk.submit(now, job);
     let done = finish(disk);

@@ -26,7 +26,8 @@ impl Flushes {
     }
 }
 
-/// How long 200 records of a table of 20 MB take: the record, a node of the index, the header, each flushed.
+/// Returns how long 200 records of a table of 20 MB take: the record, a node of the index, the header, each
+/// flushed.
 pub(crate) fn accounting(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(5);
     timed(drive, |host| {
@@ -39,7 +40,7 @@ pub(crate) fn accounting(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
     })
 }
 
-/// How long 500 times 4 KiB into a log take, each flushed.
+/// Returns how long 500 times 4 KiB into a log take, each flushed.
 pub(crate) fn log(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
     timed(drive, |host| {
         for index in 0..500 {
@@ -49,7 +50,8 @@ pub(crate) fn log(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
     })
 }
 
-/// How long 20 files of 16 MiB take that are read here and written there; the file system flushes after each.
+/// Returns how long 20 files of 16 MiB take that are read here and written there; the file system flushes
+/// after each.
 pub(crate) fn copy(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
     timed(drive, |host| {
         for file in 0..20_u64 {

@@ -29,7 +29,7 @@ impl Quantiles {
         Self { mean, min: at(0.0), p25: at(0.25), p50: at(0.5), p75: at(0.75), p99: at(0.99), max: at(1.0) }
     }
 
-    /// A line of a table.
+    /// Returns a line of a table.
     pub(crate) fn line(&self, name: &str) -> String {
         let Self { mean, min, p25, p50, p75, p99, max } = self;
         format!("{name:<42} {mean:>8.3} {min:>8.3} {p25:>8.3} {p50:>8.3} {p75:>8.3} {p99:>8.3} {max:>8.3}")

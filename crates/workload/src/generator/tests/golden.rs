@@ -5,7 +5,7 @@ use super::*;
 use crate::access::{Sequential, Walk, Zone, ZoneLength};
 use crate::block_sizes::{BlockSizes, BlockSplit};
 
-/// Each operation as a letter, the number of its first KiB, and its generation if it writes.
+/// Returns each operation as a letter, the number of its first KiB, and its generation if it writes.
 fn spelt(workload: &Workload) -> String {
     let spell = |operation| match operation {
         Operation::Read { offset, .. } => format!("R {}", offset.0 / 1024),

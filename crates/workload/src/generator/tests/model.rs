@@ -7,7 +7,7 @@ use super::*;
 use crate::access::{Sequential, Walk, Zone, ZoneLength};
 use crate::block_sizes::{BlockSizes, BlockSplit};
 
-/// Every start in `range` from which the longest operation fits, found one by one.
+/// Returns every start in `range` from which the longest operation fits, found one by one.
 fn candidates(range: ByteRange, align: u64, longest: u64) -> Vec<u64> {
     (0..range.length.0)
         .filter(|start| start % align == 0 && start + longest <= range.length.0)

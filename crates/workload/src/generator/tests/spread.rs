@@ -170,7 +170,7 @@ fn zones_get_their_shares_and_holes_nothing() {
     assert_fits(&[zones[0], zones[2], zones[3]], &[0.6, 0.125, 0.275], "zones of four workers");
 }
 
-/// The zones of 10 blocks of 4 KiB: the first place, how many, and the share of operations.
+/// Returns the zones of 10 blocks of 4 KiB: the first place, how many, and the share of operations.
 fn cut(zones: &[(f64, ZoneLength)], range: ByteRange) -> Vec<(u64, u64, f64)> {
     let zones = zones.iter().map(|(io, length)| zone(*io, *length)).collect();
     let effective = with(Distribution::Zoned(zones), range, 1).effective_zones().unwrap();

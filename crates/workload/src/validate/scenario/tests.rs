@@ -20,14 +20,14 @@ fn message(scenario: &Scenario) -> String {
     scenario.validate().map_or_else(|invalid| invalid.to_string(), |()| "valid".to_owned())
 }
 
-/// The message for the second of two jobs, which `change` made of a valid one.
+/// Returns the message for the second of two jobs, which `change` made of a valid one.
 fn of_job(change: impl FnOnce(&mut Job)) -> String {
     let mut job = base();
     change(&mut job);
     message(&Scenario { spans: vec![Span::of(vec![base(), job])] })
 }
 
-/// The message for a span that `change` made of a valid one.
+/// Returns the message for a span that `change` made of a valid one.
 fn of_span(change: impl FnOnce(&mut Span)) -> String {
     let mut span = Span::of(vec![base()]);
     change(&mut span);

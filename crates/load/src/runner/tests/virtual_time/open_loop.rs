@@ -58,7 +58,7 @@ impl Server {
         Self { service, stall, free_at: Nanos::ZERO, draws: 0x9e37_79b9_7f4a_7c15 }
     }
 
-    /// When what arrives at `now` is done.
+    /// Returns when what arrives at `now` is done.
     fn serve(&mut self, now: Nanos) -> Nanos {
         let mut begin = now.max(self.free_at);
         if let Some(stall) = self.stall
@@ -273,7 +273,7 @@ fn assert_theory(measured: &Histogram, tolerance: f64, theory: impl Fn(f64) -> f
     }
 }
 
-/// How likely the wait of M/D/1 at load `rho` is at most `t` service times (Erlang 1909).
+/// Returns how likely the wait of M/D/1 at load `rho` is at most `t` service times (Erlang 1909).
 fn md1_wait(rho: f64, t: f64) -> f64 {
     let mut sum = 0.0;
     for k in 0..=(t.floor() as i32) {
@@ -284,7 +284,7 @@ fn md1_wait(rho: f64, t: f64) -> f64 {
     (1.0 - rho) * sum
 }
 
-/// Where `distribution`, which grows, reaches `probability`.
+/// Returns where `distribution`, which grows, reaches `probability`.
 fn quantile(probability: f64, distribution: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (0.0, 30.0);
     for _ in 0..60 {

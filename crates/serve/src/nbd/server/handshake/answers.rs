@@ -84,7 +84,7 @@ impl Handshake {
         Ok(Step::Continue)
     }
 
-    /// The export of this name; the empty name is that of the only export.
+    /// Returns the export of this name; the empty name is that of the only export.
     fn find(&self, name: &str) -> Result<Arc<Served>, Refusal> {
         let exports = &self.terms.exports;
         let only = || exports.first().filter(|_| name.is_empty() && exports.len() == 1);

@@ -28,9 +28,9 @@ pub(super) struct Command {
 pub(super) struct Read {
     /// By piece, as far as they are there and not sent.
     pub(super) buffers: Vec<Option<BufferMut>>,
-    /// How many bytes a piece has.
+    /// Number of bytes that a piece has.
     pub(super) piece_bytes: u32,
-    /// How many pieces were sent while others were out.
+    /// Number of pieces that were sent while others were out.
     pub(super) sent: u32,
     /// True if each piece is sent in a chunk of its own, so that a failure can still be told.
     pub(super) in_chunks: bool,

@@ -61,8 +61,8 @@ pub(super) struct PiecesIntake {
 }
 
 impl Intake {
-    /// Where received bytes may go directly, and whether the write ends in there. Only while nothing that
-    /// came before is waiting in the input.
+    /// Returns where received bytes may go directly, and whether the write ends in there. Only while nothing
+    /// that came before is waiting in the input.
     pub(super) fn payload_space(&mut self, is_input_empty: bool) -> (&mut [u8], bool) {
         match self {
             Self::Payload(PayloadIntake { buffer: Some((buffer, filled)), left, .. }) if is_input_empty => {
@@ -173,9 +173,9 @@ impl Transmission {
         None
     }
 
-    /// A read: its pieces wait for each other in their buffers; where these are too many they are sent one by
-    /// one, and nothing else is in flight meanwhile: the bytes of a reply must not be interrupted, and have
-    /// all the buffers.
+    /// Returns a read: its pieces wait for each other in their buffers; where these are too many they are
+    /// sent one by one, and nothing else is in flight meanwhile: the bytes of a reply must not be
+    /// interrupted, and have all the buffers.
     fn read(&mut self, read: ReadIntake) -> Option<Blocked> {
         let lane = self.lane.as_mut()?;
         let cut = lane.buffers.cut(read.length);
@@ -198,7 +198,7 @@ impl Transmission {
         self.submit_pieces(PiecesIntake { id, op: Op::Read, cut, lba, left_nlb, piece_nlb, piece: 0 })
     }
 
-    /// A trim or zeroes.
+    /// Returns a trim or zeroes.
     fn ranged(&mut self, cookie: Cookie, range: LbaRange, op: Op, flush_after: bool) -> Option<Blocked> {
         let id = self.commands.insert(Command { cookie, flush_after, ..Command::default() });
         let info = &self.rules.info;
@@ -236,7 +236,7 @@ impl Transmission {
         None
     }
 
-    /// The next piece of the command, which is about to be submitted.
+    /// Returns the next piece of the command, which is about to be submitted.
     fn piece(&mut self, id: u32, next: &mut u32, is_last: bool) -> Piece {
         let piece = Piece { command: id, number: *next };
         *next += 1;

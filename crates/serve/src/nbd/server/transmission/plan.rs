@@ -112,8 +112,8 @@ impl Rules {
         self.range(header)
     }
 
-    /// The blocks of a request. Past the end, commands that need space fail as if there were none left: what
-    /// the protocol says.
+    /// Returns the blocks of a request. Past the end, commands that need space fail as if there were none
+    /// left: what the protocol says.
     fn range(&self, header: &RequestHeader) -> Result<LbaRange, Refusal> {
         let block = self.info.logical_block.0;
         let length = u64::from(header.length);

@@ -7,7 +7,7 @@ use super::plan::Refusal;
 use crate::nbd::server::handshake::ALLOCATION_ID;
 use crate::nbd::wire::{BlockDescriptor, BlockStatus, Cookie, WireErrno};
 
-/// How many descriptors a reply has at most; the client asks again from where they end.
+/// Number of descriptors that a reply has at most; the client asks again from where they end.
 const DESCRIPTORS_MAX: usize = 1024;
 /// How much the device is asked about at once.
 const ASKED: Bytes = Bytes::mib(256);

@@ -127,7 +127,7 @@ impl Driver {
     }
 }
 
-/// The version in the bytes of a block.
+/// Returns the version in the bytes of a block.
 pub(super) fn version(bytes: &[u8]) -> u64 {
     u64::from_ne_bytes(bytes[..8].try_into().unwrap())
 }
