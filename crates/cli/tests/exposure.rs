@@ -1,5 +1,5 @@
-//! What `survey --now` says a power cut would take, held against what cuts took: the image of a device at one
-//! moment is what a cut leaves when all that may be dropped is dropped.
+//! The loss that `survey --now` names for a power cut, held against what cuts took: the image of a device at
+//! one moment is what a cut leaves when all that may be dropped is dropped.
 //!
 //! `PLUMB_EXPOSURES` says how many cuts of each workload (2), `PLUMB_SEED` the seed of the first (1).
 

@@ -49,7 +49,7 @@ fn a_build_server_is_given_what_it_reads_and_a_baseline_accepts_what_is_known() 
         said(&output)
     );
 
-    // What is accepted is skipped, and not proved.
+    // An accepted failure is skipped, and not proved.
     let accepted = ["--baseline", "b", "--junit", "j.xml", "--gitlab", "g.json"];
     let output = ci(&accepted, "./wrong.sh");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));

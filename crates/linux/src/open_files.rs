@@ -24,7 +24,7 @@ use crate::tree::mountinfo::{self, Mount};
 
 /// File systems and devices whose files are looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct FileInterest {
     /// File systems, by the device of their superblock, as mountinfo has it. They must not be able to wait
     /// for a server.
     pub file_systems: BTreeSet<DeviceNumber>,
@@ -58,7 +58,7 @@ pub struct OpenFiles {
 
 /// Finds the wanted files of all processes. Processes and files come and go meanwhile: what is closed before
 /// it is looked at is left out.
-pub fn read(wanted: &Wanted) -> OpenFiles {
+pub fn read(wanted: &FileInterest) -> OpenFiles {
     let mut search = Search::default();
     for process in processes() {
         search.process(process, wanted);
@@ -118,7 +118,7 @@ enum Interest {
 }
 
 /// Returns what matters on a mount; `None` if nothing does.
-fn interest(mount: &Mount, wanted: &Wanted) -> Option<Interest> {
+fn interest(mount: &Mount, wanted: &FileInterest) -> Option<Interest> {
     if wanted.file_systems.contains(&mount.device) {
         return Some(Interest::Files);
     }
@@ -129,7 +129,7 @@ fn interest(mount: &Mount, wanted: &Wanted) -> Option<Interest> {
 /// Search through the processes.
 #[derive(Debug, Default)]
 struct Search {
-    /// What matters on each mount; the numbers of mounts are those of the whole machine.
+    /// Files that matter on each mount; the numbers of mounts are those of the whole machine.
     mounts: BTreeMap<u64, Interest>,
     /// Mount namespaces whose mounts are known.
     namespaces: BTreeSet<String>,
@@ -138,7 +138,7 @@ struct Search {
 }
 
 impl Search {
-    fn process(&mut self, process: u32, wanted: &Wanted) {
+    fn process(&mut self, process: u32, wanted: &FileInterest) {
         let place = Path::new("/proc").join(process.to_string());
         let descriptors = match fs::read_dir(place.join("fd")) {
             Ok(descriptors) => descriptors,
@@ -168,7 +168,7 @@ impl Search {
     }
 
     /// Reads the mounts of a namespace, once.
-    fn learn_mounts(&mut self, place: &Path, wanted: &Wanted) {
+    fn learn_mounts(&mut self, place: &Path, wanted: &FileInterest) {
         let Ok(namespace) = fs::read_link(place.join("ns/mnt")) else { return };
         if !self.namespaces.insert(namespace.to_string_lossy().into_owned()) {
             return;
@@ -189,7 +189,7 @@ impl Search {
         self.mounts.get(&mount).copied().filter(|_| is_written && !is_path)
     }
 
-    fn take(&mut self, descriptor: Descriptor<'_>, wanted: &Wanted) {
+    fn take(&mut self, descriptor: Descriptor<'_>, wanted: &FileInterest) {
         let Ok(stat) = rustix::fs::fstat(&descriptor.file) else { return };
         let kind = FileType::from_raw_mode(stat.st_mode);
         let key = match descriptor.interest {
@@ -254,7 +254,7 @@ mod tests {
         if !mounts.iter().any(|mount| mount.device == device) {
             return plumb_testkit::skip("the temporary directory is on a file system with several numbers");
         }
-        let wanted = Wanted { file_systems: BTreeSet::from([device]), devices: BTreeSet::new() };
+        let wanted = FileInterest { file_systems: BTreeSet::from([device]), devices: BTreeSet::new() };
         file.write_all(&vec![7; 1 << 20]).unwrap();
         let again = file.reopen().unwrap();
         let read_only = fs::File::open(file.path()).unwrap();

@@ -1,16 +1,16 @@
-//! What a power cut would take, on machines put together by hand: nothing that is not seen is a zero.
+//! Loss that a power cut would cause, on machines put together by hand: nothing that is not seen is a zero.
 
 use std::collections::BTreeMap;
 
 use plumb_block::Bytes;
-use plumb_linux::open_files::{OpenFile, OpenFiles, UnwrittenFile, Wanted};
+use plumb_linux::open_files::{FileInterest, OpenFile, OpenFiles, UnwrittenFile};
 use plumb_linux::tree::Tree as _;
 use plumb_path::exposure::{CacheShare, ExposedPart, Exposure, ExposureWatch, Live, PartKind};
 use plumb_path::{Target, survey_exposed};
 
 use crate::machine::{Machine, WB};
 
-/// What the processes and the servers of a machine would say.
+/// Answers that the processes and the servers of a machine would give.
 #[derive(Default)]
 struct Processes(OpenFiles);
 
@@ -23,7 +23,7 @@ impl Live for Processes {
         Ok(CacheShare { bytes: 4096, oldest: Some(2.5) })
     }
 
-    fn open_files(&self, wanted: &Wanted) -> OpenFiles {
+    fn open_files(&self, wanted: &FileInterest) -> OpenFiles {
         let is_wanted = !wanted.file_systems.is_empty() || !wanted.devices.is_empty();
         if is_wanted { self.0.clone() } else { OpenFiles::default() }
     }
@@ -50,7 +50,7 @@ fn machine(mount: &str) -> Machine {
 }
 
 const EXT4: &str = "30 1 8:1 / / rw - ext4 /dev/sda rw,commit=7\n";
-/// What the kernel counts of the whole machine, and by how much that may be wrong.
+/// Counts that the kernel has of the whole machine, and by how much that may be wrong.
 const COUNTED: u64 = (1024 << 10) + 2 * 125 * 4096;
 
 fn exposure(machine: &Machine, files: OpenFiles) -> Exposure {

@@ -1,5 +1,5 @@
-//! What a power cut would take, in words and tables, which every format sets in its own way. All of it is
-//! printable.
+//! Loss that a power cut would cause, in words and tables, which every format sets in its own way. All of it
+//! is printable.
 
 use plumb_path::exposure::{ExposedPart, Exposure, Holder, ObservedExposure, PartKind};
 use plumb_path::metrics::Metrics;

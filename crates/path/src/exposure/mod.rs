@@ -2,7 +2,7 @@
 //! drives.
 //!
 //! ```text
-//! survey ── plan: what to read of each layer ──► Exposed ── read: now ──► Exposure
+//! survey ── plan: what to read of each layer ──► ExposurePlan ── read: now ──► Exposure
 //!                                                   └────── watch: again and again, with ages and bounds
 //! ```
 //!
@@ -19,10 +19,10 @@ mod read;
 pub(crate) mod settled;
 mod watch;
 
-pub use plan::Exposed;
+pub use plan::ExposurePlan;
 pub use watch::{ExposureWatch, ObservedExposure};
 
-use plumb_linux::open_files::{self, OpenFiles, UnwrittenFile, Wanted};
+use plumb_linux::open_files::{self, FileInterest, OpenFiles, UnwrittenFile};
 use serde::{Deserialize, Serialize};
 
 /// Acknowledged data that a power cut would take.
@@ -130,7 +130,7 @@ pub trait Live {
     fn cache(&self, name: &str) -> Result<CacheShare, String>;
 
     /// Finds the files that processes have open for writing.
-    fn open_files(&self, wanted: &Wanted) -> OpenFiles {
+    fn open_files(&self, wanted: &FileInterest) -> OpenFiles {
         open_files::read(wanted)
     }
 

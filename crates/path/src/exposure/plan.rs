@@ -1,17 +1,17 @@
-//! What to read of each layer of a path to say what a power cut would take from it. The survey finds it once,
+//! Readings of each layer of a path to say what a power cut would take from it. The survey finds it once,
 //! so that reading again costs no survey.
 
 use plumb_linux::tree::DeviceNumber;
 
-use super::settled::Settled;
+use super::settled::SettledData;
 
-/// What to read of the layers of a path.
+/// Readings of the layers of a path.
 #[derive(Debug, Clone, Default)]
-pub struct Exposed {
+pub struct ExposurePlan {
     pub(crate) sources: Vec<Source>,
 }
 
-/// What to read of one layer.
+/// Readings of one layer.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
     pub(crate) layer: String,
@@ -68,7 +68,7 @@ pub(crate) struct Journal {
     pub(crate) commits: Option<String>,
     /// Devices that the file system writes to.
     pub(crate) devices: Vec<String>,
-    pub(crate) settled: Settled,
+    pub(crate) settled: SettledData,
 }
 
 /// File behind a loop device.
@@ -83,5 +83,5 @@ pub(crate) struct LoopFile {
 #[derive(Debug, Clone)]
 pub(crate) struct Drive {
     pub(crate) name: String,
-    pub(crate) settled: Settled,
+    pub(crate) settled: SettledData,
 }

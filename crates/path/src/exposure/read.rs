@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plumb_linux::open_files::{OpenFile, OpenFiles, Wanted};
+use plumb_linux::open_files::{FileInterest, OpenFile, OpenFiles};
 use plumb_linux::probe::{Probe, ProbedDevice, Request, wire::dm};
 use plumb_linux::tree::{DeviceNumber, Tree};
 
 use super::kernel::{self, Count};
-use super::plan::{Drive, Exposed, Journal, LoopFile, Memory, Reading, Source};
+use super::plan::{Drive, ExposurePlan, Journal, LoopFile, Memory, Reading, Source};
 use super::settled::Progress;
 use super::{ExposedPart, Exposure, Holder, Live, PartKind};
 
@@ -22,7 +22,7 @@ pub(super) struct Machine<'a> {
     pub(super) live: &'a dyn Live,
 }
 
-impl Exposed {
+impl ExposurePlan {
     /// Reads once what a power cut would take now.
     pub fn now(&self, tree: &dyn Tree, probe: &dyn Probe, live: &dyn Live) -> Exposure {
         self.clone().read(Machine { tree, probe, live }, false)
@@ -55,14 +55,14 @@ impl Exposed {
         self.sources.iter().map(count).collect()
     }
 
-    fn wanted(&self) -> Wanted {
+    fn wanted(&self) -> FileInterest {
         let memories = || {
             self.sources.iter().filter_map(|source| match &source.reading {
                 Reading::Memory(memory) => Some(memory),
                 _ => None,
             })
         };
-        Wanted {
+        FileInterest {
             file_systems: memories().filter_map(|memory| memory.file_system).collect(),
             devices: memories().filter_map(|memory| memory.device).collect(),
         }

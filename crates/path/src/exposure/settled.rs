@@ -17,13 +17,13 @@ pub(crate) struct Progress {
 
 /// Course of both counters.
 #[derive(Debug, Clone)]
-pub(crate) struct Settled {
+pub(crate) struct SettledData {
     /// Number of operations that may be under way at once.
     at_once: u64,
     samples: VecDeque<Progress>,
 }
 
-impl Settled {
+impl SettledData {
     pub(crate) fn new(at_once: u64) -> Self {
         Self { at_once, samples: VecDeque::new() }
     }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     fn after(at_once: u64, samples: &[(u64, u64)]) -> Vec<Option<u64>> {
-        let mut settled = Settled::new(at_once);
+        let mut settled = SettledData::new(at_once);
         let take = |(written, completed): &(u64, u64)| {
             settled.take(Progress { written: *written, completed: *completed })
         };

@@ -7,11 +7,11 @@ use plumb_linux::probe::Probe;
 use plumb_linux::tree::Tree;
 use serde::{Deserialize, Serialize};
 
-use super::plan::Exposed;
+use super::plan::ExposurePlan;
 use super::read::Machine;
 use super::{Exposure, Live};
 
-/// What a power cut would have taken while a path was watched.
+/// Loss that a power cut would have caused while a path was watched.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObservedExposure {
     /// Target that was watched.
@@ -29,7 +29,7 @@ pub struct ObservedExposure {
 /// Watch over one path.
 #[derive(Debug)]
 pub struct ExposureWatch {
-    exposed: Exposed,
+    exposed: ExposurePlan,
     started: Option<Nanos>,
     /// Time since which each part has held something in every reading, by its place.
     since: BTreeMap<usize, Nanos>,
@@ -38,7 +38,7 @@ pub struct ExposureWatch {
 
 impl ExposureWatch {
     /// Begins a watch over `target`, of which `exposed` is to be read.
-    pub fn new(target: String, exposed: Exposed) -> Self {
+    pub fn new(target: String, exposed: ExposurePlan) -> Self {
         let observed = ObservedExposure { target, ..ObservedExposure::default() };
         Self { exposed, started: None, since: BTreeMap::new(), observed }
     }
@@ -49,7 +49,7 @@ impl ExposureWatch {
         let started = *self.started.get_or_insert(at);
         let mut now = self.exposed.read(Machine { tree, probe, live }, is_watched);
         for (place, part) in now.parts.iter_mut().enumerate() {
-            // What is certain to be there has an age; a bound alone has none.
+            // Data that is certain to be there has an age; a bound alone has none.
             if part.bytes_min == 0 {
                 self.since.remove(&place);
                 continue;

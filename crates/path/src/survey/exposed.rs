@@ -7,9 +7,9 @@ use plumb_linux::tree::mountinfo::Mount;
 use plumb_state::{UblkRecord, places};
 
 use super::surveyor::Surveyor;
-use crate::exposure::Exposed;
+use crate::exposure::ExposurePlan;
 use crate::exposure::plan::{Drive, Journal, LoopFile, Memory, Reading, Source};
-use crate::exposure::settled::Settled;
+use crate::exposure::settled::SettledData;
 use crate::model::{Cache, Layer, LayerKind, WritePath};
 
 /// Seconds after which ext4 commits at the latest: JBD2_DEFAULT_MAX_COMMIT_AGE.
@@ -22,7 +22,7 @@ const COMMITS_AT_ONCE: u64 = 2;
 
 impl Surveyor<'_> {
     /// Finds what to read of the layers of `path`.
-    pub(super) fn exposed(&self, path: &WritePath) -> Exposed {
+    pub(super) fn exposed(&self, path: &WritePath) -> ExposurePlan {
         let mut sources = Vec::new();
         let mut is_below_loop = false;
         for (place, layer) in path.layers.iter().enumerate() {
@@ -43,11 +43,11 @@ impl Surveyor<'_> {
             is_below_loop |= layer.kind == LayerKind::Loop;
             self.of_layer(layer).into_iter().for_each(&mut add);
         }
-        Exposed { sources }
+        ExposurePlan { sources }
     }
 
-    /// What to read of a mounted file system. That below a loop device holds the loop device's file, which is
-    /// read for itself.
+    /// Returns the readings of a mounted file system. That below a loop device holds the loop device's file,
+    /// which is read for itself.
     fn of_file_system(
         &self,
         path: &WritePath,
@@ -57,7 +57,7 @@ impl Surveyor<'_> {
     ) -> Vec<Reading> {
         match layer.kind {
             LayerKind::Tmpfs => return vec![Reading::Files { point: mount.point.clone() }],
-            // Its files are in the page cache of the file system of its upper directory.
+            // The files are in the page cache of the file system of its upper directory.
             LayerKind::Overlay => return Vec::new(),
             LayerKind::Zfs => {
                 let because = "ZFS keeps written data outside the page cache, until its transaction group is synced (zfs_txg_timeout, 5 s)";
@@ -121,7 +121,7 @@ impl Surveyor<'_> {
             commit,
             commits,
             devices,
-            settled: Settled::new(COMMITS_AT_ONCE),
+            settled: SettledData::new(COMMITS_AT_ONCE),
         })
     }
 
@@ -159,7 +159,7 @@ impl Surveyor<'_> {
         })
     }
 
-    /// What to read of a layer by its cache alone.
+    /// Returns the readings of a layer by its cache alone.
     fn of_cache(&self, layer: &Layer) -> Option<Reading> {
         let is_drive = layer.is_block_device() && !layer.below.iter().any(|below| self.is_device(below));
         match layer.cache {
@@ -173,7 +173,7 @@ impl Surveyor<'_> {
             Cache::Volatile if layer.is_block_device() => {
                 let queues = self.tree.list(&format!("/sys/class/block/{}/mq", layer.name));
                 let at_once = queues.map_or(1, |queues| queues.len().max(1) as u64);
-                Some(Reading::Drive(Drive { name: layer.name.clone(), settled: Settled::new(at_once) }))
+                Some(Reading::Drive(Drive { name: layer.name.clone(), settled: SettledData::new(at_once) }))
             }
             Cache::Volatile | Cache::Unknown => {
                 let because = format!("what {} holds cannot be seen from here", layer.name);

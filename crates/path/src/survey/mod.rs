@@ -46,7 +46,7 @@ pub use write_back_cache::{AttachedCache, UnflushedLog, disks_below, survey_cach
 use plumb_linux::probe::Probe;
 use plumb_linux::tree::Tree;
 
-use crate::exposure::Exposed;
+use crate::exposure::ExposurePlan;
 use crate::model::{Survey, WritePath};
 use crate::rules;
 use surveyor::Surveyor;
@@ -71,7 +71,7 @@ pub fn survey_exposed(
     tree: &dyn Tree,
     probe: &dyn Probe,
     target: &Target,
-) -> Result<(Survey, Vec<Exposed>), SurveyError> {
+) -> Result<(Survey, Vec<ExposurePlan>), SurveyError> {
     let mut surveyor = Surveyor::new(tree, probe);
     let tops = surveyor.tops(target)?;
     let paths: Vec<WritePath> = tops.iter().map(|top| surveyor.path_of(top)).collect();

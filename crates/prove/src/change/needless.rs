@@ -25,7 +25,7 @@ const CALLS_MAX: usize = 64;
 const BUDGETS: u32 = 3;
 
 /// Result of leaving calls out.
-enum Tried {
+enum Trial {
     /// All distinct states were explored, and none fails.
     Needless {
         explored: u64,
@@ -58,9 +58,9 @@ pub(crate) fn put_needless(
             break;
         }
         match search.without(std::slice::from_ref(call), watch)? {
-            Tried::Unknown => {}
-            Tried::Needed => tried += 1,
-            Tried::Needless { explored } => {
+            Trial::Unknown => {}
+            Trial::Needed => tried += 1,
+            Trial::Needless { explored } => {
                 tried += 1;
                 needless.push((call, explored));
             }
@@ -70,7 +70,7 @@ pub(crate) fn put_needless(
     for (call, _) in &needless {
         let more: Vec<SyncCall> = together.iter().chain([*call]).cloned().collect();
         let goes = more.len() == 1
-            || (!search.is_over() && matches!(search.without(&more, watch)?, Tried::Needless { .. }));
+            || (!search.is_over() && matches!(search.without(&more, watch)?, Trial::Needless { .. }));
         if goes {
             together = more;
         }
@@ -107,7 +107,7 @@ impl Search<'_, '_> {
     }
 
     /// Runs the program without these calls, in each way of writeback.
-    fn without(&self, calls: &[SyncCall], watch: Watch<'_>) -> Result<Tried> {
+    fn without(&self, calls: &[SyncCall], watch: Watch<'_>) -> Result<Trial> {
         let judge = &self.request.judge;
         let names: Vec<String> = calls.iter().map(ToString::to_string).collect();
         let doing = trying(&format!("the program without {}", names.join(" and ")));
@@ -119,30 +119,30 @@ impl Search<'_, '_> {
         let mut all = 0;
         for writeback in ways {
             if self.is_over() {
-                return Ok(Tried::Unknown);
+                return Ok(Trial::Unknown);
             }
             watch(&doing, None);
             let Program { line, user, .. } = &self.again.program;
             let trace = Trace { line, injections: &[], left_out: calls, writeback, user: user.as_ref() };
             let run = record_traced(&**judge.subject, trace, &self.again.options, judge.stop);
-            let Ok((recorded, _)) = run else { return Ok(Tried::Unknown) };
+            let Ok((recorded, _)) = run else { return Ok(Trial::Unknown) };
             let is_same_run = recorded.ended_because.is_none()
                 && recorded.unseen.is_empty()
                 && recorded.facts.acknowledgements == judge.recorded.facts.acknowledgements
                 && recorded.sync_calls.len() == judge.recorded.sync_calls.len()
                 && calls.iter().all(|call| recorded.sync_calls.iter().any(|other| other.is_same(call)));
             if !is_same_run {
-                return Ok(Tried::Unknown);
+                return Ok(Trial::Unknown);
             }
             let explored =
                 self.request.explore(&recorded, self.request.profile(), judge.limits, &doing, watch)?;
             match (explored.counts.failing, explored.is_exhaustive()) {
-                (1.., _) => return Ok(Tried::Needed),
-                (0, false) => return Ok(Tried::Unknown),
+                (1.., _) => return Ok(Trial::Needed),
+                (0, false) => return Ok(Trial::Unknown),
                 (0, true) => all += explored.counts.distinct,
             }
         }
-        Ok(Tried::Needless { explored: all })
+        Ok(Trial::Needless { explored: all })
     }
 }
 

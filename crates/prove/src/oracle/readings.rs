@@ -9,7 +9,7 @@ use crate::posix::Tree;
 use crate::subject::Outcome;
 
 /// Largest number of moments between two acknowledgements at which the reader is run.
-const MOMENTS_MAX: usize = 1000;
+const READINGS_MAX: usize = 1000;
 
 impl Moments {
     /// Judges a state by the output of the reader, which `read` runs on the tree of a moment.
@@ -23,7 +23,7 @@ impl Moments {
         read: &dyn Fn(&Tree) -> Result<Reading>,
     ) -> Result<Outcome> {
         let range = self.since(required);
-        if range.len() > MOMENTS_MAX {
+        if range.len() > READINGS_MAX {
             let what =
                 format!("the program changes its files {} times between two acknowledgements", range.len());
             return Err(Error::missing(what, "acknowledge more often, or leave --read out"));

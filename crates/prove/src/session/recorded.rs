@@ -70,8 +70,8 @@ pub struct Recorded {
     /// Meaning of the blocks where the work was recorded by its system calls; `None` for a drive.
     #[serde(default)]
     pub layout: Option<Layout>,
-    /// Moments of the work, which its states are compared with where there is no checker; `None` if its system
-    /// calls were not followed. They are saved apart.
+    /// Moments of the work, which its states are compared with where there is no checker; `None` if its calls
+    /// were not followed. They are saved apart.
     #[serde(skip)]
     pub moments: Option<Arc<Moments>>,
     /// Reasons why something that the work did is not in the recording.

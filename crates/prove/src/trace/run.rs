@@ -58,8 +58,7 @@ pub(crate) struct TraceOptions {
     /// Receiver of each call while its thread is held. Writes by io_uring or aio are refused to the program
     /// then.
     pub(crate) follower: Option<Follower>,
-    /// True if the follower is all that learns of sync calls, so that those that are left out are kept from it
-    /// alone.
+    /// True if the follower is all that learns of sync calls: those that are left out are kept from it alone.
     pub(crate) is_modelled: bool,
     /// True if what the program leaves running is killed a second after its end; else it is waited for.
     pub(crate) kills_leftovers: bool,

@@ -39,7 +39,8 @@ pub struct ObservationDocument {
     pub syncs_unknown_because: Option<String>,
     /// Kernel's counters of the observed process; null if it was not one process.
     pub process: Option<ProcessIo>,
-    /// What a power cut would take from each path that was watched for that; empty unless it was asked for.
+    /// Loss that a power cut would cause from each path that was watched for that; empty unless it was asked
+    /// for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exposures: Vec<ObservedExposure>,
     /// Cost of observing.

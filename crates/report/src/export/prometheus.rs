@@ -62,7 +62,7 @@ pub(crate) fn survey(survey: &Survey) -> String {
     out.into_text()
 }
 
-/// What a power cut would take, by the last readings of an observation; `None` if there were none.
+/// Loss that a power cut would cause, by the last readings of an observation; `None` if there were none.
 pub(crate) fn observation(document: &ObservationDocument) -> Option<String> {
     let exposed: Vec<_> = document.exposures.iter().map(|of| (of.target.as_str(), &of.now)).collect();
     let mut out = Metrics::default();

@@ -1,4 +1,4 @@
-//! What a power cut would take, read again and again while an observation runs: `--exposure`.
+//! Loss that a power cut would cause, read again and again while an observation runs: `--exposure`.
 
 use plumb_block::Nanos;
 use plumb_linux::probe::LiveProbe;
