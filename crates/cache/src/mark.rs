@@ -243,7 +243,7 @@ impl Marks {
             self.discarded |= witnesses(base, |witness| witness.overlaps(range));
         } else {
             let is_within = |witness: LbaRange| range.lba <= witness.lba && witness.end() <= range.end();
-            self.discarded &= !witnesses(base, |witness| is_within(witness));
+            self.discarded &= !witnesses(base, is_within);
         }
     }
 

@@ -8,6 +8,7 @@
 //! Not seen are files that are mapped and closed, files registered with io_uring and closed, files that are
 //! open through an overlay, and descriptor tables that single threads have of their own.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -202,18 +203,15 @@ impl Search {
             _ => return,
         };
         let Descriptor { process, name, path, file, .. } = descriptor;
-        if !self.by_inode.contains_key(&key) {
-            match pagecache::unwritten(file.as_fd(), &path) {
-                Ok(Some(unwritten)) => {
-                    self.by_inode.insert(key, OpenFile { path, unwritten, writers: BTreeMap::new() });
-                }
-                Ok(None) => self.found.is_unsupported = true,
-                Err(_) => self.found.uncounted += 1,
-            }
-        }
-        if let Some(file) = self.by_inode.get_mut(&key) {
-            file.writers.insert(process, name.to_owned());
-        }
+        let known = match self.by_inode.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => match pagecache::unwritten(file.as_fd(), &path) {
+                Ok(Some(unwritten)) => place.insert(OpenFile { path, unwritten, writers: BTreeMap::new() }),
+                Ok(None) => return self.found.is_unsupported = true,
+                Err(_) => return self.found.uncounted += 1,
+            },
+        };
+        known.writers.insert(process, name.to_owned());
     }
 }
 

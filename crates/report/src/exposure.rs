@@ -31,8 +31,7 @@ pub(crate) fn sentence(of: &Exposure) -> String {
         .filter(|part| part.bytes_max != Some(0))
         .all(|part| from_memory(part) || part.bytes_max.is_none());
     let whence = if is_from_memory && of.bytes_max > 0 { " from memory" } else { "" };
-    let unknown: Vec<String> =
-        of.parts.iter().filter(|part| part.bytes_max.is_none()).map(|part| name(part)).collect();
+    let unknown: Vec<String> = of.parts.iter().filter(|part| part.bytes_max.is_none()).map(name).collect();
     let rest = match unknown.as_slice() {
         [] => String::new(),
         [one] => format!("; what {one} holds is unknown"),
