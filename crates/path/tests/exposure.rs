@@ -55,7 +55,8 @@ const COUNTED: u64 = (1024 << 10) + 2 * 125 * 4096;
 
 fn exposure(machine: &Machine, files: OpenFiles) -> Exposure {
     let target = Target::Named("/".to_owned());
-    let (_, exposed) = survey_exposed(&machine.tree, &machine.probe, &target).unwrap();
+    let (_, exposed) =
+        survey_exposed(&machine.tree, &machine.probe, &target).expect("the machine is surveyed");
     exposed[0].now(&machine.tree, &machine.probe, &Processes(files))
 }
 

@@ -180,7 +180,7 @@ fn listed(document: &ProofDocument) -> String {
     for failure in &document.failures {
         let class = failure.class.name();
         // Writing to a string does not fail.
-        let _ = writeln!(text, "{} # {class}: {}", failure.fingerprint(), failure.words.replace('\n', " "));
+        writeln!(text, "{} # {class}: {}", failure.fingerprint(), failure.words.replace('\n', " ")).ok();
     }
     text
 }
