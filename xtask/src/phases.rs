@@ -10,16 +10,10 @@ pub(crate) struct Phases(Vec<(String, Duration)>);
 impl Phases {
     /// Does a step and keeps what it took.
     pub(crate) fn time<T>(&mut self, name: &str, step: impl FnOnce() -> T) -> T {
-        let (done, taken) = Self::measure(step);
-        self.add(name, taken);
-        done
-    }
-
-    /// Does a step; returns its result and what it took.
-    pub(crate) fn measure<T>(step: impl FnOnce() -> T) -> (T, Duration) {
         let began = Instant::now();
         let done = step();
-        (done, began.elapsed())
+        self.add(name, began.elapsed());
+        done
     }
 
     /// Keeps what a step took, or a part of one.

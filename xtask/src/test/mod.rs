@@ -1,8 +1,8 @@
 //! `cargo xtask test`: everything that must pass, on a fresh machine, with one command.
 //!
 //! It installs what the tests need (Debian packages, as root, told aloud), then lints, compiles everything
-//! once (`build`), runs every test of the workspace (`programs`) beside those of `integrations/` and of the
-//! guests. It ends with what each of these took, and one line that counts what passed, failed and was
+//! once (`build`), runs every test of the workspace (`programs`) beside those of `integrations/`, and boots
+//! the guests. It ends with what each of these took, and one line that counts what passed, failed and was
 //! skipped.
 
 mod build;
@@ -43,39 +43,32 @@ pub(crate) fn main() -> Result<ExitCode> {
     let built = phases.time("build of the tests, by clippy", || build::build(&root))?;
     total.add(Tally::one(built.succeeded && built.complaints == 0));
     total.add(Tally::one(phases.time("tests in documentation", || build::documentation_tests_pass(&root))?));
-    let guests_plumb = plumb_of_guests(&built)?;
-    let (ran, integrated, guests) = phases.time("tests", || {
+    let (ran, integrated) = phases.time("tests", || {
         std::thread::scope(|scope| {
-            // Both wait much of the time, for others and for emulated drives, and leave the processors to the
-            // programs meanwhile.
-            let integrations = built
-                .plumb
-                .as_deref()
-                .map(|plumb| scope.spawn(|| Phases::measure(|| integrations::run(&root, plumb))));
-            let guests = guests_plumb
-                .as_ref()
-                .map(|(plumb, _)| scope.spawn(|| Phases::measure(|| guest::test(plumb))));
+            // They wait for others much of the time.
+            let began = Instant::now();
+            let integrations = built.plumb.as_ref().map(|plumb| {
+                let root = &root;
+                scope.spawn(move || integrations::run(root, plumb).map(|tally| (tally, began.elapsed())))
+            });
             let ran = programs::run(built.programs.clone());
-            let end = |running: Option<std::thread::ScopedJoinHandle<'_, _>>| {
-                running.map(|running| running.join().expect("a part of the tests does not panic"))
-            };
-            (ran, end(integrations), end(guests))
+            (ran, integrations.map(|running| running.join().expect("integrations do not panic")))
         })
     });
-    for (name, part) in [("integrations", integrated), ("guests", guests)] {
-        total.add(match part {
-            Some((tally, taken)) => {
-                phases.add(format!("  {name}"), taken);
-                tally?
-            }
-            None => Tally::one(false),
-        });
+    if let Some(integrated) = integrated {
+        let (tally, taken) = integrated?;
+        phases.add("  integrations", taken);
+        total.add(tally);
     }
     let ran = ran?;
     for ran in &ran {
         phases.add(format!("  {}: {} tests", ran.name, ran.tally.passed + ran.tally.failed), ran.taken);
         total.add(ran.tally);
     }
+    total.add(match plumb_of_guests(&built)? {
+        Some((plumb, _directory)) => phases.time("guests", || guest::test(&plumb))?,
+        None => Tally::one(false),
+    });
     phases.add("all of it", began.elapsed());
     for ran in &ran {
         print!("{}", ran.failures);
