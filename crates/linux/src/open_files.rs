@@ -207,8 +207,14 @@ impl Search {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => match pagecache::unwritten(file.as_fd(), &path) {
                 Ok(Some(unwritten)) => place.insert(OpenFile { path, unwritten, writers: BTreeMap::new() }),
-                Ok(None) => return self.found.is_unsupported = true,
-                Err(_) => return self.found.uncounted += 1,
+                Ok(None) => {
+                    self.found.is_unsupported = true;
+                    return;
+                }
+                Err(_) => {
+                    self.found.uncounted += 1;
+                    return;
+                }
             },
         };
         known.writers.insert(process, name.to_owned());
