@@ -99,8 +99,10 @@ impl Surveyor<'_> {
 
     fn queue(&self, node: &mut Node, sysfs: &str) {
         let file = format!("{sysfs}/queue/write_cache");
-        // A read-only loop device has no cache to be flushed (drivers/block/loop.c, loop_update_limits).
-        let is_read_only = self.tree.text(&format!("{sysfs}/ro")).is_ok_and(|text| text == "1");
+        // A read-only loop device has no cache to be flushed (drivers/block/loop.c, loop_update_limits). A
+        // write-protected disk may still hold what was written before.
+        let is_read_only = self.tree.text(&format!("{sysfs}/loop/backing_file")).is_ok()
+            && self.tree.text(&format!("{sysfs}/ro")).is_ok_and(|text| text == "1");
         node.queue = match self.tree.text(&file) {
             Ok(text) if is_read_only && KernelView::parse(&text) == KernelView::WriteThrough => {
                 node.saw(format!("{sysfs}/ro"), "1", "nothing is written, so there is nothing to flush");

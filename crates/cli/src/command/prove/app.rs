@@ -44,13 +44,16 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "CMD")]
     run: Option<String>,
 
-    /// The checker, a shell command. Without it a state is compared with what the program itself had made
-    /// visible, and its successful end is an acknowledgement if it gives no other
+    /// The checker, a shell command
+    ///
+    /// Without it a state is compared with what the program itself had made visible, and its successful end
+    /// is an acknowledgement if it gives no other.
     #[arg(long, value_name = "CMD", requires = "run")]
     check: Option<String>,
 
-    /// Without --check compare what this shell command prints of a state, and not the files: for programs
-    /// that repair their files when they start
+    /// Without --check: compare what this shell command prints of a state
+    ///
+    /// The files themselves are not compared then: for programs that repair their files when they start.
     #[arg(long, value_name = "CMD", requires = "run", conflicts_with = "check")]
     read: Option<String>,
 
@@ -76,8 +79,9 @@ pub(crate) struct AppArguments {
     drive: Vec<String>,
 
     /// The file system: ext4, xfs, btrfs or none; or posix: any that promises only what POSIX does, by the
-    /// system calls of the program, without root, mount and drive. With posix:garbage a block that was not
-    /// written may hold other bytes than zeroes
+    /// system calls of the program, without root, mount and drive
+    ///
+    /// With posix:garbage a block that was not written may hold other bytes than zeroes.
     #[arg(long, value_name = "FS", default_value = "ext4")]
     fs: FileSystem,
 
