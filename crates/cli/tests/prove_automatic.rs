@@ -75,6 +75,16 @@ fn a_program_that_repairs_its_files_is_judged_by_what_a_reader_prints() {
 }
 
 #[test]
+fn a_reader_that_cannot_tell_states_apart_proves_nothing() {
+    let Some(place) = place() else { return };
+    for (read, why) in [("cat nothing", "ends with exit status: 1"), ("date +%N", "different output")] {
+        let (found, document) = proved(place.path(), "true", "printf x > a", &["--read", read]);
+        assert_eq!((found, &document["proved"]), (3, &false.into()), "{read}: {document:#}");
+        assert!(document.to_string().contains(why), "{read}: {document:#}");
+    }
+}
+
+#[test]
 fn honest_programs_are_proved_whatever_the_seed() {
     let Some(place) = place() else { return };
     let program = place.path().join("honest.py");

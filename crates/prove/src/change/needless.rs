@@ -26,7 +26,7 @@ const BUDGETS: u32 = 3;
 
 /// Result of leaving calls out.
 enum Trial {
-    /// All distinct states were explored, and none fails.
+    /// Every distinct state was explored, and none fails.
     Needless {
         explored: u64,
     },

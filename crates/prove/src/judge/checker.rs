@@ -60,7 +60,7 @@ impl Checker {
         };
         match self.subject.read(path)? {
             Some(output) => moments
-                .judge_reading(&reading(output, path), required, &|tree| self.reading_of(tree, moments)),
+                .judge_reading(&reading(&output, path), required, &|tree| self.reading_of(tree, moments)),
             None => {
                 let found = FoundTree::read(path).map_err(cannot(format!("read {}", path.display())))?;
                 Ok(moments.judge(&found, required))
@@ -95,7 +95,7 @@ impl Checker {
         let output = self.subject.read(&path)?;
         scratch.close()?;
         output
-            .map(|output| reading(output, &path))
+            .map(|output| reading(&output, &path))
             .ok_or_else(|| Error::failed(self.subject.name(), "has no reader"))
     }
 }
@@ -107,7 +107,7 @@ pub(super) fn own(owner: &crate::subject::User, tree: &Tree, root: &Path) -> Res
 }
 
 /// Returns an output in which the path of its place is the same everywhere.
-fn reading(output: Output, place: &Path) -> Reading {
+fn reading(output: &Output, place: &Path) -> Reading {
     let place = place.as_os_str().as_encoded_bytes();
     let (mut stdout, mut rest) = (Vec::with_capacity(output.stdout.len()), &output.stdout[..]);
     while let Some((first, more)) = rest.split_first() {
@@ -124,9 +124,9 @@ fn reading(output: Output, place: &Path) -> Reading {
     }
     let text = String::from_utf8_lossy(&stdout);
     let shown: String = text.trim().chars().take(SHOWN_MAX).collect();
-    let words = match (output.status.as_str(), output.stderr.trim()) {
-        (_, "") => shown,
-        (_, stderr) => format!("{shown} {}", stderr.chars().take(SHOWN_MAX).collect::<String>()),
+    let words = match output.stderr.trim() {
+        "" => shown,
+        stderr => format!("{shown} {}", stderr.chars().take(SHOWN_MAX).collect::<String>()),
     };
     Reading { status: output.status, digest: digest(&SHA256, &stdout).as_ref().to_vec(), words }
 }

@@ -11,7 +11,7 @@ use crate::recording::{Content, Contents};
 /// Files, directories and symbolic links by their paths, which are relative to the root.
 pub(crate) struct FoundTree(pub(super) BTreeMap<PathBuf, FoundNode>);
 
-/// One name of a [`FoundTree`].
+/// Name in a [`FoundTree`], with the object that it stands for.
 pub(super) enum FoundNode {
     Directory,
     Link(PathBuf),
@@ -25,7 +25,7 @@ pub(super) struct FoundFile {
 }
 
 enum FoundData {
-    /// All bytes.
+    /// Bytes of the whole file.
     Read(Vec<u8>),
     /// Blocks that are not zeroes, by their numbers, in order.
     Recorded(Vec<(u64, Content)>),

@@ -15,7 +15,7 @@ use crate::recording::{Content, Event, Recording};
 /// Number of a moment: 0 is the beginning of the work, and each system call that changes something adds one.
 pub(super) type Moment = usize;
 
-/// All moments of a work.
+/// Moments of the work of a program: the files that it had after each call.
 #[derive(Debug)]
 pub struct Moments {
     /// Recording of the system calls.
@@ -29,7 +29,7 @@ pub struct Moments {
     pub(super) names: BTreeMap<PathBuf, Vec<(Moment, Option<Inode>)>>,
     /// Acknowledgements, each with the moment at which it was given.
     acknowledged: Vec<(u64, Moment)>,
-    last: Moment,
+    pub(super) last: Moment,
     /// Outputs of the reader at moments.
     pub(super) readings: Readings,
 }

@@ -15,7 +15,7 @@ impl Moments {
     /// Judges a state by the output of the reader, which `read` runs on the tree of a moment.
     ///
     /// # Errors
-    /// Those of `read`, and if there are too many moments.
+    /// The errors of `read`, and a refusal if there are too many moments.
     pub(crate) fn judge_reading(
         &self,
         found: &Reading,
@@ -28,6 +28,7 @@ impl Moments {
                 format!("the program changes its files {} times between two acknowledgements", range.len());
             return Err(Error::missing(what, "acknowledge more often, or leave --read out"));
         }
+        self.readings.check(|| read(&self.tree(self.last)))?;
         let at = |moment: Moment| self.readings.at(moment, || read(&self.tree(moment)));
         for moment in range.clone().rev().take(1).chain(range.clone()) {
             if at(moment)?.is_same(found) {

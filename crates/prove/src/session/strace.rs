@@ -23,8 +23,8 @@ pub(crate) struct Trace<'a> {
 }
 
 impl Trace<'_> {
-    /// Starts a tracer for the work at a place, which hands each call to `follower`.
-    /// It is all that learns of sync calls if `is_modelled`.
+    /// Starts a tracer for the work at a place, which hands each call to `follower`. With `is_modelled` the
+    /// sync calls go to the follower alone.
     pub(super) fn begin(
         &self,
         place: &Path,

@@ -170,7 +170,7 @@ impl Subject for Programs {
             stop: &self.stop,
         };
         let ended = process.run(&mut |bytes| stdout.extend_from_slice(bytes))?;
-        Ok(Some(Output { status: ended.status.to_string(), stdout, stderr: ended.said }))
+        Ok(Some(Output { status: ended.status, stdout, stderr: ended.said }))
     }
 
     fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome> {

@@ -14,6 +14,7 @@ mod sqlite;
 mod user;
 
 use std::path::Path;
+use std::process::ExitStatus;
 
 use plumb_report::document::proof::FailureClass;
 use serde::{Deserialize, Serialize};
@@ -60,8 +61,8 @@ impl Outcome {
 /// Output of a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// Exit status in words.
-    pub status: String,
+    /// Exit status.
+    pub status: ExitStatus,
     /// Bytes that it wrote to stdout.
     pub stdout: Vec<u8>,
     /// End of what it wrote to stderr.
