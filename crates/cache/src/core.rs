@@ -167,8 +167,9 @@ impl Core {
 
     fn go_on_with_destaging(&mut self) {
         let Self { base, marks, flushes, gathers, .. } = self;
-        let waiting =
-            WriteState { is_any: !self.writes.is_empty(), is_beneath: self.writes.is_beneath(base) };
+        // An empty log has nothing above a write past it, and such writes are many in the mode write-through.
+        let is_beneath = base.log.used() > 0 && self.writes.is_beneath(base);
+        let waiting = WriteState { is_any: !self.writes.is_empty(), is_beneath };
         self.destage.go_on(base, marks, gathers, flushes, waiting);
     }
 

@@ -44,7 +44,7 @@ pub struct OpenFile {
     pub writers: BTreeMap<u32, String>,
 }
 
-/// All such files that this process may look at.
+/// Files that processes have open for writing, as far as this process may look at them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenFiles {
     /// The files, each once however many descriptors lead to it.

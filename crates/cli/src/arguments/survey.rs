@@ -26,8 +26,8 @@ pub(crate) struct SurveyArguments {
     #[arg(long, conflicts_with_all = ["all", "targets", "record", "from"])]
     pub(crate) guests: bool,
 
-    /// Also say what a power cut would take now: from memory, by process, from the journal, caches and the
-    /// drive. It is of this machine at this moment, so no recording has it
+    /// Add what a power cut would take now: from memory, by process, from the journal, caches and the
+    /// drive. Only the live machine has it: not with --record, --from or --guests
     #[arg(long, conflicts_with_all = ["guests", "record", "from"])]
     pub(crate) now: bool,
 

@@ -1,4 +1,4 @@
-//! One reading of what a power cut would take.
+//! Reading of the loss that a power cut would cause.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -72,7 +72,7 @@ pub(crate) struct ObserveArguments {
     #[arg(long, conflicts_with_all = ["no_record", "counters", "from"])]
     requests: bool,
 
-    /// Also read once a second what a power cut would take from the path: from memory, by process, from the
+    /// Read once a second what a power cut would take from the path: from memory, by process, from the
     /// journal and the drive, for how long it has been there, and the most at once
     #[arg(long, conflicts_with_all = ["from", "workload"])]
     exposure: bool,
