@@ -19,7 +19,7 @@ pub enum Error {
     Directory {
         /// Operation that was going on.
         operation: &'static str,
-        /// To which directory.
+        /// Directory of the workload.
         path: PathBuf,
         /// Why.
         #[source]
@@ -66,10 +66,10 @@ pub enum Error {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
-    /// On a file.
+    /// Failure of a file operation.
     #[error(transparent)]
     Store(#[from] plumb_block::Error),
-    /// In SQLite.
+    /// Failure of SQLite.
     #[error("SQLite cannot {doing}")]
     Sqlite {
         /// Operation that was going on.

@@ -15,7 +15,7 @@ use crate::sqlite::{Journal, Synchronous};
 pub struct Profile {
     /// Name as typed.
     pub name: String,
-    /// In one line.
+    /// Summary in one line.
     pub summary: String,
     /// Description of what the profile does, call by call.
     pub pattern: String,
@@ -40,11 +40,11 @@ pub struct Profile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Provenance {
-    /// From the system calls of the application, or it is the application itself.
+    /// Derived from the system calls of the application, or the application itself.
     Traced,
-    /// From its documentation, or from a benchmark's definition.
+    /// Derived from the application's documentation, or from a benchmark's definition.
     Published,
-    /// From what is known of such programs; the figures are estimates.
+    /// Derived from general knowledge of such programs; the figures are estimates.
     Modelled,
 }
 
@@ -54,7 +54,7 @@ pub enum Provenance {
 pub struct Variant {
     /// Name as typed after the profile's name and a colon.
     pub name: String,
-    /// In one line.
+    /// Summary in one line.
     pub summary: String,
     /// Number of threads that it has, if not as many as the profile.
     #[serde(default)]
@@ -65,9 +65,9 @@ pub struct Variant {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extent {
-    /// For a time.
+    /// Time in seconds.
     Seconds(u64),
-    /// For so many transactions.
+    /// Number of transactions.
     Transactions(u64),
     /// Each of so many files once, which are a transaction each; fewer if the files are scaled.
     Files(u64),
@@ -77,11 +77,11 @@ pub enum Extent {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
-    /// By the ordinary engine, on anything that has blocks: see [`scenario`](crate::scenario).
+    /// Block operations by the ordinary engine, on any block target: see [`scenario`](crate::scenario).
     Blocks(Vec<BlockWork>),
-    /// By calls on files in a directory: see [`run`](crate::run()).
+    /// Calls on files in a directory: see [`run`](crate::run()).
     Files(FileWork),
-    /// By the real SQLite in a directory: see [`run`](crate::run()).
+    /// Transactions of the real SQLite in a directory: see [`run`](crate::run()).
     Sqlite(SqliteWork),
 }
 
@@ -135,7 +135,7 @@ pub struct FileWork {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SqliteWork {
-    /// With a write-ahead log, rather than a rollback journal.
+    /// True for a write-ahead log, false for a rollback journal.
     wal: bool,
 }
 
