@@ -76,7 +76,7 @@ pub struct Power {
 }
 
 impl Power {
-    /// On, and never lost.
+    /// Power that is on and was never lost.
     pub const ALWAYS: Self = Self { is_on: true, losses: 0 };
 }
 
@@ -145,8 +145,8 @@ pub struct QueueOptions {
 pub struct Wait {
     /// Return when this many have completed, or nothing is in flight; 0 does not wait at all.
     pub completions: u32,
-    /// After this long fewer will do, as long as there is one: so that what completed early is not reported
-    /// late because others are slow. `None`: wait for all of them.
+    /// Time after which a single completion is enough, so that an early completion is not reported late
+    /// because others are slow. `None`: wait for all of them.
     pub patience: Option<Nanos>,
     /// Return at this time at the latest.
     pub deadline: Option<Nanos>,

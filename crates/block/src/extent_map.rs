@@ -10,7 +10,7 @@ use crate::units::Lba;
 /// block of its extent alike, so an extent can be divided anywhere.
 #[derive(Debug, Clone)]
 pub struct ExtentMap<V> {
-    /// By the first block.
+    /// Extents by their first block.
     extents: BTreeMap<u64, Extent<V>>,
 }
 

@@ -28,7 +28,7 @@ pub struct Opening {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Caching {
-    /// Through the page cache: reads may be answered from memory, writes stay in memory until they are
+    /// I/O through the page cache: reads may be answered from memory, writes stay in memory until they are
     /// written back.
     #[default]
     Cached,
@@ -113,7 +113,7 @@ impl Caching {
 }
 
 impl Opening {
-    /// Through the page cache, as applications do it.
+    /// I/O through the page cache, as most applications do it.
     pub const CACHED: Self = Self {
         caching: Caching::Cached,
         engine: EngineChoice::Auto,

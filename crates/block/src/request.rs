@@ -91,7 +91,7 @@ pub struct Request {
     pub op: Op,
     /// Where; [`LbaRange::EMPTY`] for a flush.
     pub range: LbaRange,
-    /// With what.
+    /// Data to write.
     pub payload: Payload,
     /// When to stop waiting for an answer: past it the request completes as [`Outcome::Unknown`]. There is no
     /// cancel.

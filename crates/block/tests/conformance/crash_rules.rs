@@ -91,7 +91,7 @@ impl<C> Version<C> {
 /// The versions of one block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History<C> {
-    /// In the order of submission.
+    /// Versions in the order of submission.
     pub versions: Vec<Version<C>>,
 }
 

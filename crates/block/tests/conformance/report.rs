@@ -35,7 +35,7 @@ pub struct Report {
     pub rig: String,
     /// The seed of the kit.
     pub seed: u64,
-    /// In the order in which they ran.
+    /// Results in the order in which the checks ran.
     pub checks: Vec<CheckReport>,
 }
 

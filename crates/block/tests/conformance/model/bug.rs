@@ -42,9 +42,9 @@ bugs! {
     NoHoleUnmaps,
     /// The extents do not cover what was asked.
     ExtentsWithGaps,
-    /// After a failed flush, flushes on other queues succeed.
+    /// Flushes on other queues succeed after a failed flush.
     LatchForgottenOnOtherQueue,
-    /// After a failed flush and another write, flushes succeed again.
+    /// Flushes succeed again after a failed flush and another write.
     LatchForgottenAfterWrite,
     /// The failed flush is not reported as a latch.
     LatchNotReported,
