@@ -19,7 +19,7 @@ pub struct ActionId(pub u64);
 /// A request to a member. No order holds between actions that are not completed.
 #[derive(Debug)]
 pub struct Action {
-    /// To be given to [`Cache::completed`](crate::Cache::completed).
+    /// Identity of the action, for [`Cache::completed`](crate::Cache::completed).
     pub id: ActionId,
     /// Device that the request goes to.
     pub member: Member,
@@ -35,7 +35,7 @@ pub(crate) struct Command {
     pub(crate) member: Member,
     pub(crate) purpose: Purpose,
     pub(crate) op: Op,
-    /// In the member's logical blocks.
+    /// Range in the member's logical blocks.
     pub(crate) range: LbaRange,
     pub(crate) payload: Payload,
 }

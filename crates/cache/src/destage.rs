@@ -33,10 +33,10 @@ use crate::superblocks::Reason;
 
 /// How long to wait after a read or write of destaging has failed.
 const RETRY: Nanos = Nanos::secs(1);
-/// After so long without progress a block that no leg has whole is left out: a fault that passes is no reason
-/// to.
+/// Time without progress after which a block that no leg holds intact is left out; a passing fault must not
+/// lose it.
 const UNREADABLE_AFTER: Nanos = Nanos::secs(5);
-/// After so long without progress writes to a full log fail, which would wait for ever.
+/// Time without progress after which writes to a full log fail instead of waiting forever.
 const STUCK_AFTER: Nanos = Nanos::secs(10);
 
 /// Where destaging is.
@@ -45,11 +45,11 @@ pub(crate) struct Destage {
     batch: Option<Batch>,
     /// True if to go on until nothing is left.
     pub(crate) is_draining: bool,
-    /// After a failure: not before this.
+    /// Earliest time of the next attempt after a failure.
     not_before: Nanos,
     /// True if the backing device was flushed since it was opened, and since a write of it failed.
     is_settled: bool,
-    /// Since when nothing but failures has happened, and what failed last.
+    /// Time since which every attempt has failed, and the latest failure.
     pub(crate) failing: Option<(Nanos, String)>,
     /// Where the last run ended.
     reached: Lba,
@@ -74,13 +74,13 @@ struct Batch {
     end: u64,
     /// The first segment of which nothing is destaged, since it may not be durable yet.
     young: u64,
-    /// In the order of flushes: what each flush epoch changed, one after another. Otherwise the index is
-    /// swept.
+    /// Changes of each flush epoch, in the order of flushes. Where it is empty, the index is swept.
     epochs: VecDeque<ExtentMap<Entry>>,
     cursor: Lba,
-    /// From where to where the sweep goes: to where the sweep before has come, for all that is known.
+    /// Range of the current sweep, which ends where the previous sweep is known to have stopped.
     swath: (Lba, Lba),
-    /// Before which block a run is near the one before, and how many more may follow that.
+    /// Block below which a run counts as near the previous one, and the number of runs that may still follow
+    /// it.
     near: (Lba, u32),
     stage: Stage,
     in_flight: usize,

@@ -8,7 +8,7 @@ use crate::settings::{BUFFER, LOG_BLOCK};
 /// Descriptions of the legs and of the backing device.
 #[derive(Debug, Clone)]
 pub(crate) struct Devices {
-    /// By the number of the leg; `None` for one that is not there.
+    /// Facts about each leg, by number; `None` for a missing leg.
     legs: Vec<Option<DeviceInfo>>,
     backing: DeviceInfo,
 }

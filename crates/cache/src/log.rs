@@ -62,14 +62,14 @@ pub(crate) struct Log {
     pub(crate) complete: u64,
     /// All records up to this one are durable.
     pub(crate) durable: u64,
-    /// From this segment on what records change is kept in order, too.
+    /// First segment whose changes are also kept in order.
     pub(crate) ordered_from: u64,
     /// Once the tail is here the backing device has been written in order, after all that was not: of what
     /// was overwritten before that, the older version was never destaged.
     pub(crate) ordered_at: u64,
     /// Number of flushes that were begun, over all sessions.
     pub(crate) flush_epoch: u64,
-    /// By sequence number.
+    /// Records in flight by sequence number.
     pub(crate) in_flight: BTreeMap<u64, Record>,
     /// Number of segments that each leg is to hold, until the ring has them.
     pub(crate) grows_to: Option<u64>,

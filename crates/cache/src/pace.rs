@@ -3,21 +3,22 @@
 
 use plumb_block::{Bytes, Lba, LbaRange, Nanos};
 
-/// From this share of the log in use on writes are delayed.
+/// Share of the log in use from which writes are delayed.
 const DELAY_FROM: f64 = 0.6;
-/// With this share in use they come in as fast as is destaged.
+/// Share of the log in use at which writes are admitted as fast as data is destaged.
 const DELAY_EVEN: f64 = 0.9;
-/// With this share in use they come in as fast as the backing device alone would take them.
+/// Share of the log in use at which writes are admitted as fast as the backing device alone would take them.
 const DELAY_FULL: f64 = 0.96;
-/// With this share in use none comes in: the rest is room for the batch that is being destaged.
+/// Share of the log in use at which no write is admitted: the rest is room for the batch that is being
+/// destaged.
 const SHUT: f64 = 0.98;
-/// From this share of the log in use on destaging is urgent, as long as writes come.
+/// Share of the log in use from which destaging is urgent, as long as writes arrive.
 const URGENT_FROM: f64 = 0.8;
 /// Writes come for so long after the last one.
 const WRITING: Nanos = Nanos::millis(200);
 /// How long a batch takes at most, for all that is known of the rate.
 const BATCH: f64 = 2.0;
-/// Over how long the rate of destaging is measured.
+/// Time over which the rate of destaging is measured.
 const RATE_WINDOW: Nanos = Nanos::millis(250);
 /// Clients need the backing device for this long after they last did.
 const FOREGROUND: Nanos = Nanos::millis(100);
@@ -41,7 +42,7 @@ pub(crate) struct Pace {
     /// And when the last one ended.
     operation: Nanos,
     done_at: Nanos,
-    /// Since when the rates are measured, and the progress by then.
+    /// Start of the window over which rates are measured, and the progress at that time.
     window_from: Nanos,
     window: Progress,
     /// Number of bytes that are destaged in a second, over several windows; 0 until it is known.

@@ -32,7 +32,7 @@ pub(crate) struct Resilver {
     leg: usize,
     /// The next piece: a segment and a block of it.
     next: (u64, u32),
-    /// From this segment on the leg gets all as it is written.
+    /// First segment that the leg receives directly as it is written.
     end: u64,
     pub(crate) in_flight: usize,
     is_flushing: bool,

@@ -96,12 +96,14 @@ pub struct Settings {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// In the log; durable after a flush of the legs.
+    /// Acknowledge once the data is in the log; durable after a flush of the legs.
     #[default]
     WriteBack,
-    /// On the backing device; durable after a flush of that. Only what overlaps the log goes through it.
+    /// Acknowledge once the data is on the backing device; durable after a flush of it. Only writes that
+    /// overlap data in the log go through the log.
     WriteThrough,
-    /// In the log, which is taken to be durable without a flush: somebody vouches for the legs' power.
+    /// Acknowledge once the data is in the log, which counts as durable without a flush: the user states that
+    /// the legs survive a loss of power.
     Protected,
     /// Acknowledged as in write-back, and the backing device gets writes in the order of the flushes between
     /// them, so that without its log it is old but consistent. Nothing goes past the log.
@@ -194,7 +196,7 @@ pub struct Options {
 /// When and how much is destaged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DestageOptions {
-    /// From this share of the log in use on, 0 to 1.
+    /// Share of the log in use from which data is destaged, 0 to 1.
     pub start: f64,
     /// Whatever the share, when the oldest record is older than this.
     pub age: Nanos,
@@ -203,7 +205,7 @@ pub struct DestageOptions {
 }
 
 impl DestageOptions {
-    /// For devices: 30 %, 10 s, 1 s.
+    /// Thresholds for devices: 30 %, 10 s, 1 s.
     pub const DEFAULT: Self = Self { start: 0.3, age: Nanos::secs(10), idle: Nanos::secs(1) };
 }
 

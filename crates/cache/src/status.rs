@@ -73,7 +73,7 @@ pub struct Figures {
     pub destage_errors: u64,
     /// How much was left out of the log because no leg had it whole.
     pub unreadable: Bytes,
-    /// For how long writes were delayed because the log fills.
+    /// Total time that writes were delayed because the log was filling.
     pub delayed: Nanos,
     /// True if writes wait for a free segment.
     pub is_full: bool,

@@ -6,10 +6,10 @@ use plumb_cache::{BUFFER, BUFFERS_MIN};
 /// The pools of a thread.
 #[derive(Clone)]
 pub(crate) struct Buffers {
-    /// For requests of the client.
+    /// Buffers for requests of the client.
     small: Pool,
     large: Pool,
-    /// For caches, of which a few may be open at a time.
+    /// Buffers for caches, of which a few may be open at a time.
     caches: [Pool; 3],
 }
 

@@ -43,7 +43,7 @@ const SETUP: Setup = Setup { room: 1, ..Setup::SMALL };
 /// Number of operations that a scenario of the test run has at most.
 const OPERATIONS: u64 = 4;
 
-/// In which order commands complete.
+/// Order in which commands complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Schedule {
     OneByOne,

@@ -22,7 +22,7 @@ struct Disks {
     pool: Pool,
     chance: Xoshiro256PlusPlus,
     now: Nanos,
-    /// Until then the backing device is busy.
+    /// Time until which the backing device is busy.
     busy_until: Nanos,
     in_flight: BTreeMap<(Nanos, u64), Action>,
     tag: u64,

@@ -48,7 +48,7 @@ pub(crate) enum Legs {
 /// All modes.
 pub(crate) const MODES: [Mode; 4] = [Mode::WriteBack, Mode::WriteThrough, Mode::Protected, Mode::Ordered];
 
-/// On what a history happens.
+/// Setting of a history: devices, sizes and faults.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Setup {
     /// The name of the cache.
@@ -72,9 +72,9 @@ pub(crate) struct Setup {
     pub(crate) faults: Faults,
     /// The largest payload of a record, in bytes.
     pub(crate) record_max: u64,
-    /// After how many bytes a stream goes past the log.
+    /// Bytes after which a stream bypasses the log.
     pub(crate) bypass_after: Option<u64>,
-    /// From which share of the log in use on it is destaged.
+    /// Share of the log in use from which data is destaged.
     pub(crate) destage_start: f64,
 }
 

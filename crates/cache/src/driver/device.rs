@@ -17,7 +17,7 @@ use crate::{Cache, LegState, Mark, Member, NewLog, Options, State};
 /// The devices of a cache.
 #[derive(Clone)]
 pub struct Members {
-    /// By the number of the leg; `None` for one that is not there.
+    /// Devices of the legs, by number; `None` for a missing leg.
     pub legs: Vec<Option<Arc<dyn Device>>>,
     /// The device that is cached, without the place of the marker.
     pub backing: Arc<dyn Device>,

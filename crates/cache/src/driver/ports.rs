@@ -11,7 +11,7 @@ use super::wake::Wake;
 #[derive(Default)]
 pub(super) struct Ports {
     ports: Vec<Option<Port>>,
-    /// By the tag that the core knows the request by.
+    /// Waiting requests by the tag under which the core knows them.
     waiting: HashMap<Tag, Waiting>,
     /// Deadlines of requests: each is given up when it is not answered by then.
     deadlines: BTreeSet<(Nanos, Tag)>,
@@ -20,7 +20,7 @@ pub(super) struct Ports {
 
 struct Port {
     ready: Vec<Completion>,
-    /// In real time only.
+    /// Descriptor that wakes the client; only in real time.
     wake: Option<Arc<Wake>>,
     /// True if the wake is being fired or was fired, and that was not seen yet.
     is_signalled: bool,

@@ -11,7 +11,7 @@ use super::wake::Wake;
 pub(super) struct CacheQueue {
     pub(super) running: Arc<Running>,
     pub(super) port: usize,
-    /// In real time only.
+    /// Descriptor that wakes the owner; only in real time.
     pub(super) wake: Option<Arc<Wake>>,
     pub(super) capacity: usize,
     pub(super) in_flight: usize,

@@ -92,7 +92,7 @@ struct Watcher {
 #[derive(Debug, Clone, Copy)]
 struct Asleep {
     until: Option<Nanos>,
-    /// For the members, too.
+    /// True if the owner of this queue also waits for the members.
     watches: bool,
 }
 

@@ -70,7 +70,7 @@ pub(crate) struct Header {
     pub(crate) durable: u64,
     /// Number of flushes that were begun before this record.
     pub(crate) flush_epoch: u64,
-    /// In the order of their payloads.
+    /// Extents in the order of their payloads.
     pub(crate) extents: Vec<Extent>,
     /// Checksums of the log blocks of the payload, one for each.
     pub(crate) checksums: Vec<u32>,

@@ -107,7 +107,8 @@ struct Reading {
     wanted: Option<Read>,
     /// Blocks that are read next.
     next: Option<Read>,
-    /// In the order in which they were asked for. Those that the walk does not want after all are let go of.
+    /// Chunks in the order in which they were requested. Chunks that the walk turns out not to need are
+    /// dropped.
     chunks: VecDeque<Chunk>,
     number: u64,
     /// True if the legs are equal, and are being flushed.
