@@ -17,7 +17,7 @@ use crate::terminal;
 
 /// Draws what a load does, and stops it when asked to.
 pub(crate) struct Live {
-    /// Until the run is over.
+    /// Terminal of the live view; `None` after the run.
     terminal: Option<LiveTerminal>,
     view: LiveView,
     stop: Arc<AtomicBool>,

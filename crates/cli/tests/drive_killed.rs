@@ -23,7 +23,7 @@ use crate::drive_support::Server;
 /// How many servers live and end for each kind of drive, with [`GROUPS`] histories each.
 const LIVES: u64 = 20;
 pub(crate) const GROUPS: u64 = 16;
-/// In blocks: few, so that requests overlap.
+/// Blocks of a group: few, so that requests overlap.
 pub(crate) const GROUP: u64 = 4;
 /// The logical block of these drives, in bytes.
 pub(crate) const BLOCK: u64 = 512;
