@@ -9,8 +9,8 @@ use crate::statistics::{Flips, Orders, shuffle, smallest_error};
 /// Requirements on the statistics.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Terms {
-    /// In how many of all experiments at most a difference is found where there is none, or equivalence where
-    /// there is a difference as large as the threshold: 0.05.
+    /// Largest share of experiments that find a difference where there is none, or equivalence where the
+    /// difference is as large as the threshold: 0.05.
     pub error: f64,
     /// A ratio between one over this and this is equivalence: 1.05.
     pub equivalent: f64,
@@ -27,7 +27,7 @@ impl Default for Terms {
 /// A moment at which the results are looked at.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
-    /// After so many rounds.
+    /// Number of rounds until then.
     pub rounds: usize,
     /// The error that it may use. Those of all looks add up to the whole, so intervals of all looks hold
     /// together.

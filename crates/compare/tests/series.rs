@@ -45,7 +45,7 @@ struct Experiment {
     practice: Vec<f64>,
     /// Log ratios of the rounds that count.
     ratios: Vec<f64>,
-    /// In which of these the second level came first.
+    /// True for each pair in which the second level came first.
     swapped: Vec<bool>,
 }
 
@@ -126,7 +126,7 @@ fn variable(name: &str, default: u64) -> u64 {
 /// Blocks of a nature, and the true ratio.
 type Kind = (Nature, f64);
 
-/// In what share of the experiments something holds.
+/// Share of the experiments for which something holds.
 #[derive(Debug)]
 struct Share {
     /// Experiments of which it is a share, and how to repeat them.

@@ -20,7 +20,7 @@ use super::undo::{Machine, Undo};
 pub enum CacheLevel {
     /// The target alone.
     None,
-    /// Behind a cache.
+    /// Target behind a cache.
     Cache {
         /// When a write is acknowledged.
         mode: Mode,

@@ -42,7 +42,7 @@ pub(crate) fn smallest_error(pairs: usize) -> f64 {
 pub enum Orders<'a> {
     /// Each pair in either order, whatever the others are.
     Free,
-    /// In each stage as many pairs in one order as there were.
+    /// Keep in each stage the observed number of pairs in each order.
     Balanced {
         /// True for each pair of which the second level came first.
         swapped: &'a [bool],

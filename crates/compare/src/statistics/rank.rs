@@ -7,7 +7,7 @@ use super::{Interval, median};
 /// All differences between a value of one sample and one of the other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShiftInterval {
-    /// In order.
+    /// Differences in ascending order.
     differences: Vec<f64>,
     /// How likely each value of the statistic is if there is no shift.
     chances: Vec<f64>,

@@ -307,7 +307,7 @@ pub(super) struct Row {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Expectation {
-    /// Within this factor of the reported value.
+    /// Maximum factor between our value and the reported one.
     Factor(f64),
     AtLeast(f64),
     Between([f64; 2]),
