@@ -8,7 +8,7 @@ pub type Moment = u64;
 /// The moment of what has not happened: after all others.
 pub const NEVER: Moment = Moment::MAX;
 
-/// From the submission of a command to its completion.
+/// Time from the submission of a command to its completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Span {
     /// When it was submitted.
@@ -94,7 +94,7 @@ pub struct Command<T> {
     pub content: T,
     /// True if it was destaged before it completed.
     pub(crate) is_destaged: bool,
-    /// In how many blocks it still counts.
+    /// Number of blocks in which the command still counts.
     pub(crate) live_blocks: u64,
 }
 

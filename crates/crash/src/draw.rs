@@ -14,7 +14,7 @@ use crate::window::Window;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Survival {
-    /// By a strategy that is drawn, too.
+    /// Draw the strategy at random, too.
     #[default]
     Mixed,
     /// Everything that was acknowledged survives, and nothing that was in flight.

@@ -109,7 +109,7 @@ impl Every<'_> {
 #[derive(Clone)]
 pub(crate) struct Both {
     pub(crate) window: Window<u64>,
-    /// By block: the number of the command whose version was stored last.
+    /// Number of the command whose version was stored last, for each block.
     pub(crate) stored: [u64; BLOCKS],
     pub(crate) oracle: [History<u64>; BLOCKS],
     pub(crate) commands: Vec<Submitted>,
