@@ -9,13 +9,13 @@ use super::size::{number, size_before};
 /// Shares of the I/Os on parts of the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Distribution {
-    /// In what parts are given.
+    /// Unit of the parts.
     pub unit: Unit,
     /// One after the other from the start.
     pub parts: Vec<Share>,
 }
 
-/// In what parts of the target are given.
+/// Unit in which the parts of a target are given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Percent of the target.

@@ -75,7 +75,7 @@ pub struct TimeSpan {
     pub cooldown: u32,
     /// Threads in all, each on every target; 0: each target has threads of its own.
     pub thread_count: u32,
-    /// With threads in all: outstanding I/Os of each over all targets; 0: each target has its own count.
+    /// Outstanding I/Os of each thread over all targets, with `-F`; 0: each target has its own count.
     pub request_count: u32,
     /// Milliseconds of the intervals in which I/Os per second are counted.
     pub bucket_ms: u32,
@@ -85,7 +85,7 @@ pub struct TimeSpan {
     pub random_write_data: bool,
     /// Processors for threads in turn; empty: all.
     pub affinity: Vec<Processor>,
-    /// At least one.
+    /// Targets; at least one.
     pub targets: Vec<Target>,
 }
 

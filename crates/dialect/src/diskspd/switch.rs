@@ -10,7 +10,7 @@ use crate::error::Error;
 /// Profile that the switches of a command line describe.
 #[derive(Debug)]
 pub(super) struct Draft {
-    /// With its only time span; the targets are not in it yet.
+    /// Profile with its only time span; the targets are not in it yet.
     pub(super) profile: Profile,
     /// Properties of every target.
     pub(super) target: Target,

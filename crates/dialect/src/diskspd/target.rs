@@ -107,7 +107,7 @@ pub enum WriteContent {
     Zero,
     /// Random bytes; a profile may say so without the size of a buffer.
     Random,
-    /// From a buffer, each write from another place in it.
+    /// A buffer; each write starts at another place in it.
     Buffer {
         /// Size of the buffer.
         size: u64,

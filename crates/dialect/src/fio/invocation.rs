@@ -27,7 +27,7 @@ pub struct Invocation {
 /// How the result is to be printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// In which forms, one after the other.
+    /// Output formats, one after the other.
     pub formats: Vec<Format>,
     /// Into which file; `None`: standard output.
     pub file: Option<String>,
@@ -79,9 +79,9 @@ pub struct ReportedJob {
     pub clat_percentiles: bool,
     /// Print those of total latencies.
     pub lat_percentiles: bool,
-    /// Over which time bandwidths are averaged for their extremes.
+    /// Window over which bandwidth is averaged for its extremes.
     pub bandwidth_window: Nanos,
-    /// Over which time rates of operations are averaged for their extremes.
+    /// Window over which rates of operations are averaged for their extremes.
     pub iops_window: Nanos,
     /// The latency to keep, if the depth is looked for that keeps it.
     pub latency_target: Option<LatencyTarget>,

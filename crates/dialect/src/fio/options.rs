@@ -11,7 +11,7 @@ use crate::Error;
 /// The settings of a section.
 pub(super) struct Options<'a> {
     section: &'a Section,
-    /// In the order of typing: of one name the last holds.
+    /// Settings in the order of typing; the last one of a name wins.
     settings: Vec<&'a Setting>,
     used: RefCell<Vec<&'static str>>,
     notes: RefCell<Vec<String>>,

@@ -297,13 +297,13 @@ fn is_file_of_words(target: &str) -> bool {
 /// How long and how an application profile is to run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ProfileLimits {
-    /// For so long.
+    /// Duration of the run.
     pub duration: Option<Nanos>,
     /// Number of transactions.
     pub count: Option<u64>,
-    /// By so many threads.
+    /// Number of threads.
     pub threads: Option<u32>,
-    /// From this seed.
+    /// Seed of the run.
     pub seed: Option<u64>,
 }
 

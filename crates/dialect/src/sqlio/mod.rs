@@ -40,7 +40,7 @@ pub struct Invocation {
     pub ios_per_run: Option<u32>,
     /// The parameter file, if there is one (`-F`).
     pub param_file: Option<String>,
-    /// On what.
+    /// Files to test.
     pub files: Vec<File>,
 }
 
@@ -49,7 +49,7 @@ pub struct Invocation {
 pub enum Pattern {
     /// One after the other.
     Sequential,
-    /// To random places.
+    /// Random places.
     Random,
     /// Places that are so many blocks from one to the next.
     Stripe(u32),

@@ -23,7 +23,7 @@ pub(crate) enum Carried {
     Nothing,
     /// Bytes that regenerate.
     Pattern {
-        /// From what.
+        /// Seed of the recording.
         seed: u64,
         /// Number of the write.
         generation: u64,
@@ -35,16 +35,16 @@ pub(crate) enum Carried {
 /// A request as the device saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// On which target.
+    /// Name of the target.
     pub(crate) target: String,
-    /// By which worker.
+    /// Number of the worker.
     pub(crate) worker: usize,
     /// When.
     pub(crate) at: Nanos,
     pub(crate) op: Op,
-    /// In bytes.
+    /// Offset in bytes.
     pub(crate) offset: u64,
-    /// In bytes.
+    /// Length in bytes.
     pub(crate) length: u64,
     /// How many were in flight on the queue, this one included.
     pub(crate) in_flight: usize,

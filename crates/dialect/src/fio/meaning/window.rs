@@ -14,9 +14,9 @@ const ROUNDS: u64 = 5;
 pub(super) struct Window {
     /// How long before it is measured.
     pub(super) warmup: Nanos,
-    /// Until it is steady: how many rounds, how long each.
+    /// Number and length of the rounds until the rate is steady.
     pub(super) steady: Option<(Steady, Nanos)>,
-    /// Until the depth is found that keeps this.
+    /// Latency that the search for a depth must meet.
     pub(super) latency_target: Option<LatencyTarget>,
     /// How long each depth is tried, if that was said.
     pub(super) latency_window: Option<Nanos>,
