@@ -6,7 +6,7 @@ use plumb_report::printable::shell_word;
 
 use crate::frame::short;
 
-/// In the words of a launcher each of these stands for the name of the host.
+/// Placeholders in the words of a launcher, each replaced by the name of the host.
 const HOST: [&str; 3] = ["{host}", "{pod}", "{node}"];
 /// Programs that give the remote command to a shell: those that reach another host, and shells. What is
 /// started itself may be a script of the user's, and need only end in one of these; words behind it may be

@@ -35,7 +35,7 @@ impl Identity {
     }
 }
 
-/// From the controller to an agent.
+/// Message from the controller to an agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum ToAgent {
     /// The first message. Silence for two heartbeats and a second means that the controller is lost.
@@ -45,7 +45,7 @@ pub enum ToAgent {
         /// How often it is heard at least.
         heartbeat: Nanos,
     },
-    /// To be answered at once.
+    /// Request that the agent answers at once.
     Ping {
         /// Comes back with the answer.
         number: u64,
@@ -132,7 +132,7 @@ pub struct TaskResult {
     pub lasted: Option<Nanos>,
 }
 
-/// From an agent to the controller.
+/// Message from an agent to the controller.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum FromAgent {
     /// The answer to the first message.
@@ -153,7 +153,7 @@ pub enum FromAgent {
     Ready,
     /// The task has started, later than it was told to.
     Begun {
-        /// By the agent's clock.
+        /// Delay of the start by the agent's clock.
         late: Nanos,
     },
     /// All that a load has measured until now, without its time series.

@@ -25,7 +25,7 @@ use crate::stdio::{self, Link, Work};
 
 /// Path of the running program, also where its file has been taken away.
 pub const PROGRAM: &str = "/proc/self/exe";
-/// In the environment of a command that an agent runs.
+/// Variable in the environment of a command that an agent runs.
 const OF_AGENT: &str = "PLUMB_OF_AGENT";
 /// Interval at which figures are sent.
 const FIGURES_EVERY: Nanos = Nanos::secs(1);

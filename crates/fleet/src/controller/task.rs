@@ -36,7 +36,7 @@ pub(super) enum Turn {
 /// A task of a host.
 #[derive(Debug)]
 pub(super) struct Run {
-    /// Until it is given.
+    /// Task that waits to be given to the host.
     pub(super) task: Option<Task>,
     /// True if it is a load: another command waits for nobody, and has no figures.
     is_load: bool,
