@@ -97,7 +97,7 @@ pub struct Limits<'a> {
 /// Cause of the end of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndedBy {
-    /// By itself.
+    /// The process ended by itself.
     Itself,
     /// The user wanted an end.
     Stop,

@@ -14,7 +14,7 @@ pub(crate) const DM_TABLE_LOAD: u32 = 0xc138_fd09;
 pub(crate) const DM_TABLE_CLEAR: u32 = 0xc138_fd0a;
 const DM_TABLE_STATUS: u32 = 0xc138_fd0c;
 
-/// Through which all requests go.
+/// Device node through which all requests go.
 pub(crate) const CONTROL: &str = "/dev/mapper/control";
 
 const HEADER_BYTES: usize = 312;

@@ -20,7 +20,7 @@ use crate::tracing::{Instance, Tracefs};
 
 /// The event: a request is handed to a block device, by the thread that asks.
 const EVENT: &str = "events/block/block_bio_queue";
-/// For each processor, so that some hundred thousand flushes fit between two readings.
+/// Buffer size for each processor in KiB, enough for some hundred thousand flushes between two readings.
 const BUFFER_KIB: &str = "4096";
 /// Name of the threads of this process whose flushes are not part of what is measured: they record it.
 pub const RECORDER: &str = "plumb-recorder";

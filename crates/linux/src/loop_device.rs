@@ -26,7 +26,7 @@ use crate::block_ioctl::forget_cache;
 
 const LOOP_CLR_FD: libc::Ioctl = 0x4C01;
 const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
-/// Since Linux 5.8: file, block size and flags in one step.
+/// Request that sets file, block size and flags in one step, since Linux 5.8.
 const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
 const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
 

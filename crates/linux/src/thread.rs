@@ -33,9 +33,9 @@ pub enum IoPriority {
 /// of the two.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuTimes {
-    /// In the program.
+    /// Time in the program.
     pub user: Nanos,
-    /// In the kernel on its behalf.
+    /// Time in the kernel on the program's behalf.
     pub system: Nanos,
 }
 

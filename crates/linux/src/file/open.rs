@@ -13,7 +13,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 pub struct FileOptions {
     /// Access: read only, or read and write.
     pub access: Access,
-    /// By which calls.
+    /// Calls by which the file is opened.
     pub opening: Opening,
     /// A regular file that grows with each write at its end, to so much at most. A write at its start empties
     /// it first, so sequential writes append, and start again when it is full.

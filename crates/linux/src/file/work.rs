@@ -72,7 +72,7 @@ enum Stage {
         /// A copy into a mapping, so that durability takes a call of its own.
         mapped: bool,
     },
-    /// Before a write at the start of a file that is appended to: it starts again.
+    /// Truncation before a write at the start of a file that is appended to.
     Truncate {
         durable: bool,
     },

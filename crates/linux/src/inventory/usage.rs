@@ -34,7 +34,7 @@ pub enum Use {
     Held {
         /// The device that is held.
         device: String,
-        /// By which device, with its own name if it has one.
+        /// Device that uses it, with its own name if it has one.
         by: String,
     },
     /// A loop device is set up over it.

@@ -12,7 +12,7 @@ pub struct FileSystemTypes {
 /// Where the data of a file-system type is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backing {
-    /// On a block device.
+    /// File system on a block device.
     Block,
     /// Anywhere else: memory, a server, another file system.
     NoDevice,

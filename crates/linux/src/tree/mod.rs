@@ -95,7 +95,7 @@ pub struct Stat {
     pub kind: FileKind,
     /// The device that the file system reports; anonymous (major 0) for btrfs subvolumes, overlays and tmpfs.
     pub device: DeviceNumber,
-    /// For a device node the device it stands for.
+    /// Device that a device node stands for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<DeviceNumber>,
     /// The mount it was reached through: the first field of its line in /proc/self/mountinfo. Kernels before

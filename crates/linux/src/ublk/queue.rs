@@ -52,9 +52,9 @@ pub enum Event {
 pub enum Patience {
     /// Not at all.
     None,
-    /// At most so long.
+    /// Wait for at most this time.
     AtMost(Duration),
-    /// Until there is one.
+    /// Wait until there is one.
     Endless,
 }
 
@@ -64,7 +64,7 @@ pub struct UblkQueue {
     device: Arc<CharDevice>,
     descriptors: Descriptors,
     queue: u16,
-    /// By tag: what the kernel has.
+    /// Buffers that the kernel holds, by tag.
     lent: Vec<Option<BufferMut>>,
     watched: Option<OwnedFd>,
     is_watching: bool,

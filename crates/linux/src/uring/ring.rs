@@ -86,9 +86,9 @@ pub(super) struct Ring {
 /// How submission entries name a file.
 #[derive(Clone, Copy)]
 pub(super) enum OwnFd {
-    /// By its place among the ring's registered files.
+    /// File by its index among the ring's registered files.
     Registered(types::Fixed),
-    /// By its descriptor.
+    /// File by its descriptor.
     Raw(types::Fd),
 }
 
