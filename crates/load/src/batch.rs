@@ -35,10 +35,10 @@ use crate::share::Trial;
 const MEMORY: u64 = 16;
 /// Factor by which averaged values are scaled, so that slow averaging does not round to nothing.
 const SCALE: u64 = 1 << 10;
-/// For how long a batch collects by the pace of the recent completions; twice as long if it may be half of
+/// Time for which a batch collects at the pace of the recent completions; twice as long if it may be half of
 /// them.
 const SPAN: Nanos = Nanos::micros(32);
-/// After so many batches in time, one after the other, the next is waited for without a short timer.
+/// Number of successive batches in time after which the next is awaited without a short timer.
 const CALM: u32 = 32;
 /// How long a batch is waited for without a short timer. Beyond the tick of most kernels, which comes anyway:
 /// so it costs no programming.

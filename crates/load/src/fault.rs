@@ -152,7 +152,7 @@ pub enum Fault {
     Contract {
         /// Number of the worker.
         worker: usize,
-        /// In what way.
+        /// Way in which the simulation stopped.
         how: &'static str,
     },
     /// Virtual time cannot go on: the world moves neither the clock nor a request.

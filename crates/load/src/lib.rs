@@ -54,7 +54,7 @@ pub use team::{Prepare, SharedDepth, Team, TeamOutcome, TeamsFailure, WorkerOutc
 pub use window::Window;
 pub use worker::{Step, Worker, WorkerOptions};
 
-/// By how much a latency may be recorded too long where many requests are in flight at once: what completes
-/// first in a batch waits so long for the others at most. Where requests go one at a time each has readings
-/// of its own. Stalls are the exception, and counted: [`LoadOutcome::latencies_late`].
+/// Largest error of a recorded latency where many requests are in flight at once: the first completion of a
+/// batch waits at most this long for the others. Requests sent one at a time are timed one by one. Stalls are
+/// the exception, and counted: [`LoadOutcome::latencies_late`].
 pub const LATENCY_EXCESS_MAX: plumb_block::Nanos = batch::Batch::EXCESS_MAX;

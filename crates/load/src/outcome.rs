@@ -33,9 +33,9 @@ pub struct LoadOutcome {
     /// [`LATENCY_EXCESS_MAX`](crate::LATENCY_EXCESS_MAX): those of batches in which a request, or the thread
     /// itself, stalled.
     pub latencies_late: u64,
-    /// With a rate limit: operations that started more than one interval late.
+    /// Number of operations that started more than one interval late, with a rate limit.
     pub late_starts: u64,
-    /// With a rate limit: the longest that an operation started after its intended time.
+    /// Longest delay of an operation after its intended time, with a rate limit.
     pub backlog_max: Nanos,
     /// With a rate limit: operations that were meant to start before the end and did not, because those
     /// before them took too long. They have no latency; that they are missing is the measurement.
@@ -79,9 +79,9 @@ pub struct Direction {
 /// How an operation failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Failure {
-    /// With an error number.
+    /// Failure with an error number.
     Errno(Errno),
-    /// Without an answer.
+    /// Failure without an answer.
     Unknown,
     /// The device lost power.
     PowerLost,

@@ -16,13 +16,13 @@ pub(crate) const OBSERVED_EVERY: Nanos = Nanos::millis(100);
 /// Where the window is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Before it.
+    /// Phase before the measurement.
     Warming,
     /// The window begins at this time. `settled` is true if the rate had settled.
     Beginning { at: Nanos, settled: bool },
-    /// In it, until this time if time ends it.
+    /// Measurement; `until` is its end if time ends it.
     Measuring { until: Option<Nanos> },
-    /// After it.
+    /// Phase after the measurement.
     Over,
 }
 

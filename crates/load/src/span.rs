@@ -65,9 +65,9 @@ pub struct TargetResult {
 /// Processor time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuUse {
-    /// In the program.
+    /// Time in the program.
     pub user: Nanos,
-    /// In the kernel on its behalf.
+    /// Time in the kernel on the program's behalf.
     pub system: Nanos,
 }
 
@@ -76,9 +76,9 @@ pub struct CpuUse {
 pub struct ProcessorUse {
     /// Number of the processor.
     pub number: u32,
-    /// In programs.
+    /// Time in programs.
     pub user: Nanos,
-    /// In the kernel, interrupts too.
+    /// Time in the kernel, interrupts included.
     pub kernel: Nanos,
     /// Nothing, waiting for I/O too.
     pub idle: Nanos,

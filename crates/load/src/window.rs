@@ -15,7 +15,7 @@ const UNKNOWN: u64 = u64::MAX;
 /// When measuring begins, and how long workers go on after it has ended.
 #[derive(Debug)]
 pub struct Window {
-    /// On the clock of the run, or [`UNKNOWN`].
+    /// Start on the clock of the run, or [`UNKNOWN`].
     from: AtomicU64,
     cooldown: Nanos,
 }
