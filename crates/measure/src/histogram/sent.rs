@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::Histogram;
 use crate::series::COUNT_MAX;
 
-/// Before the compressed part: cookie and length.
+/// Bytes before the compressed part: cookie and length.
 const OUTER_HEADER: usize = 8;
 /// Cookie, length of the counts, offset, digits, lowest, highest, ratio: before the counts.
 const HEADER: usize = 40;

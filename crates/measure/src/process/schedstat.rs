@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The scheduler's account of one thread since it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnThread {
-    /// On a processor, in user and kernel mode together.
+    /// Time on a processor, in user and kernel mode together.
     pub running: Nanos,
     /// Ready to run, waiting for a processor.
     pub waiting: Nanos,

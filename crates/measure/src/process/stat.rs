@@ -5,9 +5,9 @@ use plumb_block::Nanos;
 /// Ticks that all processors together spent since boot, by what they did (proc(5), /proc/stat).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProcessorTimes {
-    /// In programs, niced ones included.
+    /// Time in programs, niced ones included.
     pub user: u64,
-    /// In the kernel, interrupts included.
+    /// Time in the kernel, interrupts included.
     pub system: u64,
     /// Idle with nothing to wait for.
     pub idle: u64,

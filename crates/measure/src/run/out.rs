@@ -14,7 +14,7 @@ pub enum Out {
         /// True if an earlier run there is replaced; else it is refused.
         replace: bool,
     },
-    /// In a new directory, and only if anything was measured.
+    /// A new directory, made only if anything was measured.
     Within {
         /// The first of these that can be written holds it; it is made if it is missing.
         parents: Vec<PathBuf>,
