@@ -79,11 +79,11 @@ pub struct Request {
 pub enum Op {
     /// Data.
     Read,
-    /// To take data.
+    /// Write of data.
     Write,
-    /// To forget data.
+    /// Discard of data.
     Trim,
-    /// To make durable what it has.
+    /// Flush of the write cache.
     Flush,
     /// Something that moves no data: zones, commands of other kinds.
     #[default]

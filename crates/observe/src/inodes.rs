@@ -12,7 +12,7 @@ use crate::syncs::Place;
 
 /// Names that an observation looks at for files that nobody has open any more.
 pub(crate) const NAMES_MAX: usize = 200_000;
-/// In events the major number of a device is above so many bits of the minor one.
+/// Number of bits of the minor number, below the major number, of a device in an event.
 const MINOR_BITS: u32 = 20;
 
 /// Returns the path of a file that a process has open. Descriptors are compared by the file system of their

@@ -27,7 +27,7 @@ pub type Keep<'a> = dyn FnMut(Nanos, &Request) -> io::Result<()> + 'a;
 
 /// How to observe.
 pub struct Options<'a> {
-    /// For how long.
+    /// Duration of the observation.
     pub duration: Nanos,
     /// True if the calls that make files durable are observed.
     pub syncs: bool,

@@ -125,7 +125,7 @@ impl Scope {
     }
 }
 
-/// In events the major number of a device is above so many bits of the minor one.
+/// Number of bits of the minor number, below the major number, of a device in an event.
 const MINOR_BITS: u32 = 20;
 
 /// The calls so far.

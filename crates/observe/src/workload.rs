@@ -29,9 +29,9 @@ const COMMON: f64 = 0.05;
 const SIZES_MAX: usize = 16;
 /// Largest number of times that rare sizes are split off into a job of their own.
 const CLASSES_MAX: usize = 4;
-/// From so many writes for each flush on a whole number of them is near enough.
+/// Writes for each flush from which a whole number is close enough.
 const WRITES_PER_FLUSH_WHOLE: f64 = 8.0;
-/// Below this a share counts as none of it, and above the rest as all.
+/// Share below which an operation counts as absent, and above whose complement it counts as the only one.
 const SOME: f64 = 0.05;
 /// The deepest queue that is asked for.
 const DEPTH_MAX: u64 = 1024;
