@@ -21,7 +21,7 @@ pub struct Rule {
     pub layer: RuleLayer,
     /// Meaning of the rule for whoever has data there.
     pub meaning: String,
-    /// From what it is known, with the limits of severity.
+    /// Method of detection, with the limits of severity.
     pub found: String,
     /// Steps to take, or a way to prove the problem; with what that gives up.
     pub remedy: String,

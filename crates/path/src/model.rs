@@ -126,7 +126,7 @@ impl WritePath {
     }
 }
 
-/// At which layer data is durable.
+/// Layer at which data is durable.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurableAt {
     /// The name of the layer at which a plain acknowledged write is durable; null if at none that is known.
