@@ -21,7 +21,7 @@ use crate::state::State;
 const LOCK_WAIT_MAX: Nanos = Nanos::secs(120);
 /// Interval at which a lock is tried again.
 const LOCK_RETRY: Nanos = Nanos::millis(100);
-/// Before the names of journals: what is set again at every start is nobody's last apply.
+/// Prefix of the journals of `enforce`, which `rollback` does not take for the latest apply.
 const JOURNAL: &str = "enforce-";
 
 /// Files from which states are enforced.

@@ -166,7 +166,7 @@ pub struct Protection {
     pub claim: String,
     /// How good it is.
     pub rank: ProtectionRank,
-    /// Until when, for an administrator's word: RFC 3339.
+    /// Time at which an administrator's claim expires, as RFC 3339.
     pub until: Option<String>,
 }
 

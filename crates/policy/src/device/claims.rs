@@ -23,7 +23,7 @@ pub struct Claim {
     pub identity: String,
     /// Person who says so.
     pub who: String,
-    /// From then on it counts no more.
+    /// Time at which the claim expires.
     #[serde(with = "rfc3339")]
     pub until: Timestamp,
     /// Why.
@@ -34,7 +34,7 @@ pub struct Claim {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claims {
-    /// In the order of the file; the last word about a disk counts.
+    /// Claims in the order of the file; the last one about a disk counts.
     #[serde(default, rename = "claim")]
     pub claims: Vec<Claim>,
 }

@@ -18,7 +18,7 @@ pub struct DesiredState {
     pub identity: String,
     /// The state that is wanted.
     pub state: State,
-    /// By what it lasts.
+    /// Mechanism that makes it persist.
     pub means: Means,
     /// How the disk is reached, which decides what a rule can do.
     pub transport: String,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::state::State;
 use crate::view::DeviceView;
 
-/// By what a policy lasts.
+/// Mechanism that makes a policy persist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Means {

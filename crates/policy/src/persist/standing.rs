@@ -48,7 +48,7 @@ pub struct Kept {
     pub identity: String,
     /// State that was requested.
     pub state: State,
-    /// By what it lasts.
+    /// Mechanism that makes it persist.
     pub means: Means,
     /// When it was set: RFC 3339.
     pub requested_at: String,

@@ -20,7 +20,7 @@ const BLOCK_BYTES: usize = 512;
 pub enum WriteCache {
     /// SET FEATURES does.
     AtaControlled,
-    /// On, whatever SET FEATURES says: it is accepted and ignored.
+    /// Write cache on whatever SET FEATURES requests: the drive accepts the command and ignores it.
     ForcedOn,
     /// Off, in the same way.
     ForcedOff,

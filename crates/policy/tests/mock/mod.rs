@@ -39,9 +39,9 @@ pub type Watcher = Box<dyn FnMut(usize, &Disk, &Change) + Send>;
 /// Where a run is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kill {
-    /// Before the change with this number, counted from 0, is carried out.
+    /// Interrupt before the change with this number, counted from 0, is carried out.
     Before(usize),
-    /// After it was carried out, before its caller learns of it.
+    /// Interrupt after the change was carried out, before its caller learns of it.
     After(usize),
 }
 
