@@ -11,7 +11,7 @@ use plumb_path::{Cache, Finding, Flush, Layer, LayerKind, Severity, WritePath};
 use crate::headline::sentence;
 use crate::wording;
 
-/// From how many layers side by side on, equal ones are drawn as one.
+/// Number of layers side by side from which equal ones are drawn as one.
 pub const FOLD_ABOVE: usize = 4;
 
 /// Arrival at a layer of a flush that the application requests.
@@ -39,7 +39,7 @@ pub struct Node {
 pub struct Levels {
     /// Nodes side by side, level below level.
     pub levels: Vec<Vec<Node>>,
-    /// For each layer, the indices of the layers directly below it that exist.
+    /// Indices of the layers directly below each layer.
     pub below: Vec<Vec<usize>>,
 }
 

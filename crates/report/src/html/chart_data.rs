@@ -4,9 +4,9 @@ use plumb_measure::Histogram;
 use plumb_measure::run::TimeseriesRow;
 use serde::Serialize;
 
-/// At most this many points of a distribution.
+/// Maximum number of points of a distribution.
 pub(super) const POINTS_MAX: usize = 240;
-/// At most this many steps of a time series.
+/// Maximum number of steps of a time series.
 pub(super) const STEPS_MAX: usize = 120;
 
 /// Title of the level axis of a time series.

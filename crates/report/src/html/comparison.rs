@@ -29,7 +29,7 @@ pub(super) struct ComparisonPage {
 
 /// The charts of one workload.
 struct Chapter {
-    /// Before the title of each chart; empty if there is only one workload.
+    /// Prefix of the title of each chart; empty if there is only one workload.
     name: String,
     /// Name, ratios and explanation of each contrast.
     contrasts: Vec<(String, String, String)>,

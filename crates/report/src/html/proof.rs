@@ -12,7 +12,7 @@ use crate::proof;
 /// At most so many windows stand one by one in the strip; of more, each part of it shows the least that is
 /// true of all of its windows.
 const CELLS: usize = 120;
-/// At most so many windows are rows of the table.
+/// Maximum number of windows with a row in the table.
 const ROWS: usize = 200;
 
 /// All of a page.

@@ -9,9 +9,9 @@ use crate::terminal::{Cell, Ink, Side, Table};
 /// Text and elements that accompany one group of rows.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Group {
-    /// Behind its name, as text.
+    /// Note after the name, as text.
     pub(super) note: String,
-    /// Below its rows, as elements.
+    /// Elements below the rows.
     pub(super) after: String,
 }
 

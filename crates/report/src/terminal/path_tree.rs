@@ -15,7 +15,7 @@ use crate::levels::{self, Arrival, Levels, Node, Synced};
 use crate::printable::printable;
 use crate::wording;
 
-/// From this width on, there is space for kinds and marks.
+/// Width from which there is space for kinds and marks.
 const WIDE_FROM: usize = 84;
 /// Longer names and kinds are cut.
 const NAME_MAX: usize = 26;

@@ -9,17 +9,17 @@ use super::Style;
 pub enum Ink {
     /// Default text of the terminal.
     Plain,
-    /// For headings.
+    /// Style of headings.
     Bold,
-    /// For what matters less.
+    /// Style of less important text.
     Dim,
-    /// For dangers.
+    /// Colour of dangers.
     Red,
-    /// For warnings and what a power cut empties.
+    /// Colour of warnings and of caches that a power cut empties.
     Yellow,
-    /// For what survives.
+    /// Colour of data that survives.
     Green,
-    /// For notes.
+    /// Colour of notes.
     Cyan,
 }
 

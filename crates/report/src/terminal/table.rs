@@ -88,7 +88,7 @@ impl<T> Rows<T> {
 
 const INDENT: usize = 2;
 const APART: usize = 2;
-/// Before what stands below a row.
+/// Indent of the text below a row.
 const NOTE: &str = "      ";
 /// Narrower than this a last column is not set, however narrow the terminal.
 const LAST_MIN: usize = 20;

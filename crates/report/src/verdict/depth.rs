@@ -8,7 +8,7 @@ use crate::document::DepthTried;
 use crate::quantity::{count, duration, or_dash, rate, three_digits};
 use crate::sentences;
 
-/// In flight on average below this share of what was asked means that it was not reached.
+/// Share of the requested depth below which the depth counts as not reached.
 const REACHED_FROM: f64 = 0.7;
 /// Fewer operations for each request in flight than this are mostly start and end.
 const ROUNDS_MIN: u64 = 10;

@@ -7,7 +7,7 @@ use super::outcome::{Verdict, device_layers, lowest_devices};
 use crate::document::RunTarget;
 use crate::quantity::duration;
 
-/// With the head over the right track, half of all rewrites wait for more than this part of a turn.
+/// Part of a turn that half of all rewrites wait longer than, with the head over the right track.
 pub(super) const TURN_PART: f64 = 0.25;
 /// Fewer durable writes than this have no median worth the name.
 pub(super) const OPERATIONS_MIN: u64 = 30;

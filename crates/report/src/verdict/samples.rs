@@ -7,11 +7,11 @@ use super::evidence::Evidence;
 use super::outcome::Verdict;
 use crate::quantity::count;
 
-/// Below this no figure means much.
+/// Number of operations below which no figure means much.
 const ANY_FROM: u64 = 30;
-/// Below this the 99th percentile is the maximum.
+/// Number of operations below which the 99th percentile is the maximum.
 const P99_FROM: u64 = 100;
-/// Below this the 99.9th percentile is the maximum.
+/// Number of operations below which the 99.9th percentile is the maximum.
 const P999_FROM: u64 = 1000;
 
 /// Judges `too-short`: some percentiles rest on few operations.

@@ -11,7 +11,7 @@ use crate::quantity::{count, duration, percent};
 const UNSTARTED_FROM: f64 = 0.01;
 /// The share that started late from which it is, if the backlog was long too.
 const LATE_FROM: f64 = 0.1;
-/// From this share on it is others who keep the devices busy.
+/// Share from which other programs count as the main users of the devices.
 const MOSTLY_FROM: f64 = 0.5;
 /// A backlog of so many seconds is more than a hiccup.
 const BACKLOG_FROM: f64 = 0.1;

@@ -20,9 +20,9 @@ use crate::printable::printable;
 /// The width that is drawn, in user units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::html) enum Width {
-    /// For a desk and for paper.
+    /// Layout for a wide screen and for paper.
     Wide,
-    /// For a phone.
+    /// Layout for a phone.
     Narrow,
 }
 

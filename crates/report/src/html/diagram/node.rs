@@ -20,9 +20,9 @@ pub(super) struct Rect {
     pub(super) x: f64,
     /// Upper edge of the node.
     pub(super) y: f64,
-    /// From left to right.
+    /// Horizontal size.
     pub(super) width: f64,
-    /// From top to bottom.
+    /// Vertical size.
     pub(super) height: f64,
 }
 
