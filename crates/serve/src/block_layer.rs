@@ -16,9 +16,9 @@ pub(crate) const ZEROES_MAX: Bytes = Bytes::mib(32);
 /// The logical blocks of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grid {
-    /// In bytes.
+    /// Logical block size in bytes.
     pub(crate) block: u64,
-    /// In bytes; whole blocks.
+    /// Size in bytes; a multiple of the block size.
     pub(crate) size: u64,
     /// The largest transfer that is asked for, in whole pages.
     pub(crate) transfer_max: Bytes,

@@ -102,7 +102,7 @@ pub enum ExportError {
     Os {
         /// Action that failed, as a verb.
         operation: &'static str,
-        /// To what.
+        /// Path of the new place.
         place: PathBuf,
         /// Why not.
         source: io::Error,

@@ -93,7 +93,7 @@ pub(super) enum Call<'a> {
 /// A request: who asks what of which node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame<'a> {
-    /// To be repeated in the reply.
+    /// Number of the request, to repeat in the reply.
     pub(super) unique: u64,
     pub(super) node: u64,
     /// `None` if the arguments do not have the length that they must have.

@@ -31,7 +31,7 @@ const BLIND_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 /// While requests come one by one, only every so many turns look for a second one: the call would find
 /// nothing.
 const LOOK_EVERY: u32 = 16;
-/// For so many looks after a second request was found they are taken to come several at a time.
+/// Number of checks after a second request was found during which several are expected at a time.
 const SEVERAL_FOR: u32 = 64;
 /// Number of requests that are taken at once: the other threads get some, too, and answers are not held up.
 const TOGETHER_MAX: u32 = 4;
@@ -76,7 +76,7 @@ pub(super) struct Worker {
     head: Box<[u8; HEAD_BYTES]>,
     turns: u32,
     busy_poll: BusyPoll,
-    /// For how many more looks requests are taken to come several at a time.
+    /// Number of further checks during which several requests are expected at a time.
     several_for: u32,
 }
 

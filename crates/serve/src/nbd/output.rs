@@ -12,7 +12,7 @@ use super::transport::Transport;
 const HEAD_MAX_BYTES: usize = 28;
 /// Number of parts that go into one call.
 const PARTS_AT_ONCE: usize = 128;
-/// With more parts than this nothing further is to be added: the other side does not read.
+/// Number of parts from which nothing more is queued: the other side does not read.
 const PARTS_MAX: usize = 1024;
 /// Number of an output's own bytes, beside buffers, above which nothing further is to be added.
 const BYTES_MAX: usize = 1 << 20;

@@ -35,7 +35,7 @@ pub(super) enum Plan {
         fua: bool,
     },
     Flush,
-    /// Without data.
+    /// Operation without data.
     Clear {
         op: Op,
         range: LbaRange,

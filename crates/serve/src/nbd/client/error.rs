@@ -30,7 +30,7 @@ pub enum ConnectError {
     Silent {
         /// Where.
         place: String,
-        /// For how long.
+        /// Time waited in seconds.
         seconds: u64,
     },
     /// The server sent something that is not the protocol.

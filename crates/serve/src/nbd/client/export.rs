@@ -21,7 +21,7 @@ pub(super) struct BlockSizes {
     pub(super) maximum: u32,
 }
 
-/// For a server that does not say: the sizes that the protocol tells a client to keep to.
+/// Sizes that the protocol prescribes for a server that states none.
 const UNSTATED: BlockSizes = BlockSizes { minimum: 1, preferred: 4096, maximum: PAYLOAD_MAX_BYTES };
 
 /// An export as negotiated.

@@ -51,7 +51,7 @@ impl Drop for Share {
     }
 }
 
-/// From which pool a request's pieces come, and how large they are.
+/// Pool and size of a request's pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cut {
     pub(super) piece_bytes: u32,

@@ -13,7 +13,7 @@ pub struct Export {
     /// The name that clients choose it by: at most 4096 bytes. The only export of a server is also found
     /// under the empty name.
     pub name: String,
-    /// For people; may be empty.
+    /// Description for people; may be empty.
     pub description: String,
     /// Device behind the export.
     pub device: Arc<dyn Device>,

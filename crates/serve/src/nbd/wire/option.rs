@@ -91,7 +91,7 @@ impl OptionReplyKind {
 /// The header of a reply to an option; `length` bytes follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionReplyHeader {
-    /// To which option.
+    /// Option that is answered.
     pub code: OptionCode,
     /// Kind of the reply.
     pub kind: OptionReplyKind,
@@ -141,14 +141,14 @@ codes! {
 pub enum Info {
     /// Size in bytes, and what it can do.
     Export {
-        /// In bytes.
+        /// Size in bytes.
         size: u64,
         /// Capabilities of the export.
         flags: TransmissionFlags,
     },
     /// The name by which the server knows it.
     Name(String),
-    /// For people.
+    /// Description for people.
     Description(String),
     /// Block size constraints, in bytes.
     BlockSize {
@@ -315,7 +315,7 @@ impl MetaContext {
 pub struct ServerEntry {
     /// Name of the export.
     pub name: String,
-    /// For people; may be empty.
+    /// Description for people; may be empty.
     pub description: String,
 }
 

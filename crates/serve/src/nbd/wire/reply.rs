@@ -154,7 +154,7 @@ pub struct OffsetHole {
 pub struct ErrorChunk {
     /// How. Never [`WireErrno::NONE`].
     pub errno: WireErrno,
-    /// In words for people; may be empty.
+    /// Message for people; may be empty.
     pub message: String,
     /// Where.
     pub offset: Option<u64>,
@@ -182,7 +182,7 @@ impl BlockDescriptor {
 pub struct BlockStatus {
     /// Number of the context.
     pub context: u32,
-    /// In order, without gaps.
+    /// Descriptors in order, without gaps.
     pub descriptors: Vec<BlockDescriptor>,
 }
 

@@ -47,7 +47,7 @@ enum Owner {
 #[derive(Debug)]
 pub(super) struct Driver {
     owners: Vec<Owner>,
-    /// By tag: what is asked and not answered.
+    /// Requests without an answer, by tag.
     asked: BTreeMap<u16, Asked>,
     pub(super) answers: BTreeMap<u16, Answer>,
     /// The versions that the last read returned.
