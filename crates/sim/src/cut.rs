@@ -46,12 +46,12 @@ impl Mark {
 /// When to cut the power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CutWhen {
-    /// At once.
+    /// Cut at once.
     Now,
     /// When the mark is reached: a submitted command has arrived and is in flight, a completed one is not
     /// answered any more.
     At(Mark),
-    /// At a random moment after the first and no later than the second.
+    /// Cut at a random moment after the first and no later than the second.
     Between(Mark, Mark),
 }
 

@@ -30,7 +30,7 @@ struct Shared(Mutex<State>);
 
 struct State {
     drive: Drive,
-    /// By port: what wakes its queue in real time.
+    /// Timers that wake the queues in real time, by port.
     timers: Vec<Option<Timer>>,
     /// The port whose queue wakes ahead of the next event; the other queues wake when it is due, or their
     /// timers are fired.

@@ -91,7 +91,7 @@ pub struct Fault {
     nth: Option<u64>,
     /// Every so many commands.
     every: Option<u64>,
-    /// With this probability.
+    /// Probability that the fault occurs.
     probability: Option<f64>,
     /// Blocks of which the command must touch one: first and last.
     lba: Option<(u64, u64)>,

@@ -16,18 +16,18 @@ pub struct Damage {
     /// Choice of what survives of the commands at risk. All that it may choose is legal. No model sets it.
     #[serde(skip)]
     pub survival: Survival,
-    /// For each block of a command in flight: that it becomes unreadable. Legal, unless the command is
+    /// Probability that a block of a command in flight becomes unreadable. Legal, unless the command is
     /// atomic.
     pub unreadable: f64,
-    /// For each command that survives: that one of its blocks is torn inside.
+    /// Probability that one block of a surviving command is torn inside.
     pub torn: f64,
-    /// For each write that survives: that of each 4 KiB only the first three or seven eighths land.
+    /// Probability that only the first three or seven eighths of each 4 KiB of a surviving write land.
     pub shorn: f64,
-    /// For each write that survives: that it lands elsewhere.
+    /// Probability that a surviving write lands elsewhere.
     pub misdirected: f64,
-    /// For the cut: that survivors land in the reverse of their order.
+    /// Probability, for each cut, that survivors land in reverse order.
     pub unserialized: f64,
-    /// For each block of an answered write that is at risk: that it becomes unreadable. No model says it.
+    /// Probability that a block of an acknowledged write at risk becomes unreadable. No model sets it.
     #[serde(skip)]
     pub latent: f64,
 }

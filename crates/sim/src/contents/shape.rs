@@ -50,7 +50,7 @@ pub enum Data<'a> {
 /// Where what is durable is kept. What is not durable is always in memory.
 #[derive(Debug, Default)]
 pub enum Backing {
-    /// In memory, patterns as such.
+    /// Medium in memory, with patterns as such.
     #[default]
     Memory,
     /// In a file, sparse, patterns made into bytes: what the file holds is on the medium, so that killing the

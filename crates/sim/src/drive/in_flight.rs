@@ -8,7 +8,7 @@ use super::port::PortNumber;
 use crate::command::CommandId;
 use crate::fault::Effect;
 
-/// After everything.
+/// Time after every event.
 pub(super) const NEVER: Nanos = Nanos(u64::MAX);
 
 /// Part of a command that the timing is at.

@@ -10,7 +10,7 @@ use crate::timing::{Event, Timing};
 pub struct Taken {
     /// Commands answered.
     pub commands: u64,
-    /// From the first submission to the last answer.
+    /// Time from the first submission to the last answer.
     pub elapsed: Nanos,
     /// The mean time of a command.
     pub mean: Nanos,

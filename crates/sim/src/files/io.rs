@@ -35,7 +35,7 @@ pub(super) struct Io {
     queue: Box<dyn Queue>,
     time: Time,
     completions: Vec<Completion>,
-    /// In flight: awaited, and write-back's.
+    /// Number of requests in flight that a call waits for.
     awaited: usize,
     background: usize,
     /// Pages that are to be written back.

@@ -16,7 +16,7 @@ use crate::contents::{Atomicity, Damage, FlushKept, Promise};
 use plumb_crash::{Survival, below};
 
 const BLOCKS: u64 = 2;
-/// At most so many commands that may survive: the enumeration is exponential.
+/// Maximum number of commands that may survive: the enumeration is exponential.
 const AT_RISK_MAX: usize = 3;
 
 #[derive(Debug, Clone, Copy)]

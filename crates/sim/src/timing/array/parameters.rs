@@ -35,9 +35,9 @@ pub struct Parameters {
     /// When a write is answered.
     #[serde(default)]
     pub acknowledge: Acknowledge,
-    /// To a member and back, with the software on both sides.
+    /// Round trip to a member, with the software on both sides.
     pub round_trip: Time,
-    /// By how much a round trip may be longer, each with the same probability.
+    /// Largest extra delay of a round trip, drawn uniformly.
     pub jitter: Time,
     /// The rate of the host's own link, each way.
     pub link: Rate,

@@ -23,7 +23,7 @@ pub(super) struct Whole {
     pub(super) at_risk: bool,
     /// Number of commands that had been answered before it was.
     pub(super) answered: Option<u64>,
-    /// For a flush: how many commands had been answered when it came. It covers these.
+    /// Number of commands that had been answered when a flush arrived, which it covers.
     pub(super) covers: u64,
     /// For a flush: of these, how many have copies that have not answered. It goes to the members when there
     /// are none.

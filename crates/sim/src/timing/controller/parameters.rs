@@ -32,7 +32,7 @@ pub struct WriteCacheParameters {
     pub segments: u32,
     /// Adjacent writes become one access up to this length.
     pub coalesce: Size,
-    /// In which order it is emptied.
+    /// Order in which the cache is destaged.
     pub destage_order: DestageOrder,
     /// How long dirty data wait for more before they are destaged although nobody asks.
     pub destage_delay: Time,
@@ -60,13 +60,13 @@ pub struct MediaCacheParameters {
     pub resume_below_percent: u32,
 }
 
-/// In which order a cache is emptied.
+/// Order in which a cache is destaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DestageOrder {
-    /// By address, sweeping upwards and round.
+    /// Ascending addresses, then around again.
     Elevator,
-    /// By age.
+    /// Oldest first.
     Fifo,
 }
 

@@ -256,7 +256,7 @@ struct Ledger {
     written: BTreeSet<u64>,
     answered: BTreeSet<u64>,
     persisted: BTreeSet<u64>,
-    /// For each flush what it covers.
+    /// Commands that each flush covers.
     covers: BTreeMap<u64, BTreeSet<u64>>,
 }
 

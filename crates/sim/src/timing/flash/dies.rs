@@ -84,7 +84,7 @@ pub(super) struct Dies {
     read_band: u64,
     program: u64,
     suspend: Option<u64>,
-    /// To erase what a unit fills.
+    /// Time to erase the space that one unit fills.
     erase_share: u64,
     slc: Option<Slc>,
     /// Where the next unit goes.

@@ -32,15 +32,14 @@ pub struct Parameters {
     pub page: Size,
     /// Pages in an erase block of one plane.
     pub block_pages: u32,
-    /// From the cells of a page to its register, mean over the pages of a cell.
+    /// Time to read a page from its cells to the register, mean over the pages of a cell.
     pub read: Time,
-    /// By how much `read` differs from page to page, as a share of it to each side (the bits of a cell
-    /// differ).
+    /// Largest deviation of `read` from page to page, as a share of it (the bits of a cell differ).
     #[serde(default)]
     pub read_spread: f64,
-    /// From the register to the cells, mean over the pages of a cell.
+    /// Time to program a page from the register to the cells, mean over the pages of a cell.
     pub program: Time,
-    /// To erase a block.
+    /// Time to erase a block.
     pub erase: Time,
     /// The rate of one channel.
     pub channel: Rate,
@@ -88,7 +87,7 @@ pub struct Parameters {
 pub struct SlcParameters {
     /// How much it holds.
     pub size: Size,
-    /// From the register to the cells with one bit to a cell.
+    /// Time to program a page with one bit to a cell.
     pub program: Time,
     /// How fast it is emptied into the rest of the flash while nothing is written.
     pub fold: Rate,
@@ -113,11 +112,11 @@ impl Parameters {
     }
 }
 
-/// From a nanosecond to a second, the times that anything in a drive may take.
+/// Range of the times in a drive, from a nanosecond to a second.
 pub(crate) const TIMES: std::ops::RangeInclusive<Time> = Time(Nanos(0))..=Time(Nanos::secs(1));
 /// Above zero.
 const WORKING_TIMES: std::ops::RangeInclusive<Time> = Time(Nanos(100))..=Time(Nanos::secs(1));
-/// From USB 1 to far above PCIe 7.
+/// Range of rates, from USB 1 to far above PCIe 7.
 pub(crate) const RATES: std::ops::RangeInclusive<Rate> = Rate(1_000_000)..=Rate(1_000_000_000_000);
 
 impl Limits for Parameters {

@@ -23,15 +23,15 @@ pub struct HddParameters {
     pub sectors_per_track_inner: u32,
     /// The unit that the medium writes without reading it first: a write of less costs a revolution more.
     pub physical_sector: Size,
-    /// To the next cylinder and settled, for reading.
+    /// Seek to the next cylinder for a read, settled.
     pub seek_track: Time,
     /// The mean over all pairs of cylinders, settled, for reading.
     pub seek_average: Time,
-    /// From the first cylinder to the last, settled, for reading.
+    /// Seek from the first cylinder to the last for a read, settled.
     pub seek_full: Time,
     /// How much longer the head must settle after a move before it may write.
     pub write_settle: Time,
-    /// To another head of the same cylinder, settled.
+    /// Switch to another head of the same cylinder, settled.
     pub head_switch: Time,
     /// A sector that comes within this time of the arrival of the head is taken as missed: servo and
     /// prediction err.
