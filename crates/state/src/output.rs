@@ -98,11 +98,11 @@ pub enum WriteError<E: std::error::Error + 'static> {
 
 /// Where a result goes.
 enum Place {
-    /// To this process's descriptor of this number.
+    /// Descriptor of this process with this number.
     Descriptor(u32),
     /// To a node that is written to as it is.
     Node,
-    /// To a regular file at this path, which has no symbolic link in its last part.
+    /// Regular file at this path, whose last part is not a symbolic link.
     File(PathBuf),
 }
 
