@@ -24,7 +24,7 @@ pub enum Found {
     Kernel(&'static str),
 }
 
-/// In which way there is nothing.
+/// Reason that nothing is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missing {
     /// The directory is there, so a file can be made.

@@ -12,11 +12,11 @@ use crate::name::Name;
 /// A name and where it leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Located {
-    /// For people: what was typed, and if that is not the path itself, what it stands for.
+    /// Name for people: the typed words, and the path that they stand for if it differs.
     pub(crate) shown: String,
     /// Absolute, without links, `.` and `..`. Of a file that is missing too.
     pub(crate) path: PathBuf,
-    /// In which way there is nothing, if there is nothing.
+    /// Reason that nothing is there, if so.
     pub(crate) missing: Option<Missing>,
     /// True if it was named by its number among the disks.
     pub(crate) by_number: bool,

@@ -49,13 +49,13 @@ impl TargetKind {
 /// How requests reach a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
-    /// Through the kernel.
+    /// I/O through the kernel.
     Kernel(Engine),
     /// Straight to the simulation.
     Simulated,
-    /// Over NBD.
+    /// I/O over NBD.
     Network,
-    /// Through a write-back cache in this process.
+    /// I/O through a write-back cache in this process.
     Cache,
 }
 

@@ -16,9 +16,9 @@ pub struct Intent {
 }
 
 impl Intent {
-    /// To read what is there.
+    /// Permission to read existing data.
     pub const READ: Self = Self { writes: false, size: None, cuts: false };
-    /// To write over what is there.
+    /// Permission to overwrite existing data.
     pub const WRITE: Self = Self { writes: true, size: None, cuts: false };
 
     /// Returns the intent with a file of `size` made if need be.

@@ -30,7 +30,7 @@ pub enum DriveOrder {
     PowerOn,
     /// Switch the write cache.
     Set {
-        /// On or off.
+        /// True if the write cache is enabled.
         wce: bool,
     },
     /// Set a fault.

@@ -27,7 +27,7 @@ pub enum BackingState {
     Device {
         /// Number of the disk, which no other gets.
         diskseq: u64,
-        /// In units of 512 bytes.
+        /// Size in units of 512 bytes.
         sectors: u64,
     },
     /// A file: stat(2).

@@ -17,7 +17,7 @@ pub(super) struct Magic {
     pub(super) at: &'static [u64],
     /// The places of copies, which may be left when the first is erased.
     pub(super) copies: &'static [u64],
-    /// At most [`BYTES_MAX`].
+    /// Bytes to compare, at most [`BYTES_MAX`].
     pub(super) bytes: &'static [u8],
 }
 
