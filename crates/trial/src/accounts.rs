@@ -11,7 +11,7 @@ use crate::counters::Beneath;
 pub(crate) struct CheckBegun {
     /// Target as typed.
     pub(crate) target: String,
-    /// Beneath it.
+    /// Write path below the file.
     pub(crate) path: WritePath,
     /// Work that the devices were handed.
     pub(crate) accounts: Accounts,

@@ -16,7 +16,7 @@ use crate::staff::{PRECONDITION_BLOCK, Variation};
 
 /// SNIA PTS 2.0.2: the rounds over which the rate must be steady.
 const STEADY_ROUNDS: usize = 5;
-/// Over twice the capacity.
+/// Number of passes over the capacity while preconditioning.
 const PRECONDITION_PASSES: u64 = 2;
 /// Number of requests in flight while preconditioning.
 const PRECONDITION_DEPTH: u32 = 32;

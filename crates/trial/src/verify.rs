@@ -15,7 +15,7 @@ use crate::targets::Use;
 
 /// Result of reading back a target.
 pub(crate) struct Found {
-    /// In all, what was read while the load ran included.
+    /// Totals, with the blocks that were read while the load ran.
     pub(crate) verified: Verified,
     /// True if all of it was read back.
     pub(crate) whole: bool,

@@ -57,8 +57,8 @@ struct Io {
     caching: Caching,
 }
 
-/// In the order in which they run: the cached write comes last, because what it leaves dirty would disturb
-/// whatever followed.
+/// Loads in the order in which they run: the cached write comes last, because the data that it leaves dirty
+/// would disturb any later load.
 const IO: [Io; 4] = [
     Io { name: "read-direct", write: false, caching: Caching::Direct },
     Io { name: "write-direct", write: true, caching: Caching::Direct },

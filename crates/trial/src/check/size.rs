@@ -8,7 +8,8 @@ use crate::error::TrialError;
 /// The size of the test file unless the user or the free space says otherwise: large enough that a drive's
 /// read cache seldom holds it, small enough to be written in a second or two.
 const FILE_DEFAULT: Bytes = Bytes::mib(256);
-/// Below this a random load would touch the same blocks over and over, and every figure would be of a cache.
+/// Size below which a random load would touch the same blocks over and over, and every figure would be that
+/// of a cache.
 const FILE_MIN: Bytes = Bytes::mib(1);
 /// The share of the free space that a check may take: one in this many bytes.
 const FREE_SHARE: u64 = 10;
