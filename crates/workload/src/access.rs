@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
-    /// To places drawn from a distribution.
+    /// Places drawn from a distribution.
     Random(Random),
     /// One after the other, and from the start again after the last that fits.
     Sequential(Sequential),
@@ -56,13 +56,13 @@ pub enum Distribution {
     /// Zipf's law: the k-th most likely place has the weight k^-theta. The likely ones are spread over the
     /// range.
     Zipf {
-        /// Above 0, not 1; 0.99 to 1.2 are common.
+        /// Exponent, above 0 and not 1; 0.99 to 1.2 are common.
         theta: f64,
     },
     /// Pareto's 80/20 rule in fio's form: `power` 0.2 sends 80 % of operations to 20 % of the places. The
     /// likely ones are spread over the range.
     Pareto {
-        /// Between 0 and 1.
+        /// Power, between 0 and 1.
         power: f64,
     },
     /// A bell around the middle of the range.
@@ -89,9 +89,9 @@ pub struct Zone {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ZoneLength {
-    /// In percent of the range, above 0, all together at most 100.
+    /// Share of the range in percent, above 0; all together at most 100.
     Percent(f64),
-    /// In bytes.
+    /// Length in bytes.
     Bytes(Bytes),
 }
 
@@ -99,8 +99,8 @@ pub enum ZoneLength {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sequential {
-    /// From the start of one operation to the start of the next; `None`: the length of the operation. Zero
-    /// stays in place.
+    /// Distance between the starts of two operations; `None`: the length of the operation. Zero stays in
+    /// place.
     pub stride: Option<Bytes>,
     /// Kind of walk: whether workers advance alone or together.
     pub walk: Walk,
@@ -121,7 +121,7 @@ pub enum Walk {
 }
 
 impl Access {
-    /// To any block with the same probability.
+    /// Random access to any block with the same probability.
     pub const RANDOM: Self =
         Self::Random(Random { align: None, distribution: Distribution::Uniform, runs: Runs::Single });
     /// One block after the other.

@@ -8,7 +8,7 @@ use crate::share::Share;
 /// Starts at equal distances from the start of a range, each with room for the longest operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grid {
-    /// From one start to the next, above zero.
+    /// Distance between two starts, above zero.
     pub(crate) step: u64,
     /// The longest operation, above zero.
     pub(crate) longest: u64,

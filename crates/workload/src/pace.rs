@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 pub enum Rate {
     /// Operations start as soon as the depth allows.
     Unlimited,
-    /// On a schedule made in advance. An operation that could not start in time starts late and its lateness
-    /// is measured; the schedule does not move.
+    /// Schedule made in advance. An operation that could not start in time starts late and its lateness is
+    /// measured; the schedule does not move.
     Scheduled {
         /// How many.
         amount: Amount,
-        /// At what intervals.
+        /// Distribution of the intervals.
         arrival: Arrival,
     },
 }
@@ -29,7 +29,7 @@ pub enum Amount {
     BytesPerSecond(f64),
 }
 
-/// At what intervals operations are meant to start.
+/// Distribution of the intervals between the intended starts of operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrival {
@@ -52,7 +52,7 @@ impl Rate {
 pub struct Burst {
     /// Operations of each worker, at least 1.
     pub operations: u32,
-    /// From the start of the last operation of a burst to the start of the next burst.
+    /// Time from the start of the last operation of a burst to the start of the next burst.
     pub pause: Nanos,
 }
 

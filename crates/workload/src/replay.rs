@@ -33,7 +33,7 @@ pub struct Recorded {
 /// Recorded events that a job replays.
 #[derive(Debug, Clone)]
 pub struct Replay {
-    /// For each target of the job, in their order.
+    /// Recorded requests of each target of the job, in their order.
     pub targets: Vec<Recorded>,
 }
 

@@ -55,7 +55,7 @@ pub struct Span {
 pub enum Warmup {
     /// Fixed length; zero means no warm-up.
     For(Nanos),
-    /// Until the rate has settled.
+    /// Run until the rate has settled.
     Auto,
 }
 
@@ -87,7 +87,7 @@ pub struct Job {
     /// Part that it plays in its run.
     #[serde(default, skip_serializing_if = "Role::is_load")]
     pub role: Role,
-    /// On what.
+    /// Targets of the job.
     pub targets: Vec<TargetUse>,
     /// How many threads: for each target, or, if shared, in all.
     pub threads: u32,
@@ -98,8 +98,8 @@ pub struct Job {
     /// jobs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub same_threads: bool,
-    /// With shared threads: the depth of the workload is that of a thread over all its targets together
-    /// (DiskSpd `-O`, fio), rather than on each.
+    /// True if the depth of a shared thread covers all its targets together (DiskSpd `-O`, fio), rather than
+    /// each.
     pub depth_shared: bool,
     /// Make missing target files of this size, and bring those that are shorter to it, and those that are
     /// longer if the range goes on to the end.
@@ -118,7 +118,7 @@ pub struct Job {
     pub page_cache: PageCache,
     /// Where threads run.
     pub affinity: Affinity,
-    /// With what I/O priority.
+    /// I/O priority of the job.
     pub priority: Priority,
     /// Go on after a failed read, write or trim, and count it. A failed flush always ends the run.
     pub continue_on_error: bool,
@@ -183,7 +183,7 @@ impl Role {
 pub struct TargetUse {
     /// Name as typed: a path, `#N`, or a scheme.
     pub name: String,
-    /// With a shared depth: how often this target is chosen, relative to the others. At least 1.
+    /// Weight of this target among those that share a depth. At least 1.
     pub weight: u32,
 }
 

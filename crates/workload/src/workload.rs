@@ -57,8 +57,8 @@ pub struct Workload {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Durability {
-    /// After how many writes of a worker these are made durable: the worker waits until they have completed,
-    /// flushes, and only then goes on. `None`: never.
+    /// Number of writes of a worker after which it waits for their completion, flushes, and only then
+    /// continues. `None`: never.
     pub flush_every: Option<NonZeroU32>,
     /// Flush once more when the workload is over, if anything was written since the last flush.
     pub flush_at_end: bool,
@@ -102,9 +102,9 @@ pub enum Content {
     Zeroes,
     /// The bytes 0 to 255 over and over: DiskSpd's default. Compresses and deduplicates.
     Counting,
-    /// From a buffer of noise of this size, each write from another place in it (DiskSpd `-Z<size>`).
+    /// Noise in a buffer of this size; each write starts at another place in it (DiskSpd `-Z<size>`).
     Buffer(Bytes),
-    /// From a buffer of this size filled from a file, each write from another place in it (DiskSpd
+    /// Content of a file, read into a buffer of this size; each write starts at another place in it (DiskSpd
     /// `-Z<size>,file`).
     File {
         /// How much of it.

@@ -12,7 +12,7 @@ use crate::generator::places::Places;
 pub(crate) struct Drawn {
     places: Places,
     runs: Runs,
-    /// From one operation of a run to the next; `None`: the length of the operation.
+    /// Distance between two operations of a run; `None`: the length of the operation.
     stride: Option<u64>,
     run: Option<Run>,
 }
