@@ -25,11 +25,11 @@ fn wait_for(socket: &Path) -> Result<()> {
 }
 
 /// A process that is asked to end, and waited for, when dropped.
-pub(crate) struct Running {
+pub(crate) struct RunningProcess {
     child: Child,
 }
 
-impl Running {
+impl RunningProcess {
     /// Starts it.
     pub(crate) fn start(command: &mut Command) -> Result<Self> {
         let child = command.spawn().with_context(|| format!("starting {command:?}"))?;
@@ -59,7 +59,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProcess {
     fn drop(&mut self) {
         // With SIGTERM, so that it takes away what it has attached.
         let asked = Command::new("kill").arg(self.child.id().to_string()).status();

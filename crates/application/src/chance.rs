@@ -10,7 +10,7 @@ pub(crate) struct Chance(Xoshiro256PlusPlus);
 
 impl Chance {
     /// Returns the `index`th stream of `seed`; each is independent of the others.
-    pub(crate) fn of(seed: u64, index: u64) -> Self {
+    pub(crate) fn from_seed(seed: u64, index: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(mixed(seed ^ mixed(index))))
     }
 
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn gamma_has_its_mean_and_deviation() {
-        let mut chance = Chance::of(1, 2);
+        let mut chance = Chance::from_seed(1, 2);
         let drawn: Vec<f64> = (0..100_000).map(|_| chance.gamma(16_384) as f64).collect();
         let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
         let variance = drawn.iter().map(|size| (size - mean).powi(2)).sum::<f64>() / drawn.len() as f64;
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn waiting_times_and_weights_come_out_as_asked() {
-        let mut chance = Chance::of(3, 0);
+        let mut chance = Chance::from_seed(3, 0);
         let waited: u64 = (0..100_000).map(|_| chance.exponential(Nanos::micros(500)).0).sum();
         assert!((waited as f64 / 100_000.0 / 500_000.0 - 1.0).abs() < 0.02, "{waited}");
         let ones = (0..100_000).filter(|_| chance.weighed(&[(1, 25), (2, 48), (3, 26)]) == 1).count();
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn streams_follow_from_seed_and_index() {
         let draws = |seed, index| {
-            let mut chance = Chance::of(seed, index);
+            let mut chance = Chance::from_seed(seed, index);
             (0..4).map(|_| chance.gamma(1000)).collect::<Vec<_>>()
         };
         assert_eq!(draws(1, 1), draws(1, 1));

@@ -53,20 +53,20 @@ pub enum Statistic {
 
 /// A limit and what was measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judged {
+pub struct LimitResult {
     /// The limit.
     pub criterion: &'static Criterion,
     /// Measured value; `None` if there was nothing to measure.
     pub measured: Option<Nanos>,
     /// Verdict on the limit.
-    pub standing: Standing,
+    pub standing: LimitVerdict,
     /// Verdict in words.
     pub sentence: String,
 }
 
 /// Verdict on a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum LimitVerdict {
     /// The limit is kept.
     Met,
     /// The limit is not kept: a finding.
@@ -76,7 +76,7 @@ pub enum Standing {
 }
 
 /// Holds what the span of a profile measured against the limits of the profile.
-pub fn judge(criteria: &'static [Criterion], span: &SpanResult) -> Vec<Judged> {
+pub fn judge(criteria: &'static [Criterion], span: &SpanResult) -> Vec<LimitResult> {
     let figure = |criterion: &Criterion| match criterion.of {
         Quantity::Syncs => of_direction(&span.total().flush, criterion.statistic),
         Quantity::Reads { job } => of_direction(&span.of_job(job).read, criterion.statistic),
@@ -113,19 +113,19 @@ fn worst_second(direction: &Direction) -> Option<Nanos> {
 }
 
 impl Criterion {
-    fn judge(&'static self, measured: Option<Nanos>) -> Judged {
+    fn judge(&'static self, measured: Option<Nanos>) -> LimitResult {
         let standing = match measured {
-            Some(measured) if measured < self.below => Standing::Met,
-            Some(_) => Standing::Missed,
-            None => Standing::Unmeasured,
+            Some(measured) if measured < self.below => LimitVerdict::Met,
+            Some(_) => LimitVerdict::Missed,
+            None => LimitVerdict::Unmeasured,
         };
         let limit = self.in_words();
         let sentence = match (measured, standing) {
-            (Some(measured), Standing::Met) => format!("{limit}: it is {measured}"),
+            (Some(measured), LimitVerdict::Met) => format!("{limit}: it is {measured}"),
             (Some(measured), _) => format!("{limit}, and is {measured}: {}", self.why),
             (None, _) => format!("{limit}: not known, for none was measured"),
         };
-        Judged { criterion: self, measured, standing, sentence }
+        LimitResult { criterion: self, measured, standing, sentence }
     }
 
     /// Returns the limit in words.
@@ -195,17 +195,17 @@ mod tests {
         let mut latencies = vec![Nanos::millis(2); 990];
         latencies.extend([Nanos::millis(80); 10]);
         let met = of(&latencies);
-        assert_eq!(met.standing, Standing::Met, "{}", met.sentence);
+        assert_eq!(met.standing, LimitVerdict::Met, "{}", met.sentence);
         latencies.push(Nanos::millis(80));
         let missed = of(&latencies);
-        assert_eq!(missed.standing, Standing::Missed, "{}", missed.sentence);
+        assert_eq!(missed.standing, LimitVerdict::Missed, "{}", missed.sentence);
         assert!(missed.measured.unwrap() >= Nanos::millis(79));
         assert!(
             missed.sentence.contains("the 99th percentile of syncs must be below 10 ms"),
             "{}",
             missed.sentence
         );
-        assert_eq!(of(&[]).standing, Standing::Unmeasured);
+        assert_eq!(of(&[]).standing, LimitVerdict::Unmeasured);
     }
 
     #[test]
@@ -226,10 +226,10 @@ mod tests {
             .map(|judged| (&*judged.criterion.id, judged.standing))
             .collect();
         let expected = [
-            ("exchange-read-mean", Standing::Met),
-            ("exchange-log-mean", Standing::Missed),
-            ("exchange-read-spike", Standing::Missed),
-            ("exchange-log-spike", Standing::Met),
+            ("exchange-read-mean", LimitVerdict::Met),
+            ("exchange-log-mean", LimitVerdict::Missed),
+            ("exchange-read-spike", LimitVerdict::Missed),
+            ("exchange-log-spike", LimitVerdict::Met),
         ];
         assert_eq!(standings, expected);
     }

@@ -28,7 +28,7 @@ pub mod run;
 mod sqlite;
 
 pub use catalogue::{find, profiles};
-pub use criteria::{Criterion, Judged, Quantity, Standing, Statistic, judge};
+pub use criteria::{Criterion, LimitResult, LimitVerdict, Quantity, Statistic, judge};
 pub use error::Error;
 pub use explain::explain;
 pub use limits::{Directory, Limits, OpenStore};

@@ -9,12 +9,12 @@ const ALIGNMENT: usize = 4096;
 
 /// Memory at an address that direct I/O accepts.
 #[derive(Debug, Default)]
-pub(crate) struct Aligned {
+pub(crate) struct AlignedBuffer {
     bytes: Vec<u8>,
     start: usize,
 }
 
-impl Aligned {
+impl AlignedBuffer {
     /// Returns the first `length` bytes, with room made for them; `true` if they are new.
     pub(crate) fn first(&mut self, length: usize) -> (&mut [u8], bool) {
         let is_new = self.bytes.len() < self.start + length || self.bytes.is_empty();
@@ -29,7 +29,7 @@ impl Aligned {
 /// One thread's source of bytes to write.
 #[derive(Debug)]
 pub(crate) struct Noise {
-    memory: Aligned,
+    memory: AlignedBuffer,
     filled: usize,
     seed: u64,
     stamp: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Noise {
 impl Noise {
     /// Creates a source; threads with different seeds write different bytes.
     pub(crate) fn new(seed: u64) -> Self {
-        Self { memory: Aligned::default(), filled: 0, seed, stamp: 0 }
+        Self { memory: AlignedBuffer::default(), filled: 0, seed, stamp: 0 }
     }
 
     /// Returns the next `length` bytes. Costs a fill the first time and one store for each 4 KiB after that.

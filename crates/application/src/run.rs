@@ -90,13 +90,13 @@ pub fn scenario(
 ) -> Result<Scenario, Error> {
     limits.validate()?;
     let Work::Blocks(jobs) = &profile.work else {
-        return Ok(Scenario { spans: vec![Span::of(vec![program(profile, variant, target, limits)])] });
+        return Ok(Scenario { spans: vec![Span::new(vec![program(profile, variant, target, limits)])] });
     };
     let (duration, operations) = extent_of(profile, limits, 1.0);
     let stop = Stop { duration, operations, bytes: None };
     let of_variant = |work: &&BlockWork| work.variant.as_ref().is_none_or(|only| *only == variant.name);
     let jobs = jobs.iter().filter(of_variant).map(|work| job(work, target, limits, stop)).collect();
-    Ok(Scenario { spans: vec![Span::of(jobs)] })
+    Ok(Scenario { spans: vec![Span::new(jobs)] })
 }
 
 /// Returns the job that is the program of a profile.

@@ -85,7 +85,7 @@ pub(crate) fn perform(
     }
     let connection = open(journal, &directory.join("plumb.sqlite"))?;
     observer.on(&Event::WindowBegins { warmup: Nanos::ZERO, settled: true });
-    let client = Client::of(&connection, journal, conduct)?;
+    let client = Client::new(&connection, journal, conduct)?;
     let (book, ending) = client.run(observer)?;
     let end = conduct.clock.now();
     observer.on(&Event::WindowEnds);
@@ -149,7 +149,7 @@ struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    fn of(connection: &'a Connection, journal: Journal, conduct: &'a Conduct<'a>) -> Result<Self, Error> {
+    fn new(connection: &'a Connection, journal: Journal, conduct: &'a Conduct<'a>) -> Result<Self, Error> {
         let prepare = |text| connection.prepare(text).map_err(|error| Error::of_sqlite(error, "prepare"));
         let start = conduct.clock.now();
         Ok(Self {
@@ -158,7 +158,7 @@ impl<'a> Client<'a> {
             commit: prepare("COMMIT")?,
             is_durable: journal.is_durable(),
             conduct,
-            chance: Chance::of(conduct.seed, 0),
+            chance: Chance::from_seed(conduct.seed, 0),
             start,
             book: Book::starting_at(start, conduct.duration.unwrap_or(Nanos::ZERO)),
         })

@@ -9,7 +9,7 @@ use crate::request::LbaRange;
 
 /// A device in front of another one. Every method of [`Device`] is answered by [`inner`](Self::inner), except
 /// those of this trait that an implementation replaces.
-pub trait Layered: Send + Sync {
+pub trait DeviceLayer: Send + Sync {
     /// Type of the device behind this one.
     type Inner: Device + ?Sized;
 
@@ -38,17 +38,17 @@ pub trait Layered: Send + Sync {
     }
 }
 
-impl<T: Layered> Device for T {
+impl<T: DeviceLayer> Device for T {
     fn info(&self) -> DeviceInfo {
-        Layered::info(self)
+        DeviceLayer::info(self)
     }
 
     fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
-        Layered::open_queue(self, options)
+        DeviceLayer::open_queue(self, options)
     }
 
     fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
-        Layered::extents(self, range)
+        DeviceLayer::extents(self, range)
     }
 
     fn set_wce(&self, enabled: bool) -> Result<()> {

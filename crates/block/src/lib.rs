@@ -41,7 +41,7 @@ pub use device::{Device, Latch, Power, Queue, QueueFull, QueueOptions, Wait};
 pub use error::{Errno, Error, ErrorKind, FailureKind, Result, in_one_line};
 pub use extent_map::ExtentMap;
 pub use info::{DeviceInfo, Extent, ExtentState, VolatileCache, written_share};
-pub use layered::Layered;
+pub use layered::DeviceLayer;
 pub use nearest::nearest;
 pub use opening::{Caching, DurableWrite, EngineChoice, FlushCall, Opening, SyncMethod};
 pub use pattern::{Pattern, Stamp, mixed};

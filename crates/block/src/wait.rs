@@ -101,11 +101,11 @@ pub fn waiting_poll(
 /// Waits by poll(2), for queues and for other descriptors beside them.
 pub struct Poller<'a> {
     clock: &'a dyn Clock,
-    watched: Vec<Watched<'a>>,
+    watched: Vec<ExtraDescriptor<'a>>,
 }
 
 /// A descriptor beside those of queues.
-struct Watched<'a> {
+struct ExtraDescriptor<'a> {
     descriptor: BorrowedFd<'a>,
     wanted: PollFlags,
     /// Events that the last wait found.
@@ -121,7 +121,7 @@ impl<'a> Poller<'a> {
     /// Watches this descriptor, too, for `events`; errors and hang-ups always count.
     #[must_use]
     pub fn watching(mut self, descriptor: BorrowedFd<'a>, events: PollFlags) -> Self {
-        self.watched.push(Watched { descriptor, wanted: events, found: PollFlags::empty() });
+        self.watched.push(ExtraDescriptor { descriptor, wanted: events, found: PollFlags::empty() });
         self
     }
 

@@ -12,7 +12,7 @@ use crate::io::Io;
 use crate::legs::LegSet;
 use crate::log::Log;
 use crate::pace::Pace;
-use crate::recovery::{Findings, Recovered};
+use crate::recovery::{Findings, RecoveryResult};
 use crate::seal::Seal;
 use crate::settings::{LOG_BLOCK, Layout, Options};
 use crate::status::Figures;
@@ -71,7 +71,7 @@ impl Condition {
 
 impl Base {
     /// Returns the state that recovery found. Unless the recovery was only to look, a session is to begin.
-    pub(crate) fn opened(found: Recovered) -> Self {
+    pub(crate) fn opened(found: RecoveryResult) -> Self {
         let mut superblocks = Superblocks::new(&found);
         let condition = if found.options.dry_run {
             Condition::Stopped(found.index.is_empty())
@@ -79,7 +79,7 @@ impl Base {
             superblocks.want(Reason::Session);
             Condition::Opening
         };
-        let Recovered { options, devices, mut io, superblock, index, log, findings, .. } = found;
+        let RecoveryResult { options, devices, mut io, superblock, index, log, findings, .. } = found;
         let mut unreadable = ExtentMap::default();
         superblock.unreadable.iter().for_each(|range| unreadable.insert(*range, ()));
         Self {

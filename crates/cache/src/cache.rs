@@ -9,7 +9,7 @@ use crate::action::{Action, ActionId, Member};
 use crate::core::Core;
 use crate::devices::{Devices, block_fits, transfer_fits};
 use crate::format::block::BLOCK;
-use crate::format::superblock::{Found, LegState, Superblock, Tail};
+use crate::format::superblock::{LegState, SlotContent, Superblock, Tail};
 use crate::geometry::{Geometry, SEGMENT_BLOCKS};
 use crate::grow;
 use crate::io::ClientRequest;
@@ -116,9 +116,9 @@ impl Cache {
     /// The version of the format, if that is a later one.
     pub fn leg_of(block: &[u8]) -> std::result::Result<Option<Leg>, u32> {
         let found = match Superblock::decode(block) {
-            Found::Valid(found) => found,
-            Found::Newer(version) => return Err(version),
-            Found::Nothing => return Ok(None),
+            SlotContent::Valid(found) => found,
+            SlotContent::Newer(version) => return Err(version),
+            SlotContent::Nothing => return Ok(None),
         };
         let Superblock { cache, backing, backing_size, geometry, leg, ref legs, .. } = *found;
         let settings = Settings {

@@ -15,7 +15,7 @@ use crate::io::{ClientRequest, errno_of};
 use crate::legs::{LegFailure, LegSet};
 use crate::log::Log;
 use crate::mark::Marks;
-use crate::recovery::Recovered;
+use crate::recovery::RecoveryResult;
 use crate::resilver::{self, Resilver};
 use crate::seal::Seal;
 use crate::settings::{Mark, Mode};
@@ -37,7 +37,7 @@ pub(crate) struct Core {
 
 impl Core {
     /// Goes on from what recovery found. It serves when its session is durable.
-    pub(crate) fn new(mut found: Recovered) -> Self {
+    pub(crate) fn new(mut found: RecoveryResult) -> Self {
         let sealed = found.sealed.take();
         let marked = found.options.identity.map_or_else(Mark::default, |identity| identity.marked);
         let base = Base::opened(found);

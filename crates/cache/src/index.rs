@@ -94,7 +94,7 @@ impl Dirty {
         self.data + self.zeroes
     }
 
-    const fn of(&mut self, entry: Entry) -> &mut u64 {
+    const fn counter_mut(&mut self, entry: Entry) -> &mut u64 {
         match entry.kind() {
             Kind::Data => &mut self.data,
             Kind::Zeroes | Kind::ZeroesReserved | Kind::Discard => &mut self.zeroes,
@@ -104,7 +104,7 @@ impl Dirty {
     /// Counts what goes from the index; how much of it was dirty.
     fn lose(&mut self, range: LbaRange, entry: Entry) -> u64 {
         let lost = if entry.is_dirty() { range.nlb } else { 0 };
-        *self.of(entry) -= lost;
+        *self.counter_mut(entry) -= lost;
         lost
     }
 }
@@ -129,7 +129,7 @@ impl Index {
         let (dirty, mut replaced) = (&mut self.dirty, 0);
         self.entries.replace(range, entry, |range, old| replaced += dirty.lose(range, *old));
         if entry.is_dirty() {
-            *self.dirty.of(entry) += range.nlb;
+            *self.dirty.counter_mut(entry) += range.nlb;
         }
         replaced
     }

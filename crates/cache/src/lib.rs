@@ -56,7 +56,7 @@ pub use format::superblock::LegState;
 pub use recovery::{Findings, LegFindings};
 pub use seal::NewLog;
 pub use settings::{
-    BUFFER, BUFFERS_MIN, Degraded, DestageOptions, Identity, LEGS_MAX, LOG_BLOCK, Layout, Mark, Mode,
+    BUFFER, BUFFERS_MIN, DestageOptions, Identity, LEGS_MAX, LOG_BLOCK, Layout, Mark, MissingLegs, Mode,
     Options, ParseUuidError, Settings, Uuid, WITNESSES_MAX,
 };
 pub use status::{Figures, State, Status};

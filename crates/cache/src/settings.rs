@@ -112,7 +112,7 @@ pub enum Mode {
 
 /// Legs of a mirror that may be missing when it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Degraded {
+pub enum MissingLegs {
     /// Only those that the log says are lost.
     No,
     /// This one, too.
@@ -121,7 +121,7 @@ pub enum Degraded {
     Any,
 }
 
-impl Degraded {
+impl MissingLegs {
     pub(crate) fn allows(self, leg: usize) -> bool {
         self == Self::Any || self == Self::Without(leg)
     }
@@ -176,7 +176,7 @@ pub struct Options {
     /// [`WITNESSES_MAX`]; none without an identity.
     pub witnesses: Vec<LbaRange>,
     /// Legs that may be missing though the log does not say that they are lost. What only they hold is lost.
-    pub degraded: Degraded,
+    pub degraded: MissingLegs,
     /// True if recovery takes what comes before the first durable record that is damaged or gone, and gives
     /// up all that comes after it. Without, such a log is refused.
     pub gives_up_lost: bool,
@@ -217,7 +217,7 @@ impl Options {
             memory,
             identity: None,
             witnesses: Vec::new(),
-            degraded: Degraded::No,
+            degraded: MissingLegs::No,
             gives_up_lost: false,
             dry_run: false,
             record_max: Bytes::kib(512),

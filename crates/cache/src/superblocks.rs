@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::action::Purpose;
 use crate::format::superblock::Superblock;
-use crate::recovery::Recovered;
+use crate::recovery::RecoveryResult;
 
 /// Reason to write a version, the most urgent first. Each version has everything that has changed until then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,7 +71,7 @@ struct Round {
 }
 
 impl Superblocks {
-    pub(crate) fn new(found: &Recovered) -> Self {
+    pub(crate) fn new(found: &RecoveryResult) -> Self {
         Self {
             wanted: BTreeSet::new(),
             round: None,

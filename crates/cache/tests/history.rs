@@ -83,7 +83,7 @@ pub(crate) enum Fault {
 
 impl Fault {
     /// Returns this fault on leg `leg` instead of its own.
-    pub(crate) fn of(self, leg: usize) -> Self {
+    pub(crate) fn on_leg(self, leg: usize) -> Self {
         match self {
             Self::Fails { kind, nth, .. } => Self::Fails { member: leg, kind, nth },
             Self::Flip { byte, bits, .. } => Self::Flip { leg, byte, bits },
@@ -116,7 +116,7 @@ pub(crate) struct History {
 
 impl History {
     /// Returns the history of a seed.
-    pub(crate) fn of(seed: u64) -> Self {
+    pub(crate) fn from_seed(seed: u64) -> Self {
         let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
         let setup = Setup::draw(&mut chance);
         Self::on(seed, setup, &mut chance)

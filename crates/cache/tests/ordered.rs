@@ -4,7 +4,7 @@
 //! That is: if it holds a write that was submitted after a flush was answered, then it holds everything that
 //! this flush covers.
 
-use plumb_block::conformance::{Content, Moment, Seen};
+use plumb_block::conformance::{BlockContent, Content, Moment};
 use plumb_block::{Lba, LbaRange, Op};
 use plumb_cache::Mode;
 use plumb_crash::{Survival, below};
@@ -49,8 +49,8 @@ fn run(seed: u64, first: Mode) -> Result<bool, String> {
     let found: Vec<Option<u64>> = (0..setup.blocks())
         .map(|lba| {
             let is_readable = backing.read(LbaRange::new(Lba(lba), 1), &mut bytes);
-            match Seen::of(&bytes, SEED, Lba(lba)) {
-                Seen::Whole(Content::Generation(generation)) if is_readable => Some(generation),
+            match BlockContent::from_bytes(&bytes, SEED, Lba(lba)) {
+                BlockContent::Whole(Content::Generation(generation)) if is_readable => Some(generation),
                 _ => None,
             }
         })

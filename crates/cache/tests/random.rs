@@ -29,7 +29,7 @@ fn no_history_shows_what_the_user_must_not_see() {
                     if seed >= first + count || !failed.lock().unwrap().is_empty() {
                         return;
                     }
-                    let history = History::of(seed);
+                    let history = History::from_seed(seed);
                     // A panic in the cache is a failure of this seed, too.
                     let run = std::panic::AssertUnwindSafe(|| history.run().map(drop));
                     let ended = std::panic::catch_unwind(run);

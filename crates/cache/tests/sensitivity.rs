@@ -60,7 +60,7 @@ const WAITS: [(Wait, u64); 10] = [
 
 /// Returns the failure that this history shows if this is left out.
 fn shown_by(left_out: LeftOut, seed: u64) -> Option<String> {
-    let mut history = History::of(seed);
+    let mut history = History::from_seed(seed);
     history.left_out = left_out;
     let run = std::panic::AssertUnwindSafe(|| history.run().map(drop));
     match std::panic::catch_unwind(run) {

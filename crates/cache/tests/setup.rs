@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use plumb_block::{Bytes, DeviceInfo, Lba, Pattern, Pool, VolatileCache};
 use plumb_cache::{
-    Cache, Degraded, DestageOptions, InitialWrite, Layout, Member, Mode, Options, Purpose, Settings, Uuid,
+    Cache, DestageOptions, InitialWrite, Layout, Member, MissingLegs, Mode, Options, Purpose, Settings, Uuid,
     Wait, Waits,
 };
 use plumb_crash::below;
@@ -208,7 +208,7 @@ impl Setup {
     pub(crate) fn options(&self, memory: Pool, left_out: LeftOut, degraded: bool) -> Options {
         Options {
             mode: self.mode,
-            degraded: if degraded { Degraded::Any } else { Degraded::No },
+            degraded: if degraded { MissingLegs::Any } else { MissingLegs::No },
             record_max: Bytes(self.record_max),
             bypass_after: self.bypass_after.map(Bytes),
             destage: DestageOptions { start: self.destage_start, ..DestageOptions::DEFAULT },

@@ -40,7 +40,7 @@ pub(crate) fn on_signals_twice() -> anyhow::Result<[Arc<AtomicBool>; 2]> {
 fn watch(flags: Vec<Arc<AtomicBool>>) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot watch for signals")?;
     let watch = move || {
-        let (mut heard, mut flags) = (Heard::default(), flags.into_iter());
+        let (mut heard, mut flags) = (LastSignal::default(), flags.into_iter());
         for signal in signals.forever() {
             if !heard.is_another(Instant::now()) {
                 continue;
@@ -60,11 +60,11 @@ fn watch(flags: Vec<Arc<AtomicBool>>) -> anyhow::Result<()> {
 
 /// When the last signal came that was another than the one before.
 #[derive(Debug, Default)]
-struct Heard {
+struct LastSignal {
     last: Option<Instant>,
 }
 
-impl Heard {
+impl LastSignal {
     /// Returns true if a signal that comes `now` is the first, or another than the last, for which that was
     /// not enough.
     fn is_another(&mut self, now: Instant) -> bool {
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn signals_soon_after_another_are_the_same_and_a_later_one_is_another() {
-        let mut heard = Heard::default();
+        let mut heard = LastSignal::default();
         let first = Instant::now();
         for second in 0..3_u64 {
             let at = |millis| first + Duration::from_millis(second * 1001 + millis);

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use plumb_dialect::{Machine, ProcessorPlace};
 use plumb_measure::Out;
 use plumb_measure::process::surroundings;
-use plumb_report::Recorded;
+use plumb_report::RunContents;
 use plumb_state::places;
 
 use crate::arguments::running::RecordingArguments;
@@ -30,7 +30,7 @@ pub(crate) fn newest_run() -> Option<PathBuf> {
         let entries = std::fs::read_dir(parent).ok()?;
         let mut runs: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         runs.sort();
-        runs.into_iter().rfind(|run| matches!(Recorded::open(run), Ok(Some(_))))
+        runs.into_iter().rfind(|run| matches!(RunContents::open(run), Ok(Some(_))))
     };
     // Among temporary files may be those of other people.
     places::runs().into_iter().take(2).find_map(runs)

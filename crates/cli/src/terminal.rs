@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
 use plumb_report::printable::printable_text;
-use plumb_report::{Format, Rendered, StatusDocument, Style, render};
+use plumb_report::{Format, RenderInput, StatusDocument, Style, render};
 
 /// Wider lines than this are read by nobody.
 const WIDTH_MAX: usize = 400;
@@ -23,13 +23,13 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 }
 
 /// Writes a document to stdout as `format`, text as `style` has it.
-pub(crate) fn show<'a>(of: impl Into<Rendered<'a>>, format: Format, style: Style) -> anyhow::Result<()> {
+pub(crate) fn show<'a>(of: impl Into<RenderInput<'a>>, format: Format, style: Style) -> anyhow::Result<()> {
     print(&render(of, format, style)?)
 }
 
 /// Writes how something is, or what a command did, to stdout as `format`.
 pub(crate) fn show_status(of: &dyn StatusDocument, format: Format) -> anyhow::Result<()> {
-    show(Rendered::Status(of), format, style())
+    show(RenderInput::Status(of), format, style())
 }
 
 /// Says a line on stderr, in which no name can steer the terminal. If nobody can be told, the exit code still

@@ -24,7 +24,7 @@ pub(crate) fn read(mut request: Request) -> Result<Request, Refusal> {
         for (job_number, job) in span.jobs.iter_mut().enumerate() {
             let Some(how) = job.trace.clone() else { continue };
             let trace = named(&how.path)?;
-            let (replaying, replay) = Replay::of(job, &how, trace).map_err(usage)?;
+            let (replaying, replay) = Replay::new(job, &how, trace).map_err(usage)?;
             *job = replaying;
             request.replays.insert((span_number, job_number), replay);
         }

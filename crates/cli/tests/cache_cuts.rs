@@ -11,9 +11,9 @@ use std::process::Command;
 
 use crate::cache_support::{Place, Server as Cache};
 use crate::drive_cuts::{
-    Acknowledged, BEGIN, Chance, INSERTS, ROWS, from_environment, lost, missing, numbers, python, work,
+    BEGIN, Chance, DurableFiles, INSERTS, ROWS, from_environment, lost, missing, numbers, python, work,
 };
-use crate::drive_support::{Kind, Mounted, Server as Drive, cannot_attach, run};
+use crate::drive_support::{Kind, MountedFileSystem, Server as Drive, cannot_attach, run};
 
 /// Number of cuts that a test makes unless it is told.
 const CUTS: u64 = 4;
@@ -54,8 +54,8 @@ impl Stack {
         self.place.serve_as(&["--attach"])
     }
 
-    fn mount(&self, cache: &Cache, at: &Path) -> Mounted {
-        let mounted = Mounted::new(self.kind, cache.device(), at);
+    fn mount(&self, cache: &Cache, at: &Path) -> MountedFileSystem {
+        let mounted = MountedFileSystem::new(self.kind, cache.device(), at);
         mounted.unwrap_or_else(|said| panic!("seed {}: {}: {said}", self.seed, self.kind.word()))
     }
 
@@ -120,7 +120,7 @@ fn synced_files_survive_a_cut_of_the_log_the_disk_and_the_server() {
         return plumb_testkit::skip(&reason);
     }
     cut_stacks(&[Kind::Ext4, Kind::Xfs], |stack, chance, round| {
-        let (mut acknowledged, seed) = (Acknowledged::new(), chance.next());
+        let (mut acknowledged, seed) = (DurableFiles::new(), chance.next());
         stack.cut_during(chance, |mount| {
             work(mount, &format!("round-{round}"), seed, &mut acknowledged).expect_err("there was no cut");
         });

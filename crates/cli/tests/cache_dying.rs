@@ -3,9 +3,9 @@
 
 use std::process::{Command, Output};
 
-use crate::cache_support::{Attached, Place, Server, refused};
+use crate::cache_support::{AttachedLoop, Place, Server, refused};
 use crate::common::{document, holds, said};
-use crate::drive_support::{self, Kind, Mounted, cannot_attach};
+use crate::drive_support::{self, Kind, MountedFileSystem, cannot_attach};
 
 /// Returns a served drive of 80 MiB that keeps the log of `place`.
 fn log_drive(place: &Place, socket: &str) -> (drive_support::Server, String) {
@@ -171,7 +171,9 @@ fn devices_are_found_whatever_they_are_called() {
     let place = Place::new(32 << 20);
     let (backing, log) = (place.path("backing"), place.path("log"));
     std::fs::File::create(&log).unwrap().set_len(64 << 20).unwrap();
-    let (Some(first), Some(second)) = (Attached::over(&backing), Attached::over(&log)) else { return };
+    let (Some(first), Some(second)) = (AttachedLoop::over(&backing), AttachedLoop::over(&log)) else {
+        return;
+    };
     let words = ["create", "--name", &place.name, "--backing", &first.0, "--log", &second.0, "--size", "48M"];
     place.cache(&[&words[..], &["--overwrite"]].concat());
     let server = place.serve();
@@ -205,7 +207,7 @@ fn devices_are_found_whatever_they_are_called() {
     }
     Kind::Ext4.make(&names[1]);
     let at = tempfile::tempdir().unwrap();
-    let mounted = Mounted::new(Kind::Ext4, &names[1], at.path()).unwrap();
+    let mounted = MountedFileSystem::new(Kind::Ext4, &names[1], at.path()).unwrap();
     let uuid = found["uuid"].as_str().unwrap();
     let gone = place.try_cache(&["detach", &place.name, "--discard-dirty", uuid]);
     assert_eq!(gone.status.code(), Some(0), "{}", said(&gone));

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cache_support::{Place, refused};
 use crate::common::said;
-use crate::drive_support::{Kind, Mounted, cannot_attach};
+use crate::drive_support::{Kind, MountedFileSystem, cannot_attach};
 use crate::load_support::LoopDevice;
 
 /// Returns true if each block of the file was written, as far as its file system says.
@@ -117,7 +117,7 @@ fn a_log_on_a_file_system_that_writes_elsewhere_is_of_no_protected_cache() {
     let Some(device) = LoopDevice::over(&place.path("disk")) else { return };
     Kind::Btrfs.make(&device.path);
     let at = tempfile::tempdir().unwrap();
-    let mounted = match Mounted::new(Kind::Btrfs, &device.path, at.path()) {
+    let mounted = match MountedFileSystem::new(Kind::Btrfs, &device.path, at.path()) {
         Ok(mounted) => mounted,
         Err(why) => return plumb_testkit::skip(&why),
     };

@@ -7,9 +7,9 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::cache_support::{Attached, Place, Server, refused};
+use crate::cache_support::{AttachedLoop, Place, Server, refused};
 use crate::common::said;
-use crate::drive_support::{Kind, Mounted, cannot_attach};
+use crate::drive_support::{Kind, MountedFileSystem, cannot_attach};
 use crate::load_support::Zram;
 
 /// Loads a target, recording nothing; how that ended.
@@ -52,7 +52,7 @@ fn assert_kept(place: &Place, device: &str) {
 #[test]
 fn a_device_that_has_grown_is_kept_and_served_as_large_as_it_was() {
     let place = Place::new(64 << 20);
-    let Some(device) = Attached::over(&place.path("backing")) else { return };
+    let Some(device) = AttachedLoop::over(&place.path("backing")) else { return };
     create(&place, &device.0);
     fill_and_stop(&place, place.serve());
     assert_kept(&place, &device.0);
@@ -75,7 +75,7 @@ fn a_grown_device_without_configuration_is_kept_by_what_it_begins_with() {
         return plumb_testkit::skip(&why);
     }
     let place = Place::new(64 << 20);
-    let Some(device) = Attached::over(&place.path("backing")) else { return };
+    let Some(device) = AttachedLoop::over(&place.path("backing")) else { return };
     let blocks = ((64 << 10) - 4).to_string() + "k";
     assert!(
         Command::new("mkfs.ext4")
@@ -99,7 +99,7 @@ fn a_grown_device_without_configuration_is_kept_by_what_it_begins_with() {
 #[test]
 fn the_file_of_a_loop_device_is_known_and_so_is_a_loop_device_over_a_file() {
     let place = Place::new(64 << 20);
-    let Some(device) = Attached::over(&place.path("backing")) else { return };
+    let Some(device) = AttachedLoop::over(&place.path("backing")) else { return };
     create(&place, &device.0);
     fill_and_stop(&place, place.serve());
     drop(device);
@@ -110,7 +110,7 @@ fn the_file_of_a_loop_device_is_known_and_so_is_a_loop_device_over_a_file() {
     place.cache(&["detach", &place.name]);
     place.create(&[]);
     fill_and_stop(&place, place.serve());
-    let Some(device) = Attached::over(&place.path("backing")) else { return };
+    let Some(device) = AttachedLoop::over(&place.path("backing")) else { return };
     assert_kept(&place, &device.0);
 }
 
@@ -134,23 +134,23 @@ fn a_copy_without_attributes_is_adopted_by_the_word_of_the_user() {
 }
 
 /// Serves, mounts and writes through the cache, and stops or kills it; the device and the mount point.
-fn used_by_a_file_system(is_killed: bool) -> Option<(Place, Attached, String, tempfile::TempDir)> {
+fn used_by_a_file_system(is_killed: bool) -> Option<(Place, AttachedLoop, String, tempfile::TempDir)> {
     if let Some(why) = cannot_attach(&["mkfs.ext4"]) {
         plumb_testkit::skip(&why);
         return None;
     }
     let place = Place::new(128 << 20);
-    let device = Attached::over(&place.path("backing"))?;
+    let device = AttachedLoop::over(&place.path("backing"))?;
     let uuid = create(&place, &device.0);
     let at = tempfile::tempdir().unwrap();
     let server = place.serve_as(&["--attach"]);
     Kind::Ext4.make(server.device());
-    let mounted = Mounted::new(Kind::Ext4, server.device(), at.path()).unwrap();
+    let mounted = MountedFileSystem::new(Kind::Ext4, server.device(), at.path()).unwrap();
     fs::write(at.path().join("through"), vec![1; 1 << 20]).unwrap();
     drop(mounted);
     // The file system is on the backing device, to be mounted there.
     place.cache(&["drain", &place.name]);
-    let mounted = Mounted::new(Kind::Ext4, server.device(), at.path()).unwrap();
+    let mounted = MountedFileSystem::new(Kind::Ext4, server.device(), at.path()).unwrap();
     fs::write(at.path().join("again"), vec![2; 1 << 20]).unwrap();
     drop(mounted);
     if is_killed {
@@ -166,7 +166,7 @@ fn mounted_beside(is_killed: bool) {
     let Some((place, device, uuid, at)) = used_by_a_file_system(is_killed) else { return };
     // Nobody has written beside it yet.
     place.serve().kill();
-    let mounted = Mounted::new(Kind::Ext4, &device.0, at.path()).unwrap();
+    let mounted = MountedFileSystem::new(Kind::Ext4, &device.0, at.path()).unwrap();
     fs::write(at.path().join("beside"), vec![3; 1 << 20]).unwrap();
     drop(mounted);
     let ways =
@@ -337,7 +337,7 @@ fn devices_on_one_disk_are_warned_of_and_one_device_twice_is_refused() {
     refused_as_one(&["one", "hard"]);
     refused_as_one(&["soft", "one"]);
     refused_as_one(&["backing"]);
-    if let Some(device) = Attached::over(&place.path("backing")) {
+    if let Some(device) = AttachedLoop::over(&place.path("backing")) {
         refused_as_one(&[&device.0]);
     }
     let words = with(&["log", "log2"]);

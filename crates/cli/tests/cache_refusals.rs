@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::cache_support::{Place, refused, served_mounted};
 use crate::common::{can_mount, document, in_own_mounts, said, scratch};
-use crate::drive_support::{Kind, Mounted, cannot_attach, run};
+use crate::drive_support::{Kind, MountedFileSystem, cannot_attach, run};
 use crate::load_support::LoopDevice;
 
 #[test]
@@ -335,7 +335,7 @@ fn a_server_that_is_asked_to_end_waits_for_what_is_mounted() {
     drop(mounted);
     assert_eq!(server.wait(), Some(0));
     let server = place.serve_as(&["--attach"]);
-    let mounted = Mounted::new(Kind::Ext4, server.device(), at.path()).unwrap();
+    let mounted = MountedFileSystem::new(Kind::Ext4, server.device(), at.path()).unwrap();
     assert_eq!(std::fs::read_to_string(at.path().join("file")).unwrap(), "after the signal");
     drop(mounted);
     server.terminate();
@@ -365,7 +365,7 @@ fn a_second_signal_takes_the_device_away_and_leaves_nothing_mounted() {
     assert!(!is_left(&place));
     drop(mounted);
     let server = place.serve_as(&["--attach"]);
-    let mounted = Mounted::new(Kind::Ext4, server.device(), at.path()).unwrap();
+    let mounted = MountedFileSystem::new(Kind::Ext4, server.device(), at.path()).unwrap();
     assert_eq!(std::fs::read_to_string(at.path().join("file")).unwrap(), "synced");
     drop(mounted);
     server.terminate();

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::{document, plumb, said, scratch};
-use crate::drive_support::{Kind, Mounted, cannot_attach, name, served};
+use crate::drive_support::{Kind, MountedFileSystem, cannot_attach, name, served};
 
 /// A directory with a backing file, a log and the configuration of caches.
 pub(crate) struct Place {
@@ -71,7 +71,7 @@ impl Place {
 
 /// Returns a cache that is served as a block device, with a new ext4 that is mounted at a directory; nothing
 /// where that cannot be done, which is told.
-pub(crate) fn served_mounted() -> Option<(Place, Server, TempDir, Mounted)> {
+pub(crate) fn served_mounted() -> Option<(Place, Server, TempDir, MountedFileSystem)> {
     if let Some(why) = cannot_attach(&["mkfs.ext4"]) {
         plumb_testkit::skip(&why);
         return None;
@@ -81,7 +81,7 @@ pub(crate) fn served_mounted() -> Option<(Place, Server, TempDir, Mounted)> {
     let server = place.serve_as(&["--attach"]);
     Kind::Ext4.make(server.device());
     let at = tempfile::tempdir().unwrap();
-    let mounted = Mounted::new(Kind::Ext4, server.device(), at.path()).unwrap();
+    let mounted = MountedFileSystem::new(Kind::Ext4, server.device(), at.path()).unwrap();
     Some((place, server, at, mounted))
 }
 
@@ -96,9 +96,9 @@ pub(crate) fn refused(place: &Place, arguments: &[&str], code: i32, words: &[&st
 }
 
 /// A loop device over a file, which is detached when this is dropped.
-pub(crate) struct Attached(pub(crate) String);
+pub(crate) struct AttachedLoop(pub(crate) String);
 
-impl Attached {
+impl AttachedLoop {
     /// Returns `None` if this machine gives none, which is told.
     pub(crate) fn over(file: &Path) -> Option<Self> {
         let output = Command::new("losetup").args(["--find", "--show"]).arg(file).output();
@@ -118,7 +118,7 @@ impl Attached {
     }
 }
 
-impl Drop for Attached {
+impl Drop for AttachedLoop {
     fn drop(&mut self) {
         Command::new("losetup").args(["--detach", &self.0]).status().ok();
     }

@@ -34,7 +34,7 @@ const NAMES: [&str; 2] = ["db", "old"];
 const RULES: &str = "Worth knowing:";
 
 /// One command of a document.
-struct Typed {
+struct TypedCommand {
     line: String,
     /// Lines of its output; none where the document shows none.
     expected: Vec<String>,
@@ -47,8 +47,8 @@ fn root() -> PathBuf {
 }
 
 /// Returns the commands of a document, without their remarks.
-fn commands(document: &str) -> Vec<Typed> {
-    let mut found: Vec<Typed> = Vec::new();
+fn commands(document: &str) -> Vec<TypedCommand> {
+    let mut found: Vec<TypedCommand> = Vec::new();
     let (mut block, mut is_of_one_machine) = ("", false);
     for line in document.lines() {
         let command = match block {
@@ -69,7 +69,7 @@ fn commands(document: &str) -> Vec<Typed> {
         match (command, found.last_mut()) {
             (Some(command), _) => {
                 let line = command.split("  #").next().unwrap_or_default().trim().to_owned();
-                found.push(Typed { line, expected: Vec::new(), is_of_one_machine });
+                found.push(TypedCommand { line, expected: Vec::new(), is_of_one_machine });
             }
             // A busy machine may have more rules apply.
             (None, Some(typed)) if line.starts_with(RULES) => {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::drive_support::{Kind, Mounted, Server, cannot_attach, run};
+use crate::drive_support::{Kind, MountedFileSystem, Server, cannot_attach, run};
 
 /// Number of cuts that a drive takes before the next one is made.
 const CUTS_PER_DRIVE: u64 = 5;
@@ -58,7 +58,7 @@ fn contents(seed: u64, number: u64) -> Vec<u8> {
 }
 
 /// Data that was acknowledged as durable, by path below the mount point.
-pub(crate) type Acknowledged = BTreeMap<PathBuf, Vec<u8>>;
+pub(crate) type DurableFiles = BTreeMap<PathBuf, Vec<u8>>;
 
 /// Files that are written and synced with their directory, and a log that is appended to, until an error
 /// comes.
@@ -66,7 +66,7 @@ pub(crate) fn work(
     mount: &Path,
     directory: &str,
     seed: u64,
-    acknowledged: &mut Acknowledged,
+    acknowledged: &mut DurableFiles,
 ) -> io::Result<()> {
     let home = Path::new(directory);
     fs::create_dir(mount.join(home))?;
@@ -97,7 +97,7 @@ pub(crate) fn work(
 }
 
 /// Returns the paths of acknowledged files that are missing or wrong.
-pub(crate) fn lost(mount: &Path, acknowledged: &Acknowledged) -> Vec<String> {
+pub(crate) fn lost(mount: &Path, acknowledged: &DurableFiles) -> Vec<String> {
     let is_kept = |path: &PathBuf, text: &Vec<u8>| {
         let found = fs::read(mount.join(path));
         // The log may have more than was acknowledged.
@@ -123,8 +123,8 @@ impl Bench {
         Self { server, kind, seed, mount_point: tempfile::tempdir().unwrap() }
     }
 
-    fn mount(&self) -> Result<Mounted, String> {
-        Mounted::new(self.kind, self.server.device(), self.mount_point.path())
+    fn mount(&self) -> Result<MountedFileSystem, String> {
+        MountedFileSystem::new(self.kind, self.server.device(), self.mount_point.path())
     }
 
     /// One cut while `workload` runs on the mounted file system; it must not end before.
@@ -141,7 +141,7 @@ impl Bench {
     }
 
     /// Mounts again; what of the acknowledged is lost.
-    fn after(&self, acknowledged: &Acknowledged) -> Result<Vec<String>, String> {
+    fn after(&self, acknowledged: &DurableFiles) -> Result<Vec<String>, String> {
         let mounted = self.mount()?;
         Ok(lost(&mounted.at, acknowledged))
     }
@@ -149,9 +149,9 @@ impl Bench {
 
 /// Returns one cut in the middle of writing files: everything that was acknowledged there, and what of it is
 /// lost. A file system that cannot be mounted has lost all.
-fn cut_files(bench: &Bench, chance: &mut Chance, round: u64) -> (Vec<String>, Acknowledged, Vec<String>) {
+fn cut_files(bench: &Bench, chance: &mut Chance, round: u64) -> (Vec<String>, DurableFiles, Vec<String>) {
     let moment = chance.moment();
-    let mut acknowledged = Acknowledged::new();
+    let mut acknowledged = DurableFiles::new();
     let (directory, seed) = (format!("round-{round}"), chance.next());
     bench.cut_during(&moment, |mount| {
         let ended = work(mount, &directory, seed, &mut acknowledged);
@@ -191,7 +191,7 @@ fn what_was_synced_survives_on_honest_drives() {
         let (model, kind) = PAIRS[(seed % PAIRS.len() as u64) as usize];
         let bench = Bench::new(model, kind, seed);
         let mut chance = Chance(seed);
-        let mut before = Acknowledged::new();
+        let mut before = DurableFiles::new();
         for round in 0..CUTS_PER_DRIVE.min(cuts - drive * CUTS_PER_DRIVE) {
             let (moment, acknowledged, lost) = cut_files(&bench, &mut chance, round);
             let place = format!("PLUMB_SEED={seed}: {model}, {}, cut {round} {moment:?}", kind.word());

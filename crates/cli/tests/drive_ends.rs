@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::common::{plumb, said};
 use crate::drive_support;
-use crate::drive_support::{Kind, Mounted, Server, cannot_attach};
+use crate::drive_support::{Kind, MountedFileSystem, Server, cannot_attach};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn write_and_sync(device: &str) -> bool {
@@ -103,7 +103,7 @@ fn detaching_a_drive_whose_medium_is_full_fails() {
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path();
     drive_support::run(Command::new("mount").args(["-t", "tmpfs", "-o", "size=4M", "none"]).arg(place));
-    let full = Mounted { at: place.to_owned(), device: "tmpfs".to_owned() };
+    let full = MountedFileSystem { at: place.to_owned(), device: "tmpfs".to_owned() };
     let medium = place.join("medium");
     let socket = place.join("nbd");
     let arguments = ["memory", "--size", "64M", "--backing"];
@@ -133,7 +133,7 @@ fn a_serve_that_fails_hides_no_crashed_drive() {
     let device = server.device().to_owned();
     Kind::Ext4.make(&device);
     let place = tempfile::tempdir().unwrap();
-    let mounted = Mounted::new(Kind::Ext4, &device, place.path()).unwrap();
+    let mounted = MountedFileSystem::new(Kind::Ext4, &device, place.path()).unwrap();
     let name = server.kill();
     let again =
         ["20", env!("CARGO_BIN_EXE_plumb"), "drive", "serve", "memory", "--size=16M", "--attach", "--name"];

@@ -9,7 +9,7 @@ use std::process::Output;
 use crate::common;
 use crate::common::{plumb, said};
 use crate::drive_support;
-use crate::drive_support::{Kind, Mounted, Server, cannot_attach};
+use crate::drive_support::{Kind, MountedFileSystem, Server, cannot_attach};
 
 fn drive(arguments: &[&str]) -> Output {
     // A drive that is served by mistake must not hang the test: the limit ends it with 124.
@@ -240,7 +240,7 @@ fn a_mounted_drive_is_not_detached_and_the_mount_is_named() {
     let server = Server::start(&["plp-nvme-ssd", "--size", "32M", "--attach"]);
     Kind::Ext4.make(server.device());
     let place = tempfile::tempdir().unwrap();
-    let mounted = Mounted::new(Kind::Ext4, server.device(), place.path()).unwrap();
+    let mounted = MountedFileSystem::new(Kind::Ext4, server.device(), place.path()).unwrap();
     let refused = server.try_order("detach", &[]);
     assert_eq!(refused.status.code(), Some(4), "{}", said(&refused));
     assert!(said(&refused).contains(place.path().to_str().unwrap()), "{}", said(&refused));
@@ -262,7 +262,7 @@ fn however_a_server_of_a_mounted_drive_ends_the_next_clears_up() {
         let (name, device) = (server.name.clone(), server.device().to_owned());
         Kind::Ext4.make(&device);
         let place = tempfile::tempdir().unwrap();
-        let mounted = Mounted::new(Kind::Ext4, &device, place.path()).unwrap();
+        let mounted = MountedFileSystem::new(Kind::Ext4, &device, place.path()).unwrap();
         let pid = rustix::process::Pid::from_raw(server.pid() as i32).unwrap();
         kill_process(pid, signal).unwrap();
         let (ended, text) = server.wait();

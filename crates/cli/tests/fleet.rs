@@ -427,7 +427,7 @@ fn hosts_are_reached_by_ssh_and_an_unknown_key_is_refused() {
     );
     let mut load = fleet("load", "127.0.1.[1-2]", &script);
     let here = scratch();
-    let watch = Watch::of(here.path());
+    let watch = Watch::new(here.path());
     load.arg(here.path().join("{host}.dat")).args(["--size", "1M", "--write", "100", "--duration", "1s"]);
     load.args(["--remove-after", "--no-record"]).current_dir(here.path());
     let document = answered_any(&mut load);

@@ -36,7 +36,7 @@ fn a_program_is_pushed_and_taken_away_again() {
 #[test]
 fn a_pushed_program_is_taken_away_where_its_agent_cannot_be_started() {
     let place = scratch();
-    let watch = Watch::of(place.path());
+    let watch = Watch::new(place.path());
     let script = "case $1 in *--stdio*) echo no second connection >&2; exit 7;; esac; exec sh -c \"$1\"";
     let mut survey = plumb();
     survey.args(["fleet", "survey", "--hosts", "a", "--launcher", &format!("sh -c '{script}' {{host}}")]);
@@ -50,7 +50,7 @@ fn a_pushed_program_is_taken_away_where_its_agent_cannot_be_started() {
 #[test]
 fn half_a_copy_is_taken_away_where_whoever_makes_it_is_killed_or_hears_no_more() {
     let place = scratch();
-    let watch = Watch::of(place.path());
+    let watch = Watch::new(place.path());
     // The link brings a part and then nothing; the shell of one host is killed.
     let script = "exec 3<&0; (head -c 1000 <&3; exec sleep 60) | sh -c \"$1\" & shell=$!; \
                   until set -- $TMPDIR/plumb.*/plumb && [ -e $1 ]; do sleep 0.05; done; \
@@ -79,7 +79,7 @@ pub(crate) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    pub(crate) fn of(directory: &'a Path) -> Self {
+    pub(crate) fn new(directory: &'a Path) -> Self {
         let events = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
         let wanted = inotify::WatchFlags::CREATE | inotify::WatchFlags::DELETE | inotify::WatchFlags::MOVE;
         inotify::add_watch(&events, directory, wanted).unwrap();
@@ -110,7 +110,7 @@ impl<'a> Watch<'a> {
 #[test]
 fn hosts_whose_controller_is_killed_end_and_what_came_so_far_is_kept() {
     let (place, run) = (scratch(), scratch());
-    let (watch, kept) = (Watch::of(place.path()), Watch::of(run.path()));
+    let (watch, kept) = (Watch::new(place.path()), Watch::new(run.path()));
     let mut load = fleet("load", "a,b", SHELL);
     load.args("{host}.dat --size 1M --write 100 --duration 1h --remove-after --out".split(' '));
     load.arg(run.path());

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 #[test]
 fn hosts_hear_of_their_controller_whatever_its_disk_does() {
     let (place, run) = (scratch(), scratch());
-    let watch = Watch::of(place.path());
+    let watch = Watch::new(place.path());
     // Whoever reads or writes what stands in the place of the distributions waits for the other side.
     let script = "mkfifo $RUN/hist.hlog 2>/dev/null; sh -c \"$1\"; touch $0.done";
     let mut load = fleet("load", "a,b", script);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
-use crate::load_support::{Mounted, Place};
+use crate::load_support::{MountedFileSystem, Place};
 
 /// A directory in memory that is gone when it is dropped; `None`, and said, if there is none here.
 fn memory() -> Option<tempfile::TempDir> {
@@ -69,7 +69,9 @@ fn the_flushes_of_another_program_are_not_taken_for_ones_own() {
     let place = Place::new();
     let image = place.path("image");
     std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
-    let Some(mounted) = Mounted::ext4(&image, place.path("mounted"), &[], "nobarrier") else { return };
+    let Some(mounted) = MountedFileSystem::ext4(&image, place.path("mounted"), &[], "nobarrier") else {
+        return;
+    };
     let other = std::fs::File::create(place.path("other")).unwrap();
     let over = AtomicBool::new(false);
     let run = std::thread::scope(|scope| {
@@ -105,7 +107,7 @@ fn flushes_of_a_mount_that_syncs_each_write_are_not_missing() {
     let place = Place::new();
     let image = place.path("image");
     std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
-    let Some(mounted) = Mounted::ext4(&image, place.path("mounted"), &[], "sync") else { return };
+    let Some(mounted) = MountedFileSystem::ext4(&image, place.path("mounted"), &[], "sync") else { return };
     for typed in ["--sync-every 1", "--sync-every 8", ""] {
         let at = mounted.at.display();
         let run = Place::new()

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::common::{document, holds, said};
-use crate::load_support::{LoopDevice, Mounted, Place, start, wait_for};
+use crate::load_support::{LoopDevice, MountedFileSystem, Place, start, wait_for};
 
 const SCHEMA: &str = "observation";
 /// Number of writes that are made, each with an fdatasync.
@@ -54,10 +54,13 @@ fn write_to(device: &LoopDevice) -> File {
 #[test]
 fn a_write_that_is_lost_is_told_with_its_file_and_with_who_heard_of_it() {
     let place = Place::new();
-    let Some(small) = Mounted::tmpfs(place.path("small"), "24M") else { return };
+    let Some(small) = MountedFileSystem::tmpfs(place.path("small"), "24M") else { return };
     let image = small.at.join("image");
     File::create(&image).unwrap().set_len(64 << 20).unwrap();
-    let Some(disk) = Mounted::ext4(&image, place.path("disk"), &["-O", "^has_journal"], "rw") else { return };
+    let Some(disk) = MountedFileSystem::ext4(&image, place.path("disk"), &["-O", "^has_journal"], "rw")
+    else {
+        return;
+    };
     let mut observing =
         start(&mut place.command(&format!("observe --json --duration 5m {}", disk.at.display())));
     let said_more = wait_for("observing", &mut observing);

@@ -122,7 +122,7 @@ impl<'a> Try<'a> {
 
 /// All that a test compares of a file.
 #[derive(Debug, PartialEq, Eq)]
-struct Seen {
+struct FileState {
     /// Kind and permissions.
     mode: u32,
     /// Number of a device node.
@@ -134,10 +134,10 @@ struct Seen {
 }
 
 /// Returns what is at `path` now.
-fn seen(path: &Path) -> Option<Seen> {
+fn seen(path: &Path) -> Option<FileState> {
     let found = path.symlink_metadata().ok()?;
     let contents = path.metadata().is_ok_and(|found| found.is_file()).then(|| fs::read(path).unwrap());
-    Some(Seen { mode: found.mode(), device: found.rdev(), target: fs::read_link(path).ok(), contents })
+    Some(FileState { mode: found.mode(), device: found.rdev(), target: fs::read_link(path).ok(), contents })
 }
 
 fn mknod(path: &Path, words: &[&str]) -> bool {

@@ -100,6 +100,6 @@ pub(crate) fn block_of(sides: &Sides, way: Way, seconds: f64) -> Block {
     let settled_after = sides.quality.ramp_seconds;
     let page_cache = way.page_cache;
     let unsynced_writes = if page_cache && !way.asks_durable { sides.write.ios } else { 0 };
-    let counts = Counts { page_cache, unsynced_writes, ..Counts::of(sides) };
+    let counts = Counts { page_cache, unsynced_writes, ..Counts::from_sides(sides) };
     Block { seconds, settled_after, figures, counts, ..Block::default() }
 }

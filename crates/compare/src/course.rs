@@ -135,7 +135,7 @@ impl<'a> Course<'a> {
     /// If practice has shown that the question cannot be answered.
     pub(crate) fn finish(mut self, trial: &Trial) -> Result<ComparisonDocument, TrialError> {
         if let Some(problem) = self.refused {
-            return Err(TrialError::of(FailureKind::NotMeasured, problem));
+            return Err(TrialError::new(FailureKind::NotMeasured, problem));
         }
         // A turn that ended the run was followed by no other.
         trial.spans.get(self.taken).into_iter().for_each(|run| self.take(run));
@@ -247,8 +247,9 @@ impl<'a> Course<'a> {
         let design = self.designed(rounds);
         let (rounds, error) = (design.rounds(), design.error_at(design.rounds()));
         self.design = Some(design);
-        let spreads = (1..self.levels())
-            .map(|level| Spread::of(&practised(&self.blocks, level, &self.question.figure)?, error));
+        let spreads = (1..self.levels()).map(|level| {
+            Spread::from_log_ratios(&practised(&self.blocks, level, &self.question.figure)?, error)
+        });
         let widest = spreads.collect::<Option<Vec<_>>>()?.into_iter().max_by(Spread::total_cmp)?;
         let prediction = widest.predict(self.experiment.terms.difference, Nanos(round).as_secs_f64(), rounds);
         self.prediction = Some(prediction);

@@ -61,7 +61,7 @@ struct Product {
 impl Product {
     /// Builds the product of `count` events in `operations`, which took `seconds` together; `count` is `None`
     /// if that is not known.
-    fn of(count: Option<u64>, seconds: f64, operations: f64) -> Self {
+    fn new(count: Option<u64>, seconds: f64, operations: f64) -> Self {
         let count = count.unwrap_or(0) as f64;
         let cost = if count > 0.0 { seconds / count } else { 0.0 };
         Self { count: count / operations, cost }
@@ -97,7 +97,7 @@ impl Product {
 }
 
 impl Parts {
-    fn of(counts: &Counts) -> Option<Self> {
+    fn from_counts(counts: &Counts) -> Option<Self> {
         let operations = counts.operations as f64;
         let whole = counts.slot_seconds / operations;
         if counts.operations == 0 || counts.seconds <= 0.0 || !whole.is_finite() || whole <= 0.0 {
@@ -127,9 +127,9 @@ impl Parts {
             depth: counts.slot_seconds / counts.seconds,
             whole,
             syncs: counts.syncs as f64 / operations,
-            flushes: Product::of(counts.flushes, flush_seconds, operations),
+            flushes: Product::new(counts.flushes, flush_seconds, operations),
             sync_calls: (syncs - (flush_seconds - in_operations)) / operations,
-            device: Product::of(counts.device_ios, device_seconds, operations),
+            device: Product::new(counts.device_ios, device_seconds, operations),
             queue,
             processor: processor / operations,
             processor_wait: waiting.min(idle - processor) / operations,
@@ -147,7 +147,9 @@ impl Parts {
 /// first and the remainder last; empty if that was not counted.
 pub(crate) fn explain(compared: &Counts, against: &Counts) -> Vec<Term> {
     let (compared, against) = (&compared.known_with(against), &against.known_with(compared));
-    let (Some(one), Some(two)) = (Parts::of(compared), Parts::of(against)) else { return Vec::new() };
+    let (Some(one), Some(two)) = (Parts::from_counts(compared), Parts::from_counts(against)) else {
+        return Vec::new();
+    };
     let (mine, theirs) = (one.whole / one.depth, two.whole / two.depth);
     let in_time = |name: &str, seconds: f64, sentence: String| Term {
         term: name.to_owned(),

@@ -12,7 +12,7 @@ use plumb_report::{figure_words, is_rate};
 use crate::design::{Design, Terms};
 use crate::explanation::explain;
 use crate::gate::Gate;
-use crate::outcome::{Judged, judge_pairs};
+use crate::outcome::{Judgement, judge_pairs};
 use crate::statistics::{Flips, Interval, median, reach};
 
 /// Question that an experiment answers.
@@ -49,7 +49,7 @@ pub fn document(question: &Question, design: &Design, blocks: Vec<Block>) -> Com
         let reach = reach(&practised(&blocks, level, figure).unwrap_or_default());
         Some(judge_pairs(&ratios, reach, flips.get(level)?, error, &question.terms))
     };
-    let asked = Asked { question, rounds, error: design.error_at(rounds), judged: &judged };
+    let asked = BlockQuestion { question, rounds, error: design.error_at(rounds), judged: &judged };
     let looks = design.looks().iter();
     let facts = DesignFacts {
         interleaved: true,
@@ -87,10 +87,10 @@ pub(crate) fn practised(blocks: &[Block], level: usize, figure: &str) -> Option<
 }
 
 /// Function that returns what is known of the ratio of a figure of a level to that of the first, at an error.
-type JudgedBy<'a> = dyn Fn(usize, &str, f64) -> Option<Judged> + 'a;
+type JudgedBy<'a> = dyn Fn(usize, &str, f64) -> Option<Judgement> + 'a;
 
 /// Question to blocks, and how a figure is judged.
-pub(crate) struct Asked<'a> {
+pub(crate) struct BlockQuestion<'a> {
     pub(crate) question: &'a Question,
     /// Blocks of later rounds do not count.
     pub(crate) rounds: usize,
@@ -99,7 +99,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) judged: &'a JudgedBy<'a>,
 }
 
-impl Asked<'_> {
+impl BlockQuestion<'_> {
     /// Returns the document of `blocks`, which are left to be put in.
     pub(crate) fn document(&self, design: DesignFacts, blocks: &[Block]) -> ComparisonDocument {
         let question = self.question;
@@ -148,7 +148,7 @@ impl Asked<'_> {
         let question = self.question;
         let name = |level: usize| question.levels.get(level).cloned().unwrap_or_default();
         let ratio_of =
-            |judged: &Judged| Some(ratio(judged.center?, judged.interval, 1.0 - question.terms.error));
+            |judged: &Judgement| Some(ratio(judged.center?, judged.interval, 1.0 - question.terms.error));
         // All figures at the error of this look: an experiment that ends early has chosen its end, for each
         // of them.
         let judged = |figure: &str| (self.judged)(level, figure, self.error);

@@ -6,16 +6,16 @@ use plumb_report::{ComparisonDocument, Record};
 use plumb_trial::{Request, TrialEnded, TrialError};
 
 /// The chapters, and their run directory.
-pub(crate) struct Kept {
+pub(crate) struct KeptChapters {
     chapters: Vec<ComparisonDocument>,
     record: Record,
 }
 
-impl Kept {
+impl KeptChapters {
     pub(crate) fn begin(request: &Request) -> Result<Self, TrialError> {
         let jobs = || request.scenario.spans.iter().flat_map(|span| &span.jobs);
         let seed = jobs().next().map_or(0, |job| job.workload.seed);
-        let record = Record::of(plumb_trial::begin_recording(request, seed)?);
+        let record = Record::new(plumb_trial::begin_recording(request, seed)?);
         Ok(Self { chapters: Vec::new(), record })
     }
 

@@ -41,7 +41,7 @@ pub use design::{Design, Look, Terms};
 pub use experiment::{Experiment, Extent, Level, LevelError};
 pub use gate::Gate;
 pub use judge::{Question, document};
-pub use outcome::{Judged, judge_pairs};
+pub use outcome::{Judgement, judge_pairs};
 pub use predict::{PRACTICE, Spread};
 pub use recorded::{Unlike, compare_recorded};
 pub use run::{Chapter, run};

@@ -10,7 +10,7 @@ pub(crate) const POWER: f64 = 0.8;
 
 /// Judgement on the ratio of two levels, as logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Judged {
+pub struct Judgement {
     /// The outcome.
     pub outcome: Outcome,
     /// The logarithm of the ratio; `None` without pairs.
@@ -24,8 +24,8 @@ pub struct Judged {
 
 /// Judges the log ratios of pairs of blocks at `error`; `flips` says what other orders would have flipped,
 /// and `reach` from where on a ratio is not taken as it is.
-pub fn judge_pairs(log_ratios: &[f64], reach: f64, flips: &Flips, error: f64, terms: &Terms) -> Judged {
-    let values = TypicalValues::of(log_ratios, flips, reach);
+pub fn judge_pairs(log_ratios: &[f64], reach: f64, flips: &Flips, error: f64, terms: &Terms) -> Judgement {
+    let values = TypicalValues::from_differences(log_ratios, flips, reach);
     // Two one-sided tests, each at the whole error: the interval that leaves it out at either end.
     judge(values.center(), |error| values.interval(error), error, terms)
 }
@@ -36,7 +36,7 @@ pub(crate) fn judge(
     interval: impl Fn(f64) -> Interval,
     error: f64,
     terms: &Terms,
-) -> Judged {
+) -> Judgement {
     let (seen, one_sided) = (interval(error), interval(2.0 * error));
     let limit = terms.equivalent.ln();
     let outcome = if !seen.contains(0.0) {
@@ -48,5 +48,5 @@ pub(crate) fn judge(
     };
     // The half width is so many standard errors; a difference is found this often if it is so many more away.
     let more = normal_quantile(POWER) / normal_quantile(1.0 - error / 2.0);
-    Judged { outcome, center, interval: seen, smallest_detectable: seen.half_width() * (1.0 + more) }
+    Judgement { outcome, center, interval: seen, smallest_detectable: seen.half_width() * (1.0 + more) }
 }

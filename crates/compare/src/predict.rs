@@ -29,7 +29,7 @@ pub struct Spread {
 
 impl Spread {
     /// Returns the spread of these log ratios, where a test is at `error`; `None` if there are too few.
-    pub fn of(log_ratios: &[f64], error: f64) -> Option<Self> {
+    pub fn from_log_ratios(log_ratios: &[f64], error: f64) -> Option<Self> {
         let count = log_ratios.len();
         if count < PAIRS_MIN {
             return None;

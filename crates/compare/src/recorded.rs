@@ -10,8 +10,8 @@ use plumb_report::document::{RunJob, RunTarget};
 use plumb_report::{ComparisonDocument, RunDocument};
 
 use crate::block::{Way, block_of};
-use crate::judge::{Asked, Question, conclude, values};
-use crate::outcome::{Judged, judge};
+use crate::judge::{BlockQuestion, Question, conclude, values};
+use crate::outcome::{Judgement, judge};
 use crate::statistics::ShiftInterval;
 
 /// Note on every comparison of recorded runs.
@@ -52,13 +52,13 @@ pub fn compare_recorded(
     let rounds = against.len().max(runs.len());
     let judged = |level: usize, figure: &str, error: f64| {
         let (one, base) = (values(&blocks, level, rounds, figure)?, values(&blocks, 0, rounds, figure)?);
-        let shift = ShiftInterval::of(&one, &base);
+        let shift = ShiftInterval::between(&one, &base);
         let judged = judge(shift.center(), |error| shift.interval(error), error, &question.terms);
         let is_bounded = judged.smallest_detectable.is_finite();
         let outcome = if is_bounded { judged.outcome } else { Outcome::NotJudged };
-        Some(Judged { outcome, ..judged })
+        Some(Judgement { outcome, ..judged })
     };
-    let asked = Asked { question, rounds, error: question.terms.error, judged: &judged };
+    let asked = BlockQuestion { question, rounds, error: question.terms.error, judged: &judged };
     let mut document = asked.document(DesignFacts::default(), &blocks);
     let all = || against.iter().chain(runs);
     let mut notes = vec![NOT_INTERLEAVED.to_owned()];
@@ -127,7 +127,7 @@ fn runs_needed(error: f64) -> usize {
     const MANY: usize = 20;
     let is_enough = |runs: &usize| {
         let zeroes = vec![0.0; *runs];
-        ShiftInterval::of(&zeroes, &zeroes).interval(error).half_width().is_finite()
+        ShiftInterval::between(&zeroes, &zeroes).interval(error).half_width().is_finite()
     };
     (2..MANY).find(is_enough).unwrap_or(MANY)
 }

@@ -8,7 +8,7 @@ use plumb_trial::{Context, Interim, Request, TrialEnded, TrialError, Turn, run_t
 
 use crate::course::Course;
 use crate::experiment::Experiment;
-use crate::kept::Kept;
+use crate::kept::KeptChapters;
 use crate::setting::Setting;
 
 /// An experiment under one workload.
@@ -23,7 +23,7 @@ pub struct Chapter {
 }
 
 /// Result of a comparison, and how it ended.
-type Compared = Result<(ComparisonDocument, TrialEnded), TrialError>;
+type CompareResult = Result<(ComparisonDocument, TrialEnded), TrialError>;
 
 /// Runs experiments one after the other, recorded together as the first asks: the document, and how the
 /// trials ended. With `setting` levels are set on the machine, and each turn opens its targets when its level
@@ -39,9 +39,9 @@ pub fn run(
     context: &Context<'_>,
     observer: &mut dyn Observer,
     mut setting: Option<&mut dyn Setting>,
-) -> Compared {
+) -> CompareResult {
     RunDirectory::check(&first.request.out)?;
-    let mut kept = Kept::begin(&first.request)?;
+    let mut kept = KeptChapters::begin(&first.request)?;
     let mut ended = Ok(TrialEnded::Complete);
     for chapter in std::iter::once(first).chain(further) {
         let set = setting.as_mut().map(|setting| &mut **setting as &mut dyn Setting);
@@ -65,7 +65,7 @@ fn conduct(
     context: &Context<'_>,
     observer: &mut dyn Observer,
     mut setting: Option<&mut dyn Setting>,
-    kept: &mut Kept,
+    kept: &mut KeptChapters,
 ) -> Result<TrialEnded, TrialError> {
     let Chapter { name, experiment, request } = chapter;
     let request = Request { out: Out::Nowhere, ..request.clone() };

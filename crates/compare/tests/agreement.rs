@@ -28,7 +28,7 @@ fn assert_shares(values: &TypicalValues, shares: [(f64, f64, f64); 3]) {
 /// and `less`.
 #[test]
 fn p_values_are_those_of_the_permutation_test() {
-    let means = TypicalValues::of(&DIFFERENCES, &Orders::Free.flips(10, 1), f64::INFINITY);
+    let means = TypicalValues::from_differences(&DIFFERENCES, &Orders::Free.flips(10, 1), f64::INFINITY);
     let shares = [
         (0.0003, 0.019_531_25, 0.981_445_312_5),
         (0.0107, 0.149_414_062_5, 0.851_562_5),
@@ -41,11 +41,11 @@ fn p_values_are_those_of_the_permutation_test() {
 /// 252 flips that keep five pairs in each order.
 #[test]
 fn intervals_are_those_of_the_test_inverted() {
-    let means = TypicalValues::of(&DIFFERENCES, &Orders::Free.flips(10, 1), f64::INFINITY);
+    let means = TypicalValues::from_differences(&DIFFERENCES, &Orders::Free.flips(10, 1), f64::INFINITY);
     assert_ends(means.interval(0.05), 0.0014, 0.0365);
     assert_ends(means.interval(0.01), -0.008_333_333_333_333_3, 0.043);
     let swapped = [false, true, true, false, false, true, false, true, true, false];
-    let balanced = TypicalValues::of(
+    let balanced = TypicalValues::from_differences(
         &DIFFERENCES,
         &Orders::Balanced { swapped: &swapped, stages: &[10] }.flips(10, 1),
         f64::INFINITY,
@@ -53,7 +53,7 @@ fn intervals_are_those_of_the_test_inverted() {
     assert_ends(balanced.interval(0.05), -0.000_25, 0.0395);
     assert_eq!(balanced.interval(0.005), Interval::ALL, "252 orders cannot show so much");
     assert_eq!(
-        TypicalValues::of(&[], &Orders::Free.flips(0, 1), f64::INFINITY).interval(0.05),
+        TypicalValues::from_differences(&[], &Orders::Free.flips(0, 1), f64::INFINITY).interval(0.05),
         Interval::ALL
     );
 }
@@ -62,7 +62,7 @@ fn intervals_are_those_of_the_test_inverted() {
 /// as the statistic.
 #[test]
 fn limited_differences_are_judged_as_by_the_permutation_test() {
-    let values = TypicalValues::of(&DIFFERENCES, &Orders::Free.flips(10, 1), 0.02);
+    let values = TypicalValues::from_differences(&DIFFERENCES, &Orders::Free.flips(10, 1), 0.02);
     let shares = [
         (0.0003, 0.036_132_812_5, 0.969_726_562_5),
         (0.0107, 0.170_898_437_5, 0.843_75),
@@ -76,12 +76,13 @@ fn limited_differences_are_judged_as_by_the_permutation_test() {
 #[test]
 fn drawn_orders_give_nearly_the_interval_of_all() {
     let many: Vec<f64> = DIFFERENCES.iter().chain(&DIFFERENCES[..5]).copied().collect();
-    let drawn = TypicalValues::of(&many, &Orders::Free.flips(15, 1), f64::INFINITY).interval(0.05);
+    let drawn =
+        TypicalValues::from_differences(&many, &Orders::Free.flips(15, 1), f64::INFINITY).interval(0.05);
     // All 32,768 flips, as above.
     assert!((drawn.low - 0.006_666).abs() < 0.002 && (drawn.high - 0.033).abs() < 0.003, "{drawn:?}");
     assert_eq!(
         drawn,
-        TypicalValues::of(&many, &Orders::Free.flips(15, 1), f64::INFINITY).interval(0.05),
+        TypicalValues::from_differences(&many, &Orders::Free.flips(15, 1), f64::INFINITY).interval(0.05),
         "the same seed, the same interval"
     );
 }
@@ -134,10 +135,10 @@ fn a_median() {
 fn the_interval_of_a_shift() {
     let one = [10.2, 11.1, 9.8, 10.9, 11.4, 10.6];
     let other = [9.1, 9.9, 10.0, 8.7, 9.4, 9.6, 10.1];
-    let shift = ShiftInterval::of(&one, &other);
+    let shift = ShiftInterval::between(&one, &other);
     assert_near(shift.center().unwrap(), 1.1);
     assert_ends(shift.interval(0.05), 0.3, 1.9);
-    assert_eq!(ShiftInterval::of(&one[..2], &other[..2]).interval(0.05), Interval::ALL);
+    assert_eq!(ShiftInterval::between(&one[..2], &other[..2]).interval(0.05), Interval::ALL);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! seed: the shares of one that went wrong by chance would go wrong in all of them.
 
 use plumb_compare::statistics::reach;
-use plumb_compare::{Design, Judged, PRACTICE, Spread, Terms, judge_pairs};
+use plumb_compare::{Design, Judgement, PRACTICE, Spread, Terms, judge_pairs};
 use plumb_report::document::comparison::Outcome;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -61,7 +61,7 @@ impl Experiment {
     }
 
     /// Returns what is known after `rounds` rounds.
-    fn judged(&self, design: &Design, rounds: usize, error: f64) -> Judged {
+    fn judged(&self, design: &Design, rounds: usize, error: f64) -> Judgement {
         let flips = design.flips(&self.swapped[..rounds]);
         judge_pairs(&self.ratios[..rounds], reach(&self.practice), &flips, error, &Terms::default())
     }
@@ -102,14 +102,14 @@ fn is_found(nature: Nature, seed: u64) -> bool {
     let design = |rounds: usize| Design::new(2, rounds, &terms, false, seed);
     // The practice belongs to a design of the most rounds, so that the drift is the same.
     let practised = Experiment::new(nature, ratio, &design(Design::ROUNDS_MAX), LITTLE_NOISE, seed);
-    let spread = Spread::of(&practised.practice, terms.error).unwrap();
+    let spread = Spread::from_log_ratios(&practised.practice, terms.error).unwrap();
     let design = design((spread.rounds(ratio.ln()) as usize).min(Design::ROUNDS_MAX));
     let experiment = Experiment::new(nature, ratio, &design, LITTLE_NOISE, seed);
     experiment.judged(&design, design.rounds(), terms.error).outcome == Outcome::Different
 }
 
 /// Returns the outcome at the look where it is clear, or at the last.
-fn outcome(nature: Nature, ratio: f64, early: bool, seed: u64) -> Judged {
+fn outcome(nature: Nature, ratio: f64, early: bool, seed: u64) -> Judgement {
     let terms = Terms::default();
     let design = Design::new(2, 32, &terms, early, seed);
     let experiment = Experiment::new(nature, ratio, &design, NOISE, seed);
@@ -140,7 +140,7 @@ struct Share {
 impl Share {
     /// Runs the experiments of these kinds, as many as `PLUMB_SERIES` says of each, and returns the share in
     /// which `holds` is true.
-    fn of(kinds: &[Kind], early: bool, holds: impl Fn(&Judged, f64) -> bool) -> Self {
+    fn measure(kinds: &[Kind], early: bool, holds: impl Fn(&Judgement, f64) -> bool) -> Self {
         let (count, first) = (series(), variable("PLUMB_SEED", 1));
         let held = |(nature, ratio): &Kind| {
             let seed = seed_of(*nature, *ratio, early).wrapping_add(first);
@@ -195,7 +195,7 @@ fn groups(ratios: &[f64]) -> Vec<Vec<Kind>> {
 fn an_interval_covers_the_true_ratio_as_often_as_it_says() {
     for kinds in groups(&[1.0, 1.03, 1.3, 6.27]) {
         for early in [false, true] {
-            let covered = Share::of(&kinds, early, |judged, ratio| judged.interval.contains(ratio.ln()));
+            let covered = Share::measure(&kinds, early, |judged, ratio| judged.interval.contains(ratio.ln()));
             covered.told("covered");
             covered.is_at_least(0.945);
             if !early {
@@ -210,7 +210,7 @@ fn outcomes_are_seldom_wrong() {
     for (ratio, wrong) in [(1.0, Outcome::Different), (Terms::default().equivalent, Outcome::Equivalent)] {
         for kinds in groups(&[ratio]) {
             for early in [false, true] {
-                let share = Share::of(&kinds, early, |judged, _| judged.outcome == wrong);
+                let share = Share::measure(&kinds, early, |judged, _| judged.outcome == wrong);
                 share.told(&format!("{wrong:?}"));
                 share.is_at_most(0.055);
             }

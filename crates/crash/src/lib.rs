@@ -19,7 +19,7 @@
 //! 4. Without a volatile cache (or with a protected one) what completed is durable.
 //! 5. At a cut, commands that are durable **must** be there, unless something newer or something that was in
 //!    flight together with them is there instead; all others that were submitted **may**, in any subset
-//!    ([`Standing`]).
+//!    ([`Obligation`]).
 //! 6. A block is what the last of the surviving commands made of it, in an order in which an older command
 //!    never comes after a newer one. So nothing at risk replaces what is durable and newer, a block may go
 //!    back to any version since its last durable one, and of those in flight together either may be the last.
@@ -56,4 +56,4 @@ pub use enumerate::{Candidates, Grain, Options, Survivor};
 pub use keep::Keep;
 pub use promise::{FlushKept, FuaKept, Promise};
 pub use run::{Contender, Run};
-pub use window::{Standing, Window};
+pub use window::{Obligation, Window};

@@ -30,7 +30,7 @@ pub struct Contender {
 }
 
 impl Contender {
-    pub(crate) fn of<T>(id: u64, command: &Command<T>, is_untearable: bool) -> Self {
+    pub(crate) fn from_command<T>(id: u64, command: &Command<T>, is_untearable: bool) -> Self {
         Self {
             id,
             is_decisive: command.is_decisive(),
@@ -76,8 +76,9 @@ impl<T: Clone> Window<T> {
     /// has stored.
     pub fn runs(&self) -> impl Iterator<Item = Run> {
         self.versions.iter().map(|(range, ids)| {
-            let contender =
-                |id: &u64| Contender::of(*id, &self.commands[id], self.is_untearable(&self.commands[id]));
+            let contender = |id: &u64| {
+                Contender::from_command(*id, &self.commands[id], self.is_untearable(&self.commands[id]))
+            };
             Run { range, versions: ids.iter().map(contender).collect() }
         })
     }

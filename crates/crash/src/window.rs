@@ -35,7 +35,7 @@ impl Hasher for NumberHasher {
 
 /// Obligation of a cut towards a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum Obligation {
     /// The command's blocks are there, unless something that is not older is.
     Must,
     /// Each of the command's blocks may be there.
@@ -218,9 +218,9 @@ impl<T: Clone> Window<T> {
     }
 
     /// Returns the standing of command `id` at a cut now; `None` if it is not in the window.
-    pub fn standing(&self, id: u64) -> Option<Standing> {
+    pub fn standing(&self, id: u64) -> Option<Obligation> {
         let command = self.commands.get(&id)?;
-        Some(if command.is_decisive() { Standing::Must } else { Standing::May })
+        Some(if command.is_decisive() { Obligation::Must } else { Obligation::May })
     }
 
     /// Returns true if the device has said that a command is durable, truly or not.

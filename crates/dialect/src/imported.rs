@@ -161,7 +161,7 @@ fn percentile_of(bins: &BTreeMap<u64, u64>, percent: f64) -> Option<f64> {
 
 /// Measurements of one direction.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Counted {
+pub(crate) struct DirectionFigures {
     pub(crate) operations: u64,
     pub(crate) bytes: u64,
     pub(crate) distribution: Option<Distribution>,
@@ -171,12 +171,12 @@ pub(crate) struct Counted {
 /// Measurements of one target, or of all together.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Figures {
-    pub(crate) read: Counted,
-    pub(crate) write: Counted,
-    pub(crate) trim: Counted,
-    pub(crate) sync: Counted,
+    pub(crate) read: DirectionFigures,
+    pub(crate) write: DirectionFigures,
+    pub(crate) trim: DirectionFigures,
+    pub(crate) sync: DirectionFigures,
     /// Operations of which the program does not say whether they read or wrote.
-    pub(crate) mixed: Counted,
+    pub(crate) mixed: DirectionFigures,
     /// Times of reads, writes and trims together.
     pub(crate) distribution: Option<Distribution>,
     /// Requests asked to be in flight.
@@ -227,7 +227,7 @@ impl Span {
 
 /// A whole result.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Imported {
+pub(crate) struct ImportedResult {
     /// The program, with its version if that is known.
     pub(crate) program: String,
     pub(crate) environment: Environment,
@@ -239,7 +239,7 @@ pub(crate) struct Imported {
     pub(crate) incomplete_because: Option<String>,
 }
 
-impl Imported {
+impl ImportedResult {
     /// Returns one line for a list of results.
     fn line(&self) -> String {
         let mut names: Vec<&str> =
@@ -291,7 +291,7 @@ pub fn read(text: &str, file: &str, number: Option<usize>) -> Result<RunDocument
 }
 
 /// Reads all results in a text.
-fn read_all(text: &str, file: &str) -> Result<Vec<Imported>, Error> {
+fn read_all(text: &str, file: &str) -> Result<Vec<ImportedResult>, Error> {
     let text = text.trim_start_matches('\u{feff}');
     match text.trim_start().chars().next() {
         Some('<') => pieces(text, file, "</Results>", true, diskspd::read_xml_result),
@@ -316,8 +316,8 @@ fn pieces(
     file: &str,
     mark: &str,
     ends: bool,
-    read: fn(&str, &str) -> Result<Imported, Error>,
-) -> Result<Vec<Imported>, Error> {
+    read: fn(&str, &str) -> Result<ImportedResult, Error>,
+) -> Result<Vec<ImportedResult>, Error> {
     let marks = text.match_indices(mark).map(|(at, _)| if ends { at + mark.len() } else { at });
     // Text before the first mark that begins a result belongs to that result, and so does text after the last
     // mark that ends one.
@@ -335,8 +335,8 @@ fn pieces(
 }
 
 /// Returns a document with what was imported, judged.
-fn document(imported: Imported, file: &str) -> Result<RunDocument, Error> {
-    let Imported { program, environment, spans, notes, failed_because, incomplete_because } = imported;
+fn document(imported: ImportedResult, file: &str) -> Result<RunDocument, Error> {
+    let ImportedResult { program, environment, spans, notes, failed_because, incomplete_because } = imported;
     if spans.iter().all(|span| span.targets.is_empty() || span.seconds <= 0.0) {
         let why = failed_because.unwrap_or_else(|| "it has no target, or no time".to_owned());
         return Err(Error::new(file, format!("nothing was measured in it: {why}")));
@@ -384,15 +384,20 @@ fn document(imported: Imported, file: &str) -> Result<RunDocument, Error> {
 
 impl Figures {
     /// Returns the figures of what moved data, with their times together.
-    pub(crate) fn of(read: Counted, write: Counted, trim: Counted, mixed: Counted) -> Self {
+    pub(crate) fn from_directions(
+        read: DirectionFigures,
+        write: DirectionFigures,
+        trim: DirectionFigures,
+        mixed: DirectionFigures,
+    ) -> Self {
         let figures = Self { read, write, trim, mixed, ..Self::default() };
         Self { distribution: figures.moved().distribution, ..figures }
     }
 
     /// Returns reads, writes, trims and what is none of these by its name, together.
-    fn moved(&self) -> Counted {
+    fn moved(&self) -> DirectionFigures {
         let all = [&self.read, &self.write, &self.trim, &self.mixed].into_iter().cloned();
-        all.reduce(Counted::and).unwrap_or_default()
+        all.reduce(DirectionFigures::and).unwrap_or_default()
     }
 
     /// Adds operations that failed: to the direction that was used, if it was one alone.
@@ -409,8 +414,8 @@ impl Figures {
 
     /// Returns both together.
     pub(crate) fn and(self, other: &Self) -> Self {
-        let moved = Counted { distribution: self.distribution.clone(), ..self.moved() };
-        let others = Counted { distribution: other.distribution.clone(), ..other.moved() };
+        let moved = DirectionFigures { distribution: self.distribution.clone(), ..self.moved() };
+        let others = DirectionFigures { distribution: other.distribution.clone(), ..other.moved() };
         Self {
             read: self.read.and(other.read.clone()),
             write: self.write.and(other.write.clone()),
@@ -428,7 +433,7 @@ impl Figures {
     }
 
     fn sides(&self, seconds: f64, storage: Option<&StorageSide>, program: &str) -> Sides {
-        let whole = Counted { distribution: self.distribution.clone(), ..self.moved() };
+        let whole = DirectionFigures { distribution: self.distribution.clone(), ..self.moved() };
         let sides = [("", &whole), ("read: ", &self.read), ("write: ", &self.write), ("sync: ", &self.sync)];
         let unknown = sides.iter().filter_map(|(name, side)| {
             let because = side.distribution.as_ref()?.unknown_because.as_ref()?;
@@ -454,7 +459,7 @@ impl Figures {
     }
 }
 
-impl Counted {
+impl DirectionFigures {
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             operations: self.operations.saturating_add(other.operations),
@@ -490,7 +495,7 @@ impl Counted {
     }
 
     fn direction(&self, seconds: f64) -> DirectionResult {
-        DirectionResult::of(&self.side(seconds), Vec::new())
+        DirectionResult::from_side(&self.side(seconds), Vec::new())
     }
 }
 

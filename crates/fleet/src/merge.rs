@@ -52,10 +52,10 @@ pub fn answers_so_far(controller: &Controller) -> Vec<Answer<'_>> {
 fn answer<'a>(now: &HostNow<'_>, outcome: Option<Cow<'a, LoadOutcome>>) -> Answer<'a> {
     let result = now.result;
     let exit = result.map(|result| result.exit);
-    let told = result.map(|result| Told::read(result.document.as_deref(), now.schema));
+    let told = result.map(|result| HostDocument::read(result.document.as_deref(), now.schema));
     let missing = match &told {
         Some(Err(why)) => Some(why.clone()),
-        Some(Ok(Told::Load(_))) if outcome.is_none() => Some("its result has no figures".to_owned()),
+        Some(Ok(HostDocument::Load(_))) if outcome.is_none() => Some("its result has no figures".to_owned()),
         _ => None,
     };
     // A finding is an answer as good as any; one that was cut short is not whole, whatever it found until
@@ -85,8 +85,8 @@ fn answer<'a>(now: &HostNow<'_>, outcome: Option<Cow<'a, LoadOutcome>>) -> Answe
     let mut answer = Answer { host, outcome, jumped, ..Answer::default() };
     let mut sides = None;
     match told {
-        Some(Ok(Told::Load(document))) => sides = Some(answer.of_load(*document)),
-        Some(Ok(Told::Command(document))) => answer.of_command(document),
+        Some(Ok(HostDocument::Load(document))) => sides = Some(answer.of_load(*document)),
+        Some(Ok(HostDocument::Command(document))) => answer.of_command(document),
         Some(Err(_)) | None => {}
     }
     answer.host.total = answer.outcome.as_deref().map(|outcome| measured(outcome, sides));
@@ -94,12 +94,12 @@ fn answer<'a>(now: &HostNow<'_>, outcome: Option<Cow<'a, LoadOutcome>>) -> Answe
 }
 
 /// The document of a host.
-enum Told {
+enum HostDocument {
     Load(Box<RunDocument>),
     Command(Value),
 }
 
-impl Told {
+impl HostDocument {
     /// # Errors
     /// Why it is not that of this schema.
     fn read(text: Option<&str>, schema: &str) -> Result<Self, String> {

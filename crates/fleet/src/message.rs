@@ -26,7 +26,7 @@ impl Identity {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn of(program: impl Read) -> std::io::Result<Self> {
+    pub fn from_program(program: impl Read) -> std::io::Result<Self> {
         Ok(Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             binary: sha256_hex_of(program)?,

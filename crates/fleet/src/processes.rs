@@ -130,7 +130,7 @@ impl Processes {
             command.args(&words[1..]).process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
             command.stdin(file.map_or_else(Stdio::piped, Stdio::from)).spawn()
         });
-        match started.and_then(|child| Process::of(child, is_push)) {
+        match started.and_then(|child| Process::from_child(child, is_push)) {
             Ok(process) => self.running[number] = Some(process),
             Err(error) => controller.closed(number, &format!("cannot start `{}`: {error}", words[0])),
         }
@@ -290,7 +290,7 @@ enum Pipe {
 }
 
 impl Process {
-    fn of(mut child: Child, is_push: bool) -> io::Result<Self> {
+    fn from_child(mut child: Child, is_push: bool) -> io::Result<Self> {
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         unblock(stdin.as_ref().map(AsFd::as_fd))?;
         unblock([stdout.as_ref().map(AsFd::as_fd), stderr.as_ref().map(AsFd::as_fd)].into_iter().flatten())?;

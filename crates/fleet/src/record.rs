@@ -9,7 +9,7 @@ use plumb_block::{Clock as _, Nanos};
 use plumb_load::LoadOutcome;
 use plumb_measure::{Manifest, Out, RunDirectory, TaggedHistogram};
 use plumb_report::document::FleetDocument;
-use plumb_report::{Record, Rendered, verdict};
+use plumb_report::{Record, RenderInput, verdict};
 use plumb_trial::{Outlet, environment};
 use serde::Serialize;
 
@@ -62,7 +62,7 @@ impl Recording {
         begun.environment = environment(&argv, &started_at);
         let mut manifest = Manifest::starting("fleet", argv, begun.seed, started_at);
         manifest.target = Some(names.join(" "));
-        let record = Record::of(RunDirectory::create(out, &manifest)?);
+        let record = Record::new(RunDirectory::create(out, &manifest)?);
         begun.run_directory = record.shown();
         Ok(Self { record, begun })
     }
@@ -107,7 +107,7 @@ impl Recording {
         ended_at: String,
     ) -> plumb_measure::Result<()>
     where
-        &'a D: Into<Rendered<'a>>,
+        &'a D: Into<RenderInput<'a>>,
     {
         let Some(directory) = self.record.directory() else { return Ok(()) };
         let appended = measured(answers).try_for_each(|(number, outcome)| {

@@ -126,7 +126,7 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// If its file cannot be read.
 pub fn own_identity() -> io::Result<Identity> {
     let boot_id = std::fs::read_to_string(BOOT_ID).ok().map(|id| id.trim().to_owned());
-    Ok(Identity { boot_id, ..Identity::of(File::open(PROGRAM)?)? })
+    Ok(Identity { boot_id, ..Identity::from_program(File::open(PROGRAM)?)? })
 }
 
 fn done(task: &Task, link: &Link, loads: &dyn Loads) -> TaskResult {

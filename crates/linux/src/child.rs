@@ -107,7 +107,7 @@ pub enum EndedBy {
 
 /// A program that has ended.
 #[derive(Debug, Clone)]
-pub struct Ended {
+pub struct ProgramEnd {
     /// Exit status of the program.
     pub status: ExitStatus,
     /// Cause of the end of the program.
@@ -122,7 +122,7 @@ pub struct Ended {
 ///
 /// # Errors
 /// Fails as fork(2), execve(2), pidfd_open(2) and poll(2).
-pub fn run(mut command: Command, mut pipes: Vec<Pipe<'_>>, limits: Limits<'_>) -> io::Result<Ended> {
+pub fn run(mut command: Command, mut pipes: Vec<Pipe<'_>>, limits: Limits<'_>) -> io::Result<ProgramEnd> {
     let mark = Mark::new();
     let mut child = command.env(orphans::VARIABLE, mark.value()).process_group(0).spawn()?;
     // The command also holds the program's ends of the pipes; while it does, the pipes never end.
@@ -138,7 +138,7 @@ pub fn run(mut command: Command, mut pipes: Vec<Pipe<'_>>, limits: Limits<'_>) -
     for pipe in &mut pipes {
         pipe.read();
     }
-    Ok(Ended { status, by: by?, left })
+    Ok(ProgramEnd { status, by: by?, left })
 }
 
 /// Waits for a child that was killed to end, `within` at most. One that the kernel holds in a request to a

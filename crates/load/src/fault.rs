@@ -17,7 +17,7 @@ pub enum Error {
         /// The device's name.
         device: String,
         /// Part of the workload that does not fit.
-        refused: Refused,
+        refused: UnsupportedRequest,
     },
     /// The content of writes takes more memory than there is for it.
     #[error("the content of writes takes {wanted}: expected at most 1 GiB")]
@@ -40,7 +40,7 @@ pub enum Error {
 
 /// Part of a workload that a device cannot take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum UnsupportedRequest {
     /// A size or an offset off the block grid.
     #[error(
         "{field} is {}: expected a multiple of the logical block, {logical_block}; use one, or open the file or disk \

@@ -13,8 +13,8 @@
 //!
 //! After a loss of power, or of the connection to whoever holds the blocks, only what was durable before it
 //! is demanded: what a flush or FUA covered. What was only acknowledged may be there or may be as before, in
-//! any version that is no older than the durable one; such a block is counted apart ([`Verified::at_risk`],
-//! [`Verified::older`]).
+//! any version that is no older than the durable one; such a block is counted apart ([`VerifyResult::at_risk`],
+//! [`VerifyResult::older`]).
 //!
 //! A block that this run has not written may hold anything, but if it carries a stamp of this run's seed it
 //! must be in its place: that also holds for what the laying out of the file or an earlier run of that seed
@@ -23,7 +23,7 @@
 use std::collections::BTreeMap;
 
 use plumb_block::{Bytes, Completion, Lba, LbaRange, Outcome, Payload, Stamp};
-use plumb_measure::{Verified, WrongBlock, WrongKind};
+use plumb_measure::{VerifyResult, WrongBlock, WrongKind};
 
 use crate::content::Maker;
 use crate::in_flight::{InFlight, Kind};
@@ -74,7 +74,7 @@ pub struct Ledger {
     logical_block: usize,
     /// The bytes that a block must hold.
     expected: Vec<u8>,
-    verified: Verified,
+    verified: VerifyResult,
 }
 
 impl Ledger {
@@ -91,7 +91,7 @@ impl Ledger {
             seed,
             logical_block: logical_block.0 as usize,
             expected: vec![0; logical_block.0 as usize],
-            verified: Verified::default(),
+            verified: VerifyResult::default(),
         }
     }
 
@@ -192,12 +192,12 @@ impl Ledger {
     }
 
     /// Returns what was found so far.
-    pub fn verified(&self) -> &Verified {
+    pub fn verified(&self) -> &VerifyResult {
         &self.verified
     }
 
     /// Returns what was found.
-    pub fn into_verified(self) -> Verified {
+    pub fn into_verified(self) -> VerifyResult {
         self.verified
     }
 

@@ -2,7 +2,7 @@
 
 use plumb_block::{Bytes, Errno, Nanos, Outcome};
 use plumb_measure::process::OwnThread;
-use plumb_measure::{ApplicationSide, Histogram, Quality, Series, Steadiness, Verified};
+use plumb_measure::{ApplicationSide, Histogram, Quality, Series, Steadiness, VerifyResult};
 use serde::{Deserialize, Serialize};
 
 use crate::in_flight::Kind;
@@ -44,7 +44,7 @@ pub struct LoadOutcome {
     /// time.
     pub worker_cpu: Vec<Option<OwnThread>>,
     /// Findings on the data that was read; `None` without verification.
-    pub verified: Option<Verified>,
+    pub verified: Option<VerifyResult>,
     /// Transactions, if the load is a program; `None` of requests for blocks.
     pub transactions: Option<Box<Transactions>>,
 }
@@ -98,7 +98,7 @@ pub enum Ending {
 
 impl Failure {
     /// Returns the failure that `outcome` is; `None` if it is not a failure.
-    pub fn of(outcome: Outcome) -> Option<Self> {
+    pub fn from_outcome(outcome: Outcome) -> Option<Self> {
         match outcome {
             Outcome::Done => None,
             Outcome::Failed(errno) => Some(Self::Errno(errno)),
@@ -326,7 +326,7 @@ impl LoadOutcome {
             ..Quality::default()
         };
         let points = all.series.whole_points(self.length);
-        Steadiness::of(&points, all.series.width()).put_into(&mut quality);
+        Steadiness::from_series(&points, all.series.width()).put_into(&mut quality);
         quality
     }
 

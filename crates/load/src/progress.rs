@@ -74,7 +74,7 @@ impl LiveLatency {
     }
 
     /// Returns the distribution of `histogram`, in such steps.
-    pub fn of(histogram: &Histogram) -> Self {
+    pub fn from_histogram(histogram: &Histogram) -> Self {
         let mut steps = Vec::new();
         for (value, count) in histogram.bins() {
             let step = step_of(value);
@@ -100,7 +100,7 @@ impl Progress {
     }
 
     /// Reads the totals from the boards of each team.
-    pub(crate) fn of<'a>(elapsed: Nanos, teams: impl Iterator<Item = &'a [Arc<Board>]>) -> Self {
+    pub(crate) fn from_boards<'a>(elapsed: Nanos, teams: impl Iterator<Item = &'a [Arc<Board>]>) -> Self {
         let teams = teams.map(|boards| boards.iter().map(|board| board.totals()).collect()).collect();
         let mut progress = Self { elapsed, total: Totals::default(), teams };
         for worker in progress.teams.iter().flatten() {
@@ -255,7 +255,7 @@ mod tests {
         }
         let now = board.totals();
         for (percent, exact) in [(50.0, 500_000.0), (99.0, 990_000.0), (100.0, 1_000_000.0)] {
-            let flushes = [now.flush_latency.clone(), LiveLatency::of(&histogram)];
+            let flushes = [now.flush_latency.clone(), LiveLatency::from_histogram(&histogram)];
             for latency in [now.latency.clone()].iter().chain(&flushes) {
                 let shown = latency.percentile_since(&before.latency, percent).unwrap().0 as f64;
                 assert!((shown / exact - 1.0).abs() < 0.13, "{percent} %: {shown} for {exact}");

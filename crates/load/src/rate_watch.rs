@@ -28,7 +28,7 @@ impl RateWatch {
         let each = operations.saturating_sub(self.operations) as f64 / missing as f64;
         self.operations = operations;
         self.rates.resize(buckets, each);
-        matches!(Ramp::of(&self.rates), Ramp::SettledAt(bucket) if bucket + STEADY_BUCKETS <= buckets)
+        matches!(Ramp::from_rates(&self.rates), Ramp::SettledAt(bucket) if bucket + STEADY_BUCKETS <= buckets)
     }
 }
 

@@ -160,12 +160,12 @@ mod tests {
     use super::*;
     use crate::content::Maker;
     use crate::ledger::Ledger;
-    use crate::tests::scripted::Scripted;
+    use crate::tests::scripted::ScriptedDevice;
 
     #[test]
     fn what_cannot_be_read_is_lost_block_by_block() {
         // Blocks 8 to 15 are as written, 16 to 23 are zeroes, and 20 cannot be read at all.
-        let device = Scripted::reading(|range, bytes| {
+        let device = ScriptedDevice::reading(|range, bytes| {
             for (index, block) in bytes.chunks_exact_mut(512).enumerate() {
                 let lba = range.lba + index as u64;
                 match lba.0 {

@@ -160,7 +160,7 @@ impl Recorder {
     /// One that is not like those before it.
     fn completed_unlike(&mut self, request: &InFlight, answer: &Answer) {
         self.settle();
-        let failure = Failure::of(answer.outcome);
+        let failure = Failure::from_outcome(answer.outcome);
         let group_start = self.group(request.kind, answer, failure.is_some());
         // A flush counts with the writes that it makes durable.
         let counts = self.counts(group_start.unwrap_or(request.intended_at));

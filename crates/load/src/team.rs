@@ -28,7 +28,7 @@ pub struct Team {
 
 impl Team {
     /// Creates a team of one.
-    pub fn of(worker: Worker) -> Self {
+    pub fn single(worker: Worker) -> Self {
         Self { workers: vec![worker], shared_depth: None, prepare: None, cpu: None }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) mod stream;
 use std::sync::Arc;
 
 use plumb_block::{Completion, Device, Errno, Nanos, Outcome, Queue, QueueOptions, Request, Wait};
-use plumb_measure::Verified;
+use plumb_measure::VerifyResult;
 use plumb_workload::{Operation, Workload};
 
 pub use self::options::{Step, WorkerOptions};
@@ -59,7 +59,7 @@ pub struct Worker {
     /// its turn.
     room_kept: usize,
     /// State that begins with the first step. In a box, because each step takes it out and puts it back.
-    running: Option<Box<Running>>,
+    running: Option<Box<RunningOperation>>,
     interrupted: bool,
     /// When the last step saw completions, if it did.
     saw_at: Option<Nanos>,
@@ -69,7 +69,7 @@ pub struct Worker {
     board: Arc<Board>,
 }
 
-struct Running {
+struct RunningOperation {
     start: Nanos,
     window: Arc<Window>,
     /// When the workload is over, since the start, cool-down included.
@@ -126,7 +126,7 @@ impl Worker {
     /// Starts at `now`; what it does is measured in `window`.
     pub fn start(&mut self, now: Nanos, window: &Arc<Window>) {
         let start = now.saturating_add(self.options.start_delay);
-        self.running = Some(Box::new(Running {
+        self.running = Some(Box::new(RunningOperation {
             start,
             window: Arc::clone(window),
             end: None,
@@ -154,7 +154,7 @@ impl Worker {
         step
     }
 
-    fn step_in(&mut self, running: &mut Running, now: Nanos) -> Result<Step, Fault> {
+    fn step_in(&mut self, running: &mut RunningOperation, now: Nanos) -> Result<Step, Fault> {
         self.saw_at = None;
         if !running.recorder.is_measuring() {
             self.look_for_window(running);
@@ -181,7 +181,7 @@ impl Worker {
     }
 
     /// Learns when measuring begins, once that is known.
-    fn look_for_window(&self, running: &mut Running) {
+    fn look_for_window(&self, running: &mut RunningOperation) {
         let Some(from) = running.window.from() else { return };
         let from = from.max(running.start);
         running.recorder.measure(from, self.duration);
@@ -220,11 +220,11 @@ impl Worker {
     }
 
     /// Returns what the worker has measured until now.
-    fn figures(&self, running: &Running) -> LoadOutcome {
+    fn figures(&self, running: &RunningOperation) -> LoadOutcome {
         LoadOutcome { verified: self.verified(), ..running.recorder.figures() }
     }
 
-    fn verified(&self) -> Option<Verified> {
+    fn verified(&self) -> Option<VerifyResult> {
         self.ledger.as_ref().map(|ledger| ledger.verified().clone())
     }
 
@@ -275,7 +275,7 @@ impl Worker {
     }
 
     /// Submits as long as there is room and something is due. Says whether anything was.
-    fn submit_ready(&mut self, running: &mut Running, now: Nanos) -> Result<bool, Fault> {
+    fn submit_ready(&mut self, running: &mut RunningOperation, now: Nanos) -> Result<bool, Fault> {
         let mut submitted = false;
         if let Some(request) = self.held.take() {
             submitted = self.hand_over(request)?;
@@ -330,7 +330,7 @@ impl Worker {
     #[inline]
     fn begin(
         &mut self,
-        running: &mut Running,
+        running: &mut RunningOperation,
         operation: Operation,
         intended: Option<Nanos>,
         now: Nanos,
@@ -374,7 +374,7 @@ impl Worker {
     }
 
     /// Polls, and records what completed. Says whether anything did.
-    fn reap(&mut self, running: &mut Running, now: Nanos) -> Result<bool, Fault> {
+    fn reap(&mut self, running: &mut RunningOperation, now: Nanos) -> Result<bool, Fault> {
         let latest = now.saturating_add(POLL_MAX);
         let wait = if self.room_kept > 0 || !self.waits {
             Wait::NONE
@@ -409,7 +409,7 @@ impl Worker {
     }
 
     #[inline]
-    fn record(&mut self, running: &mut Running, completion: &Completion) -> Result<(), Fault> {
+    fn record(&mut self, running: &mut RunningOperation, completion: &Completion) -> Result<(), Fault> {
         let Some(request) = self.table.take(completion.tag) else {
             return Err(self.breach("it answered a request that was not in flight"));
         };
@@ -440,7 +440,12 @@ impl Worker {
     /// A request failed: the end, unless errors are only counted. A failed flush is always the end, and so is
     /// silence, since the device may still hold the memory of the request.
     #[cold]
-    fn failed(&self, running: &Running, request: &InFlight, completion: &Completion) -> Result<(), Fault> {
+    fn failed(
+        &self,
+        running: &RunningOperation,
+        request: &InFlight,
+        completion: &Completion,
+    ) -> Result<(), Fault> {
         let (outcome, at) = (completion.outcome, completion.completed_at.since(running.start));
         match request.kind {
             Kind::Flush => Err(Fault::Flush { outcome, at }),
@@ -452,7 +457,7 @@ impl Worker {
 
     /// From time to time, whether a request is without an answer for too long: past its deadline the queue
     /// should have given it up, but that a queue fails to do so must not end in waiting for ever.
-    fn watch(&self, running: &mut Running, now: Nanos) -> Result<(), Fault> {
+    fn watch(&self, running: &mut RunningOperation, now: Nanos) -> Result<(), Fault> {
         if now < running.next_watch {
             return Ok(());
         }

@@ -24,5 +24,5 @@ pub use run::{DeviceIdentity, Manifest, Out, Recording, RunDirectory, RunStatus,
 pub use series::{COUNT_MAX, Series, SeriesEvent};
 pub use steadiness::{Ramp, Steadiness};
 pub use storage::{NoDelta, calibrate, storage_side};
-pub use verified::{Verified, WrongBlock, WrongKind};
+pub use verified::{VerifyResult, WrongBlock, WrongKind};
 pub use watch::{Reading, StorageWatch};

@@ -16,7 +16,7 @@ use crate::run::TimeseriesRow;
 
 /// Operations over time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Received")]
+#[serde(try_from = "SeriesFields")]
 pub struct Series {
     start: Nanos,
     width: Nanos,
@@ -28,7 +28,7 @@ pub struct Series {
 
 /// A series as it came from elsewhere, with its fields of the same names.
 #[derive(Deserialize)]
-struct Received {
+struct SeriesFields {
     start: Nanos,
     width: Nanos,
     current: usize,
@@ -36,11 +36,11 @@ struct Received {
     points: Vec<SeriesPoint>,
 }
 
-impl TryFrom<Received> for Series {
+impl TryFrom<SeriesFields> for Series {
     type Error = &'static str;
 
-    fn try_from(received: Received) -> Result<Self, Self::Error> {
-        let Received { start, width, current, current_start, points } = received;
+    fn try_from(received: SeriesFields) -> Result<Self, Self::Error> {
+        let SeriesFields { start, width, current, current_start, points } = received;
         let doublings = width.0 / SERIES_BUCKET.0;
         let is_width = width.0.is_multiple_of(SERIES_BUCKET.0) && doublings.is_power_of_two();
         let is_bounded = points.len() <= Self::CAPACITY && current < points.len();
@@ -159,7 +159,7 @@ impl Series {
 
     /// Returns the buckets as lines of a recording, of the phase of this name.
     pub fn rows(&self, phase: &str) -> Vec<TimeseriesRow> {
-        self.points.iter().map(|point| TimeseriesRow::of(phase, point)).collect()
+        self.points.iter().map(|point| TimeseriesRow::from_point(phase, point)).collect()
     }
 
     /// Returns the buckets that lie wholly within a window of `length` from the start. The rate of a bucket

@@ -33,7 +33,7 @@ impl Ramp {
     /// level and one more place). The medians on both sides must differ by a tenth, so that a single stall is
     /// no change of level, and the later level must last for a quarter of the window, so that its last moment
     /// does not speak for all of it.
-    pub fn of(rates: &[f64]) -> Self {
+    pub fn from_rates(rates: &[f64]) -> Self {
         if rates.len() < Self::BUCKETS_MIN {
             return Self::TooShort;
         }
@@ -99,9 +99,9 @@ pub struct Steadiness {
 
 impl Steadiness {
     /// Computes the steadiness of a window from its [whole buckets](crate::Series::whole_points).
-    pub fn of(points: &[SeriesPoint], bucket: Nanos) -> Self {
+    pub fn from_series(points: &[SeriesPoint], bucket: Nanos) -> Self {
         let rates: Vec<f64> = points.iter().map(|point| point.operations as f64).collect();
-        let ramp = Ramp::of(&rates);
+        let ramp = Ramp::from_rates(&rates);
         let settled = match ramp {
             Ramp::SettledAt(index) => &rates[index..],
             Ramp::Never | Ramp::TooShort => &rates[..],

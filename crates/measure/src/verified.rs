@@ -8,7 +8,7 @@ const EXAMPLES_MAX: usize = 16;
 
 /// Results of verification. Counts are logical blocks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verified {
+pub struct VerifyResult {
     /// Blocks that were read and compared.
     pub blocks: u64,
     /// Acknowledged writes that are not there.
@@ -67,7 +67,7 @@ pub enum WrongKind {
     Stale,
 }
 
-impl Verified {
+impl VerifyResult {
     /// Returns the number of blocks that are wrong.
     pub fn wrong(&self) -> u64 {
         [self.lost, self.torn, self.misdirected, self.stale].into_iter().fold(0, u64::saturating_add)

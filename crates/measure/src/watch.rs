@@ -30,7 +30,7 @@ impl StorageWatch {
     }
 
     /// Over the target itself, which counts what reaches it; flushes are no writes there.
-    pub fn of(counters: Arc<dyn StorageCounters>) -> Self {
+    pub fn new(counters: Arc<dyn StorageCounters>) -> Self {
         Self { counters: Ok(counters), flush_writes: FlushWrites::NotCounted }
     }
 

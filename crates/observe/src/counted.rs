@@ -4,21 +4,21 @@ use plumb_block::{DeviceCounters, Error, ErrorKind, Nanos, Result, StorageSnapsh
 use plumb_measure::storage::delta;
 use plumb_report::document::observation::{ObservedDevice, ObservedDirection, OverTime, QueueDepth};
 
-use crate::observer::Watched;
+use crate::observer::WatchedDevice;
 
 /// How often they are read.
 const READ_EVERY: Nanos = Nanos::secs(1);
 
 /// Readings of the counters of some devices.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct CounterReadings {
     first: StorageSnapshot,
     last: StorageSnapshot,
     /// Counts of each device between two readings.
     parts: Vec<(Nanos, Nanos, Vec<DeviceCounters>)>,
 }
 
-impl Counted {
+impl CounterReadings {
     /// Returns the first reading.
     pub(crate) fn new(first: StorageSnapshot) -> Self {
         Self { last: first.clone(), first, parts: Vec::new() }
@@ -53,7 +53,7 @@ impl Counted {
     }
 
     /// Returns all that was counted of these devices.
-    pub(crate) fn finish(&self, watched: &[Watched]) -> Vec<ObservedDevice> {
+    pub(crate) fn finish(&self, watched: &[WatchedDevice]) -> Vec<ObservedDevice> {
         let all = delta(&self.first, &self.last).unwrap_or_default();
         let seconds = self.length().as_secs_f64();
         let over_time = |name: &str| {
@@ -69,7 +69,7 @@ impl Counted {
             };
             self.parts.iter().filter_map(part).collect()
         };
-        let device = |of: &Watched| {
+        let device = |of: &WatchedDevice| {
             let counters = all.iter().find(|counters| counters.name == of.name)?;
             let (over_time, has_requests) = (over_time(&of.name), of.has_requests);
             Some(ObservedDevice { over_time, has_requests, ..device(counters, seconds) })
@@ -173,11 +173,11 @@ mod tests {
                 ..DeviceCounters::default()
             }],
         };
-        let mut counted = Counted::new(reading(5, 100));
+        let mut counted = CounterReadings::new(reading(5, 100));
         assert!(!counted.is_due(Nanos::millis(5900)) && counted.is_due(Nanos::secs(6)));
         counted.take(reading(6, 120)).unwrap();
         counted.take(reading(7, 200)).unwrap();
-        let watched = Watched { name: "sda".to_owned(), number: 1, has_requests: true };
+        let watched = WatchedDevice { name: "sda".to_owned(), number: 1, has_requests: true };
         let device = counted.finish(&[watched]).remove(0);
         assert_eq!(
             (device.write.ios, device.write.iops, device.write.io_bytes_mean),
@@ -195,12 +195,12 @@ mod tests {
             devices: vec![DeviceCounters { name: "sda".to_owned(), ..trimmed }],
         };
         let none = DeviceCounters { name: "sda".to_owned(), ..DeviceCounters::default() };
-        let mut trims = Counted::new(StorageSnapshot { at: Nanos::secs(5), devices: vec![none] });
+        let mut trims = CounterReadings::new(StorageSnapshot { at: Nanos::secs(5), devices: vec![none] });
         trims.take(part).unwrap();
-        let watched = Watched { name: "sda".to_owned(), number: 1, has_requests: true };
+        let watched = WatchedDevice { name: "sda".to_owned(), number: 1, has_requests: true };
         let device = trims.finish(&[watched]).remove(0);
         assert_eq!((device.trim.ios, device.over_time[0].ios, device.over_time[0].bytes), (7, 0, 0));
-        let mut other = Counted::new(reading(5, 100));
+        let mut other = CounterReadings::new(reading(5, 100));
         assert!(other.take(reading(6, 50)).is_err(), "another device took the name");
     }
     #[test]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use plumb_block::{Errno, Result};
 use plumb_linux::tracing::{EventFormat, Field, Record};
 
-use crate::event::{Event, Inode, Merge, Op, Request, SyncCall, What};
+use crate::event::{Event, EventContent, Inode, Merge, Op, Request, SyncCall};
 
 /// msync(2): wait until it is done.
 const MS_SYNC: u64 = 4;
@@ -16,9 +16,9 @@ const SECTOR: u64 = 512;
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// A request, of which this happened.
-    Request(fn(Request) -> What),
+    Request(fn(Request) -> EventContent),
     /// Data on its way to a device without requests (zram, dm, md): what was handed to it, and what is done.
-    Bio(fn(Request) -> What),
+    Bio(fn(Request) -> EventContent),
     /// A sync begins.
     Enter(SyncCall),
     /// A sync ends.
@@ -41,19 +41,19 @@ pub enum Kind {
 
 /// The events of block devices with requests.
 pub const REQUEST_EVENTS: [(&str, Kind); 7] = [
-    ("block/block_rq_insert", Kind::Request(What::Inserted)),
-    ("block/block_rq_issue", Kind::Request(What::Issued)),
-    ("block/block_rq_requeue", Kind::Request(What::Requeued)),
-    ("block/block_rq_complete", Kind::Request(What::Completed)),
-    ("block/block_bio_backmerge", Kind::Request(|request| What::Merged(Merge::Back, request))),
-    ("block/block_bio_frontmerge", Kind::Request(|request| What::Merged(Merge::Front, request))),
-    ("block/block_rq_merge", Kind::Request(|request| What::Merged(Merge::Request, request))),
+    ("block/block_rq_insert", Kind::Request(EventContent::Inserted)),
+    ("block/block_rq_issue", Kind::Request(EventContent::Issued)),
+    ("block/block_rq_requeue", Kind::Request(EventContent::Requeued)),
+    ("block/block_rq_complete", Kind::Request(EventContent::Completed)),
+    ("block/block_bio_backmerge", Kind::Request(|request| EventContent::Merged(Merge::Back, request))),
+    ("block/block_bio_frontmerge", Kind::Request(|request| EventContent::Merged(Merge::Front, request))),
+    ("block/block_rq_merge", Kind::Request(|request| EventContent::Merged(Merge::Request, request))),
 ];
 
 /// The events of block devices without.
 pub const BIO_EVENTS: [(&str, Kind); 2] = [
-    ("block/block_bio_queue", Kind::Bio(What::Issued)),
-    ("block/block_bio_complete", Kind::Bio(What::Completed)),
+    ("block/block_bio_queue", Kind::Bio(EventContent::Issued)),
+    ("block/block_bio_complete", Kind::Bio(EventContent::Completed)),
 ];
 
 /// The events of the calls that make data durable, and of tasks: one that has ended is known by nothing else.
@@ -107,14 +107,41 @@ struct Fields {
 
 #[derive(Debug, Clone, Copy)]
 enum Of {
-    Request { device: Field, sector: Field, sectors: Field, letters: Field, happened: fn(Request) -> What },
-    Enter { call: SyncCall, fd: Option<Field>, flags: Option<Field> },
-    Exit { result: Field },
-    SyncedOn { device: Field },
-    Synced { result: Field },
-    WritebackFailed { device: Field, inode: Field, error: Field },
-    ErrorReported { device: Field, inode: Field },
-    Task { task: Field, name: Field, happened: fn(u32, [u8; 16]) -> What },
+    Request {
+        device: Field,
+        sector: Field,
+        sectors: Field,
+        letters: Field,
+        happened: fn(Request) -> EventContent,
+    },
+    Enter {
+        call: SyncCall,
+        fd: Option<Field>,
+        flags: Option<Field>,
+    },
+    Exit {
+        result: Field,
+    },
+    SyncedOn {
+        device: Field,
+    },
+    Synced {
+        result: Field,
+    },
+    WritebackFailed {
+        device: Field,
+        inode: Field,
+        error: Field,
+    },
+    ErrorReported {
+        device: Field,
+        inode: Field,
+    },
+    Task {
+        task: Field,
+        name: Field,
+        happened: fn(u32, [u8; 16]) -> EventContent,
+    },
     TaskEnded,
 }
 
@@ -150,8 +177,8 @@ impl Decoder {
             Kind::ErrorReported => {
                 Of::ErrorReported { device: format.field("s_dev")?, inode: format.field("i_ino")? }
             }
-            Kind::TaskBegan => task("comm", What::TaskBegan)?,
-            Kind::TaskNamed => task("newcomm", What::TaskNamed)?,
+            Kind::TaskBegan => task("comm", EventContent::TaskBegan)?,
+            Kind::TaskNamed => task("newcomm", EventContent::TaskNamed)?,
             Kind::TaskEnded => Of::TaskEnded,
         };
         self.by_id.insert(format.id, Fields { thread: format.field("common_pid")?, of });
@@ -182,21 +209,23 @@ impl Decoder {
             Of::Enter { call: SyncCall::Msync, flags: Some(flags), .. } if number(flags) & MS_SYNC == 0 => {
                 return None;
             }
-            Of::Enter { call, fd, .. } => What::SyncBegan(*call, fd.as_ref().map(|fd| number(fd) as u32)),
-            Of::Exit { result } => What::SyncEnded(number(result) as i64 >= 0),
-            Of::SyncedOn { device } => What::SyncedOn(number(device) as u32),
-            Of::Synced { result } => What::Synced(number(result) as i32 >= 0),
+            Of::Enter { call, fd, .. } => {
+                EventContent::SyncBegan(*call, fd.as_ref().map(|fd| number(fd) as u32))
+            }
+            Of::Exit { result } => EventContent::SyncEnded(number(result) as i64 >= 0),
+            Of::SyncedOn { device } => EventContent::SyncedOn(number(device) as u32),
+            Of::Synced { result } => EventContent::Synced(number(result) as i32 >= 0),
             Of::WritebackFailed { device, inode, error } => {
                 let inode = Inode { device: number(device) as u32, number: number(inode) };
-                What::WritebackFailed(inode, Errno((number(error) & ERRSEQ_ERRNO) as i32))
+                EventContent::WritebackFailed(inode, Errno((number(error) & ERRSEQ_ERRNO) as i32))
             }
             Of::ErrorReported { device, inode } => {
-                What::ErrorReported(Inode { device: number(device) as u32, number: number(inode) })
+                EventContent::ErrorReported(Inode { device: number(device) as u32, number: number(inode) })
             }
             Of::Task { task, name, happened } => {
                 happened(number(task) as u32, *name.bytes(record.data).first_chunk()?)
             }
-            Of::TaskEnded => What::TaskEnded,
+            Of::TaskEnded => EventContent::TaskEnded,
         };
         Some(Event { at: record.at, thread: number(&fields.thread) as u32, what })
     }
@@ -204,11 +233,11 @@ impl Decoder {
 
 /// Events of several processors, each with its own in order, put into one order.
 #[derive(Debug, Default)]
-pub struct Merged {
+pub struct MergedEvents {
     pending: Vec<Event>,
 }
 
-impl Merged {
+impl MergedEvents {
     /// Adds one.
     pub fn add(&mut self, event: Event) {
         self.pending.push(event);
@@ -241,7 +270,7 @@ mod tests {
     #[test]
     fn a_record_is_decoded_by_its_format() {
         let mut decoder = Decoder::default();
-        decoder.learn(ISSUE, Kind::Request(What::Issued)).unwrap();
+        decoder.learn(ISSUE, Kind::Request(EventContent::Issued)).unwrap();
         let data = record(&[
             (0, &2104_u16.to_ne_bytes()),
             (4, &77_u32.to_ne_bytes()),
@@ -259,7 +288,7 @@ mod tests {
             fua: true,
             preflush: false,
         };
-        assert_eq!(event, Event { at: Nanos(5), thread: 77, what: What::Issued(request) });
+        assert_eq!(event, Event { at: Nanos(5), thread: 77, what: EventContent::Issued(request) });
         assert_eq!(decoder.decode(Record { at: Nanos(5), data: &[1, 0] }), None, "another event");
         assert!(decoder.learn("name: x\nID: 4\n", Kind::Exit).is_err(), "a kernel without the field");
     }
@@ -273,17 +302,18 @@ mod tests {
         let with = |flags: u64| record(&[(0, &9_u16.to_ne_bytes()), (32, &flags.to_ne_bytes())]);
         assert_eq!(decoder.decode(Record { at: Nanos(1), data: &with(1) }), None);
         let waits = decoder.decode(Record { at: Nanos(1), data: &with(4) }).unwrap();
-        assert_eq!(waits.what, What::SyncBegan(SyncCall::Msync, None));
+        assert_eq!(waits.what, EventContent::SyncBegan(SyncCall::Msync, None));
     }
 
     #[test]
     fn events_of_processors_come_in_one_order_and_late_ones_wait() {
-        let mut merged = Merged::default();
+        let mut merged = MergedEvents::default();
         for at in [3, 9, 1, 5, 12] {
-            merged.add(Event { at: Nanos(at), thread: 0, what: What::SyncEnded(true) });
+            merged.add(Event { at: Nanos(at), thread: 0, what: EventContent::SyncEnded(true) });
         }
-        let times =
-            |merged: &mut Merged, time| merged.take_before(Nanos(time)).map(|of| of.at.0).collect::<Vec<_>>();
+        let times = |merged: &mut MergedEvents, time| {
+            merged.take_before(Nanos(time)).map(|of| of.at.0).collect::<Vec<_>>()
+        };
         assert_eq!(times(&mut merged, 9), [1, 3, 5]);
         assert_eq!(times(&mut merged, 20), [9, 12]);
     }

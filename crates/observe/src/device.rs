@@ -18,7 +18,7 @@ use plumb_report::document::observation::{
 };
 
 use crate::arrivals::Intervals;
-use crate::event::{Merge, Op, Request, What};
+use crate::event::{EventContent, Merge, Op, Request};
 
 /// The ends of so many requests are kept: a request that begins at one of them goes on with what came before.
 const ENDS: usize = 8;
@@ -116,13 +116,13 @@ impl Device {
     }
 
     /// Something happened. Calls `arrived` with a request when it is issued, with the time when it came.
-    pub(crate) fn take(&mut self, at: Nanos, what: What, arrived: &mut dyn FnMut(Nanos, &Request)) {
+    pub(crate) fn take(&mut self, at: Nanos, what: EventContent, arrived: &mut dyn FnMut(Nanos, &Request)) {
         match what {
-            What::Inserted(request) => self.inserted(at, &request),
-            What::Issued(request) => self.issued(at, &request, arrived),
-            What::Requeued(request) => self.requeued(at, &request),
-            What::Completed(request) => self.completed(at, &request),
-            What::Merged(merge, request) => self.merged(merge, &request),
+            EventContent::Inserted(request) => self.inserted(at, &request),
+            EventContent::Issued(request) => self.issued(at, &request, arrived),
+            EventContent::Requeued(request) => self.requeued(at, &request),
+            EventContent::Completed(request) => self.completed(at, &request),
+            EventContent::Merged(merge, request) => self.merged(merge, &request),
             _ => {}
         }
     }

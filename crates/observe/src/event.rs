@@ -11,12 +11,12 @@ pub struct Event {
     /// The thread that ran. Of a completion it is any.
     pub thread: u32,
     /// Content of the event.
-    pub what: What,
+    pub what: EventContent,
 }
 
 /// Content of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum EventContent {
     /// A request went into a queue of the kernel, where it waits.
     Inserted(Request),
     /// A request was handed to the driver.

@@ -8,7 +8,7 @@ use crate::event::SyncCall;
 
 /// Returns the rates of the device with most requests, and those of the syncs. Syncs of which it is not known
 /// whether they are of the device are a part of their own.
-pub(crate) fn of(document: &ObservationDocument) -> String {
+pub(crate) fn from_document(document: &ObservationDocument) -> String {
     // The first of several that are equally busy: the target is directly on it.
     let busiest = document.devices.iter().rev().max_by_key(|device| device.requests());
     let Some(device) = busiest else { return "no device was observed".to_owned() };
@@ -116,20 +116,23 @@ mod tests {
     #[test]
     fn every_figure_is_a_rate_of_the_busiest_device() {
         assert_eq!(
-            of(&document()),
+            from_document(&document()),
             "vda: 749 reads/s, 12 writes/s, 189 flushes/s; 5 syncs/s; 3 syncs/s on a device that plumb could not find"
         );
-        assert!(!of(&ObservationDocument { syncs: None, ..document() }).contains("syncs"));
+        assert!(!from_document(&ObservationDocument { syncs: None, ..document() }).contains("syncs"));
         let idle = document().devices.remove(0);
         let document = ObservationDocument { devices: vec![idle], ..ObservationDocument::default() };
-        assert_eq!(of(&document), "loop0: no requests in this time");
+        assert_eq!(from_document(&document), "loop0: no requests in this time");
     }
 
     #[test]
     fn trims_are_no_transfers_and_have_a_rate_of_their_own() {
         let mut document = document();
         document.devices[1].trim = ObservedDirection { ios: 20, iops: 2.0, ..ObservedDirection::default() };
-        assert!(of(&document).starts_with("vda: 749 reads/s, 12 writes/s, 2 trims/s, 189"), "{document:?}");
+        assert!(
+            from_document(&document).starts_with("vda: 749 reads/s, 12 writes/s, 2 trims/s, 189"),
+            "{document:?}"
+        );
     }
 
     #[test]
@@ -143,7 +146,7 @@ mod tests {
             ..WritebackError::default()
         };
         let with = |errors: Vec<WritebackError>| {
-            of(&ObservationDocument { writeback_errors: Some(errors), ..document() })
+            from_document(&ObservationDocument { writeback_errors: Some(errors), ..document() })
         };
         assert!(with(Vec::new()).starts_with("vda: "));
         let lost = with(vec![error(Some("/data/f"), false)]);
@@ -158,10 +161,10 @@ mod tests {
     fn lost_events_are_in_the_sentence_and_their_syncs_are_lower_bounds() {
         let mut document = document();
         document.cost = ObservationCost { events: 900, events_lost: 100, ..ObservationCost::default() };
-        let said = of(&document);
+        let said = from_document(&document);
         assert!(said.contains("at least 5 syncs/s") && !said.contains("within"), "{said}");
         assert!(said.ends_with("100 of 1,000 events were lost, so rates are lower bounds"), "{said}");
         document.devices[1].counters = Some(DeviceCounters::default());
-        assert!(of(&document).ends_with("so rates of the device are the kernel's counters"));
+        assert!(from_document(&document).ends_with("so rates of the device are the kernel's counters"));
     }
 }

@@ -39,8 +39,8 @@ mod tracer;
 pub mod workload;
 mod writeback;
 
-pub use observer::{Finished, Observer, SoFar, Watched};
+pub use observer::{FinishedDevice, Observer, SoFar, WatchedDevice};
 pub use session::{Keep, Look, Options, Surroundings, observe};
 pub use sides::run_document;
 pub use syncs::{Caller, Place, Processes, Scope, SyncedFile};
-pub use target::{NoTarget, Target, Wanted};
+pub use target::{NoTarget, RequestedTarget, Target};

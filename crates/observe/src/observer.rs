@@ -7,13 +7,13 @@ use plumb_report::document::observation::{ObservedDevice, ObservedSync, Writebac
 
 use crate::counted;
 use crate::device::Device;
-use crate::event::{Event, Request, What};
+use crate::event::{Event, EventContent, Request};
 use crate::syncs::{Processes, Scope, Syncs};
 use crate::writeback::WritebackErrors;
 
 /// A device that is observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Watched {
+pub struct WatchedDevice {
     /// The kernel's name.
     pub name: String,
     /// Number of the device, as in events.
@@ -25,7 +25,7 @@ pub struct Watched {
 /// Takes events in the order of their times.
 #[derive(Debug)]
 pub struct Observer {
-    watched: Vec<Watched>,
+    watched: Vec<WatchedDevice>,
     devices: HashMap<u32, Device>,
     syncs: Syncs,
     writeback: WritebackErrors,
@@ -47,8 +47,14 @@ pub struct SoFar {
 impl Observer {
     /// Returns one of these devices, and of the syncs in `scope`, from `start` on for some `expected` time.
     /// Syncs of the process `except` are left out.
-    pub fn new(watched: Vec<Watched>, scope: Scope, except: u32, start: Nanos, expected: Nanos) -> Self {
-        let device = |of: &Watched| (of.number, Device::new(of.has_requests, start, expected));
+    pub fn new(
+        watched: Vec<WatchedDevice>,
+        scope: Scope,
+        except: u32,
+        start: Nanos,
+        expected: Nanos,
+    ) -> Self {
+        let device = |of: &WatchedDevice| (of.number, Device::new(of.has_requests, start, expected));
         let devices = watched.iter().map(device).collect();
         Self {
             watched,
@@ -69,21 +75,27 @@ impl Observer {
     ) {
         self.events += 1;
         match event.what {
-            What::SyncBegan(call, fd) => self.syncs.began(event.at, event.thread, call, fd),
-            What::SyncEnded(is_done) => self.syncs.ended(event.at, event.thread, is_done, processes),
-            What::SyncedOn(device) => self.syncs.told(event.at, event.thread, device),
-            What::Synced(is_done) => self.syncs.synced(event.at, event.thread, is_done, processes),
-            What::WritebackFailed(inode, error) => self.writeback.failed(event.at, inode, error, processes),
-            What::ErrorReported(inode) => self.writeback.reported(event.at, event.thread, inode, processes),
-            What::TaskBegan(task, name) => self.syncs.tasks.began(event.at, event.thread, task, name),
-            What::TaskNamed(task, name) => self.syncs.tasks.named(task, name),
-            What::TaskEnded => self.syncs.tasks.ended(event.thread),
-            What::Inserted(of) | What::Issued(of) | What::Merged(_, of) => {
+            EventContent::SyncBegan(call, fd) => self.syncs.began(event.at, event.thread, call, fd),
+            EventContent::SyncEnded(is_done) => self.syncs.ended(event.at, event.thread, is_done, processes),
+            EventContent::SyncedOn(device) => self.syncs.told(event.at, event.thread, device),
+            EventContent::Synced(is_done) => self.syncs.synced(event.at, event.thread, is_done, processes),
+            EventContent::WritebackFailed(inode, error) => {
+                self.writeback.failed(event.at, inode, error, processes)
+            }
+            EventContent::ErrorReported(inode) => {
+                self.writeback.reported(event.at, event.thread, inode, processes)
+            }
+            EventContent::TaskBegan(task, name) => self.syncs.tasks.began(event.at, event.thread, task, name),
+            EventContent::TaskNamed(task, name) => self.syncs.tasks.named(task, name),
+            EventContent::TaskEnded => self.syncs.tasks.ended(event.thread),
+            EventContent::Inserted(of) | EventContent::Issued(of) | EventContent::Merged(_, of) => {
                 self.syncs.asked(event.thread, of.device);
                 self.take_of_device(&event, &of, arrived);
             }
             // Any thread may be running then.
-            What::Requeued(of) | What::Completed(of) => self.take_of_device(&event, &of, arrived),
+            EventContent::Requeued(of) | EventContent::Completed(of) => {
+                self.take_of_device(&event, &of, arrived)
+            }
         }
     }
 
@@ -124,12 +136,12 @@ impl Observer {
 
     /// Returns all that was seen until `end`; more may follow. Of each device also how many completions were
     /// without data, and whether nothing is on its way.
-    pub fn finish(&mut self, start: Nanos, end: Nanos) -> (Vec<Finished>, Vec<ObservedSync>) {
+    pub fn finish(&mut self, start: Nanos, end: Nanos) -> (Vec<FinishedDevice>, Vec<ObservedSync>) {
         let devices = &mut self.devices;
         let finished = self.watched.iter().filter_map(|of| {
             let device = devices.get_mut(&of.number)?;
             let (empty, is_idle) = (device.empty(), device.is_idle());
-            Some(Finished { device: device.finish(&of.name, end), empty, is_idle })
+            Some(FinishedDevice { device: device.finish(&of.name, end), empty, is_idle })
         });
         (finished.collect(), self.syncs.finish(end.since(start).as_secs_f64()))
     }
@@ -137,7 +149,7 @@ impl Observer {
 
 /// A device, with what it takes to hold it against its counters.
 #[derive(Debug)]
-pub struct Finished {
+pub struct FinishedDevice {
     /// The figures.
     pub device: ObservedDevice,
     /// Completions without data.
@@ -146,7 +158,7 @@ pub struct Finished {
     pub is_idle: bool,
 }
 
-impl Finished {
+impl FinishedDevice {
     /// Adds what the counters say, and whether the events say the same; `None` if they cannot be compared. If
     /// `is_partial`, events were lost, and counts and rates are those of the counters, over `seconds`.
     pub fn with_counters(
@@ -198,8 +210,8 @@ mod tests {
         Request { device: NUMBER, sector, bytes: sectors * 512, op, ..Request::default() }
     }
 
-    fn observed(has_requests: bool, events: &[(u64, What)], until: u64) -> Finished {
-        let watched = Watched { name: "loop0".to_owned(), number: NUMBER, has_requests };
+    fn observed(has_requests: bool, events: &[(u64, EventContent)], until: u64) -> FinishedDevice {
+        let watched = WatchedDevice { name: "loop0".to_owned(), number: NUMBER, has_requests };
         let (start, end) = (Nanos::ZERO, Nanos::millis(until));
         let mut observer = Observer::new(vec![watched], Scope::All, 0, start, end);
         for (at, what) in events {
@@ -212,7 +224,11 @@ mod tests {
     #[test]
     fn where_a_write_waits_is_told_apart() {
         let write = request(8, 8, Op::Write);
-        let events = [(1, What::Inserted(write)), (4, What::Issued(write)), (14, What::Completed(write))];
+        let events = [
+            (1, EventContent::Inserted(write)),
+            (4, EventContent::Issued(write)),
+            (14, EventContent::Completed(write)),
+        ];
         let device = observed(true, &events, 20).device;
         let seconds = |latency: Option<plumb_measure::Latency>| latency.unwrap().mean;
         assert_eq!((seconds(device.write.queue_latency), seconds(device.write.latency)), (0.003, 0.010));
@@ -224,9 +240,9 @@ mod tests {
     #[test]
     fn a_request_that_completes_in_parts_is_one() {
         let events = [
-            (1, What::Issued(request(0, 16, Op::Read))),
-            (3, What::Completed(request(0, 8, Op::Read))),
-            (5, What::Completed(request(8, 8, Op::Read))),
+            (1, EventContent::Issued(request(0, 16, Op::Read))),
+            (3, EventContent::Completed(request(0, 8, Op::Read))),
+            (5, EventContent::Completed(request(8, 8, Op::Read))),
         ];
         let of = observed(true, &events, 10);
         assert!(of.is_idle);
@@ -235,9 +251,9 @@ mod tests {
     }
 
     /// Returns the requests that are kept of these events: when they came, where, how many bytes.
-    fn kept(events: &[(u64, What)]) -> Vec<(Nanos, u64, u64)> {
+    fn kept(events: &[(u64, EventContent)]) -> Vec<(Nanos, u64, u64)> {
         let mut observer = Observer::new(
-            vec![Watched { name: "loop0".to_owned(), number: NUMBER, has_requests: true }],
+            vec![WatchedDevice { name: "loop0".to_owned(), number: NUMBER, has_requests: true }],
             Scope::All,
             0,
             Nanos::ZERO,
@@ -256,14 +272,14 @@ mod tests {
     #[test]
     fn a_requeued_request_comes_and_is_kept_once() {
         let events = [
-            (1, What::Inserted(request(8, 8, Op::Write))),
-            (2, What::Issued(request(8, 8, Op::Write))),
-            (3, What::Requeued(request(8, 8, Op::Write))),
-            (4, What::Inserted(request(8, 8, Op::Write))),
-            (5, What::Issued(request(8, 8, Op::Write))),
-            (6, What::Completed(request(8, 8, Op::Write))),
-            (7, What::Issued(request(8, 8, Op::Write))),
-            (8, What::Completed(request(8, 8, Op::Write))),
+            (1, EventContent::Inserted(request(8, 8, Op::Write))),
+            (2, EventContent::Issued(request(8, 8, Op::Write))),
+            (3, EventContent::Requeued(request(8, 8, Op::Write))),
+            (4, EventContent::Inserted(request(8, 8, Op::Write))),
+            (5, EventContent::Issued(request(8, 8, Op::Write))),
+            (6, EventContent::Completed(request(8, 8, Op::Write))),
+            (7, EventContent::Issued(request(8, 8, Op::Write))),
+            (8, EventContent::Completed(request(8, 8, Op::Write))),
         ];
         // The later write of the same place is another request.
         assert_eq!(kept(&events), [(Nanos::millis(1), 8 * 512, 4096), (Nanos::millis(7), 8 * 512, 4096)]);
@@ -274,11 +290,11 @@ mod tests {
     #[test]
     fn merges_move_what_waits() {
         let events = [
-            (1, What::Inserted(request(8, 8, Op::Write))),
-            (2, What::Merged(Merge::Front, request(0, 8, Op::Write))),
-            (2, What::Merged(Merge::Back, request(16, 8, Op::Write))),
-            (5, What::Issued(request(0, 24, Op::Write))),
-            (6, What::Completed(request(0, 24, Op::Write))),
+            (1, EventContent::Inserted(request(8, 8, Op::Write))),
+            (2, EventContent::Merged(Merge::Front, request(0, 8, Op::Write))),
+            (2, EventContent::Merged(Merge::Back, request(16, 8, Op::Write))),
+            (5, EventContent::Issued(request(0, 24, Op::Write))),
+            (6, EventContent::Completed(request(0, 24, Op::Write))),
         ];
         // Kept as large as it has grown, with the time when it came.
         assert_eq!(kept(&events), [(Nanos::millis(1), 0, 24 * 512)]);
@@ -291,12 +307,12 @@ mod tests {
     fn flushes_are_told_from_what_the_kernel_counts_as_writes() {
         let flush = request(0, 0, Op::Flush);
         let events = [
-            (1, What::Issued(request(64, 8, Op::Write))),
-            (2, What::Completed(request(64, 8, Op::Write))),
-            (3, What::Issued(flush)),
-            (5, What::Completed(flush)),
+            (1, EventContent::Issued(request(64, 8, Op::Write))),
+            (2, EventContent::Completed(request(64, 8, Op::Write))),
+            (3, EventContent::Issued(flush)),
+            (5, EventContent::Completed(flush)),
             // The empty write that asked for it is answered.
-            (5, What::Completed(request(0, 0, Op::Write))),
+            (5, EventContent::Completed(request(0, 0, Op::Write))),
         ];
         let counters = |writes| DeviceCounters {
             writes,
@@ -317,7 +333,7 @@ mod tests {
 
     #[test]
     fn what_was_on_its_way_when_it_began_counts_without_a_time() {
-        let events = [(1, What::Completed(request(0, 8, Op::Read)))];
+        let events = [(1, EventContent::Completed(request(0, 8, Op::Read)))];
         let of = observed(true, &events, 10);
         assert!(!of.is_idle);
         assert_eq!((of.device.read.ios, of.device.read.latency), (1, None));
@@ -332,9 +348,9 @@ mod tests {
     fn a_device_without_requests_is_seen_by_what_it_was_handed() {
         let flushed = Request { preflush: true, ..request(8, 8, Op::Write) };
         let events = [
-            (1, What::Issued(flushed)),
+            (1, EventContent::Issued(flushed)),
             // The device processed the request piece by piece: only its end is left.
-            (4, What::Completed(Request { preflush: true, ..request(16, 0, Op::Write) })),
+            (4, EventContent::Completed(Request { preflush: true, ..request(16, 0, Op::Write) })),
         ];
         let device = observed(false, &events, 10).device;
         assert_eq!((device.write.ios, device.write.bytes, device.flushes), (1, 4096, Some(1)));
@@ -344,11 +360,11 @@ mod tests {
     #[test]
     fn what_goes_on_where_something_ended_is_sequential() {
         let places = [0, 1000, 8, 1008, 16, 5000];
-        let events: Vec<(u64, What)> = (1..)
+        let events: Vec<(u64, EventContent)> = (1..)
             .zip(places)
             .flat_map(|(at, place)| {
                 let read = request(place, 8, Op::Read);
-                [(at, What::Issued(read)), (at, What::Completed(read))]
+                [(at, EventContent::Issued(read)), (at, EventContent::Completed(read))]
             })
             .collect();
         let read = observed(true, &events, 10).device.read;
@@ -358,13 +374,17 @@ mod tests {
 
     #[test]
     fn lost_events_leave_nothing_in_flight() {
-        let watched = Watched { name: "loop0".to_owned(), number: NUMBER, has_requests: true };
+        let watched = WatchedDevice { name: "loop0".to_owned(), number: NUMBER, has_requests: true };
         let mut observer = Observer::new(vec![watched], Scope::All, 0, Nanos::ZERO, Nanos::secs(1));
         let event = |at, what| Event { at: Nanos::millis(at), thread: 1, what };
-        observer.take(event(1, What::Issued(request(0, 8, Op::Read))), &mut Nobody, &mut |_, _| ());
+        observer.take(event(1, EventContent::Issued(request(0, 8, Op::Read))), &mut Nobody, &mut |_, _| ());
         observer.lost(Nanos::millis(2), 12);
-        observer.take(event(9, What::Issued(request(0, 8, Op::Read))), &mut Nobody, &mut |_, _| ());
-        observer.take(event(10, What::Completed(request(0, 8, Op::Read))), &mut Nobody, &mut |_, _| ());
+        observer.take(event(9, EventContent::Issued(request(0, 8, Op::Read))), &mut Nobody, &mut |_, _| ());
+        observer.take(
+            event(10, EventContent::Completed(request(0, 8, Op::Read))),
+            &mut Nobody,
+            &mut |_, _| (),
+        );
         assert_eq!(observer.so_far().lost, 12);
         let device = observer.finish(Nanos::ZERO, Nanos::millis(10)).0.remove(0).device;
         assert_eq!(device.read.latency.unwrap().mean, 0.001);

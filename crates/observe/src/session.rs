@@ -12,9 +12,9 @@ use plumb_measure::storage::delta;
 use plumb_report::document::ObservationDocument;
 use plumb_report::document::observation::{ObservationCost, ObservedDevice, ObservedSync, Source};
 
-use crate::counted::Counted;
+use crate::counted::CounterReadings;
 use crate::event::Request;
-use crate::observer::{Finished, Observer, SoFar};
+use crate::observer::{FinishedDevice, Observer, SoFar};
 use crate::processes::{self, LiveProcesses};
 use crate::target::Target;
 use crate::tracer::Tracer;
@@ -88,7 +88,7 @@ pub fn observe(
     document.cost.cpu_seconds = spent.as_secs_f64();
     document.cost.cpu_share = spent.as_secs_f64() / f64::max(document.seconds, 1e-9);
     in_order(target, &mut document.devices);
-    document.headline = crate::headline::of(&document);
+    document.headline = crate::headline::from_document(&document);
     Ok(document)
 }
 
@@ -178,7 +178,7 @@ fn by_events(
     let so_far = observer.so_far();
     let counted = after.ok().and_then(|after| delta(&before, &after).ok());
     let (seconds, is_partial) = (end.since(start).as_secs_f64(), so_far.lost > 0);
-    let with_counters = |finished: Finished| {
+    let with_counters = |finished: FinishedDevice| {
         let own = counted.iter().flatten().find(|of| of.name == finished.device.name).cloned();
         finished.with_counters(own, is_partial, seconds)
     };
@@ -226,7 +226,7 @@ fn by_counters(
 ) -> Result<ObservationDocument> {
     let Surroundings { clock, stop, progress, .. } = around;
     let before = snapshot(target, clock)?;
-    let mut counted = Counted::new(before);
+    let mut counted = CounterReadings::new(before);
     progress(Nanos::ZERO, SoFar::default(), &mut Default::default);
     let mut is_whole = false;
     while !is_whole && !stop.load(Ordering::Acquire) {

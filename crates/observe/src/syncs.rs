@@ -331,9 +331,9 @@ mod tests {
         assert_eq!(seen(Scope::Devices(BTreeSet::from([4]))), of_device, "an address says nothing of a file");
     }
 
-    struct Gone;
+    struct ProcessGone;
 
-    impl Processes for Gone {
+    impl Processes for ProcessGone {
         fn caller(&mut self, thread: u32, _: Option<u32>) -> Caller {
             // The shell that made them is still there.
             match thread {
@@ -348,7 +348,7 @@ mod tests {
         for thread in threads {
             syncs.began(Nanos::millis(1), *thread, SyncCall::Fdatasync, Some(3));
             during(syncs, *thread);
-            syncs.ended(Nanos::millis(2), *thread, true, &mut Gone);
+            syncs.ended(Nanos::millis(2), *thread, true, &mut ProcessGone);
             syncs.tasks.ended(*thread);
         }
     }

@@ -12,7 +12,7 @@ use plumb_linux::tracing::instance::device_number;
 use plumb_linux::tree::{DeviceNumber, LiveTree, Tree as _};
 use plumb_path::survey::survey_path;
 
-use crate::observer::Watched;
+use crate::observer::WatchedDevice;
 use crate::syncs::Scope;
 
 /// Largest number of places of a process for which the devices beneath are looked up.
@@ -20,7 +20,7 @@ const PLACES_MAX: usize = 32;
 
 /// Target as named.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum RequestedTarget {
     /// A path, or a block device.
     Place(String),
     /// A process.
@@ -35,7 +35,7 @@ pub struct Target {
     /// Name as typed.
     pub shown: String,
     /// The devices, those first that it is directly on.
-    pub devices: Vec<Watched>,
+    pub devices: Vec<WatchedDevice>,
     /// Whose syncs count.
     pub scope: Scope,
     /// The process, if it is one.
@@ -66,7 +66,7 @@ impl fmt::Display for NoTarget {
 
 impl std::error::Error for NoTarget {}
 
-impl Wanted {
+impl RequestedTarget {
     /// Parses what was typed: a number is a process, and a file with such a name is `./1234`.
     pub fn parse(typed: &str) -> Self {
         typed.parse().map_or_else(|_| Self::Place(typed.to_owned()), Self::Process)
@@ -102,7 +102,7 @@ impl Wanted {
                 (names, Scope::Devices(numbers), None)
             }
         };
-        let mut devices: Vec<Watched> = Vec::new();
+        let mut devices: Vec<WatchedDevice> = Vec::new();
         for name in names {
             let disk =
                 inventory.get(&name).and_then(|block| block.partition.as_ref()).map(|of| of.disk.clone());
@@ -112,7 +112,7 @@ impl Wanted {
             let name = disk.unwrap_or(name);
             if devices.iter().all(|known| known.name != name) {
                 // Only what is there has a number.
-                let number = device_number(&name).map(|number| Watched {
+                let number = device_number(&name).map(|number| WatchedDevice {
                     has_requests: Path::new("/sys/class/block").join(&name).join("mq").is_dir(),
                     number,
                     name,
@@ -271,18 +271,18 @@ mod tests {
 
     #[test]
     fn a_number_is_a_process_and_anything_else_a_place() {
-        assert_eq!(Wanted::parse("1234"), Wanted::Process(1234));
+        assert_eq!(RequestedTarget::parse("1234"), RequestedTarget::Process(1234));
         for place in ["./1234", "/dev/sda", "sda", "99999999999"] {
-            assert_eq!(Wanted::parse(place), Wanted::Place(place.to_owned()));
+            assert_eq!(RequestedTarget::parse(place), RequestedTarget::Place(place.to_owned()));
         }
     }
 
     #[test]
     fn what_is_not_there_is_an_error_with_a_remedy() {
-        let error = Wanted::parse("/nowhere/at/all").find().unwrap_err().to_string();
+        let error = RequestedTarget::parse("/nowhere/at/all").find().unwrap_err().to_string();
         assert!(error.contains("/nowhere/at/all") && error.contains("name a"), "{error}");
         // No process has such a number (PID_MAX_LIMIT).
-        let error = Wanted::Process(4_194_305).find().unwrap_err().to_string();
+        let error = RequestedTarget::Process(4_194_305).find().unwrap_err().to_string();
         assert!(error.contains("4194305") && error.contains("name a process"), "{error}");
     }
 }

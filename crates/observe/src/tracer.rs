@@ -5,11 +5,11 @@ use plumb_linux::tracing::instance::device_filter;
 use plumb_linux::tracing::{Buffers, Instance, Tracefs};
 
 use crate::decode::{
-    BIO_EVENTS, Decoder, FILE_SYSTEM_EVENTS, Kind, Merged, REQUEST_EVENTS, WRITEBACK_ERROR_EVENTS,
+    BIO_EVENTS, Decoder, FILE_SYSTEM_EVENTS, Kind, MergedEvents, REQUEST_EVENTS, WRITEBACK_ERROR_EVENTS,
     sync_events,
 };
 use crate::event::Event;
-use crate::observer::Watched;
+use crate::observer::WatchedDevice;
 
 /// Size of each processor's buffer, in KiB: room for a million events a second that are fetched every
 /// [`READ_EVERY`](crate::session::READ_EVERY).
@@ -27,7 +27,7 @@ pub(crate) struct Tracer {
     buffers: Buffers,
     instance: Instance,
     decoder: Decoder,
-    merged: Merged,
+    merged: MergedEvents,
     /// Why the calls are not seen.
     pub(crate) no_syncs: Option<String>,
     /// True if the kernel says which writes failed after the page cache had taken them.
@@ -40,7 +40,7 @@ impl Tracer {
     /// # Errors
     /// If tracing is not possible here: who is not root, a container, a kernel without the events of block
     /// devices.
-    pub(crate) fn prepare(devices: &[Watched], syncs: bool) -> Result<Self> {
+    pub(crate) fn prepare(devices: &[WatchedDevice], syncs: bool) -> Result<Self> {
         let instance = Instance::make(&Tracefs::open()?, "observe")?;
         instance.write("tracing_on", "0")?;
         instance.write("trace_clock", "mono")?;
@@ -83,7 +83,7 @@ impl Tracer {
             buffers,
             instance,
             decoder,
-            merged: Merged::default(),
+            merged: MergedEvents::default(),
             no_syncs,
             sees_writeback_errors: enabled.is_ok(),
         })

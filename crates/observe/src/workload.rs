@@ -124,7 +124,7 @@ pub fn scenario(
             }
         }
     }
-    (!jobs.is_empty()).then(|| (Scenario { spans: vec![Span::of(jobs)] }, notes))
+    (!jobs.is_empty()).then(|| (Scenario { spans: vec![Span::new(jobs)] }, notes))
 }
 
 /// A part of the requests of a direction.

@@ -14,7 +14,7 @@ use crate::apply::{Report, Session, apply_as};
 use crate::error::PolicyError;
 use crate::journal::JournalError;
 use crate::persist::{DesiredState, Ledger, Means, load_desired};
-use crate::plan::{self, Ask, Asked, Plan, Wanted};
+use crate::plan::{self, Ask, DiskSelection, Plan, PlanRequest};
 use crate::state::State;
 
 /// Disks that appear together are mended one after the other; udev waits for three minutes.
@@ -80,7 +80,8 @@ pub fn enforce(
             if names.is_empty() {
                 continue;
             }
-            let asked = Ask::new(Asked::from(state), Wanted::Named(names), session.claims, session.now);
+            let asked =
+                Ask::new(PlanRequest::from(state), DiskSelection::Named(names), session.claims, session.now);
             let ask = Ask { save: means == Means::InTheDrive, ..asked };
             let plan = plan::make(session.gateway, &ask)?;
             if !plan.changes.is_empty() {

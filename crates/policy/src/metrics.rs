@@ -3,7 +3,7 @@
 use plumb_path::Severity;
 use plumb_path::metrics::{Metrics, kind_of};
 
-use crate::state::Found;
+use crate::state::FoundState;
 use crate::verify::DiskDrift;
 use crate::view::DeviceView;
 
@@ -22,7 +22,7 @@ pub(crate) fn text(views: &[&DeviceView], changes: &dyn Fn(&DeviceView) -> u64, 
             }
         }
     };
-    let has_cache = |view: &DeviceView| view.state != Found::None;
+    let has_cache = |view: &DeviceView| view.state != FoundState::None;
     family(
         "plumb_policy_write_cache_enabled",
         "The drive says that its volatile write cache is on.",
@@ -47,7 +47,8 @@ pub(crate) fn text(views: &[&DeviceView], changes: &dyn Fn(&DeviceView) -> u64, 
         vec![(vec![("model", model), ("transport", &view.transport)], 1.0)]
     });
     family("plumb_policy_state", "The state of the write cache: 1 for the one that it is in.", &|view| {
-        let states = [Found::Off, Found::On, Found::Protected, Found::None, Found::Unknown];
+        let states =
+            [FoundState::Off, FoundState::On, FoundState::Protected, FoundState::None, FoundState::Unknown];
         states.map(|state| (vec![("state", state.word())], f64::from(view.state == state))).to_vec()
     });
     family("plumb_policy_kernel_fua", "The kernel sends FUA.", &|view| one(view.kernel.fua.map(f64::from)));

@@ -45,7 +45,7 @@ pub struct Observation {
     /// One for each disk that was changed.
     pub switches: Vec<ObservedSwitch>,
     /// Operations outside of all switches.
-    pub undisturbed: Undisturbed,
+    pub undisturbed: UndisturbedLoad,
 }
 
 /// Effect of one switch on the load. Durations in seconds.
@@ -65,7 +65,7 @@ pub struct ObservedSwitch {
 
 /// Behaviour of the load at other times. Durations in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Undisturbed {
+pub struct UndisturbedLoad {
     /// How many operations.
     pub operations: u64,
     /// Their median latency; null if there was none.
@@ -81,7 +81,7 @@ impl Observation {
     pub const SCHEMA: &str = "plumb/policy-observation/1";
 
     /// Puts what the load did beside what was changed.
-    pub fn of(samples: &[LoadSample], switches: &[Switch]) -> Self {
+    pub fn from_samples(samples: &[LoadSample], switches: &[Switch]) -> Self {
         let outside: Vec<&LoadSample> =
             samples.iter().filter(|sample| !switches.iter().any(|switch| overlap(sample, switch))).collect();
         let mut latencies: Vec<Nanos> = outside.iter().map(|sample| sample.latency).collect();
@@ -89,7 +89,7 @@ impl Observation {
         Self {
             schema: Self::SCHEMA.to_owned(),
             switches: switches.iter().map(|switch| observed(samples, switch)).collect(),
-            undisturbed: Undisturbed {
+            undisturbed: UndisturbedLoad {
                 operations: outside.len() as u64,
                 median: latencies.get(latencies.len() / 2).map(|latency| latency.as_secs_f64()),
                 max: latencies.last().map(|latency| latency.as_secs_f64()),
@@ -180,7 +180,7 @@ mod tests {
             begun_at: Nanos::millis(from),
             ended_at: Nanos::millis(to),
         };
-        let seen = Observation::of(&samples, &[switch("sda", 50, 70), switch("sdb", 500, 510)]);
+        let seen = Observation::from_samples(&samples, &[switch("sda", 50, 70), switch("sdb", 500, 510)]);
         assert_eq!(seen.switches[0].operations, 2);
         assert_eq!(seen.switches[0].longest_stall, Some(0.09));
         assert_eq!(seen.switches[0].errors, ["EIO"]);

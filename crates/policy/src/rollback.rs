@@ -15,14 +15,14 @@ use std::sync::atomic::Ordering;
 
 use plumb_block::{Nanos, shell_word};
 
-use crate::apply::{DiskReport, DiskResult, Ended, Event, Report, Session, StepsEnded, Worker};
+use crate::apply::{ApplyEnd, DiskReport, DiskResult, Event, Report, Session, StepsEnded, Worker};
 use crate::device::Reader;
 use crate::error::PolicyError;
 use crate::journal::{DiskBefore, Journal, JournalError, Lock, Phase, Record};
 use crate::mechanism::{
     self, Disagreement, Goal, Kind, Material, Outcome, ReadBack, SETTLE_MAX, Step, settle_until,
 };
-use crate::plan::{Asked, PlannedChange, boot_id, to_goal};
+use crate::plan::{PlanRequest, PlannedChange, boot_id, to_goal};
 use crate::state::{State, on_off};
 use crate::view::{DeviceView, Refusal};
 
@@ -44,7 +44,7 @@ pub fn rollback_in(session: &Session<'_>, directory: &Path) -> Result<Report, Po
 /// With nothing changed: the journal is of a heal. Otherwise only if the journal cannot be written any more.
 /// What else goes wrong is in the report.
 pub fn rollback(session: &Session<'_>, mut journal: Journal) -> Result<Report, PolicyError> {
-    if journal.snapshot().plan.asked == Asked::Heal {
+    if journal.snapshot().plan.asked == PlanRequest::Heal {
         return Err(PolicyError::NotPossible {
             reason: "a heal is not rolled back: flushes would be lost again".to_owned(),
             remedy: "if a disk is protected, say so with `plumb policy claim` and plan `protected`"
@@ -74,22 +74,22 @@ pub fn rollback(session: &Session<'_>, mut journal: Journal) -> Result<Report, P
     }
     let ended = ended(&disks);
     journal.record(ended.record(Phase::Rollback))?;
-    let go_on = (ended != Ended::Complete)
+    let go_on = (ended != ApplyEnd::Complete)
         .then(|| format!("`plumb policy rollback {}` tries again", shell_word(&place.to_string_lossy())));
     Ok(Report { schema: Report::SCHEMA.to_owned(), journal: place, disks, ended, go_on })
 }
 
 /// Returns the worst of what became of the disks.
-fn ended(disks: &[DiskReport]) -> Ended {
+fn ended(disks: &[DiskReport]) -> ApplyEnd {
     let any = |test: fn(&DiskResult) -> bool| disks.iter().any(|disk| test(&disk.result));
     if any(|result| matches!(result, DiskResult::Failed { .. } | DiskResult::Mismatch { .. })) {
-        Ended::Failed
+        ApplyEnd::Failed
     } else if any(|result| matches!(result, DiskResult::Refused { .. })) {
-        Ended::Refused
+        ApplyEnd::Refused
     } else if any(|result| matches!(result, DiskResult::Interrupted | DiskResult::Untouched)) {
-        Ended::Interrupted
+        ApplyEnd::Interrupted
     } else {
-        Ended::Complete
+        ApplyEnd::Complete
     }
 }
 

@@ -61,7 +61,7 @@ impl FromStr for State {
 /// The state that a disk is found in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Found {
+pub enum FoundState {
     /// The cache is in the state [`State::Off`].
     Off,
     /// The cache is in the state [`State::On`].
@@ -76,7 +76,7 @@ pub enum Found {
     Unknown,
 }
 
-impl Found {
+impl FoundState {
     /// Returns true if it is in a state that can be asked for.
     pub fn is(self, state: State) -> bool {
         self.word() == state.word()

@@ -6,7 +6,7 @@ use crate::apply::Session;
 use crate::device::{InventoryError, Reader};
 use crate::mechanism::{self, Goal, Material};
 use crate::metrics;
-use crate::plan::{Asked, Plan};
+use crate::plan::{Plan, PlanRequest};
 use crate::view::DeviceView;
 
 /// Result of a verification.
@@ -30,7 +30,7 @@ pub struct DiskDrift {
     /// WWN, EUI-64, NGUID or serial.
     pub identity: String,
     /// State that the disk was to be in.
-    pub asked: Asked,
+    pub asked: PlanRequest,
     /// How it differs, one line each; empty if it does not.
     pub drift: Vec<String>,
 }
@@ -119,7 +119,7 @@ mod tests {
             name: name.into(),
             name_now: now.map(str::to_owned),
             identity: format!("serial.\"{name}"),
-            asked: Asked::Off,
+            asked: PlanRequest::Off,
             drift: drift.iter().map(|line| (*line).to_owned()).collect(),
         };
         let disks = vec![disk("sda", Some("sdc"), &["a", "b"]), disk("sdb", None, &[])];

@@ -3,7 +3,7 @@
 use plumb_path::Finding;
 use serde::{Deserialize, Serialize};
 
-use crate::state::Found;
+use crate::state::FoundState;
 
 /// All disks that were asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub struct DeviceView {
     /// True if the drive itself says that it rotates; null if it does not say.
     pub rotational: Option<bool>,
     /// The state it is in.
-    pub state: Found,
+    pub state: FoundState,
     /// State that the device reports.
     pub device: DeviceSide,
     /// State that the kernel believes in.

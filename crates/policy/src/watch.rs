@@ -137,7 +137,7 @@ pub fn differences(before: &DeviceView, after: &DeviceView) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::Found;
+    use crate::state::FoundState;
     use crate::view::tests::sample as disk;
 
     fn document(devices: Vec<DeviceView>) -> PolicyDocument {
@@ -155,7 +155,7 @@ mod tests {
 
         let mut drifted = disk("sda");
         drifted.kernel.write_cache = Some("write through".into());
-        drifted.state = Found::Protected;
+        drifted.state = FoundState::Protected;
         let mut renamed = disk("sdb");
         renamed.name = "sdc".into();
         let seen = watcher.look(document(vec![drifted.clone(), renamed.clone()]));

@@ -6,11 +6,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use jiff::Timestamp;
-use plumb_policy::apply::{Ended, Session, Silent, apply_in};
+use plumb_policy::apply::{ApplyEnd, Session, Silent, apply_in};
 use plumb_policy::claims::Claims;
 use plumb_policy::gateway::Gateway as _;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
-use plumb_policy::plan::{Ask, Asked, Wanted, make};
+use plumb_policy::plan::{Ask, DiskSelection, PlanRequest, make};
 use plumb_policy::rollback::rollback_in;
 use plumb_policy::waves::WAVE_SIZE;
 
@@ -26,7 +26,7 @@ fn a_thousand_disks_are_planned_applied_and_restored() {
     }
     let claims = Claims::default();
     let now = Timestamp::UNIX_EPOCH;
-    let ask = Ask::new(Asked::Off, Wanted::All, &claims, now);
+    let ask = Ask::new(PlanRequest::Off, DiskSelection::All, &claims, now);
     let start = Instant::now();
     let plan = make(&gateway, &ask).unwrap();
     let planned_in = start.elapsed();
@@ -59,10 +59,10 @@ fn a_thousand_disks_are_planned_applied_and_restored() {
     let start = Instant::now();
     let report = apply_in(&session, &plan, root.path()).unwrap();
     let applied_in = start.elapsed();
-    assert_eq!(report.ended, Ended::Complete);
+    assert_eq!(report.ended, ApplyEnd::Complete);
     let start = Instant::now();
     let back = rollback_in(&session, &report.journal).unwrap();
-    assert_eq!(back.ended, Ended::Complete);
+    assert_eq!(back.ended, ApplyEnd::Complete);
     eprintln!(
         "{DISKS} disks, {} waves: planned in {planned_in:?}, applied in {applied_in:?} (and {} of settling in virtual \
          time), rolled back in {:?}",

@@ -7,18 +7,18 @@ use std::sync::atomic::AtomicBool;
 use jiff::Timestamp;
 use plumb_block::Errno;
 use plumb_block::FailureKind;
-use plumb_policy::apply::{DiskResult, Ended, Report, Session, Silent, apply_in, resume_in};
+use plumb_policy::apply::{ApplyEnd, DiskResult, Report, Session, Silent, apply_in, resume_in};
 use plumb_policy::claims::Claims;
 use plumb_policy::error::PolicyError;
 use plumb_policy::gateway::{Gateway as _, GatewayError};
 use plumb_policy::journal::{Lock, list};
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
-use plumb_policy::plan::{Ask, Asked, Plan, PlannedStep, Wanted, make};
+use plumb_policy::plan::{Ask, DiskSelection, Plan, PlanRequest, PlannedStep, make};
 use plumb_policy::rollback::rollback_in;
 
-fn plan(gateway: &MockGateway, asked: Asked) -> Plan {
+fn plan(gateway: &MockGateway, asked: PlanRequest) -> Plan {
     let claims = Claims::default();
-    make(gateway, &Ask::new(asked, Wanted::All, &claims, Timestamp::UNIX_EPOCH)).unwrap()
+    make(gateway, &Ask::new(asked, DiskSelection::All, &claims, Timestamp::UNIX_EPOCH)).unwrap()
 }
 
 fn with_session<T>(gateway: &MockGateway, body: impl FnOnce(&Session<'_>) -> T) -> T {
@@ -39,7 +39,7 @@ fn two_disks() -> MockGateway {
 fn drifted(meddle: impl FnOnce(&MockGateway), words: &str) {
     let root = tempfile::tempdir().unwrap();
     let gateway = two_disks();
-    let plan = plan(&gateway, Asked::Off);
+    let plan = plan(&gateway, PlanRequest::Off);
     meddle(&gateway);
     let error = apply(&gateway, &plan, root.path()).unwrap_err();
     assert_eq!(error.kind(), FailureKind::Refused, "{error}");
@@ -81,7 +81,7 @@ fn only_the_steps_that_were_agreed_to_are_done() {
     );
     // A plan that says less, or other words, than what would be done, with a hash of its own.
     let gateway = two_disks();
-    let plan = plan(&gateway, Asked::Off);
+    let plan = plan(&gateway, PlanRequest::Off);
     for (alter, accepted) in [
         (
             Box::new(|step: &mut Vec<PlannedStep>| drop(step.pop())) as Box<dyn Fn(&mut Vec<PlannedStep>)>,
@@ -107,11 +107,11 @@ fn only_the_steps_that_were_agreed_to_are_done() {
 fn where_uses_cannot_be_seen_nothing_is_planned_or_done() {
     for source in ["/proc/self/mountinfo", "/proc/swaps", "SDB/holders"] {
         let gateway = two_disks();
-        let made = plan(&gateway, Asked::Off);
+        let made = plan(&gateway, PlanRequest::Off);
         let disk = gateway.tree().canonical("/sys/class/block/sdb").unwrap();
         gateway.deny(&source.replace("SDB", &disk));
         let claims = Claims::default();
-        let ask = Ask::new(Asked::Off, Wanted::All, &claims, Timestamp::UNIX_EPOCH);
+        let ask = Ask::new(PlanRequest::Off, DiskSelection::All, &claims, Timestamp::UNIX_EPOCH);
         assert!(make(&gateway, &ask).unwrap_err().to_string().contains("permission denied"), "{source}");
         let root = tempfile::tempdir().unwrap();
         let error = apply(&gateway, &made, root.path()).unwrap_err();
@@ -125,7 +125,7 @@ fn where_uses_cannot_be_seen_nothing_is_planned_or_done() {
 fn an_altered_plan_and_one_of_another_boot_are_refused() {
     let root = tempfile::tempdir().unwrap();
     let gateway = two_disks();
-    let plan = plan(&gateway, Asked::Off);
+    let plan = plan(&gateway, PlanRequest::Off);
     let mut altered = plan.clone();
     altered.changes.truncate(1);
     let error = apply(&gateway, &altered, root.path()).unwrap_err();
@@ -142,12 +142,12 @@ fn an_altered_plan_and_one_of_another_boot_are_refused() {
 fn two_applies_do_not_run_at_once() {
     let root = tempfile::tempdir().unwrap();
     let gateway = two_disks();
-    let plan = plan(&gateway, Asked::Off);
+    let plan = plan(&gateway, PlanRequest::Off);
     let lock = Lock::take(root.path()).unwrap();
     let error = apply(&gateway, &plan, root.path()).unwrap_err();
     assert_eq!(error.kind(), FailureKind::Refused, "{error}");
     drop(lock);
-    assert_eq!(apply(&gateway, &plan, root.path()).unwrap().ended, Ended::Complete);
+    assert_eq!(apply(&gateway, &plan, root.path()).unwrap().ended, ApplyEnd::Complete);
 }
 
 #[test]
@@ -155,8 +155,8 @@ fn a_drive_that_ignores_the_command_is_a_mismatch_and_stops_everything() {
     let root = tempfile::tempdir().unwrap();
     let disks = (0..6).map(|index| MockDisk::new(MockKind::Sata).with(|disk| disk.ignores_set = index == 1));
     let gateway = MockGateway::new(disks);
-    let report = apply(&gateway, &plan(&gateway, Asked::Off), root.path()).unwrap();
-    assert_eq!(report.ended, Ended::Failed);
+    let report = apply(&gateway, &plan(&gateway, PlanRequest::Off), root.path()).unwrap();
+    assert_eq!(report.ended, ApplyEnd::Failed);
     assert_eq!(report.failure(), Some(FailureKind::Failed));
     assert_eq!(report.disk("sda"), Some(&DiskResult::Verified));
     let Some(DiskResult::Mismatch { found }) = report.disk("sdb") else { panic!("{report:#?}") };
@@ -167,7 +167,7 @@ fn a_drive_that_ignores_the_command_is_a_mismatch_and_stops_everything() {
     }
     assert!(report.go_on.as_ref().unwrap().contains("rollback"), "{report:#?}");
     let back = with_session(&gateway, |session| rollback_in(session, &report.journal)).unwrap();
-    assert_eq!(back.ended, Ended::Complete, "{back:#?}");
+    assert_eq!(back.ended, ApplyEnd::Complete, "{back:#?}");
     assert_eq!(back.disks.len(), 2, "only what was begun");
     assert!(gateway.disk("sda").unwrap().wce);
 }
@@ -181,9 +181,9 @@ fn slow_drives_unit_attentions_and_controllers_that_refuse_the_same_value_are_no
         MockDisk::new(MockKind::Sata).with(|disk| disk.revalidate_delay = plumb_block::Nanos::millis(1500)),
         MockDisk::new(MockKind::Nvme),
     ]);
-    for asked in [Asked::Off, Asked::On] {
+    for asked in [PlanRequest::Off, PlanRequest::On] {
         let report = apply(&gateway, &plan(&gateway, asked), root.path()).unwrap();
-        assert_eq!(report.ended, Ended::Complete, "{asked}: {report:#?}");
+        assert_eq!(report.ended, ApplyEnd::Complete, "{asked}: {report:#?}");
     }
 }
 
@@ -191,21 +191,21 @@ fn slow_drives_unit_attentions_and_controllers_that_refuse_the_same_value_are_no
 fn a_step_that_fails_stops_and_says_what_is_now() {
     let root = tempfile::tempdir().unwrap();
     let gateway = two_disks();
-    let plan = plan(&gateway, Asked::Off);
+    let plan = plan(&gateway, PlanRequest::Off);
     gateway.fail_at(0, GatewayError::Os { step: "fsync".into(), errno: Errno::EIO });
     let report = apply(&gateway, &plan, root.path()).unwrap();
     let Some(DiskResult::Failed { error }) = report.disk("sda") else { panic!("{report:#?}") };
     assert!(error.contains("fsync") && error.contains("write cache is on"), "{error}");
     assert_eq!(gateway.changes(), 0, "a flush that failed is followed by nothing");
     let report = with_session(&gateway, |session| resume_in(session, &report.journal)).unwrap();
-    assert_eq!(report.ended, Ended::Complete, "{report:#?}");
+    assert_eq!(report.ended, ApplyEnd::Complete, "{report:#?}");
 }
 
 #[test]
 fn a_disk_that_vanishes_in_the_middle_is_no_success() {
     let root = tempfile::tempdir().unwrap();
     let gateway = std::sync::Arc::new(two_disks());
-    let plan = plan(&gateway, Asked::Off);
+    let plan = plan(&gateway, PlanRequest::Off);
     let weak = std::sync::Arc::downgrade(&gateway);
     gateway.before_change(move |number, disk, _| {
         if number == 1
@@ -215,7 +215,7 @@ fn a_disk_that_vanishes_in_the_middle_is_no_success() {
         }
     });
     let report = apply(&gateway, &plan, root.path()).unwrap();
-    assert_eq!(report.ended, Ended::Failed, "{report:#?}");
+    assert_eq!(report.ended, ApplyEnd::Failed, "{report:#?}");
     assert!(matches!(report.disk("sda"), Some(DiskResult::Failed { .. })), "{report:#?}");
     assert_eq!(report.disk("sdb"), Some(&DiskResult::Untouched));
     let back = with_session(&gateway, |session| rollback_in(session, &report.journal)).unwrap();

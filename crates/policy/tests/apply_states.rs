@@ -5,11 +5,11 @@ use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
 use plumb_block::FailureKind;
-use plumb_policy::apply::{Ended, Report, Session, Silent, apply_in};
+use plumb_policy::apply::{ApplyEnd, Report, Session, Silent, apply_in};
 use plumb_policy::claims::{Claim, Claims};
 use plumb_policy::error::PolicyError;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
-use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make};
+use plumb_policy::plan::{Ask, DiskSelection, Plan, PlanRequest, make};
 use plumb_policy::rollback::rollback_in;
 use plumb_policy::verify::verify;
 use plumb_policy::wire::sct::WriteCache;
@@ -28,10 +28,10 @@ impl Bench {
         Self { gateway, claims: Claims::default(), root: tempfile::tempdir().unwrap() }
     }
 
-    fn plan(&self, asked: Asked, save: bool) -> Plan {
+    fn plan(&self, asked: PlanRequest, save: bool) -> Plan {
         let now = Timestamp::UNIX_EPOCH;
         let claims = &self.claims;
-        let ask = Ask { save, ..Ask::new(asked, Wanted::All, claims, now) };
+        let ask = Ask { save, ..Ask::new(asked, DiskSelection::All, claims, now) };
         make(&self.gateway, &ask).unwrap()
     }
 
@@ -43,7 +43,7 @@ impl Bench {
 
     fn apply(&self, plan: &Plan) -> Report {
         let report = self.session(|session| apply_in(session, plan, self.root.path())).unwrap();
-        assert_eq!(report.ended, Ended::Complete, "{report:#?}");
+        assert_eq!(report.ended, ApplyEnd::Complete, "{report:#?}");
         report
     }
 
@@ -55,9 +55,9 @@ impl Bench {
 #[test]
 fn every_state_is_reached_and_left_again_on_every_kind_of_disk() {
     for kind in KINDS {
-        for asked in [Asked::Off, Asked::On, Asked::Protected] {
+        for asked in [PlanRequest::Off, PlanRequest::On, PlanRequest::Protected] {
             let disk = MockDisk::new(kind).with(|disk| {
-                disk.wce = asked == Asked::Off;
+                disk.wce = asked == PlanRequest::Off;
                 disk.serial = "S1".into();
             });
             let mut bench = Bench::new([disk]);
@@ -74,14 +74,18 @@ fn every_state_is_reached_and_left_again_on_every_kind_of_disk() {
             assert_eq!(plan.changes.len(), 1, "{kind:?} {asked}: {plan:#?}");
             let report = bench.apply(&plan);
             let after = bench.gateway.disk(&name).unwrap();
-            assert_eq!(after.wce, asked != Asked::Off, "{kind:?} {asked}");
-            assert_eq!(after.kernel.disabled, asked == Asked::Protected, "{kind:?} {asked}");
-            assert_eq!(bench.gateway.flush_arrives(&name), asked != Asked::Protected, "{kind:?} {asked}");
+            assert_eq!(after.wce, asked != PlanRequest::Off, "{kind:?} {asked}");
+            assert_eq!(after.kernel.disabled, asked == PlanRequest::Protected, "{kind:?} {asked}");
+            assert_eq!(
+                bench.gateway.flush_arrives(&name),
+                asked != PlanRequest::Protected,
+                "{kind:?} {asked}"
+            );
             assert!(bench.plan(asked, false).changes.is_empty(), "{kind:?} {asked}: it is there");
             assert!(!bench.session(|session| verify(session, &plan)).unwrap().has_drift());
 
             let back = bench.roll_back(&report).unwrap();
-            assert_eq!(back.ended, Ended::Complete, "{kind:?} {asked}: {back:#?}");
+            assert_eq!(back.ended, ApplyEnd::Complete, "{kind:?} {asked}: {back:#?}");
             let restored = bench.gateway.disk(&name).unwrap();
             assert_eq!((restored.wce, restored.kernel), (before.wce, before.kernel), "{kind:?} {asked}");
             assert!(bench.session(|session| verify(session, &plan)).unwrap().has_drift(), "{kind:?} {asked}");
@@ -99,7 +103,7 @@ fn what_a_drive_saves_is_saved_on_request_alone_and_restored() {
             disk.saved = sct.is_none().then_some(true);
         });
         let bench = Bench::new([disk]);
-        let plan = bench.plan(Asked::Off, false);
+        let plan = bench.plan(PlanRequest::Off, false);
         let name = plan.changes[0].name.clone();
         let before = bench.gateway.disk(&name).unwrap();
         let unsaved = bench.apply(&plan);
@@ -110,12 +114,12 @@ fn what_a_drive_saves_is_saved_on_request_alone_and_restored() {
         );
         bench.roll_back(&unsaved).unwrap();
 
-        let saved = bench.apply(&bench.plan(Asked::Off, true));
+        let saved = bench.apply(&bench.plan(PlanRequest::Off, true));
         let kept = bench.gateway.disk(&name).unwrap();
         let forced = kept.sct == Some(WriteCache::ForcedOff) && kept.sct_kept;
         assert!(kept.saved == Some(false) || forced, "{kind:?}: {kept:?}");
         let back = bench.roll_back(&saved).unwrap();
-        assert_eq!(back.ended, Ended::Complete, "{kind:?}: {back:#?}");
+        assert_eq!(back.ended, ApplyEnd::Complete, "{kind:?}: {back:#?}");
         let restored = bench.gateway.disk(&name).unwrap();
         assert_eq!(
             (restored.wce, restored.saved, restored.sct),
@@ -131,10 +135,10 @@ fn traps_are_healed_and_not_set_again() {
         for kind in [MockKind::Sas, MockKind::Sata] {
             let bench = Bench::new([MockDisk::new(kind).trapped(trap)]);
             assert!(!bench.gateway.flush_arrives("sda"), "{trap:?}: the trap is set");
-            let report = bench.apply(&bench.plan(Asked::Heal, false));
+            let report = bench.apply(&bench.plan(PlanRequest::Heal, false));
             assert!(bench.gateway.flush_arrives("sda"), "{trap:?} {kind:?}");
             assert!(bench.gateway.disk("sda").unwrap().wce, "the drive stays as it is");
-            assert!(bench.plan(Asked::Heal, false).changes.is_empty());
+            assert!(bench.plan(PlanRequest::Heal, false).changes.is_empty());
             let refused = bench.roll_back(&report).unwrap_err();
             assert_eq!(refused.kind(), FailureKind::Refused, "{refused}");
         }
@@ -151,7 +155,7 @@ fn a_stale_dm_table_is_loaded_again() {
         disk.kernel.cache = true;
     });
     assert!(!bench.gateway.flush_arrives("dm-1"), "H4 is set");
-    let plan = bench.plan(Asked::Heal, false);
+    let plan = bench.plan(PlanRequest::Heal, false);
     bench.apply(&plan);
     assert!(bench.gateway.flush_arrives("dm-1") && bench.gateway.flush_arrives("dm-0"));
     assert!(!bench.session(|session| verify(session, &plan)).unwrap().has_drift());
@@ -166,8 +170,8 @@ fn a_protected_disk_with_a_claim_is_in_no_trap() {
         until: Timestamp::MAX,
         reason: "r".into(),
     });
-    bench.apply(&bench.plan(Asked::Protected, false));
-    assert!(bench.plan(Asked::Heal, false).changes.is_empty());
+    bench.apply(&bench.plan(PlanRequest::Protected, false));
+    assert!(bench.plan(PlanRequest::Heal, false).changes.is_empty());
     bench.claims.claims.clear();
-    assert_eq!(bench.plan(Asked::Heal, false).changes.len(), 1, "without the claim it is");
+    assert_eq!(bench.plan(PlanRequest::Heal, false).changes.len(), 1, "without the claim it is");
 }

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
-use plumb_policy::apply::{Ended, Report, Session, Silent, apply, resume};
+use plumb_policy::apply::{ApplyEnd, Report, Session, Silent, apply, resume};
 use plumb_policy::claims::Claims;
 use plumb_policy::error::PolicyError;
 use plumb_policy::gateway::Gateway;
 use plumb_policy::journal::{Journal, JournalError, JournalStore};
-use plumb_policy::mock::{Kill, Killed, MockDisk, MockGateway, MockKind};
-use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make};
+use plumb_policy::mock::{Kill, KillPayload, MockDisk, MockGateway, MockKind};
+use plumb_policy::plan::{Ask, DiskSelection, Plan, PlanRequest, make};
 use plumb_policy::rollback::rollback;
 
 /// Files in memory that outlive the run that wrote them.
@@ -103,8 +103,8 @@ struct Scene {
 const NAMES: [&str; 3] = ["sda", "sdb", "nvme0n1"];
 
 impl Scene {
-    fn new(asked: Asked) -> Self {
-        let on = asked == Asked::Off;
+    fn new(asked: PlanRequest) -> Self {
+        let on = asked == PlanRequest::Off;
         let disk = |kind| MockDisk::new(kind).with(|disk| disk.wce = on);
         let gateway = MockGateway::new([
             disk(MockKind::Sata),
@@ -113,7 +113,7 @@ impl Scene {
         ]);
         gateway.device_mapper("dm-0", "LVM-abc", &["sdb"]);
         let claims = Claims::default();
-        let ask = Ask { save: true, ..Ask::new(asked, Wanted::All, &claims, Timestamp::UNIX_EPOCH) };
+        let ask = Ask { save: true, ..Ask::new(asked, DiskSelection::All, &claims, Timestamp::UNIX_EPOCH) };
         let plan = make(&gateway, &ask).unwrap();
         assert_eq!(plan.changes.len(), NAMES.len(), "{:?}", plan.refused);
         let original = NAMES.map(|name| gateway.disk(name).unwrap()).to_vec();
@@ -152,7 +152,7 @@ impl Scene {
         match catch_unwind(AssertUnwindSafe(|| body(&session, store))) {
             Ok(value) => Some(value),
             Err(payload) => {
-                assert!(payload.is::<Killed>() || payload.is::<&str>(), "it panicked by itself");
+                assert!(payload.is::<KillPayload>() || payload.is::<&str>(), "it panicked by itself");
                 None
             }
         }
@@ -182,7 +182,7 @@ impl Scene {
     }
 
     fn assert_goal(&self, death: &str) {
-        let on = self.plan.asked != Asked::Off;
+        let on = self.plan.asked != PlanRequest::Off;
         for (name, before) in NAMES.into_iter().zip(&self.original) {
             let now = self.gateway.disk(name).unwrap();
             assert_eq!((now.wce, now.saved), (on, before.saved.map(|_| on)), "{name}: {death}");
@@ -205,10 +205,10 @@ fn deaths(writes: usize, first_change: usize, changes: usize) -> Vec<Death> {
     writes.chain(changes).collect()
 }
 
-fn deaths_of_apply(asked: Asked) -> Vec<Death> {
+fn deaths_of_apply(asked: PlanRequest) -> Vec<Death> {
     let scene = Scene::new(asked);
     let report = scene.apply(None).unwrap();
-    assert_eq!(report.ended, Ended::Complete, "{report:#?}");
+    assert_eq!(report.ended, ApplyEnd::Complete, "{report:#?}");
     scene.assert_goal("nothing died");
     let (writes, changes) = (*scene.writes.lock().unwrap(), scene.gateway.changes());
     assert!(writes > changes && changes > 10, "{writes} writes, {changes} changes");
@@ -217,13 +217,13 @@ fn deaths_of_apply(asked: Asked) -> Vec<Death> {
 
 #[test]
 fn after_a_kill_anywhere_a_rollback_restores_the_original_state() {
-    for asked in [Asked::Off, Asked::On] {
+    for asked in [PlanRequest::Off, PlanRequest::On] {
         for death in deaths_of_apply(asked) {
             let scene = Scene::new(asked);
             assert!(scene.apply(Some(death)).is_none(), "it was not killed: {death:?}");
             let place = format!("{asked} {death:?}");
             match scene.roll_back(None).unwrap() {
-                Ok(report) => assert_eq!(report.ended, Ended::Complete, "{place}: {report:#?}"),
+                Ok(report) => assert_eq!(report.ended, ApplyEnd::Complete, "{place}: {report:#?}"),
                 Err(PolicyError::Journal(JournalError::NotBegun { .. })) => {
                     assert_eq!(scene.gateway.changes(), 0, "{place}: changed without a journal");
                 }
@@ -232,7 +232,7 @@ fn after_a_kill_anywhere_a_rollback_restores_the_original_state() {
             scene.assert_original(&place);
             if let Ok(again) = scene.roll_back(None).unwrap() {
                 let changes = scene.gateway.changes();
-                assert_eq!(again.ended, Ended::Complete, "{place}");
+                assert_eq!(again.ended, ApplyEnd::Complete, "{place}");
                 assert_eq!(
                     scene.gateway.changes(),
                     changes,
@@ -246,22 +246,22 @@ fn after_a_kill_anywhere_a_rollback_restores_the_original_state() {
 
 #[test]
 fn after_a_kill_anywhere_a_resume_reaches_the_goal() {
-    for asked in [Asked::Off, Asked::On] {
+    for asked in [PlanRequest::Off, PlanRequest::On] {
         for death in deaths_of_apply(asked) {
             let scene = Scene::new(asked);
             assert!(scene.apply(Some(death)).is_none(), "it was not killed: {death:?}");
             let place = format!("{asked} {death:?}");
             match scene.resume() {
-                Ok(report) => assert_eq!(report.ended, Ended::Complete, "{place}: {report:#?}"),
+                Ok(report) => assert_eq!(report.ended, ApplyEnd::Complete, "{place}: {report:#?}"),
                 Err(PolicyError::Journal(JournalError::NotBegun { .. })) => {
                     assert_eq!(scene.gateway.changes(), 0, "{place}: changed without a journal");
                     scene.files.lock().unwrap().clear();
-                    assert_eq!(scene.apply(None).unwrap().ended, Ended::Complete, "{place}");
+                    assert_eq!(scene.apply(None).unwrap().ended, ApplyEnd::Complete, "{place}");
                 }
                 Err(error) => panic!("{place}: {error}"),
             }
             scene.assert_goal(&place);
-            assert_eq!(scene.roll_back(None).unwrap().unwrap().ended, Ended::Complete, "{place}");
+            assert_eq!(scene.roll_back(None).unwrap().unwrap().ended, ApplyEnd::Complete, "{place}");
             scene.assert_original(&place);
         }
     }
@@ -270,7 +270,7 @@ fn after_a_kill_anywhere_a_resume_reaches_the_goal() {
 #[test]
 fn a_rollback_that_is_killed_anywhere_is_brought_to_its_end_by_the_next() {
     let prepare = || {
-        let scene = Scene::new(Asked::Off);
+        let scene = Scene::new(PlanRequest::Off);
         scene.apply(None).unwrap();
         scene
     };
@@ -282,7 +282,7 @@ fn a_rollback_that_is_killed_anywhere_is_brought_to_its_end_by_the_next() {
         let scene = prepare();
         assert!(scene.roll_back(Some(death)).is_none(), "it was not killed: {death:?}");
         let report = scene.roll_back(None).unwrap().unwrap();
-        assert_eq!(report.ended, Ended::Complete, "{death:?}: {report:#?}");
+        assert_eq!(report.ended, ApplyEnd::Complete, "{death:?}: {report:#?}");
         scene.assert_original(&format!("{death:?}"));
         let refused = scene.resume().unwrap_err();
         let reopened = matches!(refused, PolicyError::NotPossible { .. });
@@ -293,12 +293,12 @@ fn a_rollback_that_is_killed_anywhere_is_brought_to_its_end_by_the_next() {
 #[test]
 fn a_stop_between_two_steps_ends_cleanly_and_says_how_to_go_on() {
     let total = {
-        let scene = Scene::new(Asked::Off);
+        let scene = Scene::new(PlanRequest::Off);
         scene.apply(None).unwrap();
         scene.gateway.changes()
     };
     for number in 0..total {
-        let scene = Scene::new(Asked::Off);
+        let scene = Scene::new(PlanRequest::Off);
         let stop = Arc::new(AtomicBool::new(false));
         let pressed = Arc::clone(&stop);
         scene.gateway.before_change(move |at, _, _| {
@@ -311,14 +311,14 @@ fn a_stop_between_two_steps_ends_cleanly_and_says_how_to_go_on() {
         let session =
             Session { gateway, claims: &claims, now: Timestamp::UNIX_EPOCH, stop: &stop, progress: &Silent };
         let report = apply(&session, &scene.plan, scene.store(None)).unwrap();
-        let at_the_end = report.ended == Ended::Complete && number + 1 == total;
-        assert!(report.ended == Ended::Interrupted || at_the_end, "{number}: {report:#?}");
+        let at_the_end = report.ended == ApplyEnd::Complete && number + 1 == total;
+        assert!(report.ended == ApplyEnd::Interrupted || at_the_end, "{number}: {report:#?}");
         assert_eq!(
             scene.gateway.changes(),
             number + 1,
             "the step under way is brought to its end, and no other begun"
         );
-        assert_eq!(report.go_on.is_some(), report.ended == Ended::Interrupted);
+        assert_eq!(report.go_on.is_some(), report.ended == ApplyEnd::Interrupted);
         scene.gateway.before_change(|_, _, _| {});
         scene.resume().unwrap();
         scene.assert_goal(&format!("stopped at {number}"));

@@ -8,16 +8,16 @@ use plumb_linux::probe::{Probe, RecordedProbe};
 use plumb_linux::tree::{RecordedTree, Tree};
 use plumb_policy::device::{BlockKind, Claims, Reader};
 use plumb_policy::gateway::{Change, Disk, Gateway, GatewayError, Query};
-use plumb_policy::state::Found;
+use plumb_policy::state::FoundState;
 use plumb_policy::view::DeviceView;
 
 /// A recording as a machine that answers and cannot be changed.
-struct Recorded {
+struct RecordedMachine {
     tree: RecordedTree,
     probe: RecordedProbe,
 }
 
-impl Gateway for Recorded {
+impl Gateway for RecordedMachine {
     fn tree(&self) -> &dyn Tree {
         &self.tree
     }
@@ -54,7 +54,7 @@ fn views(directory: &Path) -> Vec<DeviceView> {
     if recorded.tree.read("/proc/self/mountinfo").is_err() {
         recorded.tree.put_text("/proc/self/mountinfo", "1 0 0:21 / /proc rw - proc proc rw\n");
     }
-    let gateway = Recorded { tree: recorded.tree, probe: recorded.probe };
+    let gateway = RecordedMachine { tree: recorded.tree, probe: recorded.probe };
     let claims = Claims::default();
     let reader = Reader::new(&gateway, &claims, Timestamp::UNIX_EPOCH).unwrap();
     let names: Vec<String> = gateway.tree.list("/sys/class/block").unwrap_or_default();
@@ -71,18 +71,18 @@ fn has(view: &DeviceView, id: &str) -> bool {
 #[test]
 fn every_trap_is_found_on_its_disk() {
     for (recording, id, state) in [
-        ("linux-6.12/h1-temporary", "h3-stale-kernel-view", Found::Protected),
-        ("linux-6.12/h1-temporary-ahci", "h1-temporary-write-through", Found::Protected),
-        ("linux-6.12/h2-queue", "h2-queue-write-through", Found::Protected),
-        ("linux-6.12/h2-queue-nvme", "h2-queue-write-through", Found::Protected),
-        ("linux-6.12/h2-queue-virtio-blk", "h2-queue-write-through", Found::Protected),
-        ("linux-6.12/h3-mode-select", "h3-stale-kernel-view", Found::Protected),
-        ("linux-6.12/h4-stale-dm", "h4-stale-dm-table", Found::On),
-        ("linux-6.12/h5-dm-over-queue", "h5-dm-over-disabled-queue", Found::Protected),
-        ("linux-6.12/h7-nvme-feature", "h7-nvme-feature-hidden", Found::Off),
-        ("linux-6.12/h8-write-protected", "h8-write-protected", Found::Protected),
-        ("linux-6.12/h9-megasas", "h9-driver-swallows-flush", Found::On),
-        ("linux-6.1/h4-stale-dm", "h4-stale-dm-table", Found::On),
+        ("linux-6.12/h1-temporary", "h3-stale-kernel-view", FoundState::Protected),
+        ("linux-6.12/h1-temporary-ahci", "h1-temporary-write-through", FoundState::Protected),
+        ("linux-6.12/h2-queue", "h2-queue-write-through", FoundState::Protected),
+        ("linux-6.12/h2-queue-nvme", "h2-queue-write-through", FoundState::Protected),
+        ("linux-6.12/h2-queue-virtio-blk", "h2-queue-write-through", FoundState::Protected),
+        ("linux-6.12/h3-mode-select", "h3-stale-kernel-view", FoundState::Protected),
+        ("linux-6.12/h4-stale-dm", "h4-stale-dm-table", FoundState::On),
+        ("linux-6.12/h5-dm-over-queue", "h5-dm-over-disabled-queue", FoundState::Protected),
+        ("linux-6.12/h7-nvme-feature", "h7-nvme-feature-hidden", FoundState::Off),
+        ("linux-6.12/h8-write-protected", "h8-write-protected", FoundState::Protected),
+        ("linux-6.12/h9-megasas", "h9-driver-swallows-flush", FoundState::On),
+        ("linux-6.1/h4-stale-dm", "h4-stale-dm-table", FoundState::On),
     ] {
         let views = views(&root().join(recording));
         let found = views.iter().find(|view| has(view, id));
@@ -103,7 +103,7 @@ fn a_trap_of_one_leg_is_not_told_of_the_other() {
 fn healed_recordings_show_no_trap() {
     for recording in ["h1-cleared", "h3-rescanned", "h4-reloaded"] {
         for view in views(&root().join("linux-6.12").join(recording)) {
-            assert_eq!(view.state, Found::On, "{recording}");
+            assert_eq!(view.state, FoundState::On, "{recording}");
             assert!(!view.findings.iter().any(|finding| finding.id.starts_with('h')), "{:?}", view.findings);
         }
     }
@@ -145,7 +145,7 @@ fn every_recording_gives_views_that_survive_their_document() {
                 continue;
             }
             for view in views(&entry.path()) {
-                assert_ne!(view.state, Found::None, "{}", entry.path().display());
+                assert_ne!(view.state, FoundState::None, "{}", entry.path().display());
                 assert!(view.device.wce.is_some() || view.device.wce_unknown_because.is_some());
                 let json = serde_json::to_string(&view).unwrap();
                 assert_eq!(serde_json::from_str::<DeviceView>(&json).unwrap(), view);

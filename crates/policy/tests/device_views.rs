@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use plumb_policy::device::{Claim, Claims, Reader, refusal_for};
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
-use plumb_policy::state::{Found, State};
+use plumb_policy::state::{FoundState, State};
 use plumb_policy::view::{DeviceView, ProtectionRank};
 use plumb_policy::wire::ocp_log::PowerLoss;
 use plumb_policy::wire::sct::WriteCache;
@@ -40,13 +40,13 @@ fn honest_disks_are_read_in_full() {
         assert_eq!(view.port, port);
         assert_eq!(
             (view.state, view.device.wce, view.device.changeable),
-            (Found::On, Some(true), Some(true))
+            (FoundState::On, Some(true), Some(true))
         );
         assert_eq!(view.kernel.write_cache.as_deref(), Some("write back"));
         assert_eq!(view.refusal, None, "{kind:?}");
         assert_eq!(view.changeable_by, "plumb as root");
         assert!(view.identity.is_some() && view.size == Some(1 << 40), "{view:?}");
-        assert_eq!(one(MockDisk::new(kind).off()).state, Found::Off);
+        assert_eq!(one(MockDisk::new(kind).off()).state, FoundState::Off);
     }
 }
 
@@ -55,7 +55,7 @@ fn drives_that_no_emulator_has_are_read() {
     let saving = one(MockDisk::new(MockKind::Sas).with(|disk| disk.saved = Some(false)));
     assert_eq!((saving.device.saveable, saving.device.saved), (Some(true), Some(false)));
     let without = one(MockDisk::new(MockKind::Nvme).with(|disk| disk.vwc = false));
-    assert_eq!((without.state, without.device.changeable), (Found::Off, Some(false)));
+    assert_eq!((without.state, without.device.changeable), (FoundState::Off, Some(false)));
     assert_eq!(without.protection.as_ref().map(|claim| claim.rank), Some(ProtectionRank::Declared));
     assert!(reason(&without).contains("no volatile write cache"), "{}", reason(&without));
     let declared = one(MockDisk::new(MockKind::Sas).with(|disk| disk.nonvolatile = true));
@@ -123,7 +123,7 @@ fn what_is_no_disk_has_no_state() {
     gateway.mount("dm-0", "/srv", "ext4", "rw");
     for (name, remedy) in [("sda1", "sda"), ("dm-0", "sda1"), ("/srv", "name what it is on: sda;")] {
         let view = view(&gateway, name);
-        assert_eq!(view.state, Found::None, "{name}");
+        assert_eq!(view.state, FoundState::None, "{name}");
         assert!(view.refusal.as_ref().unwrap().remedy.contains(remedy), "{:?}", view.refusal);
     }
     let claims = Claims::default();
@@ -207,7 +207,7 @@ fn a_thousand_disks_are_read_at_once() {
     let claims = Claims::default();
     let document = Reader::new(&gateway, &claims, now()).unwrap().all();
     assert_eq!(document.devices.len(), 1000);
-    assert!(document.devices.iter().all(|view| view.refusal.is_none() && view.state == Found::On));
+    assert!(document.devices.iter().all(|view| view.refusal.is_none() && view.state == FoundState::On));
     assert_eq!(document.kernel.as_deref(), Some("6.12.0-mock"));
     assert!(document.devices.iter().any(|view| view.name == "sdall"), "names go on after sdzz");
 }
@@ -216,10 +216,10 @@ fn a_thousand_disks_are_read_at_once() {
 #[test]
 fn an_attached_cache_is_named_with_its_mode_and_what_is_changed_instead() {
     for (mode, wce, state, words) in [
-        ("write-back", true, Found::On, "its log is volatile until a flush"),
-        ("write-back", false, Found::Off, "its log keeps what it acknowledges"),
-        ("protected", true, Found::Protected, "its log is not flushed and is volatile"),
-        ("protected", false, Found::Protected, "nothing says that it is volatile"),
+        ("write-back", true, FoundState::On, "its log is volatile until a flush"),
+        ("write-back", false, FoundState::Off, "its log keeps what it acknowledges"),
+        ("protected", true, FoundState::Protected, "its log is not flushed and is volatile"),
+        ("protected", false, FoundState::Protected, "nothing says that it is volatile"),
     ] {
         let log = MockDisk::new(MockKind::Sas);
         let gateway = MockGateway::new([

@@ -5,8 +5,8 @@ use plumb_block::{Errno, Nanos};
 use plumb_policy::device::{Claims, Reader};
 use plumb_policy::gateway::{Change, Gateway, GatewayError};
 use plumb_policy::mechanism::{self, Execution, Goal, Material, Outcome, Step};
-use plumb_policy::mock::{Kill, Killed, MockDisk, MockGateway, MockKind, Trap};
-use plumb_policy::state::{Found, State};
+use plumb_policy::mock::{Kill, KillPayload, MockDisk, MockGateway, MockKind, Trap};
+use plumb_policy::state::{FoundState, State};
 use plumb_policy::view::DeviceView;
 use plumb_policy::wire::sct::WriteCache;
 
@@ -52,12 +52,12 @@ fn every_kind_goes_through_all_states_and_back() {
         let gateway = MockGateway::new([MockDisk::new(kind)]);
         let name = name_of(&gateway);
         for (state, found) in [
-            (State::Off, Found::Off),
-            (State::On, Found::On),
-            (State::Protected, Found::Protected),
-            (State::Off, Found::Off),
-            (State::Protected, Found::Protected),
-            (State::On, Found::On),
+            (State::Off, FoundState::Off),
+            (State::On, FoundState::On),
+            (State::Protected, FoundState::Protected),
+            (State::Off, FoundState::Off),
+            (State::Protected, FoundState::Protected),
+            (State::On, FoundState::On),
         ] {
             let outcome = bring(&gateway, &name, goal(state));
             assert_eq!(outcome.disagreements, [], "{kind:?} to {state}");
@@ -151,7 +151,7 @@ fn trap_h4_is_found_on_the_disk_below_and_healed() {
         disk.kernel.cache = true;
     });
     let found = view(&gateway, "sda");
-    assert_eq!(found.state, Found::On);
+    assert_eq!(found.state, FoundState::On);
     assert!(found.findings.iter().any(|finding| finding.id == "h4-stale-dm-table"), "{:?}", found.findings);
     assert!(!gateway.flush_arrives("dm-0"));
     carry_out(&gateway, &mechanism::heal(&material(&gateway, "sda")));
@@ -233,7 +233,7 @@ fn what_is_saved_changes_only_when_asked() {
         assert_eq!(bring(&gateway, &name, back).disagreements, [], "{kind:?}");
         assert_eq!((saved(), gateway.disk(&name).unwrap().wce), (Some(false), true));
         gateway.power_cycle();
-        assert_eq!(view(&gateway, &name).state, Found::Off);
+        assert_eq!(view(&gateway, &name).state, FoundState::Off);
     }
 }
 
@@ -246,7 +246,7 @@ fn sata_saves_by_sct_and_is_given_back() {
     assert_eq!(bring(&gateway, "sda", kept).disagreements, []);
     gateway.power_cycle();
     let found = view(&gateway, "sda");
-    assert_eq!((found.state, found.device.sct.as_deref()), (Found::Off, Some("forced-off")));
+    assert_eq!((found.state, found.device.sct.as_deref()), (FoundState::Off, Some("forced-off")));
     assert!(found.refusal.unwrap().reason.contains("SCT"));
     mechanism::execute(&gateway, &mechanism::release_sct(&material.disk)).unwrap();
     assert_eq!(view(&gateway, "sda").refusal, None);
@@ -312,7 +312,7 @@ fn a_run_can_be_killed_before_and_after_every_change() {
             let gateway = MockGateway::new([disk()]);
             gateway.kill(kill);
             let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| carry_out(&gateway, &steps)));
-            assert_eq!(run.unwrap_err().downcast_ref::<Killed>(), Some(&Killed(kill)));
+            assert_eq!(run.unwrap_err().downcast_ref::<KillPayload>(), Some(&KillPayload(kill)));
             let done = number + usize::from(kill == Kill::After(number));
             assert_eq!(gateway.changes(), done, "{kill:?}");
             // Whatever it left, going on from there arrives.

@@ -7,21 +7,21 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
-use plumb_policy::apply::{Ended, Session, Silent, apply_in};
+use plumb_policy::apply::{ApplyEnd, Session, Silent, apply_in};
 use plumb_policy::claims::Claims;
 use plumb_policy::device::Reader;
 use plumb_policy::mock::udev::check_rules;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
 use plumb_policy::persist::{
-    BOOT_UNIT, DesiredState, InstallPaths, Ledger, Means, RESUME_UNIT, Reading, Standing, install,
+    BOOT_UNIT, Certainty, DesiredState, InstallPaths, Ledger, Means, RESUME_UNIT, Reading, install,
     load_desired, means, remove,
 };
-use plumb_policy::plan::{Ask, Asked, Wanted, make};
+use plumb_policy::plan::{Ask, DiskSelection, PlanRequest, make};
 use plumb_policy::state::State;
 use plumb_policy::view::DeviceView;
 use plumb_policy::wire::sct::WriteCache;
 
-fn set(gateway: &MockGateway, asked: Asked, wanted: Wanted) {
+fn set(gateway: &MockGateway, asked: PlanRequest, wanted: DiskSelection) {
     let claims = Claims::default();
     let now = Timestamp::UNIX_EPOCH;
     let ask = Ask { save: true, ..Ask::new(asked, wanted, &claims, now) };
@@ -30,7 +30,7 @@ fn set(gateway: &MockGateway, asked: Asked, wanted: Wanted) {
     let stop = AtomicBool::new(false);
     let session = Session { gateway, claims: &claims, now, stop: &stop, progress: &Silent };
     let report = apply_in(&session, &plan, root.path()).unwrap();
-    assert_eq!(report.ended, Ended::Complete, "{report:#?}");
+    assert_eq!(report.ended, ApplyEnd::Complete, "{report:#?}");
 }
 
 fn view(gateway: &MockGateway, name: &str) -> DeviceView {
@@ -40,16 +40,16 @@ fn view(gateway: &MockGateway, name: &str) -> DeviceView {
 
 /// Returns a ledger in which `off` is requested for all of these, in the boot `one`.
 fn requested(gateway: &MockGateway, names: &[&str]) -> Ledger {
-    set(gateway, Asked::Off, Wanted::All);
+    set(gateway, PlanRequest::Off, DiskSelection::All);
     let claims = Claims::default();
     let reader = Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).unwrap();
     let mut ledger = Ledger::default();
     for name in names {
         let view = view(gateway, name);
         let means = means(&view, State::Off);
-        ledger.request(Reading::of(&reader, &view, "one"), State::Off, means).unwrap();
+        ledger.request(Reading::new(&reader, &view, "one"), State::Off, means).unwrap();
     }
-    assert!(ledger.kept.iter().all(|kept| kept.standing == Standing::Requested));
+    assert!(ledger.kept.iter().all(|kept| kept.standing == Certainty::Requested));
     ledger
 }
 
@@ -58,7 +58,7 @@ fn look(gateway: &MockGateway, ledger: &mut Ledger, name: &str, boot_id: &str) -
     let claims = Claims::default();
     let reader = Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).unwrap();
     let view = view(gateway, name);
-    ledger.update(Reading::of(&reader, &view, boot_id));
+    ledger.update(Reading::new(&reader, &view, boot_id));
     let kept = ledger.kept.iter().find(|kept| Some(&kept.identity) == view.identity.as_ref()).unwrap();
     let said = serde_json::to_value(kept).unwrap();
     let text = |key: &str| said[key].as_str().unwrap_or_default().to_owned();
@@ -120,7 +120,7 @@ fn what_was_lost_is_not_found_again_because_somebody_set_it() {
     for name in ["sdc", "nvme0n1"] {
         assert_eq!(look(&gateway, &mut ledger, name, "two").0, "lost", "{name}");
     }
-    set(&gateway, Asked::Off, Wanted::All);
+    set(&gateway, PlanRequest::Off, DiskSelection::All);
     for name in ["sdc", "nvme0n1"] {
         assert_eq!(look(&gateway, &mut ledger, name, "two").0, "lost", "{name} was set by hand");
     }
@@ -131,7 +131,7 @@ fn what_was_lost_is_not_found_again_because_somebody_set_it() {
     // Lost again, then mended in that boot: still lost.
     gateway.power_cycle();
     assert_eq!(look(&gateway, &mut ledger, "sdc", "four").0, "lost");
-    set(&gateway, Asked::Off, Wanted::Named(vec!["sdc".into()]));
+    set(&gateway, PlanRequest::Off, DiskSelection::Named(vec!["sdc".into()]));
     assert_eq!(look(&gateway, &mut ledger, "sdc", "four").0, "lost");
     assert_eq!(look(&gateway, &mut ledger, "nvme0n1", "four").0, "proven");
 }
@@ -142,18 +142,18 @@ fn what_is_set_at_every_start_is_proven_by_the_same_count() {
     let mut ledger = requested(&gateway, &["sda"]);
     assert_eq!(ledger.kept[0].means, Means::AtEveryStart);
     gateway.power_cycle();
-    set(&gateway, Asked::Off, Wanted::All);
+    set(&gateway, PlanRequest::Off, DiskSelection::All);
     assert_eq!(look(&gateway, &mut ledger, "sda", "two").0, "proven");
 }
 
 #[test]
 fn files_are_installed_for_every_name_and_removed_without_a_rest() {
     let gateway = MockGateway::new((0..30).map(|_| MockDisk::new(MockKind::Sas)));
-    set(&gateway, Asked::Off, Wanted::All);
+    set(&gateway, PlanRequest::Off, DiskSelection::All);
     let root = tempfile::tempdir().unwrap();
     let places = InstallPaths { root: root.path().to_owned(), program: "/usr/bin/plumb".into() };
     let desired =
-        |name: &str| DesiredState::of(&view(&gateway, name), State::Off, Means::AtEveryStart).unwrap();
+        |name: &str| DesiredState::from_view(&view(&gateway, name), State::Off, Means::AtEveryStart).unwrap();
     let (first, later) = (desired("sda"), desired("sdad"));
     install(&places, &[first.clone(), later.clone()]).unwrap();
     install(&places, std::slice::from_ref(&first)).unwrap();
@@ -205,7 +205,7 @@ fn files_below(directory: &Path) -> Vec<String> {
 fn a_malformed_state_stops_all_and_a_stranger_is_left_alone() {
     let root = tempfile::tempdir().unwrap();
     let gateway = MockGateway::new([MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Sas)]);
-    let desired = DesiredState::of(&view(&gateway, "sdb"), State::Off, Means::AtEveryStart).unwrap();
+    let desired = DesiredState::from_view(&view(&gateway, "sdb"), State::Off, Means::AtEveryStart).unwrap();
     let places = InstallPaths { root: root.path().to_owned(), program: "/usr/bin/plumb".into() };
     install(&places, std::slice::from_ref(&desired)).unwrap();
     let desired_states = load_desired(&places.desired_states()).unwrap();

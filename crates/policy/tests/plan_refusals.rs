@@ -9,18 +9,18 @@ use plumb_block::FailureKind;
 use plumb_policy::apply::{Session, Silent, apply_in};
 use plumb_policy::claims::{Claim, Claims};
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
-use plumb_policy::plan::{Ask, Asked, Plan, Wanted, load, make};
+use plumb_policy::plan::{Ask, DiskSelection, Plan, PlanRequest, load, make};
 use plumb_policy::select::Selection;
-use plumb_policy::state::Found;
+use plumb_policy::state::FoundState;
 
 fn now() -> Timestamp {
     "2026-11-22T00:00:00Z".parse().unwrap()
 }
 
-fn plan(gateway: &MockGateway, asked: Asked, names: &[&str], claims: &Claims) -> Plan {
+fn plan(gateway: &MockGateway, asked: PlanRequest, names: &[&str], claims: &Claims) -> Plan {
     let wanted = match names {
-        [] => Wanted::All,
-        names => Wanted::Named(names.iter().map(ToString::to_string).collect()),
+        [] => DiskSelection::All,
+        names => DiskSelection::Named(names.iter().map(ToString::to_string).collect()),
     };
     make(gateway, &Ask::new(asked, wanted, claims, now())).unwrap()
 }
@@ -51,7 +51,7 @@ fn what_must_not_be_changed_is_refused_with_a_reason() {
     gateway.md_action("md0", "resync");
     let claims = Claims::default();
     let names = ["sda", "sda1", "sdb", "sdc", "sdd", "sde", "sdf", "sdg", "sdh", "sdi", "md0"];
-    let plan = plan(&gateway, Asked::Off, &names, &claims);
+    let plan = plan(&gateway, PlanRequest::Off, &names, &claims);
     for (name, words) in [
         ("sda1", "a part of sda"),
         ("sdb", "RAID controller"),
@@ -69,7 +69,8 @@ fn what_must_not_be_changed_is_refused_with_a_reason() {
     let changed: Vec<&str> = plan.changes.iter().map(|change| change.name.as_str()).collect();
     assert_eq!(changed, ["sda"]);
     assert!(plan.changes[0].canary);
-    let ask = Ask::new(Asked::Off, Wanted::Named(vec!["sda".into(), "sdz".into()]), &claims, now());
+    let ask =
+        Ask::new(PlanRequest::Off, DiskSelection::Named(vec!["sda".into(), "sdz".into()]), &claims, now());
     let unknown = make(&gateway, &ask).unwrap_err();
     assert_eq!(unknown.kind(), FailureKind::Usage, "{unknown}: a name that stands for nothing");
     assert!(unknown.to_string().contains("sdz"), "{unknown}");
@@ -84,7 +85,7 @@ fn what_is_no_disk_or_one_path_of_several_is_refused_with_what_to_do() {
     gateway.device_mapper("dm-0", "mpath-3600", &["sda", "sdb"]);
     gateway.partition("sda", "sda1", "data");
     let names = ["loop0", "zram0", "/mnt/nfs", "/mnt/nfs/a-file", "/dev/sda1", "sda", "sdb", "dm-0"];
-    for asked in [Asked::Off, Asked::On, Asked::Protected] {
+    for asked in [PlanRequest::Off, PlanRequest::On, PlanRequest::Protected] {
         let plan = plan(&gateway, asked, &names, &Claims::default());
         assert!(plan.changes.is_empty(), "{plan:#?}");
         for (name, reason, remedy) in [
@@ -99,7 +100,7 @@ fn what_is_no_disk_or_one_path_of_several_is_refused_with_what_to_do() {
             let refused = plan.refused.iter().find(|refused| refused.name == name).unwrap();
             assert!(refused.remedy.contains(remedy), "{name}: {}", refused.remedy);
         }
-        if asked == Asked::Off {
+        if asked == PlanRequest::Off {
             for (name, other) in [("sda", "sdb"), ("sdb", "sda")] {
                 assert_refused(&plan, name, &format!("the other paths are {other}"));
                 let refused = plan.refused.iter().find(|refused| refused.name == name).unwrap();
@@ -118,7 +119,7 @@ fn a_plan_of_another_machine_is_refused() {
     let here = MockGateway::new([MockDisk::new(MockKind::Sas)]);
     let there = MockGateway::new([MockDisk::new(MockKind::Sas)]);
     there.put_text("/proc/sys/kernel/random/boot_id", "5a9d\n");
-    let plan = plan(&there, Asked::Off, &[], &Claims::default());
+    let plan = plan(&there, PlanRequest::Off, &[], &Claims::default());
     let root = tempfile::tempdir().unwrap();
     let (claims, stop) = (Claims::default(), AtomicBool::new(false));
     let session = Session { gateway: &here, claims: &claims, now: now(), stop: &stop, progress: &Silent };
@@ -140,7 +141,7 @@ fn enabling_is_refused_where_flushes_would_be_dropped_above() {
     ]);
     gateway.mount("sda", "/srv", "ext4", "rw,nobarrier");
     gateway.partition("sdc", "sdc1", "zfs-1234");
-    let plan = plan(&gateway, Asked::On, &[], &Claims::default());
+    let plan = plan(&gateway, PlanRequest::On, &[], &Claims::default());
     assert_refused(&plan, "sda", "flushes would be lost");
     assert_refused(&plan, "sdc", "ZFS");
     assert_eq!(plan.changes.len(), 1);
@@ -157,11 +158,11 @@ fn protected_needs_a_claim_that_has_not_ended() {
     };
     let claims =
         Claims { claims: vec![word("sda", "2027-01-01T00:00:00Z"), word("sdb", "2026-11-21T00:00:00Z")] };
-    let with_words = plan(&gateway, Asked::Protected, &[], &claims);
+    let with_words = plan(&gateway, PlanRequest::Protected, &[], &claims);
     assert_refused(&with_words, "sdb", "R. Miller that its cache survives a power cut ended at 2026-11-21");
     assert_eq!(with_words.changes[0].name, "sda");
     assert!(with_words.changes[0].protection.as_ref().unwrap().claim.contains("R. Miller"));
-    let without = plan(&gateway, Asked::Protected, &[], &Claims::default());
+    let without = plan(&gateway, PlanRequest::Protected, &[], &Claims::default());
     assert_refused(&without, "sda", "nothing says");
 }
 
@@ -177,15 +178,15 @@ fn disks_are_chosen_by_expression_and_left_alone_where_nothing_is_to_do() {
     let claims = Claims::default();
     let ask = |asked, expression: &str| {
         let filter = Some(Selection::parse(expression).unwrap());
-        let ask = Ask { filter, ..Ask::new(asked, Wanted::All, &claims, now()) };
+        let ask = Ask { filter, ..Ask::new(asked, DiskSelection::All, &claims, now()) };
         make(&gateway, &ask).unwrap()
     };
-    let plan = ask(Asked::Off, "transport = sas and size > 1TB");
+    let plan = ask(PlanRequest::Off, "transport = sas and size > 1TB");
     let names =
         |plan: &Plan| -> Vec<String> { plan.changes.iter().map(|change| change.name.clone()).collect() };
     assert_eq!(names(&plan), ["sdc", "sdd"]);
-    assert_eq!((plan.unchanged[0].name.as_str(), plan.unchanged[0].state), ("sdb", Found::Off));
-    let healed = ask(Asked::Heal, "transport != loop");
+    assert_eq!((plan.unchanged[0].name.as_str(), plan.unchanged[0].state), ("sdb", FoundState::Off));
+    let healed = ask(PlanRequest::Heal, "transport != loop");
     assert_eq!(names(&healed), ["sdd"]);
     assert_eq!(healed.unchanged.len(), 4, "{healed:#?}");
 }
@@ -194,8 +195,8 @@ fn disks_are_chosen_by_expression_and_left_alone_where_nothing_is_to_do() {
 fn a_plan_is_the_same_whenever_it_is_made_and_survives_its_file() {
     let kinds = [MockKind::Sas, MockKind::Sata, MockKind::Nvme];
     let gateway = MockGateway::new((0..40).map(|index| MockDisk::new(kinds[index % 3])));
-    let first = plan(&gateway, Asked::Off, &[], &Claims::default());
-    let mut second = plan(&gateway, Asked::Off, &[], &Claims::default());
+    let first = plan(&gateway, PlanRequest::Off, &[], &Claims::default());
+    let mut second = plan(&gateway, PlanRequest::Off, &[], &Claims::default());
     second.made_at.clone_from(&first.made_at);
     second.hash = second.hash_now();
     assert_eq!(first, second);

@@ -15,8 +15,8 @@ use plumb_policy::device::Reader;
 use plumb_policy::gateway::GatewayError;
 use plumb_policy::journal::Journal;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
-use plumb_policy::persist::{Kept, Means, Standing};
-use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make};
+use plumb_policy::persist::{Certainty, KeptPolicy, Means};
+use plumb_policy::plan::{Ask, DiskSelection, Plan, PlanRequest, make};
 use plumb_policy::rollback::rollback_in;
 use plumb_policy::state::State;
 use plumb_policy::verify::verify;
@@ -112,7 +112,7 @@ fn claims(gateway: &MockGateway) -> Claims {
     Claims { claims: vec![word("sda", "2027-01-01T00:00:00Z"), word("sdb", "2026-01-01T00:00:00Z")] }
 }
 
-fn planned(gateway: &MockGateway, claims: &Claims, asked: Asked, wanted: Wanted) -> Plan {
+fn planned(gateway: &MockGateway, claims: &Claims, asked: PlanRequest, wanted: DiskSelection) -> Plan {
     let ask = Ask { save: true, ..Ask::new(asked, wanted, claims, now()) };
     make(gateway, &ask).unwrap()
 }
@@ -133,8 +133,8 @@ fn what_is_shown_validates_for_every_kind_of_disk() {
 fn plans_of_every_state_validate_and_so_do_their_files() {
     let gateway = machine();
     let claims = claims(&gateway);
-    for asked in [Asked::Off, Asked::On, Asked::Protected, Asked::Heal] {
-        let plan = planned(&gateway, &claims, asked, Wanted::All);
+    for asked in [PlanRequest::Off, PlanRequest::On, PlanRequest::Protected, PlanRequest::Heal] {
+        let plan = planned(&gateway, &claims, asked, DiskSelection::All);
         assert!(!plan.refused.is_empty() && !plan.changes.is_empty(), "{asked}: {plan:#?}");
         let document = validates("policy-plan", &plan);
         nothing_is_missing_unnoticed("policy-plan", &document, &[]);
@@ -144,7 +144,7 @@ fn plans_of_every_state_validate_and_so_do_their_files() {
         let written: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
         assert_eq!(written, document);
     }
-    let nothing = planned(&gateway, &claims, Asked::Off, Wanted::Named(Vec::new()));
+    let nothing = planned(&gateway, &claims, PlanRequest::Off, DiskSelection::Named(Vec::new()));
     validates("policy-plan", &nothing);
 }
 
@@ -163,7 +163,7 @@ impl Progress for Stops<'_> {
 /// back.
 fn applied(gateway: &MockGateway, stops: bool, root: &Path) -> Report {
     let claims = Claims::default();
-    let plan = planned(gateway, &claims, Asked::Off, Wanted::All);
+    let plan = planned(gateway, &claims, PlanRequest::Off, DiskSelection::All);
     let stop = AtomicBool::new(false);
     let stopping = Stops(&stop);
     let progress: &dyn Progress = if stops { &stopping } else { &Silent };
@@ -219,7 +219,7 @@ fn reports_of_every_end_validate_with_their_journals() {
 fn snapshots_of_every_kind_of_disk_validate() {
     let gateway = machine();
     let claims = claims(&gateway);
-    let plan = planned(&gateway, &claims, Asked::Off, Wanted::All);
+    let plan = planned(&gateway, &claims, PlanRequest::Off, DiskSelection::All);
     let (root, stop) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
     let session = Session { gateway: &gateway, claims: &claims, now: now(), stop: &stop, progress: &Silent };
     let report = apply_in(&session, &plan, root.path()).unwrap();
@@ -238,13 +238,13 @@ fn snapshots_of_every_kind_of_disk_validate() {
 fn what_is_kept_validates_in_every_standing() {
     let (at, evidence) = ("2026-11-22T00:00:00Z".to_owned(), "write cache off".to_owned());
     let standings = [
-        Standing::Requested,
-        Standing::HeldOverReboot { at: at.clone(), evidence: evidence.clone() },
-        Standing::Proven { at: at.clone(), evidence: evidence.clone() },
-        Standing::Lost { at: at.clone(), evidence },
+        Certainty::Requested,
+        Certainty::HeldOverReboot { at: at.clone(), evidence: evidence.clone() },
+        Certainty::Proven { at: at.clone(), evidence: evidence.clone() },
+        Certainty::Lost { at: at.clone(), evidence },
     ];
     for standing in standings {
-        let kept = Kept {
+        let kept = KeptPolicy {
             identity: "naa.5".to_owned(),
             state: State::Off,
             means: Means::AtEveryStart,

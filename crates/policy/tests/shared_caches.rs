@@ -7,12 +7,12 @@ use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
 use plumb_block::FailureKind;
-use plumb_policy::apply::{Ended, Session, Silent, apply_in};
+use plumb_policy::apply::{ApplyEnd, Session, Silent, apply_in};
 use plumb_policy::claims::{Claim, Claims};
 use plumb_policy::error::PolicyError;
 use plumb_policy::gateway::Change;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
-use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make};
+use plumb_policy::plan::{Ask, DiskSelection, Plan, PlanRequest, make};
 use plumb_policy::rollback::rollback_in;
 use plumb_policy::select::Selection;
 
@@ -35,21 +35,21 @@ fn machine() -> MockGateway {
 
 fn plan(
     gateway: &MockGateway,
-    asked: Asked,
+    asked: PlanRequest,
     names: &[&str],
     expression: Option<&str>,
     claims: &Claims,
 ) -> Plan {
     let wanted = match names {
-        [] => Wanted::All,
-        names => Wanted::Named(names.iter().map(ToString::to_string).collect()),
+        [] => DiskSelection::All,
+        names => DiskSelection::Named(names.iter().map(ToString::to_string).collect()),
     };
     let filter = expression.map(|expression| Selection::parse(expression).unwrap());
     make(gateway, &Ask { filter, ..Ask::new(asked, wanted, claims, now()) }).unwrap()
 }
 
 fn off(gateway: &MockGateway, names: &[&str], expression: Option<&str>) -> Plan {
-    plan(gateway, Asked::Off, names, expression, &Claims::default())
+    plan(gateway, PlanRequest::Off, names, expression, &Claims::default())
 }
 
 fn changed(plan: &Plan) -> Vec<&str> {
@@ -88,7 +88,7 @@ fn one_change_switches_all_and_comes_back() {
     let (claims, stop) = (Claims::default(), AtomicBool::new(false));
     let session = Session { gateway: &gateway, claims: &claims, now: now(), stop: &stop, progress: &Silent };
     let report = apply_in(&session, &plan, root.path()).unwrap();
-    assert_eq!(report.ended, Ended::Complete, "{report:#?}");
+    assert_eq!(report.ended, ApplyEnd::Complete, "{report:#?}");
     let caches = || ["nvme0n1", "nvme0n2", "nvme1n1"].map(|name| gateway.disk(name).unwrap().wce);
     assert_eq!(caches(), [false; 3]);
     // The one that has no change of its own was flushed before the cache was switched off.
@@ -98,7 +98,7 @@ fn one_change_switches_all_and_comes_back() {
         .position(|(disk, change)| disk.name == "nvme0n1" && matches!(change, Change::NvmeAdmin(_)));
     let flushed = log.iter().position(|(disk, change)| disk.name == "nvme0n2" && *change == Change::Flush);
     assert!(flushed.unwrap() < switched.unwrap(), "{log:#?}");
-    assert_eq!(rollback_in(&session, &report.journal).unwrap().ended, Ended::Complete);
+    assert_eq!(rollback_in(&session, &report.journal).unwrap().ended, ApplyEnd::Complete);
     assert_eq!(caches(), [true; 3]);
 }
 
@@ -197,7 +197,7 @@ fn enabling_never_leaves_a_sibling_without_flushes() {
         gateway.meddle(name, |disk| disk.wce = false);
     }
     gateway.meddle("nvme0n2", |disk| disk.kernel.disabled = true);
-    let on = plan(&gateway, Asked::On, &["nvme0n1"], None, &Claims::default());
+    let on = plan(&gateway, PlanRequest::On, &["nvme0n1"], None, &Claims::default());
     assert!(refusal(&on, "nvme0n1").contains("would send nvme0n2 no flushes"));
     gateway.meddle("nvme0n2", |disk| disk.kernel.disabled = false);
 
@@ -208,13 +208,13 @@ fn enabling_never_leaves_a_sibling_without_flushes() {
         reason: "data sheet".into(),
     };
     let claims = Claims { claims: vec![word("nvme0n1")] };
-    let protected = plan(&gateway, Asked::Protected, &["nvme0n1"], None, &claims);
+    let protected = plan(&gateway, PlanRequest::Protected, &["nvme0n1"], None, &claims);
     assert!(refusal(&protected, "nvme0n1").contains("before its flushes are suppressed"), "{protected:#?}");
     // With the cache on, what the kernel sends is each namespace's own.
     for name in ["nvme0n1", "nvme0n2"] {
         gateway.meddle(name, |disk| disk.wce = true);
     }
-    let protected = plan(&gateway, Asked::Protected, &["nvme0n1"], None, &claims);
+    let protected = plan(&gateway, PlanRequest::Protected, &["nvme0n1"], None, &claims);
     assert_eq!(changed(&protected), ["nvme0n1"], "{protected:#?}");
     assert!(protected.changes[0].shares_cache_with.is_empty());
 }

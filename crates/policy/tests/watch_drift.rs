@@ -8,7 +8,7 @@ use plumb_policy::apply::{Session, Silent, apply_in};
 use plumb_policy::claims::Claims;
 use plumb_policy::device::Reader;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
-use plumb_policy::plan::{Ask, Asked, Wanted, make};
+use plumb_policy::plan::{Ask, DiskSelection, PlanRequest, make};
 use plumb_policy::verify::verify;
 use plumb_policy::watch::{Change, Watcher};
 
@@ -22,7 +22,7 @@ fn drift_without_an_event_is_seen_by_the_next_look_and_by_verify() {
     let gateway = MockGateway::new([MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Nvme)]);
     let claims = Claims::default();
     let now = Timestamp::UNIX_EPOCH;
-    let ask = Ask::new(Asked::Off, Wanted::All, &claims, now);
+    let ask = Ask::new(PlanRequest::Off, DiskSelection::All, &claims, now);
     let plan = make(&gateway, &ask).unwrap();
     let stop = AtomicBool::new(false);
     let session = Session { gateway: &gateway, claims: &claims, now, stop: &stop, progress: &Silent };

@@ -128,7 +128,7 @@ fn mounted() {
         cache: None,
     };
     let recorded = record(&*subject, &options, &stop).unwrap();
-    let profile = DriveProfile::of("volatile", Bytes(BLOCK)).unwrap();
+    let profile = DriveProfile::parse("volatile", Bytes(BLOCK)).unwrap();
     for workers in [1, 2, 4] {
         let judge = Judge {
             recorded: &recorded,

@@ -187,12 +187,12 @@ impl FileSystem {
     /// # Errors
     /// [`Unmountable`](ErrorKind::Unmountable) if what is on the device cannot be mounted, else
     /// [`NotMeasured`](ErrorKind::NotMeasured).
-    pub fn mount(self, device: &Path, at: &Path) -> Result<Mounted> {
+    pub fn mount(self, device: &Path, at: &Path) -> Result<MountedFileSystem> {
         let Some(kind) = self.kind() else {
-            return Ok(Mounted { path: device.to_owned(), is_mounted: false });
+            return Ok(MountedFileSystem { path: device.to_owned(), is_mounted: false });
         };
         match once_free(|| mount(device, at, kind.name, MountFlags::empty(), kind.mount_options)) {
-            Ok(()) => Ok(Mounted { path: at.to_owned(), is_mounted: true }),
+            Ok(()) => Ok(MountedFileSystem { path: at.to_owned(), is_mounted: true }),
             Err(errno) if is_of_the_tool(errno) => {
                 let what = format!("cannot mount {} at {}: {errno}", device.display(), at.display());
                 Err(Error::missing(what, hint(errno)))
@@ -276,12 +276,12 @@ fn once_free(mut done: impl FnMut() -> rustix::io::Result<()>) -> rustix::io::Re
 /// A mounted file system. Dropping it unmounts it, or, while somebody uses it, takes it out of sight until
 /// they leave.
 #[derive(Debug)]
-pub struct Mounted {
+pub struct MountedFileSystem {
     path: PathBuf,
     is_mounted: bool,
 }
 
-impl Mounted {
+impl MountedFileSystem {
     /// Where it is mounted; the block device where there is no file system.
     pub fn path(&self) -> &Path {
         &self.path
@@ -308,7 +308,7 @@ impl Mounted {
     }
 }
 
-impl Drop for Mounted {
+impl Drop for MountedFileSystem {
     fn drop(&mut self) {
         if self.is_mounted {
             // Nobody can be told any more.

@@ -12,7 +12,7 @@ use crate::recording::Content;
 
 /// The results of checks.
 #[derive(Debug)]
-pub struct Observed<R> {
+pub struct ObservedResults<R> {
     /// By what had to be found.
     roots: HashMap<Option<u64>, Node<R>>,
 }
@@ -31,13 +31,13 @@ enum Node<R> {
 #[error("the checker comes to different results by reading the same")]
 pub struct NotDeterministic;
 
-impl<R> Default for Observed<R> {
+impl<R> Default for ObservedResults<R> {
     fn default() -> Self {
         Self { roots: HashMap::new() }
     }
 }
 
-impl<R: PartialEq> Observed<R> {
+impl<R: PartialEq> ObservedResults<R> {
     /// The result of an earlier check that must be that of a state which holds `content` in its blocks.
     pub fn result(&self, required: Option<u64>, content: impl Fn(u64) -> Content) -> Option<&R> {
         let mut node = self.roots.get(&required)?;
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn only_what_is_read_counts() {
-        let mut observed = Observed::default();
+        let mut observed = ObservedResults::default();
         let mut checks = 0;
         for number in 0..81_u32 {
             let blocks = [number % 3, number / 3 % 3, number / 9 % 3, number / 27];
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_checker_that_depends_on_something_else_is_found_out() {
-        let mut observed = Observed::default();
+        let mut observed = ObservedResults::default();
         let read = [(4, Content(1)), (7, Content(2))];
         observed.learn(None, &read, "intact").unwrap();
         let other_order = [read[1], read[0]];

@@ -59,7 +59,7 @@ impl DriveProfile {
     ///
     /// # Errors
     /// If there is none.
-    pub fn of(typed: &str, logical_block: Bytes) -> Result<Self> {
+    pub fn parse(typed: &str, logical_block: Bytes) -> Result<Self> {
         let Some(rest) = typed.strip_prefix("cache:") else { return Self::of_drive(typed, logical_block) };
         let (drive, cache) = rest.split_once('?').unwrap_or((rest, ""));
         let cache = cache.parse().map_err(|error: ParseCacheError| Error::usage(error.to_string()))?;
@@ -111,22 +111,22 @@ mod tests {
     #[test]
     fn each_profile_is_known_by_its_name() {
         for (name, _) in PROFILES {
-            assert_eq!(DriveProfile::of(name, Bytes(512)).unwrap().name, name);
+            assert_eq!(DriveProfile::parse(name, Bytes(512)).unwrap().name, name);
         }
-        let cached = DriveProfile::of("cache:protected?mode=ordered", Bytes(512)).unwrap();
+        let cached = DriveProfile::parse("cache:protected?mode=ordered", Bytes(512)).unwrap();
         assert_eq!(cached.promise, Promise::DURABLE);
         assert_eq!(
             cached.cache.map(|cache| cache.mode),
             "mode=ordered".parse().map(|cache: CacheOnOneDrive| cache.mode).ok()
         );
-        let lying = DriveProfile::of("lying:8", Bytes(512)).unwrap();
+        let lying = DriveProfile::parse("lying:8", Bytes(512)).unwrap();
         assert_eq!((lying.promise.flush, lying.breaks_contract), (FlushKept::AllButLast(8), true));
     }
 
     #[test]
     fn a_wrong_name_is_told_with_those_that_there_are() {
         for typed in ["", "volatil", "lying:", "lying:x", "volatile:2", "cache:volatil"] {
-            let error = DriveProfile::of(typed, Bytes(512)).unwrap_err().to_string();
+            let error = DriveProfile::parse(typed, Bytes(512)).unwrap_err().to_string();
             let wrong = format!("`{}`", typed.trim_start_matches("cache:"));
             assert!(error.contains("write-through") && error.contains(&wrong), "{error}");
         }

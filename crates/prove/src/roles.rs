@@ -36,7 +36,7 @@ pub struct Roles {
 impl Roles {
     /// Returns what is known of the file system on `device` that is mounted at `mount`. Data written last is
     /// known only after a sync.
-    pub fn of(mount: &Path, device: &Path, file_system: FileSystem) -> Self {
+    pub fn new(mount: &Path, device: &Path, file_system: FileSystem) -> Self {
         let mut roles = Self::default();
         let mut chunks = Vec::new();
         match file_system {
@@ -206,7 +206,8 @@ impl Roles {
         for place in places {
             self.add(place, length, None, "superblock");
         }
-        let chunks = Chunk::of(&said("btrfs", &["inspect-internal", "dump-tree", "-t", "chunk"], device));
+        let chunks =
+            Chunk::parse_all(&said("btrfs", &["inspect-internal", "dump-tree", "-t", "chunk"], device));
         for chunk in chunks.iter().filter(|chunk| !chunk.is_data) {
             for physical in &chunk.physical {
                 self.add(*physical, chunk.logical.end - chunk.logical.start, None, "tree");
@@ -228,7 +229,7 @@ impl Chunk {
     /// From the lines of `btrfs inspect-internal dump-tree`:
     /// `item 1 key (FIRST_CHUNK_TREE CHUNK_ITEM 13631488) ...`,
     /// `length 8388608 owner 2 stripe_len 65536 type DATA|single`, `stripe 0 devid 1 offset 13631488`.
-    fn of(tree: &str) -> Vec<Self> {
+    fn parse_all(tree: &str) -> Vec<Self> {
         let mut chunks: Vec<Self> = Vec::new();
         for line in tree.lines().map(str::trim) {
             let words: Vec<&str> = line.split([' ', ')']).collect();
@@ -281,6 +282,6 @@ mod tests {
                     \t\t\tstripe 1 devid 1 offset 72351744\n";
         let chunk =
             Chunk { logical: 30_408_704..63_963_136, physical: vec![38_797_312, 72_351_744], is_data: false };
-        assert_eq!(Chunk::of(tree), [chunk]);
+        assert_eq!(Chunk::parse_all(tree), [chunk]);
     }
 }

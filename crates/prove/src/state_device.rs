@@ -15,18 +15,18 @@ use crate::recording::{Content, Recording, bytes_of};
 /// A device that holds one state after the other. What is written to it is forgotten with the state.
 ///
 /// It puts down which blocks were read before they were written: by these a checker may know the state
-/// ([`Observed`](crate::observed::Observed)). Blocks that no command of the recording writes from a certain
+/// ([`ObservedResults`](crate::observed::ObservedResults)). Blocks that no command of the recording writes from a certain
 /// event on hold the same in every state; they are left out.
 #[derive(Clone)]
 pub struct StateDevice {
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<SharedState>>,
     recording: Arc<Recording>,
     info: DeviceInfo,
     clock: Arc<dyn Clock>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct SharedState {
     /// `None`: all zeroes.
     state: Option<OwnedState>,
     written: HashMap<u64, Box<[u8]>>,
@@ -57,7 +57,7 @@ impl StateDevice {
 
     /// Another one for states of the same recording.
     pub fn another(&self) -> Self {
-        let shared = Shared { varied: self.lock().varied.clone(), ..Shared::default() };
+        let shared = SharedState { varied: self.lock().varied.clone(), ..SharedState::default() };
         Self { shared: Arc::new(Mutex::new(shared)), ..self.clone() }
     }
 
@@ -65,7 +65,7 @@ impl StateDevice {
     pub fn hold(&self, state: OwnedState) {
         let mut shared = self.lock();
         let varied = std::mem::take(&mut shared.varied);
-        *shared = Shared { state: Some(state), varied, ..Shared::default() };
+        *shared = SharedState { state: Some(state), varied, ..SharedState::default() };
     }
 
     /// The blocks that may differ between states and were read since the state is held, in the order in which
@@ -79,7 +79,7 @@ impl StateDevice {
         self.lock().writes
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared> {
+    fn lock(&self) -> MutexGuard<'_, SharedState> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -110,7 +110,7 @@ impl StateDevice {
     }
 }
 
-impl Shared {
+impl SharedState {
     fn read_block(&mut self, lba: u64, recording: &Recording, into: &mut [u8]) {
         if let Some(bytes) = self.written.get(&lba) {
             into.copy_from_slice(bytes);

@@ -21,18 +21,18 @@ const TEARING: Promise = Promise { atomicity: Atomicity { unit: 0, boundary: 0 }
 const BLOCK: u64 = 512;
 
 /// Content of both blocks, by the number of the command; 0 for zeroes.
-type Held = [u64; BLOCKS];
+type BlockVersions = [u64; BLOCKS];
 
 /// A history, the recording of it, and every state that a cut may have left with what was acknowledged.
 #[derive(Clone)]
-struct Told {
+struct ToldHistory {
     both: Both,
     recording: Recording,
     completed: u64,
-    legal: HashSet<(Held, u64)>,
+    legal: HashSet<(BlockVersions, u64)>,
 }
 
-impl Told {
+impl ToldHistory {
     fn new(promise: Promise) -> Self {
         let recording = Recording::of_blank(Bytes(BLOCK * BLOCKS as u64), Bytes(BLOCK));
         let mut told = Self { both: Both::new(promise), recording, completed: 0, legal: HashSet::new() };
@@ -89,7 +89,7 @@ impl Told {
         }
     }
 
-    fn held(&self, state: &State<'_>) -> Held {
+    fn held(&self, state: &State<'_>) -> BlockVersions {
         let mut contents = [0, 1].map(|lba| state.durable().content(lba));
         for (lba, content) in state.changes() {
             contents[lba as usize] = content;
@@ -102,8 +102,8 @@ impl Told {
         let limits = Limits { pieces, ..Limits::default() };
         let explorer =
             Explorer { recording: &self.recording, from: 0, until: usize::MAX, promise, limits, seed: 1 };
-        let mut shown: HashMap<Held, u64> = HashMap::new();
-        let mut hashes: HashMap<u128, Held> = HashMap::new();
+        let mut shown: HashMap<BlockVersions, u64> = HashMap::new();
+        let mut hashes: HashMap<u128, BlockVersions> = HashMap::new();
         let windows = explorer.explore(&mut |state| {
             let (held, required) = (self.held(state), state.required().unwrap_or(0));
             assert!(
@@ -118,7 +118,7 @@ impl Told {
         });
         let is_exhaustive = windows.iter().all(|window| window.coverage == Coverage::Exhaustive);
         if is_exhaustive {
-            let mut legal: HashMap<Held, u64> = HashMap::new();
+            let mut legal: HashMap<BlockVersions, u64> = HashMap::new();
             for (held, required) in &self.legal {
                 let most = legal.entry(*held).or_default();
                 *most = (*most).max(*required);
@@ -130,7 +130,7 @@ impl Told {
 }
 
 fn compare(every: &Every<'_>, promise: Promise) {
-    every.walk(&Told::new(promise), &mut |before, _, event| {
+    every.walk(&ToldHistory::new(promise), &mut |before, _, event| {
         let told = before.and(event);
         assert!(told.check(promise, 12));
         told
@@ -170,7 +170,7 @@ fn ten_thousand_histories_of_up_to_twelve_commands() {
     let mut whole = 0;
     for seed in 0..10_000 {
         let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut told = Told::new(TEARING);
+        let mut told = ToldHistory::new(TEARING);
         let commands = 1 + below(&mut chance, 12);
         let mut in_flight: Vec<u64> = Vec::new();
         while (told.both.commands.len() as u64) < commands || !in_flight.is_empty() {

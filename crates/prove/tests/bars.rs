@@ -18,17 +18,17 @@ use plumb_prove::explore::Limits;
 use plumb_prove::file_system::FileSystem;
 use plumb_prove::judge::Judge;
 use plumb_prove::profile::DriveProfile;
-use plumb_prove::session::{RecordOptions, Recorded, record};
+use plumb_prove::session::{RecordOptions, RecordedWork, record};
 use plumb_prove::subject::{Outcome, Subject, named};
 use plumb_report::document::proof::FailureClass::{self, Corrupt, LostAcknowledged, OutOfOrder, Resurrected};
 
 /// A subject whose failures are all put down, not only one of each class.
-struct Watched {
+struct WatchedSubject {
     subject: Arc<dyn Subject>,
-    failed: Mutex<BTreeSet<Failed>>,
+    failed: Mutex<BTreeSet<FoundFailure>>,
 }
 
-impl Subject for Watched {
+impl Subject for WatchedSubject {
     fn name(&self) -> String {
         self.subject.name()
     }
@@ -53,13 +53,13 @@ impl Subject for Watched {
 /// A subject on a file system, recorded once.
 struct Case {
     file_system: FileSystem,
-    watched: Arc<Watched>,
-    recorded: Recorded,
+    watched: Arc<WatchedSubject>,
+    recorded: RecordedWork,
     directory: tempfile::TempDir,
 }
 
 /// A failure: what was required, and what the checker said.
-type Failed = (Option<u64>, FailureClass, String);
+type FoundFailure = (Option<u64>, FailureClass, String);
 
 /// The seed of a soak.
 fn seed() -> Option<u64> {
@@ -68,12 +68,12 @@ fn seed() -> Option<u64> {
 
 impl Case {
     /// `None` if nothing can be recorded here.
-    fn of(subject: Arc<dyn Subject>, file_system: FileSystem) -> Option<Self> {
+    fn new(subject: Arc<dyn Subject>, file_system: FileSystem) -> Option<Self> {
         if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
             plumb_testkit::skip("recording needs root and /dev/fuse");
             return None;
         }
-        let watched = Arc::new(Watched { subject, failed: Mutex::default() });
+        let watched = Arc::new(WatchedSubject { subject, failed: Mutex::default() });
         let directory = tempfile::tempdir().unwrap();
         let options = RecordOptions {
             size: Bytes::mib(file_system.size_min_mib().max(64)),
@@ -95,17 +95,17 @@ impl Case {
     }
 
     /// All failures under a drive profile.
-    fn failed(&self, profile: &str) -> BTreeSet<Failed> {
+    fn failed(&self, profile: &str) -> BTreeSet<FoundFailure> {
         self.failed_within(profile, 500)
     }
 
     /// Returns the failures found in `states` states, or in ten times as many in a soak.
-    fn failed_within(&self, profile: &str, states: u64) -> BTreeSet<Failed> {
+    fn failed_within(&self, profile: &str, states: u64) -> BTreeSet<FoundFailure> {
         self.watched.failed.lock().unwrap().clear();
         let subject = Arc::clone(&self.watched) as Arc<dyn Subject>;
         let judge = Judge {
             recorded: &self.recorded,
-            profile: &DriveProfile::of(profile, self.recorded.recording.logical_block).unwrap(),
+            profile: &DriveProfile::parse(profile, self.recorded.recording.logical_block).unwrap(),
             limits: match seed() {
                 None => Limits { pieces: 4, commands: 4, states },
                 Some(_) => Limits { pieces: 8, commands: 8, states: 10 * states },
@@ -135,10 +135,10 @@ fn database(
     mode: &str,
     deletes: u64,
     profile: &str,
-) -> Option<(u64, BTreeSet<Failed>)> {
+) -> Option<(u64, BTreeSet<FoundFailure>)> {
     let inserts = if seed().is_some() { 20 } else { 4 };
     let subject = named(&format!("{mode},inserts={inserts},deletes={deletes}")).unwrap();
-    let case = Case::of(subject, file_system)?;
+    let case = Case::new(subject, file_system)?;
     Some((inserts, case.failed(profile)))
 }
 
@@ -178,7 +178,7 @@ fn what_is_not_synced_is_lost_whole(file_system: FileSystem) {
         let Some((inserts, failed)) = database(file_system, mode, 0, "volatile") else { return };
         assert!(failed.iter().all(|(_, class, _)| *class == LostAcknowledged), "{mode}: {failed:?}");
         let lost_all =
-            |(required, _, words): &Failed| *required == Some(inserts) && words.ends_with("is empty");
+            |(required, _, words): &FoundFailure| *required == Some(inserts) && words.ends_with("is empty");
         assert!(failed.iter().any(lost_all), "{mode}: {failed:?}");
     }
 }
@@ -215,7 +215,7 @@ fn protocols_are_told_apart(file_system: FileSystem) {
         ("ordered-fsync", None),
     ];
     for (protocol, class) in expected {
-        let Some(case) = Case::of(named(&format!("files:{protocol}")).unwrap(), file_system) else { return };
+        let Some(case) = Case::new(named(&format!("files:{protocol}")).unwrap(), file_system) else { return };
         let failed = case.failed("volatile");
         let found: BTreeSet<_> = failed.iter().map(|(_, class, _)| *class).collect();
         let is_luck = match protocol {
@@ -304,7 +304,7 @@ impl Subject for Honest {
 /// A third of 50 seeds in a soak, a third of those otherwise.
 fn honest_runs_raise_no_alarm(file_system: FileSystem, first: u64) {
     for seed in (first..50).step_by(if seed().is_some() { 3 } else { 9 }) {
-        let Some(case) = Case::of(Arc::new(Honest { seed }), file_system) else { return };
+        let Some(case) = Case::new(Arc::new(Honest { seed }), file_system) else { return };
         let failed = case.failed_within("volatile", 60);
         assert!(failed.is_empty(), "seed {seed} on {file_system}: {failed:?}");
     }

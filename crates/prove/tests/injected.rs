@@ -9,25 +9,25 @@ use std::time::Duration;
 use plumb_block::{Bytes, Op};
 use plumb_prove::file_system::FileSystem;
 use plumb_prove::recording::Event;
-use plumb_prove::session::{RecordOptions, Recorded, record};
+use plumb_prove::session::{RecordOptions, RecordedWork, record};
 use plumb_prove::subject::{Outcome, Subject};
-use plumb_prove::trace::{Injection, Sync, Traced, Tracer, candidates};
+use plumb_prove::trace::{Injection, Sync, TracedCalls, Tracer, candidates};
 use plumb_prove::{Error, ErrorKind};
 
 /// A program of Python that works on five files.
 struct Script {
     script: &'static str,
     injections: Vec<Injection>,
-    traced: Mutex<Traced>,
+    traced: Mutex<TracedCalls>,
 }
 
 impl Script {
-    fn of(script: &'static str, injections: &[Injection]) -> Self {
+    fn new(script: &'static str, injections: &[Injection]) -> Self {
         Self { script, injections: injections.to_vec(), traced: Mutex::default() }
     }
 
     /// With what was recorded; `None` if it cannot be done here.
-    fn recorded(&self) -> Option<Recorded> {
+    fn recorded(&self) -> Option<RecordedWork> {
         let directory = tempfile::tempdir().unwrap();
         let options = RecordOptions {
             size: Bytes(32 << 20),
@@ -71,7 +71,7 @@ impl Subject for Script {
     }
 }
 
-fn run(script: &str, place: &Path, injections: &[Injection]) -> plumb_prove::Result<Traced> {
+fn run(script: &str, place: &Path, injections: &[Injection]) -> plumb_prove::Result<TracedCalls> {
     let tracer = Tracer::start(place, injections.to_vec(), None)?;
     let mut python = Command::new("python3");
     python.args(["-c", script]).current_dir(place);
@@ -80,7 +80,7 @@ fn run(script: &str, place: &Path, injections: &[Injection]) -> plumb_prove::Res
     tracer.finish()
 }
 
-fn flushes(recorded: &Recorded) -> usize {
+fn flushes(recorded: &RecordedWork) -> usize {
     let recording = &recorded.recording;
     let events = &recording.events[recorded.from..recorded.until];
     let is_flush = |event: &Event| match event {
@@ -98,15 +98,15 @@ fn after_unlink() -> Injection {
 
 #[test]
 fn each_removal_reaches_the_drive_with_a_sync_of_the_directory() {
-    let without = Script::of(UNLINKS, &[]);
+    let without = Script::new(UNLINKS, &[]);
     let Some(recorded) = without.recorded() else { return };
     // There may be flushes all the same: of the journal's timer, and of a sync(2) of any other process.
     assert_eq!((without.traced.lock().unwrap().injected, recorded.from < recorded.until), (0, true));
-    let elsewhere = Traced { root: "/nowhere".into(), ..without.traced.lock().unwrap().clone() };
+    let elsewhere = TracedCalls { root: "/nowhere".into(), ..without.traced.lock().unwrap().clone() };
     let found = candidates(&elsewhere, &[plumb_block::Nanos(u64::MAX)]);
     assert_eq!(found, [], "none of it is there");
 
-    let with = Script::of(UNLINKS, &[after_unlink()]);
+    let with = Script::new(UNLINKS, &[after_unlink()]);
     let recorded = with.recorded().unwrap();
     assert_eq!(with.traced.lock().unwrap().injected, 5);
     assert!(flushes(&recorded) >= 5, "{} flushes", flushes(&recorded));

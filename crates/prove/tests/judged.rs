@@ -11,10 +11,10 @@ use std::time::Duration;
 use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op};
 use plumb_prove::explore::{Coverage, Limits};
 use plumb_prove::file_system::FileSystem;
-use plumb_prove::judge::{Judge, Judged};
+use plumb_prove::judge::{Judge, JudgeResult};
 use plumb_prove::profile::DriveProfile;
 use plumb_prove::recording::{Event, Recording};
-use plumb_prove::session::Recorded;
+use plumb_prove::session::RecordedWork;
 use plumb_prove::subject::{Outcome, Subject};
 use plumb_prove::{Error, ErrorKind};
 use plumb_report::document::proof::FailureClass;
@@ -95,7 +95,7 @@ fn recording() -> Recording {
 
 /// All that a judge needs.
 struct Case {
-    recorded: Recorded,
+    recorded: RecordedWork,
     profile: DriveProfile,
     checker: Arc<Checker>,
     subject: Arc<dyn Subject>,
@@ -113,7 +113,7 @@ impl Case {
         let checker = Arc::new(Checker { look: Box::new(look), checks: AtomicU64::new(0) });
         Self {
             recorded: recorded_whole(recording()),
-            profile: DriveProfile::of("volatile", Bytes(BLOCK)).unwrap(),
+            profile: DriveProfile::parse("volatile", Bytes(BLOCK)).unwrap(),
             subject: Arc::clone(&checker) as Arc<dyn Subject>,
             checker,
             directory: tempfile::tempdir().unwrap(),
@@ -142,7 +142,7 @@ impl Case {
     }
 
     /// `None` where nothing can be attached.
-    fn judged(&self) -> Option<Judged> {
+    fn judged(&self) -> Option<JudgeResult> {
         unless_unattachable(self.judge().judge(&mut |_| ()))
     }
 
@@ -166,7 +166,7 @@ fn unless_unattachable<T>(result: plumb_prove::Result<T>) -> Option<T> {
 /// same.
 #[test]
 fn counts_are_those_known_by_hand_however_many_workers_there_are() {
-    let mut first: Option<Judged> = None;
+    let mut first: Option<JudgeResult> = None;
     for workers in [1, 3] {
         let case = Case { workers, ..Case::new(counter) };
         let Some(judged) = case.judged() else { return };
@@ -346,7 +346,7 @@ fn results_of_something_else_are_refused_and_left_alone() {
 
 #[test]
 fn a_file_system_on_a_drive_that_breaks_its_contract_is_not_mounted_here() {
-    let case = Case { profile: DriveProfile::of("lying", Bytes(BLOCK)).unwrap(), ..Case::new(counter) };
+    let case = Case { profile: DriveProfile::parse("lying", Bytes(BLOCK)).unwrap(), ..Case::new(counter) };
     let judge = Judge { file_system: FileSystem::Ext4, ..case.judge() };
     let error = judge.judge(&mut |_| ()).unwrap_err();
     assert!(error.to_string().contains("--mount-here"), "{error}");

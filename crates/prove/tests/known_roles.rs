@@ -36,7 +36,7 @@ fn look(file_system: FileSystem, device: &Path, directory: &Path, journal: &str)
     file.write_all(&block).unwrap();
     rustix::fs::syncfs(&file).unwrap();
     drop(file);
-    let roles = Roles::of(mounted.path(), device, file_system);
+    let roles = Roles::new(mounted.path(), device, file_system);
     mounted.unmount().unwrap();
     let mut drive = Vec::new();
     File::open(device).unwrap().read_to_end(&mut drive).unwrap();

@@ -26,12 +26,12 @@ use std::time::SystemTime;
 use plumb_crash::Promise;
 use plumb_prove::explore::{Explorer, Limits};
 use plumb_prove::recording::Recording;
-use plumb_prove::session::Recorded;
+use plumb_prove::session::RecordedWork;
 use plumb_report::document::proof::RecordingFacts;
 
 /// A recording all of which is work, through loop and acknowledged through the control file.
-fn recorded_whole(recording: Recording) -> Recorded {
-    Recorded {
+fn recorded_whole(recording: Recording) -> RecordedWork {
+    RecordedWork {
         from: 0,
         until: recording.events.len(),
         recording: Arc::new(recording),

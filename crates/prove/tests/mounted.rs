@@ -10,9 +10,9 @@ use std::time::Duration;
 use plumb_block::Bytes;
 use plumb_prove::explore::Limits;
 use plumb_prove::file_system::FileSystem;
-use plumb_prove::judge::{Judge, Judged};
+use plumb_prove::judge::{Judge, JudgeResult};
 use plumb_prove::profile::DriveProfile;
-use plumb_prove::session::{RecordOptions, Recorded, record};
+use plumb_prove::session::{RecordOptions, RecordedWork, record};
 use plumb_prove::subject::{Outcome, Subject};
 use plumb_prove::{Error, ErrorKind};
 use plumb_report::document::proof::FailureClass;
@@ -71,7 +71,7 @@ impl Subject for Files {
 }
 
 /// `None` where that cannot be done.
-fn recorded(file_system: FileSystem, subject: &dyn Subject, directory: &Path) -> Option<Recorded> {
+fn recorded(file_system: FileSystem, subject: &dyn Subject, directory: &Path) -> Option<RecordedWork> {
     let options = RecordOptions {
         size: Bytes::mib(file_system.size_min_mib().max(64)),
         logical_block: Bytes(512),
@@ -96,14 +96,14 @@ fn left(directory: &Path) -> String {
     here.collect::<Vec<_>>().join("\n")
 }
 
-fn judged(file_system: FileSystem, synced: bool, workers: &[usize]) -> Option<Judged> {
+fn judged(file_system: FileSystem, synced: bool, workers: &[usize]) -> Option<JudgeResult> {
     let directory = tempfile::tempdir().unwrap();
     let subject: Arc<dyn Subject> = Arc::new(Files { synced });
     let recorded = recorded(file_system, &*subject, directory.path())?;
     let mut all = workers.iter().map(|workers| {
         let judge = Judge {
             recorded: &recorded,
-            profile: &DriveProfile::of("volatile", Bytes(512)).unwrap(),
+            profile: &DriveProfile::parse("volatile", Bytes(512)).unwrap(),
             limits: Limits { states: 3000, ..Limits::default() },
             seed: 1,
             subject: &subject,

@@ -11,9 +11,9 @@ use plumb_prove::explore::{Choice, Limits};
 use plumb_prove::file_system::FileSystem;
 use plumb_prove::judge::Judge;
 use plumb_prove::profile::DriveProfile;
-use plumb_prove::proof::{Kept, Request, SubjectWords, prove};
+use plumb_prove::proof::{KeptRecording, Request, SubjectWords, prove};
 use plumb_prove::recording::{Event, Recording};
-use plumb_prove::session::Recorded;
+use plumb_prove::session::RecordedWork;
 use plumb_prove::subject::{Outcome, Subject};
 use plumb_report::document::proof::{ChangeKind, FailureClass, Fate, Lane, VerifiedBy};
 use plumb_report::document::{Environment, ProofDocument};
@@ -66,7 +66,7 @@ enum Step {
 }
 
 /// The steps for the numbers 1 to 3.
-fn recorded(steps: &[Step]) -> Recorded {
+fn recorded(steps: &[Step]) -> RecordedWork {
     let mut recording = Recording::of_blank(Bytes::mib(1), Bytes(BLOCK));
     let mut now = 0;
     for number in 1..=3_u8 {
@@ -91,7 +91,7 @@ fn recorded(steps: &[Step]) -> Recorded {
 
 /// `None` where nothing can be attached.
 fn proved(
-    recorded: &Recorded,
+    recorded: &RecordedWork,
     profiles: &[&str],
     change: impl FnOnce(&mut Request<'_>),
 ) -> Option<ProofDocument> {
@@ -101,7 +101,7 @@ fn proved(
     }
     let subject: Arc<dyn Subject> = Arc::new(Counter);
     let profiles: Vec<_> =
-        profiles.iter().map(|name| DriveProfile::of(name, Bytes(BLOCK)).unwrap()).collect();
+        profiles.iter().map(|name| DriveProfile::parse(name, Bytes(BLOCK)).unwrap()).collect();
     let directory = tempfile::tempdir().unwrap();
     let mut request = Request {
         judge: Judge {
@@ -253,8 +253,8 @@ fn a_recording_is_kept_with_what_belongs_to_it() {
         user: None,
     };
     let recorded = recorded(&[Write(0), Flush, Acknowledge]);
-    let kept = Kept {
-        schema: Kept::SCHEMA.to_owned(),
+    let kept = KeptRecording {
+        schema: KeptRecording::SCHEMA.to_owned(),
         subject: subject.clone(),
         file_system: FileSystem::Xfs,
         check_timeout: 1.5,
@@ -262,7 +262,7 @@ fn a_recording_is_kept_with_what_belongs_to_it() {
     };
     let mut file = Vec::new();
     kept.save(&mut file).unwrap();
-    let read = Kept::load(&file[..]).unwrap();
+    let read = KeptRecording::load(&file[..]).unwrap();
     assert_eq!((read.subject, read.file_system, read.check_timeout), (subject, FileSystem::Xfs, 1.5));
     assert_eq!((read.recorded.from, read.recorded.until), (kept.recorded.from, kept.recorded.until));
     assert_eq!(
@@ -276,7 +276,7 @@ fn a_recording_is_kept_with_what_belongs_to_it() {
         (with_head(&file, "\"until\":", "\"until\":9"), "events"),
         (with_head(&file, "xfs", "zfs"), "zfs"),
     ] {
-        let error = Kept::load(&wrong[..]).unwrap_err().to_string();
+        let error = KeptRecording::load(&wrong[..]).unwrap_err().to_string();
         assert!(error.contains(why), "{why}: {error}");
     }
 }

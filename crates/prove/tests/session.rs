@@ -10,7 +10,7 @@ use plumb_block::{Bytes, Op};
 use plumb_prove::ErrorKind;
 use plumb_prove::file_system::FileSystem;
 use plumb_prove::recording::{Event, Recording};
-use plumb_prove::session::{RecordOptions, Recorded, record};
+use plumb_prove::session::{RecordOptions, RecordedWork, record};
 use plumb_prove::subject::{CheckBy, Outcome, Program, Programs, Subject};
 use plumb_report::document::proof::FailureClass;
 
@@ -42,7 +42,7 @@ fn recorded_on(
     file_system: FileSystem,
     subject: &dyn Subject,
     timeout: Duration,
-) -> plumb_prove::Result<Recorded> {
+) -> plumb_prove::Result<RecordedWork> {
     let directory = tempfile::tempdir().unwrap();
     let options = RecordOptions {
         size: Bytes::mib(if file_system == FileSystem::Xfs { 320 } else { 128 }),
@@ -59,13 +59,13 @@ fn recorded_on(
     recorded
 }
 
-fn recorded(subject: &dyn Subject) -> plumb_prove::Result<Recorded> {
+fn recorded(subject: &dyn Subject) -> plumb_prove::Result<RecordedWork> {
     recorded_on(FileSystem::Ext4, subject, Duration::from_secs(60))
 }
 
 /// The acknowledgements of the work, and for each how many flushes had completed since the one before.
-fn acknowledged(recorded: &Recorded) -> Vec<(u64, usize)> {
-    let Recorded { recording, from, until, .. } = recorded;
+fn acknowledged(recorded: &RecordedWork) -> Vec<(u64, usize)> {
+    let RecordedWork { recording, from, until, .. } = recorded;
     let mut flushes = 0;
     let mut found = Vec::new();
     for (_, event) in &recording.events[*from..*until] {

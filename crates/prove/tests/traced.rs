@@ -6,11 +6,11 @@ use std::process::Command;
 use plumb_prove::trace::{Audit, Lapse, Lines};
 
 /// The lapses, and the ways to write that were not seen.
-type Audited = (Vec<(Lapse, String)>, Vec<&'static str>);
+type AuditResult = (Vec<(Lapse, String)>, Vec<&'static str>);
 
 /// The lapses of a program with their file names, and the ways to write that were not seen; `None` without
 /// the programs.
-fn lapses(program: &[&str]) -> Option<Audited> {
+fn lapses(program: &[&str]) -> Option<AuditResult> {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();
     let trace = tempfile::NamedTempFile::new().unwrap();
@@ -26,7 +26,7 @@ fn lapses(program: &[&str]) -> Option<Audited> {
     Some(audit(trace.path(), &root))
 }
 
-fn audit(trace: &Path, root: &Path) -> Audited {
+fn audit(trace: &Path, root: &Path) -> AuditResult {
     let mut audit = Audit::beneath(root);
     let mut lines = Lines::default();
     for line in std::fs::read_to_string(trace).unwrap().lines() {

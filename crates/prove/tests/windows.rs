@@ -135,7 +135,7 @@ fn a_drive_without_fua_is_sent_a_flush_behind_what_a_drive_with_fua_makes_durabl
         recording.happened(Nanos(lba), Event::Completed(id));
     }
     let left = |profile| {
-        let promise = DriveProfile::of(profile, Bytes(BLOCK)).unwrap().promise;
+        let promise = DriveProfile::parse(profile, Bytes(BLOCK)).unwrap().promise;
         let from = recording.events.len();
         let mut left = Vec::new();
         Explorer { promise, from, ..explorer(&recording) }.explore(&mut |state| {

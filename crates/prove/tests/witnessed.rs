@@ -23,7 +23,7 @@ use plumb_prove::witness::{
 };
 use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
-use plumb_sim::model::Typed;
+use plumb_sim::model::TypedModel;
 
 /// A flush after every so many writes, and how many of a hundred have FUA.
 type Durable = (u64, u8);
@@ -63,7 +63,7 @@ struct Bench {
 
 impl Bench {
     fn new(typed: &str, seed: u64) -> Self {
-        let model = typed.parse::<Typed>().unwrap().resolve().unwrap();
+        let model = typed.parse::<TypedModel>().unwrap().resolve().unwrap();
         let options = DriveOptions { size: Some(SIZE), seed, ..DriveOptions::default() };
         let time = Time::Virtual(Arc::new(VirtualClock::new()));
         let handle = Handle::new(Drive::new(&model, options).unwrap(), time.clone());
@@ -390,7 +390,7 @@ fn each_way_to_be_wrong_has_its_class() {
         (flipped, Class::Corrupt),
         (vec![7; 512], Class::Corrupt),
     ] {
-        let mut ledger = plumb_prove::witness::ledger::Ledger::of(&record).unwrap();
+        let mut ledger = plumb_prove::witness::ledger::Ledger::from_record(&record).unwrap();
         plumb_load::ReadBack::check(&mut ledger, plumb_block::LbaRange::new(lba, 1), &bytes);
         let document = ledger.into_document();
         let classes: Vec<Class> = document.classes.iter().map(|count| count.class).collect();

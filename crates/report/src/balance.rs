@@ -35,7 +35,7 @@ pub struct Balance {
 impl Balance {
     /// The balance of the writes, or the reads, that moved `bytes`; `None` if what the devices moved is not
     /// known or the application moved nothing.
-    pub fn of(write: bool, bytes: u64, sides: &Sides) -> Option<Self> {
+    pub fn from_sides(write: bool, bytes: u64, sides: &Sides) -> Option<Self> {
         let storage = sides.storage.as_ref()?;
         let whose = storage.attribution.as_ref();
         let own = whose.and_then(|whose| whose.own_write_bytes).filter(|_| write);
@@ -143,15 +143,15 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    fn of(name: &str) -> Balance {
+    fn balance(name: &str) -> Balance {
         let sides = fixture::phase(&mut fixture::virtual_machine(), name).clone();
-        Balance::of(name.starts_with("write"), sides.application.bytes, &sides).unwrap()
+        Balance::from_sides(name.starts_with("write"), sides.application.bytes, &sides).unwrap()
     }
 
     #[test]
     fn every_balance_adds_up() {
         for name in ["read-cached", "read-direct", "write-cached", "write-direct"] {
-            let balance = of(name);
+            let balance = balance(name);
             let sum = balance.memory + balance.dirty + balance.device;
             assert!((sum - balance.application).abs() < 1.0, "{name}: {balance:?}");
             let shares: f64 = balance.parts().iter().map(|(_, share, _)| share).sum();
@@ -166,20 +166,20 @@ mod tests {
         let bytes = sides.application.bytes;
         sides.dirty_bytes_after = Some(bytes / 10 * 8);
         sides.storage.as_mut().unwrap().write_bytes = bytes / 10 * 6;
-        let balance = Balance::of(true, bytes, sides).unwrap();
+        let balance = Balance::from_sides(true, bytes, sides).unwrap();
         assert!((balance.device_share() - 0.2).abs() < 1e-6, "{balance:?}");
         assert!(balance.memory.abs() < 10.0 && balance.beyond > 0.0, "{balance:?}");
     }
 
     #[test]
     fn cached_loads_are_memory_and_direct_ones_are_storage() {
-        assert!(of("read-cached").sentence().contains("speed of memory"));
-        assert!(of("write-cached").sentence().contains("still dirty"));
-        assert!(of("read-direct").sentence().contains("of the storage"));
+        assert!(balance("read-cached").sentence().contains("speed of memory"));
+        assert!(balance("write-cached").sentence().contains("still dirty"));
+        assert!(balance("read-direct").sentence().contains("of the storage"));
         assert!(
-            of("write-direct").sentence().contains("moved 93.8 MiB more"),
+            balance("write-direct").sentence().contains("moved 93.8 MiB more"),
             "{}",
-            of("write-direct").sentence()
+            balance("write-direct").sentence()
         );
     }
 }

@@ -8,7 +8,7 @@ use plumb_measure::RunDirectory;
 use serde::Serialize;
 
 use crate::format::Format;
-use crate::render::{Rendered, render};
+use crate::render::{RenderInput, render};
 use crate::terminal::Style;
 
 /// The run directory of what goes on also where it cannot be written: that is tried again, and the end says
@@ -23,7 +23,7 @@ pub struct Record {
 
 impl Record {
     /// Creates a record for `directory`.
-    pub const fn of(directory: Option<RunDirectory>) -> Self {
+    pub const fn new(directory: Option<RunDirectory>) -> Self {
         Self { directory, fails: false }
     }
 
@@ -73,7 +73,7 @@ impl Record {
         ended_at: String,
     ) -> plumb_measure::Result<()>
     where
-        &'a D: Into<Rendered<'a>>,
+        &'a D: Into<RenderInput<'a>>,
     {
         let Some(directory) = self.directory else { return Ok(()) };
         directory.write_result(document)?;

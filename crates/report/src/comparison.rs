@@ -260,7 +260,7 @@ fn ratios(document: &ComparisonDocument) -> Table {
         let others = others.map(|(figure, of)| (String::new(), figure, Some(*of), String::new(), Ink::Plain));
         std::iter::once(main).chain(others)
     });
-    Table::of(rows)
+    Table::for_rows(rows)
         .left("", |(name, ..)| name.clone())
         .left("figure", |(_, figure, ..)| *figure)
         .right("ratio", |(_, _, of, _, ink)| Cell::inked(*ink, or_dash(of.map(|of| of.median), ratio)))
@@ -295,7 +295,7 @@ pub(crate) fn signed(seconds: f64) -> String {
 }
 
 fn explanation(contrast: &Contrast) -> Option<Table> {
-    Table::of(&contrast.explanation)
+    Table::for_rows(&contrast.explanation)
         .left("term", |term| term_words(term))
         .right("share", |term| Cell::inked(Ink::Bold, or_dash(term.share, percent)))
         .right("time", |term| signed(term.seconds))
@@ -309,7 +309,7 @@ fn limits(document: &ComparisonDocument) -> Option<Table> {
         Some(false) => Cell::inked(Ink::Green, "kept by the whole interval"),
         None => Cell::inked(Ink::Yellow, "not decided: the limit is inside the interval, or there is none"),
     };
-    Table::of(&document.limits)
+    Table::for_rows(&document.limits)
         .left("limit", |limit| printable(&limit.limit))
         .left("of", |limit| printable(&limit.compared))
         .left("result", |limit| result(limit.exceeded))
@@ -328,7 +328,7 @@ pub(crate) fn value(figure: &str, value: f64) -> String {
 
 fn levels(document: &ComparisonDocument) -> Table {
     let figures = document.levels.iter().take(1).flat_map(|level| level.figures.keys());
-    let table = Table::of(figures).left("median over the blocks", |figure| *figure);
+    let table = Table::for_rows(figures).left("median over the blocks", |figure| *figure);
     let columns = document.levels.iter().fold(table, |table, level| {
         let median = |figure: &String| level.figures.get(figure).copied();
         table.right(&printable(&level.name), |figure| or_dash(median(figure), |of| value(figure, of)))
@@ -381,7 +381,7 @@ fn blocks(document: &ComparisonDocument) -> Table {
         0 => "practice".to_owned(),
         round => round.to_string(),
     };
-    Table::of(&document.measured)
+    Table::for_rows(&document.measured)
         .right("round", |block| round(block))
         .left("level", |block| or_dash(levels.get(block.level), |level| printable(&level.name)))
         .right("measured", |block| duration(block.seconds))

@@ -87,7 +87,7 @@ const fn what(kind: PartKind) -> &'static str {
 
 /// Returns the parts, who would lose what, and what each figure rests on.
 pub(crate) fn items(of: &Exposure) -> Vec<Item> {
-    let parts = Table::of(&of.parts)
+    let parts = Table::for_rows(&of.parts)
         .left("layer", |part| printable(&part.layer))
         .left("what", |part| what(part.kind))
         .right("at least", |part| {
@@ -103,7 +103,7 @@ pub(crate) fn items(of: &Exposure) -> Vec<Item> {
         .table();
     let mut items = vec![Item::Text(printable(&sentence(of)).into()), Item::Table(parts)];
     let shown = of.holders.iter().take(HOLDERS_MAX);
-    let holders = Table::of(shown)
+    let holders = Table::for_rows(shown)
         .left("process", |holder| printable(&holder.process))
         .right("", |holder| holder.pid.to_string())
         .right("in memory", |holder| size(holder.bytes))

@@ -98,7 +98,7 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
         let note = format!("slowest {}", quantity::duration(latency.max));
         figures.push(Figure::duration("99 of 100 take at most", latency.p99, note));
         let per_sync = "Flushes for each sync";
-        let (label, value, note) = match target.sides.storage.as_ref().and_then(FlushCount::of) {
+        let (label, value, note) = match target.sides.storage.as_ref().and_then(FlushCount::from_storage) {
             // The flushes of all programs prove nothing about those of these syncs.
             Some(all) if all.is_of_all() => {
                 ("Flushes meanwhile", quantity::count(all.count), "of all programs".to_owned())

@@ -35,7 +35,7 @@ pub(crate) struct FlushCount {
 impl FlushCount {
     /// Returns the flushes of `storage`; `None` where they were not counted. Counts without an attribution
     /// are the run's own. Where nobody asked for any, they are everybody's.
-    pub(crate) fn of(storage: &StorageSide) -> Option<Self> {
+    pub(crate) fn from_storage(storage: &StorageSide) -> Option<Self> {
         let all = storage.flushes?;
         let whose = storage.attribution.as_ref().filter(|_| all > 0);
         let of = whose.map_or(FlushesOf::OwnDevice, |whose| whose.flushes);

@@ -122,7 +122,7 @@ fn loads(document: &FleetDocument) -> Table {
     let syncs = |sides: Option<&Sides>| {
         or_dash(sides.map(|sides| &sides.sync).filter(|sync| sync.is_used()), |sync| rate(sync.iops))
     };
-    Table::of(hosts.chain(sums))
+    Table::for_rows(hosts.chain(sums))
         .left("", |(name, _, ink, _)| Cell::inked(*ink, printable(name)))
         .right("IOPS", |(_, sides, ink, _)| Cell::inked(*ink, of(*sides, |of| rate(of.iops))))
         .right("throughput", |(_, sides, ink, _)| {
@@ -144,7 +144,7 @@ fn answers(document: &FleetDocument) -> Table {
         "warning" => Cell::inked(Ink::Yellow, level),
         _ => Cell::plain(level),
     };
-    Table::of(&document.hosts)
+    Table::for_rows(&document.hosts)
         .left("", |host| printable(&host.name))
         .left("found", |host| level(host.level.as_deref().unwrap_or(NONE)))
         .left("in one sentence", |host| or_dash(host.headline.as_ref(), |said| printable(said)))
@@ -152,7 +152,7 @@ fn answers(document: &FleetDocument) -> Table {
 }
 
 fn scale(document: &FleetDocument) -> Option<Table> {
-    Table::of(&document.scale)
+    Table::for_rows(&document.scale)
         .left("hosts", |step| count(step.hosts))
         .right("measured", |step| count(step.measured))
         .right("IOPS", |step| rate(step.iops))

@@ -30,7 +30,7 @@ pub struct Headline {
 
 impl Headline {
     /// Returns the headline of `document`, made from its verdicts.
-    pub fn of(document: &RunDocument) -> Self {
+    pub fn new(document: &RunDocument) -> Self {
         let serious: Vec<&Finding> =
             document.verdicts.iter().filter(|finding| finding.severity > Severity::Info).collect();
         let worst = serious.iter().map(|finding| finding.severity).max();
@@ -193,13 +193,14 @@ fn counted(document: &RunDocument) -> Option<String> {
     if document.is_check() {
         let measured = document.targets.iter().find(|target| target.sides.application.operations > 0)?;
         document.job_of(measured)?.method?;
-        let flushes = FlushCount::of(measured.sides.storage.as_ref()?).filter(|flushes| flushes.count > 0)?;
+        let flushes =
+            FlushCount::from_storage(measured.sides.storage.as_ref()?).filter(|flushes| flushes.count > 0)?;
         let what = synced_writes(document.path_of(measured));
         return Some(seen_as(&[(measured.sides.application.operations, what)], Some(flushes)));
     }
     let total = &document.total;
     let asked = asked(document);
-    let flushes = total.storage.as_ref().and_then(FlushCount::of);
+    let flushes = total.storage.as_ref().and_then(FlushCount::from_storage);
     if asked.is_empty() {
         return (total.write.ios > 0).then(|| unsynced(document, flushes));
     }
@@ -389,7 +390,7 @@ mod tests {
             finding(Severity::Danger, "c"),
             finding(Severity::Danger, "d"),
         ];
-        let headline = Headline::of(&document);
+        let headline = Headline::new(&document);
         assert_eq!((headline.severity, headline.verdict.as_str()), (Some(Severity::Danger), "c."));
         assert!(headline.meaning.contains("2 more findings"), "{}", headline.meaning);
     }
@@ -397,18 +398,18 @@ mod tests {
     #[test]
     fn without_a_finding_it_says_what_an_fsync_reaches_and_never_that_it_is_safe() {
         for document in fixture::all() {
-            assert!(!format!("{:?}", Headline::of(&document)).contains("safe"));
+            assert!(!format!("{:?}", Headline::new(&document)).contains("safe"));
         }
-        let headline = Headline::of(&fixture::virtual_machine());
+        let headline = Headline::new(&fixture::virtual_machine());
         assert_eq!(headline.class(), "none");
         assert_eq!(
             headline.verdict,
             "An fsync here reaches vda; whether it is durable is not known below vda (hypervisor)."
         );
         assert!(headline.meaning.contains("52,410 flushes"), "{}", headline.meaning);
-        let headline = Headline::of(&fixture::document("hard-drive"));
+        let headline = Headline::new(&fixture::document("hard-drive"));
         assert!(headline.verdict.contains("durable in sda"), "{}", headline.verdict);
-        let denied = Headline::of(&fixture::document("denied"));
+        let denied = Headline::new(&fixture::document("denied"));
         assert_eq!(denied.label, "Not measured");
         assert!(denied.verdict.contains("permission denied"), "{}", denied.verdict);
     }
@@ -440,7 +441,7 @@ mod tests {
         path.layers[2].flush = plumb_path::Flush::Dropped;
         path.findings = vec![cause];
         crate::verdict::conclude(&mut document, Vec::new());
-        let headline = Headline::of(&document);
+        let headline = Headline::new(&document);
         assert_eq!((headline.label, document.level.as_str()), ("Danger", "danger"));
         assert!(headline.verdict.starts_with("fsync is not durable: /srv is mounted nobarrier"));
         for verbosity in [crate::Verbosity::Quiet, crate::Verbosity::Normal, crate::Verbosity::Verbose] {
@@ -454,12 +455,12 @@ mod tests {
     fn what_was_asked_to_be_durable_is_named_in_full() {
         let mut document = load_on(plumb_path::DurableAt::default(), &[]);
         document.spans[0].jobs[0].durable_write_every = Some(2);
-        let said = Headline::of(&document).meaning;
+        let said = Headline::new(&document).meaning;
         assert!(said.contains("2,700 syncs and 1,350 writes with O_DSYNC or FUA were seen as"), "{said}");
         let mut mounted = load_on(plumb_path::DurableAt::default(), &["sync"]);
         mounted.spans[0].jobs[0].caching = plumb_block::Caching::Cached;
         (mounted.total.sync.ios, mounted.targets[0].sides.sync.ios) = (0, 0);
-        let said = Headline::of(&mounted).meaning;
+        let said = Headline::new(&mounted).meaning;
         assert!(said.contains("writes on a mount with the option sync were seen as"), "{said}");
         assert!(!said.contains("not made durable"), "{said}");
     }
@@ -470,11 +471,11 @@ mod tests {
         let mut document = load_on(at, &[]);
         document.total.sync.ios = 0;
         document.spans[0].jobs[0].caching = plumb_block::Caching::Direct;
-        let said = Headline::of(&document).meaning;
+        let said = Headline::new(&document).meaning;
         assert!(said.contains("a write here is durable at sda when it is acknowledged"), "{said}");
         document.spans[0].jobs[0].caching = plumb_block::Caching::Cached;
         document.total.storage.as_mut().unwrap().flushes = Some(0);
-        let said = Headline::of(&document).meaning;
+        let said = Headline::new(&document).meaning;
         assert!(said.contains("acknowledged, not made durable"), "{said}");
     }
 
@@ -483,7 +484,7 @@ mod tests {
         for mut document in fixture::all() {
             for id in ["device-shared-with-others", "steal", "not-steady"] {
                 document.verdicts = vec![Finding { id: id.to_owned(), ..finding(Severity::Info, "x") }];
-                let headline = Headline::of(&document);
+                let headline = Headline::new(&document);
                 assert!(!headline.meaning.contains("spoils them"), "{id}: {}", headline.meaning);
             }
         }
@@ -493,18 +494,18 @@ mod tests {
     fn what_is_not_complete_never_says_that_there_is_no_finding() {
         let mut document = fixture::document("interrupted");
         document.verdicts = crate::verdict::judge(&document);
-        let headline = Headline::of(&document);
+        let headline = Headline::new(&document);
         assert_eq!((headline.label, headline.incomplete.as_deref()), ("Not complete", None));
         assert_eq!(headline.verdict, "Interrupted by Ctrl-C during append-fdatasync.");
         assert!(!headline.meaning.contains("No rule found"), "{}", headline.meaning);
         document.verdicts = vec![finding(Severity::Warning, "b")];
-        assert_eq!(Headline::of(&document).incomplete.as_deref(), Some(headline.verdict.as_str()));
+        assert_eq!(Headline::new(&document).incomplete.as_deref(), Some(headline.verdict.as_str()));
         document.failed = true;
         document.verdicts = crate::verdict::judge(&document);
-        let headline = Headline::of(&document);
+        let headline = Headline::new(&document);
         assert_eq!((headline.label, headline.incomplete), ("Danger", None), "the reason is said once");
         document.incomplete_because = None;
         document.verdicts.clear();
-        assert_eq!(Headline::of(&document).verdict, "It did not run to its end.");
+        assert_eq!(Headline::new(&document).verdict, "It did not run to its end.");
     }
 }

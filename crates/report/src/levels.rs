@@ -45,7 +45,7 @@ pub struct Levels {
 
 impl Levels {
     /// Returns the levels of `path`.
-    pub fn of(path: &WritePath) -> Self {
+    pub fn new(path: &WritePath) -> Self {
         let below = links(&path.layers);
         let depth = depths(&below);
         let arrival = arrivals(&path.layers, &below);
@@ -88,7 +88,7 @@ pub fn acknowledged_at(path: &WritePath) -> Option<usize> {
 
 /// State of data once fsync has returned, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Synced {
+pub enum FsyncState {
     /// The data is durable in this layer.
     Durable(usize),
     /// The flush ends in a layer, or in memory, although something volatile is held.
@@ -98,18 +98,18 @@ pub enum Synced {
 }
 
 /// Returns the state of data once fsync has returned, according to the path.
-pub fn synced(path: &WritePath) -> Synced {
+pub fn synced(path: &WritePath) -> FsyncState {
     if let Some(index) = path.durable_at.fsync.as_deref().and_then(|name| named(path, name)) {
-        return Synced::Durable(index);
+        return FsyncState::Durable(index);
     }
     let ends = path.layers.iter().any(|layer| layer.flush == Flush::Dropped);
-    if ends { Synced::Lost } else { Synced::Unknown }
+    if ends { FsyncState::Lost } else { FsyncState::Unknown }
 }
 
 /// Returns whether nothing can be said of what a sync is worth: no layer where it is durable is known, none
 /// that loses it, and no device that a flush certainly reaches.
 pub fn is_unknown(path: &WritePath) -> bool {
-    synced(path) == Synced::Unknown && reached(path).is_empty()
+    synced(path) == FsyncState::Unknown && reached(path).is_empty()
 }
 
 /// Says of a path of which nothing is known why that is, and what would make it known: the remedy of the
@@ -131,17 +131,17 @@ pub fn not_known(path: &WritePath) -> String {
 pub fn reach(path: &WritePath) -> String {
     let name = |index: usize| &path.layers[index].name;
     match synced(path) {
-        Synced::Durable(index) if path.layers[index].kind == LayerKind::SimulatedDrive => format!(
+        FsyncState::Durable(index) if path.layers[index].kind == LayerKind::SimulatedDrive => format!(
             "Once a flush is answered, data here is durable in {}, as the drive reports. A drive that lies is not found this \
              way: `plumb prove` cuts its power and looks.",
             name(index)
         ),
-        Synced::Durable(index) => format!(
+        FsyncState::Durable(index) => format!(
             "Once fsync has returned, data here is durable in {}, as far as kernel and drive say.",
             name(index)
         ),
-        Synced::Lost => sentence(&path.durable_at.sentence),
-        Synced::Unknown => {
+        FsyncState::Lost => sentence(&path.durable_at.sentence),
+        FsyncState::Unknown => {
             let below = path.layers.iter().find(|layer| wording::is_beyond_sight(layer.kind));
             let below = below.map_or_else(String::new, |layer| format!(" ({})", wording::kind(layer.kind)));
             match reached(path).as_slice() {
@@ -160,7 +160,7 @@ pub fn reach(path: &WritePath) -> String {
 
 /// Returns true if data is lost at a power cut although fsync has returned, as far as the path is known.
 pub fn is_lost(path: Option<&WritePath>) -> bool {
-    path.is_some_and(|path| synced(path) == Synced::Lost)
+    path.is_some_and(|path| synced(path) == FsyncState::Lost)
 }
 
 /// Returns the worst problem of the path: why a flush does not arrive, in one sentence with the remedy.
@@ -171,7 +171,7 @@ pub fn cause(path: &WritePath) -> Option<&Finding> {
 
 /// Returns the names of the lowest layers that can be seen and that a flush reaches; all of them.
 pub fn reached(path: &WritePath) -> Vec<&str> {
-    let levels = Levels::of(path);
+    let levels = Levels::new(path);
     let seen = |node: &&Node| {
         let layer = &path.layers[node.members[0]];
         node.arrival == Arrival::Yes
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn every_layer_has_one_node() {
         for document in fixture::all() {
-            let levels = Levels::of(document.path.as_ref().unwrap());
+            let levels = Levels::new(document.path.as_ref().unwrap());
             let mut seen: Vec<usize> =
                 levels.levels.iter().flatten().flat_map(|node| node.members.clone()).collect();
             seen.sort_unstable();
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn equal_disks_share_a_node_and_the_odd_one_stands_out() {
         let path = fixture::document("raid-eight-disks").path.unwrap();
-        let levels = Levels::of(&path);
+        let levels = Levels::new(&path);
         let disks = levels.levels.last().unwrap();
         assert_eq!(disks.iter().map(|node| node.members.len()).collect::<Vec<_>>(), [7, 1]);
         assert_eq!(disks[1].arrival, Arrival::Yes);
@@ -283,16 +283,16 @@ mod tests {
     fn a_cycle_and_a_missing_layer_do_no_harm() {
         let mut path = fixture::document("hard-drive").path.unwrap();
         path.layers[4].below = vec!["application".into(), "sda".into(), "nowhere".into()];
-        assert_eq!(Levels::of(&path).levels.len(), 5);
+        assert_eq!(Levels::new(&path).levels.len(), 5);
         path.layers.clear();
-        assert!(Levels::of(&path).levels.is_empty());
+        assert!(Levels::new(&path).levels.is_empty());
     }
 
     #[test]
     fn a_flush_does_not_pass_a_layer_that_drops_it() {
         let mut path = fixture::document("virtual-machine").path.unwrap();
         path.layers[2].flush = Flush::Dropped;
-        let levels = Levels::of(&path);
+        let levels = Levels::new(&path);
         let arrivals: Vec<Arrival> = levels.levels.iter().map(|nodes| nodes[0].arrival).collect();
         use Arrival::{No, Yes};
         assert_eq!(arrivals, [Yes, Yes, Yes, No, No, No]);

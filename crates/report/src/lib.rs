@@ -51,13 +51,13 @@ pub use comparison::{
 };
 pub use document::{
     Account, CheckDocument, ComparisonDocument, FleetDocument, ObservationDocument, OpenError, ProofDocument,
-    Recorded, RunDocument, RunRecording, StudyDocument,
+    RunContents, RunDocument, RunRecording, StudyDocument,
 };
 pub use format::{Format, Kind, NoSuchFormat};
 pub use headline::{Headline, UNKNOWN, machine_busy};
 pub use observation::standing as observation_standing;
 pub use observation_pair::{ObservationPair, PairRow, PairUnit};
 pub use outline::Page;
-pub use render::{RenderError, Rendered, render};
+pub use render::{RenderError, RenderInput, render};
 pub use status::StatusDocument;
 pub use terminal::{Style, Verbosity};

@@ -21,7 +21,7 @@ use crate::{exposure, sentences, tables, untorn};
 pub(crate) fn markdown(recording: &RunRecording) -> String {
     let document = &recording.document;
     let names: Vec<String> = document.names().into_iter().map(code).collect();
-    let headline = Headline::of(document);
+    let headline = Headline::new(document);
     let mut out =
         head(&format!("{} {}", document.command(), names.join(", ")), &headline, &document.environment);
     let mut section = |title: &str, body: String| {
@@ -155,7 +155,7 @@ fn head(of: &str, headline: &Headline, environment: &Environment) -> String {
 
 fn figures(figures: &[Figure]) -> String {
     let value = |figure: &Figure| format!("{} {}", figure.value, figure.unit).trim_end().to_owned();
-    let shown = Table::of(figures)
+    let shown = Table::for_rows(figures)
         .left("", |figure| figure.label)
         .right("", |figure| Cell::inked(Ink::Bold, value(figure)))
         .left("", |figure| &figure.note);

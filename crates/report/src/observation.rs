@@ -78,7 +78,7 @@ fn lost(document: &ObservationDocument) -> Vec<Item> {
             (false, false) => format!("{}, before the last error", names.join(", ")),
         }
     };
-    let table = Table::of(errors.iter().take(FILES_MAX))
+    let table = Table::for_rows(errors.iter().take(FILES_MAX))
         .left("file", |error| error.path.as_ref().map_or_else(|| inode(error), |path| printable(path)))
         .left("on", |error| printable(error.mount_point.as_ref().unwrap_or(&error.device)))
         .left("error", |error| printable(&error.error))
@@ -144,7 +144,7 @@ fn at(latency: Option<Latency>, of: fn(&Latency) -> Option<f64>) -> String {
 }
 
 fn asked(document: &ObservationDocument) -> Table {
-    Table::of(directions(document))
+    Table::for_rows(directions(document))
         .left("device", |(device, ..)| printable(&device.name))
         .left("", |(_, name, _)| *name)
         .right("per second", |(.., of)| rate(of.iops))
@@ -178,7 +178,7 @@ fn directions(
 }
 
 fn flushes(document: &ObservationDocument) -> Table {
-    Table::of(&document.devices)
+    Table::for_rows(&document.devices)
         .left("device", |device| printable(&device.name))
         .right("flushes", |device| or_dash(device.flushes, count))
         .right("per second", |device| or_dash(device.flushes_per_second, rate))
@@ -194,7 +194,7 @@ fn depths(document: &ObservationDocument) -> Table {
     let most = |device: &ObservedDevice| {
         device.queue_depth.map(|of| of.max).filter(|_| document.source == Source::Events)
     };
-    Table::of(&document.devices)
+    Table::for_rows(&document.devices)
         .left("device", |device| printable(&device.name))
         .right("at once, mean", |device| or_dash(device.queue_depth, |of| three_digits(of.mean)))
         .right("while busy", |device| or_dash(device.queue_depth, |of| three_digits(of.busy_mean)))
@@ -266,7 +266,7 @@ fn sizes_of(document: &ObservationDocument) -> Option<Table> {
         words.extend((rest > 0).then(|| format!("others {}", share(rest))));
         words.join(", ")
     };
-    let table = Table::of(directions(document).filter(|(.., of)| of.ios > 0))
+    let table = Table::for_rows(directions(document).filter(|(.., of)| of.ios > 0))
         .left("device", |(device, ..)| printable(&device.name))
         .left("", |(_, name, _)| *name)
         .left("sizes, most common first", |(.., of)| most_common(of));
@@ -296,7 +296,7 @@ fn syncs(document: &ObservationDocument, most: usize) -> Vec<Item> {
         (None, _) if sync.counted => "not known".to_owned(),
         (None, _) => "not known, nor on which device".to_owned(),
     };
-    let table = Table::of(syncs.iter().take(most))
+    let table = Table::for_rows(syncs.iter().take(most))
         .left("process", |sync| printable(&sync.name))
         .left("", |sync| if sync.process == 0 { "ended".to_owned() } else { sync.process.to_string() })
         .left("call", |sync| printable(&sync.call))

@@ -74,7 +74,7 @@ impl ObservationPair {
     pub const SCHEMA: &str = "plumb/observation-pair/1";
 
     /// Sets `after` beside `before`.
-    pub fn of(before: &ObservationDocument, after: &ObservationDocument) -> Self {
+    pub fn new(before: &ObservationDocument, after: &ObservationDocument) -> Self {
         let (before, after) = (figures(before), figures(after));
         let same =
             |one: &Figures, of: &str, figure: &str| one.iter().position(|row| row.0 == of && row.1 == figure);
@@ -98,7 +98,7 @@ impl StatusDocument for ObservationPair {
         let rows = self.rows.chunk_by(|one, next| one.of == next.of);
         let rows = rows.flat_map(|rows| rows.iter().enumerate());
         let value = |row: &PairRow, value: Option<f64>| or_dash(value, |value| row.unit.show(value));
-        let table = Table::of(rows)
+        let table = Table::for_rows(rows)
             .left("", |(number, row)| if *number == 0 { printable(&row.of) } else { String::new() })
             .left("", |(_, row)| &row.figure)
             .right("before", |(_, row)| value(row, row.before))
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_only_one_has_is_shown_and_has_no_ratio() {
-        let pair = ObservationPair::of(&seen("old", 4.0, 10.0), &seen("new", 2.0, 5.0));
+        let pair = ObservationPair::new(&seen("old", 4.0, 10.0), &seen("new", 2.0, 5.0));
         let row = |of: &str, figure: &str| {
             let row = pair.rows.iter().find(|row| row.of == of && row.figure == figure).unwrap();
             (row.before, row.after, row.ratio)

@@ -215,7 +215,7 @@ pub(crate) fn words(failure: &Failure) -> String {
 
 /// Returns the failures, a row for each class; `None` if there are none.
 pub(crate) fn failures(document: &ProofDocument) -> Option<Table> {
-    Table::of(&document.failures)
+    Table::for_rows(&document.failures)
         .left("in which way", |failure| Cell::inked(Ink::Red, failure.class.meaning()))
         .right("states", |failure| count(failure.states))
         .left("the fewest that a power cut has to take for it", |failure| case(&failure.minimal))
@@ -237,7 +237,7 @@ pub(crate) fn profiles(document: &ProofDocument) -> Option<Table> {
     };
     // Without a drive there is one row, which says what the headline does.
     let profiles: &[ProfileResult] = if is_by_calls(document) { &[] } else { &document.profiles };
-    Table::of(profiles)
+    Table::for_rows(profiles)
         .left("profile", |profile| printable(&profile.name))
         .right("states", |profile| or_dash(profile.failing.map(|_| profile.explored), count))
         .right("failing", |profile| or_dash(profile.failing, count))
@@ -254,7 +254,7 @@ pub(crate) fn windows(document: &ProofDocument, most: usize) -> (Table, u64) {
     let shown: Vec<_> = document.windows.iter().filter(telling).take(most).collect();
     let left_out = (document.windows.len() - shown.len()) as u64;
     let ink = |failing| if failing > 0 { Ink::Red } else { Ink::Plain };
-    let table = Table::of(shown)
+    let table = Table::for_rows(shown)
         .right("cut at", |window| duration(window.until))
         .right("ack", |window| or_dash(window.required, |required| required.to_string()))
         .right("at risk", |window| count(window.at_risk))
@@ -266,7 +266,7 @@ pub(crate) fn windows(document: &ProofDocument, most: usize) -> (Table, u64) {
 
 /// Sets the further recordings in a table, if there are any.
 pub(crate) fn recordings(document: &ProofDocument) -> Option<Table> {
-    Table::of(&document.recordings)
+    Table::for_rows(&document.recordings)
         .right("number", |one| count(one.number))
         .left("writeback", |one| one.writeback.to_string())
         .right("states", |one| count(one.states.distinct))

@@ -4,7 +4,7 @@ use plumb_path::Survey;
 
 use crate::document::json::pretty;
 use crate::document::{
-    ComparisonDocument, FleetDocument, FleetRecording, ObservationDocument, ProofDocument, Recorded,
+    ComparisonDocument, FleetDocument, FleetRecording, ObservationDocument, ProofDocument, RunContents,
     RunRecording, StudyDocument, TargetRecording,
 };
 use crate::format::{Format, Kind, NoSuchFormat};
@@ -28,7 +28,7 @@ pub enum RenderError {
 
 /// Object to be rendered.
 #[derive(Debug, Clone, Copy)]
-pub enum Rendered<'a> {
+pub enum RenderInput<'a> {
     /// A run of a load, or a check.
     Run(&'a RunRecording),
     /// A proof.
@@ -49,7 +49,7 @@ pub enum Rendered<'a> {
 
 macro_rules! rendered {
     ($($variant:ident: $document:ident),*) => {$(
-        impl<'a> From<&'a $document> for Rendered<'a> {
+        impl<'a> From<&'a $document> for RenderInput<'a> {
             fn from(document: &'a $document) -> Self {
                 Self::$variant(document)
             }
@@ -61,32 +61,32 @@ rendered!(
     Observation: ObservationDocument, Survey: Survey
 );
 
-impl<'a> From<&'a FleetDocument> for Rendered<'a> {
+impl<'a> From<&'a FleetDocument> for RenderInput<'a> {
     fn from(document: &'a FleetDocument) -> Self {
         Self::Fleet(document, &[])
     }
 }
 
-impl<'a> From<&'a FleetRecording> for Rendered<'a> {
+impl<'a> From<&'a FleetRecording> for RenderInput<'a> {
     fn from(recording: &'a FleetRecording) -> Self {
         Self::Fleet(&recording.document, &recording.hosts)
     }
 }
 
-impl<'a> From<&'a Recorded> for Rendered<'a> {
-    fn from(recorded: &'a Recorded) -> Self {
+impl<'a> From<&'a RunContents> for RenderInput<'a> {
+    fn from(recorded: &'a RunContents) -> Self {
         match recorded {
-            Recorded::Run(recording) => Self::Run(recording),
-            Recorded::Proof(document) => Self::Proof(document),
-            Recorded::Comparison(document) => Self::Comparison(document),
-            Recorded::Study(document) => Self::Study(document),
-            Recorded::Fleet(recording) => Self::from(&**recording),
-            Recorded::Observation(document) => Self::Observation(document),
+            RunContents::Run(recording) => Self::Run(recording),
+            RunContents::Proof(document) => Self::Proof(document),
+            RunContents::Comparison(document) => Self::Comparison(document),
+            RunContents::Study(document) => Self::Study(document),
+            RunContents::Fleet(recording) => Self::from(&**recording),
+            RunContents::Observation(document) => Self::Observation(document),
         }
     }
 }
 
-impl Rendered<'_> {
+impl RenderInput<'_> {
     /// Returns the kind of the document.
     pub fn kind(self) -> Kind {
         match self {
@@ -161,7 +161,11 @@ enum Words {
 /// # Errors
 /// If there is no such format of it; if a figure of the document cannot be written as JSON, or the page's
 /// template fails: neither happens to documents that came from JSON.
-pub fn render<'a>(of: impl Into<Rendered<'a>>, format: Format, style: Style) -> Result<String, RenderError> {
+pub fn render<'a>(
+    of: impl Into<RenderInput<'a>>,
+    format: Format,
+    style: Style,
+) -> Result<String, RenderError> {
     let of = of.into();
     let none = || NoSuchFormat { format, of: of.kind() };
     of.kind().check(format)?;
@@ -170,12 +174,12 @@ pub fn render<'a>(of: impl Into<Rendered<'a>>, format: Format, style: Style) -> 
         (Format::Markdown, _) => markdown::ended(of.words(Words::Markdown, style)),
         (Format::Html, _) => html::page(of)?,
         (Format::Json, _) => of.to_json()?,
-        (Format::Csv, Rendered::Run(recording)) => export::csv::csv(recording),
-        (Format::Csv, Rendered::Fleet(document, _)) => export::csv::fleet(document),
+        (Format::Csv, RenderInput::Run(recording)) => export::csv::csv(recording),
+        (Format::Csv, RenderInput::Fleet(document, _)) => export::csv::fleet(document),
         (Format::Csv, _) => export::csv::values(&serde_json::from_str(&of.to_json()?)?),
         (Format::Prometheus, _) => of.metrics().ok_or_else(none)?,
-        (Format::Fio, Rendered::Run(recording)) => export::fio::fio(recording)?,
-        (Format::Junit, Rendered::Proof(document)) => export::junit::junit(document)?,
+        (Format::Fio, RenderInput::Run(recording)) => export::fio::fio(recording)?,
+        (Format::Junit, RenderInput::Proof(document)) => export::junit::junit(document)?,
         (Format::Fio | Format::Junit, _) => return Err(none().into()),
     })
 }

@@ -72,8 +72,9 @@ fn balances_of(label: &str, sides: &Sides) -> Vec<String> {
         balance.device_share() < TOLD_BELOW || balance.beyond > BEYOND_TOLD_FROM * balance.application
     };
     let directions = [(false, &sides.read), (true, &sides.write)];
-    let balances =
-        directions.into_iter().filter_map(|(write, direction)| Balance::of(write, direction.bytes, sides));
+    let balances = directions
+        .into_iter()
+        .filter_map(|(write, direction)| Balance::from_sides(write, direction.bytes, sides));
     balances.filter(telling).map(|balance| format!("{label}: {}", balance.sentence())).collect()
 }
 

@@ -3,7 +3,7 @@
 use plumb_path::Severity;
 
 use crate::document::StudyDocument;
-use crate::document::study::{Expected, Study, StudyRow, StudyUnit};
+use crate::document::study::{ExpectedRange, Study, StudyRow, StudyUnit};
 use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, incomplete, sentence};
 use crate::outline::{Item, Outline, Section};
@@ -40,7 +40,7 @@ fn summary(document: &StudyDocument) -> Option<Section> {
         let far = far.max_by(|one, other| apart(one).total_cmp(&apart(other)));
         or_dash(far, |row| format!("{}: {} times", printable(&row.figure), or_dash(row.ratio, ratio)))
     };
-    let table = Table::of(&document.studies)
+    let table = Table::for_rows(&document.studies)
         .left("study", |study| printable(&study.name))
         .left("about", |study| printable(&study.title))
         .right("near the report", |study| near(study))
@@ -101,7 +101,7 @@ fn table(rows: &[StudyRow], is_chosen_above: bool) -> Table {
         None if is_chosen_above || row.chosen.is_empty() => printable(&row.why),
         None => printable(&format!("{} (chosen: {})", row.why, row.chosen)),
     };
-    Table::of(rows)
+    Table::for_rows(rows)
         .left("figure", |row| printable(&row.figure))
         .right("reported", |row| reported(row))
         .right("ours", |row| Cell::inked(ink(row.came_out), or_dash(row.ours, |ours| value(row.unit, ours))))
@@ -129,7 +129,7 @@ pub(crate) fn value(unit: StudyUnit, value: f64) -> String {
     }
 }
 
-fn range(unit: StudyUnit, expected: Expected) -> String {
+fn range(unit: StudyUnit, expected: ExpectedRange) -> String {
     match (expected.low, expected.high) {
         (Some(low), Some(high)) if low == high => value(unit, low),
         (Some(low), Some(high)) => format!("{} to {}", value(unit, low), value(unit, high)),

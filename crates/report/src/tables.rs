@@ -26,7 +26,7 @@ pub(crate) fn flushes(document: &RunDocument) -> Option<(Table, Vec<String>)> {
     let storage = |target: &RunTarget, show: fn(&StorageSide) -> Option<String>| {
         or_dash(target.sides.storage.as_ref().and_then(show), |text| text)
     };
-    let table = Table::of(of)
+    let table = Table::for_rows(of)
         .left("", |(label, _)| label.clone())
         .right("syncs", |(_, target)| count(target.sides.syncs()))
         .right("device flushes", |(_, target)| {
@@ -99,7 +99,7 @@ pub(crate) fn accounts(accounts: &[Account]) -> Option<Table> {
         _ => writes_without_flushes(account.writes, account.flushes),
     };
     let rows = accounts.iter().map(|account| (account, Ink::Plain)).chain([(&sum, Ink::Bold)]);
-    let table = Table::of(rows)
+    let table = Table::for_rows(rows)
         .left("phase", |(of, ink)| Cell::inked(*ink, printable(&of.phase)))
         .right("seconds", |(of, ink)| Cell::inked(*ink, three_digits(of.seconds)))
         .right("flushes", |(of, ink)| Cell::inked(*ink, or_dash(of.flushes, count)))

@@ -7,10 +7,10 @@ use crate::common;
 use plumb_block::Nanos;
 use plumb_measure::run::TimeseriesRow;
 use plumb_report::document::Part;
-use plumb_report::{Format, Rendered, RunRecording, Style, render};
+use plumb_report::{Format, RenderInput, RunRecording, Style, render};
 use plumb_testkit::browser::{self, BrowserOutput};
 
-fn page<'a>(of: impl Into<Rendered<'a>>) -> String {
+fn page<'a>(of: impl Into<RenderInput<'a>>) -> String {
     render(of, Format::Html, Style::default()).expect("a page")
 }
 

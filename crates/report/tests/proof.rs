@@ -3,7 +3,7 @@
 use crate::common;
 use plumb_measure::{Manifest, Out, RunDirectory};
 use plumb_report::document::proof::FailureClass;
-use plumb_report::{Format, OpenError, ProofDocument, Recorded, RunRecording, Style, render};
+use plumb_report::{Format, OpenError, ProofDocument, RunContents, RunRecording, Style, render};
 use roxmltree::{Document, Node};
 
 fn junit(document: &ProofDocument) -> String {
@@ -121,11 +121,13 @@ fn a_run_directory_of_a_proof_is_opened_like_any_other() {
     let manifest = Manifest::starting("prove", vec!["plumb".into()], 7, "2026-01-02T03:04:05Z");
     let out = Out::At { path: root.path().to_owned(), replace: true };
     let run = RunDirectory::create(&out, &manifest).expect("a directory").expect("one is kept");
-    assert!(matches!(Recorded::open(root.path()), Ok(None)), "nothing is there yet");
+    assert!(matches!(RunContents::open(root.path()), Ok(None)), "nothing is there yet");
     let document = common::proof("lost");
     run.write_result(&document).expect("a result");
     run.finish(None, "2026-01-02T03:05:00Z").expect("an end");
-    let Ok(Some(Recorded::Proof(read))) = Recorded::open(root.path()) else { panic!("no proof was read") };
+    let Ok(Some(RunContents::Proof(read))) = RunContents::open(root.path()) else {
+        panic!("no proof was read")
+    };
     assert_eq!(*read, document);
     assert!(
         matches!(RunRecording::open(root.path()), Err(OpenError::UnknownKind { .. })),

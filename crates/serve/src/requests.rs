@@ -52,7 +52,7 @@ impl Failure {
 
 /// A request that has ended.
 #[derive(Debug)]
-pub(crate) struct Ended<T> {
+pub(crate) struct FinishedRequest<T> {
     /// Value by which the front end knows the request.
     pub(crate) asked: T,
     pub(crate) result: std::result::Result<(), Failure>,
@@ -89,7 +89,7 @@ pub(crate) struct Requests<T> {
     /// Requests were handed to the queue since the last poll: the device may not have seen them.
     has_unpolled: bool,
     completions: Vec<Completion>,
-    ended: VecDeque<Ended<T>>,
+    ended: VecDeque<FinishedRequest<T>>,
     polls: u32,
     /// When to look next for what has been in flight for too long.
     next_patrol: Nanos,
@@ -165,16 +165,16 @@ impl<T> Requests<T> {
     pub(crate) fn submit(&mut self, asked: T, op: Op, range: LbaRange, payload: Payload) {
         if self.has_lost_power() {
             let result = Err(Failure::Unanswered);
-            return self.ended.push_back(Ended { asked, result, payload });
+            return self.ended.push_back(FinishedRequest { asked, result, payload });
         }
         if promises_durability(op) && self.served.has_failed_flush() {
             let result = Err(Failure::Errno(Errno::EIO));
-            return self.ended.push_back(Ended { asked, result, payload });
+            return self.ended.push_back(FinishedRequest { asked, result, payload });
         }
         let free = if self.is_broken { None } else { self.free.pop() };
         let Some(slot) = free else {
             let result = self.result(op, Outcome::Unknown);
-            return self.ended.push_back(Ended { asked, result, payload });
+            return self.ended.push_back(FinishedRequest { asked, result, payload });
         };
         self.slots[slot] = Slot::Taken { asked, op, since: self.served.clock.now() };
         let request = Request { tag: Tag(slot as u64), op, range, payload, deadline: None };
@@ -231,7 +231,7 @@ impl<T> Requests<T> {
     }
 
     /// A request that has ended and was not told of yet.
-    pub(crate) fn next_ended(&mut self) -> Option<Ended<T>> {
+    pub(crate) fn next_ended(&mut self) -> Option<FinishedRequest<T>> {
         self.ended.pop_front()
     }
 
@@ -244,7 +244,7 @@ impl<T> Requests<T> {
             Slot::GivenUp => self.given_up -= 1,
             Slot::Taken { asked, op, .. } => {
                 let result = self.result(op, completion.outcome);
-                self.ended.push_back(Ended { asked, result, payload: completion.payload });
+                self.ended.push_back(FinishedRequest { asked, result, payload: completion.payload });
             }
         }
         self.free.push(number);
@@ -303,7 +303,7 @@ impl<T> Requests<T> {
         let is_given_up = matches!(slot, Slot::GivenUp);
         if let Slot::Taken { asked, op, .. } = std::mem::replace(&mut self.slots[number], slot) {
             let result = self.result(op, outcome);
-            self.ended.push_back(Ended { asked, result, payload: Payload::None });
+            self.ended.push_back(FinishedRequest { asked, result, payload: Payload::None });
             if is_given_up {
                 self.given_up += 1;
             } else if !self.is_broken {

@@ -87,7 +87,7 @@ pub(crate) struct KnownLosses(AtomicU64);
 
 impl KnownLosses {
     /// Creates a record of the losses until now: the users are new.
-    pub(crate) fn of(device: &dyn Device) -> Arc<Self> {
+    pub(crate) fn for_device(device: &dyn Device) -> Arc<Self> {
         Arc::new(Self(AtomicU64::new(device.power().losses)))
     }
 

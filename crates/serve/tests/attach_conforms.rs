@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::attach_support::disk::{Disk, Failing, Shared};
+use crate::attach_support::disk::{Disk, FailingKind, SharedDisk};
 use crate::attach_support::{Place, run};
 use plumb_block::conformance::{self, Rig};
 use plumb_block::{
@@ -180,7 +180,7 @@ fn requests_stay_on_the_grid_and_within_the_limits_however_the_memory_lies() {
 fn one_thread_with_room_for_one_request_conforms() {
     let Some(place) = Place::new() else { return };
     let options = AttachOptions { queues: 1, depth: 1, ..place.options() };
-    let device = Arc::new(Shared(Disk::new(Bytes::mib(16))));
+    let device = Arc::new(SharedDisk(Disk::new(Bytes::mib(16))));
     let mut attachment = Attachment::new(device, "narrow", &options).unwrap();
     conformance::run(&mut LoopRig::new(attachment.path()), 12).assert_conforms();
     attachment.detach().unwrap();
@@ -272,10 +272,10 @@ fn whatever_goes_wrong_below_is_an_input_output_error() {
     let file = opened(attachment.path(), true);
     let (mut memory, start) = aligned(4096, 0);
     for outcome in [Outcome::Failed(Errno::EINVAL), Outcome::Unknown, Outcome::PowerLost] {
-        disk.fail(Some((Failing::Writes, outcome)));
+        disk.fail(Some((FailingKind::Writes, outcome)));
         let error = file.write_all_at(&memory[start..start + 4096], 8192).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(Errno::EIO.0), "a write that ended {outcome:?}");
-        disk.fail(Some((Failing::Reads, outcome)));
+        disk.fail(Some((FailingKind::Reads, outcome)));
         let error = file.read_exact_at(&mut memory[start..start + 4096], 8192).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(Errno::EIO.0), "a read that ended {outcome:?}");
         disk.fail(None);
@@ -290,12 +290,12 @@ fn a_failed_flush_latches_and_a_loss_of_power_does_not() {
     let disk = Disk::new(Bytes::mib(16));
     let mut attachment = place.attach(&disk, "latch");
     let file = opened(attachment.path(), true);
-    disk.fail(Some((Failing::Flushes, Outcome::PowerLost)));
+    disk.fail(Some((FailingKind::Flushes, Outcome::PowerLost)));
     assert_eq!(file.sync_all().unwrap_err().raw_os_error(), Some(Errno::EIO.0));
     disk.fail(None);
     file.sync_all().unwrap();
     assert!(!attachment.has_failed_flush());
-    disk.fail(Some((Failing::Flushes, Outcome::Failed(Errno::EIO))));
+    disk.fail(Some((FailingKind::Flushes, Outcome::Failed(Errno::EIO))));
     assert_eq!(file.sync_all().unwrap_err().raw_os_error(), Some(Errno::EIO.0));
     disk.fail(None);
     let flushes = disk.counts().flushes;
@@ -315,7 +315,7 @@ fn devices_that_no_loop_device_can_stand_for_are_refused() {
     let plain = |size, block| DeviceInfo::plain("a test disk", Bytes(size), Bytes(block));
     let narrow = DeviceInfo { transfer_max: Bytes(2048), ..plain(1 << 20, 512) };
     for info in [plain(1 << 20, 8192), plain(1 << 20, 520), plain(0, 512), narrow] {
-        let device = Arc::new(Shared(Disk::with(info.clone())));
+        let device = Arc::new(SharedDisk(Disk::with(info.clone())));
         let error = Attachment::new(device, "refused", &place.options()).err();
         assert!(matches!(error, Some(ExportError::Geometry { .. })), "{info:?}: {error:?}");
     }

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::{Arc, Mutex};
 
-use crate::attach_support::disk::{Disk, Shared};
+use crate::attach_support::disk::{Disk, SharedDisk};
 use crate::attach_support::{Place, run};
 use plumb_block::{Bytes, Errno};
 use plumb_serve::attach::{AttachOptions, Attachment, ControlFile};
@@ -25,7 +25,8 @@ fn each_write_has_its_place_among_the_flushes() {
         Ok(())
     }));
     let options = AttachOptions { control: Some(control), ..place.options() };
-    let mut attachment = Attachment::new(Arc::new(Shared(Arc::clone(&disk))), "control", &options).unwrap();
+    let mut attachment =
+        Attachment::new(Arc::new(SharedDisk(Arc::clone(&disk))), "control", &options).unwrap();
     let path = attachment.control_file().unwrap();
 
     let block = OpenOptions::new().write(true).custom_flags(0x4000).open(attachment.path()).unwrap();

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use crate::attach_support::disk::{Disk, Shared};
-use crate::attach_support::{Mounted, Place, run, wait_until};
+use crate::attach_support::disk::{Disk, SharedDisk};
+use crate::attach_support::{MountedFileSystem, Place, run, wait_until};
 use plumb_block::Bytes;
 use plumb_serve::ExportError;
 use plumb_serve::attach::{AttachOptions, Attachment, Swept, sweep};
@@ -49,7 +49,7 @@ impl Server {
 fn serves_until_it_is_killed() {
     let Some(directory) = std::env::var_os(DIRECTORY) else { return };
     let options = AttachOptions { directory: Some(directory.into()), ..AttachOptions::default() };
-    let disk = Arc::new(Shared(Disk::new(Bytes::mib(64))));
+    let disk = Arc::new(SharedDisk(Disk::new(Bytes::mib(64))));
     let attachment = Attachment::new(disk, "killed", &options).unwrap();
     println!("\nattached {}", attachment.path().display());
     loop {
@@ -102,7 +102,7 @@ fn a_device_in_use_is_not_detached_and_its_users_are_named() {
     assert!(held(&mut attachment).contains(&format!("open in process {}", std::process::id())));
     drop(file);
     run("mkfs.ext4", &["-q", &attachment.path().display().to_string()]).unwrap();
-    let mounted = Mounted::new(attachment.path()).unwrap();
+    let mounted = MountedFileSystem::new(attachment.path()).unwrap();
     let by = held(&mut attachment);
     assert!(by.contains(&format!("mounted at {}", mounted.path().display())), "{by}");
     // The attachment still works.
@@ -116,7 +116,7 @@ fn a_device_in_use_is_not_detached_and_its_users_are_named() {
 fn a_name_is_taken_while_it_is_attached_and_two_names_live_side_by_side() {
     let Some(place) = Place::new() else { return };
     let mut first = place.attach(&Disk::new(Bytes::mib(16)), "first");
-    let again = Attachment::new(Arc::new(Shared(Disk::new(Bytes::mib(16)))), "first", &place.options());
+    let again = Attachment::new(Arc::new(SharedDisk(Disk::new(Bytes::mib(16)))), "first", &place.options());
     assert!(matches!(again.err(), Some(ExportError::NameInUse { .. })));
     let mut second = place.attach(&Disk::new(Bytes::mib(16)), "second");
     assert_ne!(first.path(), second.path());
@@ -150,7 +150,7 @@ fn what_a_killed_server_leaves_mounted_is_swept_away_once_it_is_unmounted() {
     let server = Server::start(&place);
     let path = server.path.clone();
     run("mkfs.ext4", &["-q", &path.display().to_string()]).unwrap();
-    let mounted = Mounted::new(&path).unwrap();
+    let mounted = MountedFileSystem::new(&path).unwrap();
     server.kill();
     let mut file = File::create(mounted.path().join("file"));
     let error =

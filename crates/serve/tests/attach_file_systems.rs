@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::Write as _;
 
 use crate::attach_support::disk::Disk;
-use crate::attach_support::{Mounted, Place, run};
+use crate::attach_support::{MountedFileSystem, Place, run};
 use plumb_block::Bytes;
 
 /// How a file system is made and checked.
@@ -28,7 +28,7 @@ fn works(tools: &Tools) {
         return plumb_testkit::skip(&why);
     }
     assert!(disk.counts().discards > 0, "making the file system discarded nothing");
-    let mounted = match Mounted::new(attachment.path()) {
+    let mounted = match MountedFileSystem::new(attachment.path()) {
         Ok(mounted) => mounted,
         Err(why) => return plumb_testkit::skip(&why),
     };
@@ -46,7 +46,7 @@ fn works(tools: &Tools) {
     mounted.unmount().unwrap();
     with_device(tools.check).unwrap();
 
-    let mounted = Mounted::new(attachment.path()).unwrap();
+    let mounted = MountedFileSystem::new(attachment.path()).unwrap();
     let path = mounted.path().join("file");
     assert!(fs::read(&path).unwrap()[..content.len()] == content, "the file came back changed");
     fs::remove_file(&path).unwrap();

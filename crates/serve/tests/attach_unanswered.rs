@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::attach_support::disk::{Disk, Shared};
+use crate::attach_support::disk::{Disk, SharedDisk};
 use crate::attach_support::{Place, run, wait_until};
 use plumb_block::Bytes;
 use plumb_serve::ExportError;
@@ -19,7 +19,7 @@ const DIRECTORY: &str = "PLUMB_TEST_UNANSWERED_DIRECTORY";
 
 fn attach(place: &Place, disk: &Arc<Disk>, options: &AttachOptions) -> Attachment {
     let options = AttachOptions { directory: Some(place.directory()), ..options.clone() };
-    Attachment::new(Arc::new(Shared(Arc::clone(disk))), "silent", &options).unwrap()
+    Attachment::new(Arc::new(SharedDisk(Arc::clone(disk))), "silent", &options).unwrap()
 }
 
 /// In a process of its own: what hangs here shall not be this one.
@@ -91,7 +91,8 @@ fn detaches_for_ever() {
         request_timeout: Duration::MAX,
         ..AttachOptions::default()
     };
-    let mut attachment = Attachment::new(Arc::new(Shared(Arc::clone(&disk))), "silent", &options).unwrap();
+    let mut attachment =
+        Attachment::new(Arc::new(SharedDisk(Arc::clone(&disk))), "silent", &options).unwrap();
     write(attachment.path(), &["count=64"]).unwrap();
     disk.hold_flushes();
     std::thread::scope(|scope| {

@@ -114,7 +114,7 @@ const WINDOW_MAX: f64 = 1e8;
 
 /// A cut that has been asked for and has not happened yet.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Armed {
+pub(crate) struct ArmedCut {
     from: Option<Countdown>,
     to: Countdown,
     /// Once the window is open: when to cut at the latest.
@@ -141,7 +141,7 @@ impl Countdown {
     }
 }
 
-impl Armed {
+impl ArmedCut {
     /// Returns `None` for [`CutWhen::Now`].
     pub(crate) const fn new(when: CutWhen) -> Option<Self> {
         match when {
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn a_cut_at_a_command_comes_with_that_very_one() {
         let mut chance = Xoshiro256PlusPlus::seed_from_u64(3);
-        let mut armed = Armed::new("write=3".parse().unwrap()).unwrap();
+        let mut armed = ArmedCut::new("write=3".parse().unwrap()).unwrap();
         let mut seen = Vec::new();
         for _ in 0..4 {
             assert!(!armed.sees(WRITE, Edge::Completed, Nanos(0), &mut chance), "not its submission");
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn a_window_opens_with_its_first_mark_and_ends_with_its_second() {
         let mut chance = Xoshiro256PlusPlus::seed_from_u64(3);
-        let mut armed = Armed::new("flush:1:submitted..flush:1:completed".parse().unwrap()).unwrap();
+        let mut armed = ArmedCut::new("flush:1:submitted..flush:1:completed".parse().unwrap()).unwrap();
         assert!(!armed.sees(Op::Flush, Edge::Submitted, Nanos(500), &mut chance));
         let due = armed.due.unwrap();
         assert!((Nanos(1500)..=Nanos(100_000_500)).contains(&due), "{due:?}");

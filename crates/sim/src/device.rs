@@ -22,11 +22,11 @@ const NEAR: Nanos = Nanos::micros(2);
 /// A drive that is shared: by its queues, by whoever serves it, by whoever holds its power switch.
 #[derive(Clone)]
 pub struct Handle {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     time: Time,
 }
 
-struct Shared(Mutex<State>);
+struct SharedState(Mutex<State>);
 
 struct State {
     drive: Drive,
@@ -37,7 +37,7 @@ struct State {
     wakes_ahead: Option<PortNumber>,
 }
 
-impl Shared {
+impl SharedState {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Whoever panicked holding the lock has left a drive that no test may trust, but a server may still
         // report on.
@@ -45,7 +45,7 @@ impl Shared {
     }
 }
 
-impl EventSource for Shared {
+impl EventSource for SharedState {
     fn next_event(&self) -> Option<Nanos> {
         self.lock().drive.next_event()
     }
@@ -86,7 +86,7 @@ impl Handle {
     /// model would bring them.
     pub fn new(drive: Drive, time: Time) -> Self {
         let state = State { drive, timers: Vec::new(), wakes_ahead: None };
-        let shared = Arc::new(Shared(Mutex::new(state)));
+        let shared = Arc::new(SharedState(Mutex::new(state)));
         if let Time::Virtual(clock) = &time {
             let source = Arc::downgrade(&shared);
             clock.register(source as Weak<dyn EventSource>);

@@ -15,7 +15,7 @@ const DEPTH: u32 = 16;
 const SEEDS: u64 = 3;
 
 /// A drive in virtual time.
-struct Simulated {
+struct SimulatedRig {
     model: Model,
     /// True if a kernel stands above it.
     has_kernel: bool,
@@ -26,7 +26,7 @@ struct Simulated {
     pool: Pool,
 }
 
-impl Simulated {
+impl SimulatedRig {
     fn new(model: Model, wce: Option<bool>, seed: u64) -> Self {
         Self { pool: pool(&model), model, has_kernel: false, wce, seed, clock: Arc::default(), handle: None }
     }
@@ -52,7 +52,7 @@ fn drive(model: &Model, wce: Option<bool>, seed: u64) -> Drive {
     Drive::new(model, options).unwrap()
 }
 
-impl Rig for Simulated {
+impl Rig for SimulatedRig {
     fn describe(&self) -> String {
         format!("{} in virtual time, wce {:?}, seed {}", self.model.name, self.wce, self.seed)
     }
@@ -102,7 +102,7 @@ impl Rig for Simulated {
 }
 
 /// Rig of a simulated drive that goes by the real clock.
-struct Served {
+struct RealTimeRig {
     model: Model,
     seed: u64,
     clock: Arc<dyn Clock>,
@@ -110,7 +110,7 @@ struct Served {
     pool: Pool,
 }
 
-impl Rig for Served {
+impl Rig for RealTimeRig {
     fn describe(&self) -> String {
         format!("{} in real time, seed {}", self.model.name, self.seed)
     }
@@ -161,7 +161,7 @@ fn every_honest_model_keeps_the_contract_in_virtual_time() {
     {
         for wce in [None, Some(true), Some(false)] {
             for seed in 0..SEEDS {
-                let mut rig = Simulated::new(model.clone(), wce, seed);
+                let mut rig = SimulatedRig::new(model.clone(), wce, seed);
                 conformance::run(&mut rig, seed).assert_conforms();
             }
         }
@@ -175,7 +175,7 @@ fn a_kernel_above_a_drive_keeps_the_contract() {
         for wce in [Some(true), None] {
             for seed in 0..SEEDS {
                 let model = Model::named(name).unwrap();
-                let mut rig = Simulated { has_kernel: true, ..Simulated::new(model, wce, seed) };
+                let mut rig = SimulatedRig { has_kernel: true, ..SimulatedRig::new(model, wce, seed) };
                 conformance::run(&mut rig, seed).assert_conforms();
             }
         }
@@ -189,7 +189,7 @@ fn a_drive_that_knows_of_its_dead_battery_keeps_the_contract() {
         let behaviour = &mut model.behaviour;
         (behaviour.protected, behaviour.battery_dead, behaviour.battery_noticed) = (true, true, true);
         for seed in 0..SEEDS {
-            let mut rig = Simulated::new(model.clone(), None, seed);
+            let mut rig = SimulatedRig::new(model.clone(), None, seed);
             conformance::run(&mut rig, seed).assert_conforms();
         }
     }
@@ -209,12 +209,12 @@ fn a_controller_with_a_cache_keeps_the_contract_unless_it_relies_on_a_dead_batte
     let dead_and_known = format!("{dead}\nbattery_noticed = true");
     for behaviour in ["protected = true", "protected = false", &dead_and_known] {
         for (wce, seed) in [None, Some(false)].into_iter().flat_map(|wce| (0..SEEDS).map(move |s| (wce, s))) {
-            let mut rig = Simulated::new(with_controller(behaviour), wce, seed);
+            let mut rig = SimulatedRig::new(with_controller(behaviour), wce, seed);
             conformance::run(&mut rig, seed).assert_conforms();
         }
     }
     let is_found = (0..12).any(|seed| {
-        let mut rig = Simulated::new(with_controller(dead), None, seed);
+        let mut rig = SimulatedRig::new(with_controller(dead), None, seed);
         conformance::run(&mut rig, seed).failed().next().is_some()
     });
     assert!(is_found, "a dead battery that the controller relies on passed");
@@ -225,7 +225,7 @@ fn fast_models_keep_the_contract_in_real_time() {
     for name in ["memory", "plp-nvme-ssd"] {
         let model = Model::named(name).unwrap();
         let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
-        let mut rig = Served { pool: pool(&model), model, seed: 1, clock, handle: None };
+        let mut rig = RealTimeRig { pool: pool(&model), model, seed: 1, clock, handle: None };
         conformance::run(&mut rig, 1).assert_conforms();
     }
 }
@@ -248,7 +248,7 @@ fn every_lie_is_found() {
         let mut model = honest.clone();
         tell(&mut model.behaviour);
         let found = (0..12).any(|seed| {
-            let mut rig = Simulated::new(model.clone(), None, seed);
+            let mut rig = SimulatedRig::new(model.clone(), None, seed);
             let report = conformance::run(&mut rig, seed);
             report.failed().next().is_some()
         });

@@ -17,9 +17,9 @@ const BLOCK: Bytes = Bytes(512);
 const DEPTH: u32 = 24;
 
 /// FNV-1a over whatever happens.
-struct Told(u64);
+struct EventHash(u64);
 
-impl Told {
+impl EventHash {
     fn tell(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
@@ -53,7 +53,7 @@ fn run(model: &str, seed: u64) -> u64 {
     let device = drive.device();
     let mut queue = device.open_queue(QueueOptions { depth: DEPTH, pool: pool.clone() }).unwrap();
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(9);
-    let mut told = Told(0xcbf2_9ce4_8422_2325);
+    let mut told = EventHash(0xcbf2_9ce4_8422_2325);
     for tag in 0..8_000 {
         let mut request = request(Tag(tag), &mut chance, &pool);
         request.deadline = Some(clock.now() + Nanos::millis(50));
@@ -70,7 +70,7 @@ fn run(model: &str, seed: u64) -> u64 {
     told.0
 }
 
-fn hear(queue: &mut dyn Queue, wait: Wait, told: &mut Told) -> usize {
+fn hear(queue: &mut dyn Queue, wait: Wait, told: &mut EventHash) -> usize {
     let mut completions = Vec::new();
     let count = queue.poll(wait, &mut completions).unwrap();
     completions.iter().for_each(|completion| told.tell_completion(completion));

@@ -16,14 +16,14 @@ struct Host {
     timing: Box<dyn Timing>,
     now: Nanos,
     chance: Xoshiro256PlusPlus,
-    commands: BTreeMap<u64, Told>,
+    commands: BTreeMap<u64, EventLog>,
     events: Vec<Event>,
     last: Nanos,
     volatile: bool,
     context: String,
 }
 
-struct Told {
+struct EventLog {
     op: Op,
     submitted: Nanos,
     completed: Option<Nanos>,
@@ -47,7 +47,7 @@ impl Host {
         let first = (draw >> 8) % (SIZE.0 / 512 - count) / 8 * 8;
         let sectors = if op == Op::Flush { Sectors::NONE } else { Sectors { first, count } };
         let id = self.commands.len() as u64;
-        let at_risk = |told: &Told| {
+        let at_risk = |told: &EventLog| {
             let plain = !matches!(told.op, Op::Read | Op::Flush | Op::Write { fua: true });
             plain && told.completed.is_some() && !told.persisted
         };
@@ -55,7 +55,7 @@ impl Host {
             Op::Flush => self.commands.iter().filter(|(_, told)| at_risk(told)).map(|(id, _)| *id).collect(),
             _ => Vec::new(),
         };
-        let told = Told { op, submitted: self.now, completed: None, persisted: false, covers };
+        let told = EventLog { op, submitted: self.now, completed: None, persisted: false, covers };
         self.commands.insert(id, told);
         self.timing.submit(self.now, Command { id: CommandId(id), op, sectors });
     }
@@ -291,7 +291,7 @@ fn fua_does_not_carry_along_what_was_written_before_it() {
     let persisted: Vec<u64> = events
         .iter()
         .filter(|event| matches!(event, Event::Persisted { .. }))
-        .map(|event| of(*event))
+        .map(|event| id(*event))
         .collect();
     assert_eq!((events.len(), persisted), (4, vec![1]), "{events:?}");
     assert_eq!(timing.dirty(), Bytes::kib(8));
@@ -300,7 +300,7 @@ fn fua_does_not_carry_along_what_was_written_before_it() {
     assert_eq!((events.len(), timing.dirty()), (7, Bytes(0)), "{events:?}");
 }
 
-fn of(event: Event) -> u64 {
+fn id(event: Event) -> u64 {
     let (Event::Completed { id, .. } | Event::Persisted { id, .. }) = event;
     id.0
 }

@@ -1,11 +1,11 @@
 //! Parameters of a model that are typed behind its name.
 
-use plumb_sim::model::{Change, Model, Typed};
+use plumb_sim::model::{Change, Model, TypedModel};
 
 /// A parameter can be typed otherwise, and is held to what a file is held to; the complaint names the change.
 #[test]
 fn changed_parameters_are_checked_as_those_of_a_file() {
-    let resolved = |typed: &str| typed.parse::<Typed>().unwrap().resolve();
+    let resolved = |typed: &str| typed.parse::<TypedModel>().unwrap().resolve();
     let changed = resolved("ata-40gb?behaviour.driver_drops_flush=true&cache.write.size=1 MiB").unwrap();
     assert!(changed.behaviour.driver_drops_flush);
     let size = changed.figures.iter().find(|figure| figure.path == "cache.write.size").unwrap();
@@ -31,7 +31,8 @@ fn changed_parameters_are_checked_as_those_of_a_file() {
 #[test]
 fn published_figures_are_figures() {
     for value in ["nan", "inf", "0.0", "-1.0"] {
-        let typed: Typed = format!("nearline-4tb?mechanics.published.depth_gain={value}").parse().unwrap();
+        let typed: TypedModel =
+            format!("nearline-4tb?mechanics.published.depth_gain={value}").parse().unwrap();
         let error = typed.resolve().unwrap_err().to_string();
         assert!(error.contains("mechanics.published.depth_gain"), "{error}");
     }

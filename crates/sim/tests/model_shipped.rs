@@ -1,7 +1,7 @@
 //! The models that ship: each loads, runs, and says of every figure where it comes from.
 
 use plumb_block::{Bytes, Nanos, Op};
-use plumb_sim::model::{Kind, Model, ModelError, Typed};
+use plumb_sim::model::{Kind, Model, ModelError, TypedModel};
 use plumb_sim::timing::Event;
 use plumb_sim::{Command, CommandId, Sectors};
 
@@ -66,7 +66,7 @@ fn every_model_runs_and_does_the_same_with_the_same_seed() {
 
 #[test]
 fn what_is_typed_names_a_model_and_its_state() {
-    let typed: Typed =
+    let typed: TypedModel =
         "liar?wce=off&seed=7&size=1GiB&fault=write:eio:p=0.01&fault=flush:timeout".parse().unwrap();
     assert_eq!(
         (typed.wce, typed.seed, typed.size, typed.faults.len()),
@@ -82,13 +82,13 @@ fn what_is_typed_names_a_model_and_its_state() {
         ("null?fault=write:eoi", "fault=write:eoi"),
         ("", ""),
     ] {
-        assert_eq!(wrong.parse::<Typed>().unwrap_err().part, part);
+        assert_eq!(wrong.parse::<TypedModel>().unwrap_err().part, part);
     }
-    let unknown = "consumer-nvme-sdd".parse::<Typed>().unwrap().resolve().unwrap_err();
+    let unknown = "consumer-nvme-sdd".parse::<TypedModel>().unwrap().resolve().unwrap_err();
     assert!(
         matches!(&unknown, ModelError::Unknown { nearest: Some(name), .. } if name == "consumer-nvme-ssd")
     );
     assert!(unknown.to_string().contains("but `consumer-nvme-ssd` is"), "{unknown}");
-    let missing = "./no/such.toml".parse::<Typed>().unwrap().resolve().unwrap_err();
+    let missing = "./no/such.toml".parse::<TypedModel>().unwrap().resolve().unwrap_err();
     assert!(matches!(missing, ModelError::Read { .. }), "{missing}");
 }

@@ -27,7 +27,7 @@ fn sum(json: &[u8]) -> String {
 
 /// Records that were read.
 #[derive(Debug)]
-pub struct Decoded<T> {
+pub struct DecodedRecords<T> {
     /// The whole records.
     pub records: Vec<T>,
     /// Length of the whole records in bytes: what follows is a torn tail.
@@ -53,8 +53,8 @@ pub struct Damage {
 pub fn decode<T: DeserializeOwned>(
     bytes: &[u8],
     check: impl Fn(usize, &T) -> Result<(), String>,
-) -> Result<Decoded<T>, Damage> {
-    let mut decoded = Decoded { records: Vec::new(), whole_bytes: 0 };
+) -> Result<DecodedRecords<T>, Damage> {
+    let mut decoded = DecodedRecords { records: Vec::new(), whole_bytes: 0 };
     for (index, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
         let offset = decoded.whole_bytes;
         let damage = |what: String| Damage { line: index + 1, offset, what };
@@ -105,7 +105,7 @@ mod tests {
         (0..records).flat_map(|n| encode(&Entry { n, what: "step".into() }).unwrap()).collect()
     }
 
-    fn decode(bytes: &[u8]) -> Result<Decoded<Entry>, Damage> {
+    fn decode(bytes: &[u8]) -> Result<DecodedRecords<Entry>, Damage> {
         super::decode(bytes, |index, entry: &Entry| {
             (entry.n == index).then_some(()).ok_or_else(|| format!("record {} in place {index}", entry.n))
         })

@@ -2,15 +2,15 @@
 //! not the measurement that was requested.
 
 use crate::look::Key;
-use crate::opened::{Opened, TargetKind};
+use crate::opened::{OpenedTarget, TargetKind};
 
-impl Opened {
+impl OpenedTarget {
     /// Returns a sentence if the file was removed, replaced or cut since it was opened; `None` for all other
     /// targets, and where its path cannot be followed any more.
     pub fn change_since_open(&self) -> Option<String> {
         let node = self.origin.node().filter(|_| self.kind == TargetKind::RegularFile)?;
         let what = match rustix::fs::lstat(&node.path) {
-            Ok(there) if Key::of(&there) != node.key => "was replaced by another file".to_owned(),
+            Ok(there) if Key::from_stat(&there) != node.key => "was replaced by another file".to_owned(),
             Ok(there) => {
                 let size = u64::try_from(there.st_size).unwrap_or(0);
                 if node.options.append.is_some() || size >= self.size.0 {

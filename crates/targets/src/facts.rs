@@ -9,7 +9,7 @@ use crate::signature::{self, Signature};
 
 /// Kind of object at a name, with its facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum FoundObject {
     /// Nothing.
     Missing(Missing),
     /// A directory.

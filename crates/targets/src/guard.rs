@@ -28,12 +28,12 @@
 use plumb_block::{Bytes, shell_word};
 
 use crate::error::{Error, Kind, Result};
-use crate::facts::{BlockFacts, Contents, FileFacts, Found, Missing, Use};
+use crate::facts::{BlockFacts, Contents, FileFacts, FoundObject, Missing, Use};
 use crate::permission::{Intent, Permission};
 
 /// Access that the rules allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Allowed {
+pub enum AllowedAccess {
     /// Open it read-only.
     Read,
     /// Open it for writing.
@@ -51,20 +51,25 @@ pub enum Allowed {
 ///
 /// # Errors
 /// The refusal, with what was found and what to do.
-pub fn judge(target: &str, found: &Found, intent: Intent, permission: &Permission) -> Result<Allowed> {
+pub fn judge(
+    target: &str,
+    found: &FoundObject,
+    intent: Intent,
+    permission: &Permission,
+) -> Result<AllowedAccess> {
     match found {
-        Found::Missing(missing) => judge_missing(target, missing, intent, permission),
-        Found::Directory => Err(Error::usage(
+        FoundObject::Missing(missing) => judge_missing(target, missing, intent, permission),
+        FoundObject::Directory => Err(Error::usage(
             target,
             "it is a directory",
             "name a file in it, or give a size for a test file there",
         )),
-        Found::Other(what) => {
+        FoundObject::Other(what) => {
             Err(Error::usage(target, format!("it is a {what}"), "name a file or a block device"))
         }
-        Found::Kernel(system) => Err(kernel_file(target, system)),
-        Found::File(file) => judge_file(target, file, intent, permission),
-        Found::Block(block) => judge_block(target, block, intent, permission),
+        FoundObject::Kernel(system) => Err(kernel_file(target, system)),
+        FoundObject::File(file) => judge_file(target, file, intent, permission),
+        FoundObject::Block(block) => judge_block(target, block, intent, permission),
     }
 }
 
@@ -73,7 +78,7 @@ fn judge_missing(
     missing: &Missing,
     intent: Intent,
     permission: &Permission,
-) -> Result<Allowed> {
+) -> Result<AllowedAccess> {
     let give = format!("give {} to have it made", permission.size_words);
     let none = |found: &str, remedy: &str| Err(Error::new(Kind::NotFound, target, found, remedy));
     match (missing, intent.size) {
@@ -87,7 +92,7 @@ fn judge_missing(
         (Missing::CanBeMade, Some(Bytes(0))) => {
             Err(Error::usage(target, "a file of no bytes cannot be measured", "name a size above 0"))
         }
-        (Missing::CanBeMade, Some(size)) => Ok(Allowed::Make(size)),
+        (Missing::CanBeMade, Some(size)) => Ok(AllowedAccess::Make(size)),
         (Missing::CanBeMade, None) if intent.writes => {
             Err(Error::usage(target, "there is no such file", give))
         }
@@ -95,16 +100,21 @@ fn judge_missing(
     }
 }
 
-fn judge_file(target: &str, file: &FileFacts, intent: Intent, permission: &Permission) -> Result<Allowed> {
+fn judge_file(
+    target: &str,
+    file: &FileFacts,
+    intent: Intent,
+    permission: &Permission,
+) -> Result<AllowedAccess> {
     let other = intent.size.filter(|size| *size > file.size || (intent.cuts && *size < file.size));
     if file.size == Bytes(0) && other.is_none() {
         let give = format!("give {} to have it made longer", permission.size_words);
         return Err(Error::usage(target, "the file is empty", give));
     }
     let allowed = match (other, intent.writes) {
-        (Some(size), _) => Allowed::Resize(size),
-        (None, true) => Allowed::Write { exclusive: false },
-        (None, false) => return Ok(Allowed::Read),
+        (Some(size), _) => AllowedAccess::Resize(size),
+        (None, true) => AllowedAccess::Write { exclusive: false },
+        (None, false) => return Ok(AllowedAccess::Read),
     };
     never_written(target, &file.uses)?;
     if permission.destroys(&file.identities) {
@@ -135,13 +145,18 @@ fn judge_file(target: &str, file: &FileFacts, intent: Intent, permission: &Permi
     ))
 }
 
-fn judge_block(target: &str, block: &BlockFacts, intent: Intent, permission: &Permission) -> Result<Allowed> {
+fn judge_block(
+    target: &str,
+    block: &BlockFacts,
+    intent: Intent,
+    permission: &Permission,
+) -> Result<AllowedAccess> {
     if let Some(size) = intent.size.filter(|size| *size > block.size) {
         let found = format!("the device has {} bytes, and {} were asked for", block.size.0, size.0);
         return Err(Error::usage(target, found, "name a size that it has"));
     }
     if !intent.writes {
-        return Ok(Allowed::Read);
+        return Ok(AllowedAccess::Read);
     }
     if let Some(unseen) = &block.unseen {
         return Err(Error::refused(
@@ -162,7 +177,7 @@ fn judge_block(target: &str, block: &BlockFacts, intent: Intent, permission: &Pe
     let found = signs(&block.contents, &block.uses);
     let in_use = !block.uses.is_empty();
     if permission.destroys(&block.identities) {
-        return Ok(Allowed::Write { exclusive: !in_use });
+        return Ok(AllowedAccess::Write { exclusive: !in_use });
     }
     if !found.is_empty() {
         let node = (!block.kernel_name.contains(':')).then(|| block.node()).filter(|_| block.uses.is_empty());
@@ -174,7 +189,7 @@ fn judge_block(target: &str, block: &BlockFacts, intent: Intent, permission: &Pe
         let found = "it is a block device, and all that is on it would be overwritten";
         return Err(Error::refused(target, found, "if it may go, say --overwrite; else name a file"));
     }
-    Ok(Allowed::Write { exclusive: true })
+    Ok(AllowedAccess::Write { exclusive: true })
 }
 
 /// Refuses a device as the one to be cached if it holds the log of another cache, which may have the only

@@ -10,7 +10,7 @@
 //!          ▼                               ▼
 //!        open ◄── guard::Allowed ◄── guard::judge(facts, Intent, Permission)   pure rules
 //!          │
-//!          └── the same look and the same rules again on the opened descriptor, then `Opened`
+//!          └── the same look and the same rules again on the opened descriptor, then `OpenedTarget`
 //! ```
 //!
 //! Invariants:
@@ -58,10 +58,10 @@ pub use mark::{MADE, mark_as_left, mark_as_made};
 pub use medium::{MEDIUM, Medium, MediumWanted, PendingMedium};
 pub use name::{Name, Scheme};
 pub use open::{open, open_all};
-pub use opened::{Opened, Route, TargetKind};
+pub use opened::{OpenedTarget, Route, TargetKind};
 pub use permission::{Intent, Permission};
 pub use plumb_block::Time;
 pub use simulated::{open_simulated, seed_of};
 pub use storage::overlap;
 pub use time::time_of;
-pub use wanted::Wanted;
+pub use wanted::TargetRequest;

@@ -11,7 +11,7 @@ use crate::name::Name;
 
 /// A name and where it leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Located {
+pub(crate) struct LocatedName {
     /// Name for people: the typed words, and the path that they stand for if it differs.
     pub(crate) shown: String,
     /// Absolute, without links, `.` and `..`. Of a file that is missing too.
@@ -27,7 +27,7 @@ pub(crate) struct Located {
 /// # Errors
 /// [`Kind::Unsupported`] for schemes, [`Kind::NotFound`] for a number beyond the last disk, and the system's
 /// own errors where a path cannot be walked.
-pub(crate) fn locate(machine: &Machine<'_>, name: &Name) -> Result<Located> {
+pub(crate) fn locate(machine: &Machine<'_>, name: &Name) -> Result<LocatedName> {
     match name {
         Name::Path(path) => locate_path(path, name.to_string()),
         Name::Disk(number) => locate_disk(machine, *number),
@@ -45,7 +45,7 @@ fn unsupported(name: &Name) -> Error {
     )
 }
 
-fn locate_disk(machine: &Machine<'_>, number: usize) -> Result<Located> {
+fn locate_disk(machine: &Machine<'_>, number: usize) -> Result<LocatedName> {
     let inventory = machine.inventory().map_err(|error| {
         let found = format!("the disks of this machine cannot be listed: {error}");
         Error::new(Kind::NotFound, format!("#{number}"), found, "name the device")
@@ -76,11 +76,11 @@ fn locate_disk(machine: &Machine<'_>, number: usize) -> Result<Located> {
             "run where /dev is that of the machine",
         ));
     }
-    Ok(Located { by_number: true, ..located })
+    Ok(LocatedName { by_number: true, ..located })
 }
 
 /// Returns where `typed` leads, which messages call `shown`.
-pub(crate) fn locate_path(typed: &Path, shown: String) -> Result<Located> {
+pub(crate) fn locate_path(typed: &Path, shown: String) -> Result<LocatedName> {
     let failed = |error: &io::Error| {
         let errno = rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO);
         Error::os(&shown, "reach", errno)
@@ -90,10 +90,10 @@ pub(crate) fn locate_path(typed: &Path, shown: String) -> Result<Located> {
         if known || !typed.is_symlink() { shown.clone() } else { format!("{shown} ({})", path.display()) }
     };
     match fs::canonicalize(typed) {
-        Ok(path) => Ok(Located { shown: shown_with(&path), path, missing: None, by_number: false }),
+        Ok(path) => Ok(LocatedName { shown: shown_with(&path), path, missing: None, by_number: false }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let (path, missing) = missing(typed).map_err(|error| failed(&error))?;
-            Ok(Located { shown, path, missing: Some(missing), by_number: false })
+            Ok(LocatedName { shown, path, missing: Some(missing), by_number: false })
         }
         Err(error) => Err(failed(&error)),
     }

@@ -11,8 +11,8 @@ use plumb_path::survey_path;
 use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::error::{Error, Result};
-use crate::facts::{BlockFacts, Contents, FileFacts, Found, Missing};
-use crate::locate::Located;
+use crate::facts::{BlockFacts, Contents, FileFacts, FoundObject, Missing};
+use crate::locate::LocatedName;
 use crate::machine::Machine;
 use crate::mark::{Maker, maker};
 use crate::signature::{self, FileSource};
@@ -28,7 +28,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    pub(crate) fn of(stat: &rustix::fs::Stat) -> Self {
+    pub(crate) fn from_stat(stat: &rustix::fs::Stat) -> Self {
         Self { device: stat.st_dev, inode: stat.st_ino, node: stat.st_rdev }
     }
 }
@@ -36,7 +36,7 @@ impl Key {
 /// A target that was looked at. The descriptor is read-only and through the page cache; while it is open the
 /// key holds.
 pub(crate) struct Sight {
-    pub(crate) found: Found,
+    pub(crate) found: FoundObject,
     pub(crate) open: Option<(OwnedFd, Key)>,
 }
 
@@ -45,8 +45,8 @@ impl Sight {
     /// find nothing.
     pub(crate) fn ask_blkid(&mut self) {
         let contents = match &mut self.found {
-            Found::File(file) if !file.made_by_plumb => &mut file.contents,
-            Found::Block(block) => &mut block.contents,
+            FoundObject::File(file) if !file.made_by_plumb => &mut file.contents,
+            FoundObject::Block(block) => &mut block.contents,
             _ => return,
         };
         let Some((file, _)) = &self.open else { return };
@@ -63,29 +63,29 @@ impl Sight {
 ///
 /// # Errors
 /// The system's, where it cannot be opened for reading.
-pub(crate) fn look(machine: &Machine<'_>, located: &Located) -> Result<Sight> {
+pub(crate) fn look(machine: &Machine<'_>, located: &LocatedName) -> Result<Sight> {
     let nothing_open = |found| Ok(Sight { found, open: None });
     if let Some(missing) = &located.missing {
         let directory = located.path.parent().filter(|_| *missing == Missing::CanBeMade);
-        let there = directory.and_then(kernel_file_system).map(Found::Kernel);
-        return nothing_open(there.unwrap_or_else(|| Found::Missing(missing.clone())));
+        let there = directory.and_then(kernel_file_system).map(FoundObject::Kernel);
+        return nothing_open(there.unwrap_or_else(|| FoundObject::Missing(missing.clone())));
     }
     let stat =
         rustix::fs::lstat(&located.path).map_err(|errno| Error::os(&located.shown, "look at", errno))?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => {
             if let Some(system) = kernel_file_system(&located.path) {
-                return nothing_open(Found::Kernel(system));
+                return nothing_open(FoundObject::Kernel(system));
             }
         }
         FileType::BlockDevice => {}
-        FileType::Directory => return nothing_open(Found::Directory),
-        FileType::CharacterDevice => return nothing_open(Found::Other("character device")),
-        FileType::Fifo => return nothing_open(Found::Other("FIFO")),
-        FileType::Socket => return nothing_open(Found::Other("socket")),
-        _ => return nothing_open(Found::Other("thing of unknown kind")),
+        FileType::Directory => return nothing_open(FoundObject::Directory),
+        FileType::CharacterDevice => return nothing_open(FoundObject::Other("character device")),
+        FileType::Fifo => return nothing_open(FoundObject::Other("FIFO")),
+        FileType::Socket => return nothing_open(FoundObject::Other("socket")),
+        _ => return nothing_open(FoundObject::Other("thing of unknown kind")),
     }
-    let key = Key::of(&stat);
+    let key = Key::from_stat(&stat);
     let file = open_same(&located.path, &located.shown, OFlags::RDONLY | OFlags::NONBLOCK, key)?;
     let found = facts(machine, located, file.as_fd())?;
     Ok(Sight { found, open: Some((file, key)) })
@@ -124,7 +124,7 @@ pub(crate) fn open_same(path: &Path, shown: &str, flags: OFlags, key: Key) -> Re
     let file =
         rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| refused_open(shown, flags, errno))?;
     let stat = rustix::fs::fstat(&file).map_err(|errno| Error::os(shown, "look at", errno))?;
-    if Key::of(&stat) == key {
+    if Key::from_stat(&stat) == key {
         return Ok(file);
     }
     let found = "something else took its place while it was looked at, and nothing was written";
@@ -159,7 +159,11 @@ fn refused_open(shown: &str, flags: OFlags, errno: rustix::io::Errno) -> Error {
 ///
 /// # Errors
 /// The system's, where it cannot even be measured. What else cannot be seen is a fact, too.
-pub(crate) fn facts(machine: &Machine<'_>, located: &Located, file: BorrowedFd<'_>) -> Result<Found> {
+pub(crate) fn facts(
+    machine: &Machine<'_>,
+    located: &LocatedName,
+    file: BorrowedFd<'_>,
+) -> Result<FoundObject> {
     let stat = rustix::fs::fstat(file).map_err(|errno| Error::os(&located.shown, "look at", errno))?;
     if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice {
         let size = block_ioctl::capacity(file).map_err(|error| {
@@ -167,7 +171,7 @@ pub(crate) fn facts(machine: &Machine<'_>, located: &Located, file: BorrowedFd<'
             Error::os(&located.shown, "measure", errno)
         })?;
         let contents = with_cache(contents(file, size), file, size);
-        return Ok(Found::Block(block_facts(machine, stat.st_rdev, size, contents)));
+        return Ok(FoundObject::Block(block_facts(machine, stat.st_rdev, size, contents)));
     }
     let size = Bytes(u64::try_from(stat.st_size).unwrap_or(0));
     let identities: Vec<String> = located.path.to_str().map(str::to_owned).into_iter().collect();
@@ -179,7 +183,15 @@ pub(crate) fn facts(machine: &Machine<'_>, located: &Located, file: BorrowedFd<'
     let maker = maker(file);
     let (made_by_plumb, changed_since_made) = (maker == Maker::Plumb, maker == Maker::PlumbThenOthers);
     let contents = with_cache(contents(file, size), file, size);
-    Ok(Found::File(FileFacts { identities, size, made_by_plumb, changed_since_made, contents, uses, unseen }))
+    Ok(FoundObject::File(FileFacts {
+        identities,
+        size,
+        made_by_plumb,
+        changed_since_made,
+        contents,
+        uses,
+        unseen,
+    }))
 }
 
 /// Returns what the machine knows of the block device whose node has `rdev`.
@@ -259,7 +271,7 @@ mod tests {
         let path = directory.path().join("x");
         std::fs::write(&path, "one").unwrap();
         let held = std::fs::File::open(&path).unwrap();
-        let key = Key::of(&rustix::fs::fstat(&held).unwrap());
+        let key = Key::from_stat(&rustix::fs::fstat(&held).unwrap());
         assert!(open_same(&path, "x", OFlags::RDWR, key).is_ok());
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "two").unwrap();

@@ -141,7 +141,7 @@ impl Making {
     /// Returns the identity of the file.
     pub(crate) fn key(&self) -> Result<Key> {
         let stat = rustix::fs::fstat(&self.file).map_err(|errno| Error::os(&self.shown, "look at", errno))?;
-        Ok(Key::of(&stat))
+        Ok(Key::from_stat(&stat))
     }
 
     /// Removes the file if it was made, cuts it to its former length if it was made longer. A name that

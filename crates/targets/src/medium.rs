@@ -31,11 +31,11 @@ use rustix::io::Errno;
 
 use crate::cache;
 use crate::error::{Error, Kind, Result};
-use crate::facts::{FileFacts, Found, Missing, Use};
+use crate::facts::{FileFacts, FoundObject, Missing, Use};
 use crate::guard::{
     detaching, each_word_names_a_target, how_to_destroy, kernel_file, never_written, signs, unseen_words,
 };
-use crate::locate::{Located, locate_path};
+use crate::locate::{LocatedName, locate_path};
 use crate::look::{Sight, facts, look, open_same};
 use crate::machine::Machine;
 use crate::make::NewName;
@@ -99,21 +99,21 @@ impl Medium {
         let (tree, probe) = (LiveTree::new(), LiveProbe::new());
         let machine = Machine::new(&tree, &probe);
         let Sight { found, open } = look(&machine, &located)?;
-        let identities = if let Found::File(seen) = &found { &seen.identities[..] } else { &[] };
+        let identities = if let FoundObject::File(seen) = &found { &seen.identities[..] } else { &[] };
         each_word_names_a_target(wanted.permission, &[(shown, identities)])?;
         match (found, open) {
-            (Found::Missing(missing), _) => make(&located, &missing, wanted),
-            (Found::File(seen), Some((looked_at, key))) => {
-                judge(&located.shown, &seen, &State::of(looked_at.as_fd()), wanted)?;
+            (FoundObject::Missing(missing), _) => make(&located, &missing, wanted),
+            (FoundObject::File(seen), Some((looked_at, key))) => {
+                judge(&located.shown, &seen, &State::from_file(looked_at.as_fd()), wanted)?;
                 let file = open_same(&located.path, &located.shown, OFlags::RDWR, key)?;
                 take(&machine, &located, file, wanted)
             }
-            (Found::Block(block), _) => {
+            (FoundObject::Block(block), _) => {
                 let mut found = signs(&block.contents, &block.uses);
                 found.insert(0, "it is a block device, and a medium is a file".to_owned());
                 Err(Error::refused(&located.shown, found.join(", "), "name a new file"))
             }
-            (Found::Kernel(system), _) => Err(kernel_file(&located.shown, system)),
+            (FoundObject::Kernel(system), _) => Err(kernel_file(&located.shown, system)),
             _ => Err(Error::usage(&located.shown, "it is not a regular file", "name one, or a new one")),
         }
     }
@@ -151,7 +151,7 @@ impl PendingMedium {
 }
 
 /// Makes a new file.
-fn make(located: &Located, missing: &Missing, wanted: MediumWanted<'_>) -> Result<Medium> {
+fn make(located: &LocatedName, missing: &Missing, wanted: MediumWanted<'_>) -> Result<Medium> {
     let shown = &located.shown;
     let none = |found: &str, remedy: &str| Err(Error::new(Kind::NotFound, shown, found, remedy));
     match missing {
@@ -169,14 +169,19 @@ fn make(located: &Located, missing: &Missing, wanted: MediumWanted<'_>) -> Resul
 }
 
 /// Takes a file that is there.
-fn take(machine: &Machine<'_>, located: &Located, file: OwnedFd, wanted: MediumWanted<'_>) -> Result<Medium> {
+fn take(
+    machine: &Machine<'_>,
+    located: &LocatedName,
+    file: OwnedFd,
+    wanted: MediumWanted<'_>,
+) -> Result<Medium> {
     let shown = &located.shown;
     // Before its length is looked at or set: another drive may be about to do the same.
     hold(shown, &file)?;
-    let Found::File(seen) = facts(machine, located, file.as_fd())? else {
+    let FoundObject::File(seen) = facts(machine, located, file.as_fd())? else {
         return Err(Error::usage(shown, "it is not a regular file any more", "find out what replaced it"));
     };
-    judge(shown, &seen, &State::of(file.as_fd()), wanted)?;
+    judge(shown, &seen, &State::from_file(file.as_fd()), wanted)?;
     let undo = if seen.size == Bytes(0) { Undo::Empty } else { Undo::Nothing };
     medium(shown, file, undo, wanted)
 }
@@ -192,7 +197,8 @@ fn medium(shown: &str, file: OwnedFd, undo: Undo, wanted: MediumWanted<'_>) -> R
     let failed = |doing| move |errno| Error::os(shown, doing, errno);
     let inode = rustix::fs::fstat(&file).map_err(failed("look at"))?.st_ino;
     let second = rustix::io::fcntl_dupfd_cloexec(&file, 0).map_err(failed("hold"))?;
-    let is_marked = matches!(State::of(file.as_fd()), State::Medium { block, .. } if block == wanted.block);
+    let is_marked =
+        matches!(State::from_file(file.as_fd()), State::Medium { block, .. } if block == wanted.block);
     let is_to_be_sized = !matches!(undo, Undo::Nothing);
     let version = env!("CARGO_PKG_VERSION");
     let mark = format!("{version} {inode} {} {}", wanted.block.0, wanted.model);
@@ -222,7 +228,7 @@ enum State {
 
 impl State {
     /// Determines the state of `file`; what cannot be found out counts as no mark, and as data.
-    fn of(file: BorrowedFd<'_>) -> Self {
+    fn from_file(file: BorrowedFd<'_>) -> Self {
         let Ok(stat) = rustix::fs::fstat(file) else { return Self::Foreign };
         // A cache was put before the file since, also where there is no data in it yet.
         if cache::has_marker(file) {

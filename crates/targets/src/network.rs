@@ -15,13 +15,13 @@ use plumb_serve::nbd::client::{ConnectError, NbdDevice, Options};
 use plumb_serve::nbd::uri::{Uri, UriError};
 
 use crate::error::{Error, Kind, Result};
-use crate::facts::{BlockFacts, Contents, Found};
+use crate::facts::{BlockFacts, Contents, FoundObject};
 use crate::guard::judge;
 use crate::name::{Name, Scheme};
-use crate::opened::{Opened, Origin, Route, TargetKind};
+use crate::opened::{OpenedTarget, Origin, Route, TargetKind};
 use crate::permission::Permission;
 use crate::signature::{Source, find};
-use crate::wanted::Wanted;
+use crate::wanted::TargetRequest;
 
 /// Returns true if `name` is that of an export.
 pub(crate) fn is_meant(name: &Name) -> bool {
@@ -35,10 +35,10 @@ pub(crate) fn is_meant(name: &Name) -> bool {
 /// # Errors
 /// If a URI makes no sense, a server does not answer, or the rules refuse.
 pub(crate) fn open_all(
-    wanted: &[(usize, Wanted)],
+    wanted: &[(usize, TargetRequest)],
     permission: &Permission,
     clock: &Arc<dyn Clock>,
-) -> Result<Vec<(usize, Opened)>> {
+) -> Result<Vec<(usize, OpenedTarget)>> {
     let mut known: Vec<(&Name, Arc<NbdDevice>)> = Vec::new();
     let mut opened = Vec::new();
     for (place, want) in wanted {
@@ -127,15 +127,15 @@ pub(crate) struct About {
 /// # Errors
 /// The refusal of the rules.
 pub(crate) fn describe(
-    want: &Wanted,
+    want: &TargetRequest,
     device: Arc<dyn Device>,
     about: About,
     permission: &Permission,
-) -> Result<Opened> {
+) -> Result<OpenedTarget> {
     let shown = want.name.to_string();
     let info = device.info();
     let contents = contents_of(&*device);
-    let found = Found::Block(BlockFacts {
+    let found = FoundObject::Block(BlockFacts {
         kernel_name: shown.clone(),
         partition_of: None,
         size: info.size,
@@ -146,7 +146,7 @@ pub(crate) fn describe(
         unseen: None,
     });
     judge(&shown, &found, want.intent, permission)?;
-    Ok(Opened {
+    Ok(OpenedTarget {
         route: about.route,
         kind: about.kind,
         made: false,

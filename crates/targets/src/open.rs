@@ -24,19 +24,19 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
-use crate::facts::Found;
-use crate::guard::{Allowed, each_word_names_a_target, judge, signs};
-use crate::locate::{Located, locate};
+use crate::facts::FoundObject;
+use crate::guard::{AllowedAccess, each_word_names_a_target, judge, signs};
+use crate::locate::{LocatedName, locate};
 use crate::look::{Key, Sight, facts, look, open_same};
 use crate::machine::Machine;
 use crate::make::Making;
 use crate::name::Name;
 use crate::network;
-use crate::opened::{Node, Opened, Origin, Route, TargetKind, device};
+use crate::opened::{Node, OpenedTarget, Origin, Route, TargetKind, device};
 use crate::permission::{Intent, Permission};
 use crate::shared::Claim;
 use crate::storage::nobody_claims_beneath;
-use crate::wanted::Wanted;
+use crate::wanted::TargetRequest;
 use crate::{cache, simulated, test_file};
 
 /// Opens one target: [`open_all`] for a caller that has just one.
@@ -49,8 +49,8 @@ pub fn open(
     permission: &Permission,
     options: FileOptions,
     clock: &Arc<dyn Clock>,
-) -> Result<Opened> {
-    let wanted = Wanted { name: name.clone(), intent, options };
+) -> Result<OpenedTarget> {
+    let wanted = TargetRequest { name: name.clone(), intent, options };
     let time = Time::Real(Arc::clone(clock));
     let opened = open_all(std::slice::from_ref(&wanted), permission, &time)?;
     opened.into_iter().next().ok_or_else(|| Error::usage(&name.to_string(), "it was not opened", ""))
@@ -63,7 +63,7 @@ pub fn open(
 ///
 /// # Errors
 /// The first refusal or failure. Nothing was written then, and nothing that was made is left behind.
-pub fn open_all(wanted: &[Wanted], permission: &Permission, time: &Time) -> Result<Vec<Opened>> {
+pub fn open_all(wanted: &[TargetRequest], permission: &Permission, time: &Time) -> Result<Vec<OpenedTarget>> {
     let places = || wanted.iter().cloned().enumerate();
     let (simulated, rest): (Vec<_>, Vec<_>) = places().partition(|(_, want)| simulated::is_meant(&want.name));
     let (caches, rest): (Vec<_>, Vec<_>) =
@@ -77,7 +77,7 @@ pub fn open_all(wanted: &[Wanted], permission: &Permission, time: &Time) -> Resu
     opened.extend(cache::open_all(&caches, permission, time)?);
     opened.extend(network::open_all(&remote, permission, &clock)?);
     opened.extend(test_file::open_all(&in_directories, &clock)?);
-    let (places, of_kernel): (Vec<usize>, Vec<Wanted>) = known.into_iter().unzip();
+    let (places, of_kernel): (Vec<usize>, Vec<TargetRequest>) = known.into_iter().unzip();
     opened.extend(places.into_iter().zip(open_nodes(&of_kernel, &opened, permission, &clock)?));
     opened.sort_by_key(|(place, _)| *place);
     Ok(opened.into_iter().map(|(_, opened)| opened).collect())
@@ -85,11 +85,11 @@ pub fn open_all(wanted: &[Wanted], permission: &Permission, time: &Time) -> Resu
 
 /// Opens files and block devices.
 fn open_nodes(
-    wanted: &[Wanted],
-    others: &[(usize, Opened)],
+    wanted: &[TargetRequest],
+    others: &[(usize, OpenedTarget)],
     permission: &Permission,
     clock: &Arc<dyn Clock>,
-) -> Result<Vec<Opened>> {
+) -> Result<Vec<OpenedTarget>> {
     let (tree, probe) = (LiveTree::new(), LiveProbe::new());
     let machine = Machine::new(&tree, &probe);
     let plans = plans(&machine, wanted, others, permission)?;
@@ -108,10 +108,10 @@ fn open_nodes(
 
 /// A target that the rules allow.
 struct Plan {
-    located: Located,
+    located: LocatedName,
     sight: Sight,
     intent: Intent,
-    allowed: Allowed,
+    allowed: AllowedAccess,
     options: FileOptions,
     notes: Vec<String>,
 }
@@ -120,7 +120,7 @@ impl Plan {
     /// Returns true if it is a file that plumb may write over without being asked.
     fn is_ours(&self) -> bool {
         let found = &self.sight.found;
-        matches!(found, Found::File(_))
+        matches!(found, FoundObject::File(_))
             && judge(&self.located.shown, found, Intent::WRITE, &Permission::default()).is_ok()
     }
 
@@ -132,8 +132,8 @@ impl Plan {
 /// Steps 1 and 2.
 fn plans(
     machine: &Machine<'_>,
-    wanted: &[Wanted],
-    others: &[(usize, Opened)],
+    wanted: &[TargetRequest],
+    others: &[(usize, OpenedTarget)],
     permission: &Permission,
 ) -> Result<Vec<Plan>> {
     let mut seen = Vec::new();
@@ -155,7 +155,7 @@ fn plans(
     seen.into_iter().map(|(want, located, sight)| plan(want, located, sight, permission)).collect()
 }
 
-fn plan(want: &Wanted, located: Located, sight: Sight, permission: &Permission) -> Result<Plan> {
+fn plan(want: &TargetRequest, located: LocatedName, sight: Sight, permission: &Permission) -> Result<Plan> {
     let allowed = judge(&located.shown, &sight.found, want.intent, permission)?;
     let access = if want.intent.writes { Access::ReadWrite } else { Access::ReadOnly };
     let mut options = FileOptions { access, ..want.options };
@@ -170,10 +170,10 @@ fn plan(want: &Wanted, located: Located, sight: Sight, permission: &Permission) 
             ));
         }
     }
-    if allowed != Allowed::Read && permission.destroys(identities(&sight.found)) {
+    if allowed != AllowedAccess::Read && permission.destroys(identities(&sight.found)) {
         let signs = match &sight.found {
-            Found::File(file) => signs(&file.contents, &file.uses),
-            Found::Block(block) => signs(&block.contents, &block.uses),
+            FoundObject::File(file) => signs(&file.contents, &file.uses),
+            FoundObject::Block(block) => signs(&block.contents, &block.uses),
             _ => Vec::new(),
         };
         let what = if signs.is_empty() { String::new() } else { format!(", although {}", signs.join(", ")) };
@@ -182,10 +182,10 @@ fn plan(want: &Wanted, located: Located, sight: Sight, permission: &Permission) 
     Ok(Plan { located, sight, intent: want.intent, allowed, options, notes })
 }
 
-fn identities(found: &Found) -> &[String] {
+fn identities(found: &FoundObject) -> &[String] {
     match found {
-        Found::File(file) => &file.identities,
-        Found::Block(block) => &block.identities,
+        FoundObject::File(file) => &file.identities,
+        FoundObject::Block(block) => &block.identities,
         _ => &[],
     }
 }
@@ -195,13 +195,13 @@ fn claims(machine: &Machine<'_>, plans: &[Plan], permission: &Permission) -> Res
     let mut claims: Vec<(Key, Claim)> = Vec::new();
     for plan in plans {
         let Some((file, key)) = &plan.sight.open else { continue };
-        if plan.allowed == Allowed::Read {
+        if plan.allowed == AllowedAccess::Read {
             continue;
         }
-        if matches!(plan.sight.found, Found::File(_)) {
+        if matches!(plan.sight.found, FoundObject::File(_)) {
             nobody_serves(file.as_fd(), &plan.located.shown)?;
         }
-        if plan.allowed == (Allowed::Write { exclusive: true })
+        if plan.allowed == (AllowedAccess::Write { exclusive: true })
             && !claims.iter().any(|(claimed, _)| claimed.node == key.node)
         {
             let flags = OFlags::RDWR | OFlags::EXCL | OFlags::NONBLOCK;
@@ -241,7 +241,7 @@ fn nobody_serves(file: BorrowedFd<'_>, shown: &str) -> Result<()> {
 struct Opening<'a> {
     clock: &'a Arc<dyn Clock>,
     claims: Vec<(Key, Claim)>,
-    opened: Vec<Opened>,
+    opened: Vec<OpenedTarget>,
 }
 
 impl Opening<'_> {
@@ -257,7 +257,7 @@ impl Opening<'_> {
     }
 
     /// Opens the target of `plan`; if that fails, what was made for it is undone.
-    fn one(&self, plan: &Plan, making: Option<Making>) -> Result<Opened> {
+    fn one(&self, plan: &Plan, making: Option<Making>) -> Result<OpenedTarget> {
         let opened = self.device_of(plan, making.as_ref());
         match (opened, making) {
             (Ok(opened), None) => Ok(opened),
@@ -268,21 +268,27 @@ impl Opening<'_> {
                 let needs_layout = Some(holes).filter(|holes| !holes.is_empty() && !appends);
                 let made = making.is_new();
                 let ours = made || opened.ours;
-                Ok(Opened { made, ours, needs_layout, making: Some(making).filter(|_| !appends), ..opened })
+                Ok(OpenedTarget {
+                    made,
+                    ours,
+                    needs_layout,
+                    making: Some(making).filter(|_| !appends),
+                    ..opened
+                })
             }
             (Err(error), making) => Err(error.after_clearing_up(making.map_or(Ok(()), Making::undo))),
         }
     }
 
-    fn device_of(&self, plan: &Plan, making: Option<&Making>) -> Result<Opened> {
-        let Located { path, shown, .. } = &plan.located;
+    fn device_of(&self, plan: &Plan, making: Option<&Making>) -> Result<OpenedTarget> {
+        let LocatedName { path, shown, .. } = &plan.located;
         let nodes = || self.opened.iter().filter_map(|opened| Some((opened, opened.origin.node()?)));
         let same_path = || nodes().find(|(_, node)| node.path == *path).map(|(_, node)| node.key);
         let made = making.map(Making::key).transpose()?;
         let Some(key) = made.or(plan.key()).or_else(same_path) else {
             return Err(Error::usage(shown, "there is no such file any more", "find out what removed it"));
         };
-        let is_block = matches!(plan.sight.found, Found::Block(_));
+        let is_block = matches!(plan.sight.found, FoundObject::Block(_));
         let of_node = |(claimed, _): &&(Key, Claim)| is_block && claimed.node == key.node;
         let claim = self.claims.iter().find(of_node).map(|(_, claim)| Arc::clone(claim));
         let same = nodes().find(|(_, node)| node.key == key && node.options == plan.options);
@@ -294,7 +300,7 @@ impl Opening<'_> {
                 (device, Route::Kernel(engine))
             }
         };
-        Ok(Opened {
+        Ok(OpenedTarget {
             route,
             shown: shown.clone(),
             kind: if is_block { TargetKind::BlockDevice } else { TargetKind::RegularFile },
@@ -314,13 +320,13 @@ impl Opening<'_> {
 
 /// Makes the file of `plan`, or makes it longer or shorter, if it has not `size`.
 fn make(plan: &Plan, size: Option<Bytes>) -> Result<Option<Making>> {
-    let Located { path, shown, .. } = &plan.located;
+    let LocatedName { path, shown, .. } = &plan.located;
     let Some(size) = size else { return Ok(None) };
     match (&plan.sight.found, plan.key()) {
-        (Found::File(file), Some(key)) if size != file.size => {
+        (FoundObject::File(file), Some(key)) if size != file.size => {
             Making::resize(path, shown, key, file.size, size).map(Some)
         }
-        (Found::Missing(_), _) => Making::create(path, shown, size).map(Some),
+        (FoundObject::Missing(_), _) => Making::create(path, shown, size).map(Some),
         _ => Ok(None),
     }
 }
@@ -329,14 +335,16 @@ fn make(plan: &Plan, size: Option<Bytes>) -> Result<Option<Making>> {
 fn sizes_wanted(plans: &[Plan]) -> HashMap<&Path, Bytes> {
     let mut sizes = HashMap::new();
     for plan in plans {
-        if let Allowed::Make(size) | Allowed::Resize(size) = plan.allowed {
+        if let AllowedAccess::Make(size) | AllowedAccess::Resize(size) = plan.allowed {
             let largest = sizes.entry(plan.located.path.as_path()).or_insert(size);
             *largest = size.max(*largest);
         }
     }
     // Whoever finds it long enough as it is says so by no size: nobody else may cut it.
-    for plan in plans.iter().filter(|plan| matches!(plan.allowed, Allowed::Read | Allowed::Write { .. })) {
-        if let (Found::File(file), Some(size)) =
+    for plan in
+        plans.iter().filter(|plan| matches!(plan.allowed, AllowedAccess::Read | AllowedAccess::Write { .. }))
+    {
+        if let (FoundObject::File(file), Some(size)) =
             (&plan.sight.found, sizes.get_mut(plan.located.path.as_path()))
         {
             *size = file.size.max(*size);
@@ -357,7 +365,7 @@ mod tests {
         let (tree, probe) = (LiveTree::new(), LiveProbe::new());
         let machine = Machine::new(&tree, &probe);
         let name = Name::parse(&path).unwrap();
-        let wanted = [Wanted { name, intent: Intent::WRITE, options: FileOptions::write_buffered() }];
+        let wanted = [TargetRequest { name, intent: Intent::WRITE, options: FileOptions::write_buffered() }];
         let permission = Permission { overwrite: true, ..Permission::default() };
         std::fs::write(&path, vec![7; 8192]).unwrap();
         let planned = plans(&machine, &wanted, &[], &permission).unwrap();
@@ -387,7 +395,7 @@ mod tests {
         let machine = Machine::new(&tree, &probe);
         let name = Name::parse(&path).unwrap();
         let intent = Intent::WRITE.sized(Bytes(16384));
-        let wanted = [Wanted { name, intent, options: FileOptions::write_buffered() }];
+        let wanted = [TargetRequest { name, intent, options: FileOptions::write_buffered() }];
         let permission = Permission { overwrite: true, ..Permission::default() };
         let planned = plans(&machine, &wanted, &[], &permission).unwrap();
         // Somebody writes to it: to be made longer, it would now be cut if that were undone.
@@ -405,7 +413,7 @@ mod tests {
         let (tree, probe) = (LiveTree::new(), LiveProbe::new());
         let machine = Machine::new(&tree, &probe);
         let name = Name::parse(&path).unwrap();
-        let wanted = [Wanted { name, intent: Intent::WRITE, options: FileOptions::write_buffered() }];
+        let wanted = [TargetRequest { name, intent: Intent::WRITE, options: FileOptions::write_buffered() }];
         let Ok(planned) = plans(&machine, &wanted, &[], &Permission::default()) else {
             return plumb_testkit::skip("the temporary directory keeps no extended attributes");
         };

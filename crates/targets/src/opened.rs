@@ -12,12 +12,12 @@ use rustix::fs::{FallocateFlags, OFlags};
 
 use crate::cache;
 use crate::error::{Error, Result};
-use crate::locate::Located;
+use crate::locate::LocatedName;
 use crate::look::{Key, open_same};
 use crate::make::Making;
 use crate::mark::mark_as_left;
-use crate::shared::{Claim, Keeping};
-use crate::test_file::Made;
+use crate::shared::{Claim, KeepingDevice};
+use crate::test_file::MadeFile;
 
 /// Kind of an open target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl Route {
 }
 
 /// A target that may be used as was intended.
-pub struct Opened {
+pub struct OpenedTarget {
     /// The target. It can be shared by any number of jobs, and keeps a block device claimed for as long as it
     /// lives.
     pub device: Arc<dyn Device>,
@@ -134,7 +134,7 @@ pub(crate) enum Origin {
     /// A path.
     Node(Node),
     /// A directory, in which a file was made.
-    TestFile(Made),
+    TestFile(MadeFile),
     /// Something that the kernel does not know.
     Elsewhere,
 }
@@ -147,7 +147,7 @@ impl Origin {
         }
     }
 
-    pub(crate) fn test_file(&self) -> Option<&Made> {
+    pub(crate) fn test_file(&self) -> Option<&MadeFile> {
         match self {
             Self::TestFile(made) => Some(made),
             Self::Node(_) | Self::Elsewhere => None,
@@ -164,7 +164,7 @@ pub(crate) struct Node {
     pub(crate) claim: Option<Claim>,
 }
 
-impl Opened {
+impl OpenedTarget {
     /// Returns the path by which this process can look at it: absolute and without links, of a test file
     /// below /proc. `None` for what the kernel does not know.
     pub fn path(&self) -> Option<&Path> {
@@ -295,7 +295,7 @@ impl Opened {
         let failed = |errno| Error::os(&self.shown, "remove", errno);
         let Some(node) = self.origin.node() else { return Ok(false) };
         let same = match rustix::fs::lstat(&node.path) {
-            Ok(there) => Key::of(&there) == node.key,
+            Ok(there) => Key::from_stat(&there) == node.key,
             Err(rustix::io::Errno::NOENT) => false,
             Err(errno) => return Err(failed(errno)),
         };
@@ -328,14 +328,18 @@ impl Opened {
             Origin::Elsewhere => return Ok(Arc::clone(&self.device)),
         };
         let options = FileOptions { access: node.options.access, ..options };
-        let located =
-            Located { shown: self.shown.clone(), path: node.path.clone(), missing: None, by_number: false };
+        let located = LocatedName {
+            shown: self.shown.clone(),
+            path: node.path.clone(),
+            missing: None,
+            by_number: false,
+        };
         let (device, _) = device(&located, node.key, options, node.claim.clone(), clock)?;
         Ok(device)
     }
 }
 
-impl std::fmt::Debug for Opened {
+impl std::fmt::Debug for OpenedTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Opened")
             .field("shown", &self.shown)
@@ -356,7 +360,7 @@ fn vouch(file: BorrowedFd<'_>) {
 
 /// Returns the file or device of `key` with these options, beside the claim on it.
 pub(crate) fn device(
-    located: &Located,
+    located: &LocatedName,
     key: Key,
     options: FileOptions,
     claim: Option<Claim>,
@@ -366,7 +370,7 @@ pub(crate) fn device(
     let device = FileDevice::over(file, located.path.display().to_string(), options, clock)
         .map_err(|error| Error::device(&located.shown, &error))?;
     let engine = device.engine().clone();
-    Ok((Arc::new(Keeping { device, _kept: claim }), engine))
+    Ok((Arc::new(KeepingDevice { device, _kept: claim }), engine))
 }
 
 /// Returns the flags of open(2) that a [`FileDevice`] with these options is used with.

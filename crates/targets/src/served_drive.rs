@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 
 use plumb_block::{ErrorKind, Nanos, RealClock, Time, in_one_line};
-use plumb_serve::named::control::Refused;
-use plumb_serve::named::{Controls, Exports, Served, Service, ServiceError, ServiceOptions};
+use plumb_serve::named::control::RefusedOrder;
+use plumb_serve::named::{Controls, Exports, Service, ServiceDevice, ServiceError, ServiceOptions};
 use plumb_sim::Handle;
 use plumb_sim::contents::{Backing, CutReport};
 use plumb_sim::cut::CutWhen;
@@ -175,7 +175,7 @@ pub fn serve_drive(
         made = Some(handle.clone());
         let device = handle.device();
         let description = format!("{} (simulated)", device.info().name);
-        Ok(Served { device, description, controls: DriveControls { handle, armed: None } })
+        Ok(ServiceDevice { device, description, controls: DriveControls { handle, armed: None } })
     })?;
     if let Some(handle) = made {
         handle.with(|drive, _| faults.into_iter().for_each(|fault| drive.set_fault(fault)));
@@ -204,7 +204,7 @@ impl Controls for DriveControls {
         status
     }
 
-    fn carry_out(&mut self, order: DriveOrder) -> Result<(), Refused> {
+    fn carry_out(&mut self, order: DriveOrder) -> Result<(), RefusedOrder> {
         self.handle.with(|drive, now| change(drive, now, &order))?;
         match order {
             DriveOrder::Cut { when } => {
@@ -260,14 +260,14 @@ impl DriveControls {
 }
 
 /// Changes the drive as the order says.
-fn change(drive: &mut Drive, now: Nanos, order: &DriveOrder) -> Result<(), Refused> {
-    let invalid = |error: &dyn std::error::Error| Refused::invalid(in_one_line(error));
+fn change(drive: &mut Drive, now: Nanos, order: &DriveOrder) -> Result<(), RefusedOrder> {
+    let invalid = |error: &dyn std::error::Error| RefusedOrder::invalid(in_one_line(error));
     match order {
         DriveOrder::Cut { when } => {
             let when: CutWhen = when.parse().map_err(|error| invalid(&error))?;
             if !drive.is_powered() {
                 let why = "its power is off already; `plumb drive power-on` turns it on";
-                return Err(Refused::unsafe_now(why.to_owned()));
+                return Err(RefusedOrder::unsafe_now(why.to_owned()));
             }
             drive.cut_when(now, when);
         }
@@ -276,9 +276,9 @@ fn change(drive: &mut Drive, now: Nanos, order: &DriveOrder) -> Result<(), Refus
         DriveOrder::Set { wce } => drive.set_wce(now, *wce).map_err(|error| {
             let why = in_one_line(&error);
             match error.kind {
-                ErrorKind::Unsupported => Refused::invalid(why),
-                ErrorKind::PowerLost => Refused::unsafe_now(why),
-                _ => Refused::failed(why),
+                ErrorKind::Unsupported => RefusedOrder::invalid(why),
+                ErrorKind::PowerLost => RefusedOrder::unsafe_now(why),
+                _ => RefusedOrder::failed(why),
             }
         })?,
         DriveOrder::Fault { fault } => {

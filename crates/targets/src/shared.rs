@@ -10,19 +10,19 @@ use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use plumb_block::{Device, Layered};
+use plumb_block::{Device, DeviceLayer};
 
 /// The exclusive claim on a block device.
 pub(crate) type Claim = Arc<OwnedFd>;
 
 /// A device that keeps something.
-pub(crate) struct Keeping<D, K> {
+pub(crate) struct KeepingDevice<D, K> {
     pub(crate) device: D,
     /// Held, never used; dropped after the device.
     pub(crate) _kept: K,
 }
 
-impl<D: Device, K: Send + Sync> Layered for Keeping<D, K> {
+impl<D: Device, K: Send + Sync> DeviceLayer for KeepingDevice<D, K> {
     type Inner = D;
 
     fn inner(&self) -> impl Deref<Target = Self::Inner> {

@@ -8,13 +8,13 @@ use plumb_block::{Device, StorageCounters, Time};
 use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::kernel::{self, Flushes};
-use plumb_sim::model::{Typed, Wce};
+use plumb_sim::model::{TypedModel, Wce};
 
 use crate::cache;
 use crate::error::{Error, Result};
 use crate::name::{Name, Scheme};
-use crate::opened::{Opened, Origin, Route, TargetKind};
-use crate::wanted::Wanted;
+use crate::opened::{OpenedTarget, Origin, Route, TargetKind};
+use crate::wanted::TargetRequest;
 
 /// How a simulated drive is typed; for messages.
 const TYPED_AS: &str = "type it as in sim:MODEL?wce=off&seed=7&size=1GiB&fault=write:eio:nth=3";
@@ -35,7 +35,7 @@ pub(crate) fn is_wholly(name: &Name) -> bool {
 pub fn seed_of<'a>(names: impl IntoIterator<Item = &'a Name>) -> Option<u64> {
     let drives = |name: &Name| cache::drives_of(name).unwrap_or_else(|| vec![name.clone()]);
     let mut seeds = names.into_iter().flat_map(drives).map(|name| match name {
-        Name::Scheme { scheme: Scheme::Sim, rest } => rest.parse::<Typed>().ok().map(|typed| typed.seed),
+        Name::Scheme { scheme: Scheme::Sim, rest } => rest.parse::<TypedModel>().ok().map(|typed| typed.seed),
         _ => None,
     });
     let first = seeds.next()??;
@@ -49,7 +49,7 @@ pub fn seed_of<'a>(names: impl IntoIterator<Item = &'a Name>) -> Option<u64> {
 ///
 /// # Errors
 /// If there is no such model, or an option makes no sense.
-pub(crate) fn open_all(wanted: &[(usize, Wanted)], time: &Time) -> Result<Vec<(usize, Opened)>> {
+pub(crate) fn open_all(wanted: &[(usize, TargetRequest)], time: &Time) -> Result<Vec<(usize, OpenedTarget)>> {
     let mut drives: Vec<(&Name, Handle)> = Vec::new();
     let mut opened = Vec::new();
     for (place, want) in wanted {
@@ -71,7 +71,7 @@ pub(crate) fn open_all(wanted: &[(usize, Wanted)], time: &Time) -> Result<Vec<(u
 ///
 /// # Errors
 /// As [`open_all`](crate::open_all) for the name of a simulated drive.
-pub fn open_simulated(wanted: &Wanted, time: &Time) -> Result<(Opened, Handle)> {
+pub fn open_simulated(wanted: &TargetRequest, time: &Time) -> Result<(OpenedTarget, Handle)> {
     let handle = make(&wanted.name, time)?;
     Ok((describe(wanted, &handle, time)?, handle))
 }
@@ -84,9 +84,9 @@ fn make(name: &Name, time: &Time) -> Result<Handle> {
     let Name::Scheme { rest, .. } = name else {
         return Err(Error::usage(&shown, "it is not a simulated drive", "type sim:MODEL"));
     };
-    let typed: Typed = rest.parse().map_err(|error| wrong(&error, TYPED_AS))?;
+    let typed: TypedModel = rest.parse().map_err(|error| wrong(&error, TYPED_AS))?;
     let model = typed.resolve().map_err(|error| wrong(&error, ""))?;
-    let Typed { wce, seed, size, faults, .. } = typed;
+    let TypedModel { wce, seed, size, faults, .. } = typed;
     if wce.is_some() && model.behaviour.wce == Wce::Absent {
         return Err(Error::usage(
             &shown,
@@ -100,7 +100,7 @@ fn make(name: &Name, time: &Time) -> Result<Handle> {
     Ok(Handle::new(drive, time.clone()))
 }
 
-fn describe(want: &Wanted, handle: &Handle, time: &Time) -> Result<Opened> {
+fn describe(want: &TargetRequest, handle: &Handle, time: &Time) -> Result<OpenedTarget> {
     let flushes = if want.options.opening.raw_flush { Flushes::Raw } else { Flushes::AsLinux };
     let device = kernel::above(handle.device(), time, flushes);
     in_this_process(
@@ -125,11 +125,11 @@ pub(crate) struct Words {
 /// # Errors
 /// A usage error if the device is smaller than is wanted.
 pub(crate) fn in_this_process(
-    want: &Wanted,
+    want: &TargetRequest,
     device: Arc<dyn Device>,
     counters: Option<Arc<dyn StorageCounters>>,
     words: Words,
-) -> Result<Opened> {
+) -> Result<OpenedTarget> {
     let Words { what, example } = words;
     let shown = want.name.to_string();
     let size = device.info().size;
@@ -138,7 +138,7 @@ pub(crate) fn in_this_process(
         let remedy = format!("type a size that it shall have, as in {example}{}", wanted.0);
         return Err(Error::usage(&shown, found, remedy));
     }
-    Ok(Opened {
+    Ok(OpenedTarget {
         device,
         route: Route::Simulated,
         shown,

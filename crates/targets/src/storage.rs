@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
-use crate::facts::Found;
+use crate::facts::FoundObject;
 use crate::guard::unseen_words;
 use crate::machine::Machine;
 
@@ -44,8 +44,8 @@ fn storage(inventory: &Inventory, file: BorrowedFd<'_>) -> Result<Storage> {
 ///
 /// # Errors
 /// The refusal.
-pub(crate) fn nobody_claims_beneath(machine: &Machine<'_>, found: &Found, shown: &str) -> Result<()> {
-    let Found::Block(target) = found else { return Ok(()) };
+pub(crate) fn nobody_claims_beneath(machine: &Machine<'_>, found: &FoundObject, shown: &str) -> Result<()> {
+    let FoundObject::Block(target) = found else { return Ok(()) };
     // An inventory that cannot be read is a fact of the target, not an error of this check.
     let Ok(inventory) = machine.inventory() else { return Ok(()) };
     for below in inventory.behind_loop_devices(&target.kernel_name) {

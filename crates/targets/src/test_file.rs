@@ -11,11 +11,11 @@ use plumb_linux::{Access, FileOptions, TestFile};
 
 use crate::error::{Error, Kind, Result};
 use crate::name::Name;
-use crate::opened::{Opened, Origin, Route, TargetKind};
-use crate::wanted::Wanted;
+use crate::opened::{OpenedTarget, Origin, Route, TargetKind};
+use crate::wanted::TargetRequest;
 
 /// Returns the directory that is meant, if it is one and a size is given.
-pub(crate) fn directory_of(want: &Wanted) -> Option<&Path> {
+pub(crate) fn directory_of(want: &TargetRequest) -> Option<&Path> {
     match &want.name {
         Name::Path(path) if want.intent.size.is_some() && path.is_dir() => Some(path),
         _ => None,
@@ -24,14 +24,14 @@ pub(crate) fn directory_of(want: &Wanted) -> Option<&Path> {
 
 /// A test file, and where it is.
 #[derive(Clone)]
-pub(crate) struct Made {
+pub(crate) struct MadeFile {
     pub(crate) file: Arc<TestFile>,
     pub(crate) path: PathBuf,
     pub(crate) directory: PathBuf,
     options: FileOptions,
 }
 
-impl Made {
+impl MadeFile {
     /// Returns the file as a device.
     fn device(&self, clock: Arc<dyn Clock>) -> plumb_block::Result<plumb_linux::FileDevice> {
         self.file.open(self.options, clock)
@@ -42,13 +42,16 @@ impl Made {
 ///
 /// # Errors
 /// As open(2), and where the file system does not support the options. Nothing is left behind.
-pub(crate) fn open_all(wanted: &[(usize, Wanted)], clock: &Arc<dyn Clock>) -> Result<Vec<(usize, Opened)>> {
-    let mut opened: Vec<(usize, Opened)> = Vec::new();
+pub(crate) fn open_all(
+    wanted: &[(usize, TargetRequest)],
+    clock: &Arc<dyn Clock>,
+) -> Result<Vec<(usize, OpenedTarget)>> {
+    let mut opened: Vec<(usize, OpenedTarget)> = Vec::new();
     for (place, want) in wanted {
         let access = if want.intent.writes { Access::ReadWrite } else { Access::ReadOnly };
         let options = FileOptions { access, ..want.options };
         let Some(directory) = directory_of(want) else { continue };
-        let here = |one: &&Opened| {
+        let here = |one: &&OpenedTarget| {
             let made = one.origin.test_file();
             made.is_some_and(|made| made.directory == directory && made.options.append == options.append)
         };
@@ -56,7 +59,7 @@ pub(crate) fn open_all(wanted: &[(usize, Wanted)], clock: &Arc<dyn Clock>) -> Re
         let known = all().find(here).and_then(|one| one.origin.test_file()).cloned();
         let is_new = known.is_none();
         let made = match known {
-            Some(made) => Made { options, ..made },
+            Some(made) => MadeFile { options, ..made },
             None => make(directory, wanted, options)?,
         };
         let same =
@@ -76,7 +79,7 @@ pub(crate) fn open_all(wanted: &[(usize, Wanted)], clock: &Arc<dyn Clock>) -> Re
         let size = made.file.size();
         opened.push((
             *place,
-            Opened {
+            OpenedTarget {
                 device,
                 route,
                 shown,
@@ -97,7 +100,7 @@ pub(crate) fn open_all(wanted: &[(usize, Wanted)], clock: &Arc<dyn Clock>) -> Re
 }
 
 /// Makes the test file of a directory, as large as the largest that is wanted there.
-fn make(directory: &Path, wanted: &[(usize, Wanted)], options: FileOptions) -> Result<Made> {
+fn make(directory: &Path, wanted: &[(usize, TargetRequest)], options: FileOptions) -> Result<MadeFile> {
     let sizes = wanted
         .iter()
         .filter(|(_, want)| want.options.append.is_none() && directory_of(want) == Some(directory))
@@ -105,7 +108,7 @@ fn make(directory: &Path, wanted: &[(usize, Wanted)], options: FileOptions) -> R
     let size = if options.append.is_some() { Bytes(0) } else { sizes.max().unwrap_or(Bytes(0)) };
     let shown = directory.display().to_string();
     let file = TestFile::create(directory, size).map_err(|error| Error::device(&shown, &error))?;
-    Ok(Made { path: file.path(), file: Arc::new(file), directory: directory.to_owned(), options })
+    Ok(MadeFile { path: file.path(), file: Arc::new(file), directory: directory.to_owned(), options })
 }
 
 #[cfg(test)]
@@ -118,9 +121,9 @@ mod tests {
     use super::*;
     use crate::{Intent, Permission, Time};
 
-    fn want(directory: &Path, size: Bytes, options: FileOptions) -> Wanted {
+    fn want(directory: &Path, size: Bytes, options: FileOptions) -> TargetRequest {
         let intent = Intent::WRITE.sized(size);
-        Wanted { name: Name::parse(directory).unwrap(), intent, options }
+        TargetRequest { name: Name::parse(directory).unwrap(), intent, options }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::permission::Intent;
 
 /// Target that is to be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct TargetRequest {
     /// Name of the target as it was typed.
     pub name: Name,
     /// Intended use of the target.

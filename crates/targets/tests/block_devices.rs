@@ -9,7 +9,7 @@ use crate::loop_device::{LoopDevice, Mount};
 use crate::support::{alone, clock, destroy, nothing, open_path, overwrite, run, write_first_block};
 use plumb_block::{Bytes, Outcome};
 use plumb_linux::FileOptions;
-use plumb_targets::{Intent, Kind, Name, Permission, TargetKind, Time, Wanted, open, open_all};
+use plumb_targets::{Intent, Kind, Name, Permission, TargetKind, TargetRequest, Time, open, open_all};
 
 /// A loop device over a file, and nobody else's turn.
 struct Bench {
@@ -85,8 +85,11 @@ fn a_blank_device_needs_to_be_overwritten_and_is_claimed() {
 #[test]
 fn one_device_for_several_jobs_is_claimed_once() {
     let Some(bench) = Bench::new(4, &[], &[]) else { return };
-    let want =
-        |options| Wanted { name: Name::parse(&bench.device.path).unwrap(), intent: Intent::WRITE, options };
+    let want = |options| TargetRequest {
+        name: Name::parse(&bench.device.path).unwrap(),
+        intent: Intent::WRITE,
+        options,
+    };
     let wanted = [want(FileOptions::write_direct()), want(FileOptions::write_buffered())];
     let opened = open_all(&wanted, &overwrite(), &Time::Real(clock())).unwrap();
     for one in &opened {

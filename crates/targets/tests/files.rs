@@ -8,7 +8,9 @@ use crate::support;
 use crate::support::{clock, destroy, nothing, open_path, overwrite, write_first_block};
 use plumb_block::{Bytes, Caching, Errno, Outcome, Stamp};
 use plumb_linux::{FileOptions, Filling};
-use plumb_targets::{Intent, Kind, Name, Permission, TargetKind, Time, Wanted, mark_as_made, open_all};
+use plumb_targets::{
+    Intent, Kind, Name, Permission, TargetKind, TargetRequest, Time, mark_as_made, open_all,
+};
 
 const MIB: Bytes = Bytes(1 << 20);
 
@@ -135,7 +137,7 @@ fn one_refusal_among_several_targets_leaves_everything_as_it_was() {
     let (_guard, directory) = directory();
     let (new, theirs) = (directory.join("new"), directory.join("theirs"));
     fs::write(&theirs, vec![7; 8192]).unwrap();
-    let want = |path: &Path| Wanted {
+    let want = |path: &Path| TargetRequest {
         name: Name::parse(path).unwrap(),
         intent: Intent::WRITE.sized(Bytes(8192)),
         options: FileOptions::write_buffered(),
@@ -170,7 +172,7 @@ fn a_file_that_does_not_fit_is_not_made() {
 fn one_file_for_several_jobs_is_made_once_and_shared() {
     let (_guard, directory) = directory();
     let path = directory.join("shared");
-    let want = |intent: Intent, options| Wanted { name: Name::parse(&path).unwrap(), intent, options };
+    let want = |intent: Intent, options| TargetRequest { name: Name::parse(&path).unwrap(), intent, options };
     let write = Intent::WRITE.sized(MIB);
     let buffered = FileOptions::write_buffered();
     let wanted = [

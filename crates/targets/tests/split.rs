@@ -8,22 +8,24 @@ use plumb_block::{
     RealClock, Request, Tag, Wait,
 };
 use plumb_linux::FileOptions;
-use plumb_targets::{Intent, Name, Opened, Permission, Time, Wanted, open_all, seed_of, time_of};
+use plumb_targets::{
+    Intent, Name, OpenedTarget, Permission, TargetRequest, Time, open_all, seed_of, time_of,
+};
 
 /// More than twice the largest transfer, and no multiple of it.
 const LENGTH: Bytes = Bytes(300 << 10);
 
 /// Returns the drive, and the world that it lives in.
-fn drive(typed: &str) -> (Opened, Time) {
+fn drive(typed: &str) -> (OpenedTarget, Time) {
     let name = Name::parse(typed).unwrap();
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
     let time = time_of([&name], &clock);
-    let wanted = Wanted { name, intent: Intent::WRITE, options: FileOptions::read_direct() };
+    let wanted = TargetRequest { name, intent: Intent::WRITE, options: FileOptions::read_direct() };
     (open_all(&[wanted], &Permission::default(), &time).unwrap().remove(0), time)
 }
 
 /// Asks for all of them at once; the answers, in the order of their tags.
-fn ask(opened: &Opened, requests: impl FnOnce(&Pool) -> Vec<Request>) -> Vec<Completion> {
+fn ask(opened: &OpenedTarget, requests: impl FnOnce(&Pool) -> Vec<Request>) -> Vec<Completion> {
     let pool = Pool::new(PoolShape { buffer: LENGTH, count: 4, alignment: Bytes(4096) }).unwrap();
     let mut queue = opened.device.open_queue(QueueOptions { depth: 4, pool: pool.clone() }).unwrap();
     let requests = requests(&pool);

@@ -9,7 +9,7 @@ use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_measure::{Reading, StorageSide, StorageWatch};
 use plumb_path::{WritePath, survey_path};
-use plumb_targets::{Opened, TargetKind};
+use plumb_targets::{OpenedTarget, TargetKind};
 
 use crate::whose::{OwnCounts, Whose};
 
@@ -20,10 +20,10 @@ const CALIBRATION_FLUSHES: usize = 8;
 const CALIBRATION_FLUSHES_MAX: usize = 64;
 
 /// The write path beneath a target, or why it is not known.
-pub(crate) type Surveyed = Result<WritePath, String>;
+pub(crate) type SurveyedPath = Result<WritePath, String>;
 
 /// Returns the write path beneath an open target.
-pub(crate) fn survey_of(target: &Opened) -> Surveyed {
+pub(crate) fn survey_of(target: &OpenedTarget) -> SurveyedPath {
     match (target.survey(), target.surveyed_from()) {
         (Some(mut found), _) => Ok(found.paths.swap_remove(0)),
         (_, Some(path)) => survey(path),
@@ -32,7 +32,7 @@ pub(crate) fn survey_of(target: &Opened) -> Surveyed {
 }
 
 /// Returns the write path beneath `place` on this machine.
-pub(crate) fn survey(place: &Path) -> Surveyed {
+pub(crate) fn survey(place: &Path) -> SurveyedPath {
     survey_path(&LiveTree::new(), &LiveProbe::new(), &place.to_string_lossy())
         .map_err(|error| format!("the write path is not known: {}", in_one_line(&error)))
 }
@@ -50,7 +50,7 @@ pub(crate) struct Beneath {
 
 /// All that was read beneath a target at one moment.
 #[derive(Clone)]
-pub(crate) struct Counted {
+pub(crate) struct CounterReading {
     storage: Reading,
     above: Option<StorageSnapshot>,
     own: OwnCounts,
@@ -59,11 +59,11 @@ pub(crate) struct Counted {
 impl Beneath {
     /// Returns the counters beneath `target`: those of the target itself, if the kernel does not know it,
     /// otherwise those of what was surveyed.
-    pub(crate) fn of(target: &Opened, surveyed: &Surveyed, clock: &Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(target: &OpenedTarget, surveyed: &SurveyedPath, clock: &Arc<dyn Clock>) -> Self {
         match (&target.counters, target.kind) {
             (Some(counters), _) => Self {
                 devices: Vec::new(),
-                watch: StorageWatch::of(Arc::clone(counters)),
+                watch: StorageWatch::new(Arc::clone(counters)),
                 above: None,
                 whose: Whose::own(format!("{} is simulated by this run", target.shown)),
             },
@@ -89,7 +89,7 @@ impl Beneath {
     }
 
     /// Returns the counters beneath what was surveyed.
-    pub(crate) fn under(surveyed: &Surveyed, clock: &Arc<dyn Clock>) -> Self {
+    pub(crate) fn under(surveyed: &SurveyedPath, clock: &Arc<dyn Clock>) -> Self {
         match surveyed {
             Ok(path) => Self::along(path, clock),
             Err(why) => Self::unknown(why.clone()),
@@ -124,9 +124,9 @@ impl Beneath {
     }
 
     /// Reads all of it. Whether the run's data is `written_at_once` says what its own bytes are known by.
-    pub(crate) fn count(&self, written_at_once: bool) -> Counted {
+    pub(crate) fn count(&self, written_at_once: bool) -> CounterReading {
         let own = self.whose.count(&self.devices, written_at_once);
-        Counted {
+        CounterReading {
             storage: self.watch.read(),
             above: self.above.as_ref().and_then(|one| one.read().ok()),
             own,
@@ -142,7 +142,11 @@ impl Beneath {
     ///
     /// # Errors
     /// The reason, if that is not known.
-    pub(crate) fn between(&self, before: &Counted, after: &Counted) -> Result<StorageSide, String> {
+    pub(crate) fn between(
+        &self,
+        before: &CounterReading,
+        after: &CounterReading,
+    ) -> Result<StorageSide, String> {
         let side = self.watch.between(before.storage.clone(), after.storage.clone())?;
         let above = before.above.as_ref().zip(after.above.as_ref());
         let above = above.and_then(|(before, after)| plumb_measure::storage::delta(before, after).ok());

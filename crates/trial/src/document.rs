@@ -4,17 +4,17 @@ use plumb_block::{Bytes, Caching, Errno, Lba, LbaRange, Nanos, VolatileCache, in
 use plumb_linux::pagecache;
 use plumb_load::{CpuUse, Direction, Failure, LoadOutcome, SpanResult, ThreadResult};
 use plumb_measure::process::surroundings;
-use plumb_measure::{FlushesOf, Quality, StorageSide, Verified};
+use plumb_measure::{FlushesOf, Quality, StorageSide, VerifyResult};
 use plumb_path::WritePath;
 use plumb_report::document::{
     AtomicResult, CallLatency, CpuSeconds, DeviceFacts, DirectionResult, ErrorCount, RunSpan, RunTarget,
     ScheduleResult, Sides, Transactions,
 };
-use plumb_targets::{Opened, TargetKind, Time};
+use plumb_targets::{OpenedTarget, TargetKind, Time};
 use plumb_workload::{Job, Program, Scenario, Span};
 
 use crate::program::ProgramUse;
-use crate::span_run::{Ended, SpanRun};
+use crate::span_run::{SpanEnd, SpanRun};
 use crate::spans;
 use crate::targets::{Targets, Use};
 use crate::words;
@@ -42,7 +42,7 @@ pub(crate) struct Facts {
 
 /// Returns the share of a target that was written before, where that matters: a simulated drive reads what
 /// was never written like anything else.
-fn share_written(target: &Opened) -> Option<f64> {
+fn share_written(target: &OpenedTarget) -> Option<f64> {
     if target.kind == TargetKind::Simulated {
         return None;
     }
@@ -110,7 +110,7 @@ pub(crate) fn targets(
     let result = &run.ran.result;
     let cpu = cpu_by_target(result);
     let failed_because = match &run.ran.ended {
-        Ended::Failed(fault) if is_check => Some(in_one_line(fault)),
+        SpanEnd::Failed(fault) if is_check => Some(in_one_line(fault)),
         _ => None,
     };
     let described = uses.iter().zip(facts).enumerate().map(|(index, (one, facts))| {
@@ -244,7 +244,8 @@ fn shows_syncs(program: &Program) -> bool {
 /// Returns both sides of what `outcome` measured, of one target or of what ran on several hosts.
 pub fn sides(outcome: &LoadOutcome, storage: Result<StorageSide, String>, cpu: Option<CpuUse>) -> Sides {
     let length = outcome.length;
-    let of = |direction: &Direction| DirectionResult::of(&direction.application(length), errors(direction));
+    let of =
+        |direction: &Direction| DirectionResult::from_side(&direction.application(length), errors(direction));
     let (storage, storage_unknown_because) = match storage {
         Ok(side) => (Some(side), None),
         Err(why) => (None, Some(why)),
@@ -361,8 +362,8 @@ fn errors(direction: &Direction) -> Vec<ErrorCount> {
 }
 
 /// Returns the findings as they are recorded; what a cut left undecided is told in a note.
-fn verified(found: &Verified) -> Verified {
-    Verified { at_risk: 0, older: 0, unreached: 0, ..found.clone() }
+fn verified(found: &VerifyResult) -> VerifyResult {
+    VerifyResult { at_risk: 0, older: 0, unreached: 0, ..found.clone() }
 }
 
 /// Returns the quality of several targets together: what the worst of them has.

@@ -58,7 +58,7 @@ pub enum TrialError {
 
 impl TrialError {
     /// Creates a failure of this kind; `problem` says what, why, and what to do.
-    pub fn of(kind: FailureKind, problem: impl Into<String>) -> Self {
+    pub fn new(kind: FailureKind, problem: impl Into<String>) -> Self {
         Self::Problem { problem: problem.into(), kind }
     }
 
@@ -66,7 +66,7 @@ impl TrialError {
     #[must_use]
     pub fn and(&self, left: &Self) -> Self {
         let problem = format!("{}; {}", in_one_line(self), in_one_line(left));
-        Self::of(FailureKind::Failed, problem)
+        Self::new(FailureKind::Failed, problem)
     }
 
     /// Returns the kind of the failure.

@@ -1,22 +1,24 @@
 //! The limits of a profile as findings.
 
-use plumb_application::{Judged, Standing};
+use plumb_application::{LimitResult, LimitVerdict};
 use plumb_path::{Finding, Severity};
 
 /// Returns what the users of an application would say: a limit that is missed is a warning.
-pub(crate) fn findings(judged: &[Judged]) -> Vec<Finding> {
+pub(crate) fn findings(judged: &[LimitResult]) -> Vec<Finding> {
     judged.iter().map(finding).collect()
 }
 
-fn finding(judged: &Judged) -> Finding {
+fn finding(judged: &LimitResult) -> Finding {
     let (id, severity, remedy) = match judged.standing {
-        Standing::Met => ("limit-met", Severity::Info, "Nothing to do."),
-        Standing::Missed => (
+        LimitVerdict::Met => ("limit-met", Severity::Info, "Nothing to do."),
+        LimitVerdict::Missed => (
             "limit-missed",
             Severity::Warning,
             "Do not run this application here, or move what it syncs to a faster place; plumb check says what a sync costs.",
         ),
-        Standing::Unmeasured => ("limit-unmeasured", Severity::Info, "Run longer, so that it is measured."),
+        LimitVerdict::Unmeasured => {
+            ("limit-unmeasured", Severity::Info, "Run longer, so that it is measured.")
+        }
     };
     Finding {
         id: id.to_owned(),

@@ -41,5 +41,5 @@ pub use error::TrialError;
 pub use record::{begin_recording, environment, histograms, series};
 pub use request::{Context, Request, Turn};
 pub use so_far::{Outlet, recorded};
-pub use span_run::{Ended, Ran, Round, SpanRun};
+pub use span_run::{FinishedSpan, Round, SpanEnd, SpanRun};
 pub use trial::{Course, Interim, run, run_turns};

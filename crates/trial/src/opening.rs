@@ -63,7 +63,7 @@ mod tests {
     fn one_request_at_a_time_through_the_page_cache_is_a_call_unless_io_uring_is_asked_for() {
         let workload = plumb_workload::Workload::over(plumb_workload::ByteRange::ALL, Bytes(4096));
         let mut job = Job { opening: Opening::CACHED, ..Job::on("x", workload) };
-        let mut span = Span::of(vec![job.clone()]);
+        let mut span = Span::new(vec![job.clone()]);
         assert_eq!(engine(&span, &job), EngineChoice::Synchronous);
         job.opening.engine = EngineChoice::IoUring;
         assert_eq!(engine(&span, &job), EngineChoice::IoUring);

@@ -61,7 +61,7 @@ impl Stage<'_> {
             duration: workload.stop.duration,
             ..RunOptions::whole(self.targets.time.clone(), self.context.stop)
         };
-        let teams = run_teams(vec![Team::of(worker)], &options, &mut ()).map_err(|failure| {
+        let teams = run_teams(vec![Team::single(worker)], &options, &mut ()).map_err(|failure| {
             TrialError::PageCache { target: one.opened.shown.clone(), source: failure.fault }
         })?;
         let read = teams.iter().flat_map(|team| &team.workers).map(|worker| worker.outcome.read.bytes).max();

@@ -10,7 +10,7 @@ use plumb_linux::{DirectoryStore, space};
 use plumb_load::{Observer, TeamOutcome, WorkerOutcome};
 use plumb_workload::Job;
 
-use crate::counters::{Surveyed, survey};
+use crate::counters::{SurveyedPath, survey};
 use crate::error::TrialError;
 
 /// Program of a span, and the directory beneath which it runs.
@@ -24,7 +24,7 @@ pub(crate) struct ProgramUse {
     /// The directory as an absolute path.
     pub(crate) shown: String,
     /// Write path beneath the directory.
-    pub(crate) surveyed: Arc<Surveyed>,
+    pub(crate) surveyed: Arc<SurveyedPath>,
     /// Place of what is beneath in [`Targets::beneath`](crate::targets::Targets).
     pub(crate) beneath: usize,
 }

@@ -11,7 +11,7 @@ use plumb_workload::{
 use crate::error::TrialError;
 use crate::request::Turn;
 use crate::span::Stage;
-use crate::span_run::{Ended, Ran, Round, SpanRun, together};
+use crate::span_run::{FinishedSpan, Round, SpanEnd, SpanRun, together};
 use crate::staff::{PRECONDITION_BLOCK, Variation};
 
 /// SNIA PTS 2.0.2: the rounds over which the rate must be steady.
@@ -38,7 +38,7 @@ impl Stage<'_> {
         let span = &span;
         if span.precondition {
             let ran = self.precondition(number, span)?;
-            if !matches!(ran.ended, Ended::Complete) {
+            if !matches!(ran.ended, SpanEnd::Complete) {
                 return Ok(SpanRun::once(ran));
             }
         }
@@ -62,12 +62,12 @@ impl Stage<'_> {
     }
 
     /// Writes every target of the span from end to end, twice.
-    fn precondition(&mut self, number: usize, span: &Span) -> Result<Ran, TrialError> {
+    fn precondition(&mut self, number: usize, span: &Span) -> Result<FinishedSpan, TrialError> {
         self.observer.phase(number, &Phase::Preconditioning, None);
         let sizes = self.targets.of_span(number).map(|(_, one)| one.opened.size.0);
         let largest = sizes.max().unwrap_or(0);
         let jobs = span.jobs.iter().map(|job| preconditioning(job, largest)).collect();
-        self.run(number, &Span::of(jobs), Variation { prepares: true, ..Variation::default() })
+        self.run(number, &Span::new(jobs), Variation { prepares: true, ..Variation::default() })
     }
 
     /// Repeats the span until the last five rounds are steady.
@@ -79,7 +79,7 @@ impl Stage<'_> {
             let round = rounds.len() as u64;
             let mut ran = self.run(number, &settled, Variation { round, ..Variation::default() })?;
             settled.warmup = Warmup::For(Nanos::ZERO);
-            rounds.push(Round::of(&ran.result));
+            rounds.push(Round::from_result(&ran.result));
             last.push(ran.result.clone());
             looks.extend(std::mem::take(&mut ran.looks));
             if last.len() > STEADY_ROUNDS {
@@ -89,10 +89,11 @@ impl Stage<'_> {
             self.so_far.round(&rounds, &last, &looks);
             let rates: Vec<f64> = rounds.iter().map(|round| round.iops).collect();
             let is_steady = snia_steady(&rates) == Some(true);
-            let is_over = !matches!(ran.ended, Ended::Complete) || rounds.len() >= steady.rounds_max as usize;
+            let is_over =
+                !matches!(ran.ended, SpanEnd::Complete) || rounds.len() >= steady.rounds_max as usize;
             if is_steady || is_over {
                 let result = together(last);
-                let ran = Ran { result, looks, ..ran };
+                let ran = FinishedSpan { result, looks, ..ran };
                 return Ok(SpanRun::new(ran, rounds, None));
             }
         }
@@ -116,9 +117,9 @@ impl Stage<'_> {
             let variation = Variation { depth: Some(depth), round, ..Variation::default() };
             let ran = self.run(number, &probe, variation)?;
             let latency = at_percentile(&ran.result, target);
-            rounds.push(Round { depth: Some(depth), latency, ..Round::of(&ran.result) });
+            rounds.push(Round { depth: Some(depth), latency, ..Round::from_result(&ran.result) });
             self.so_far.round(&rounds, &[], &[]);
-            if !matches!(ran.ended, Ended::Complete) {
+            if !matches!(ran.ended, SpanEnd::Complete) {
                 return Ok(SpanRun::new(ran, rounds, None));
             }
             if latency.is_none_or(|latency| latency <= target.latency) {

@@ -17,7 +17,7 @@ use plumb_targets::TargetKind;
 use plumb_workload::{Program, Role, Scenario, Span, Stop};
 
 use crate::accounts::CheckBegun;
-use crate::counters::Surveyed;
+use crate::counters::SurveyedPath;
 use crate::document::{self, Facts, Readings};
 use crate::ending::{GOES_ON, Trial, TrialEnded, ended_by, ended_by_fault};
 use crate::error::TrialError;
@@ -27,7 +27,7 @@ use crate::replayed;
 use crate::request::{Context, Request, Turn};
 use crate::so_far::{self, SoFar};
 use crate::span::Stage;
-use crate::span_run::{Ended, SpanRun};
+use crate::span_run::{SpanEnd, SpanRun};
 use crate::spans;
 use crate::targets::{Targets, Use};
 use crate::verify;
@@ -40,11 +40,11 @@ struct Phase {
     outcome: Result<SpanRun, String>,
     /// Content of documents about the phase. It is worked out once, while its targets are open: a comparison
     /// has a document after each of many phases.
-    told: Told,
+    told: PhaseDocuments,
 }
 
 /// Content of documents about a phase.
-struct Told {
+struct PhaseDocuments {
     span: RunSpan,
     targets: Vec<RunTarget>,
     latencies_late: u64,
@@ -55,7 +55,7 @@ struct Told {
 /// Facts about the targets that were opened, each once.
 #[derive(Default)]
 struct OpenedBefore {
-    paths: Vec<(String, Arc<Surveyed>)>,
+    paths: Vec<(String, Arc<SurveyedPath>)>,
     notes: Vec<String>,
     latency_excess: Option<Nanos>,
     /// How the direct requests of a check reach the kernel, and why so.
@@ -254,7 +254,7 @@ impl<'a> Session<'a> {
             recorder.is_open(),
             |run| session.record_so_far(&mut recorder, targets, number, run),
             |outlet| {
-                let so_far = SoFar::of(outlet);
+                let so_far = SoFar::new(outlet);
                 Stage { targets, context, observer, so_far }.run_span(turn, scenario)
             },
         );
@@ -288,11 +288,11 @@ impl<'a> Session<'a> {
         let may_be_empty =
             turn.is_block || self.is_check() || is_unmeasured(&self.request.scenario.spans[turn.span]);
         match &run.ran.ended {
-            Ended::Complete if !may_be_empty && is_empty(run) => TrialEnded::Empty,
-            Ended::Complete => TrialEnded::Complete,
-            Ended::Interrupted => TrialEnded::Interrupted,
-            Ended::Failed(fault) if self.is_check() => ended_by_fault(fault),
-            Ended::Failed(fault) => TrialEnded::Failed(in_one_line(fault)),
+            SpanEnd::Complete if !may_be_empty && is_empty(run) => TrialEnded::Empty,
+            SpanEnd::Complete => TrialEnded::Complete,
+            SpanEnd::Interrupted => TrialEnded::Interrupted,
+            SpanEnd::Failed(fault) if self.is_check() => ended_by_fault(fault),
+            SpanEnd::Failed(fault) => TrialEnded::Failed(in_one_line(fault)),
         }
     }
 
@@ -488,7 +488,7 @@ impl<'a> Session<'a> {
         }
         notes.extend(total.as_ref().and_then(|total| verify::note(total.verified.as_ref()?)));
         let latencies_late = total.map_or(0, |total| total.latencies_late);
-        Phase { number, outcome, told: Told { span, targets: described, latencies_late, notes } }
+        Phase { number, outcome, told: PhaseDocuments { span, targets: described, latencies_late, notes } }
     }
 
     /// Returns what is to be said of how traces were replayed, and what reading back found.
@@ -518,7 +518,7 @@ impl<'a> Session<'a> {
 }
 
 /// Adds what was surveyed beneath a target.
-fn add_path(document: &mut RunDocument, opened: &str, surveyed: &Surveyed) {
+fn add_path(document: &mut RunDocument, opened: &str, surveyed: &SurveyedPath) {
     match surveyed {
         Ok(path) => document.add_path(opened, path),
         Err(why) => {

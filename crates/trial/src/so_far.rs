@@ -9,7 +9,7 @@ use plumb_linux::flush_trace::RECORDER;
 use plumb_load::SpanResult;
 
 use crate::looks::Looks;
-use crate::span_run::{Ran, Round, SpanRun, together};
+use crate::span_run::{FinishedSpan, Round, SpanRun, together};
 
 /// How often it is recorded, in real time, whatever clock the run goes by.
 const RECORDED_EVERY: Duration = Duration::from_secs(5);
@@ -75,7 +75,7 @@ pub(crate) struct SoFar {
 
 impl SoFar {
     /// Nothing yet.
-    pub(crate) const fn of(outlet: Outlet<SpanRun>) -> Self {
+    pub(crate) const fn new(outlet: Outlet<SpanRun>) -> Self {
         Self { outlet, rounds: Vec::new(), results: Vec::new(), looks: Vec::new() }
     }
 
@@ -86,10 +86,10 @@ impl SoFar {
     }
 
     /// The round that runs has measured this.
-    pub(crate) fn send(&self, ran: Ran) {
+    pub(crate) fn send(&self, ran: FinishedSpan) {
         let results = self.results.iter().cloned().chain([ran.result]).collect();
         let looks = [&self.looks[..], &ran.looks].concat();
-        let ran = Ran { result: together(results), looks, ..ran };
+        let ran = FinishedSpan { result: together(results), looks, ..ran };
         self.outlet.send(SpanRun::new(ran, self.rounds.clone(), None));
     }
 }

@@ -10,13 +10,13 @@ use plumb_load::{
 };
 use plumb_workload::{Durability, Job, Span, Warmup};
 
-use crate::counters::{Beneath, Counted};
+use crate::counters::{Beneath, CounterReading};
 use crate::cpu::{self, Processors};
 use crate::error::TrialError;
 use crate::looks::Looks;
 use crate::request::Context;
 use crate::so_far::SoFar;
-use crate::span_run::{Ended, Ran};
+use crate::span_run::{FinishedSpan, SpanEnd};
 use crate::staff::{Post, Staff, Variation, staff};
 use crate::targets::{Place, Targets};
 use crate::verify::verify;
@@ -43,7 +43,7 @@ impl Stage<'_> {
         number: usize,
         span: &Span,
         variation: Variation,
-    ) -> Result<Ran, TrialError> {
+    ) -> Result<FinishedSpan, TrialError> {
         let variation = Variation { shows_latency: self.observer.wants_latency(), ..variation };
         let program = self.targets.program_of(number).zip(span.jobs.first());
         let Staff { teams, posts } = match program {
@@ -69,9 +69,9 @@ impl Stage<'_> {
             None => run_teams(teams, &options, &mut sides),
         };
         let (teams, ended) = match ran {
-            Ok(teams) if self.context.stop.load(Ordering::Relaxed) => (teams, Ended::Interrupted),
-            Ok(teams) => (teams, Ended::Complete),
-            Err(failure) => (failure.teams, Ended::Failed(failure.fault)),
+            Ok(teams) if self.context.stop.load(Ordering::Relaxed) => (teams, SpanEnd::Interrupted),
+            Ok(teams) => (teams, SpanEnd::Complete),
+            Err(failure) => (failure.teams, SpanEnd::Failed(failure.fault)),
         };
         let teams = sides.with_cpu(teams, sides.after.as_ref());
         let (mut result, settled, looks) = sides.finish();
@@ -83,7 +83,7 @@ impl Stage<'_> {
                 Some(self.read_back(number, ledgers, &mut result)?)
             }
         };
-        Ok(Ran { looks: vec![(result.window, looks)], result, ended, settled, read_back })
+        Ok(FinishedSpan { looks: vec![(result.window, looks)], result, ended, settled, read_back })
     }
 
     /// Returns the place of the first use of a span among all.
@@ -92,12 +92,12 @@ impl Stage<'_> {
     }
 
     /// Spreads a loss of power, or silence, that one worker has seen to all workers on the same storage.
-    fn spread_losses(&self, ledgers: &mut [Kept], ended: &Ended) {
+    fn spread_losses(&self, ledgers: &mut [KeptLedger], ended: &SpanEnd) {
         let is_silence = matches!(
             ended,
-            Ended::Failed(Fault::Unanswered { .. } | Fault::Hung { .. } | Fault::Queue { .. })
+            SpanEnd::Failed(Fault::Unanswered { .. } | Fault::Hung { .. } | Fault::Queue { .. })
         );
-        let beneath = |kept: &Kept| self.targets.uses[kept.one].beneath;
+        let beneath = |kept: &KeptLedger| self.targets.uses[kept.one].beneath;
         let lost: Vec<usize> =
             ledgers.iter().filter(|kept| kept.ledger.has_lost_power()).map(beneath).collect();
         for kept in ledgers {
@@ -111,7 +111,7 @@ impl Stage<'_> {
     fn read_back(
         &mut self,
         number: usize,
-        ledgers: Vec<Kept>,
+        ledgers: Vec<KeptLedger>,
         result: &mut SpanResult,
     ) -> Result<bool, TrialError> {
         self.observer.phase(number, &Phase::Verifying, None);
@@ -134,7 +134,7 @@ impl Stage<'_> {
 }
 
 /// A ledger, and whose it is.
-struct Kept {
+struct KeptLedger {
     thread: usize,
     part: usize,
     one: usize,
@@ -157,7 +157,7 @@ fn take_in(
     teams: Vec<TeamOutcome>,
     span: OfSpan<'_>,
     first_use: usize,
-) -> Vec<Kept> {
+) -> Vec<KeptLedger> {
     let mut ledgers = Vec::new();
     for (thread, (team, post)) in teams.into_iter().zip(span.posts).enumerate() {
         let mut parts = Vec::new();
@@ -170,7 +170,7 @@ fn take_in(
             }
             result.window = result.window.max(outcome.length);
             parts.push(Part { target, outcome });
-            ledgers.extend(worker.ledger.map(|ledger| Kept { thread, part, one: *one, ledger }));
+            ledgers.extend(worker.ledger.map(|ledger| KeptLedger { thread, part, one: *one, ledger }));
         }
         result.threads.push(ThreadResult { job: post.job, cpu: team.cpu, parts });
     }
@@ -196,7 +196,7 @@ struct Sides<'a> {
 
 /// The counters at one moment.
 struct Reading {
-    storage: Storage<Counted>,
+    storage: Storage<CounterReading>,
     processors: Processors,
     /// Processor time of this process, which is that of a program.
     process: Option<CpuUse>,
@@ -389,7 +389,13 @@ impl Sides<'_> {
         take_in(&mut result, teams, self.span, first_use);
         self.observer.on(&Event::Figures(&result));
         let looks = vec![(result.window, self.looks.clone())];
-        let ran = Ran { result, ended: Ended::Interrupted, settled: self.settled, read_back: None, looks };
+        let ran = FinishedSpan {
+            result,
+            ended: SpanEnd::Interrupted,
+            settled: self.settled,
+            read_back: None,
+            looks,
+        };
         if let Some(so_far) = self.so_far.as_ref().filter(|_| std::mem::take(&mut self.is_recorded)) {
             so_far.send(ran);
         }

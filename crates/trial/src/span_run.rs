@@ -8,7 +8,7 @@ use crate::looks::Looks;
 
 /// End of a span.
 #[derive(Debug)]
-pub enum Ended {
+pub enum SpanEnd {
     /// The span ended as the workload says.
     Complete,
     /// The span was told to stop earlier; what it measured until then is as good as any.
@@ -19,11 +19,11 @@ pub enum Ended {
 
 /// A span that was run.
 #[derive(Debug)]
-pub struct Ran {
+pub struct FinishedSpan {
     /// Measurements of the span.
     pub result: SpanResult,
     /// End of the span.
-    pub ended: Ended,
+    pub ended: SpanEnd,
     /// True if the rate had settled when measuring began, if that was waited for.
     pub settled: bool,
     /// True if all that was written was read back; `None` if that was not requested.
@@ -36,7 +36,7 @@ pub struct Ran {
 #[derive(Debug)]
 pub struct SpanRun {
     /// Run that counts: the only round, the steady ones together, or the one at the depth that was found.
-    pub ran: Ran,
+    pub ran: FinishedSpan,
     /// Every round, if it was repeated until it is steady or to find a depth.
     pub rounds: Vec<Round>,
     /// The depth at which the latency is kept, if it was looked for; 0 if not even a depth of 1 keeps it.
@@ -64,17 +64,17 @@ pub struct Round {
 
 impl SpanRun {
     /// Returns a span of which `ran` counts.
-    pub(crate) fn new(ran: Ran, rounds: Vec<Round>, depth_found: Option<u32>) -> Self {
+    pub(crate) fn new(ran: FinishedSpan, rounds: Vec<Round>, depth_found: Option<u32>) -> Self {
         Self { ran, rounds, depth_found, total: Sides::default(), targets: Vec::new() }
     }
 
-    pub(crate) fn once(ran: Ran) -> Self {
+    pub(crate) fn once(ran: FinishedSpan) -> Self {
         Self::new(ran, Vec::new(), None)
     }
 }
 
 impl Round {
-    pub(crate) fn of(result: &SpanResult) -> Self {
+    pub(crate) fn from_result(result: &SpanResult) -> Self {
         let application = result.total().application();
         let (iops, bytes_per_second) = (application.iops, application.bytes_per_second);
         Self { window: result.window, iops, bytes_per_second, depth: None, latency: None }

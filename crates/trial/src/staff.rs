@@ -133,7 +133,7 @@ fn prepare(job: &Job, thread: usize) -> Result<Prepare, TrialError> {
     let allowed = processors();
     if let Some(missing) = pinned.iter().find(|processor| !allowed.contains(processor)) {
         let problem = format!("processor {missing} of affinity: expected one of {allowed:?}");
-        return Err(TrialError::of(FailureKind::Usage, problem));
+        return Err(TrialError::new(FailureKind::Usage, problem));
     }
     let priority = match job.priority {
         Priority::Idle => Some(IoPriority::Idle),

@@ -9,10 +9,12 @@ use plumb_block::{Bytes, Caching, Clock, FailureKind, Nanos, in_one_line};
 use plumb_linux::Filling;
 use plumb_load::{Event, LATENCY_EXCESS_MAX, Observer, Phase};
 use plumb_path::facts::Units;
-use plumb_targets::{Intent, Kind, Name, Opened, Route, TargetKind, Time, Wanted, open_all};
-use plumb_workload::{ByteRange, Job, Layout, Recorded, Replays, Scenario, Span, Workload, common_unit};
+use plumb_targets::{Intent, Kind, Name, OpenedTarget, Route, TargetKind, TargetRequest, Time, open_all};
+use plumb_workload::{
+    ByteRange, Job, Layout, RecordedEvents, Replays, Scenario, Span, Workload, common_unit,
+};
 
-use crate::counters::{Beneath, Surveyed, survey_of};
+use crate::counters::{Beneath, SurveyedPath, survey_of};
 use crate::error::TrialError;
 use crate::opening;
 use crate::program::ProgramUse;
@@ -28,13 +30,13 @@ pub(crate) struct Use {
     /// Name as typed.
     pub(crate) name: String,
     /// Target as opened.
-    pub(crate) opened: Opened,
+    pub(crate) opened: OpenedTarget,
     /// The write path beneath it.
-    pub(crate) surveyed: Arc<Surveyed>,
+    pub(crate) surveyed: Arc<SurveyedPath>,
     /// Storage beneath: its place in [`Targets::beneath`].
     pub(crate) beneath: usize,
     /// Events of a trace on the target, if the job replays one.
-    pub(crate) recorded: Option<Recorded>,
+    pub(crate) recorded: Option<RecordedEvents>,
     /// True if its job writes to it.
     pub(crate) is_written: bool,
     /// How much of the range is in the page cache, if it was loaded: the rest is left out.
@@ -143,7 +145,7 @@ impl Targets {
                 }
                 Err(error) => return Err(error.into()),
                 // Nothing was written.
-                Ok(mut opened) => opened.iter_mut().try_for_each(Opened::remove_if_made)?,
+                Ok(mut opened) => opened.iter_mut().try_for_each(OpenedTarget::remove_if_made)?,
             }
         }
         Self::open_some(request, context, observer, left_out)
@@ -194,13 +196,13 @@ impl Targets {
             left_out,
             written_back: written_back(scenario),
         };
-        let mut known = Known::default();
+        let mut known = KnownStorage::default();
         let placed = opened.into_iter().zip(places).zip(recorded);
         for ((opened, (span, job, what, name)), recorded) in placed {
             targets.remember_notes(&opened, what);
             let (beneath, surveyed) = known.place_of(&opened, time, &mut targets.beneath);
             let (name, loaded) = (name.to_owned(), OnceLock::new());
-            let is_written = recorded.as_ref().map_or(what.workload.changes(), Recorded::changes);
+            let is_written = recorded.as_ref().map_or(what.workload.changes(), RecordedEvents::changes);
             targets.uses.push(Use {
                 span,
                 job,
@@ -260,7 +262,7 @@ impl Targets {
     }
 
     /// Returns the write paths beneath all targets, with the names of the targets.
-    pub(crate) fn surveyed(&self) -> impl Iterator<Item = (&str, &Arc<Surveyed>)> {
+    pub(crate) fn surveyed(&self) -> impl Iterator<Item = (&str, &Arc<SurveyedPath>)> {
         let uses = self.uses.iter().map(|one| (&*one.opened.shown, &one.surveyed));
         uses.chain(self.programs.iter().map(|program| (&*program.shown, &program.surveyed)))
     }
@@ -293,7 +295,7 @@ impl Targets {
         self.shared.contains(&(span, beneath))
     }
 
-    fn remember_notes(&mut self, opened: &Opened, job: &Job) {
+    fn remember_notes(&mut self, opened: &OpenedTarget, job: &Job) {
         let mut notes = opened.notes.clone();
         if let (Some(depth_max), depth) = (opened.route.depth_max(), job.workload.depth)
             && depth > depth_max
@@ -359,21 +361,26 @@ impl Targets {
 /// Storage beneath the targets so far. Those on the same devices have it in common: their counters are read
 /// once.
 #[derive(Default)]
-struct Known {
-    by_name: HashMap<String, (usize, Arc<Surveyed>)>,
+struct KnownStorage {
+    by_name: HashMap<String, (usize, Arc<SurveyedPath>)>,
     by_devices: HashMap<Vec<String>, usize>,
 }
 
-impl Known {
+impl KnownStorage {
     /// The place of what is beneath `opened` in `all`, to which it is added if it is new, and the path to it.
-    fn place_of(&mut self, opened: &Opened, time: &Time, all: &mut Vec<Beneath>) -> (usize, Arc<Surveyed>) {
+    fn place_of(
+        &mut self,
+        opened: &OpenedTarget,
+        time: &Time,
+        all: &mut Vec<Beneath>,
+    ) -> (usize, Arc<SurveyedPath>) {
         let name =
             opened.surveyed_from().map_or_else(|| opened.shown.clone(), |path| path.display().to_string());
         if let Some(known) = self.by_name.get(&name) {
             return known.clone();
         }
         let surveyed = Arc::new(survey_of(opened));
-        let beneath = Beneath::of(opened, &surveyed, &time.clock());
+        let beneath = Beneath::new(opened, &surveyed, &time.clock());
         let devices = beneath.devices.clone();
         let place = self.by_devices.get(&devices).copied().filter(|_| !devices.is_empty());
         let place = place.unwrap_or_else(|| {
@@ -421,7 +428,7 @@ fn written_back(scenario: &Scenario) -> HashSet<usize> {
 }
 
 /// Returns what traces do to each target.
-fn recorded_of(places: &[(usize, usize, &Job, &str)], replays: &Replays) -> Vec<Option<Recorded>> {
+fn recorded_of(places: &[(usize, usize, &Job, &str)], replays: &Replays) -> Vec<Option<RecordedEvents>> {
     let mut last = None;
     let mut nth = 0;
     let of = |(span, job, ..): &(usize, usize, &Job, &str)| {
@@ -434,18 +441,18 @@ fn recorded_of(places: &[(usize, usize, &Job, &str)], replays: &Replays) -> Vec<
 
 /// Returns `asked` on a target. What is left over after the last whole block of the range or the target is
 /// not touched.
-fn within(opened: &Opened, asked: &Workload) -> Result<Workload, TrialError> {
+fn within(opened: &OpenedTarget, asked: &Workload) -> Result<Workload, TrialError> {
     let ByteRange { offset, length } = asked.range;
     let whole = length.round_down(opened.device.info().logical_block);
     let kept = if asked.range.is_open_ended() || whole == Bytes(0) { length } else { whole };
     let kept = Workload { range: ByteRange { offset, length: kept }, ..asked.clone() };
     kept.within(opened.size).map_err(|invalid| {
-        TrialError::of(FailureKind::Usage, format!("{}: {}", opened.shown, in_one_line(&invalid)))
+        TrialError::new(FailureKind::Usage, format!("{}: {}", opened.shown, in_one_line(&invalid)))
     })
 }
 
 /// Checks that a target takes the writes of a workload untorn.
-fn fits_untorn(one: &Opened, workload: &Workload) -> Result<(), TrialError> {
+fn fits_untorn(one: &OpenedTarget, workload: &Workload) -> Result<(), TrialError> {
     let units = Units::of_device(&one.device.info());
     match workload.blocks.write.0.iter().map(|(size, _)| size).find(|size| !units.takes(size.0)) {
         Some(size) => {
@@ -456,7 +463,7 @@ fn fits_untorn(one: &Opened, workload: &Workload) -> Result<(), TrialError> {
             };
             let problem =
                 format!("{} takes untorn writes of {limits}, not of {size}: change --block-size", one.shown);
-            Err(TrialError::of(FailureKind::Usage, problem))
+            Err(TrialError::new(FailureKind::Usage, problem))
         }
         None => Ok(()),
     }
@@ -464,9 +471,9 @@ fn fits_untorn(one: &Opened, workload: &Workload) -> Result<(), TrialError> {
 
 /// Checks that targets can take what is requested of them, and that traces end before their targets do.
 fn fits(
-    opened: &[Opened],
+    opened: &[OpenedTarget],
     places: &[(usize, usize, &Job, &str)],
-    recorded: &[Option<Recorded>],
+    recorded: &[Option<RecordedEvents>],
 ) -> Result<(), TrialError> {
     for ((one, (_, _, job, _)), recorded) in opened.iter().zip(places).zip(recorded) {
         if job.opening.raw_flush && one.kind != TargetKind::Simulated {
@@ -474,7 +481,7 @@ fn fits(
                 "{} is not a simulated drive: leave out --raw-flush, for it is reached through the kernel of this machine",
                 one.shown
             );
-            return Err(TrialError::of(FailureKind::Usage, problem));
+            return Err(TrialError::new(FailureKind::Usage, problem));
         }
         if job.opening.untorn {
             fits_untorn(one, &job.workload)?;
@@ -504,7 +511,7 @@ fn fits(
                 one.shown,
                 Bytes(end.0 - size.0)
             );
-            return Err(TrialError::of(FailureKind::Usage, problem));
+            return Err(TrialError::new(FailureKind::Usage, problem));
         }
         plumb_load::worker::replaying::check(recorded, &one.device.info())
             .map_err(|source| TrialError::Unfit { target: one.shown.clone(), source })?;
@@ -512,8 +519,13 @@ fn fits(
     Ok(())
 }
 
-fn wanted(span: &Span, job: &Job, name: &str, recorded: Option<&Recorded>) -> Result<Wanted, TrialError> {
-    let changes = recorded.map_or(job.workload.changes(), Recorded::changes);
+fn wanted(
+    span: &Span,
+    job: &Job,
+    name: &str,
+    recorded: Option<&RecordedEvents>,
+) -> Result<TargetRequest, TrialError> {
+    let changes = recorded.map_or(job.workload.changes(), RecordedEvents::changes);
     let writes = changes || span.precondition;
     // The file may hold more than the part that the job uses.
     let intent = Intent { writes, size: job.size, cuts: job.workload.range.is_open_ended() };
@@ -522,12 +534,12 @@ fn wanted(span: &Span, job: &Job, name: &str, recorded: Option<&Recorded>) -> Re
         Some(recorded) => common_unit([recorded.unit(), recorded.stand_in(&job.workload).unit()]),
         None => job.workload.unit(),
     };
-    Ok(Wanted { name: Name::parse(name)?, intent, options: opening::options(span, job, writes, unit) })
+    Ok(TargetRequest { name: Name::parse(name)?, intent, options: opening::options(span, job, writes, unit) })
 }
 
 /// Lays out what was made.
 fn fill(
-    opened: &mut [Opened],
+    opened: &mut [OpenedTarget],
     places: &[(usize, usize, &Job, &str)],
     observer: &mut dyn Observer,
     stop: &AtomicBool,

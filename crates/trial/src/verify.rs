@@ -7,16 +7,16 @@ use std::sync::atomic::AtomicBool;
 use plumb_block::{Bytes, Clock, Device, Error};
 use plumb_linux::{FileOptions, pagecache};
 use plumb_load::{Ledger, flush, read_back};
-use plumb_measure::Verified;
+use plumb_measure::VerifyResult;
 use plumb_targets::TargetKind;
 
 use crate::error::TrialError;
 use crate::targets::Use;
 
 /// Result of reading back a target.
-pub(crate) struct Found {
+pub(crate) struct ReadBackResult {
     /// Totals, with the blocks that were read while the load ran.
-    pub(crate) verified: Verified,
+    pub(crate) verified: VerifyResult,
     /// True if all of it was read back.
     pub(crate) whole: bool,
 }
@@ -31,7 +31,7 @@ pub(crate) fn verify(
     clock: &Arc<dyn Clock>,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Bytes),
-) -> Result<Found, TrialError> {
+) -> Result<ReadBackResult, TrialError> {
     let failed = |source| TrialError::Unfit { target: one.opened.shown.clone(), source };
     // A connection that was lost and made again while nothing was in flight is seen only by a flush.
     if one.opened.kind == TargetKind::Network && flush(&*one.opened.device, 1).is_err() {
@@ -41,7 +41,7 @@ pub(crate) fn verify(
     let begun = clock.now();
     let whole = read_back(&*device, &mut ledger, stop, progress).map_err(failed)?;
     let read_back_time = clock.now().since(begun);
-    Ok(Found { verified: Verified { read_back_time, ..ledger.into_verified() }, whole })
+    Ok(ReadBackResult { verified: VerifyResult { read_back_time, ..ledger.into_verified() }, whole })
 }
 
 /// Returns the target past the page cache, so that not the writer's own memory is compared. Where that cannot
@@ -67,8 +67,8 @@ fn past_the_cache(one: &Use, clock: &Arc<dyn Clock>) -> plumb_block::Result<Arc<
 }
 
 /// Returns the note on blocks that were not held against the last version that was acknowledged.
-pub(crate) fn note(found: &Verified) -> Option<String> {
-    let Verified { at_risk, older, unreached, .. } = *found;
+pub(crate) fn note(found: &VerifyResult) -> Option<String> {
+    let VerifyResult { at_risk, older, unreached, .. } = *found;
     let mut said = Vec::new();
     if at_risk + older > 0 {
         said.push(format!(

@@ -1,7 +1,7 @@
 //! Description of a job in words.
 
 use plumb_block::Bytes;
-use plumb_workload::{Access, Content, Distribution, Recorded, Runs, Span, Walk, Workload};
+use plumb_workload::{Access, Content, Distribution, RecordedEvents, Runs, Span, Walk, Workload};
 
 /// Returns `random reads of 4 KiB`, `70 % random reads, 30 % writes of 8 KiB`.
 pub(crate) fn description(workload: &Workload) -> String {
@@ -29,7 +29,7 @@ pub(crate) fn description(workload: &Workload) -> String {
 }
 
 /// Returns `the trace t.log: 70 % reads, 30 % writes of 512 B to 64 KiB`.
-pub(crate) fn replay(recorded: &Recorded, workload: &Workload) -> String {
+pub(crate) fn replay(recorded: &RecordedEvents, workload: &Workload) -> String {
     format!("the trace {}: {}", recorded.how().path, mix_of(workload))
 }
 

@@ -139,11 +139,11 @@ impl Generator {
                 "a number of bytes: the range of a workload is open-ended until its target is known";
             return Err(Invalid::new("range.length", "open-ended", expected));
         }
-        workload.validate_workers(share.of())?;
+        workload.validate_workers(share.shares())?;
         let (first, step) = match workload.division {
             Division::Parts => (1, 1),
             Division::Overlap | Division::Offset(_) => {
-                (u64::from(share.index()) + 1, u64::from(share.of().get()))
+                (u64::from(share.index()) + 1, u64::from(share.shares().get()))
             }
         };
         Ok(Self {
@@ -292,7 +292,7 @@ fn range_of(workload: &Workload, share: Share) -> Result<ByteRange, Invalid> {
     }
     workload.grid().part(workload.range, share).ok_or_else(|| {
         let room = format!("room for a block of {} for each of", workload.block_max());
-        Invalid::new("range.length", workload.range.length, format!("{room} {} workers", share.of()))
+        Invalid::new("range.length", workload.range.length, format!("{room} {} workers", share.shares()))
     })
 }
 
@@ -301,7 +301,7 @@ fn first_of(workload: &Workload, share: Share, each: Bytes) -> Result<u64, Inval
     let skipped = u128::from(each.0) * u128::from(share.index());
     let room = workload.range.length.0 - workload.grid().longest;
     u64::try_from(skipped).ok().filter(|skipped| *skipped <= room).ok_or_else(|| {
-        let expected = format!("at most {room} bytes for all of the {} workers together", share.of());
+        let expected = format!("at most {room} bytes for all of the {} workers together", share.shares());
         Invalid::new("division.offset", skipped, expected)
     })
 }

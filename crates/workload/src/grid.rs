@@ -27,7 +27,7 @@ impl Grid {
         // Where starts are further apart than operations are long, the last start is enough of a unit for a
         // part.
         let units = if self.step >= self.longest { self.places(length) } else { length / self.step };
-        let (index, of) = (share.index(), share.of().get());
+        let (index, of) = (share.index(), share.shares().get());
         let start = self.step * share.start_of(units, index);
         let end = if index + 1 == of { length } else { self.step * share.start_of(units, index + 1) };
         let part =

@@ -28,7 +28,7 @@ pub use generator::{Cursor, EffectiveZone, Generator, Operation};
 pub use invalid::Invalid;
 pub use pace::{Amount, Arrival, Burst, Rate, Stop};
 pub use plumb_block::{Caching, DurableWrite, EngineChoice, FlushCall, Opening};
-pub use replay::{Recorded, Replay, Replays};
+pub use replay::{RecordedEvents, Replay, Replays};
 pub use scenario::{
     Affinity, Job, LatencyTarget, Layout, PageCache, Priority, Program, Role, Scenario, Span, Steady,
     TargetUse, Thread, Warmup,

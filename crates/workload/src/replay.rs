@@ -23,7 +23,7 @@ use crate::workload::{Durability, Workload};
 
 /// Events of a trace on one target, in order of time.
 #[derive(Clone)]
-pub struct Recorded {
+pub struct RecordedEvents {
     events: Arc<Vec<TraceEvent>>,
     mine: Range<usize>,
     how: TraceUse,
@@ -34,7 +34,7 @@ pub struct Recorded {
 #[derive(Debug, Clone)]
 pub struct Replay {
     /// Recorded requests of each target of the job, in their order.
-    pub targets: Vec<Recorded>,
+    pub targets: Vec<RecordedEvents>,
 }
 
 /// The traces of a scenario, by the numbers of span and job.
@@ -49,7 +49,7 @@ impl Replay {
     ///
     /// # Errors
     /// If the trace does nothing, or the job names another number of targets.
-    pub fn of(job: &Job, how: &TraceUse, trace: Trace) -> Result<(Job, Self), Invalid> {
+    pub fn new(job: &Job, how: &TraceUse, trace: Trace) -> Result<(Job, Self), Invalid> {
         let mut trace = how.apply(trace);
         forget_untouched(&mut trace);
         if !trace.events.iter().any(|event| event.op != TraceOp::Flush) {
@@ -60,14 +60,14 @@ impl Replay {
             ));
         }
         redirect(&mut trace, &job.targets)?;
-        let sums = Sums::of(&trace.events);
+        let sums = Sums::from_events(&trace.events);
         let targets: Vec<TargetUse> =
             trace.targets.iter().map(|name| TargetUse { name: name.clone(), weight: 1 }).collect();
         let range = ByteRange::ALL;
         let workload = Workload { range, ..sums.stand_in(&job.workload, how.is_paced()) };
         let name = if job.name.is_empty() { how.path.clone() } else { job.name.clone() };
         let job = Job { name, targets, trace: None, workload, ..job.clone() };
-        Ok((job, Self { targets: Recorded::of(trace, how) }))
+        Ok((job, Self { targets: RecordedEvents::by_target(trace, how) }))
     }
 
     /// Returns the number of events.
@@ -77,13 +77,13 @@ impl Replay {
 
     /// From the first event to the last, at the speed of the replay.
     pub fn length(&self) -> Nanos {
-        self.targets.iter().map(Recorded::length).max().unwrap_or(Nanos::ZERO)
+        self.targets.iter().map(RecordedEvents::length).max().unwrap_or(Nanos::ZERO)
     }
 }
 
-impl Recorded {
+impl RecordedEvents {
     /// Returns the events of each target of `trace`.
-    fn of(trace: Trace, how: &TraceUse) -> Vec<Self> {
+    fn by_target(trace: Trace, how: &TraceUse) -> Vec<Self> {
         let Trace { targets, mut events } = trace;
         if targets.len() > 1 {
             // Stable: the events of a target stay in order of time.
@@ -93,7 +93,7 @@ impl Recorded {
         let of = |target: usize| {
             let begin = events.partition_point(|event| usize::from(event.target) < target);
             let mine = begin..events.partition_point(|event| usize::from(event.target) <= target);
-            let sums = Sums::of(&events[mine.clone()]);
+            let sums = Sums::from_events(&events[mine.clone()]);
             Self { events: Arc::clone(&events), mine, how: how.clone(), sums }
         };
         (0..targets.len()).map(of).collect()
@@ -157,7 +157,7 @@ impl Recorded {
     }
 }
 
-impl std::fmt::Debug for Recorded {
+impl std::fmt::Debug for RecordedEvents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Recorded")
             .field("events", &self.mine.len())
@@ -242,7 +242,7 @@ impl Lengths {
 }
 
 impl Sums {
-    fn of(events: &[TraceEvent]) -> Self {
+    fn from_events(events: &[TraceEvent]) -> Self {
         let mut sums = Self::default();
         for event in events {
             sums.last = sums.last.max(event.at);

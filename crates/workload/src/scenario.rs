@@ -308,7 +308,7 @@ impl Span {
     }
 
     /// Returns one span of jobs, measured from the start to the end.
-    pub const fn of(jobs: Vec<Job>) -> Self {
+    pub const fn new(jobs: Vec<Job>) -> Self {
         Self {
             warmup: Warmup::For(Nanos::ZERO),
             cooldown: Nanos::ZERO,

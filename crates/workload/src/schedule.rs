@@ -114,7 +114,7 @@ impl Schedule {
     /// The start of what comes after `taken`, on the schedule of all workers. Multiplication and division
     /// alone: exact as far as the numbers are, without drift, and the same on every machine.
     fn fixed(&self, taken: u64) -> Nanos {
-        let of = u64::from(self.share.of().get());
+        let of = u64::from(self.share.shares().get());
         let mine = u64::from(self.share.index()).saturating_mul(self.mean());
         let before = taken.saturating_mul(of).saturating_add(mine);
         Nanos((before as f64 * 1e9 / self.amount) as u64)
@@ -127,7 +127,7 @@ impl Schedule {
 
     /// Nanoseconds for each operation or byte of this worker.
     fn scale(&self) -> f64 {
-        f64::from(self.share.of().get()) * 1e9 / self.amount
+        f64::from(self.share.shares().get()) * 1e9 / self.amount
     }
 }
 

@@ -29,7 +29,7 @@ impl Share {
     }
 
     /// Returns the number of shares.
-    pub const fn of(self) -> NonZeroU32 {
+    pub const fn shares(self) -> NonZeroU32 {
         self.of
     }
 

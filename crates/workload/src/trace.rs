@@ -123,7 +123,7 @@ impl Skip {
 
 impl TraceUse {
     /// Returns all of the trace at `path`, as it was recorded.
-    pub fn of(path: &str) -> Self {
+    pub fn new(path: &str) -> Self {
         let speed = TraceSpeed::Percent(100);
         Self { path: path.to_owned(), speed, scale: 1, align: Bytes(1), skip: Skip::default() }
     }
@@ -188,16 +188,16 @@ mod tests {
         };
         let events = vec![event(0, 10_000, TraceOp::Read), event(900, 20_000, TraceOp::Write { fua: false })];
         let trace = Trace { targets: vec!["a".into()], events };
-        let all = TraceUse { scale: 2, align: Bytes(4096), ..TraceUse::of("t") };
+        let all = TraceUse { scale: 2, align: Bytes(4096), ..TraceUse::new("t") };
         let halved = all.apply(trace.clone());
         assert_eq!(halved.events.iter().map(|event| event.offset.0).collect::<Vec<_>>(), [4096, 8192]);
         let times = |percent| {
             let speed = TraceSpeed::Percent(percent);
-            TraceUse { speed, ..TraceUse::of("t") }.apply(trace.clone()).events[1].at
+            TraceUse { speed, ..TraceUse::new("t") }.apply(trace.clone()).events[1].at
         };
         assert_eq!((times(200), times(50)), (Nanos(450), Nanos(1800)), "a percentage of the speed");
         let skip = Skip { reads: true, ..Skip::default() };
-        let left = TraceUse { skip, ..TraceUse::of("t") }.apply(trace);
+        let left = TraceUse { skip, ..TraceUse::new("t") }.apply(trace);
         assert_eq!(left.events.len(), 1);
         assert_eq!(left.events[0].at, Nanos(900), "what is left keeps its time");
     }

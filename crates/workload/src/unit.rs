@@ -4,7 +4,7 @@
 use plumb_block::Bytes;
 
 use crate::access::Access;
-use crate::replay::Recorded;
+use crate::replay::RecordedEvents;
 use crate::workload::{Division, Workload};
 
 /// Returns the greatest number of bytes that divides all of `all`; 0 if they are all 0, or none.
@@ -47,7 +47,7 @@ impl Workload {
     }
 }
 
-impl Recorded {
+impl RecordedEvents {
     /// Returns the unit of which all offsets and lengths of events are multiples.
     pub fn unit(&self) -> Bytes {
         common_unit(self.events().iter().flat_map(|event| [event.offset, event.length()]))

@@ -16,7 +16,7 @@ use crate::invalid::Invalid;
 use crate::pace::{Amount, Burst, Rate, Stop};
 use crate::workload::{Content, Division, Workload};
 
-type Checked = Result<(), Invalid>;
+type CheckResult = Result<(), Invalid>;
 
 impl Workload {
     /// The highest rate that can be asked for, in operations per second.
@@ -45,7 +45,7 @@ impl Workload {
     }
 
     /// Checks what depends on how many workers there are.
-    pub(crate) fn validate_workers(&self, workers: NonZeroU32) -> Checked {
+    pub(crate) fn validate_workers(&self, workers: NonZeroU32) -> CheckResult {
         if self.verify && workers.get() > 1 && self.division != Division::Parts {
             let expected = format!(
                 "false with {workers} workers on the same range: nobody knows which of them wrote a block last; give \
@@ -56,7 +56,7 @@ impl Workload {
         Ok(())
     }
 
-    fn check_mix(&self) -> Checked {
+    fn check_mix(&self) -> CheckResult {
         if self.write_percent > 100 {
             return Err(Invalid::new("write_percent", self.write_percent, "0 to 100"));
         }
@@ -68,7 +68,7 @@ impl Workload {
         Ok(())
     }
 
-    fn check_blocks(&self) -> Checked {
+    fn check_blocks(&self) -> CheckResult {
         let blocks = &self.blocks;
         for (kind, split) in [("read", &blocks.read), ("write", &blocks.write), ("trim", &blocks.trim)] {
             check_split(split).map_err(|invalid| invalid.within(&format!("blocks.{kind}")))?;
@@ -76,7 +76,7 @@ impl Workload {
         Ok(())
     }
 
-    fn check_durability(&self) -> Checked {
+    fn check_durability(&self) -> CheckResult {
         if self.writes() {
             return Ok(());
         }
@@ -94,7 +94,7 @@ impl Workload {
         Ok(())
     }
 
-    fn check_range(&self) -> Checked {
+    fn check_range(&self) -> CheckResult {
         let (range, longest) = (self.range, self.block_max());
         if range.length < longest {
             let expected = format!("at least one block of {longest}");
@@ -107,7 +107,7 @@ impl Workload {
         Ok(())
     }
 
-    fn check_content(&self) -> Checked {
+    fn check_content(&self) -> CheckResult {
         match &self.content {
             Content::Pattern | Content::Repeated | Content::Zeroes | Content::Counting => Ok(()),
             Content::Reducible { compress_percent, dedup_percent } => {
@@ -128,7 +128,7 @@ impl Workload {
         }
     }
 
-    fn check_buffer(&self, field: &str, size: Bytes) -> Checked {
+    fn check_buffer(&self, field: &str, size: Bytes) -> CheckResult {
         // The size of blocks that are never written does not matter.
         let longest = if self.writes() { self.blocks.write.max() } else { Bytes(1) };
         if size < longest || size > Self::BLOCK_MAX {
@@ -138,7 +138,7 @@ impl Workload {
         Ok(())
     }
 
-    fn check_verify(&self) -> Checked {
+    fn check_verify(&self) -> CheckResult {
         if !self.verify {
             return Ok(());
         }
@@ -174,7 +174,7 @@ impl Workload {
     }
 }
 
-fn check_split(split: &BlockSplit) -> Checked {
+fn check_split(split: &BlockSplit) -> CheckResult {
     for (index, (block, percent)) in split.0.iter().enumerate() {
         if *block == Bytes(0) || *block > Workload::BLOCK_MAX {
             let expected = format!("1 byte to {}", Workload::BLOCK_MAX);
@@ -190,7 +190,7 @@ fn check_split(split: &BlockSplit) -> Checked {
     }
 }
 
-fn check_stop(stop: &Stop) -> Checked {
+fn check_stop(stop: &Stop) -> CheckResult {
     if *stop == Stop::default() {
         return Err(Invalid::new("stop", "never", "a duration, a number of operations or a number of bytes"));
     }
@@ -205,7 +205,7 @@ fn check_stop(stop: &Stop) -> Checked {
     Ok(())
 }
 
-fn check_rate(rate: Rate) -> Checked {
+fn check_rate(rate: Rate) -> CheckResult {
     let Rate::Scheduled { amount, .. } = rate else { return Ok(()) };
     let (field, value, most, unit) = match amount {
         Amount::Iops(iops) => ("iops", iops, Workload::IOPS_MAX, "operations"),
@@ -218,7 +218,7 @@ fn check_rate(rate: Rate) -> Checked {
     Err(Invalid::new(format!("rate.amount.{field}"), value, expected))
 }
 
-fn check_burst(burst: Burst) -> Checked {
+fn check_burst(burst: Burst) -> CheckResult {
     if burst.operations == 0 {
         return Err(Invalid::new("burst.operations", 0, "at least 1"));
     }

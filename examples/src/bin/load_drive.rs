@@ -40,7 +40,7 @@ fn writes_per_second(model: &str, wce: bool) -> Result<f64, Box<dyn Error>> {
 
     let never = AtomicBool::new(false);
     let mut ignored = |_: &Event<'_>| {};
-    let teams = run_teams(vec![Team::of(worker)], &RunOptions::whole(time, &never), &mut ignored)?;
+    let teams = run_teams(vec![Team::single(worker)], &RunOptions::whole(time, &never), &mut ignored)?;
     let outcomes = teams.iter().flat_map(|team| &team.workers).map(|worker| &worker.outcome);
     Ok(LoadOutcome::together(outcomes).application().iops)
 }

@@ -18,9 +18,9 @@ use plumb_block::{
 use plumb_serve::nbd::server::{Export, Listener, OWNER_ONLY, Options, Server};
 
 /// A device of 64 MiB without contents.
-struct Numbered;
+struct NumberedDevice;
 
-impl Device for Numbered {
+impl Device for NumberedDevice {
     fn info(&self) -> DeviceInfo {
         DeviceInfo::plain("numbered", Bytes::mib(64), Bytes(512))
     }
@@ -101,7 +101,7 @@ fn server(socket: &Path) -> std::result::Result<(Server, Listener), Box<dyn StdE
     let export = Export {
         name: "numbered".to_owned(),
         description: "every block reads as its number".to_owned(),
-        device: Arc::new(Numbered),
+        device: Arc::new(NumberedDevice),
         read_only: false,
     };
     Ok((Server::new(vec![export], Options::default())?, Listener::unix(socket, OWNER_ONLY)?))

@@ -9,7 +9,7 @@ use crate::process;
 
 /// Measurements of one job.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Measured {
+pub(super) struct JobFigures {
     /// Operations per second.
     pub(super) rate: f64,
     /// The 99th percentile of the time that an operation took, and of the sync after it if there was one, in
@@ -23,7 +23,7 @@ pub(super) fn rate(options: &[String]) -> Result<f64> {
 }
 
 /// Runs one job with these options and returns its measurements.
-pub(super) fn measured(options: &[String]) -> Result<Measured> {
+pub(super) fn measured(options: &[String]) -> Result<JobFigures> {
     // In a file: engines print to stdout, too.
     let place = tempfile::tempdir().context("making a directory for what fio says")?;
     let said = place.path().join("fio.json");
@@ -40,5 +40,5 @@ pub(super) fn measured(options: &[String]) -> Result<Measured> {
         latency.unwrap_or(0.0) / 1e9
     };
     let p99 = p99("/read/clat_ns") + p99("/write/clat_ns") + p99("/sync/lat_ns");
-    Ok(Measured { rate: of("read") + of("write"), p99 })
+    Ok(JobFigures { rate: of("read") + of("write"), p99 })
 }

@@ -44,7 +44,7 @@ const SHARE: f64 = 0.05;
 const MORE_SECONDS: f64 = 50e-6;
 
 /// Load on a drive, and where its answers are found.
-struct Asked {
+struct DriveLoad {
     name: &'static str,
     arguments: &'static [&'static str],
     /// Where its answers stand in a report in the format of fio.
@@ -52,16 +52,17 @@ struct Asked {
 }
 
 const READ_BINS: &str = "/jobs/0/read/clat_ns/bins";
-const RANDOM_READS: Asked = Asked { name: "random reads", arguments: &["--random"], pointer: READ_BINS };
-const SEQUENTIAL_READS: Asked =
-    Asked { name: "sequential reads", arguments: &["--sequential"], pointer: READ_BINS };
-const RANDOM_WRITES: Asked = Asked {
+const RANDOM_READS: DriveLoad =
+    DriveLoad { name: "random reads", arguments: &["--random"], pointer: READ_BINS };
+const SEQUENTIAL_READS: DriveLoad =
+    DriveLoad { name: "sequential reads", arguments: &["--sequential"], pointer: READ_BINS };
+const RANDOM_WRITES: DriveLoad = DriveLoad {
     name: "random writes",
     arguments: &["--random", "--write", "100"],
     pointer: "/jobs/0/write/clat_ns/bins",
 };
 /// Each write is followed by a flush; the flushes are measured.
-const FLUSHES: Asked = Asked {
+const FLUSHES: DriveLoad = DriveLoad {
     name: "flushes after writes",
     arguments: &["--random", "--write", "100", "--sync-every", "1"],
     pointer: "/jobs/0/sync/lat_ns/bins",
@@ -71,7 +72,7 @@ const FLUSHES: Asked = Asked {
 struct Case {
     model: &'static str,
     turns: bool,
-    asked: Asked,
+    asked: DriveLoad,
     /// Requests a second of each drive.
     rate: u32,
     /// How many drives at once: of slow ones several, for there to be enough answers.
@@ -80,11 +81,11 @@ struct Case {
 }
 
 impl Case {
-    const fn disk(model: &'static str, asked: Asked, rate: u32, drives: u64, seconds: f64) -> Self {
+    const fn disk(model: &'static str, asked: DriveLoad, rate: u32, drives: u64, seconds: f64) -> Self {
         Self { model, turns: true, asked, rate, drives, seconds }
     }
 
-    const fn ssd(model: &'static str, asked: Asked, rate: u32, seconds: f64) -> Self {
+    const fn ssd(model: &'static str, asked: DriveLoad, rate: u32, seconds: f64) -> Self {
         Self { model, turns: false, asked, rate, drives: 1, seconds }
     }
 

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::running::Running;
+use crate::running::RunningProcess;
 
 /// How many drives have been started.
 static STARTED: AtomicU32 = AtomicU32::new(0);
@@ -24,7 +24,7 @@ pub(super) enum Way {
 
 /// A simulated drive in real time, ended when dropped.
 pub(super) struct ServedDrive {
-    _server: Running,
+    _server: RunningProcess,
     /// Directory of the drive's control socket and its NBD socket.
     place: TempDir,
     answer: Value,
@@ -45,7 +45,7 @@ impl ServedDrive {
             Way::Attach => command.arg("--attach"),
         };
         command.env("XDG_RUNTIME_DIR", place.path());
-        let (server, answer) = Running::announced(&mut command)?;
+        let (server, answer) = RunningProcess::announced(&mut command)?;
         Ok(Self { _server: server, place, answer })
     }
 
@@ -76,7 +76,7 @@ pub(super) fn uri(socket: &Path) -> String {
 
 /// A peer that serves over NBD, ended when dropped.
 pub(super) struct Peer {
-    _server: Running,
+    _server: RunningProcess,
     place: TempDir,
 }
 
@@ -85,7 +85,7 @@ impl Peer {
     /// `place`.
     pub(super) fn start(place: TempDir, command: impl FnOnce(&Path) -> Command) -> Result<Self> {
         let socket = place.path().join("nbd");
-        Ok(Self { _server: Running::listening(&mut command(&socket), &socket)?, place })
+        Ok(Self { _server: RunningProcess::listening(&mut command(&socket), &socket)?, place })
     }
 
     pub(super) fn socket(&self) -> PathBuf {

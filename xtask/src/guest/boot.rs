@@ -121,8 +121,8 @@ fn boot(lab: &Lab, console: &Path, interrupts: &Interrupts, runs: &mut Vec<Run>)
     };
     loop {
         match life(lab, &files, &drives, &simulated, interrupts, runs)? {
-            Played::ToTheEnd => break,
-            Played::UntilPowerCycle { scenario, life } => {
+            GuestProgress::ToTheEnd => break,
+            GuestProgress::UntilPowerCycle { scenario, life } => {
                 simulated.iter().try_for_each(SimulatedDrive::power_on)?;
                 files.resumed = Some((scenario, life));
                 files.channel = directory.path().join(format!("channel-{scenario}-{life}"));
@@ -134,7 +134,7 @@ fn boot(lab: &Lab, console: &Path, interrupts: &Interrupts, runs: &mut Vec<Run>)
 }
 
 /// How far a guest came.
-enum Played {
+enum GuestProgress {
     ToTheEnd,
     UntilPowerCycle { scenario: &'static str, life: u32 },
 }
@@ -147,7 +147,7 @@ fn life(
     simulated: &[SimulatedDrive],
     interrupts: &Interrupts,
     runs: &mut Vec<Run>,
-) -> Result<Played> {
+) -> Result<GuestProgress> {
     // We listen before QEMU starts, so QEMU connects and nobody polls.
     let listener = UnixListener::bind(&files.channel).context("listening for the guest")?;
     let complaints = std::fs::File::create(&files.complaints).context("creating QEMU's log")?;
@@ -173,7 +173,7 @@ struct Outside<'a> {
 }
 
 /// Follows the guest until it says goodbye.
-fn play(lab: &Lab, machine: &mut Machine, outside: Outside, runs: &mut Vec<Run>) -> Result<Played> {
+fn play(lab: &Lab, machine: &mut Machine, outside: Outside, runs: &mut Vec<Run>) -> Result<GuestProgress> {
     let Outside { listener, console, trace, simulated, interrupts } = outside;
     let disks = lab.disks();
     let (commands, output) =
@@ -193,9 +193,9 @@ fn play(lab: &Lab, machine: &mut Machine, outside: Outside, runs: &mut Vec<Run>)
     let mut answers = stream;
     while let Some(frame) = next_frame(&inbox)? {
         match frame {
-            Frame::Bye => return Ok(Played::ToTheEnd),
+            Frame::Bye => return Ok(GuestProgress::ToTheEnd),
             Frame::PowerCycle { life } => {
-                return Ok(Played::UntilPowerCycle { scenario: guest.pause()?, life });
+                return Ok(GuestProgress::UntilPowerCycle { scenario: guest.pause()?, life });
             }
             Frame::Sync { label } => {
                 let sample = sample(&mut qmp, &disks, trace, simulated)?;
@@ -215,12 +215,12 @@ fn play(lab: &Lab, machine: &mut Machine, outside: Outside, runs: &mut Vec<Run>)
                 answers.write_all(b"go\n").context("answering the guest")?;
             }
             Frame::Cut { disk, when } => {
-                simulated::of(simulated, &disk)?.cut(&when)?;
+                simulated::find(simulated, &disk)?.cut(&when)?;
                 answers.write_all(b"go\n").context("answering the guest")?;
             }
-            Frame::Ack { disk, number } => simulated::of(simulated, &disk)?.acknowledged.set(number),
+            Frame::Ack { disk, number } => simulated::find(simulated, &disk)?.acknowledged.set(number),
             Frame::Acked { disk } => {
-                let number = simulated::of(simulated, &disk)?.acknowledged.get();
+                let number = simulated::find(simulated, &disk)?.acknowledged.get();
                 answers.write_all(format!("{number}\n").as_bytes()).context("answering the guest")?;
             }
             other => guest.hear(other)?,

@@ -69,7 +69,11 @@ impl Oracle {
     ///
     /// # Errors
     /// When one of them is missing, as after a guest that broke off.
-    pub(crate) fn of(scenario: &'static Scenario, kernel: &str, evidence: &Evidence) -> Result<Self> {
+    pub(crate) fn from_evidence(
+        scenario: &'static Scenario,
+        kernel: &str,
+        evidence: &Evidence,
+    ) -> Result<Self> {
         let sample = |label: &str| {
             evidence
                 .samples
@@ -195,7 +199,7 @@ mod tests {
 
     #[test]
     fn counts_are_differences() {
-        let oracle = Oracle::of(&TRAP, "6.12", &evidence(7)).unwrap();
+        let oracle = Oracle::from_evidence(&TRAP, "6.12", &evidence(7)).unwrap();
         let disk = &oracle.disks[0];
         assert_eq!((disk.flushes_arrived, disk.writes_arrived, disk.block_layer_flushes), (7, 14, 7));
         assert_eq!(oracle.stacked_block_layer_flushes, [("loop0".to_owned(), 4)].into());
@@ -204,13 +208,13 @@ mod tests {
 
     #[test]
     fn a_trap_that_catches_is_as_expected() {
-        assert_eq!(Oracle::of(&TRAP, "6.12", &evidence(0)).unwrap().contradiction(&TRAP), None);
+        assert_eq!(Oracle::from_evidence(&TRAP, "6.12", &evidence(0)).unwrap().contradiction(&TRAP), None);
     }
 
     #[test]
     fn a_guest_that_broke_off_has_no_oracle() {
         let mut evidence = evidence(1);
         evidence.samples.remove("after");
-        assert!(Oracle::of(&TRAP, "6.12", &evidence).unwrap_err().to_string().contains("after"));
+        assert!(Oracle::from_evidence(&TRAP, "6.12", &evidence).unwrap_err().to_string().contains("after"));
     }
 }

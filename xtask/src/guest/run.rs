@@ -256,7 +256,7 @@ fn judge(run: &Run, record: Option<&Path>, console: &Path) -> Result<Verdict> {
         End::Skipped(reason) => return Ok(Verdict::Skipped(reason.clone())),
         End::Failed(reason) => bail!("{reason}"),
     }
-    let oracle = Oracle::of(run.scenario, &run.kernel, &run.evidence)?;
+    let oracle = Oracle::from_evidence(run.scenario, &run.kernel, &run.evidence)?;
     if let Some(contradiction) = oracle.contradiction(run.scenario) {
         bail!("{contradiction}: {}", counts(&oracle));
     }

@@ -10,7 +10,7 @@ use super::disk::Disk;
 /// slow half of a cache does; with none named there is no emulated drive below, and so nothing to count.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Expected {
+pub(crate) struct ExpectedCounts {
     /// At least one flush reached each of these drives.
     pub arrived: Vec<String>,
     /// No flush reached any of these drives.
@@ -43,7 +43,7 @@ pub(crate) struct Scenario {
     /// How many writes are synced between the two samples.
     pub syncs: u32,
     /// Counts of what must have arrived.
-    pub expected: Expected,
+    pub expected: ExpectedCounts,
     /// Instead of a setup and synced writes: what the guest runs and checks by itself, see
     /// `script/policy.sh`. It needs plumb. Empty for most.
     pub program: String,
@@ -61,7 +61,7 @@ impl Default for Scenario {
             after: String::new(),
             target: "/mnt/t".to_owned(),
             syncs: 4,
-            expected: Expected::default(),
+            expected: ExpectedCounts::default(),
             program: String::new(),
         }
     }

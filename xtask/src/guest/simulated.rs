@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::disk::Disk;
 use super::qmp::{DriveCounters, Sample};
 use crate::process;
-use crate::running::Running;
+use crate::running::RunningProcess;
 
 /// The model where a disk names none: it has a volatile cache and native FUA.
 const MODEL: &str = "consumer-nvme-ssd";
@@ -25,7 +25,7 @@ pub(crate) struct SimulatedDrive {
     disk: String,
     name: String,
     plumb: PathBuf,
-    _server: Running,
+    _server: RunningProcess,
     /// The last that a program in the guest has promised to be durable on it; 0 before the first. It outlives
     /// the guest.
     pub(crate) acknowledged: Cell<u64>,
@@ -35,7 +35,7 @@ pub(crate) struct SimulatedDrive {
 ///
 /// # Errors
 /// When no such disk is simulated.
-pub(crate) fn of<'a>(drives: &'a [SimulatedDrive], disk: &str) -> Result<&'a SimulatedDrive> {
+pub(crate) fn find<'a>(drives: &'a [SimulatedDrive], disk: &str) -> Result<&'a SimulatedDrive> {
     drives.iter().find(|drive| drive.disk == disk).with_context(|| format!("{disk} is not a simulated drive"))
 }
 
@@ -60,7 +60,7 @@ impl SimulatedDrive {
         command.args(["drive", "serve", disk.model.as_deref().unwrap_or(MODEL), "--json", "--name", &name]);
         command.arg("--nbd").arg(socket).arg(format!("--size={}M", Disk::SIZE_MIB));
         // SIGTERM ends it, so that it takes its sockets away.
-        let (server, _) = Running::announced(&mut command)?;
+        let (server, _) = RunningProcess::announced(&mut command)?;
         let (disk, plumb) = (disk.name.clone(), plumb.to_owned());
         Ok(Self { disk, name, plumb, _server: server, acknowledged: Cell::new(0) })
     }

@@ -34,7 +34,7 @@ const WAITING: &str = "plumb/all";
 
 /// Result of a program.
 #[derive(Debug)]
-pub(super) struct Ran {
+pub(super) struct ProgramResult {
     /// Name of the program.
     pub(super) name: String,
     /// Tally of its tests.
@@ -49,7 +49,7 @@ pub(super) struct Ran {
 ///
 /// # Errors
 /// When one cannot be started.
-pub(super) fn run(mut programs: Vec<TestProgram>) -> Result<Vec<Ran>> {
+pub(super) fn run(mut programs: Vec<TestProgram>) -> Result<Vec<ProgramResult>> {
     let rank = |program: &TestProgram| LONGEST.iter().position(|name| *name == program.name);
     programs.sort_by_key(|program| rank(program).unwrap_or(LONGEST.len()));
     let waiting = Mutex::new(VecDeque::from(programs));
@@ -85,7 +85,7 @@ fn processors() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
 
-fn run_one(program: &TestProgram) -> Result<Ran> {
+fn run_one(program: &TestProgram) -> Result<ProgramResult> {
     let TestProgram { name, path, directory } = program;
     let skipped = tempfile::NamedTempFile::new().context("making the list of skipped tests")?;
     let began = Instant::now();
@@ -119,7 +119,7 @@ fn run_one(program: &TestProgram) -> Result<Ran> {
     }
     let Tally { passed, failed, skipped } = tally;
     println!("{name}: {passed} passed, {failed} failed, {skipped} skipped in {:.1} s", taken.as_secs_f64());
-    Ok(Ran { name: name.clone(), tally, taken, failures })
+    Ok(ProgramResult { name: name.clone(), tally, taken, failures })
 }
 
 /// Returns the part of libtest's output that says why tests failed; empty if it does not say.

@@ -45,14 +45,14 @@ const SIZES: u64 = 0x7369_7a65_0000_0000;
 
 impl FileSet {
     pub(super) fn varmail(setting: &Setting) -> Self {
-        Self::of(setting, Tree::flat("mail"), 1000, 16 << 10, Cycle::Mail)
+        Self::new(setting, Tree::flat("mail"), 1000, 16 << 10, Cycle::Mail)
     }
 
     pub(super) fn fileserver(setting: &Setting) -> Self {
-        Self::of(setting, Tree::spread("files", 20, 2), 10_000, 128 << 10, Cycle::Users)
+        Self::new(setting, Tree::spread("files", 20, 2), 10_000, 128 << 10, Cycle::Users)
     }
 
-    fn of(setting: &Setting, tree: Tree, count: u64, size_mean: u64, cycle: Cycle) -> Self {
+    fn new(setting: &Setting, tree: Tree, count: u64, size_mean: u64, cycle: Cycle) -> Self {
         let Setting { threads, seed, .. } = *setting;
         Self { tree, count: setting.scaled(count, 5 * u64::from(threads)), size_mean, threads, seed, cycle }
     }
@@ -62,7 +62,7 @@ impl FileSet {
     }
 
     fn first_size(&self, number: u64) -> u64 {
-        Chance::of(self.seed ^ SIZES, number).gamma(self.size_mean)
+        Chance::from_seed(self.seed ^ SIZES, number).gamma(self.size_mean)
     }
 }
 

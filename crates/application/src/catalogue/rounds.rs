@@ -45,7 +45,7 @@ struct Thread<'a> {
 
 impl Rounds {
     pub(super) fn copy(setting: &Setting) -> Self {
-        Self::of(setting, 2000, Content::Copied)
+        Self::new(setting, 2000, Content::Copied)
     }
 
     pub(super) fn unpack(setting: &Setting) -> Self {
@@ -54,10 +54,10 @@ impl Rounds {
             "fsync-each" => Durable::Each,
             _ => Durable::Never,
         };
-        Self::of(setting, 10_000, Content::Unpacked(durable))
+        Self::new(setting, 10_000, Content::Unpacked(durable))
     }
 
-    fn of(setting: &Setting, files: u64, content: Content) -> Self {
+    fn new(setting: &Setting, files: u64, content: Content) -> Self {
         Self { threads: setting.threads, files: setting.scaled(files, 1), seed: setting.seed, content }
     }
 
@@ -66,7 +66,7 @@ impl Rounds {
     }
 
     fn copied_size(&self, thread: u32, number: u64) -> u64 {
-        Chance::of(self.seed, u64::from(thread) << 32 | number).gamma(COPIED_MEAN)
+        Chance::from_seed(self.seed, u64::from(thread) << 32 | number).gamma(COPIED_MEAN)
     }
 }
 

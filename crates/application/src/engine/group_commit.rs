@@ -141,7 +141,7 @@ mod tests {
             Thinks(Nanos),
             Wants(u64),
         }
-        let mut chance = Chance::of(1, 0);
+        let mut chance = Chance::from_seed(1, 0);
         let mut clients: Vec<Client> =
             (0..8).map(|_| Client::Thinks(chance.exponential(THINK_MEAN))).collect();
         let (mut rounds, mut flush_ends, mut now) = (Rounds::default(), None, Nanos::ZERO);

@@ -12,7 +12,7 @@ use super::program::LOOK_EVERY;
 use super::recording::{Book, Call, Took, lock};
 use crate::chance::Chance;
 use crate::error::Error;
-use crate::noise::{Aligned, Noise};
+use crate::noise::{AlignedBuffer, Noise};
 
 /// State that all hands of a run share.
 #[derive(Clone, Copy)]
@@ -30,7 +30,7 @@ pub(crate) struct Hand<'a> {
     /// The thread's own choices.
     pub(crate) chance: Chance,
     noise: Noise,
-    into: Aligned,
+    into: AlignedBuffer,
 }
 
 /// Makes a call and records it.
@@ -85,15 +85,15 @@ impl<'a> Hand<'a> {
     }
 
     /// Returns the hand of a thread, that records into `book`.
-    pub(crate) fn of(bench: Bench<'a>, thread: u32, book: &'a Mutex<Book>) -> Self {
+    pub(crate) fn for_thread(bench: Bench<'a>, thread: u32, book: &'a Mutex<Book>) -> Self {
         Self::new(bench, Some(book), u64::from(thread))
     }
 
     fn new(bench: Bench<'a>, book: Option<&'a Mutex<Book>>, stream: u64) -> Self {
-        let mut chance = Chance::of(bench.seed, stream);
+        let mut chance = Chance::from_seed(bench.seed, stream);
         let noise = Noise::new(chance.below(u64::MAX));
         let meter = Meter { bench, book, paused: Nanos::ZERO };
-        Self { meter, chance, noise, into: Aligned::default() }
+        Self { meter, chance, noise, into: AlignedBuffer::default() }
     }
 
     /// Goes on only if nothing ends the run.

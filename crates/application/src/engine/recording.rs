@@ -132,7 +132,7 @@ impl Book {
             flushes: self.outcome.flush.operations(),
             read_bytes: self.outcome.read.bytes,
             write_bytes: self.outcome.write.bytes,
-            flush_latency: LiveLatency::of(&self.outcome.flush.latency),
+            flush_latency: LiveLatency::from_histogram(&self.outcome.flush.latency),
             ..Totals::default()
         }
     }
@@ -190,7 +190,7 @@ impl Recording {
     }
 
     /// Returns the book of a thread.
-    pub(crate) fn of(&self, thread: u32) -> &Mutex<Book> {
+    pub(crate) fn book(&self, thread: u32) -> &Mutex<Book> {
         &self.books[thread as usize % self.books.len()]
     }
 

@@ -31,7 +31,7 @@ impl Scratch {
         let failed = |path, source| Error::Directory { operation: "create", path, source };
         // Only the name depends on the time: two runs side by side have the same seed more often than not.
         let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
-        let mut chance = Chance::of(time, u64::from(std::process::id()));
+        let mut chance = Chance::from_seed(time, u64::from(std::process::id()));
         for _ in 0..TRIES {
             let path = parent.join(format!("{}{:08x}", Self::PREFIX, chance.below(1 << 32)));
             match DirBuilder::new().mode(0o700).create(&path) {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use plumb_block::{Errno, Nanos, RealClock};
 use plumb_load::{Ending, Event, LoadOutcome};
 
-use self::fake::{Failing, FakeStore};
+use self::fake::{FailurePlan, FakeStore};
 use super::{Conduct, Setting, perform};
 use crate::error::{Cause, Error};
 use crate::profile::Work;
@@ -115,7 +115,7 @@ fn a_failed_sync_ends_the_run_at_once() {
     ] {
         // The first syncfs is that of the preparation, whose failure counts as much.
         let call = if verb == "syncfs" { 1 } else { 3 };
-        let failing = Some(Failing { verb, call, errno: Errno::EIO });
+        let failing = Some(FailurePlan { verb, call, errno: Errno::EIO });
         let store = FakeStore { failing, ..FakeStore::default() };
         let error = play(typed, 1000, 1, &store).unwrap_err();
         assert!(matches!(error, Error::SyncFailed { .. }), "{typed} {verb}: {error:?}");
@@ -129,7 +129,7 @@ fn a_failed_sync_ends_the_run_at_once() {
 fn a_failed_sync_of_one_client_ends_all_and_none_flushes_again() {
     for typed in ["pg-wal:eight-clients", "varmail"] {
         let verb = if typed == "varmail" { "fsync" } else { "fdatasync" };
-        let failing = Some(Failing { verb, call: 5, errno: Errno::EIO });
+        let failing = Some(FailurePlan { verb, call: 5, errno: Errno::EIO });
         let store = FakeStore { failing, ..FakeStore::default() };
         let error = play(typed, 100_000, 1, &store).unwrap_err();
         assert!(matches!(error, Error::SyncFailed { .. }), "{typed}: {error:?}");
@@ -142,7 +142,7 @@ fn a_failed_sync_of_one_client_ends_all_and_none_flushes_again() {
 #[test]
 fn a_sync_that_fails_for_want_of_space_is_a_failed_sync_and_a_write_is_not() {
     let fails = |verb| {
-        let failing = Some(Failing { verb, call: 2, errno: Errno::ENOSPC });
+        let failing = Some(FailurePlan { verb, call: 2, errno: Errno::ENOSPC });
         let store = FakeStore { failing, ..FakeStore::default() };
         (play("etcd-wal", 100, 1, &store).unwrap_err(), store.made().len())
     };
@@ -151,7 +151,7 @@ fn a_sync_that_fails_for_want_of_space_is_a_failed_sync_and_a_write_is_not() {
     assert!(error.to_string().contains("the file system is full"), "{error}");
     let (error, _) = fails("fdatasync");
     assert!(matches!(error, Error::SyncFailed { .. }), "{error:?}");
-    let failing = Some(Failing { verb: "write", call: 3, errno: Errno::ENOSPC });
+    let failing = Some(FailurePlan { verb: "write", call: 3, errno: Errno::ENOSPC });
     let store = FakeStore { failing, ..FakeStore::default() };
     let error = play("fileserver", 100, 1, &store).unwrap_err();
     assert!(matches!(error, Error::Full { .. }), "in the preparation: {error:?}");

@@ -8,7 +8,7 @@ use plumb_linux::DirectoryStore;
 use plumb_load::{Ending, Event};
 
 use super::*;
-use crate::engine::tests::fake::{Failing, FakeStore};
+use crate::engine::tests::fake::{FailurePlan, FakeStore};
 use crate::find;
 
 fn open(path: &Path) -> plumb_block::Result<Box<dyn FileStore>> {
@@ -72,7 +72,7 @@ fn a_failing_store_leaves_nothing() {
     for (verb, errno) in [("append", Errno::ENOSPC), ("fsync", Errno::EIO), ("create", Errno::EROFS)] {
         let open = |path: &Path| -> plumb_block::Result<Box<dyn FileStore>> {
             std::fs::write(path.join("something"), "that was written").unwrap();
-            let failing = Some(Failing { verb, call: 1, errno });
+            let failing = Some(FailurePlan { verb, call: 1, errno });
             Ok(Box::new(FakeStore { failing, ..FakeStore::default() }))
         };
         let place = Directory { path: home.path().to_owned(), free: None, open: &open };

@@ -29,7 +29,7 @@ pub use crash_rules::{Content, History, Moment, Survivors, Version};
 pub use model::{Bug, ModelDevice, ModelOptions, ModelRig};
 pub use report::{CheckReport, Report, Verdict};
 pub use rig::{CannotStage, Rig};
-pub use session::Seen;
+pub use session::BlockContent;
 
 use session::Stop;
 

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _};
 
-use super::{Content, History, Moment, Seen, Version};
+use super::{BlockContent, Content, History, Moment, Version};
 use crate::{Errno, Lba, LbaRange, Op, Outcome, Pattern};
 
 /// Seed of all patterns here.
@@ -252,7 +252,11 @@ impl Oracle {
 
     fn judge(&mut self, pending: &Pending, bytes: &[u8]) -> Result<(), String> {
         for (index, lba) in (pending.range.lba.0..pending.range.end().0).enumerate() {
-            let seen = Seen::of(&bytes[index * self.block..(index + 1) * self.block], SEED, Lba(lba));
+            let seen = BlockContent::from_bytes(
+                &bytes[index * self.block..(index + 1) * self.block],
+                SEED,
+                Lba(lba),
+            );
             let Some(history) = self.blocks.get_mut(&lba) else {
                 if !seen.is_one_of(&[self.initial]) {
                     return Err(format!("LBA {lba} was never written and reads as {seen:?}"));
@@ -316,7 +320,7 @@ impl Oracle {
 }
 
 /// After a cut a block is one of several versions; a read has told which.
-fn settle(history: &mut History<Content>, seen: &Seen) {
+fn settle(history: &mut History<Content>, seen: &BlockContent) {
     let is_left = |version: &Version<Content>| version.submitted == 0;
     let left: Vec<_> = history.versions.iter().filter(|version| is_left(version)).collect();
     let is_certain = left.iter().all(|version| version.displaces);

@@ -23,7 +23,7 @@ use crate::info::{DeviceInfo, VolatileCache};
 use crate::pattern::Pattern;
 use crate::request::{Completion, LbaRange, Op, Outcome, Payload, Request, Tag};
 use crate::units::{Lba, Nanos};
-pub use seen::Seen;
+pub use seen::BlockContent;
 use seen::{Shape, check_payload};
 
 /// How often queues are polled for what does not come before it counts as lost.
@@ -44,10 +44,10 @@ impl From<CannotStage> for Stop {
     }
 }
 
-pub(super) type Checked<T = ()> = Result<T, Stop>;
+pub(super) type CheckResult<T = ()> = Result<T, Stop>;
 
 /// Ends a check as failed.
-pub(super) fn fail<T>(why: impl Into<String>) -> Checked<T> {
+pub(super) fn fail<T>(why: impl Into<String>) -> CheckResult<T> {
     Err(Stop::Failed(why.into()))
 }
 
@@ -95,14 +95,14 @@ impl Drop for Session<'_> {
 
 impl<'r> Session<'r> {
     /// Returns a renewed device with `queues` queues, every block written once and flushed.
-    pub(super) fn start(rig: &'r mut dyn Rig, seed: u64, queues: usize) -> Checked<Self> {
+    pub(super) fn start(rig: &'r mut dyn Rig, seed: u64, queues: usize) -> CheckResult<Self> {
         let mut session = Self::bare(rig, seed, queues)?;
         session.baseline()?;
         Ok(session)
     }
 
     /// Starts a session on a renewed device with `queues` queues, without writing anything.
-    pub(super) fn bare(rig: &'r mut dyn Rig, seed: u64, queues: usize) -> Checked<Self> {
+    pub(super) fn bare(rig: &'r mut dyn Rig, seed: u64, queues: usize) -> CheckResult<Self> {
         let device = rig.renew().or_else(|error| fail(format!("no device: {error}")))?;
         let mut session = Self {
             info: device.info(),
@@ -123,7 +123,7 @@ impl<'r> Session<'r> {
         Ok(session)
     }
 
-    fn open_queues(&mut self, count: usize) -> Checked {
+    fn open_queues(&mut self, count: usize) -> CheckResult {
         for _ in 0..count {
             let queue = self.device.open_queue(self.rig.queue_options());
             self.queues.push(queue.or_else(|error| fail(format!("no queue: {error}")))?);
@@ -131,7 +131,7 @@ impl<'r> Session<'r> {
         Ok(())
     }
 
-    fn baseline(&mut self) -> Checked {
+    fn baseline(&mut self) -> CheckResult {
         for part in self.parts(8) {
             let generation = self.next;
             let tag = self.submit(0, Op::Write { fua: false }, part, Carrier::Pattern)?;
@@ -174,7 +174,13 @@ impl<'r> Session<'r> {
     }
 
     /// Submits a request; polls while the queue is full.
-    pub(super) fn submit(&mut self, queue: usize, op: Op, range: LbaRange, carrier: Carrier) -> Checked<Tag> {
+    pub(super) fn submit(
+        &mut self,
+        queue: usize,
+        op: Op,
+        range: LbaRange,
+        carrier: Carrier,
+    ) -> CheckResult<Tag> {
         let (tag, mut request) = self.prepare(queue, op, range, carrier, None)?;
         for _ in 0..PATIENCE {
             match self.queues[queue].submit(request) {
@@ -197,13 +203,13 @@ impl<'r> Session<'r> {
         range: LbaRange,
         carrier: Carrier,
         deadline: Option<Nanos>,
-    ) -> Checked<(Tag, Request)> {
+    ) -> CheckResult<(Tag, Request)> {
         let tag = Tag(self.next);
         let generation = self.next;
         self.next += 1;
         let submitted = self.tick();
         let payload = self.payload(op, range, carrier, generation)?;
-        let shape = Shape::of(&payload);
+        let shape = Shape::from_payload(&payload);
         let content = match op {
             Op::Write { .. } => Some((Content::Generation(generation), true)),
             Op::Discard => Some((Content::Zeroes, self.info.discard_zeroes)),
@@ -223,7 +229,13 @@ impl<'r> Session<'r> {
         Ok((tag, Request { tag, op, range, payload, deadline }))
     }
 
-    fn payload(&mut self, op: Op, range: LbaRange, carrier: Carrier, generation: u64) -> Checked<Payload> {
+    fn payload(
+        &mut self,
+        op: Op,
+        range: LbaRange,
+        carrier: Carrier,
+        generation: u64,
+    ) -> CheckResult<Payload> {
         let pattern = Pattern { seed: self.seed, lba: range.lba, generation };
         let length = self.info.length_of(range);
         let no_buffer = || Stop::Failed(format!("the rig's pool has no buffer of {length} left"));
@@ -240,7 +252,7 @@ impl<'r> Session<'r> {
     }
 
     /// Polls every queue once, lets time pass, and judges what came.
-    pub(super) fn poll_all(&mut self) -> Checked {
+    pub(super) fn poll_all(&mut self) -> CheckResult {
         for queue in 0..self.queues.len() {
             // Waits only where something can come.
             let waiting = self.pending.values().any(|pending| pending.queue == queue);
@@ -253,7 +265,7 @@ impl<'r> Session<'r> {
     }
 
     /// Polls one queue and judges what came.
-    pub(super) fn poll_one(&mut self, queue: usize, wait: Wait) -> Checked {
+    pub(super) fn poll_one(&mut self, queue: usize, wait: Wait) -> CheckResult {
         let mut completions = Vec::new();
         let count = self.queues[queue]
             .poll(wait, &mut completions)
@@ -264,7 +276,7 @@ impl<'r> Session<'r> {
         completions.iter().try_for_each(|completion| self.accept(queue, completion))
     }
 
-    fn accept(&mut self, queue: usize, completion: &Completion) -> Checked {
+    fn accept(&mut self, queue: usize, completion: &Completion) -> CheckResult {
         let tag = completion.tag;
         let Some(pending) = self.pending.remove(&tag) else {
             return match self.ended.get(&tag) {
@@ -322,7 +334,7 @@ impl<'r> Session<'r> {
         }
     }
 
-    fn judge_read(&mut self, pending: &Pending, completion: &Completion, completed: Moment) -> Checked {
+    fn judge_read(&mut self, pending: &Pending, completion: &Completion, completed: Moment) -> CheckResult {
         let block = self.info.logical_block.0 as usize;
         for (index, lba) in (pending.range.lba.0..pending.range.end().0).enumerate() {
             let Some(history) = self.blocks.get(&Lba(lba)) else { continue };
@@ -330,12 +342,12 @@ impl<'r> Session<'r> {
             match (completion.outcome, &completion.payload) {
                 (Outcome::Done, Payload::Into(buffer)) => {
                     let bytes = &buffer[index * block..(index + 1) * block];
-                    let seen = Seen::of(bytes, self.seed, Lba(lba));
+                    let seen = BlockContent::from_bytes(bytes, self.seed, Lba(lba));
                     let contents: Vec<_> =
                         allowed.versions.iter().map(|version| history.versions[*version].content).collect();
                     let at = Pattern { seed: self.seed, lba: Lba(lba), generation: 0 };
                     let may_be_mixed = allowed.may_be_mixed && self.rig.is_page_cached();
-                    let is_mixture = || may_be_mixed && Seen::is_mixture(bytes, at, &contents);
+                    let is_mixture = || may_be_mixed && BlockContent::is_mixture(bytes, at, &contents);
                     if !seen.is_one_of(&contents) && !is_mixture() {
                         return fail(format!("LBA {lba} reads as {seen:?}, allowed is {contents:?}"));
                     }
@@ -353,7 +365,7 @@ impl<'r> Session<'r> {
     }
 
     /// Polls until nothing is under way.
-    pub(super) fn finish_all(&mut self) -> Checked {
+    pub(super) fn finish_all(&mut self) -> CheckResult {
         for _ in 0..PATIENCE {
             if self.pending.is_empty() {
                 return Ok(());
@@ -365,7 +377,7 @@ impl<'r> Session<'r> {
     }
 
     /// Polls until `tag` has ended, and says how.
-    pub(super) fn outcome_of(&mut self, tag: Tag) -> Checked<Outcome> {
+    pub(super) fn outcome_of(&mut self, tag: Tag) -> CheckResult<Outcome> {
         for _ in 0..PATIENCE {
             if let Some(outcome) = self.ended.get(&tag) {
                 return Ok(*outcome);
@@ -376,7 +388,7 @@ impl<'r> Session<'r> {
     }
 
     /// Polls until `tag` has ended, which must be as done.
-    pub(super) fn must_be_done(&mut self, tag: Tag) -> Checked {
+    pub(super) fn must_be_done(&mut self, tag: Tag) -> CheckResult {
         match self.outcome_of(tag)? {
             Outcome::Done => Ok(()),
             other => fail(format!("tag {} ended as {other:?}", tag.0)),
@@ -389,7 +401,7 @@ impl<'r> Session<'r> {
     }
 
     /// Reads the whole range block by block and judges it.
-    pub(super) fn read_all(&mut self, queue: usize) -> Checked {
+    pub(super) fn read_all(&mut self, queue: usize) -> CheckResult {
         for part in self.parts(1) {
             self.submit(queue, Op::Read, part, Carrier::Buffer)?;
             if self.under_way() >= 4 {

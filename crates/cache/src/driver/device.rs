@@ -11,7 +11,7 @@ use plumb_block::{
 use super::carry_out::erase;
 use super::members::{DEPTH, MemberQueues};
 use super::queue::CacheQueue;
-use super::shared::Running;
+use super::shared::RunningCache;
 use crate::{Cache, LegState, Mark, Member, NewLog, Options, State};
 
 /// The devices of a cache.
@@ -36,7 +36,7 @@ impl Members {
 /// what was acknowledged stands in the log then.
 #[derive(Clone)]
 pub struct CachedDevice {
-    running: Arc<Running>,
+    running: Arc<RunningCache>,
     members: Arc<Mutex<Members>>,
     memory: Pool,
 }
@@ -56,7 +56,7 @@ impl CachedDevice {
         for (member, device) in members.present() {
             queues.add(member, queue_of(&**device, &memory)?)?;
         }
-        let running = Running::start(core, queues, time)?;
+        let running = RunningCache::start(core, queues, time)?;
         let place = || members.backing.info().name;
         let served = running.wait_for(|core| match core.state() {
             State::Recovering => None,

@@ -13,7 +13,7 @@ use crate::{Action, ActionId, Member};
 pub(super) const DEPTH: u32 = 64;
 
 /// An action that has ended.
-pub(super) struct Ended {
+pub(super) struct FinishedAction {
     pub(super) id: ActionId,
     pub(super) outcome: Outcome,
     pub(super) payload: Payload,
@@ -21,7 +21,7 @@ pub(super) struct Ended {
 
 /// How the members stand.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Standing {
+pub(super) struct MemberState {
     /// Something is in flight.
     pub(super) is_busy: bool,
     /// Whoever waits for the members is woken by all of them.
@@ -34,7 +34,7 @@ pub(super) struct MemberQueues {
     /// Readable when one of them may have answered; none in virtual time.
     answered: Option<Arc<OwnedFd>>,
     /// Actions that have ended, and that the core was not notified of.
-    untold: Vec<Ended>,
+    untold: Vec<FinishedAction>,
     /// Kept for its memory.
     completions: Vec<Completion>,
 }
@@ -77,7 +77,11 @@ impl MemberQueues {
     }
 
     /// Takes away the queue of a member. What it has not answered is answered as one that nobody knows of.
-    pub(super) fn remove(&mut self, member: Member, ended: &mut Vec<Ended>) -> Option<Box<dyn Queue>> {
+    pub(super) fn remove(
+        &mut self,
+        member: Member,
+        ended: &mut Vec<FinishedAction>,
+    ) -> Option<Box<dyn Queue>> {
         let place = self.queues.iter().position(|(known, _)| *known == member)?;
         let (_, mut queue) = self.queues.remove(place);
         queue.break_off(self.answered.as_deref(), ended);
@@ -86,17 +90,17 @@ impl MemberQueues {
 
     /// Hands an action to its member, at the next [`poll`](Self::poll) at the latest. A member that is
     /// missing leaves it unanswered for ever, so it is answered at once as one that nobody knows of.
-    pub(super) fn submit(&mut self, action: Action, ended: &mut Vec<Ended>) {
+    pub(super) fn submit(&mut self, action: Action, ended: &mut Vec<FinishedAction>) {
         let Action { id, member, mut request, .. } = action;
         request.tag = Tag(id.0);
         match self.queues.iter_mut().find(|(known, queue)| *known == member && !queue.is_broken) {
             Some((_, queue)) => queue.backlog.push_back(request),
-            None => ended.push(Ended { id, outcome: Outcome::Unknown, payload: request.payload }),
+            None => ended.push(FinishedAction { id, outcome: Outcome::Unknown, payload: request.payload }),
         }
     }
 
     /// Hands over what waits, and takes what was answered.
-    pub(super) fn poll(&mut self, ended: &mut Vec<Ended>) {
+    pub(super) fn poll(&mut self, ended: &mut Vec<FinishedAction>) {
         let Self { queues, completions, answered, untold } = self;
         ended.append(untold);
         // The idle ones, too: a descriptor that stays readable would wake whoever waits again and again.
@@ -107,20 +111,20 @@ impl MemberQueues {
             }
             for Completion { tag, outcome, payload, .. } in completions.drain(..) {
                 if member.in_flight.remove(&tag) {
-                    ended.push(Ended { id: ActionId(tag.0), outcome, payload });
+                    ended.push(FinishedAction { id: ActionId(tag.0), outcome, payload });
                 }
             }
         }
     }
 
     /// Takes back ended actions; the core is to be notified of them after the next [`poll`](Self::poll).
-    pub(super) fn put_back(&mut self, ended: Vec<Ended>) {
+    pub(super) fn put_back(&mut self, ended: Vec<FinishedAction>) {
         self.untold = ended;
     }
 
     /// Returns how they stand after the last [`poll`](Self::poll).
-    pub(super) fn standing(&self) -> Standing {
-        Standing {
+    pub(super) fn standing(&self) -> MemberState {
+        MemberState {
             is_busy: self.queues.iter().any(|(_, member)| member.is_busy()),
             is_signalled: self.queues.iter().all(|(_, member)| member.queue.wake_fd().is_some()),
         }
@@ -143,14 +147,14 @@ impl MemberQueue {
     }
 
     /// The queue is broken: nobody knows what became of what is in flight.
-    fn break_off(&mut self, answered: Option<&OwnedFd>, ended: &mut Vec<Ended>) {
+    fn break_off(&mut self, answered: Option<&OwnedFd>, ended: &mut Vec<FinishedAction>) {
         self.is_broken = true;
         if let (Some(answered), Some(descriptor)) = (answered, self.queue.wake_fd()) {
             // Nobody clears it any more. It is gone from the set with its last descriptor, too.
             rustix::event::epoll::delete(answered, descriptor).ok();
         }
         let unanswered =
-            |tag: Tag, payload| Ended { id: ActionId(tag.0), outcome: Outcome::Unknown, payload };
+            |tag: Tag, payload| FinishedAction { id: ActionId(tag.0), outcome: Outcome::Unknown, payload };
         ended.extend(self.in_flight.drain().map(|tag| unanswered(tag, Payload::None)));
         ended.extend(self.backlog.drain(..).map(|request| unanswered(request.tag, request.payload)));
     }

@@ -12,7 +12,7 @@ use super::wake::Wake;
 pub(super) struct Ports {
     ports: Vec<Option<Port>>,
     /// Waiting requests by the tag under which the core knows them.
-    waiting: HashMap<Tag, Waiting>,
+    waiting: HashMap<Tag, WaitingRequest>,
     /// Deadlines of requests: each is given up when it is not answered by then.
     deadlines: BTreeSet<(Nanos, Tag)>,
     next: u64,
@@ -26,7 +26,7 @@ struct Port {
     is_signalled: bool,
 }
 
-struct Waiting {
+struct WaitingRequest {
     port: usize,
     tag: Tag,
     submitted_at: Nanos,
@@ -66,7 +66,8 @@ impl Ports {
     pub(super) fn enter(&mut self, port: usize, request: &mut Request, now: Nanos) {
         let tag = Tag(self.next);
         self.next += 1;
-        let waiting = Waiting { port, tag: request.tag, submitted_at: now, deadline: request.deadline };
+        let waiting =
+            WaitingRequest { port, tag: request.tag, submitted_at: now, deadline: request.deadline };
         self.deadlines.extend(request.deadline.map(|deadline| (deadline, tag)));
         self.waiting.insert(tag, waiting);
         request.tag = tag;
@@ -74,7 +75,8 @@ impl Ports {
 
     /// Takes the answer to a request. That to one that was given up is dropped, and its memory with it.
     pub(super) fn answer(&mut self, tag: Tag, outcome: Outcome, payload: Payload, now: Nanos) {
-        let Some(Waiting { port, tag: asked, submitted_at, deadline }) = self.waiting.remove(&tag) else {
+        let Some(WaitingRequest { port, tag: asked, submitted_at, deadline }) = self.waiting.remove(&tag)
+        else {
             return;
         };
         if let Some(deadline) = deadline {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use plumb_block::{Clock as _, Completion, Queue, QueueFull, Request, Result, Wait, waiting_poll};
 
-use super::shared::{Running, become_io_flusher};
+use super::shared::{RunningCache, become_io_flusher};
 use super::wake::Wake;
 
 pub(super) struct CacheQueue {
-    pub(super) running: Arc<Running>,
+    pub(super) running: Arc<RunningCache>,
     pub(super) port: usize,
     /// Descriptor that wakes the owner; only in real time.
     pub(super) wake: Option<Arc<Wake>>,

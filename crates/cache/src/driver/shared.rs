@@ -26,7 +26,7 @@ use plumb_block::{
     wait_any,
 };
 
-use super::members::{Ended, MemberQueues, Standing};
+use super::members::{FinishedAction, MemberQueues, MemberState};
 use super::ports::Ports;
 use super::wake::{Wake, fire, signal};
 use crate::{Action, Cache, Mark, Member};
@@ -45,12 +45,12 @@ const UNSIGNALLED: Nanos = Nanos::millis(1);
 const UNANSWERED: Nanos = Nanos::secs(30);
 
 /// A cache that runs: until its last owner, a device or a queue, is gone.
-pub(super) struct Running {
-    shared: Arc<Shared>,
+pub(super) struct RunningCache {
+    shared: Arc<SharedState>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-pub(super) struct Shared {
+pub(super) struct SharedState {
     time: Time,
     members: Mutex<MemberQueues>,
     inner: Mutex<Inner>,
@@ -70,7 +70,7 @@ struct Inner {
     /// The core was told something since it was last moved on.
     has_work: bool,
     /// How the members stand since the core was last moved on.
-    members: Standing,
+    members: MemberState,
     /// The front queue whose owner waits for the members.
     watcher: Option<Watcher>,
     /// How the thread waits, unless it runs.
@@ -101,7 +101,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Running {
+impl RunningCache {
     /// Starts a core over the queues of its members: on a thread of its own, or on the virtual clock.
     pub(super) fn start(core: Cache, members: MemberQueues, time: Time) -> Result<Arc<Self>> {
         let kick = if time.is_virtual() { None } else { Some(signal()?) };
@@ -109,13 +109,13 @@ impl Running {
             core,
             ports: Ports::default(),
             has_work: true,
-            members: Standing::default(),
+            members: MemberState::default(),
             watcher: None,
             asleep: None,
             waiting: 0,
             is_stopping: false,
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedState {
             time,
             answered: members.answered(),
             members: Mutex::new(members),
@@ -203,7 +203,7 @@ impl Running {
         let queue = members.remove(member, &mut ended);
         let mut inner = lock(&self.shared.inner);
         let now = self.shared.time.now();
-        for Ended { id, outcome, payload } in ended {
+        for FinishedAction { id, outcome, payload } in ended {
             inner.core.completed(id, outcome, payload, now);
         }
         inner.has_work = true;
@@ -276,7 +276,7 @@ impl Running {
 }
 
 /// Whoever drops it has stopped the core before, if that matters.
-impl Drop for Running {
+impl Drop for RunningCache {
     fn drop(&mut self) {
         self.halt();
     }
@@ -300,7 +300,7 @@ impl Inner {
     }
 }
 
-impl Shared {
+impl SharedState {
     /// The owner of `port` has seen what there was, and goes on to wait, or has nothing to wait for: who
     /// waits for the members now.
     fn hand_on(&self, mut inner: MutexGuard<'_, Inner>, port: usize, is_waiting: bool) {
@@ -366,7 +366,7 @@ impl Shared {
     /// answers next.
     fn drive(&self, port: Option<usize>) -> MutexGuard<'_, Inner> {
         let mut members = lock(&self.members);
-        let (mut actions, mut ended) = (Vec::<Action>::new(), Vec::<Ended>::new());
+        let (mut actions, mut ended) = (Vec::<Action>::new(), Vec::<FinishedAction>::new());
         let (mut answers, mut woken) = (Vec::<Completion>::new(), Vec::new());
         let mut round = 0;
         loop {
@@ -386,7 +386,7 @@ impl Shared {
             let now = self.time.now();
             let Inner { core, ports, has_work, is_stopping, .. } = &mut *inner;
             *has_work = false;
-            for Ended { id, outcome, payload } in ended.drain(..) {
+            for FinishedAction { id, outcome, payload } in ended.drain(..) {
                 core.completed(id, outcome, payload, now);
             }
             core.advance(now);
@@ -450,7 +450,7 @@ impl Shared {
 impl Inner {
     /// Returns what the thread is to wait for.
     fn sleep(&self, now: Nanos) -> Asleep {
-        let Standing { is_busy, is_signalled } = self.members;
+        let MemberState { is_busy, is_signalled } = self.members;
         let is_watched = self.watcher.is_some();
         let look = match (is_watched, is_signalled) {
             _ if !is_busy => None,
@@ -475,7 +475,7 @@ pub(super) fn become_io_flusher() {
     }
 }
 
-impl EventSource for Shared {
+impl EventSource for SharedState {
     fn next_event(&self) -> Option<Nanos> {
         lock(&self.inner).next_event()
     }

@@ -74,7 +74,7 @@ pub(crate) struct Superblock {
 
 /// Finding in a place where a superblock should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum SlotContent {
     /// One of this format.
     Valid(Box<Superblock>),
     /// One of a later version of the format.
@@ -119,14 +119,13 @@ impl Superblock {
     }
 
     /// Reads one.
-    pub(crate) fn decode(block: &[u8]) -> Found {
-        let Some(mut take) = Take::new(block, MAGIC) else { return Found::Nothing };
+    pub(crate) fn decode(block: &[u8]) -> SlotContent {
+        let Some(mut take) = Take::new(block, MAGIC) else { return SlotContent::Nothing };
         match take.u32() {
-            Some(1..=VERSION) => {
-                Self::fields(&mut take).map_or(Found::Nothing, |found| Found::Valid(Box::new(found)))
-            }
-            Some(version) if version > VERSION => Found::Newer(version),
-            _ => Found::Nothing,
+            Some(1..=VERSION) => Self::fields(&mut take)
+                .map_or(SlotContent::Nothing, |found| SlotContent::Valid(Box::new(found))),
+            Some(version) if version > VERSION => SlotContent::Newer(version),
+            _ => SlotContent::Nothing,
         }
     }
 
@@ -252,10 +251,10 @@ mod tests {
     fn a_superblock_reads_back_and_every_bit_of_it_counts() {
         let mut block = vec![0; BLOCK];
         superblock().encode(&mut block);
-        assert_eq!(Superblock::decode(&block), Found::Valid(Box::new(superblock())));
+        assert_eq!(Superblock::decode(&block), SlotContent::Valid(Box::new(superblock())));
         for bit in 0..BLOCK * 8 {
             block[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Superblock::decode(&block), Found::Nothing, "bit {bit}");
+            assert_eq!(Superblock::decode(&block), SlotContent::Nothing, "bit {bit}");
             block[bit / 8] ^= 1 << (bit % 8);
         }
     }
@@ -266,7 +265,7 @@ mod tests {
         let mut put = Put::new(&mut block, MAGIC);
         put.u32(VERSION + 1);
         put.seal();
-        assert_eq!(Superblock::decode(&block), Found::Newer(VERSION + 1));
+        assert_eq!(Superblock::decode(&block), SlotContent::Newer(VERSION + 1));
         assert_eq!(crate::Cache::leg_of(&block).unwrap_err(), VERSION + 1);
     }
 
@@ -289,7 +288,7 @@ mod tests {
             let mut superblock = superblock();
             change(&mut superblock);
             superblock.encode(&mut block);
-            assert_eq!(Superblock::decode(&block), Found::Nothing, "change {index}");
+            assert_eq!(Superblock::decode(&block), SlotContent::Nothing, "change {index}");
         }
     }
 }

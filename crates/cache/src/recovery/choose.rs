@@ -3,7 +3,7 @@
 
 use crate::devices::Devices;
 use crate::format::superblock::{LegState, Superblock};
-use crate::settings::{Degraded, Identity, Layout, Options};
+use crate::settings::{Identity, Layout, MissingLegs, Options};
 
 /// Findings on a leg that is there.
 #[derive(Debug, Clone, Default)]
@@ -121,7 +121,7 @@ fn without_missing(
     mut best: Superblock,
     newest: &[Option<&Superblock>],
     devices: &Devices,
-    degraded: Degraded,
+    degraded: MissingLegs,
 ) -> Result<Superblock, String> {
     let size = best.geometry.leg_size();
     for (leg, own) in newest.iter().enumerate() {

@@ -38,7 +38,7 @@ pub struct LegFindings {
 }
 
 impl Findings {
-    pub(super) fn of(legs: usize) -> Self {
+    pub(super) fn for_legs(legs: usize) -> Self {
         Self { legs: vec![LegFindings::default(); legs], ..Self::default() }
     }
 

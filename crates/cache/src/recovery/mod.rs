@@ -21,7 +21,7 @@ use plumb_block::{BufferMut, Bytes, Outcome, Payload};
 
 use crate::action::{ActionId, Command, Member, Purpose, Wait};
 use crate::devices::{Devices, LegBlocks};
-use crate::format::superblock::{Found, LegState, Superblock};
+use crate::format::superblock::{LegState, SlotContent, Superblock};
 use crate::index::Index;
 use crate::io::{Io, errno_of};
 use crate::log::Log;
@@ -38,7 +38,7 @@ const AHEAD: usize = 4;
 
 /// Result of recovery.
 #[derive(Debug)]
-pub(crate) struct Recovered {
+pub(crate) struct RecoveryResult {
     pub(crate) options: Options,
     pub(crate) devices: Devices,
     pub(crate) io: Io<Step>,
@@ -93,7 +93,7 @@ pub(crate) struct Recovery {
     /// Number of actions not completed.
     in_flight: usize,
     /// Result of recovery once it is over; `refusal` says why the cache is not served.
-    pub(crate) recovered: Option<Recovered>,
+    pub(crate) recovered: Option<RecoveryResult>,
     pub(crate) refusal: Option<String>,
 }
 
@@ -212,18 +212,20 @@ impl Recovery {
     fn slot_read(&mut self, leg: usize, block: Option<&[u8]>) {
         let Some(found) = &mut self.found[leg] else { return };
         let newest = found.newest.as_ref();
-        let decoded = block.map_or(Found::Nothing, Superblock::decode);
-        found.has_front |= found.slots_read < 2 && decoded != Found::Nothing;
+        let decoded = block.map_or(SlotContent::Nothing, Superblock::decode);
+        found.has_front |= found.slots_read < 2 && decoded != SlotContent::Nothing;
         match decoded {
             // At the end may be what is left of another cache, where the device was longer once.
-            Found::Valid(superblock)
+            SlotContent::Valid(superblock)
                 if found.slots_read >= 2 && newest.is_some_and(|newest| newest.cache != superblock.cache) => {
             }
-            Found::Valid(superblock) if newest.is_none_or(|newest| newest.rank() < superblock.rank()) => {
+            SlotContent::Valid(superblock)
+                if newest.is_none_or(|newest| newest.rank() < superblock.rank()) =>
+            {
                 (found.newest, found.next_slot) = (Some(*superblock), 1 - found.slots_read % 2);
             }
-            Found::Newer(version) => found.newer = Some(version),
-            Found::Valid(_) | Found::Nothing => {}
+            SlotContent::Newer(version) => found.newer = Some(version),
+            SlotContent::Valid(_) | SlotContent::Nothing => {}
         }
         found.slots_read += 1;
         self.read_slot(leg);
@@ -472,7 +474,7 @@ impl Recovery {
             self.found.iter().map(|found| found.as_ref().map_or(0, |found| found.next_slot)).collect();
         let (options, devices) = (self.options.clone(), self.devices.clone());
         let io = std::mem::take(&mut self.io);
-        self.recovered = Some(Recovered {
+        self.recovered = Some(RecoveryResult {
             options,
             devices,
             io,

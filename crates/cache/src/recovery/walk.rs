@@ -149,7 +149,7 @@ impl Walk {
             log,
             index,
             copies: Vec::new(),
-            findings: Findings::of(superblock.legs.len()),
+            findings: Findings::for_legs(superblock.legs.len()),
             behind: BTreeSet::new(),
             damaged: Vec::new(),
             session: 0,

@@ -33,7 +33,7 @@ fn options() -> Result<Options> {
 }
 
 /// A cache over simulated drives.
-struct Simulated {
+struct SimulatedRig {
     models: Vec<&'static str>,
     seed: u64,
     time: Time,
@@ -43,7 +43,7 @@ struct Simulated {
     pool: Pool,
 }
 
-impl Simulated {
+impl SimulatedRig {
     fn new(models: &[&'static str], seed: u64, time: Time) -> Self {
         Self { models: models.to_vec(), seed, time, drives: Vec::new(), cache: None, pool: pool() }
     }
@@ -61,7 +61,7 @@ impl Simulated {
     }
 }
 
-impl Rig for Simulated {
+impl Rig for SimulatedRig {
     fn describe(&self) -> String {
         format!("a cache over {:?}, virtual {}, seed {}", self.models, self.time.is_virtual(), self.seed)
     }
@@ -184,7 +184,7 @@ fn a_cache_keeps_the_contract_in_virtual_time() {
         [&["plp-nvme-ssd", "nearline-4tb"][..], &["consumer-nvme-ssd", "consumer-nvme-ssd", "nearline-4tb"]]
     {
         for seed in 0..2 {
-            let mut rig = Simulated::new(models, seed, Time::Virtual(Arc::new(VirtualClock::new())));
+            let mut rig = SimulatedRig::new(models, seed, Time::Virtual(Arc::new(VirtualClock::new())));
             conformance::run(&mut rig, seed).assert_conforms();
         }
     }
@@ -192,6 +192,6 @@ fn a_cache_keeps_the_contract_in_virtual_time() {
 
 #[test]
 fn a_cache_keeps_the_contract_in_real_time() {
-    let mut rig = Simulated::new(&["memory", "plp-nvme-ssd"], 1, Time::Real(Arc::new(RealClock::start())));
+    let mut rig = SimulatedRig::new(&["memory", "plp-nvme-ssd"], 1, Time::Real(Arc::new(RealClock::start())));
     conformance::run(&mut rig, 1).assert_conforms();
 }

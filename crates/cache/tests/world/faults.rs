@@ -20,7 +20,7 @@ impl World {
             self.failed_legs.clear();
         }
         let fault = match self.setup.faults {
-            Faults::OneLeg => fault.of(self.weak_leg),
+            Faults::OneLeg => fault.on_leg(self.weak_leg),
             _ => fault,
         };
         // A leg that others have gone on without cannot know that, if they are gone.

@@ -7,7 +7,7 @@ use plumb_block::Bytes;
 use plumb_cache::{Layout, Mode, Uuid};
 
 use super::exports::ExportArguments;
-use super::output::Printed;
+use super::output::PrintFormat;
 
 /// Arguments of `plumb cache`.
 #[derive(Debug, Args)]
@@ -17,7 +17,7 @@ pub(crate) struct CacheArguments {
     pub(crate) command: CacheCommand,
 
     #[command(flatten)]
-    pub(crate) printed: Printed,
+    pub(crate) printed: PrintFormat,
 }
 
 #[derive(Debug, Subcommand)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use plumb_block::{Bytes, Nanos};
 
-use super::output::Printed;
+use super::output::PrintFormat;
 use super::running::{Detail, RecordingArguments, time_within_a_day};
 use crate::strictness::Strictness;
 
@@ -35,7 +35,7 @@ pub(crate) struct CheckArguments {
     pub(crate) seed: Option<u64>,
 
     #[command(flatten)]
-    pub(crate) printed: Printed,
+    pub(crate) printed: PrintFormat,
 
     #[command(flatten)]
     pub(crate) strictness: Strictness,

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use plumb_block::Bytes;
 
 use super::exports::{ExportArguments, Switch};
-use super::output::Printed;
+use super::output::PrintFormat;
 
 /// Arguments of `plumb drive`.
 #[derive(Debug, Args)]
@@ -16,7 +16,7 @@ pub(crate) struct DriveArguments {
     pub(crate) command: DriveCommand,
 
     #[command(flatten)]
-    pub(crate) printed: Printed,
+    pub(crate) printed: PrintFormat,
 }
 
 #[derive(Debug, Subcommand)]

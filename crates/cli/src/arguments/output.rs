@@ -26,7 +26,7 @@ impl OutputArguments {
 
 /// Format in which a result is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
-pub(crate) struct Printed {
+pub(crate) struct PrintFormat {
     /// How the result is printed: text, html, markdown, json, csv or prometheus
     ///
     /// A command that has no such form says which it has.
@@ -38,7 +38,7 @@ pub(crate) struct Printed {
     pub(crate) json: bool,
 }
 
-impl Printed {
+impl PrintFormat {
     /// Returns the format that was typed, if one was.
     pub(crate) const fn typed(self) -> Option<Format> {
         if self.json { Some(Format::Json) } else { self.format }

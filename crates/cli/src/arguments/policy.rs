@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use plumb_policy::state::State;
 use plumb_state::places::{CLAIMS, DESIRED_STATES, JOURNALS, PERSISTENCE};
 
-use crate::arguments::output::{OutputArguments, Printed};
+use crate::arguments::output::{OutputArguments, PrintFormat};
 
 /// Arguments of `plumb policy`.
 #[derive(Debug, Args)]
@@ -50,13 +50,13 @@ pub(crate) enum PolicyCommand {
 
 /// Arguments of every command that looks at disks.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Shared {
+pub(crate) struct DiskArguments {
     /// The file with the claims of administrators
     #[arg(long, value_name = "FILE", default_value = CLAIMS)]
     pub(crate) claims: PathBuf,
 
     #[command(flatten)]
-    pub(crate) printed: Printed,
+    pub(crate) printed: PrintFormat,
 }
 
 /// Selection of disks.
@@ -102,7 +102,7 @@ pub(crate) struct ShowArguments {
     pub(crate) raid_report: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) shared: Shared,
+    pub(crate) shared: DiskArguments,
 }
 
 #[derive(Debug, Args)]
@@ -134,7 +134,7 @@ pub(crate) struct PlanArguments {
     pub(crate) explain: bool,
 
     #[command(flatten)]
-    pub(crate) shared: Shared,
+    pub(crate) shared: DiskArguments,
 }
 
 /// Where steps are journalled, and how the result is printed.
@@ -150,7 +150,7 @@ pub(crate) struct Carrying {
     pub(crate) observe: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) shared: Shared,
+    pub(crate) shared: DiskArguments,
 }
 
 #[derive(Debug, Args)]
@@ -181,7 +181,7 @@ pub(crate) struct VerifyArguments {
     pub(crate) writing: OutputArguments,
 
     #[command(flatten)]
-    pub(crate) shared: Shared,
+    pub(crate) shared: DiskArguments,
 }
 
 #[derive(Debug, Args)]
@@ -191,7 +191,7 @@ pub(crate) struct RollbackArguments {
     pub(crate) journal: PathBuf,
 
     #[command(flatten)]
-    pub(crate) shared: Shared,
+    pub(crate) shared: DiskArguments,
 }
 
 #[derive(Debug, Args)]
@@ -215,7 +215,7 @@ pub(crate) struct WatchArguments {
     pub(crate) writing: OutputArguments,
 
     #[command(flatten)]
-    pub(crate) shared: Shared,
+    pub(crate) shared: DiskArguments,
 }
 
 #[derive(Debug, Args)]
@@ -237,7 +237,7 @@ pub(crate) struct PersistArguments {
     pub(crate) program: Option<String>,
 
     #[command(flatten)]
-    pub(crate) shared: Shared,
+    pub(crate) shared: DiskArguments,
 }
 
 #[derive(Debug, Args)]
@@ -276,7 +276,7 @@ pub(crate) struct ClaimArguments {
     pub(crate) withdraw: bool,
 
     #[command(flatten)]
-    pub(crate) shared: Shared,
+    pub(crate) shared: DiskArguments,
 }
 
 #[derive(Debug, Args)]
@@ -298,7 +298,7 @@ pub(crate) struct EnforceArguments {
     pub(crate) journal: PathBuf,
 
     #[command(flatten)]
-    pub(crate) shared: Shared,
+    pub(crate) shared: DiskArguments,
 }
 
 fn wave_size(text: &str) -> Result<usize, String> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::output::{OutputArguments, Printed};
+use super::output::{OutputArguments, PrintFormat};
 use super::running::Detail;
 use crate::strictness::Strictness;
 
@@ -26,7 +26,7 @@ pub(crate) struct ReportArguments {
     pub(crate) beneath: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) printed: Printed,
+    pub(crate) printed: PrintFormat,
 
     /// Write to FILE instead of stdout; an error leaves FILE as it was
     #[arg(long, short, value_name = "FILE")]

@@ -6,7 +6,7 @@ use clap::Args;
 use plumb_block::Nanos;
 use plumb_report::{Style, Verbosity};
 
-use super::output::Printed;
+use super::output::PrintFormat;
 use crate::strictness::Strictness;
 use crate::terminal;
 
@@ -24,7 +24,7 @@ pub(crate) struct OwnArguments {
     pub(crate) destroy: Vec<String>,
 
     #[command(flatten)]
-    pub(crate) printed: Printed,
+    pub(crate) printed: PrintFormat,
 
     /// Show a live view: rates, latencies and flushes of each target, at the application and at the storage
     #[arg(long)]

@@ -6,7 +6,7 @@ use clap::Args;
 use plumb_block::Bytes;
 use plumb_path::PAGE_SIZES;
 
-use super::output::{OutputArguments, Printed};
+use super::output::{OutputArguments, PrintFormat};
 use crate::strictness::Strictness;
 
 /// Arguments of `plumb survey`.
@@ -37,7 +37,7 @@ pub(crate) struct SurveyArguments {
     pub(crate) page_size: Vec<u64>,
 
     #[command(flatten)]
-    pub(crate) printed: Printed,
+    pub(crate) printed: PrintFormat,
 
     /// Also record what was read (/proc, /sys, answers of drives) in DIR, to survey it again elsewhere
     #[arg(long, value_name = "DIR", conflicts_with = "from")]

@@ -16,7 +16,7 @@ use plumb_trial::{Context, Request, Trial};
 
 use crate::arguments::running::{OwnArguments, RecordingArguments};
 use crate::command::compare::Factor;
-use crate::command::running::{Running, exit_of};
+use crate::command::running::{RunningCommand, exit_of};
 use crate::exit::{Exit, Refusal, usage};
 use crate::strictness::Strictness;
 use crate::surroundings::time_of_day;
@@ -75,7 +75,7 @@ fn request(load: &LoadTask) -> Result<Request, TaskFailure> {
         recording: RecordingArguments { no_record: true, ..RecordingArguments::default() },
         ..OwnArguments::default()
     };
-    let running = Running::begin("load", own);
+    let running = RunningCommand::begin("load", own);
     traces::read(running.request(Meaning { scenario, notes: Vec::new() }, load.words.clone())).map_err(told)
 }
 

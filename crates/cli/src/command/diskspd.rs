@@ -3,7 +3,7 @@
 use plumb_dialect::diskspd::{self, Command, ResultFormat};
 use plumb_load::SpanResult;
 
-use crate::command::running::{Running, target_size};
+use crate::command::running::{RunningCommand, target_size};
 use crate::exit::{Exit, usage};
 use crate::{files, own, terminal};
 
@@ -13,7 +13,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     if arguments.iter().any(|typed| typed == "--help") {
         return own::usage(diskspd::USAGE);
     }
-    let running = Running::begin("diskspd", own);
+    let running = RunningCommand::begin("diskspd", own);
     let command = diskspd::parse(&arguments, &running.machine, &files::read).map_err(usage)?;
     let invocation = match command {
         Command::Usage => return own::usage(diskspd::USAGE),

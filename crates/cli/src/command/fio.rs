@@ -14,7 +14,7 @@ use plumb_trial::{Round, Trial};
 use plumb_workload::Scenario;
 
 use crate::arguments::output::OutputArguments;
-use crate::command::running::{Running, target_size};
+use crate::command::running::{RunningCommand, target_size};
 use crate::exit::{Exit, Refusal, usage};
 use crate::{files, own, terminal};
 
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
         terminal::print(fio::VERSION)?;
         return Ok(Exit::Done);
     }
-    let running = Running::begin("fio", own);
+    let running = RunningCommand::begin("fio", own);
     let machine = running.machine.clone();
     let surroundings = Surroundings {
         read_file: &files::read_or_stdin,

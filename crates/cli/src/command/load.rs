@@ -5,7 +5,7 @@ use plumb_report::Format;
 
 use crate::arguments::load::LoadArguments;
 use crate::command::profile;
-use crate::command::running::{Running, default_seed};
+use crate::command::running::{RunningCommand, default_seed};
 use crate::exit::{Exit, Refusal, usage};
 use crate::terminal;
 
@@ -17,7 +17,7 @@ pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
     if arguments.explain {
         return profile::explain(arguments.profile.as_deref().unwrap_or("list"));
     }
-    let running = Running::begin("load", arguments.own.clone());
+    let running = RunningCommand::begin("load", arguments.own.clone());
     if let Some(name) = &arguments.profile {
         return profile::run(running, name, &arguments.words, arguments.detail.style());
     }

@@ -10,7 +10,7 @@ use plumb_targets::{Name, Scheme};
 use plumb_trial::Trial;
 use plumb_workload::Scenario;
 
-use crate::command::running::{Running, default_seed};
+use crate::command::running::{RunningCommand, default_seed};
 use crate::exit::{Exit, Refusal, usage};
 use crate::terminal;
 
@@ -29,7 +29,7 @@ pub(crate) fn explain(name: &str) -> anyhow::Result<Exit> {
 }
 
 /// Runs the profile that was typed.
-pub(crate) fn run(running: Running, name: &str, words: &Words, style: Style) -> anyhow::Result<Exit> {
+pub(crate) fn run(running: RunningCommand, name: &str, words: &Words, style: Style) -> anyhow::Result<Exit> {
     let print = |trial: &Trial| terminal::show(&trial.recording, Format::Terminal, style);
     let scenario = scenario(name, words)?;
     running.of_profile(name).run(Meaning { scenario, notes: Vec::new() }, &print)

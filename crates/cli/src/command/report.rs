@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plumb_observe::run_document;
-use plumb_report::{Format, Recorded, RenderError, RunDocument, RunRecording, render};
+use plumb_report::{Format, RenderError, RunContents, RunDocument, RunRecording, render};
 
 use crate::arguments::report::ReportArguments;
 use crate::command::beneath;
@@ -23,7 +23,7 @@ pub(super) fn numbered(name: &Path) -> Option<(&Path, usize)> {
 
 /// Opens the directory of a run, or a file with results of another program. Of several results, `number`
 /// chooses one, from 1 on.
-pub(super) fn opened(run: &Path, number: Option<usize>) -> Result<Recorded, Refusal> {
+pub(super) fn opened(run: &Path, number: Option<usize>) -> Result<RunContents, Refusal> {
     let (run, number) = match (number, numbered(run)) {
         (None, Some((file, number))) => (file, Some(number)),
         _ => (run, number),
@@ -33,7 +33,7 @@ pub(super) fn opened(run: &Path, number: Option<usize>) -> Result<Recorded, Refu
         let text =
             files::read(&name).map_err(|error| Refusal::new(Exit::Usage, format!("{name}: {error}")))?;
         let document = plumb_dialect::imported::read(&text, &name, number).map_err(usage)?;
-        return Ok(Recorded::Run(Box::new(RunRecording::without_distributions(document))));
+        return Ok(RunContents::Run(Box::new(RunRecording::without_distributions(document))));
     }
     if !run.exists() {
         let problem = "does not exist: name the directory of a run, such as those in plumb-runs, or a result of DiskSpd or fio";
@@ -43,7 +43,7 @@ pub(super) fn opened(run: &Path, number: Option<usize>) -> Result<Recorded, Refu
         let problem = format!("--result: {} is a recording of plumb, which has one result", run.display());
         return Err(Refusal::new(Exit::Usage, problem));
     }
-    Recorded::open(run).map_err(usage)?.ok_or_else(|| {
+    RunContents::open(run).map_err(usage)?.ok_or_else(|| {
         let why = "has no result: the run ended, or its disk was full, before one was written; what was measured until then, if \
                    anything, is in its hist.hlog and timeseries.csv";
         Refusal::new(Exit::NotMeasured, format!("{} {why}", run.display()))
@@ -51,22 +51,22 @@ pub(super) fn opened(run: &Path, number: Option<usize>) -> Result<Recorded, Refu
 }
 
 /// Puts the recording of a host beneath that of its guest.
-fn put_beneath(guest: &mut Recorded, host: &Path) -> Result<(), Refusal> {
+fn put_beneath(guest: &mut RunContents, host: &Path) -> Result<(), Refusal> {
     let problem = |problem: String| Refusal::new(Exit::Usage, problem);
     let only = || problem("--beneath: only runs of a load and observations are put together".to_owned());
     let host_document = match opened(host, None)? {
-        Recorded::Run(recording) => recording.document,
-        Recorded::Observation(seen) => {
+        RunContents::Run(recording) => recording.document,
+        RunContents::Observation(seen) => {
             RunDocument { environment: seen.environment.clone(), ..run_document(&seen) }
         }
         _ => return Err(only()),
     };
     let guest = match guest {
-        Recorded::Run(recording) => recording,
-        Recorded::Observation(seen) => {
+        RunContents::Run(recording) => recording,
+        RunContents::Observation(seen) => {
             let document = RunDocument { environment: seen.environment.clone(), ..run_document(seen) };
-            *guest = Recorded::Run(Box::new(RunRecording::without_distributions(document)));
-            let Recorded::Run(recording) = guest else { return Err(only()) };
+            *guest = RunContents::Run(Box::new(RunRecording::without_distributions(document)));
+            let RunContents::Run(recording) = guest else { return Err(only()) };
             recording
         }
         _ => return Err(only()),
@@ -101,11 +101,11 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     };
     files::write_or_print(output, &text)?;
     Ok(match &recorded {
-        Recorded::Run(recording) => exit::of_run(&recording.document, arguments.strictness),
-        Recorded::Proof(proof) => exit::of_proof(proof),
-        Recorded::Comparison(comparison) => exit::of_comparison(comparison),
-        Recorded::Observation(document) => exit::of_observation(document, arguments.strictness),
-        Recorded::Study(study) => exit::of_study(study),
-        Recorded::Fleet(recording) => exit::of_fleet(&recording.document, arguments.strictness),
+        RunContents::Run(recording) => exit::of_run(&recording.document, arguments.strictness),
+        RunContents::Proof(proof) => exit::of_proof(proof),
+        RunContents::Comparison(comparison) => exit::of_comparison(comparison),
+        RunContents::Observation(document) => exit::of_observation(document, arguments.strictness),
+        RunContents::Study(study) => exit::of_study(study),
+        RunContents::Fleet(recording) => exit::of_fleet(&recording.document, arguments.strictness),
     })
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use plumb_report::Kind;
 use plumb_report::document::restore::RestoreDocument;
 
-use crate::arguments::output::Printed;
+use crate::arguments::output::PrintFormat;
 use crate::exit::Exit;
 use crate::leftovers::{self, Attempt};
 use crate::terminal;
@@ -17,7 +17,7 @@ pub(crate) struct RestoreArguments {
     dry_run: bool,
 
     #[command(flatten)]
-    printed: Printed,
+    printed: PrintFormat,
 }
 
 /// Puts back everything, or lists it.

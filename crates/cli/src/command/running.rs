@@ -27,7 +27,7 @@ use crate::surroundings::{machine, out, seed_from_clock, time_of_day};
 use crate::{stop, terminal, traces};
 
 /// A command that runs a workload.
-pub(crate) struct Running {
+pub(crate) struct RunningCommand {
     /// Name of the command.
     pub(crate) command: &'static str,
     /// plumb's own options.
@@ -42,7 +42,7 @@ pub(crate) struct Running {
     dots: Option<u32>,
 }
 
-impl Running {
+impl RunningCommand {
     /// Creates a run of `command` that begins now.
     pub(crate) fn begin(command: &'static str, own: OwnArguments) -> Self {
         Self {
@@ -237,7 +237,7 @@ fn say_finding(document: &RunDocument, strictness: Strictness) {
     if exit::of_run(document, strictness) == Exit::Done {
         return;
     }
-    let headline = Headline::of(document);
+    let headline = Headline::new(document);
     let worst = document.verdicts.iter().find(|finding| Some(finding.severity) == headline.severity);
     let rule = worst.map_or_else(String::new, |finding| format!(" [{}]", finding.id));
     let sentence = printable(&headline.verdict);

@@ -2,7 +2,7 @@
 
 use plumb_dialect::sqlio;
 
-use crate::command::running::Running;
+use crate::command::running::RunningCommand;
 use crate::exit::{Exit, usage};
 use crate::{files, own, terminal};
 
@@ -12,7 +12,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     if arguments.iter().any(|typed| ["-?", "--help"].contains(&typed.as_str())) {
         return own::usage(sqlio::USAGE);
     }
-    let running = Running::begin("sqlio", own);
+    let running = RunningCommand::begin("sqlio", own);
     let machine = running.machine.clone();
     let invocation = sqlio::parse(&arguments, &machine, &files::read).map_err(usage)?;
     let meaning = invocation.meaning().map_err(usage)?;

@@ -9,10 +9,10 @@ use plumb_report::{Format, Kind};
 use plumb_targets::Name;
 use plumb_workload::Scenario;
 
-use crate::arguments::output::Printed;
+use crate::arguments::output::PrintFormat;
 use crate::arguments::running::{Detail, OwnArguments, RecordingArguments};
 use crate::command::compare::{self, Factor};
-use crate::command::running::{Running, exit_of_end};
+use crate::command::running::{RunningCommand, exit_of_end};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::terminal;
 
@@ -49,7 +49,7 @@ pub(crate) struct StudyArguments {
     seed: u64,
 
     #[command(flatten)]
-    printed: Printed,
+    printed: PrintFormat,
 
     /// Print a page: short for --format html
     #[arg(long, conflicts_with_all = ["format", "json"])]
@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &StudyArguments) -> anyhow::Result<Exit> {
         recording: arguments.recording.clone(),
         ..OwnArguments::default()
     };
-    let running = Running::begin("study", own);
+    let running = RunningCommand::begin("study", own);
     let meaning = Meaning { scenario: Scenario { spans: Vec::new() }, notes: Vec::new() };
     let request = running.request(meaning, String::new());
     let plan = StudyPlan { studies: arguments.name.clone(), on: arguments.on.clone(), seed: arguments.seed };

@@ -175,13 +175,13 @@ impl Kind {
 
 /// A file system that is mounted. Dropping it unmounts it, lazily if it must be. A mount namespace that
 /// another test makes meanwhile has a copy of the mount: dropping waits until the device is free there too.
-pub(crate) struct Mounted {
+pub(crate) struct MountedFileSystem {
     pub(crate) at: PathBuf,
     /// The source of the mount; no device for a file system in memory.
     pub(crate) device: String,
 }
 
-impl Mounted {
+impl MountedFileSystem {
     /// # Errors
     /// If it cannot be mounted, with what mount said.
     pub(crate) fn new(kind: Kind, device: &str, at: &Path) -> Result<Self, String> {
@@ -204,7 +204,7 @@ impl Mounted {
 /// How long a device may stay claimed after it was unmounted.
 const CLAIMED_MAX: Duration = Duration::from_secs(10);
 
-impl Drop for Mounted {
+impl Drop for MountedFileSystem {
     fn drop(&mut self) {
         let umount = |options: &[&str]| {
             let output = Command::new("umount").args(options).arg(&self.at).output();

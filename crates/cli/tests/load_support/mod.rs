@@ -138,12 +138,12 @@ impl LoopDevice {
 }
 
 /// A file system that is mounted until it is dropped.
-pub(crate) struct Mounted {
+pub(crate) struct MountedFileSystem {
     pub(crate) at: PathBuf,
     _device: Option<LoopDevice>,
 }
 
-impl Mounted {
+impl MountedFileSystem {
     /// ext4, made with `features` over `image`, mounted with `option`; `None`, and said, if that cannot be.
     pub(crate) fn ext4(image: &Path, at: PathBuf, features: &[&str], option: &str) -> Option<Self> {
         let device = LoopDevice::over(image)?;
@@ -172,7 +172,7 @@ impl Mounted {
     }
 }
 
-impl Drop for Mounted {
+impl Drop for MountedFileSystem {
     fn drop(&mut self) {
         if let Err(reason) = system("umount", &[self.at.to_str().unwrap()]) {
             eprintln!("{} stays mounted: {reason}", self.at.display());

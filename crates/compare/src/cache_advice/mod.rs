@@ -12,7 +12,7 @@ use plumb_block::{Bytes, FailureKind, Nanos};
 use plumb_report::document::cache::{CacheAdvice, CacheSize};
 use plumb_targets::Name;
 use plumb_trial::TrialError;
-use plumb_workload::{ByteRange, Job, Recorded, Replay, Skip, Trace, TraceOp, TraceUse, Workload};
+use plumb_workload::{ByteRange, Job, RecordedEvents, Replay, Skip, Trace, TraceOp, TraceUse, Workload};
 
 use self::replayed::{tried, waiting};
 
@@ -129,18 +129,18 @@ fn between(tried: &BTreeMap<Bytes, CacheSize>) -> Option<Bytes> {
 
 /// Returns what was written, as one target, and how many reads there were beside. They are left out: a cache
 /// makes none faster, and a slow device that they wait for would hide what it does for writes.
-fn recorded(path: &str, trace: Trace) -> Result<(Recorded, u64), TrialError> {
+fn recorded(path: &str, trace: Trace) -> Result<(RecordedEvents, u64), TrialError> {
     let job = Job::on("cache", Workload::over(ByteRange::ALL, Bytes::kib(4)));
     let reads = trace.events.iter().filter(|event| event.op == TraceOp::Read).count() as u64;
-    let writes = TraceUse { skip: Skip { reads: true, ..Skip::default() }, ..TraceUse::of(path) };
-    let (_, replay) = Replay::of(&job, &writes, trace)?;
+    let writes = TraceUse { skip: Skip { reads: true, ..Skip::default() }, ..TraceUse::new(path) };
+    let (_, replay) = Replay::new(&job, &writes, trace)?;
     let recorded = replay.targets.into_iter().next();
     let recorded = recorded.ok_or_else(|| usage(format!("{path}: it writes nothing")))?;
     Ok((recorded, reads))
 }
 
 fn usage(problem: String) -> TrialError {
-    TrialError::of(FailureKind::Usage, problem)
+    TrialError::new(FailureKind::Usage, problem)
 }
 
 /// The simulated devices.
@@ -150,7 +150,7 @@ struct Devices {
 }
 
 impl Devices {
-    fn new(question: &AdviceQuestion<'_>, recorded: &Recorded) -> Self {
+    fn new(question: &AdviceQuestion<'_>, recorded: &RecordedEvents) -> Self {
         let size = recorded.end().0.next_multiple_of(1 << 20).max(64 << 20);
         let backing = match (&question.backing, question.backing_rate) {
             (Some(model), _) => model.clone(),

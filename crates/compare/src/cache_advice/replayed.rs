@@ -8,9 +8,9 @@ use plumb_linux::FileOptions;
 use plumb_load::{Ending, LoadOutcome, RunOptions, Team, Worker, WorkerOptions, run_teams};
 use plumb_measure::Histogram;
 use plumb_report::document::cache::{CacheSize, WaitTimes};
-use plumb_targets::{Intent, Name, Permission, Scheme, Wanted, cache, open_all};
+use plumb_targets::{Intent, Name, Permission, Scheme, TargetRequest, cache, open_all};
 use plumb_trial::TrialError;
-use plumb_workload::{ByteRange, Recorded, Stop, Workload};
+use plumb_workload::{ByteRange, RecordedEvents, Stop, Workload};
 
 /// Number of requests that may be in flight: as for a trace of `plumb load`.
 const DEPTH: u32 = 64;
@@ -23,7 +23,7 @@ pub(super) struct Replay {
 }
 
 /// Does what was recorded on the device of this name, in a world of its own.
-pub(super) fn over(name: &Name, recorded: &Recorded, stop: &AtomicBool) -> Result<Replay, TrialError> {
+pub(super) fn over(name: &Name, recorded: &RecordedEvents, stop: &AtomicBool) -> Result<Replay, TrialError> {
     let time = Time::Virtual(Arc::default());
     let (device, cache) = match name {
         Name::Scheme { scheme: Scheme::Cache, .. } => {
@@ -32,13 +32,13 @@ pub(super) fn over(name: &Name, recorded: &Recorded, stop: &AtomicBool) -> Resul
         }
         Name::Scheme { scheme: Scheme::Sim, .. } => {
             let options = FileOptions::write_direct();
-            let wanted = Wanted { name: name.clone(), intent: Intent::WRITE, options };
+            let wanted = TargetRequest { name: name.clone(), intent: Intent::WRITE, options };
             let opened = open_all(&[wanted], &Permission::default(), &time)?.swap_remove(0);
             (opened.device, None)
         }
         _ => {
             let message = format!("{name}: expected a simulated drive, such as sim:nearline-4tb");
-            return Err(TrialError::of(FailureKind::Usage, message));
+            return Err(TrialError::new(FailureKind::Usage, message));
         }
     };
     let range = ByteRange { offset: Bytes(0), length: device.info().size };
@@ -52,14 +52,14 @@ pub(super) fn over(name: &Name, recorded: &Recorded, stop: &AtomicBool) -> Resul
         answer_within: Nanos::secs(86_400),
         ..WorkerOptions::default()
     };
-    let failed = |error: &dyn std::error::Error| TrialError::of(FailureKind::Failed, in_one_line(error));
+    let failed = |error: &dyn std::error::Error| TrialError::new(FailureKind::Failed, in_one_line(error));
     let worker = Worker::new(&*device, &workload, options).map_err(|error| failed(&error))?;
-    let teams = run_teams(vec![Team::of(worker)], &RunOptions::whole(time, stop), &mut ());
+    let teams = run_teams(vec![Team::single(worker)], &RunOptions::whole(time, stop), &mut ());
     let teams = teams.map_err(|error| failed(&error))?;
     let workers = teams.iter().flat_map(|team| &team.workers);
     let outcome = LoadOutcome::together(workers.map(|worker| &worker.outcome));
     if outcome.ending == Ending::Interrupted {
-        return Err(TrialError::of(FailureKind::NotMeasured, "interrupted: nothing is advised"));
+        return Err(TrialError::new(FailureKind::NotMeasured, "interrupted: nothing is advised"));
     }
     let figures = cache.and_then(|cache| cache.look(plumb_cache::Cache::status)).map(|status| status.figures);
     let figures = figures.unwrap_or_default();

@@ -13,7 +13,7 @@ use plumb_workload::{ByteRange, Stop, Workload};
 const STRETCHES: u64 = 3;
 
 /// Outcome of the writes.
-pub(crate) struct Switched {
+pub(crate) struct SwitchResult {
     /// The longest write in each state of the cache; zero if none completed.
     pub(crate) longest: Vec<Nanos>,
     pub(crate) failed: u64,
@@ -35,8 +35,8 @@ pub(crate) fn switched(
     time: Time,
     writes: &Writes,
     stop: &AtomicBool,
-) -> Result<Switched, TrialError> {
-    let failed = |error: &dyn std::error::Error| TrialError::of(FailureKind::Failed, in_one_line(error));
+) -> Result<SwitchResult, TrialError> {
+    let failed = |error: &dyn std::error::Error| TrialError::new(FailureKind::Failed, in_one_line(error));
     let range = ByteRange { offset: Bytes(0), length: device.info().size };
     let until = Stop::after(SERIES_BUCKET * STRETCHES);
     let all = Workload::over(range, writes.block);
@@ -52,11 +52,11 @@ pub(crate) fn switched(
             outcome = device.set_wce(over.is_multiple_of(2));
         }
     };
-    let ran = run_teams(vec![Team::of(worker)], &RunOptions::whole(time, stop), &mut switch);
+    let ran = run_teams(vec![Team::single(worker)], &RunOptions::whole(time, stop), &mut switch);
     outcome.map_err(|error| failed(&error))?;
     let teams = ran.map_err(|failure| failed(&failure))?;
     let writes = teams.iter().flat_map(|team| &team.workers).map(|worker| &worker.outcome.write);
-    let mut switched = Switched { longest: Vec::new(), failed: 0 };
+    let mut switched = SwitchResult { longest: Vec::new(), failed: 0 };
     for of in writes {
         let points = of.series.whole_points(SERIES_BUCKET * STRETCHES);
         switched.longest.extend(points.iter().map(|point| point.latency_max));

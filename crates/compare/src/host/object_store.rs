@@ -61,7 +61,7 @@ impl StoreLoad {
 
 /// Measurements of the store.
 #[derive(Debug, Default)]
-pub(crate) struct Served {
+pub(crate) struct StoreFigures {
     /// How long every fdatasync took.
     pub(crate) syncs: Histogram,
     /// How long small writes took until they were acknowledged.
@@ -136,7 +136,7 @@ pub(crate) struct ObjectStore<'a> {
     data_written: bool,
     log_at: u64,
     deferred: usize,
-    served: Served,
+    served: StoreFigures,
 }
 
 impl<'a> ObjectStore<'a> {
@@ -168,7 +168,7 @@ impl<'a> ObjectStore<'a> {
             data_written: false,
             log_at: 0,
             deferred: 0,
-            served: Served::default(),
+            served: StoreFigures::default(),
         })
     }
 
@@ -176,7 +176,7 @@ impl<'a> ObjectStore<'a> {
     ///
     /// # Errors
     /// If a request fails, or is never answered.
-    pub(crate) fn serve(mut self, stop: &AtomicBool) -> Result<Served> {
+    pub(crate) fn serve(mut self, stop: &AtomicBool) -> Result<StoreFigures> {
         let end = self.now().saturating_add(Nanos::secs(self.load.seconds_max));
         for due in [Due::SmallWrite, Due::LargeWrite, Due::Read] {
             self.arrive_again(due);
@@ -201,7 +201,7 @@ impl<'a> ObjectStore<'a> {
     }
 
     /// Waits for what is in flight, so that nothing of it is felt by what comes next.
-    fn finish(mut self) -> Result<Served> {
+    fn finish(mut self) -> Result<StoreFigures> {
         let mut completions = Vec::new();
         self.backlog.clear();
         while self.in_flight > 0 {

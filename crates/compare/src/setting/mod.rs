@@ -61,10 +61,10 @@ impl Setting for Anew {
 
 /// Returns a setting that failed.
 fn failed(error: &(dyn std::error::Error + 'static)) -> TrialError {
-    TrialError::of(FailureKind::Failed, plumb_block::in_one_line(error))
+    TrialError::new(FailureKind::Failed, plumb_block::in_one_line(error))
 }
 
 /// Returns a setting that is refused.
 fn refused(problem: String) -> TrialError {
-    TrialError::of(FailureKind::Refused, problem)
+    TrialError::new(FailureKind::Refused, problem)
 }

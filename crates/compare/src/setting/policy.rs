@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use plumb_policy::apply::{Report, apply};
 use plumb_policy::error::PolicyError;
 use plumb_policy::journal::{DirectoryStore, JournalStore as _, Lock};
-use plumb_policy::plan::{self, Ask, Asked, Plan, Wanted};
+use plumb_policy::plan::{self, Ask, DiskSelection, Plan, PlanRequest};
 use plumb_policy::state::State;
 use plumb_trial::TrialError;
 
@@ -63,8 +63,8 @@ impl Setting for PolicySetting {
         let state = self.levels[level];
         self.changes.hold(&self.disks)?;
         let machine = Arc::clone(self.changes.machine());
-        let wanted = Wanted::Named(self.disks.clone());
-        let ask = Ask::new(Asked::from(state), wanted, &machine.claims, machine.now);
+        let wanted = DiskSelection::Named(self.disks.clone());
+        let ask = Ask::new(PlanRequest::from(state), wanted, &machine.claims, machine.now);
         let plan = plan::make(&*machine.gateway, &ask).map_err(|unseen| failed(&unseen))?;
         if let Some(disk) = plan.refused.first() {
             let (name, word) = (&disk.name, state.word());

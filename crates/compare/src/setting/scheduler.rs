@@ -66,7 +66,7 @@ impl SchedulerSetting {
             levels.join(","),
             if each.is_empty() { "no disk is known beneath the target".to_owned() } else { each.join(", ") }
         );
-        Err(TrialError::of(FailureKind::Usage, problem))
+        Err(TrialError::new(FailureKind::Usage, problem))
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use jiff::Timestamp;
 use plumb_block::{RealClock, Time};
 use plumb_linux::apart;
-use plumb_policy::apply::{Ended, Report, Session, Silent};
+use plumb_policy::apply::{ApplyEnd, Report, Session, Silent};
 use plumb_policy::claims::Claims;
 use plumb_policy::error::PolicyError;
 use plumb_policy::gateway::Gateway;
@@ -141,7 +141,7 @@ impl Machine {
 
 /// Checks that all disks of a report are as they should be.
 pub(super) fn verified(report: &Report) -> Result<(), TrialError> {
-    if report.ended == Ended::Complete {
+    if report.ended == ApplyEnd::Complete {
         return Ok(());
     }
     let each: Vec<String> =

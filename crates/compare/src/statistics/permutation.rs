@@ -73,7 +73,7 @@ pub struct TypicalValues {
 impl TypicalValues {
     /// Computes the locations for `differences`, one for each of the pairs that `flips` were made for, each
     /// limited to `reach` around a location, which is more than 0 and may be infinite.
-    pub fn of(differences: &[f64], flips: &Flips, reach: f64) -> Self {
+    pub fn from_differences(differences: &[f64], flips: &Flips, reach: f64) -> Self {
         let mut subset = Vec::with_capacity(differences.len());
         let locations_of = |flipped: &u64| {
             let is_flipped = |pair: usize| flipped >> pair & 1 == 1;

@@ -15,7 +15,7 @@ pub struct ShiftInterval {
 
 impl ShiftInterval {
     /// Builds the intervals of how much larger the values of `one` are than those of `other`.
-    pub fn of(one: &[f64], other: &[f64]) -> Self {
+    pub fn between(one: &[f64], other: &[f64]) -> Self {
         let mut differences: Vec<f64> =
             one.iter().flat_map(|value| other.iter().map(move |base| value - base)).collect();
         differences.sort_unstable_by(f64::total_cmp);

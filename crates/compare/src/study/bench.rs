@@ -16,7 +16,7 @@ use plumb_report::RunDocument;
 use plumb_report::document::ComparisonDocument;
 use plumb_sim::Handle;
 use plumb_sim::files::{Host, SimulatedFiles};
-use plumb_targets::{Intent, Name, Opened, Wanted, open_all, open_simulated};
+use plumb_targets::{Intent, Name, OpenedTarget, TargetRequest, open_all, open_simulated};
 use plumb_trial::{Context, Request, Trial, TrialEnded, TrialError, run};
 use plumb_workload::Scenario;
 
@@ -26,7 +26,7 @@ use crate::{Chapter, Experiment, Extent, Level, Terms};
 
 /// Makes an error of the trial from one that it does not know.
 pub(super) fn failed(error: &(dyn std::error::Error + 'static)) -> TrialError {
-    TrialError::of(FailureKind::Failed, in_one_line(error))
+    TrialError::new(FailureKind::Failed, in_one_line(error))
 }
 
 /// Returns how an error ends the studies.
@@ -40,14 +40,14 @@ pub(super) fn ended(error: &TrialError) -> TrialEnded {
 
 /// A run of loads or of a profile.
 #[derive(Debug)]
-pub(super) struct Loaded {
+pub(super) struct LoadRun {
     pub(super) document: RunDocument,
     /// Operations of each target over time.
     pub(super) series: Vec<Vec<SeriesPoint>>,
 }
 
-impl Loaded {
-    fn of(trial: &Trial) -> Self {
+impl LoadRun {
+    fn from_trial(trial: &Trial) -> Self {
         let of_span = |span: &plumb_trial::SpanRun| {
             let result = &span.ran.result;
             let points = |target| result.of_target(target).operations().series.whole_points(result.window);
@@ -134,13 +134,14 @@ impl<'a> Bench<'a> {
     }
 
     /// Runs a load in these words.
-    pub(super) fn load(&mut self, targets: &[String], words: &str) -> Result<Loaded, TrialError> {
+    pub(super) fn load(&mut self, targets: &[String], words: &str) -> Result<LoadRun, TrialError> {
         self.run(self.scenario(targets, words)?)
     }
 
-    fn run(&mut self, scenario: Scenario) -> Result<Loaded, TrialError> {
+    fn run(&mut self, scenario: Scenario) -> Result<LoadRun, TrialError> {
         let request = self.asking(scenario);
-        self.shown(|context, observer| run(&request, context, observer)).map(|trial| Loaded::of(&trial))
+        self.shown(|context, observer| run(&request, context, observer))
+            .map(|trial| LoadRun::from_trial(&trial))
     }
 
     /// Runs a profile that works on files, in a directory of this machine.
@@ -149,7 +150,7 @@ impl<'a> Bench<'a> {
         directory: &str,
         profile: &str,
         limits: &Limits,
-    ) -> Result<Loaded, TrialError> {
+    ) -> Result<LoadRun, TrialError> {
         let (profile, variant) = application::find(profile)?;
         self.run(application::scenario(profile, variant, directory, limits)?)
     }
@@ -207,8 +208,8 @@ impl<'a> Bench<'a> {
         match ran.ended() {
             TrialEnded::Complete => Ok(ran),
             TrialEnded::Interrupted => Err(TrialError::Interrupted),
-            TrialEnded::Failed(why) => Err(TrialError::of(FailureKind::Failed, why)),
-            ended => Err(TrialError::of(FailureKind::NotMeasured, ended.reason().unwrap_or_default())),
+            TrialEnded::Failed(why) => Err(TrialError::new(FailureKind::Failed, why)),
+            ended => Err(TrialError::new(FailureKind::NotMeasured, ended.reason().unwrap_or_default())),
         }
     }
 
@@ -223,13 +224,13 @@ impl<'a> Bench<'a> {
 
     /// Opens a target for a host that no words describe, with its clock. A file that is made for it has this
     /// size, and is laid out by whoever uses it.
-    pub(super) fn open(&self, target: &str, size: Bytes) -> Result<(Opened, Time), TrialError> {
+    pub(super) fn open(&self, target: &str, size: Bytes) -> Result<(OpenedTarget, Time), TrialError> {
         let name = Name::parse(target)?;
         let time = plumb_targets::time_of(std::slice::from_ref(&name), self.context.clock);
         let intent = Intent { size: self.size_on(target, size), ..Intent::WRITE };
-        let wanted = Wanted { name, intent, options: FileOptions::write_direct() };
+        let wanted = TargetRequest { name, intent, options: FileOptions::write_direct() };
         let opened = open_all(&[wanted], &self.request.permission, &time)?.pop();
-        let missing = || TrialError::of(FailureKind::Failed, format!("{target} was not opened"));
+        let missing = || TrialError::new(FailureKind::Failed, format!("{target} was not opened"));
         Ok((opened.ok_or_else(missing)?, time))
     }
 
@@ -239,9 +240,9 @@ impl<'a> Bench<'a> {
         let Time::Virtual(clock) = plumb_targets::time_of(std::slice::from_ref(&name), self.context.clock)
         else {
             let problem = format!("{drive} is not a simulated drive");
-            return Err(TrialError::of(FailureKind::Failed, problem));
+            return Err(TrialError::new(FailureKind::Failed, problem));
         };
-        let wanted = Wanted { name, intent: Intent::WRITE, options: FileOptions::write_direct() };
+        let wanted = TargetRequest { name, intent: Intent::WRITE, options: FileOptions::write_direct() };
         let (opened, handle) = open_simulated(&wanted, &Time::Virtual(Arc::clone(&clock)))?;
         let files = SimulatedFiles::new(opened.device, &clock, host).map_err(|error| failed(&error))?;
         Ok(SimulatedPlace { files, clock, handle })

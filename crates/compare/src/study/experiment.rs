@@ -20,24 +20,24 @@ use plumb_trial::TrialError;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use super::bench::{Bench, Loaded, SimulatedPlace, failed};
+use super::bench::{Bench, LoadRun, SimulatedPlace, failed};
 use super::file::{Compare, HostName, LiveSwitch, Load, Osd, PassChoice, Passes, Profile};
 use crate::explanation::main_cause;
 use crate::host::live_switch::{Writes, switched};
-use crate::host::object_store::{ObjectStore, Served};
+use crate::host::object_store::{ObjectStore, StoreFigures};
 
 /// Outcome of one experiment.
 #[derive(Debug, Default)]
-pub(super) struct Measured {
+pub(super) struct ExperimentResult {
     /// Figures by name; one that is not known is absent.
     pub(super) figures: BTreeMap<String, f64>,
     /// A comparison in words.
     pub(super) said: String,
     pub(super) counts: Counts,
-    pub(super) loaded: Option<Loaded>,
+    pub(super) loaded: Option<LoadRun>,
 }
 
-impl Measured {
+impl ExperimentResult {
     fn new(figures: impl IntoIterator<Item = (&'static str, Option<f64>)>) -> Self {
         let known = figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         Self { figures: known.collect(), ..Self::default() }
@@ -59,15 +59,19 @@ impl Measured {
 }
 
 /// Runs a load.
-pub(super) fn load(bench: &mut Bench<'_>, of: &Load, targets: &[String]) -> Result<Measured, TrialError> {
+pub(super) fn load(
+    bench: &mut Bench<'_>,
+    of: &Load,
+    targets: &[String],
+) -> Result<ExperimentResult, TrialError> {
     let file = size_words(bench, targets.first(), of.file_mib);
     let loaded = bench.load(targets, &format!("{} {}{file}", of.words, of.chosen))?;
     let total = &loaded.document.total;
-    let (application, counts) = (&total.application, Counts::of(total));
+    let (application, counts) = (&total.application, Counts::from_sides(total));
     let rate = |of: Option<u64>| of.map(|of| of as f64 / counts.seconds);
     let waited = total.sync.latency.map(|of| of.mean * of.count as f64);
     let of_target = |target: usize| Some(loaded.document.targets.get(target)?.sides.application.iops);
-    let mut measured = Measured::new([
+    let mut measured = ExperimentResult::new([
         ("iops", Some(application.iops)),
         ("iops_0", of_target(0)),
         ("iops_1", of_target(1)),
@@ -83,7 +87,7 @@ pub(super) fn load(bench: &mut Bench<'_>, of: &Load, targets: &[String]) -> Resu
         let rate = within.map(|point| point.operations).sum::<u64>() as f64 / (until - from);
         measured.figures.insert(name.clone(), rate);
     }
-    measured = Measured { counts, loaded: Some(loaded), ..measured };
+    measured = ExperimentResult { counts, loaded: Some(loaded), ..measured };
     let peak = measured.series(0, of.step).iter().map(|point| point.per_second).fold(0.0, f64::max);
     measured.figures.insert("peak".to_owned(), peak);
     Ok(measured)
@@ -99,7 +103,7 @@ pub(super) fn compare(
     bench: &mut Bench<'_>,
     of: &Compare,
     levels: &[[String; 2]; 2],
-) -> Result<Measured, TrialError> {
+) -> Result<ExperimentResult, TrialError> {
     let words = format!("{}{}", of.words, size_words(bench, Some(&levels[0][1]), of.file_mib));
     let document = bench.compare(&of.factor, levels, &words, Nanos::millis(of.block_ms), of.set_by)?;
     let contrast = &document.contrast;
@@ -114,7 +118,7 @@ pub(super) fn compare(
     );
     let figures =
         [("ratio", contrast.ratio.map(|of| of.median)), ("first_over_later", first_block(&document))];
-    Ok(Measured { said, ..Measured::new(figures) })
+    Ok(ExperimentResult { said, ..ExperimentResult::new(figures) })
 }
 
 /// Returns the rate of the first block, which nothing went before, over the median of those that count.
@@ -133,7 +137,11 @@ fn host(name: HostName, cold_after_syncfs: bool) -> Host {
 }
 
 /// Runs an application profile: on a simulated file system, or in a directory of this machine.
-pub(super) fn profile(bench: &mut Bench<'_>, of: &Profile, drive: &str) -> Result<Measured, TrialError> {
+pub(super) fn profile(
+    bench: &mut Bench<'_>,
+    of: &Profile,
+    drive: &str,
+) -> Result<ExperimentResult, TrialError> {
     let chosen = &of.chosen;
     let (count, threads, seed) = (Some(chosen.transactions), Some(chosen.threads), bench.seed);
     let limits = Limits { duration: None, count, threads, scale: Some(chosen.scale), seed };
@@ -142,7 +150,7 @@ pub(super) fn profile(bench: &mut Bench<'_>, of: &Profile, drive: &str) -> Resul
         let limits = Limits { duration: Some(Nanos::secs(of.real.seconds)), scale, ..limits };
         let document = bench.profile_in(directory, &of.profile, &limits)?.document;
         let transactions = document.transactions.as_ref();
-        return Ok(Measured::new([
+        return Ok(ExperimentResult::new([
             ("per_second", transactions.map(|of| of.per_second)),
             ("syncs_each", transactions.and_then(|of| of.syncs_each)),
         ]));
@@ -150,7 +158,7 @@ pub(super) fn profile(bench: &mut Bench<'_>, of: &Profile, drive: &str) -> Resul
     let place = bench.files(drive, host(chosen.host, chosen.cold))?;
     let (measured, drive) = bench.profile(&place, &of.profile, &limits)?;
     let flushes = drive.flushes.map(|flushes| flushes as f64);
-    Ok(Measured::new([
+    Ok(ExperimentResult::new([
         ("per_second", measured.transactions_per_second()),
         ("syncs_each", measured.syncs_per_transaction()),
         ("mean", measured.transactions.as_ref().and_then(|of| of.latency.summary()).map(|of| of.mean)),
@@ -166,7 +174,7 @@ pub(super) fn passes(
     bench: &Bench<'_>,
     of: &Passes,
     drive: &str,
-) -> Result<Vec<(String, Measured)>, TrialError> {
+) -> Result<Vec<(String, ExperimentResult)>, TrialError> {
     let place = bench.files(drive, host(of.host, of.cold))?;
     let passed = over_file(&place, of, bench.seed, bench.stop()).map_err(|error| failed(&error))?;
     bench.check()?;
@@ -179,7 +187,7 @@ fn over_file(
     of: &Passes,
     seed: u64,
     stop: &AtomicBool,
-) -> plumb_block::Result<Vec<(String, Measured)>> {
+) -> plumb_block::Result<Vec<(String, ExperimentResult)>> {
     let (files, mut chance) = (&place.files, Xoshiro256PlusPlus::seed_from_u64(seed));
     let (size, piece, length) = (of.file_mib << 20, of.piece_kib << 10, of.block_kib << 10);
     let create = OpenOptions { create: true, ..OpenOptions::default() };
@@ -231,7 +239,7 @@ struct Left {
 }
 
 /// Figures of a pass, after which so much is left to be written.
-fn of_pass(counts: Counts, length: u64, left: Left) -> Measured {
+fn of_pass(counts: Counts, length: u64, left: Left) -> ExperimentResult {
     let Left { dirty, under_way } = left;
     let (operations, ios) = (counts.operations as f64, counts.device_ios.unwrap_or(0) as f64);
     let (application, stored) = (operations * length as f64, counts.device_bytes.unwrap_or(0) as f64);
@@ -248,7 +256,7 @@ fn of_pass(counts: Counts, length: u64, left: Left) -> Measured {
         ("under_way_bytes", under_way),
         ("absorbed_bytes", application - dirty - under_way - stored),
     ];
-    Measured { counts, ..Measured::new(figures.map(|(name, value)| (name, Some(value)))) }
+    ExperimentResult { counts, ..ExperimentResult::new(figures.map(|(name, value)| (name, Some(value)))) }
 }
 
 /// Returns the counts of what one thread and the drive did between two readings of its counters.
@@ -287,7 +295,7 @@ pub(super) fn object_store(
     of: &Osd,
     target: &str,
     state: &str,
-) -> Result<Result<Measured, String>, TrialError> {
+) -> Result<Result<ExperimentResult, String>, TrialError> {
     bench.check()?;
     let put = if bench.on.is_some() { bench.put(state) } else { Ok(()) };
     let (mut opened, time) = bench.open(target, Bytes::mib(of.file_mib))?;
@@ -312,7 +320,7 @@ pub(super) fn object_store(
     Ok(Ok(of_store(&served, drive.as_ref())))
 }
 
-fn of_store(served: &Served, drive: Option<&DeviceCounters>) -> Measured {
+fn of_store(served: &StoreFigures, drive: Option<&DeviceCounters>) -> ExperimentResult {
     let syncs = served.syncs.count();
     let seconds = served.syncs.sum_ns() as f64 / 1e9;
     let latency = served.syncs.summary();
@@ -345,17 +353,21 @@ fn of_store(served: &Served, drive: Option<&DeviceCounters>) -> Measured {
         ("flushes_each", flushes.map(|flushes| flushes as f64 / syncs.max(1) as f64)),
         ("flush_mean", flush_seconds.and_then(each)),
     ];
-    Measured { counts, ..Measured::new(figures) }
+    ExperimentResult { counts, ..ExperimentResult::new(figures) }
 }
 
 /// Switches the cache of a drive under load.
-pub(super) fn live_switch(bench: &Bench<'_>, of: &LiveSwitch, drive: &str) -> Result<Measured, TrialError> {
+pub(super) fn live_switch(
+    bench: &Bench<'_>,
+    of: &LiveSwitch,
+    drive: &str,
+) -> Result<ExperimentResult, TrialError> {
     bench.check()?;
     let (opened, time) = bench.open(drive, Bytes(0))?;
     let writes = Writes { block: Bytes::kib(of.block_kib), depth: of.depth, seed: bench.seed };
     let switched = switched(&*opened.device, time, &writes, bench.stop())?;
     let longest = |of: usize| switched.longest.get(of).map(|longest| longest.as_secs_f64());
-    Ok(Measured::new([
+    Ok(ExperimentResult::new([
         ("failed", Some(switched.failed as f64)),
         ("longest_before", longest(0)),
         ("longest_off", longest(1)),

@@ -86,7 +86,7 @@ fn conduct(
     observer: &mut dyn Observer,
     switches: &mut Switches,
 ) -> Result<(StudyDocument, TrialEnded), TrialError> {
-    let mut record = Record::of(plumb_trial::begin_recording(request, plan.seed)?);
+    let mut record = Record::new(plumb_trial::begin_recording(request, plan.seed)?);
     let mut document = StudyDocument {
         schema: StudyDocument::SCHEMA.to_owned(),
         on: plan.on.clone().unwrap_or_else(|| "simulated drives".to_owned()),
@@ -103,7 +103,7 @@ fn conduct(
     let before = length();
     for name in &plan.studies.0 {
         let file =
-            StudyFile::shipped(name).map_err(|problem| TrialError::of(FailureKind::Failed, problem))?;
+            StudyFile::shipped(name).map_err(|problem| TrialError::new(FailureKind::Failed, problem))?;
         match Runner::new(&file, &mut bench).study() {
             Ok(study) => document.studies.push(study),
             Err(error) if is_refusal(&error) && document.studies.is_empty() => {

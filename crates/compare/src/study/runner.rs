@@ -13,13 +13,13 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use plumb_report::document::study::{Expected, Study, StudyRow, StudySeries};
+use plumb_report::document::study::{ExpectedRange, Study, StudyRow, StudySeries};
 use plumb_report::quantity::{bytes, count, duration, rate, ratio};
 use plumb_trial::TrialError;
 use serde::Serialize;
 
 use super::bench::{Bench, NOT_SWITCHED};
-use super::experiment::{self, Measured};
+use super::experiment::{self, ExperimentResult};
 use super::file::{Expectation, Group, Needs, Pass, PassChoice, Place, Row, Run, StudyFile, Work};
 use crate::explanation::{explain, main_cause};
 
@@ -35,7 +35,7 @@ pub(super) struct Runner<'b, 'a> {
     bench: &'b mut Bench<'a>,
     place: Place,
     /// Runs by `RUN` or `RUN@STATE`.
-    known: HashMap<String, Had<Rc<Measured>>>,
+    known: HashMap<String, Had<Rc<ExperimentResult>>>,
 }
 
 impl<'b, 'a> Runner<'b, 'a> {
@@ -118,10 +118,10 @@ impl<'b, 'a> Runner<'b, 'a> {
         let expected = of.expected.filter(|_| self.place.is_simulated).map(|of| match of {
             Expectation::Factor(factor) => {
                 let reported = row.reported.unwrap_or_default();
-                Expected::between(reported / factor, reported * factor)
+                ExpectedRange::between(reported / factor, reported * factor)
             }
-            Expectation::AtLeast(low) => Expected::at_least(low),
-            Expectation::Between([low, high]) => Expected::between(low, high),
+            Expectation::AtLeast(low) => ExpectedRange::at_least(low),
+            Expectation::Between([low, high]) => ExpectedRange::between(low, high),
         });
         row.expected = expected;
         Ok(row.ours_or(ours, &because).why(self.text(&fill(why))?))
@@ -210,7 +210,7 @@ impl<'b, 'a> Runner<'b, 'a> {
     }
 
     /// Returns a run, which is started if no row has named it before.
-    fn measured(&mut self, reference: &str) -> Result<Had<Rc<Measured>>, TrialError> {
+    fn measured(&mut self, reference: &str) -> Result<Had<Rc<ExperimentResult>>, TrialError> {
         if !self.known.contains_key(reference) {
             let (name, state) = reference.split_once('@').unwrap_or((reference, ""));
             match self.file.run(name, self.place) {

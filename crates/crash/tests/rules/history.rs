@@ -23,7 +23,7 @@ pub(crate) enum Event {
 
 /// A command of a history.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Submitted {
+pub(crate) struct SubmittedCommand {
     pub(crate) letter: Letter,
     pub(crate) submitted: Moment,
     pub(crate) completed: Option<Moment>,
@@ -112,7 +112,7 @@ pub(crate) struct Both {
     /// Number of the command whose version was stored last, for each block.
     pub(crate) stored: [u64; BLOCKS],
     pub(crate) oracle: [History<u64>; BLOCKS],
-    pub(crate) commands: Vec<Submitted>,
+    pub(crate) commands: Vec<SubmittedCommand>,
     pub(crate) now: Moment,
 }
 
@@ -155,7 +155,7 @@ impl Both {
         let (now, promise) = (self.now, self.window.promise());
         match event {
             Event::Submit(letter) => {
-                let one = Submitted { letter, submitted: now, completed: None, is_failed: false };
+                let one = SubmittedCommand { letter, submitted: now, completed: None, is_failed: false };
                 self.commands.push(one);
                 let content = self.commands.len() as u64;
                 self.each_block(content, |history, kind| {

@@ -12,7 +12,7 @@ use plumb_crash::{Atomicity, DrawnCut, Grain, Kind, Landing, Options, Promise, S
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
 
-use crate::history::{BLOCKS, Both, Every, Letter, Submitted, letters, range};
+use crate::history::{BLOCKS, Both, Every, Letter, SubmittedCommand, letters, range};
 
 /// Contents of the blocks: the number of a command each, 0 for what was there before all commands.
 pub(crate) type Outcome = [u64; BLOCKS];
@@ -22,7 +22,7 @@ pub(crate) const ATOMICITIES: [Atomicity; 3] =
     [Atomicity::BLOCK, Atomicity { unit: 2, boundary: 0 }, Atomicity { unit: 2, boundary: 1 }];
 
 /// Returns all outcomes that a cut now may leave, found by brute force.
-pub(crate) fn legal(commands: &[Submitted], promise: Promise) -> BTreeSet<Outcome> {
+pub(crate) fn legal(commands: &[SubmittedCommand], promise: Promise) -> BTreeSet<Outcome> {
     let mut outcomes = BTreeSet::new();
     for choice in 0..4_u32.pow(commands.len() as u32) {
         let masks: Vec<u32> = (0..commands.len()).map(|index| choice >> (2 * index) & 3).collect();
@@ -37,7 +37,7 @@ pub(crate) fn legal(commands: &[Submitted], promise: Promise) -> BTreeSet<Outcom
 }
 
 /// Returns true if of this command just these blocks (a bit each) may survive.
-fn may_survive(commands: &[Submitted], index: usize, mask: u32, promise: Promise) -> bool {
+fn may_survive(commands: &[SubmittedCommand], index: usize, mask: u32, promise: Promise) -> bool {
     let command = &commands[index];
     let Letter::On(kind, first, nlb) = command.letter else { return mask == 0 };
     let all = if nlb == 2 { 3 } else { 1 << first };
@@ -52,7 +52,7 @@ fn may_survive(commands: &[Submitted], index: usize, mask: u32, promise: Promise
 }
 
 /// Returns the commands that a block may hold if those of `masks` survive in it.
-fn last_ones(commands: &[Submitted], masks: &[u32], block: usize) -> Vec<u64> {
+fn last_ones(commands: &[SubmittedCommand], masks: &[u32], block: usize) -> Vec<u64> {
     let here: Vec<usize> = (0..commands.len()).filter(|index| masks[*index] >> block & 1 == 1).collect();
     let is_older = |one: usize, other: usize| {
         commands[one].completed.is_some_and(|completed| completed < commands[other].submitted)

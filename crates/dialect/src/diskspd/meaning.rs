@@ -44,7 +44,7 @@ impl Profile {
             let jobs = jobs(span, &sizes, machine, &mut notes)?;
             let warmup = Warmup::For(Nanos::secs(u64::from(span.warmup)));
             let cooldown = Nanos::secs(u64::from(span.cooldown));
-            spans.push(Span { warmup, cooldown, ..Span::of(jobs) });
+            spans.push(Span { warmup, cooldown, ..Span::new(jobs) });
         }
         Ok(Meaning { scenario: Scenario { spans }, notes: notes.said() })
     }
@@ -78,7 +78,7 @@ struct Sizes<'a> {
 
 impl Sizes<'_> {
     /// Returns the size to make the file of `target`, and where its range ends if that is before its end.
-    fn of(&self, target: &Target, notes: &mut Notes) -> (Option<u64>, Option<u64>) {
+    fn for_target(&self, target: &Target, notes: &mut Notes) -> (Option<u64>, Option<u64>) {
         let largest = self.largest.iter().find(|(path, _)| *path == target.path).map(|(_, size)| *size);
         let made = if self.precreated { largest } else { target.file_size };
         let known = made.or_else(|| (self.size_of)(&target.path).map(|size| size.0));
@@ -156,7 +156,7 @@ struct Share<'a> {
 /// Returns the job of a group of threads on one of its targets.
 fn job(span: &TimeSpan, share: &Share<'_>, sizes: &Sizes<'_>, notes: &mut Notes) -> Result<Job, Error> {
     let Share { target, weight, place, threads } = *share;
-    let (size, end) = sizes.of(target, notes);
+    let (size, end) = sizes.for_target(target, notes);
     let workload = workload(span, target, threads, end);
     let job = Job {
         targets: vec![TargetUse { name: target.path.clone(), weight }],

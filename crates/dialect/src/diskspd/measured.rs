@@ -20,7 +20,7 @@ pub(super) enum Side {
 
 impl Side {
     /// Returns what `outcome` counted of this side.
-    pub(super) fn of(self, outcome: &LoadOutcome) -> Direction {
+    pub(super) fn direction(self, outcome: &LoadOutcome) -> Direction {
         match self {
             Self::Read => outcome.read.clone(),
             Self::Write => outcome.write.clone(),
@@ -76,7 +76,7 @@ pub(super) struct Ranks<'a> {
 
 impl<'a> Ranks<'a> {
     /// Builds the ranks of `histogram`.
-    pub(super) fn of(histogram: &'a Histogram) -> Self {
+    pub(super) fn from_histogram(histogram: &'a Histogram) -> Self {
         let mut seen = 0;
         let bins = histogram.bins().map(|(value, count)| {
             seen += count;
@@ -114,7 +114,7 @@ pub(super) struct Intervals {
 impl Intervals {
     /// Builds the intervals of `series` over `window`, as long as `asked_ms` or the next length that is whole
     /// buckets of all `series_width`s.
-    pub(super) fn of(series: &Series, window: Nanos, asked_ms: u32, series_width: Nanos) -> Self {
+    pub(super) fn from_series(series: &Series, window: Nanos, asked_ms: u32, series_width: Nanos) -> Self {
         let length = Self::length_of(asked_ms, series_width.max(series.width()));
         let mut buckets = vec![SeriesPoint::default(); (window.0 / length.0.max(1)) as usize];
         let joined = length.0 / series.width().0.max(1);
@@ -155,7 +155,7 @@ pub(super) struct Usage {
 
 impl Usage {
     /// Returns the usage of one processor.
-    pub(super) fn of(processor: &ProcessorUse) -> Self {
+    pub(super) fn from_processor(processor: &ProcessorUse) -> Self {
         let all = (processor.user + processor.kernel + processor.idle).as_secs_f64();
         let percent = |time: Nanos| if all > 0.0 { 100.0 * time.as_secs_f64() / all } else { 0.0 };
         let (user, kernel) = (percent(processor.user), percent(processor.kernel));
@@ -165,7 +165,7 @@ impl Usage {
     /// Returns the mean of all processors.
     pub(super) fn mean(processors: &[ProcessorUse]) -> Self {
         let count = processors.len().max(1) as f64;
-        processors.iter().map(Self::of).fold(Self::default(), |sum, each| Self {
+        processors.iter().map(Self::from_processor).fold(Self::default(), |sum, each| Self {
             used: sum.used + each.used / count,
             user: sum.user + each.user / count,
             kernel: sum.kernel + each.kernel / count,

@@ -100,14 +100,14 @@ pub struct Processor {
 
 impl Profile {
     /// Creates a profile of these spans that prints text.
-    pub fn of(time_spans: Vec<TimeSpan>) -> Self {
+    pub fn new(time_spans: Vec<TimeSpan>) -> Self {
         Self { time_spans, ..Self::default() }
     }
 }
 
 impl TimeSpan {
     /// DiskSpd's defaults: 5 s of warm-up, 10 s measured.
-    pub fn of(targets: Vec<Target>) -> Self {
+    pub fn new(targets: Vec<Target>) -> Self {
         Self { duration: 10, warmup: 5, bucket_ms: 1000, targets, ..Self::default() }
     }
 

@@ -6,7 +6,8 @@ use plumb_workload::Caching;
 use super::xml::{self, Element};
 use crate::error::Error;
 use crate::imported::{
-    Counted, Extremes, Figures, Imported, PERCENTILES, Span, Target, description, short_of, start_time,
+    DirectionFigures, Extremes, Figures, ImportedResult, PERCENTILES, Span, Target, description, short_of,
+    start_time,
 };
 
 const MS: f64 = 1e-3;
@@ -15,7 +16,7 @@ const MS: f64 = 1e-3;
 ///
 /// # Errors
 /// The line that makes no sense.
-pub(crate) fn read_xml_result(text: &str, file: &str) -> Result<Imported, Error> {
+pub(crate) fn read_xml_result(text: &str, file: &str) -> Result<ImportedResult, Error> {
     let document = xml::parse(text, file)?;
     let root = Element { file, node: document.root_element() };
     if root.name() != "Results" {
@@ -35,12 +36,12 @@ pub(crate) fn read_xml_result(text: &str, file: &str) -> Result<Imported, Error>
         let short = decimal(asked, "Duration")?.and_then(|asked| short_of("DiskSpd", span.seconds, asked));
         incomplete_because = incomplete_because.or(short);
     }
-    Ok(Imported {
+    Ok(ImportedResult {
         program: program(&root)?,
         environment: environment(&root)?,
         spans,
         incomplete_because,
-        ..Imported::default()
+        ..ImportedResult::default()
     })
 }
 
@@ -111,7 +112,7 @@ fn add(targets: &mut Vec<Target>, part: &Element<'_>) -> Result<(), Error> {
     let name = part.value("Path")?.map(|(_, path)| path).unwrap_or_default();
     let direction = |operations, bytes| {
         let (operations, bytes) = (count(part, operations)?, count(part, bytes)?);
-        Ok::<_, Error>(Counted { operations, bytes, ..Counted::default() })
+        Ok::<_, Error>(DirectionFigures { operations, bytes, ..DirectionFigures::default() })
     };
     let read = direction("ReadCount", "ReadBytes")?;
     let write = direction("WriteCount", "WriteBytes")?;

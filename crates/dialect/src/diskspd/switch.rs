@@ -24,7 +24,7 @@ pub(super) struct Draft {
 impl Draft {
     /// Nothing said but the block, which sizes in `b` refer to.
     pub(super) fn new(block: u32) -> Self {
-        let profile = Profile::of(vec![TimeSpan::of(Vec::new())]);
+        let profile = Profile::new(vec![TimeSpan::new(Vec::new())]);
         let target = Target { block, alignment: u64::from(block), ..Target::at("") };
         Self {
             profile,

@@ -7,7 +7,8 @@ use plumb_workload::Caching;
 
 use crate::error::Error;
 use crate::imported::{
-    Counted, Distribution, Extremes, Figures, Imported, Span, Target, description, short_of, start_time,
+    DirectionFigures, Distribution, Extremes, Figures, ImportedResult, Span, Target, description, short_of,
+    start_time,
 };
 
 const MS: f64 = 1e-3;
@@ -16,7 +17,7 @@ const MS: f64 = 1e-3;
 ///
 /// # Errors
 /// The line of a table that makes no sense.
-pub(crate) fn read_text_result(text: &str, file: &str) -> Result<Imported, Error> {
+pub(crate) fn read_text_result(text: &str, file: &str) -> Result<ImportedResult, Error> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let value =
         |name: &str| lines.iter().find_map(|line| line.strip_prefix(name)).map(|rest| rest.trim().to_owned());
@@ -30,7 +31,7 @@ pub(crate) fn read_text_result(text: &str, file: &str) -> Result<Imported, Error
         .map(|(begin, end)| Page { lines: &lines[*begin..end], begin: *begin, file }.span(&job.0, job.1));
     let spans: Vec<Span> = spans.collect::<Result<_, _>>()?;
     let asked_seconds = value("duration:").and_then(|text| text.trim_end_matches('s').parse().ok());
-    Ok(Imported {
+    Ok(ImportedResult {
         program: "DiskSpd".to_owned(),
         environment: Environment {
             argv: value("Command Line:")
@@ -44,7 +45,7 @@ pub(crate) fn read_text_result(text: &str, file: &str) -> Result<Imported, Error
         },
         incomplete_because: spans.iter().find_map(|span| short_of("DiskSpd", span.seconds, asked_seconds?)),
         spans,
-        ..Imported::default()
+        ..ImportedResult::default()
     })
 }
 
@@ -101,7 +102,7 @@ impl Page<'_> {
             seconds.ok_or_else(|| self.wrong(0, format!("'{time}': expected seconds, such as 30.00s")))?;
         let [all, reads, writes] = ["Total IO", "Read IO", "Write IO"].map(|heading| self.table(heading));
         let (all, reads, writes) = (all?, reads?, writes?);
-        let side = |table: &Table, column| Counted {
+        let side = |table: &Table, column| DirectionFigures {
             distribution: self.distribution(table, column),
             ..table.total.clone()
         };
@@ -114,11 +115,11 @@ impl Page<'_> {
         let mut targets: Vec<Target> = Vec::new();
         for (name, _) in &all.rows {
             if !targets.iter().any(|target| target.name == *name) {
-                let of = |rows: &[(String, Counted)]| {
+                let of = |rows: &[(String, DirectionFigures)]| {
                     rows.iter()
                         .filter(|(of, _)| of == name)
                         .map(|(_, counted)| counted.clone())
-                        .reduce(Counted::and)
+                        .reduce(DirectionFigures::and)
                         .unwrap_or_default()
                 };
                 let (read, write) = (of(&reads.rows), of(&writes.rows));
@@ -159,7 +160,8 @@ impl Page<'_> {
                     self.wrong(line, format!("'{cell}': expected a whole number in the table {heading}"))
                 })
             };
-            let counted = Counted { bytes: number(1)?, operations: number(2)?, ..Counted::default() };
+            let counted =
+                DirectionFigures { bytes: number(1)?, operations: number(2)?, ..DirectionFigures::default() };
             if is_total {
                 let time = |place: Option<usize>| milliseconds(row.get(place?)?);
                 let std = time(deviation).unwrap_or(0.0);
@@ -193,11 +195,11 @@ impl Page<'_> {
 /// A table of operations.
 #[derive(Debug, Default)]
 struct Table {
-    total: Counted,
+    total: DirectionFigures,
     /// Time of an operation; `None` where latencies were not recorded.
     mean: Option<Mean>,
     /// Rows with the names of their files.
-    rows: Vec<(String, Counted)>,
+    rows: Vec<(String, DirectionFigures)>,
 }
 
 /// Mean and deviation of a time, in seconds.

@@ -52,7 +52,7 @@ pub fn profile(text: &str, file: &str) -> Result<Profile, Error> {
     }
     known_only(&root, &PROFILE, &["ResultFormat", "PrecreateFiles", "ETW", "TimeSpans"])?;
     let spans = root.needed_list("TimeSpans", "TimeSpan")?;
-    let mut profile = Profile::of(spans.iter().map(time_span).collect::<Result<_, _>>()?);
+    let mut profile = Profile::new(spans.iter().map(time_span).collect::<Result<_, _>>()?);
     root.set(PROFILE[0], &mut profile)?;
     root.set(PROFILE[1], &mut profile)?;
     profile.result_format = root.choice("ResultFormat", &RESULT_FORMATS)?.unwrap_or_default();
@@ -73,7 +73,7 @@ fn known_only<T>(element: &Element<'_>, fields: &[&[Field<T>]], others: &[&str])
 fn time_span(element: &Element<'_>) -> Result<TimeSpan, Error> {
     known_only(element, &[&TIME_SPAN], &["GroupAffinity", "Affinity", "Targets"])?;
     let targets = element.needed_list("Targets", "Target")?;
-    let mut span = TimeSpan::of(targets.iter().map(target).collect::<Result<_, _>>()?);
+    let mut span = TimeSpan::new(targets.iter().map(target).collect::<Result<_, _>>()?);
     element.set(&TIME_SPAN, &mut span)?;
     // Processors have groups anyway.
     element.flag("GroupAffinity")?;

@@ -5,7 +5,7 @@
 
 use super::invocation::{Format, Output};
 use super::job_file;
-use super::option_table::{self, Fate, Known};
+use super::option_table::{self, Fate, KnownOption};
 use super::section::{Section, Sections, Setting};
 use super::surroundings::Surroundings;
 use crate::{Error, Machine};
@@ -13,7 +13,7 @@ use plumb_block::nearest;
 
 /// Command line as typed.
 #[derive(Debug)]
-pub(super) struct Typed {
+pub(super) struct TypedLine {
     /// How to print.
     pub(super) output: Output,
     /// Nothing may be written.
@@ -34,7 +34,7 @@ pub(super) fn read(
     arguments: &[String],
     machine: &Machine,
     surroundings: &Surroundings<'_>,
-) -> Result<Typed, Error> {
+) -> Result<TypedLine, Error> {
     let mut reader = Reader::new(asked_sections(arguments));
     let mut rest = arguments.iter();
     let mut files = Vec::new();
@@ -110,7 +110,7 @@ impl Reader {
 
     fn own<'a>(
         &mut self,
-        own: Known,
+        own: KnownOption,
         value: Option<String>,
         argument: &str,
         rest: &mut impl Iterator<Item = &'a String>,
@@ -155,14 +155,14 @@ impl Reader {
         Ok(())
     }
 
-    fn finish(self) -> Result<Typed, Error> {
+    fn finish(self) -> Result<TypedLine, Error> {
         let (global, sections) = self.sections.finish();
         if sections.is_empty() {
             return Err(Error::new("the command line", "no job is defined")
                 .remedy("name a job file, or begin with --name=job --rw=randread --size=1g"));
         }
         let Self { output, read_only, notes, .. } = Self { sections: Sections::default(), ..self };
-        Ok(Typed { output, read_only, global, sections, notes })
+        Ok(TypedLine { output, read_only, global, sections, notes })
     }
 }
 

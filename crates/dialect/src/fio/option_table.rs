@@ -10,7 +10,7 @@ use crate::{Error, may_be_suggested};
 
 /// An option that fio knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct KnownOption {
     /// Main name of the option; options of the command line begin with two dashes.
     pub(super) name: &'static str,
     /// True if the option is one of a job that may stand without a value and then holds.
@@ -43,16 +43,16 @@ pub(super) enum Fate {
 }
 
 /// Each name of each option.
-static KNOWN: LazyLock<Vec<(&'static str, Known)>> = LazyLock::new(|| {
+static KNOWN: LazyLock<Vec<(&'static str, KnownOption)>> = LazyLock::new(|| {
     lines().flat_map(|(names, known)| names.into_iter().map(move |name| (name, known))).collect()
 });
 
-fn known(name: &str) -> Option<Known> {
+fn known(name: &str) -> Option<KnownOption> {
     KNOWN.iter().find(|(known, _)| *known == name).map(|(_, known)| *known)
 }
 
 /// Returns the lines of `options.txt`: all names of each option, and what is known of it.
-fn lines() -> impl Iterator<Item = (Vec<&'static str>, Known)> {
+fn lines() -> impl Iterator<Item = (Vec<&'static str>, KnownOption)> {
     include_str!("options.txt").lines().filter(|line| !line.starts_with('#')).map(|line| {
         let mut columns = line.split(" | ");
         let (mut names, mut marks) = (Vec::new(), Vec::new());
@@ -67,7 +67,7 @@ fn lines() -> impl Iterator<Item = (Vec<&'static str>, Known)> {
             }
         };
         let (stands_alone, takes_value) = (marks.contains(&"!"), marks.contains(&"="));
-        let known = Known { name: names[0], stands_alone, takes_value, fate };
+        let known = KnownOption { name: names[0], stands_alone, takes_value, fate };
         (names, known)
     })
 }
@@ -76,7 +76,7 @@ fn lines() -> impl Iterator<Item = (Vec<&'static str>, Known)> {
 ///
 /// # Errors
 /// If fio knows no such option; says which one is near.
-pub(super) fn find(typed: &str, place: &str) -> Result<Known, Error> {
+pub(super) fn find(typed: &str, place: &str) -> Result<KnownOption, Error> {
     // fio lets a dash stand for an underscore on the command line.
     let plain = typed.replace('-', "_");
     if let Some(known) = known(typed).or_else(|| known(&plain)) {
@@ -90,7 +90,7 @@ pub(super) fn find(typed: &str, place: &str) -> Result<Known, Error> {
 }
 
 /// Returns the option of the command line called `name`, with its two dashes.
-pub(super) fn of_command_line(name: &str) -> Option<Known> {
+pub(super) fn of_command_line(name: &str) -> Option<KnownOption> {
     known(name).filter(|known| known.name.starts_with('-'))
 }
 

@@ -23,7 +23,7 @@ impl<'a> Options<'a> {
     ///
     /// # Errors
     /// If `kb_base` is wrong.
-    pub(super) fn of(section: &'a Section) -> Result<Self, Error> {
+    pub(super) fn from_section(section: &'a Section) -> Result<Self, Error> {
         let settings = section.inherited.iter().chain(&section.own).collect();
         let (used, notes) = Default::default();
         let mut this = Self { section, settings, used, notes, base: KbBase::Compatible };

@@ -61,7 +61,7 @@ impl Words {
     }
 
     fn say_trace(&mut self, trace: &TraceUse) {
-        let all = TraceUse::of(&trace.path);
+        let all = TraceUse::new(&trace.path);
         self.say("trace", Value::Text(trace.path.clone()));
         self.say_unless("trace-speed", &trace.speed, &all.speed);
         self.say_unless("trace-scale", &trace.scale, &all.scale);

@@ -22,7 +22,7 @@ pub fn translate(arguments: &[String]) -> (Vec<Foreign>, Vec<String>) {
     let mut arguments = arguments.iter().peekable();
     while let Some(typed) = arguments.next() {
         let next = arguments.peek().filter(|next| !next.starts_with('-')).map(|next| next.as_str());
-        let Some((foreign, took_next)) = of(typed, next) else {
+        let Some((foreign, took_next)) = find(typed, next) else {
             line.push(shell_word(typed));
             continue;
         };
@@ -43,7 +43,7 @@ pub(super) fn meant(name: &str) -> Option<&'static str> {
 }
 
 /// Returns what is meant by `typed`, and whether `next`, the argument after it, is its value.
-fn of(typed: &str, next: Option<&str>) -> Option<(Foreign, bool)> {
+fn find(typed: &str, next: Option<&str>) -> Option<(Foreign, bool)> {
     let letters = typed.strip_prefix('-')?;
     let word = letters.trim_start_matches('-');
     let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));

@@ -52,7 +52,7 @@ pub(super) struct InvalidField {
 
 impl InvalidField {
     /// Takes the name of a field of a scenario apart.
-    pub(super) fn of(invalid: Invalid) -> Self {
+    pub(super) fn from_invalid(invalid: Invalid) -> Self {
         let (span, rest) = numbered(&invalid.field, "spans[");
         let (job, rest) = numbered(rest, "jobs[");
         let field = rest.to_owned();

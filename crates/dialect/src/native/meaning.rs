@@ -17,7 +17,7 @@ use super::word_error::WordError;
 use super::words::Words;
 use crate::{Error, Meaning};
 
-type Meant<T> = Result<T, WordError>;
+type WordResult<T> = Result<T, WordError>;
 
 /// The words that open targets.
 pub(super) const CACHING: [(&str, Caching); 4] = [
@@ -37,7 +37,7 @@ impl Words {
         rules::check_agreement(self).map_err(|error| error.typed())?;
         let job = self.job(default_seed).map_err(|error| error.typed())?;
         let scenario = Scenario { spans: vec![self.span(vec![job])] };
-        scenario.validate().map_err(|invalid| InvalidField::of(invalid).error(self).typed())?;
+        scenario.validate().map_err(|invalid| InvalidField::from_invalid(invalid).error(self).typed())?;
         Ok(Meaning { scenario, notes: Vec::new() })
     }
 
@@ -54,7 +54,7 @@ impl Words {
     }
 
     /// Returns the job that these words describe. Whether it is a valid one is for the scenario to say.
-    pub(super) fn job(&self, default_seed: u64) -> Meant<Job> {
+    pub(super) fn job(&self, default_seed: u64) -> WordResult<Job> {
         rules::check_completeness(self)?;
         let targets = self.target_uses()?;
         let first = targets.first().map(|first| first.name.as_str()).or(self.text("trace"));
@@ -88,7 +88,7 @@ impl Words {
         })
     }
 
-    fn target_uses(&self) -> Meant<Vec<TargetUse>> {
+    fn target_uses(&self) -> WordResult<Vec<TargetUse>> {
         let targets = self.targets();
         let Weights(weights) = self.value("weights").unwrap_or_else(|| Weights(vec![1; targets.len()]));
         if weights.len() != targets.len() {
@@ -99,7 +99,7 @@ impl Words {
     }
 
     fn trace_use(&self) -> Option<TraceUse> {
-        let all = TraceUse::of(self.text("trace")?);
+        let all = TraceUse::new(self.text("trace")?);
         Some(TraceUse {
             speed: self.value("trace-speed").unwrap_or(all.speed),
             scale: self.value("trace-scale").unwrap_or(all.scale),
@@ -109,7 +109,7 @@ impl Words {
         })
     }
 
-    fn opening(&self) -> Meant<Opening> {
+    fn opening(&self) -> WordResult<Opening> {
         let said = CACHING.into_iter().find(|(word, _)| self.has(word)).map(|(_, caching)| caching);
         if said.is_none() && self.denies("direct") {
             return Err(WordError::unexpected(
@@ -132,7 +132,7 @@ impl Words {
         })
     }
 
-    fn workload(&self, default_seed: u64) -> Meant<Workload> {
+    fn workload(&self, default_seed: u64) -> WordResult<Workload> {
         let access = self.access()?;
         Ok(Workload {
             blocks: self.blocks(),
@@ -163,7 +163,7 @@ impl Words {
         BlockSizes { write: of("write-block-size"), trim: of("trim-block-size"), read }
     }
 
-    fn access(&self) -> Meant<Access> {
+    fn access(&self) -> WordResult<Access> {
         let stride: Option<Bytes> = self.value("stride");
         let walk = self.value("walk");
         if self.has("sequential") || stride.is_some() || walk.is_some() {
@@ -191,7 +191,7 @@ impl Words {
         if said == Stop::default() { defaults::stop(self.text("trace").is_some()) } else { said }
     }
 
-    fn durability(&self) -> Meant<Durability> {
+    fn durability(&self) -> WordResult<Durability> {
         let every = self.value("sync-every").and_then(NonZeroU32::new);
         let flush_at_end = self.has("sync-at-end");
         if self.value("sync-kind") == Some(SyncKind::Dsync) {

@@ -35,7 +35,7 @@ pub fn read_under(text: &str, file: &str, typed: &Words, default_seed: u64) -> R
     let reader = Reader { lines, typed, default_seed };
     let (spans, layers): (Vec<Span>, Vec<Vec<Layer>>) = reader.spans(table.get_ref())?.into_iter().unzip();
     let scenario = Scenario { spans };
-    scenario.validate().map_err(|invalid| reader.located(InvalidField::of(invalid), &layers))?;
+    scenario.validate().map_err(|invalid| reader.located(InvalidField::from_invalid(invalid), &layers))?;
     Ok(scenario)
 }
 
@@ -46,10 +46,10 @@ struct Reader<'a> {
 }
 
 /// A span, and the words of each of its jobs.
-type Placed = (Span, Vec<Layer>);
+type SpanLayers = (Span, Vec<Layer>);
 
 impl Reader<'_> {
-    fn spans(&self, table: &DeTable<'_>) -> Result<Vec<Placed>, Error> {
+    fn spans(&self, table: &DeTable<'_>) -> Result<Vec<SpanLayers>, Error> {
         let file = Layer::of_table(table, self.lines.place(0), Scope::Span, &["span", "job"], &self.lines)?;
         let Some(spans) = self.tables(table, "span")? else {
             return Ok(vec![self.span(table, &file)?]);
@@ -66,7 +66,7 @@ impl Reader<'_> {
     }
 
     /// Returns the span of a table with `words`, those around it included.
-    fn span(&self, table: &DeTable<'_>, words: &Layer) -> Result<Placed, Error> {
+    fn span(&self, table: &DeTable<'_>, words: &Layer) -> Result<SpanLayers, Error> {
         let layers = match self.tables(table, "job")? {
             None => vec![words.under(self.typed)],
             Some(jobs) => {

@@ -30,7 +30,7 @@ impl Invocation {
             job.workload.validate().map_err(|invalid| Error::new(&file.name, invalid.to_string()))?;
             jobs.push(job);
         }
-        Ok(Meaning { scenario: Scenario { spans: vec![Span::of(jobs)] }, notes: self.notes() })
+        Ok(Meaning { scenario: Scenario { spans: vec![Span::new(jobs)] }, notes: self.notes() })
     }
 
     fn job(&self, file: &File, place: usize) -> Job {

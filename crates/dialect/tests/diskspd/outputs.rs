@@ -218,15 +218,15 @@ fn what_a_throttle_held_back_is_said() {
 
 #[test]
 fn distributions_are_those_of_the_real_size() {
-    let of = |typed: &str| printed(typed, &[results::span(&["t"], 3, READS)]);
-    let text = of("-t3 -r -rdpct90/10:0/10:5/20 t");
+    let tables = |typed: &str| printed(typed, &[results::span(&["t"], 3, READS)]);
+    let text = tables("-t3 -r -rdpct90/10:0/10:5/20 t");
     let effective = section(&text, "Effective IO Distributions");
     assert_eq!(effective[2], "target: t [thread: 0 - 2]");
     assert_eq!(effective[3], "    90% of IO => [        0 -      1MiB)");
     assert_eq!(effective.len(), 6, "the hole is left out");
     assert!(text.contains("\t\t    90% of IO => [ 0% -  10%) of target"), "{text}");
     // The target ends at 10 MiB: all I/O goes to what is left of the distribution.
-    let text = of("-t3 -r -rdabs20/5M:20/1G t");
+    let text = tables("-t3 -r -rdabs20/5M:20/1G t");
     let effective = section(&text, "Effective IO Distributions");
     assert_eq!(effective[3], "    50.0% of IO => [        0 -      5MiB)");
     assert_eq!(effective[4], "    50.0% of IO => [     5MiB -     10MiB)");
@@ -259,7 +259,7 @@ fn elements(xml: &str) -> Vec<(String, String)> {
     document.descendants().filter(Node::is_element).map(|node| (path(node), text(node))).collect()
 }
 
-fn of<'a>(elements: &'a [(String, String)], path: &str) -> Vec<&'a str> {
+fn values<'a>(elements: &'a [(String, String)], path: &str) -> Vec<&'a str> {
     elements.iter().filter(|(known, _)| known == path).map(|(_, text)| text.as_str()).collect()
 }
 
@@ -268,7 +268,7 @@ fn the_xml_has_diskspds_structure() {
     let invocation = invocation("-t2 -L -D -w1 -r -rdpct90/10 a b").unwrap();
     let xml = xml(&invocation.profile, &[results::span(&["a", "b"], 2, MIXED)], &machine());
     let all = elements(&xml);
-    let one = |path: &str| match of(&all, path)[..] {
+    let one = |path: &str| match values(&all, path)[..] {
         [text] => text.to_owned(),
         ref found => panic!("{path}: {found:?}\n{xml}"),
     };
@@ -276,37 +276,37 @@ fn the_xml_has_diskspds_structure() {
     assert_eq!(one("Results/System/Tool/Version"), "0.1.0");
     assert_eq!(one("Results/System/RunTime"), "2026/01/31 12:00:05 UTC");
     assert!(one("Results/System/ProcessorTopology/Group").contains("ActiveProcessorMask=\"0xf\""));
-    assert_eq!(of(&all, "Results/Profile/TimeSpans/TimeSpan/Targets/Target/Path"), ["a", "b"]);
+    assert_eq!(values(&all, "Results/Profile/TimeSpans/TimeSpan/Targets/Target/Path"), ["a", "b"]);
     assert_eq!(one("Results/TimeSpan/TestTimeSeconds"), "2.00");
     assert_eq!(one("Results/TimeSpan/ThreadCount"), "4");
     assert_eq!(one("Results/TimeSpan/ProcCount"), "4");
-    assert_eq!(of(&all, "Results/TimeSpan/CpuUtilization/CPU/Id"), ["0", "1"]);
+    assert_eq!(values(&all, "Results/TimeSpan/CpuUtilization/CPU/Id"), ["0", "1"]);
     assert_eq!(one("Results/TimeSpan/CpuUtilization/Average/UsagePercent"), "31.25");
     assert_eq!(one("Results/TimeSpan/Latency/AverageReadMilliseconds"), "0.500");
-    let percentiles = of(&all, "Results/TimeSpan/Latency/Bucket/Percentile");
+    let percentiles = values(&all, "Results/TimeSpan/Latency/Bucket/Percentile");
     assert_eq!(percentiles.len(), 108);
     assert_eq!((percentiles[0], percentiles[100], percentiles[107]), ("0", "99.9", "100"));
-    let reads = of(&all, "Results/TimeSpan/Latency/Bucket/ReadMilliseconds");
+    let reads = values(&all, "Results/TimeSpan/Latency/Bucket/ReadMilliseconds");
     assert_eq!((reads[0], reads[50], reads[107]), ("0.001", "0.500", "1.000"));
-    let iops = of(&all, "Results/TimeSpan/Iops/Bucket");
+    let iops = values(&all, "Results/TimeSpan/Iops/Bucket");
     assert_eq!(iops.len(), 2, "two whole seconds");
     assert!(
         iops[0].starts_with("SampleMillisecond=\"1000\" Read=\"4000\" Write=\"4\" Total=\"4004\""),
         "{iops:?}"
     );
     assert_eq!(one("Results/TimeSpan/Iops/IopsStdDev"), "2002.000");
-    assert_eq!(of(&all, "Results/TimeSpan/Thread/Id"), ["0", "1", "2", "3"]);
+    assert_eq!(values(&all, "Results/TimeSpan/Thread/Id"), ["0", "1", "2", "3"]);
     let sums = |name: &str| -> u64 {
-        of(&all, &format!("Results/TimeSpan/Thread/Target/{name}"))
+        values(&all, &format!("Results/TimeSpan/Thread/Target/{name}"))
             .iter()
             .map(|n| n.parse::<u64>().unwrap())
             .sum()
     };
     assert_eq!((sums("IOCount"), sums("ReadCount"), sums("WriteCount")), (4004, 4000, 4));
     assert_eq!(sums("BytesCount"), sums("ReadBytes") + sums("WriteBytes"));
-    assert_eq!(of(&all, "Results/TimeSpan/Thread/Target/Distribution/Absolute/Range").len(), 8);
-    assert_eq!(of(&all, "Results/TimeSpan/Storage/StorageTarget/ReadCount"), ["100"]);
-    assert_eq!(of(&all, "Results/TimeSpan/Storage/StorageTarget/FlushCount"), ["7"]);
+    assert_eq!(values(&all, "Results/TimeSpan/Thread/Target/Distribution/Absolute/Range").len(), 8);
+    assert_eq!(values(&all, "Results/TimeSpan/Storage/StorageTarget/ReadCount"), ["100"]);
+    assert_eq!(values(&all, "Results/TimeSpan/Storage/StorageTarget/FlushCount"), ["7"]);
     assert!(xml.contains("<UnknownBecause>a &lt;test&gt; &amp; no device</UnknownBecause>"));
     let last = all.iter().rposition(|(path, _)| path.starts_with("Results/TimeSpan/Thread")).unwrap();
     assert!(all[last + 1..].iter().all(|(path, _)| path.starts_with("Results/TimeSpan/Storage")));
@@ -326,7 +326,7 @@ fn intervals_are_whole_tenths_of_a_second() {
         let xml = xml(&invocation(typed).unwrap().profile, std::slice::from_ref(&result), &machine());
         let all = elements(&xml);
         let buckets: Vec<String> =
-            of(&all, "Results/TimeSpan/Iops/Bucket").iter().map(|b| (*b).to_owned()).collect();
+            values(&all, "Results/TimeSpan/Iops/Bucket").iter().map(|b| (*b).to_owned()).collect();
         (buckets.len(), buckets[0].clone())
     };
     let (buckets, first) = count("-D500 t");

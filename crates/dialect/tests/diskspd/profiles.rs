@@ -391,7 +391,7 @@ fn time_span() -> impl Strategy<Value = TimeSpan> {
                 thread_count,
                 request_count,
                 affinity: if affinity_disabled { Vec::new() } else { affinity.collect() },
-                ..TimeSpan::of(targets)
+                ..TimeSpan::new(targets)
             }
         },
     )

@@ -9,13 +9,13 @@ use plumb_measure::{FlushWrites, SeriesEvent, StorageSide};
 /// Operations of one direction: `count`, each `bytes` long, the n-th after n intervals and taking n
 /// microseconds.
 #[derive(Clone, Copy)]
-pub(crate) struct Done {
+pub(crate) struct Operations {
     pub(crate) count: u64,
     pub(crate) bytes: u64,
     pub(crate) interval: Nanos,
 }
 
-fn record(direction: &mut Direction, done: Done) {
+fn record(direction: &mut Direction, done: Operations) {
     for number in 1..=done.count {
         let latency = Nanos::micros(number);
         direction.latency.record(latency);
@@ -25,7 +25,7 @@ fn record(direction: &mut Direction, done: Done) {
     }
 }
 
-pub(crate) fn outcome(reads: Done, writes: Done) -> LoadOutcome {
+pub(crate) fn outcome(reads: Operations, writes: Operations) -> LoadOutcome {
     let mut outcome = LoadOutcome::empty();
     record(&mut outcome.read, reads);
     record(&mut outcome.write, writes);
@@ -53,7 +53,7 @@ fn storage() -> StorageSide {
 }
 
 /// Returns two seconds of `threads` threads on each of `names`, each with the operations of `per_part`.
-pub(crate) fn span(names: &[&str], threads: usize, per_part: (Done, Done)) -> SpanResult {
+pub(crate) fn span(names: &[&str], threads: usize, per_part: (Operations, Operations)) -> SpanResult {
     let targets = names.iter().enumerate().map(|(job, name)| TargetResult {
         job,
         name: (*name).to_owned(),
@@ -84,10 +84,10 @@ pub(crate) fn span(names: &[&str], threads: usize, per_part: (Done, Done)) -> Sp
 }
 
 /// A thousand reads of 4 KiB in one second, and one write.
-pub(crate) const MIXED: (Done, Done) = (
-    Done { count: 1000, bytes: 4096, interval: Nanos::millis(1) },
-    Done { count: 1, bytes: 4096, interval: Nanos::millis(1) },
+pub(crate) const MIXED: (Operations, Operations) = (
+    Operations { count: 1000, bytes: 4096, interval: Nanos::millis(1) },
+    Operations { count: 1, bytes: 4096, interval: Nanos::millis(1) },
 );
 
 /// Reads alone.
-pub(crate) const READS: (Done, Done) = (MIXED.0, Done { count: 0, ..MIXED.1 });
+pub(crate) const READS: (Operations, Operations) = (MIXED.0, Operations { count: 0, ..MIXED.1 });

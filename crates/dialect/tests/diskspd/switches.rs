@@ -4,7 +4,7 @@
 use plumb_block::Nanos;
 use plumb_workload::{Affinity, Opening, Priority, Span, Stop, Warmup};
 
-use super::changes::{CHANGES, What};
+use super::changes::{CHANGES, ChangeKind};
 
 /// Switches that change what is printed, not what is done.
 const PRINTED: &[&str] = &["-L t", "-D t", "-D500 t", "-v t", "-vs t", "-P t", "-Rxml t", "-Rtext -Rxml t"];
@@ -22,21 +22,21 @@ const SAID: &[(&str, &str)] = &[
 ];
 
 /// The span without what a switch of this kind may change.
-fn hide(what: What, mut span: Span) -> Span {
+fn hide(what: ChangeKind, mut span: Span) -> Span {
     match what {
-        What::Requests => {}
-        What::Opening => span.jobs.iter_mut().for_each(|job| job.opening = Opening::CACHED),
-        What::Placement => {
+        ChangeKind::Requests => {}
+        ChangeKind::Opening => span.jobs.iter_mut().for_each(|job| job.opening = Opening::CACHED),
+        ChangeKind::Placement => {
             for job in &mut span.jobs {
                 (job.affinity, job.priority) = (Affinity::Any, Priority::Normal);
             }
         }
-        What::Time => {
+        ChangeKind::Time => {
             (span.warmup, span.cooldown) = (Warmup::Auto, Nanos::ZERO);
             span.jobs.iter_mut().for_each(|job| job.workload.stop = Stop::default());
         }
-        What::File => span.jobs.iter_mut().for_each(|job| job.size = None),
-        What::Target => {
+        ChangeKind::File => span.jobs.iter_mut().for_each(|job| job.size = None),
+        ChangeKind::Target => {
             for job in &mut span.jobs {
                 job.name.clear();
                 job.targets[0].name.clear();
@@ -57,7 +57,11 @@ fn each_switch_changes_the_scenario() {
         let (without, with) = (span(without), span(with));
         assert_ne!(without, with, "{switch} changes nothing");
         let same = hide(*what, without.clone()) == hide(*what, with.clone());
-        assert_eq!(same, *what != What::Requests, "{switch}: not {what:?} alone: {without:#?} {with:#?}");
+        assert_eq!(
+            same,
+            *what != ChangeKind::Requests,
+            "{switch}: not {what:?} alone: {without:#?} {with:#?}"
+        );
     }
 }
 

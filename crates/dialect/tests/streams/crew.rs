@@ -10,7 +10,7 @@ use plumb_block::{Bytes, Clock, Nanos, Op, Time, VirtualClock};
 use plumb_load::{LoadOutcome, RunOptions, SharedDepth, Team, Worker, WorkerOptions, run_teams};
 use plumb_workload::{Cursor, Job, Share, Span, Thread};
 
-use crate::streams::recording::{Log, Recording, Seen};
+use crate::streams::recording::{Log, Recording, SeenRequest};
 
 /// How long each request takes.
 pub(crate) const LATENCY: Nanos = Nanos::millis(1);
@@ -19,14 +19,14 @@ pub(crate) const SIZE: Bytes = Bytes::mib(64);
 
 /// Requests of a span, and what it measured.
 pub(crate) struct Stream {
-    pub(crate) seen: Vec<Seen>,
+    pub(crate) seen: Vec<SeenRequest>,
     /// Measurements of the span's workers together.
     pub(crate) outcome: LoadOutcome,
 }
 
 impl Stream {
     /// Reads, writes and trims.
-    pub(crate) fn accesses(&self) -> Vec<&Seen> {
+    pub(crate) fn accesses(&self) -> Vec<&SeenRequest> {
         self.seen.iter().filter(|seen| seen.op != Op::Flush).collect()
     }
 
@@ -35,7 +35,7 @@ impl Stream {
         self.accesses().iter().map(|seen| seen.offset).collect()
     }
 
-    pub(crate) fn writes(&self) -> Vec<&Seen> {
+    pub(crate) fn writes(&self) -> Vec<&SeenRequest> {
         self.seen.iter().filter(|seen| is_write(seen)).collect()
     }
 
@@ -44,8 +44,8 @@ impl Stream {
     }
 
     /// Returns the requests of each worker.
-    pub(crate) fn by_worker(&self) -> BTreeMap<usize, Vec<&Seen>> {
-        let mut workers: BTreeMap<usize, Vec<&Seen>> = BTreeMap::new();
+    pub(crate) fn by_worker(&self) -> BTreeMap<usize, Vec<&SeenRequest>> {
+        let mut workers: BTreeMap<usize, Vec<&SeenRequest>> = BTreeMap::new();
         for seen in &self.seen {
             workers.entry(seen.worker).or_default().push(seen);
         }
@@ -53,7 +53,7 @@ impl Stream {
     }
 
     /// Returns how many of 100 requests hold.
-    pub(crate) fn percent(&self, holds: impl Fn(&Seen) -> bool) -> f64 {
+    pub(crate) fn percent(&self, holds: impl Fn(&SeenRequest) -> bool) -> f64 {
         let all = self.accesses();
         assert!(!all.is_empty());
         all.iter().filter(|seen| holds(seen)).count() as f64 * 100.0 / all.len() as f64
@@ -65,7 +65,7 @@ impl Stream {
     }
 }
 
-pub(crate) fn is_write(seen: &Seen) -> bool {
+pub(crate) fn is_write(seen: &SeenRequest) -> bool {
     matches!(seen.op, Op::Write { .. })
 }
 

@@ -7,7 +7,7 @@ use plumb_dialect::fio::{self, Surroundings};
 use plumb_workload::{FlushCall, Span};
 
 use crate::streams::crew::{self, LATENCY, SIZE, Stream, is_write};
-use crate::streams::recording::Carried;
+use crate::streams::recording::RequestContent;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -241,8 +241,8 @@ fn seeds_and_contents() {
     assert_eq!(offsets("randseed=3"), offsets("randseed=3"));
     assert_ne!(offsets("randseed=3"), offsets("randseed=4"));
     let carried = |lines: &str| stream(&format!("rw=write|bs=64k|{lines}")).writes()[5].carried.clone();
-    assert!(matches!(carried("refill_buffers"), Carried::Pattern { .. }));
-    assert_eq!(carried("zero_buffers"), Carried::Bytes(vec![0; 1024]));
+    assert!(matches!(carried("refill_buffers"), RequestContent::Pattern { .. }));
+    assert_eq!(carried("zero_buffers"), RequestContent::Bytes(vec![0; 1024]));
 }
 
 #[test]

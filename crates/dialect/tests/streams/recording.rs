@@ -18,7 +18,7 @@ const KEPT: usize = 1024;
 
 /// Content of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Carried {
+pub(crate) enum RequestContent {
     /// Nothing.
     Nothing,
     /// Bytes that regenerate.
@@ -34,7 +34,7 @@ pub(crate) enum Carried {
 
 /// A request as the device saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct SeenRequest {
     /// Name of the target.
     pub(crate) target: String,
     /// Number of the worker.
@@ -50,23 +50,23 @@ pub(crate) struct Seen {
     pub(crate) in_flight: usize,
     /// How many were in flight on all queues, this one included.
     pub(crate) in_flight_anywhere: usize,
-    pub(crate) carried: Carried,
+    pub(crate) carried: RequestContent,
 }
 
 /// Requests that all devices of a run were given.
 #[derive(Default)]
-pub(crate) struct Log(Mutex<Asked>);
+pub(crate) struct Log(Mutex<RecordedRequests>);
 
 #[derive(Default)]
-pub(crate) struct Asked {
-    pub(crate) seen: Vec<Seen>,
+pub(crate) struct RecordedRequests {
+    pub(crate) seen: Vec<SeenRequest>,
     /// When each request in flight is due.
     due: Vec<Nanos>,
     queues: usize,
 }
 
 impl Log {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Asked> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, RecordedRequests> {
         self.0.lock().unwrap()
     }
 }
@@ -145,7 +145,7 @@ impl Queue for RecordingQueue {
         let due = at + self.latency;
         let mut log = self.log.lock();
         log.due.push(due);
-        let seen = Seen {
+        let seen = SeenRequest {
             target: self.target.clone(),
             worker: self.worker,
             at,
@@ -188,10 +188,12 @@ impl Queue for RecordingQueue {
     }
 }
 
-fn carried(payload: &Payload) -> Carried {
+fn carried(payload: &Payload) -> RequestContent {
     match payload {
-        Payload::None | Payload::Into(_) => Carried::Nothing,
-        Payload::Pattern(pattern) => Carried::Pattern { seed: pattern.seed, generation: pattern.generation },
-        Payload::Bytes(bytes) => Carried::Bytes(bytes[..bytes.len().min(KEPT)].to_vec()),
+        Payload::None | Payload::Into(_) => RequestContent::Nothing,
+        Payload::Pattern(pattern) => {
+            RequestContent::Pattern { seed: pattern.seed, generation: pattern.generation }
+        }
+        Payload::Bytes(bytes) => RequestContent::Bytes(bytes[..bytes.len().min(KEPT)].to_vec()),
     }
 }

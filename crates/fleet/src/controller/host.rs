@@ -77,7 +77,7 @@ struct Limit {
 
 impl Limit {
     /// No more than `within` from `since` on.
-    fn of(since: Nanos, within: Nanos, words: fn(f64) -> String) -> Self {
+    fn since(since: Nanos, within: Nanos, words: fn(f64) -> String) -> Self {
         Self { until: since.saturating_add(within), since, words }
     }
 }
@@ -384,13 +384,13 @@ impl Host {
         let not_ended = |_| "it did not end when it was told to".to_owned();
         match self.state {
             State::Waiting | State::Gone => None,
-            State::Connecting { since } => Some(Limit::of(since, settings.connect_within, |s| {
+            State::Connecting { since } => Some(Limit::since(since, settings.connect_within, |s| {
                 format!("it did not answer within {s:.1} s")
             })),
-            State::Leaving { since } => Some(Limit::of(since, LEAVE_WITHIN, not_ended)),
+            State::Leaving { since } => Some(Limit::since(since, LEAVE_WITHIN, not_ended)),
             State::Idle => self.silence(settings),
             State::Running => {
-                let told = stopping.map(|since| Limit::of(since, settings.stop_within, not_ended));
+                let told = stopping.map(|since| Limit::since(since, settings.stop_within, not_ended));
                 let limits = [self.silence(settings), told, self.slowness(settings)];
                 limits.into_iter().flatten().min_by_key(|limit| limit.until)
             }
@@ -404,7 +404,7 @@ impl Host {
         // No more than the largest message can stand before the answer.
         let behind = self.arrived.min(BODY_MAX as u64) / SLOWEST_LINK;
         let patience = silence_max(settings.heartbeat).saturating_add(Nanos::secs(behind));
-        Some(Limit::of(since, patience, |s| format!("it was silent for {s:.1} s")))
+        Some(Limit::since(since, patience, |s| format!("it was silent for {s:.1} s")))
     }
 
     /// Returns when its task takes too long: the preparation, or what was to last a known time, or what lasts
@@ -412,18 +412,18 @@ impl Host {
     fn slowness(&self, settings: &Settings) -> Option<Limit> {
         let run = self.run.as_ref().filter(|run| run.turn != Turn::Ready)?;
         Some(match (run.started_at, run.expected) {
-            (None, _) => Limit::of(run.told_at, settings.prepare_within, |s| {
+            (None, _) => Limit::since(run.told_at, settings.prepare_within, |s| {
                 format!("it was not ready within {s:.0} s (--prepare-timeout)")
             }),
             // All of its spans, and what is made ready between them, are in what is expected from the first
             // start on.
             (Some(first), Some(expected)) => {
-                Limit::of(first, expected.saturating_add(settings.end_within), |s| {
+                Limit::since(first, expected.saturating_add(settings.end_within), |s| {
                     format!("it had not ended {s:.0} s after its start")
                 })
             }
             (Some(_), None) => {
-                Limit::of(run.moved_at, settings.prepare_within.max(settings.end_within), |s| {
+                Limit::since(run.moved_at, settings.prepare_within.max(settings.end_within), |s| {
                     format!("it came no further within {s:.0} s (--prepare-timeout)")
                 })
             }

@@ -113,7 +113,7 @@ impl Device for FileDevice {
                 Ok(Box::new(psync::SerialQueue::new(Arc::clone(&self.target), way, options)))
             }
             Engine::Mapped => {
-                let way = psync::Way::Mapped(mapped::Mapping::of(&self.target, file)?);
+                let way = psync::Way::Mapped(mapped::Mapping::new(&self.target, file)?);
                 Ok(Box::new(psync::SerialQueue::new(Arc::clone(&self.target), way, options)))
             }
         }

@@ -69,7 +69,7 @@ impl fmt::Display for Use {
 }
 
 /// Device or file whose uses are requested.
-struct Asked<'a> {
+struct UsageQuery<'a> {
     storage: Storage,
     /// The name of the device; `None` for a file.
     name: Option<&'a str>,
@@ -80,17 +80,21 @@ struct Asked<'a> {
 impl Inventory {
     /// Returns all uses of the block device called `name` that would lose by its being written.
     pub fn uses(&self, name: &str) -> Vec<Use> {
-        self.uses_of(&Asked { storage: self.storage(name), name: Some(name), file: None })
+        self.uses_of(&UsageQuery { storage: self.storage(name), name: Some(name), file: None })
     }
 
     /// Returns all uses of a regular file, but for locks on it. `path` is what the kernel may know it by.
     ///
     /// The names of swap files are looked up in the file system of the running machine.
     pub fn uses_of_file(&self, file: FileId, path: &str) -> Vec<Use> {
-        self.uses_of(&Asked { storage: Storage::from_file(file, Some(path)), name: None, file: Some(file) })
+        self.uses_of(&UsageQuery {
+            storage: Storage::from_file(file, Some(path)),
+            name: None,
+            file: Some(file),
+        })
     }
 
-    fn uses_of(&self, asked: &Asked<'_>) -> Vec<Use> {
+    fn uses_of(&self, asked: &UsageQuery<'_>) -> Vec<Use> {
         let is_touched = |storage: Storage| asked.storage.overlaps(&storage);
         let above = self.names_above(asked);
         let touched: BTreeSet<&str> = self
@@ -121,7 +125,7 @@ impl Inventory {
 
     /// Returns the names of all devices that stand on the one asked about, which is among them only in a
     /// cycle.
-    fn names_above<'a>(&'a self, asked: &Asked<'_>) -> BTreeSet<&'a str> {
+    fn names_above<'a>(&'a self, asked: &UsageQuery<'_>) -> BTreeSet<&'a str> {
         let mut found = BTreeSet::new();
         let mut pending: Vec<&Block> = asked.name.and_then(|name| self.get(name)).into_iter().collect();
         while let Some(block) = pending.pop() {
@@ -133,7 +137,7 @@ impl Inventory {
 
     /// The lock on a file beneath the device asked about. Of a file that is asked about itself, the lock may
     /// be the own one.
-    fn locked(&self, asked: &Asked<'_>, lock: &Lock) -> Option<Use> {
+    fn locked(&self, asked: &UsageQuery<'_>, lock: &Lock) -> Option<Use> {
         if asked.file.is_some() || !asked.storage.includes_file(lock.file) {
             return None;
         }
@@ -145,7 +149,7 @@ impl Inventory {
     }
 }
 
-impl Asked<'_> {
+impl UsageQuery<'_> {
     /// Returns the name for the file behind something.
     fn called(&self, backing: &Backing) -> String {
         if self.file.is_some() { "the file".to_owned() } else { backing.path.clone() }

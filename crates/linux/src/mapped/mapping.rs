@@ -38,7 +38,7 @@ pub(crate) fn try_mapping(target: &Target) -> Result<()> {
             "process_vm_readv is refused here, by a seccomp filter or a kernel without it ({error}); use another engine"
         ))
     })?;
-    Mapping::of(target, target.reopen()?).map(drop)
+    Mapping::new(target, target.reopen()?).map(drop)
 }
 
 impl Mapping {
@@ -46,7 +46,7 @@ impl Mapping {
     ///
     /// # Errors
     /// As mmap(2); ENODEV where the file system has no mappings.
-    pub(crate) fn of(target: &Target, file: OwnedFd) -> Result<Self> {
+    pub(crate) fn new(target: &Target, file: OwnedFd) -> Result<Self> {
         let writable = target.grid.writable;
         let mapped = map(&file, target.size(), writable);
         let (start, length) =

@@ -33,7 +33,7 @@ impl Descriptors {
     /// # Errors
     /// As mmap(2); EINVAL for a queue that the device does not have, or a process other than the one that
     /// mapped first.
-    pub(super) fn of(device: &CharDevice, queue: u16) -> io::Result<Self> {
+    pub(super) fn map(device: &CharDevice, queue: u16) -> io::Result<Self> {
         let page = rustix::param::page_size();
         let depth = device.depth();
         let length = (usize::from(depth) * DESCRIPTOR_BYTES).next_multiple_of(page);

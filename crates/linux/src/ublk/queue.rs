@@ -76,7 +76,7 @@ impl UblkQueue {
     /// # Errors
     /// As mmap(2) and io_uring_setup(2).
     pub fn open(device: Arc<CharDevice>, queue: u16, watched: Option<OwnedFd>) -> io::Result<Self> {
-        let descriptors = Descriptors::of(&device, queue)?;
+        let descriptors = Descriptors::map(&device, queue)?;
         let entries = u32::from(device.depth()) + 1;
         let ring = IoUring::builder().dontfork().build(entries)?;
         let lent = std::iter::repeat_with(|| None).take(device.depth().into()).collect();

@@ -12,7 +12,7 @@ use plumb_block::FlushCall;
 
 /// Outcome of pushing a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pushed {
+pub(super) enum PushOutcome {
     Yes,
     /// The ring has no room; a ring of the right depth always has.
     Full,
@@ -75,7 +75,7 @@ macro_rules! push_through {
                 let fallocate = opcode::Fallocate::new($ring.claiming_fd(), length);
                 push_entry!($ring, fallocate.offset(offset).mode(mode), $user_data)
             }
-            Call::Discard { .. } | Call::Truncate | Call::SyncPages { .. } => Pushed::NotForRings,
+            Call::Discard { .. } | Call::Truncate | Call::SyncPages { .. } => PushOutcome::NotForRings,
         }
     };
 }
@@ -85,7 +85,7 @@ macro_rules! push_entry {
         let mut entry = $operation.build().flags($ring.entry_flags());
         entry.set_user_data($user_data);
         // SAFETY: what the caller of `push` promises, or memory that lives for ever.
-        if unsafe { $ring.push(&entry) } { Pushed::Yes } else { Pushed::Full }
+        if unsafe { $ring.push(&entry) } { PushOutcome::Yes } else { PushOutcome::Full }
     }};
 }
 
@@ -96,7 +96,7 @@ macro_rules! push_entry {
 /// The memory must hold what the call moves and stay valid, and unused by anyone else where the kernel writes
 /// it, until the completion was seen.
 #[inline]
-pub(super) unsafe fn push(ring: &mut Ring, call: Call, memory: *mut u8, user_data: u64) -> Pushed {
+pub(super) unsafe fn push(ring: &mut Ring, call: Call, memory: *mut u8, user_data: u64) -> PushOutcome {
     match ring.own_fd() {
         OwnFd::Registered(fd) => push_through!(ring, fd, call, memory, user_data),
         OwnFd::Raw(fd) => push_through!(ring, fd, call, memory, user_data),

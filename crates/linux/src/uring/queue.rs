@@ -11,7 +11,7 @@ use plumb_block::{
     Bytes, Completion, Errno, Error, ErrorKind, Nanos, Queue, QueueFull, QueueOptions, Request, Result, Wait,
 };
 
-use super::entry::{self, Pushed};
+use super::entry::{self, PushOutcome};
 use super::in_flight::InFlight;
 use super::ring::Ring;
 use crate::block_ioctl;
@@ -45,9 +45,9 @@ impl UringQueue {
             let Some((call, memory)) = self.requests.prepare(index, now) else { return };
             // SAFETY: the memory belongs to the slot, which keeps it untouched until the kernel has answered.
             match unsafe { entry::push(&mut self.ring, call, memory, u64::from(index)) } {
-                Pushed::Yes => self.pushed += 1,
-                Pushed::Full => return,
-                Pushed::NotForRings => self.make_aside(call),
+                PushOutcome::Yes => self.pushed += 1,
+                PushOutcome::Full => return,
+                PushOutcome::NotForRings => self.make_aside(call),
             }
         }
     }

@@ -273,7 +273,7 @@ impl<'a> Threads<'a> {
 
     fn progress(&self, now: Nanos) -> Progress {
         let boards = self.members.iter().map(|member| &member.boards[..]);
-        Progress::of(now.since(self.phases.started_at()), boards)
+        Progress::from_boards(now.since(self.phases.started_at()), boards)
     }
 
     /// Waits for the threads to drop their queues; what went wrong, if anything did, and what each team

@@ -22,35 +22,35 @@ pub(crate) type LatencyScript = Box<dyn FnMut(&Request, Nanos) -> (Nanos, Outcom
 
 /// Request that the device was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct SeenRequest {
     pub(crate) at: Nanos,
     pub(crate) op: Op,
     pub(crate) range: LbaRange,
     pub(crate) generation: Option<u64>,
 }
 
-pub(crate) struct Scripted {
-    shared: Arc<Shared>,
+pub(crate) struct ScriptedDevice {
+    shared: Arc<SharedScript>,
     pub(crate) clock: Arc<VirtualClock>,
 }
 
-struct Shared(Mutex<Script>);
+struct SharedScript(Mutex<Script>);
 
 struct Script {
     latency: LatencyScript,
     reading: Option<Reading>,
-    asked: Vec<Asked>,
+    asked: Vec<SeenRequest>,
     /// Due times of everything in flight on any queue.
     due: Vec<Nanos>,
     capacity: usize,
 }
 
-impl Scripted {
+impl ScriptedDevice {
     pub(crate) fn new(script: impl FnMut(&Request, Nanos) -> (Nanos, Outcome) + Send + 'static) -> Self {
         let latency = Box::new(script);
         let script =
             Script { latency, reading: None, asked: Vec::new(), due: Vec::new(), capacity: usize::MAX };
-        let device = Self { shared: Arc::new(Shared(Mutex::new(script))), clock: Arc::default() };
+        let device = Self { shared: Arc::new(SharedScript(Mutex::new(script))), clock: Arc::default() };
         let source = Arc::downgrade(&device.shared);
         device.clock.register(source);
         device
@@ -74,7 +74,7 @@ impl Scripted {
         self
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<SeenRequest> {
         self.lock().asked.clone()
     }
 
@@ -107,13 +107,13 @@ impl Scripted {
     }
 }
 
-impl Shared {
+impl SharedScript {
     fn lock(&self) -> MutexGuard<'_, Script> {
         self.0.lock().unwrap()
     }
 }
 
-impl EventSource for Shared {
+impl EventSource for SharedScript {
     fn next_event(&self) -> Option<Nanos> {
         self.lock().due.iter().copied().min()
     }
@@ -123,7 +123,7 @@ impl EventSource for Shared {
     }
 }
 
-impl Device for Scripted {
+impl Device for ScriptedDevice {
     fn info(&self) -> DeviceInfo {
         DeviceInfo::plain("scripted", Bytes::mib(64), Bytes(512))
     }
@@ -148,7 +148,7 @@ impl Device for Scripted {
 }
 
 struct ScriptedQueue {
-    shared: Arc<Shared>,
+    shared: Arc<SharedScript>,
     clock: Arc<VirtualClock>,
     capacity: usize,
     in_flight: Vec<(Nanos, Tag, Outcome, Nanos, Payload)>,
@@ -170,7 +170,7 @@ impl Queue for ScriptedQueue {
             Payload::Pattern(pattern) => Some(pattern.generation),
             _ => None,
         };
-        shared.asked.push(Asked { at: now, op: request.op, range: request.range, generation });
+        shared.asked.push(SeenRequest { at: now, op: request.op, range: request.range, generation });
         shared.due.push(due);
         self.in_flight.push((due, request.tag, outcome, now, request.payload));
         Ok(())

@@ -1,7 +1,7 @@
 //! Options of a worker beside its workload, and the result of each of its steps.
 
 use plumb_block::Nanos;
-use plumb_workload::{Cursor, Recorded, Share};
+use plumb_workload::{Cursor, RecordedEvents, Share};
 
 /// How a worker behaves apart from its workload.
 #[derive(Debug, Clone)]
@@ -20,8 +20,8 @@ pub struct WorkerOptions {
     /// How long after the start of the run it begins.
     pub start_delay: Nanos,
     /// The events of a trace, in place of what the workload generates, which only stands for them: see
-    /// [`Recorded::stand_in`].
-    pub replay: Option<Recorded>,
+    /// [`RecordedEvents::stand_in`].
+    pub replay: Option<RecordedEvents>,
 }
 
 impl Default for WorkerOptions {

@@ -5,21 +5,21 @@
 //! workload.
 
 use plumb_block::{Bytes, DeviceInfo, Nanos};
-use plumb_workload::{Operation, Recorded};
+use plumb_workload::{Operation, RecordedEvents};
 
 use super::stream::Next;
-use crate::fault::{Error, Refused};
+use crate::fault::{Error, UnsupportedRequest};
 
 /// The events of a trace that are still to come. Times are since the start of the worker.
 #[derive(Debug)]
 pub(crate) struct Replaying {
-    recorded: Recorded,
+    recorded: RecordedEvents,
     next: usize,
 }
 
 impl Replaying {
     /// Returns all that was recorded.
-    pub(crate) fn of(recorded: Recorded) -> Self {
+    pub(crate) fn new(recorded: RecordedEvents) -> Self {
         Self { recorded, next: 0 }
     }
 
@@ -57,7 +57,7 @@ impl Replaying {
 ///
 /// # Errors
 /// The first event that does not.
-pub fn check(recorded: &Recorded, info: &DeviceInfo) -> Result<(), Error> {
+pub fn check(recorded: &RecordedEvents, info: &DeviceInfo) -> Result<(), Error> {
     let block = info.logical_block.0;
     let off_grid = |bytes: Bytes| !bytes.0.is_multiple_of(block);
     let mut events = recorded.events().iter();
@@ -67,7 +67,7 @@ pub fn check(recorded: &Recorded, info: &DeviceInfo) -> Result<(), Error> {
     let event = recorded.events()[index];
     Err(Error::Unfit {
         device: info.name.clone(),
-        refused: Refused::EventOffGrid {
+        refused: UnsupportedRequest::EventOffGrid {
             number: index as u64 + 1,
             offset: event.offset.0,
             length: event.length().0,

@@ -4,7 +4,7 @@ use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange, Op, Pool, PoolShape, Request
 use plumb_workload::{Operation, Workload, common_unit};
 
 use crate::content::{Maker, STAMP, stamp_seed};
-use crate::fault::{Error, Refused};
+use crate::fault::{Error, UnsupportedRequest};
 use crate::in_flight::Kind;
 use crate::ledger::Ledger;
 
@@ -121,22 +121,22 @@ pub fn check(workload: &Workload, info: &DeviceInfo) -> Result<(), Error> {
     fits(workload, info).map_err(|refused| Error::Unfit { device: info.name.clone(), refused })
 }
 
-fn fits(workload: &Workload, info: &DeviceInfo) -> Result<(), Refused> {
+fn fits(workload: &Workload, info: &DeviceInfo) -> Result<(), UnsupportedRequest> {
     let logical_block = info.logical_block;
     for (field, value) in workload.steps().into_iter().chain([("range.offset", workload.range.offset)]) {
         if !value.0.is_multiple_of(logical_block.0) {
-            return Err(Refused::OffGrid { field, value, logical_block });
+            return Err(UnsupportedRequest::OffGrid { field, value, logical_block });
         }
     }
     if workload.verify && logical_block < STAMP {
-        return Err(Refused::BlockTooSmall { logical_block, least: STAMP });
+        return Err(UnsupportedRequest::BlockTooSmall { logical_block, least: STAMP });
     }
     if workload.trim_percent > 0 && info.discard_max == Bytes(0) {
-        return Err(Refused::NoDiscard);
+        return Err(UnsupportedRequest::NoDiscard);
     }
     let end = workload.range.offset.0.saturating_add(workload.range.length.0);
     if end > info.size.0 {
-        return Err(Refused::PastTheEnd { end, size: info.size });
+        return Err(UnsupportedRequest::PastTheEnd { end, size: info.size });
     }
     Ok(())
 }

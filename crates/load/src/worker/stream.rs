@@ -1,7 +1,9 @@
 //! Choice of the operation that may start next, and of its time.
 
 use plumb_block::{Bytes, Nanos};
-use plumb_workload::{Burst, Cursor, Generator, Invalid, Operation, Recorded, Schedule, Share, Workload};
+use plumb_workload::{
+    Burst, Cursor, Generator, Invalid, Operation, RecordedEvents, Schedule, Share, Workload,
+};
 
 use super::replaying::Replaying;
 
@@ -61,8 +63,8 @@ impl Stream {
     }
 
     /// Hands out these events instead of what the workload generates.
-    pub(crate) fn replay(&mut self, recorded: Recorded) {
-        self.replaying = Some(Replaying::of(recorded));
+    pub(crate) fn replay(&mut self, recorded: RecordedEvents) {
+        self.replaying = Some(Replaying::new(recorded));
         self.flush_at_end = false;
     }
 

@@ -6,7 +6,7 @@ use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op, Outcome};
 use plumb_workload::{BlockSizes, ByteRange, Content, Durability, Stop, Workload};
 
 use super::*;
-use crate::tests::scripted::Scripted;
+use crate::tests::scripted::ScriptedDevice;
 
 fn workload() -> Workload {
     let range = ByteRange { offset: Bytes::mib(1), length: Bytes::mib(4) };
@@ -19,12 +19,12 @@ fn workload() -> Workload {
 }
 
 /// Steps the worker to its end in virtual time; what it measured.
-fn run_on(device: &Scripted, worker: Worker) -> LoadOutcome {
+fn run_on(device: &ScriptedDevice, worker: Worker) -> LoadOutcome {
     device.run(worker, |worker| assert!(worker.in_flight() <= worker.completions.capacity()))
 }
 
 fn refusal(workload: &Workload) -> String {
-    let device = Scripted::steady(Nanos(1));
+    let device = ScriptedDevice::steady(Nanos(1));
     let error = Worker::new(&device, workload, WorkerOptions::default()).err().unwrap();
     match std::error::Error::source(&error) {
         Some(source) => format!("{error}: {source}"),
@@ -52,7 +52,7 @@ fn what_does_not_fit_the_device_is_said_with_both_sizes() {
 
 #[test]
 fn requests_stay_in_the_range_and_carry_rising_generations() {
-    let device = Scripted::steady(Nanos::micros(10));
+    let device = ScriptedDevice::steady(Nanos::micros(10));
     let worker = Worker::new(&device, &workload(), WorkerOptions::default()).unwrap();
     run_on(&device, worker);
     let asked = device.asked();
@@ -68,7 +68,7 @@ fn requests_stay_in_the_range_and_carry_rising_generations() {
 #[test]
 fn force_unit_access_and_contents_reach_the_device() {
     for content in [Content::Pattern, Content::Repeated, Content::Zeroes] {
-        let device = Scripted::steady(Nanos::micros(10));
+        let device = ScriptedDevice::steady(Nanos::micros(10));
         let workload =
             Workload { durability: Durability::EACH_WRITE, content: content.clone(), ..workload() };
         let mut worker = Worker::new(&device, &workload, WorkerOptions::default()).unwrap();
@@ -84,7 +84,7 @@ fn force_unit_access_and_contents_reach_the_device() {
 fn a_flush_waits_for_its_writes_and_everything_waits_for_the_flush() {
     // Latencies that differ, so that the writes of a group end in another order than they began.
     let mut next = 0;
-    let device = Scripted::new(move |request, _| {
+    let device = ScriptedDevice::new(move |request, _| {
         next = (next * 5 + 3) % 17;
         let latency = if request.op == Op::Flush { Nanos::micros(100) } else { Nanos::micros(10 + next) };
         (latency, Outcome::Done)
@@ -113,7 +113,7 @@ fn a_flush_waits_for_its_writes_and_everything_waits_for_the_flush() {
 
 #[test]
 fn a_queue_with_less_room_than_the_depth_loses_nothing() {
-    let device = Scripted::steady(Nanos::micros(10)).with_capacity(3);
+    let device = ScriptedDevice::steady(Nanos::micros(10)).with_capacity(3);
     let workload = Workload { depth: 16, stop: Stop::operations(50), ..workload() };
     let worker = Worker::new(&device, &workload, WorkerOptions::default()).unwrap();
     let outcome = run_on(&device, worker);
@@ -128,7 +128,7 @@ fn a_queue_with_less_room_than_the_depth_loses_nothing() {
 
 #[test]
 fn a_queue_that_never_has_room_is_a_breach() {
-    let device = Scripted::steady(Nanos(1)).with_capacity(0);
+    let device = ScriptedDevice::steady(Nanos(1)).with_capacity(0);
     let mut worker = Worker::new(&device, &workload(), WorkerOptions::default()).unwrap();
     worker.start(Nanos::ZERO, &Arc::new(Window::closed(Nanos::ZERO)));
     let fault = worker.step(Nanos::ZERO).unwrap_err().to_string();

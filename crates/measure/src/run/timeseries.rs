@@ -47,7 +47,7 @@ pub struct TimeseriesRow {
 
 impl TimeseriesRow {
     /// Returns the line of a bucket of `phase`.
-    pub fn of(phase: &str, point: &SeriesPoint) -> Self {
+    pub fn from_point(phase: &str, point: &SeriesPoint) -> Self {
         let SeriesPoint { at, operations, bytes, latency_sum, latency_max, .. } = *point;
         let known = operations > 0;
         Self {
@@ -146,7 +146,7 @@ mod tests {
         };
         let path = Path::new("timeseries.csv");
         let points = [point(0, 3), point(100, 0), point(200, 7)];
-        let rows = points.iter().map(|point| TimeseriesRow::of("write", point));
+        let rows = points.iter().map(|point| TimeseriesRow::from_point("write", point));
         let text = [HEADER.as_bytes(), &lines(path, rows).unwrap()].concat();
         assert!(String::from_utf8_lossy(&text).contains("\nwrite,0.1,0,0,,,,\n"));
         let rows = parse(path, &text).unwrap();

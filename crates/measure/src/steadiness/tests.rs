@@ -24,12 +24,12 @@ fn rates(levels: &[(usize, f64)], seed: u64) -> Vec<f64> {
 proptest! {
     #[test]
     fn noise_alone_is_no_ramp(seed: u64, count in 8_usize..300) {
-        prop_assert_eq!(Ramp::of(&rates(&[(count, 5000.0)], seed)), Ramp::SettledAt(0));
+        prop_assert_eq!(Ramp::from_rates(&rates(&[(count, 5000.0)], seed)), Ramp::SettledAt(0));
     }
 
     #[test]
     fn a_step_is_found_to_the_bucket(seed: u64, before in 1_usize..10, after in 15_usize..100, level in 0.1_f64..0.7) {
-        let found = Ramp::of(&rates(&[(before, 1000.0 * level), (after, 1000.0)], seed));
+        let found = Ramp::from_rates(&rates(&[(before, 1000.0 * level), (after, 1000.0)], seed));
         prop_assert_eq!(found, Ramp::SettledAt(before));
     }
 
@@ -37,12 +37,12 @@ proptest! {
     fn a_single_stall_is_no_ramp(seed: u64, count in 12_usize..100, place in 2_usize..100) {
         let mut stalled = rates(&[(count, 1000.0)], seed);
         stalled[place.min(count - 1)] = 0.0;
-        prop_assert_eq!(Ramp::of(&stalled), Ramp::SettledAt(0));
+        prop_assert_eq!(Ramp::from_rates(&stalled), Ramp::SettledAt(0));
     }
 
     #[test]
     fn a_burst_that_ends_is_a_ramp_too(seed: u64) {
-        let found = Ramp::of(&rates(&[(6, 9000.0), (24, 3000.0)], seed));
+        let found = Ramp::from_rates(&rates(&[(6, 9000.0), (24, 3000.0)], seed));
         prop_assert_eq!(found, Ramp::SettledAt(6), "a drive whose cache fills up starts too fast");
     }
 }
@@ -51,7 +51,7 @@ proptest! {
 fn a_gradual_ramp_ends_where_it_ends() {
     let climbing: Vec<(usize, f64)> = (1..=10).map(|step| (1, f64::from(step) * 100.0)).collect();
     let levels: Vec<_> = climbing.into_iter().chain([(40, 1000.0)]).collect();
-    match Ramp::of(&rates(&levels, 3)) {
+    match Ramp::from_rates(&rates(&levels, 3)) {
         Ramp::SettledAt(bucket) => assert!((8..=10).contains(&bucket), "{bucket}"),
         other => panic!("{other:?}"),
     }
@@ -59,9 +59,9 @@ fn a_gradual_ramp_ends_where_it_ends() {
 
 #[test]
 fn what_changes_late_never_settled() {
-    assert_eq!(Ramp::of(&rates(&[(20, 1000.0), (10, 400.0)], 1)), Ramp::Never);
-    assert_eq!(Ramp::of(&[1.0; 7]), Ramp::TooShort);
-    assert_eq!(Ramp::of(&[0.0; 20]), Ramp::SettledAt(0), "nothing, steadily");
+    assert_eq!(Ramp::from_rates(&rates(&[(20, 1000.0), (10, 400.0)], 1)), Ramp::Never);
+    assert_eq!(Ramp::from_rates(&[1.0; 7]), Ramp::TooShort);
+    assert_eq!(Ramp::from_rates(&[0.0; 20]), Ramp::SettledAt(0), "nothing, steadily");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn steadiness_is_measured_after_the_ramp() {
             ..SeriesPoint::default()
         });
     }
-    let steadiness = Steadiness::of(&points, Nanos::millis(100));
+    let steadiness = Steadiness::from_series(&points, Nanos::millis(100));
     assert_eq!(steadiness.ramp_time(), Some(Nanos::millis(500)));
     assert!(steadiness.variation.unwrap() < 0.03, "{steadiness:?}");
     let mut quality = Quality::default();

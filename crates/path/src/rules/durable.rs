@@ -18,7 +18,7 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
     };
     let Words { acknowledged, synced: once_synced, sync, .. } = words;
     let synced = synced(flow);
-    if let (Synced::At(name), true) =
+    if let (SyncGuarantee::At(name), true) =
         (&synced, flow.nodes().any(|(_, node)| node.marks.contains(&Mark::FlushesWrites)))
     {
         let sentence = format!("A write of the guest is durable at {name} when it is acknowledged.");
@@ -28,33 +28,33 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
     let synchronous = synchronous(flow);
     let (direct, direct_words) = match &synced {
         // An image may have a mapping of its own, which is written out at a flush.
-        Synced::At(name) if synchronous.is_none() && !is_of_guest(flow) => direct(flow, name, words),
+        SyncGuarantee::At(name) if synchronous.is_none() && !is_of_guest(flow) => direct(flow, name, words),
         _ => (None, String::new()),
     };
     let sentence = match (&synced, synchronous) {
-        (Synced::At(name), Some(by)) => {
+        (SyncGuarantee::At(name), Some(by)) => {
             format!("The {by} makes every write durable at {name} before write() returns.")
         }
-        (Synced::At(name), None) => format!(
+        (SyncGuarantee::At(name), None) => format!(
             "A write is {acknowledged} when it is acknowledged; once {once_synced} it is durable at {name}.{direct_words}"
         ),
-        (Synced::Dropped(cause, holder), _) => {
+        (SyncGuarantee::Dropped(cause, holder), _) => {
             format!("{sync} makes nothing durable here: {cause} while {holder} may lose data.")
         }
-        (Synced::Memory(what), _) => {
+        (SyncGuarantee::Memory(what), _) => {
             format!("Nothing is durable here: {what}, and a power cut or a reboot empties it.")
         }
-        (Synced::Unknown(why), Some(by)) => format!(
+        (SyncGuarantee::Unknown(why), Some(by)) => format!(
             "The {by} flushes every write before write() returns; whether it is durable then cannot be seen \
              from here: {why}."
         ),
-        (Synced::Unknown(why), None) => format!(
+        (SyncGuarantee::Unknown(why), None) => format!(
             "A write is {acknowledged} when it is acknowledged; whether it is durable once {once_synced} cannot be \
              seen from here: {why}."
         ),
     };
     let fsync = match synced {
-        Synced::At(name) => Some(name),
+        SyncGuarantee::At(name) => Some(name),
         _ => None,
     };
     let every_write = if words.is_direct { direct.clone() } else { None };
@@ -138,7 +138,7 @@ pub(super) fn unknown_below(flow: &Flow<'_>) -> Option<String> {
 }
 
 /// Guarantee that a returned fsync gives.
-enum Synced {
+enum SyncGuarantee {
     At(String),
     /// The layer that ends the flush, and the holder of the data that it should have made durable.
     Dropped(String, String),
@@ -147,10 +147,10 @@ enum Synced {
     Unknown(String),
 }
 
-fn synced(flow: &Flow<'_>) -> Synced {
+fn synced(flow: &Flow<'_>) -> SyncGuarantee {
     if let Some((_, node)) = flow.nodes().find(|(_, node)| node.marks.contains(&Mark::InMemory)) {
         let name = &node.name;
-        return Synced::Memory(match node.kind {
+        return SyncGuarantee::Memory(match node.kind {
             LayerKind::DmSnapshot => format!("what changed in the snapshot {name} is known in memory alone"),
             _ => format!("{name} is memory"),
         });
@@ -158,12 +158,12 @@ fn synced(flow: &Flow<'_>) -> Synced {
     if let Some((index, node)) = flow.nodes().find(|(index, _)| flow.flush(*index) == Flush::Dropped) {
         if node.marks.contains(&Mark::NoFlushOffered) {
             let cause = format!("the server of {} offers neither flush nor FUA", node.name);
-            return Synced::Dropped(cause, "it".to_owned());
+            return SyncGuarantee::Dropped(cause, "it".to_owned());
         }
-        return Synced::Dropped(cause(node), holder(flow, index));
+        return SyncGuarantee::Dropped(cause(node), holder(flow, index));
     }
     if let Some(reason) = unknown_below(flow) {
-        return Synced::Unknown(reason);
+        return SyncGuarantee::Unknown(reason);
     }
     let unsure: Vec<&Node> = flow
         .nodes()
@@ -173,17 +173,17 @@ fn synced(flow: &Flow<'_>) -> Synced {
     if let Some((index, node)) = flow.nodes().find(|(index, _)| flow.vouched(*index) == Some(Flush::Unknown))
     {
         let log = names(flow.log(index).map(|(_, node)| node).collect());
-        return Synced::Unknown(format!(
+        return SyncGuarantee::Unknown(format!(
             "the flush ends at {}; it is unknown whether its log on {log} keeps data that was not flushed",
             node.name
         ));
     }
     if !unsure.is_empty() {
-        return Synced::Unknown(format!("what becomes of a flush at {} is not known", names(unsure)));
+        return SyncGuarantee::Unknown(format!("what becomes of a flush at {} is not known", names(unsure)));
     }
     match lowest_common(flow) {
-        Some(name) => Synced::At(name),
-        None => Synced::Unknown("no device was found below".to_owned()),
+        Some(name) => SyncGuarantee::At(name),
+        None => SyncGuarantee::Unknown("no device was found below".to_owned()),
     }
 }
 

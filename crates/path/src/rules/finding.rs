@@ -21,7 +21,7 @@ macro_rules! marked {
 pub(super) use marked;
 
 /// Result of a rule. Its id is that of the rule; its remedy is the catalogue's unless the rule knows better.
-pub(super) struct Found {
+pub(super) struct RuleResult {
     pub(super) severity: Severity,
     pub(super) sentence: String,
     pub(super) evidence: Vec<String>,
@@ -37,7 +37,7 @@ pub(super) struct Those<'a> {
 
 impl<'a> Those<'a> {
     /// Returns the nodes that `wanted` takes.
-    pub(super) fn of(flow: &Flow<'a>, wanted: impl Fn(usize, &Node) -> bool) -> Self {
+    pub(super) fn matching(flow: &Flow<'a>, wanted: impl Fn(usize, &Node) -> bool) -> Self {
         let nodes = flow.nodes().filter(|(index, node)| wanted(*index, node)).map(|(_, node)| node);
         Self { nodes: nodes.collect(), words: Vec::new() }
     }
@@ -70,9 +70,9 @@ impl<'a> Those<'a> {
     }
 
     /// Returns a finding about them with their own evidence; `None` if there are none.
-    pub(super) fn found(&self, severity: Severity, sentence: String) -> Option<Found> {
+    pub(super) fn found(&self, severity: Severity, sentence: String) -> Option<RuleResult> {
         let evidence = self.lines().collect();
-        (!self.nodes.is_empty()).then_some(Found { severity, sentence, evidence, remedy: None })
+        (!self.nodes.is_empty()).then_some(RuleResult { severity, sentence, evidence, remedy: None })
     }
 
     /// Their own evidence, one line each.

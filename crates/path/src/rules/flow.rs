@@ -20,7 +20,7 @@ pub(crate) struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    pub(crate) fn of(nodes: &'a [Node]) -> Self {
+    pub(crate) fn new(nodes: &'a [Node]) -> Self {
         let places: BTreeMap<&str, usize> =
             nodes.iter().enumerate().map(|(index, node)| (node.name.as_str(), index)).collect();
         let below: Vec<Vec<usize>> = nodes

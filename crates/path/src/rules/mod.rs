@@ -21,7 +21,7 @@ use crate::model::{Layer, WritePath};
 pub(crate) use flow::Flow;
 
 /// A rule: what it finds on a path, if anything.
-type Rule = fn(&Flow<'_>) -> Option<finding::Found>;
+type Rule = fn(&Flow<'_>) -> Option<finding::RuleResult>;
 
 /// The rules with their ids in the catalogue, in the order in which equals are reported: causes before what
 /// they come to.
@@ -66,7 +66,7 @@ const RULES: [(&str, Rule); 36] = [
 
 /// Judges one path. `nodes` are in order, each before all that are below it, the application first.
 pub fn judge(target: &str, nodes: &[Node]) -> WritePath {
-    let flow = Flow::of(nodes);
+    let flow = Flow::new(nodes);
     let layers: Vec<Layer> =
         nodes.iter().enumerate().map(|(index, node)| layer(node, &flow, index)).collect();
     let mut findings: Vec<Finding> =
@@ -85,7 +85,7 @@ pub fn judge(target: &str, nodes: &[Node]) -> WritePath {
 
 /// Builds the finding with this id from a rule's result; the remedy is the catalogue's unless the rule gives
 /// one.
-fn finding(id: &str, found: finding::Found) -> Option<Finding> {
+fn finding(id: &str, found: finding::RuleResult) -> Option<Finding> {
     let remedy = found.remedy.or_else(|| Some(CATALOGUE.get(id)?.remedy.clone()));
     Some(Finding {
         id: id.to_owned(),

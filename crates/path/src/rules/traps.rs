@@ -2,7 +2,7 @@
 
 use plumb_block::shell_word;
 
-use super::finding::{Found, Those, marked};
+use super::finding::{RuleResult, Those, marked};
 use super::{Flow, durable};
 use crate::facts::{DriveCache, KernelView, Mark, Node};
 use crate::finding::Severity;
@@ -14,8 +14,8 @@ use crate::model::{Cache, Flush, LayerKind};
 const GUEST_REMEDY: &str = "Start the machine with a cache mode that sends flushes on: QEMU and libvirt cache=none or writeback, Firecracker \
                             \"cache_type\": \"Writeback\". Until then sync the host itself (`sync -f IMAGE`) where the guest's data matters.";
 
-pub(super) fn flush_dropped(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::of(flow, |index, node| {
+pub(super) fn flush_dropped(flow: &Flow<'_>) -> Option<RuleResult> {
+    let those = Those::matching(flow, |index, node| {
         let own = |mark: &Mark| {
             use Mark as M;
             matches!(mark, M::InMemory | M::WriteProtected | M::BarriersOff { .. } | M::NoFlushOffered)
@@ -27,7 +27,7 @@ pub(super) fn flush_dropped(flow: &Flow<'_>) -> Option<Found> {
         "A flush ends at {those} while something volatile is held at or below: synced data can be lost."
     );
     let is_of_guest = those.nodes.iter().any(|node| node.kind == LayerKind::VirtualMachine);
-    let dropped = those.found(Severity::Danger, sentence).map(|found| Found {
+    let dropped = those.found(Severity::Danger, sentence).map(|found| RuleResult {
         remedy: is_of_guest.then(|| GUEST_REMEDY.to_owned()).or(found.remedy),
         ..found
     });
@@ -42,7 +42,7 @@ pub(super) fn flush_dropped(flow: &Flow<'_>) -> Option<Found> {
 
 /// Returns a write-back cache that flushes end at because somebody vouches for its log, where what the log is
 /// on says otherwise, or nothing.
-fn log_not_flushed(flow: &Flow<'_>) -> Option<Found> {
+fn log_not_flushed(flow: &Flow<'_>) -> Option<RuleResult> {
     let is_doubted = |fate| matches!(fate, Some(Flush::Dropped | Flush::Unknown));
     let (index, node) = flow.nodes().find(|(index, _)| is_doubted(flow.vouched(*index)))?;
     let cache = shell_word(&node.log()?.cache);
@@ -88,8 +88,8 @@ fn log_not_flushed(flow: &Flow<'_>) -> Option<Found> {
 
 /// H1, where it can be told from H3: libata reads the drive again after every change, so that a disagreement
 /// that lasts is an override. The kernel shows no trace of one (cache_type_show in drivers/scsi/sd.c).
-pub(super) fn temporary_write_through(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::of(flow, |_, node| is_unseen_cache(node) && node.kind == LayerKind::AtaDisk);
+pub(super) fn temporary_write_through(flow: &Flow<'_>) -> Option<RuleResult> {
+    let those = Those::matching(flow, |_, node| is_unseen_cache(node) && node.kind == LayerKind::AtaDisk);
     let sentence = format!(
         "{those} {} write cache on, but the kernel was told to believe that it is off (cache_type \"temporary write \
          through\") and sends no flush.",
@@ -99,8 +99,8 @@ pub(super) fn temporary_write_through(flow: &Flow<'_>) -> Option<Found> {
 }
 
 /// H2: the user's setting of the queue against a device whose cache is known to be on.
-pub(super) fn queue_write_through(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::of(flow, |_, node| is_disabled_queue(node));
+pub(super) fn queue_write_through(flow: &Flow<'_>) -> Option<RuleResult> {
+    let those = Those::matching(flow, |_, node| is_disabled_queue(node));
     let sentence = format!(
         "queue/write_cache of {those} {} set to write through while the volatile write cache is on: no flush is sent.",
         those.verb("is", "are")
@@ -121,8 +121,8 @@ fn is_disabled_queue(node: &Node) -> bool {
 }
 
 /// H3: the drive's cache was switched on behind the kernel's back. An override (H1) looks the same on SCSI.
-pub(super) fn stale_kernel_view(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::of(flow, |_, node| is_unseen_cache(node) && node.kind != LayerKind::AtaDisk);
+pub(super) fn stale_kernel_view(flow: &Flow<'_>) -> Option<RuleResult> {
+    let those = Those::matching(flow, |_, node| is_unseen_cache(node) && node.kind != LayerKind::AtaDisk);
     let sentence = format!(
         "{those} {} write cache on, but the kernel believes that it is off and sends no flush: it was switched on behind \
          the kernel's back, or cache_type was overridden (H1), which looks the same.",
@@ -141,8 +141,8 @@ fn is_unseen_cache(node: &Node) -> bool {
 }
 
 /// H4: a table that was loaded when no device below had a cache.
-pub(super) fn stale_dm_table(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::of(flow, |index, node| {
+pub(super) fn stale_dm_table(flow: &Flow<'_>) -> Option<RuleResult> {
+    let those = Those::matching(flow, |index, node| {
         is_dm(node.kind)
             && node.queue == KernelView::WriteThrough
             && !node.marks.iter().any(|mark| matches!(mark, Mark::SendsNoFlush { .. }))
@@ -157,8 +157,8 @@ pub(super) fn stale_dm_table(flow: &Flow<'_>) -> Option<Found> {
 }
 
 /// H5: dm passes the flush to a disk whose queue drops it.
-pub(super) fn dm_over_disabled_queue(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::of(flow, |index, node| {
+pub(super) fn dm_over_disabled_queue(flow: &Flow<'_>) -> Option<RuleResult> {
+    let those = Those::matching(flow, |index, node| {
         is_dm(node.kind) && node.queue == KernelView::WriteBack && drops_below(flow, index)
     });
     let sentence = format!(
@@ -204,8 +204,8 @@ fn is_dm(kind: LayerKind) -> bool {
 }
 
 /// H7.
-pub(super) fn nvme_feature_hidden(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::of(flow, |_, node| node.marks.contains(&Mark::FeatureOff));
+pub(super) fn nvme_feature_hidden(flow: &Flow<'_>) -> Option<RuleResult> {
+    let those = Those::matching(flow, |_, node| node.marks.contains(&Mark::FeatureOff));
     let sentence = format!(
         "{those} {} volatile write cache switched off, which the kernel does not know: flushes are sent in vain.",
         those.verb("has its", "have their")
@@ -214,8 +214,8 @@ pub(super) fn nvme_feature_hidden(flow: &Flow<'_>) -> Option<Found> {
 }
 
 /// H8.
-pub(super) fn write_protected(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::of(flow, |_, node| {
+pub(super) fn write_protected(flow: &Flow<'_>) -> Option<RuleResult> {
+    let those = Those::matching(flow, |_, node| {
         node.marks.contains(&Mark::WriteProtected)
             && node.queue == KernelView::WriteThrough
             && node.drive == DriveCache::On
@@ -228,9 +228,9 @@ pub(super) fn write_protected(flow: &Flow<'_>) -> Option<Found> {
 }
 
 /// H9, known.
-pub(super) fn driver_swallows_flush(flow: &Flow<'_>) -> Option<Found> {
+pub(super) fn driver_swallows_flush(flow: &Flow<'_>) -> Option<RuleResult> {
     let swallows = |node: &Node| node.marks.iter().any(|mark| matches!(mark, Mark::SwallowsFlush { .. }));
-    let those = Those::of(flow, |_, node| swallows(node));
+    let those = Those::matching(flow, |_, node| swallows(node));
     let lost = flow.nodes().any(|(index, node)| flow.flush(index) == Flush::Dropped && swallows(node));
     let severity = if lost { Severity::Danger } else { Severity::Warning };
     those.found(
@@ -240,7 +240,7 @@ pub(super) fn driver_swallows_flush(flow: &Flow<'_>) -> Option<Found> {
 }
 
 /// H9, possible.
-pub(super) fn driver_may_swallow_flush(flow: &Flow<'_>) -> Option<Found> {
+pub(super) fn driver_may_swallow_flush(flow: &Flow<'_>) -> Option<RuleResult> {
     let those = marked!(flow, Mark::MaySwallowFlush { why } => why);
     let sentence =
         format!("{those} may answer SYNCHRONIZE CACHE itself, so that no flush reaches the disks behind it.");
@@ -249,8 +249,8 @@ pub(super) fn driver_may_swallow_flush(flow: &Flow<'_>) -> Option<Found> {
     Some(found)
 }
 
-pub(super) fn no_caching_page(flow: &Flow<'_>) -> Option<Found> {
-    let those = Those::of(flow, |_, node| {
+pub(super) fn no_caching_page(flow: &Flow<'_>) -> Option<RuleResult> {
+    let those = Those::matching(flow, |_, node| {
         node.marks.contains(&Mark::NoCachingPage) && node.queue == KernelView::WriteThrough
     });
     let sentence = format!(

@@ -8,7 +8,7 @@
 
 use super::Flow;
 use super::durable::below_all;
-use super::finding::{Found, Those};
+use super::finding::{RuleResult, Those};
 use crate::facts::{Mark, Node, Units, Untorn};
 use crate::finding::Severity;
 use crate::model::{CachedPage, Flush, LayerKind, LayerUntorn, PageAnswer, UntornPage, UntornRank};
@@ -75,7 +75,7 @@ pub(super) fn of_layer(node: &Node) -> Option<LayerUntorn> {
 }
 
 /// Judges `untorn-lost-above`: a drive declares larger untorn writes than reach it from the top of the path.
-pub(super) fn lost_above(flow: &Flow<'_>) -> Option<Found> {
+pub(super) fn lost_above(flow: &Flow<'_>) -> Option<RuleResult> {
     let declares = |node: &Node| {
         node.marks.iter().find_map(|mark| match mark {
             Mark::DeclaresUntorn { units } => Some(*units),
@@ -86,7 +86,7 @@ pub(super) fn lost_above(flow: &Flow<'_>) -> Option<Found> {
         let units = declares(node)?;
         PAGE_SIZES.into_iter().filter(|page| units.takes(*page)).max()
     };
-    let drives = Those::of(flow, |_, node| largest(node).is_some());
+    let drives = Those::matching(flow, |_, node| largest(node).is_some());
     let page = drives.nodes.iter().filter_map(|node| largest(node)).min()?;
     let answer = answer(flow, page);
     if answer.answer != PageAnswer::No {

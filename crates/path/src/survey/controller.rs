@@ -26,7 +26,7 @@ impl Surveyor<'_> {
     /// Returns the layer of the adapter that the SCSI disk at `place` hangs on; marks on the disk what the
     /// adapter hides.
     pub(super) fn controller(&mut self, disk: &mut Node, place: &Place) -> Option<String> {
-        let adapter = Adapter::of(self.tree, &place.sysfs)?;
+        let adapter = Adapter::read(self.tree, &place.sysfs)?;
         let at = adapter.pci.as_ref().map_or(adapter.host.as_str(), |(address, _)| address.as_str());
         let name = format!("{} {at}", adapter.driver);
         self.hidden_members(disk, place, &adapter);
@@ -169,7 +169,7 @@ const MEGARAID_BEFORE_FUSION: [u16; 9] =
 impl Adapter {
     /// Reads the way out of the directory of a SCSI disk in /sys:
     /// `/sys/devices/pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0/block/sda`.
-    fn of(tree: &dyn Tree, sysfs: &str) -> Option<Self> {
+    fn read(tree: &dyn Tree, sysfs: &str) -> Option<Self> {
         let parts: Vec<&str> = sysfs.split('/').collect();
         let host_at = parts.iter().rposition(|part| is_numbered(part, "host"))?;
         let host = parts[host_at].to_owned();

@@ -20,10 +20,10 @@ pub(super) struct Mounts {
 
 impl Mounts {
     pub(super) fn read(tree: &dyn Tree) -> Self {
-        tree.read(MOUNTINFO).map(|bytes| Self::of(mountinfo::parse(&bytes))).unwrap_or_default()
+        tree.read(MOUNTINFO).map(|bytes| Self::new(mountinfo::parse(&bytes))).unwrap_or_default()
     }
 
-    fn of(mounts: Vec<Mount>) -> Self {
+    fn new(mounts: Vec<Mount>) -> Self {
         let by_id = mounts.iter().enumerate().map(|(index, mount)| (mount.id, index)).collect();
         // A later mount at the same point hides the earlier one.
         let by_point = mounts.iter().enumerate().map(|(index, mount)| (mount.point.clone(), index)).collect();
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_path_finds_the_mount_it_is_on() {
-        let mounts = Mounts::of(mountinfo::parse(TABLE));
+        let mounts = Mounts::new(mountinfo::parse(TABLE));
         let id = |path: &str| mounts.of_path(path).map(|mount| mount.id);
         assert_eq!(id("/"), Some(27));
         assert_eq!(id("/srvx/file"), Some(27));

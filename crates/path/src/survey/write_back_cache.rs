@@ -113,7 +113,7 @@ pub struct AttachedCache {
 impl AttachedCache {
     /// Returns the cache that the block device with this kernel's name is: as a loop device over what plumb
     /// has attached, or through ublk. `None` if it is none.
-    pub fn of(tree: &dyn Tree, probe: &dyn Probe, device: &str) -> Option<Self> {
+    pub fn find(tree: &dyn Tree, probe: &dyn Probe, device: &str) -> Option<Self> {
         let surveyor = Surveyor::new(tree, probe);
         let name = match device.strip_prefix("ublkb") {
             Some(number) => surveyor.ublk_cache(number)?,

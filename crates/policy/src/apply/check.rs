@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::device::Reader;
 use crate::mechanism::Step;
-use crate::plan::{Asked, PlannedChange, PlannedStep, planned, siblings};
+use crate::plan::{PlanRequest, PlannedChange, PlannedStep, planned, siblings};
 use crate::state::on_off;
 use crate::view::{DeviceView, Holder, Refusal};
 
@@ -58,7 +58,7 @@ pub(super) fn same_cache(
     change: &PlannedChange,
     now: &DeviceView,
 ) -> Result<(), Refusal> {
-    let switches = change.to != Asked::Heal && siblings::switches_the_drive(now, change.goal());
+    let switches = change.to != PlanRequest::Heal && siblings::switches_the_drive(now, change.goal());
     if change.shares_cache_with.is_empty() && !switches {
         return Ok(());
     }

@@ -23,7 +23,7 @@ mod report;
 mod run;
 
 pub use progress::{Event, Progress, Silent};
-pub use report::{DiskReport, DiskResult, Ended, Report};
+pub use report::{ApplyEnd, DiskReport, DiskResult, Report};
 pub use run::{Session, apply, apply_as, apply_in, resume, resume_in};
 
 pub(crate) use disk::{StepsEnded, Worker};

@@ -17,7 +17,7 @@ pub struct Report {
     /// One for each disk, in the order in which they were to be changed.
     pub disks: Vec<DiskReport>,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: ApplyEnd,
     /// Next thing to do; null if nothing is left to do.
     pub go_on: Option<String>,
 }
@@ -66,7 +66,7 @@ pub enum DiskResult {
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ended {
+pub enum ApplyEnd {
     /// All disks were verified.
     Complete,
     /// The run was told to stop.
@@ -77,7 +77,7 @@ pub enum Ended {
     Failed,
 }
 
-impl Ended {
+impl ApplyEnd {
     /// Returns the last record of a journal that ended so.
     pub(crate) fn record(self, phase: Phase) -> Record {
         match self {
@@ -94,9 +94,9 @@ impl Report {
     /// Returns the way in which the run failed; `None` if all disks were verified.
     pub const fn failure(&self) -> Option<FailureKind> {
         match self.ended {
-            Ended::Complete => None,
-            Ended::Refused => Some(FailureKind::Refused),
-            Ended::Interrupted | Ended::Failed => Some(FailureKind::Failed),
+            ApplyEnd::Complete => None,
+            ApplyEnd::Refused => Some(FailureKind::Refused),
+            ApplyEnd::Interrupted | ApplyEnd::Failed => Some(FailureKind::Failed),
         }
     }
 

@@ -10,7 +10,7 @@ use plumb_block::{Nanos, shell_word};
 use super::check::{Extent, among_agreed, as_agreed, same_cache, unchanged};
 use super::disk::{StepsEnded, Worker, in_words};
 use super::progress::{Event, Progress};
-use super::report::{DiskReport, DiskResult, Ended, Report};
+use super::report::{ApplyEnd, DiskReport, DiskResult, Report};
 use crate::claims::Claims;
 use crate::device::{InventoryError, Reader};
 use crate::error::PolicyError;
@@ -225,17 +225,17 @@ fn run(session: &Session<'_>, mut journal: Journal, begun: HashSet<String>) -> R
         identity: change.identity.clone(),
         result,
     });
-    let go_on = (ended != Ended::Complete).then(|| how_to_go_on(&place));
+    let go_on = (ended != ApplyEnd::Complete).then(|| how_to_go_on(&place));
     Ok(Report { schema: Report::SCHEMA.to_owned(), disks: disks.collect(), journal: place, ended, go_on })
 }
 
-fn ended(results: &[DiskResult]) -> Ended {
+fn ended(results: &[DiskResult]) -> ApplyEnd {
     let last = results.iter().find(|result| **result != DiskResult::Verified);
     match last {
-        None => Ended::Complete,
-        Some(DiskResult::Refused { .. }) => Ended::Refused,
-        Some(DiskResult::Interrupted | DiskResult::Untouched) => Ended::Interrupted,
-        Some(_) => Ended::Failed,
+        None => ApplyEnd::Complete,
+        Some(DiskResult::Refused { .. }) => ApplyEnd::Refused,
+        Some(DiskResult::Interrupted | DiskResult::Untouched) => ApplyEnd::Interrupted,
+        Some(_) => ApplyEnd::Failed,
     }
 }
 

@@ -8,7 +8,7 @@ use plumb_path::{AttachedCache, Cache, LayerKind};
 
 use super::standing::Paths;
 use crate::gateway::Gateway;
-use crate::state::Found;
+use crate::state::FoundState;
 use crate::view::{DeviceView, Protection, ProtectionRank, Refusal};
 
 /// Means by which an attached cache is changed.
@@ -22,9 +22,9 @@ pub(super) struct Disk {
 }
 
 /// Returns the cache that `block` is; `None` if it is none.
-pub(super) fn of(gateway: &dyn Gateway, block: &Block) -> Option<AttachedCache> {
+pub(super) fn find(gateway: &dyn Gateway, block: &Block) -> Option<AttachedCache> {
     let may_be = matches!(block.kind, BlockKind::Loop | BlockKind::Remote);
-    may_be.then(|| AttachedCache::of(gateway.tree(), gateway.probe(), &block.name)).flatten()
+    may_be.then(|| AttachedCache::find(gateway.tree(), gateway.probe(), &block.name)).flatten()
 }
 
 /// Says in `view` that it is `cache`, and what is changed instead: its mode, and the `disks` below it.
@@ -65,10 +65,10 @@ pub(super) fn describe(view: &mut DeviceView, cache: &AttachedCache, paths: &Pat
     "cache".clone_into(&mut view.transport);
     view.model = Some(format!("write-back cache {name} of plumb, {mode}: {log}"));
     view.state = match holds {
-        _ if cache.is_protected() => Found::Protected,
-        Cache::Volatile => Found::On,
-        Cache::None | Cache::Protected => Found::Off,
-        Cache::Unknown => Found::Unknown,
+        _ if cache.is_protected() => FoundState::Protected,
+        Cache::Volatile => FoundState::On,
+        Cache::None | Cache::Protected => FoundState::Off,
+        Cache::Unknown => FoundState::Unknown,
     };
     view.device.wce_unknown_because = Some(
         "a cache of plumb has a mode instead, and its devices have write caches of their own".to_owned(),

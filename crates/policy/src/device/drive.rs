@@ -39,7 +39,7 @@ pub struct Drive {
 
 /// Asks the disk `block`, whose transport is known.
 pub fn ask(gateway: &dyn Gateway, block: &Block, names: &Names, transport: &str) -> Drive {
-    let asked = Asked { gateway, block };
+    let asked = DriveQuery { gateway, block };
     match transport {
         "nvme" | "nvme-fabrics" => asked.nvme(),
         "virtio" => asked.virtio(),
@@ -62,12 +62,12 @@ fn unknown(mechanism: &str, because: impl Into<String>) -> DeviceSide {
     }
 }
 
-struct Asked<'a> {
+struct DriveQuery<'a> {
     gateway: &'a dyn Gateway,
     block: &'a Block,
 }
 
-impl Asked<'_> {
+impl DriveQuery<'_> {
     fn probe(&self, request: Request) -> Reply {
         let device = ProbedDevice { name: &self.block.name, number: self.block.number };
         self.gateway.probe().ask(device, request)

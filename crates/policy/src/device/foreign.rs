@@ -6,7 +6,7 @@ use plumb_block::{Bytes, DeviceInfo, VolatileCache};
 use plumb_path::{Cache, DeviceKind, Finding, LayerKind, Severity, Survey};
 
 use super::attached_cache::CHANGED_BY;
-use crate::state::Found;
+use crate::state::FoundState;
 use crate::view::{DeviceSide, DeviceView, Refusal};
 
 /// Returns the view of the device that was named `name`. Its cache counts as `off` where it says that none is
@@ -42,7 +42,7 @@ pub fn surveyed_cache(name: &str, survey: &Survey, is_protected: bool) -> Device
     };
     let plain = DeviceInfo::plain("write-back cache of plumb", Bytes(0), Bytes(512));
     let view = foreign(name, &DeviceInfo { volatile_cache, ..plain }, DeviceKind::Cache);
-    let state = if is_protected { Found::Protected } else { view.state };
+    let state = if is_protected { FoundState::Protected } else { view.state };
     DeviceView {
         size: None,
         state,
@@ -51,11 +51,11 @@ pub fn surveyed_cache(name: &str, survey: &Survey, is_protected: bool) -> Device
     }
 }
 
-fn cache(volatile: VolatileCache) -> (Found, DeviceSide) {
+fn cache(volatile: VolatileCache) -> (FoundState, DeviceSide) {
     let (state, wce, because) = match volatile {
-        VolatileCache::None => (Found::Off, Some(false), None),
-        VolatileCache::Enabled => (Found::On, Some(true), None),
-        VolatileCache::Unknown => (Found::Unknown, None, Some("the device does not say".to_owned())),
+        VolatileCache::None => (FoundState::Off, Some(false), None),
+        VolatileCache::Enabled => (FoundState::On, Some(true), None),
+        VolatileCache::Unknown => (FoundState::Unknown, None, Some("the device does not say".to_owned())),
     };
     let mechanism = "device-info".to_owned();
     (state, DeviceSide { wce, wce_unknown_because: because, mechanism, ..DeviceSide::default() })
@@ -108,9 +108,9 @@ mod tests {
     fn what_the_device_says_is_its_state_and_nothing_is_made_up() {
         let plain = DeviceInfo::plain("Model X", Bytes::mib(1), Bytes(512));
         for (cache, state, wce) in [
-            (VolatileCache::None, Found::Off, Some(false)),
-            (VolatileCache::Enabled, Found::On, Some(true)),
-            (VolatileCache::Unknown, Found::Unknown, None),
+            (VolatileCache::None, FoundState::Off, Some(false)),
+            (VolatileCache::Enabled, FoundState::On, Some(true)),
+            (VolatileCache::Unknown, FoundState::Unknown, None),
         ] {
             let info = DeviceInfo { volatile_cache: cache, fua_native: true, ..plain.clone() };
             for (kind, transport) in [(DeviceKind::Simulated, "sim"), (DeviceKind::Nbd, "nbd")] {

@@ -15,11 +15,11 @@ pub(super) fn claim(drive: &Drive, names: &Names, claims: &Claims, now: Timestam
     if drive.backup_failed || drive.capacitor_health == Some(0) {
         return None;
     }
-    let declared = drive.declared.as_ref().map(|claim| of(claim.clone(), ProtectionRank::Declared));
+    let declared = drive.declared.as_ref().map(|claim| at_rank(claim.clone(), ProtectionRank::Declared));
     declared.or_else(|| confirmed(drive)).or_else(|| listed(names)).or_else(|| word(names, claims, now))
 }
 
-fn of(claim: String, rank: ProtectionRank) -> Protection {
+fn at_rank(claim: String, rank: ProtectionRank) -> Protection {
     Protection { claim, rank, until: None }
 }
 
@@ -27,7 +27,7 @@ fn of(claim: String, rank: ProtectionRank) -> Protection {
 fn confirmed(drive: &Drive) -> Option<Protection> {
     let health = drive.capacitor_health?;
     let claim = format!("the drive reports {health} % of the energy that protects its cache (OCP log C0h)");
-    Some(of(claim, ProtectionRank::HealthConfirmed))
+    Some(at_rank(claim, ProtectionRank::HealthConfirmed))
 }
 
 fn listed(names: &Names) -> Option<Protection> {
@@ -35,7 +35,7 @@ fn listed(names: &Names) -> Option<Protection> {
     // Drives give their maker in the model or apart from it.
     let with_vendor = names.vendor.as_ref().map(|vendor| format!("{vendor} {model}"));
     let entry = models::find(model).or_else(|| models::find(&with_vendor?))?;
-    Some(of(format!("{} ({})", entry.what, entry.source), ProtectionRank::ModelList))
+    Some(at_rank(format!("{} ({})", entry.what, entry.source), ProtectionRank::ModelList))
 }
 
 fn word(names: &Names, claims: &Claims, now: Timestamp) -> Option<Protection> {

@@ -10,10 +10,10 @@ use super::claims::Claims;
 use super::drive::{self, Drive};
 use super::identity::{self, Names};
 use super::standing::Paths;
-use super::target::{Named, UnknownDevice};
+use super::target::{NamedObject, UnknownDevice};
 use super::{attached_cache, kernel, place, protection, refusal};
 use crate::gateway::{Disk, Gateway};
-use crate::state::Found;
+use crate::state::FoundState;
 use crate::view::{DeviceView, Holder, KernelSide, PolicyDocument};
 use crate::{configurators, many, plan};
 use plumb_linux::inventory::{Block, BlockKind, Inventory, InventoryError};
@@ -150,12 +150,12 @@ impl<'a> Reader<'a> {
     /// [`UnknownDevice`].
     pub fn one(&self, target: &str) -> Result<DeviceView, UnknownDevice> {
         match super::target::resolve(self.gateway.tree(), &self.inventory, target)? {
-            Named::Block(block) => {
+            NamedObject::Block(block) => {
                 // In this order: opening some devices makes the kernel look again, and /sys is read first.
                 let look = self.look(block);
-                Ok(self.view(&look, &Paths::of(self.gateway, &self.inventory, block)))
+                Ok(self.view(&look, &Paths::survey(self.gateway, &self.inventory, block)))
             }
-            Named::Path(view) => Ok(*view),
+            NamedObject::Path(view) => Ok(*view),
         }
     }
 
@@ -217,7 +217,7 @@ impl<'a> Reader<'a> {
             refusal: None,
         };
         self.judge(&mut view, block, drive);
-        if let Some(cache) = attached_cache::of(self.gateway, block) {
+        if let Some(cache) = attached_cache::find(self.gateway, block) {
             attached_cache::describe(&mut view, &cache, paths, &self.disks_below(block, paths));
         }
         view
@@ -254,7 +254,7 @@ impl<'a> Reader<'a> {
             twins: &twins,
             driver: driver.as_deref(),
         };
-        let refused = refusal::of(&case);
+        let refused = refusal::find(&case);
         view.changeable_by = match &refused {
             None => "plumb as root".to_owned(),
             Some(_) if drive.denied => "plumb as root with all rights, as far as can be seen here".to_owned(),
@@ -418,14 +418,14 @@ fn kind(block: &Block, paths: &Paths) -> String {
 }
 
 /// Returns the state, from the device and the kernel together.
-fn state(block: &Block, drive: &Drive, write_cache: Option<&str>) -> Found {
+fn state(block: &Block, drive: &Drive, write_cache: Option<&str>) -> FoundState {
     if block.kind != BlockKind::Disk {
-        return Found::None;
+        return FoundState::None;
     }
     match (drive.side.wce, write_cache) {
-        (Some(false), _) => Found::Off,
-        (Some(true), Some("write through")) => Found::Protected,
-        (Some(true), Some("write back")) => Found::On,
-        _ => Found::Unknown,
+        (Some(false), _) => FoundState::Off,
+        (Some(true), Some("write through")) => FoundState::Protected,
+        (Some(true), Some("write back")) => FoundState::On,
+        _ => FoundState::Unknown,
     }
 }

@@ -26,7 +26,7 @@ fn refuse(reason: impl Into<String>, remedy: impl Into<String>) -> Option<Refusa
 }
 
 /// Returns why nobody changes the disk with plumb; `None` if it can be changed.
-pub(super) fn of(case: &Case<'_>) -> Option<Refusal> {
+pub(super) fn find(case: &Case<'_>) -> Option<Refusal> {
     no_disk(case)
         .or_else(|| controller(case))
         .or_else(|| unreadable(case))

@@ -51,7 +51,7 @@ impl Paths {
     }
 
     /// Surveys what stands on one disk: each mount point, each device that nothing stands on.
-    pub(super) fn of(gateway: &dyn Gateway, inventory: &Inventory, block: &Block) -> Self {
+    pub(super) fn survey(gateway: &dyn Gateway, inventory: &Inventory, block: &Block) -> Self {
         let mut paths = Self::default();
         let mut stack = inventory.above(&block.name);
         stack.push(block);

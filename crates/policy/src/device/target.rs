@@ -18,7 +18,7 @@ pub struct UnknownDevice {
 }
 
 /// Object that a name stands for.
-pub(super) enum Named<'a> {
+pub(super) enum NamedObject<'a> {
     /// A block device.
     Block(&'a Block),
     /// A path on a file system, as a view that is of state `none`.
@@ -33,24 +33,24 @@ pub(super) fn resolve<'a>(
     tree: &dyn Tree,
     inventory: &'a Inventory,
     target: &str,
-) -> Result<Named<'a>, UnknownDevice> {
+) -> Result<NamedObject<'a>, UnknownDevice> {
     let plain = target.strip_prefix("/dev/").unwrap_or(target).replace('/', "!");
     if let Some(block) = inventory.get(&plain) {
-        return Ok(Named::Block(block));
+        return Ok(NamedObject::Block(block));
     }
     let unknown = || UnknownDevice { target: target.to_owned() };
     let path = tree.canonical(target).map_err(|_| unknown())?;
     let stat = tree.stat(&path).ok();
     if let Some(number) = stat.filter(|stat| stat.kind == FileKind::Block).and_then(|stat| stat.node) {
-        return inventory.by_number(number).map(Named::Block).ok_or_else(unknown);
+        return inventory.by_number(number).map(NamedObject::Block).ok_or_else(unknown);
     }
     if let Some(block) = path.strip_prefix("/dev/").and_then(|name| inventory.get(&name.replace('/', "!"))) {
-        return Ok(Named::Block(block));
+        return Ok(NamedObject::Block(block));
     }
     if path.starts_with("/dev/") {
         return Err(unknown());
     }
-    Ok(Named::Path(Box::new(on_file_system(inventory, target, &path))))
+    Ok(NamedObject::Path(Box::new(on_file_system(inventory, target, &path))))
 }
 
 fn on_file_system(inventory: &Inventory, target: &str, path: &str) -> DeviceView {

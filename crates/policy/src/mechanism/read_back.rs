@@ -64,7 +64,7 @@ pub struct Outcome {
 /// Asks the device and the kernel.
 pub fn read_back(gateway: &dyn Gateway, material: &Material) -> ReadBack {
     let text = |path: &str| gateway.tree().text(path).ok();
-    let asked = Asked { gateway, material };
+    let asked = ReadBackQuery { gateway, material };
     ReadBack {
         wce: asked.wce(),
         saved: asked.saved(),
@@ -80,12 +80,12 @@ fn dropping(tree: &dyn Tree, material: &Material) -> Vec<String> {
     dropping.map(|above| above.disk.name.clone()).collect()
 }
 
-struct Asked<'a> {
+struct ReadBackQuery<'a> {
     gateway: &'a dyn Gateway,
     material: &'a Material,
 }
 
-impl Asked<'_> {
+impl ReadBackQuery<'_> {
     fn probe(&self, request: Request) -> Option<Vec<u8>> {
         let disk = &self.material.disk;
         self.gateway.probe().ask(ProbedDevice { name: &disk.name, number: disk.number }, request).ok()

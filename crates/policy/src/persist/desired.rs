@@ -49,7 +49,7 @@ impl DesiredState {
     ///
     /// # Errors
     /// If nothing could tell the disk at the next start.
-    pub fn of(view: &DeviceView, state: State, means: Means) -> Result<Self, PersistError> {
+    pub fn from_view(view: &DeviceView, state: State, means: Means) -> Result<Self, PersistError> {
         let nameless = || PersistError::Nameless { name: view.name.clone() };
         Ok(Self {
             identity: view.identity.clone().filter(|identity| !identity.is_empty()).ok_or_else(nameless)?,

@@ -26,7 +26,7 @@ pub struct InstallPaths {
 
 /// Result of an installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Installed {
+pub struct InstallResult {
     /// Every file that was written or taken away.
     pub files: Vec<PathBuf>,
     /// Commands to run so that the change counts before the next start.
@@ -73,7 +73,10 @@ impl InstallPaths {
 ///
 /// # Errors
 /// If a file cannot be written. Calling it again mends what was left.
-pub fn install(places: &InstallPaths, desired_states: &[DesiredState]) -> Result<Installed, PersistError> {
+pub fn install(
+    places: &InstallPaths,
+    desired_states: &[DesiredState],
+) -> Result<InstallResult, PersistError> {
     let mut files = Vec::new();
     for desired in desired_states {
         let path = places.desired_states().join(desired.file_name());
@@ -88,7 +91,7 @@ pub fn install(places: &InstallPaths, desired_states: &[DesiredState]) -> Result
         make_link(&link, &target, &mut files)?;
     }
     write(&places.rules(), &udev::rules(&all, &places.program, DESIRED_STATES), &mut files)?;
-    Ok(Installed { files, then_run: THEN_RUN.to_vec() })
+    Ok(InstallResult { files, then_run: THEN_RUN.to_vec() })
 }
 
 /// Takes away the desired state for a disk, and with the last one everything else. Nothing is done to the
@@ -96,7 +99,7 @@ pub fn install(places: &InstallPaths, desired_states: &[DesiredState]) -> Result
 ///
 /// # Errors
 /// If a file cannot be written or taken away. Calling it again mends what was left.
-pub fn remove(places: &InstallPaths, identity: &str) -> Result<Installed, PersistError> {
+pub fn remove(places: &InstallPaths, identity: &str) -> Result<InstallResult, PersistError> {
     let all = load_desired(&places.desired_states())?;
     let (gone, rest): (Vec<DesiredState>, Vec<DesiredState>) =
         all.into_iter().partition(|desired| desired.identity == identity);
@@ -115,7 +118,7 @@ pub fn remove(places: &InstallPaths, identity: &str) -> Result<Installed, Persis
     for desired in gone {
         take_away(&places.desired_states().join(desired.file_name()), &mut files)?;
     }
-    Ok(Installed { files, then_run: THEN_RUN.to_vec() })
+    Ok(InstallResult { files, then_run: THEN_RUN.to_vec() })
 }
 
 fn write(path: &Path, text: &str, files: &mut Vec<PathBuf>) -> Result<(), PersistError> {

@@ -31,8 +31,8 @@ mod unit;
 
 pub use desired::{CacheType, DesiredState, load_desired};
 pub use error::PersistError;
-pub use install::{InstallPaths, Installed, install, remove};
+pub use install::{InstallPaths, InstallResult, install, remove};
 pub use means::{Means, means};
-pub use standing::{Kept, Ledger, Reading, Standing};
+pub use standing::{Certainty, KeptPolicy, Ledger, Reading};
 pub use udev::rules;
 pub use unit::{BOOT_UNIT, RESUME_UNIT, boot_unit, resume_unit};

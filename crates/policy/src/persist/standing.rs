@@ -15,7 +15,7 @@ use crate::view::DeviceView;
 /// How sure it is that a policy outlasts a power cycle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "standing")]
-pub enum Standing {
+pub enum Certainty {
     /// The state was set, and nothing has tested it.
     Requested,
     /// A later boot found it. Whether the drive was without power meanwhile is not known, or it was not.
@@ -43,7 +43,7 @@ pub enum Standing {
 
 /// One policy that is to last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct KeptPolicy {
     /// The disk.
     pub identity: String,
     /// State that was requested.
@@ -59,14 +59,14 @@ pub struct Kept {
     pub power_cycles: Option<u64>,
     /// How sure it is.
     #[serde(flatten)]
-    pub standing: Standing,
+    pub standing: Certainty,
 }
 
 /// All of them, in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     /// One for each disk, by identity.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<KeptPolicy>,
 }
 
 /// Reading that a setting is compared with later.
@@ -82,7 +82,7 @@ pub struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     /// Returns the reading of `view`, which `reader` gave, in this boot.
-    pub fn of(reader: &Reader<'_>, view: &'a DeviceView, boot_id: &'a str) -> Self {
+    pub fn new(reader: &Reader<'_>, view: &'a DeviceView, boot_id: &'a str) -> Self {
         Self { view, boot_id, power_cycles: reader.power_cycles(view) }
     }
 }
@@ -115,14 +115,14 @@ impl Ledger {
         let nameless = || PersistError::Nameless { name: reading.view.name.clone() };
         let identity = reading.view.identity.clone().ok_or_else(nameless)?;
         self.forget(&identity);
-        self.kept.push(Kept {
+        self.kept.push(KeptPolicy {
             identity,
             state,
             means,
             requested_at: now_text(),
             boot_id: reading.boot_id.to_owned(),
             power_cycles: reading.power_cycles,
-            standing: Standing::Requested,
+            standing: Certainty::Requested,
         });
         self.kept.sort_by(|left, right| left.identity.cmp(&right.identity));
         Ok(())
@@ -139,7 +139,7 @@ impl Ledger {
     /// [`update`](Self::update).
     pub fn look(&mut self, reader: &Reader<'_>, identity: &str) -> bool {
         let view = reader.find(identity).and_then(|disk| reader.one(&disk.name).ok());
-        view.is_some_and(|view| self.update(Reading::of(reader, &view, &reader.boot_id())))
+        view.is_some_and(|view| self.update(Reading::new(reader, &view, &reader.boot_id())))
     }
 
     /// Holds a reading against what was requested; whether anything is known now that was not before.
@@ -154,7 +154,7 @@ impl Ledger {
         let Some(standing) = judge(kept, reading).filter(|standing| is_news(standing, &kept.standing)) else {
             return false;
         };
-        if matches!(standing, Standing::Lost { .. }) {
+        if matches!(standing, Certainty::Lost { .. }) {
             // A state that is set again in this boot is not proof that it lasts.
             kept.boot_id = reading.boot_id.to_owned();
             kept.power_cycles = reading.power_cycles.or(kept.power_cycles);
@@ -165,12 +165,12 @@ impl Ledger {
 }
 
 /// Returns true if `now` says more than what is known.
-const fn is_news(now: &Standing, known: &Standing) -> bool {
+const fn is_news(now: &Certainty, known: &Certainty) -> bool {
     match now {
-        Standing::Requested => false,
-        Standing::HeldOverReboot { .. } => matches!(known, Standing::Requested | Standing::Lost { .. }),
-        Standing::Proven { .. } => !matches!(known, Standing::Proven { .. }),
-        Standing::Lost { .. } => true,
+        Certainty::Requested => false,
+        Certainty::HeldOverReboot { .. } => matches!(known, Certainty::Requested | Certainty::Lost { .. }),
+        Certainty::Proven { .. } => !matches!(known, Certainty::Proven { .. }),
+        Certainty::Lost { .. } => true,
     }
 }
 
@@ -186,7 +186,7 @@ enum Test {
 }
 
 impl Test {
-    fn of(kept: &Kept, reading: Reading<'_>) -> Option<Self> {
+    fn between(kept: &KeptPolicy, reading: Reading<'_>) -> Option<Self> {
         let counted = kept.power_cycles.zip(reading.power_cycles);
         match counted.map(|(before, now)| now.saturating_sub(before)) {
             Some(count @ 1..) => Some(Self::PowerCycles(count)),
@@ -208,8 +208,8 @@ impl Test {
     }
 }
 
-fn judge(kept: &Kept, reading: Reading<'_>) -> Option<Standing> {
-    let test = Test::of(kept, reading)?;
+fn judge(kept: &KeptPolicy, reading: Reading<'_>) -> Option<Certainty> {
+    let test = Test::between(kept, reading)?;
     let view = reading.view;
     view.device.wce?;
     let evidence = format!(
@@ -221,13 +221,13 @@ fn judge(kept: &Kept, reading: Reading<'_>) -> Option<Standing> {
     );
     let at = now_text();
     Some(match (is_as_wanted(kept, view), test) {
-        (false, _) => Standing::Lost { at, evidence },
-        (true, Test::PowerCycles(_)) => Standing::Proven { at, evidence },
-        (true, Test::RebootWithPower | Test::Reboot) => Standing::HeldOverReboot { at, evidence },
+        (false, _) => Certainty::Lost { at, evidence },
+        (true, Test::PowerCycles(_)) => Certainty::Proven { at, evidence },
+        (true, Test::RebootWithPower | Test::Reboot) => Certainty::HeldOverReboot { at, evidence },
     })
 }
 
-fn is_as_wanted(kept: &Kept, view: &DeviceView) -> bool {
+fn is_as_wanted(kept: &KeptPolicy, view: &DeviceView) -> bool {
     let wanted = kept.state != State::Off;
     let saved = kept.means == Means::AtEveryStart || view.device.saved.is_none_or(|saved| saved == wanted);
     view.state.is(kept.state) && view.device.wce == Some(wanted) && saved

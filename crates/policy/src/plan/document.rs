@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::mechanism::Goal;
-use crate::state::{Found, State};
+use crate::state::{FoundState, State};
 use crate::view::{DeviceSide, Holder, KernelSide, Protection};
 
 use super::hash;
@@ -13,7 +13,7 @@ use super::hash;
 /// Request of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Asked {
+pub enum PlanRequest {
     /// The cache is to be off: [`State::Off`].
     Off,
     /// The cache is to be on: [`State::On`].
@@ -41,7 +41,7 @@ pub struct Plan {
     /// The kernel's release.
     pub kernel: Option<String>,
     /// Requested state.
-    pub asked: Asked,
+    pub asked: PlanRequest,
     /// Changes, in order.
     pub changes: Vec<PlannedChange>,
     /// Disks that are not changed although that was requested.
@@ -60,9 +60,9 @@ pub struct PlannedChange {
     /// The model, for people.
     pub model: Option<String>,
     /// The state in which it was found.
-    pub from: Found,
+    pub from: FoundState,
     /// Requested state of the disk.
-    pub to: Asked,
+    pub to: PlanRequest,
     /// State that the drive itself is to start with after a power cut; null: as until now.
     pub saved: Option<bool>,
     /// The wave, from 0. All of a wave are verified before the next begins.
@@ -134,7 +134,7 @@ pub struct UnchangedDisk {
     /// WWN, EUI-64, NGUID or serial.
     pub identity: Option<String>,
     /// The state in which it is.
-    pub state: Found,
+    pub state: FoundState,
 }
 
 impl Plan {
@@ -143,7 +143,7 @@ impl Plan {
 
     /// Returns the hash that the plan should have, as it is now.
     pub fn hash_now(&self) -> String {
-        hash::of(serde_json::to_value(self).expect("a plan is plain data with names for keys"))
+        hash::compute(serde_json::to_value(self).expect("a plan is plain data with names for keys"))
     }
 
     /// Returns the number of waves.
@@ -152,7 +152,7 @@ impl Plan {
     }
 }
 
-impl Asked {
+impl PlanRequest {
     /// Returns the state, if it is one.
     pub const fn state(self) -> Option<State> {
         match self {
@@ -172,7 +172,7 @@ impl PlannedChange {
     }
 }
 
-impl From<State> for Asked {
+impl From<State> for PlanRequest {
     fn from(state: State) -> Self {
         match state {
             State::Off => Self::Off,
@@ -182,7 +182,7 @@ impl From<State> for Asked {
     }
 }
 
-impl fmt::Display for Asked {
+impl fmt::Display for PlanRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.state().map_or("heal", State::word))
     }

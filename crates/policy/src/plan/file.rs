@@ -34,7 +34,7 @@ pub fn load(path: &Path) -> Result<Plan, PlanError> {
         return Err(not_a_plan(source));
     }
     let written = value.get(hash::KEY).and_then(Value::as_str).unwrap_or("nothing").to_owned();
-    let found = hash::of(value);
+    let found = hash::compute(value);
     if found != written {
         return Err(PlanError::Altered { found, written });
     }
@@ -45,7 +45,7 @@ pub fn load(path: &Path) -> Result<Plan, PlanError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Asked, RefusedDisk};
+    use crate::plan::{PlanRequest, RefusedDisk};
 
     fn plan() -> Plan {
         let mut plan = Plan {
@@ -54,7 +54,7 @@ mod tests {
             made_at: "2026-11-22T03:31:28Z".into(),
             boot_id: "b".into(),
             kernel: None,
-            asked: Asked::Off,
+            asked: PlanRequest::Off,
             changes: Vec::new(),
             refused: vec![RefusedDisk { name: "sdb".into(), reason: "r".into(), remedy: "m".into() }],
             unchanged: Vec::new(),

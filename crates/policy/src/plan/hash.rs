@@ -9,7 +9,7 @@ use plumb_state::digest::sha256_hex;
 pub(super) const KEY: &str = "hash";
 
 /// Returns the hash of a document, its own `hash` left out.
-pub(super) fn of(mut document: Value) -> String {
+pub(super) fn compute(mut document: Value) -> String {
     if let Some(fields) = document.as_object_mut() {
         fields.remove(KEY);
     }
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     fn hash(json: &str) -> String {
-        of(serde_json::from_str(json).unwrap())
+        compute(serde_json::from_str(json).unwrap())
     }
 
     #[test]

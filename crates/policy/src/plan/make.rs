@@ -5,7 +5,9 @@ use std::collections::HashSet;
 
 use jiff::Timestamp;
 
-use super::document::{Asked, Plan, PlannedChange, PlannedStep, RefusedDisk, SharedCache, UnchangedDisk};
+use super::document::{
+    Plan, PlanRequest, PlannedChange, PlannedStep, RefusedDisk, SharedCache, UnchangedDisk,
+};
 use super::obstacle::judge;
 use super::once::Once;
 use super::route::route;
@@ -19,13 +21,13 @@ use crate::many;
 use crate::mechanism::{Goal, Material};
 use crate::moment::now_text;
 use crate::select::Selection;
-use crate::state::{Found, State};
+use crate::state::{FoundState, State};
 use crate::view::{DeviceView, Protection, Refusal};
 use crate::waves::{self, WaveSlot};
 
 /// Selection of the disks that are meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum DiskSelection {
     /// The named disks: kernel names, nodes of /dev and links to them, paths. Those that cannot be changed
     /// are refused.
     Named(Vec<String>),
@@ -37,11 +39,11 @@ pub enum Wanted {
 #[derive(Debug, Clone)]
 pub struct Ask<'a> {
     /// State that the disks are to be brought to.
-    pub asked: Asked,
+    pub asked: PlanRequest,
     /// True if drives that can are to start with it, too.
     pub save: bool,
     /// Disks that are meant.
-    pub wanted: Wanted,
+    pub wanted: DiskSelection,
     /// Filter of the meant disks: only the ones that it chooses.
     pub filter: Option<Selection>,
     /// Number of disks that a wave holds at most; [`waves::WAVE_SIZE`] unless told otherwise.
@@ -54,19 +56,19 @@ pub struct Ask<'a> {
 
 impl<'a> Ask<'a> {
     /// Asks for `asked` of all of `wanted`, in waves of the usual size; nothing is saved in the drives.
-    pub const fn new(asked: Asked, wanted: Wanted, claims: &'a Claims, now: Timestamp) -> Self {
+    pub const fn new(asked: PlanRequest, wanted: DiskSelection, claims: &'a Claims, now: Timestamp) -> Self {
         Self { asked, save: false, wanted, filter: None, wave_size: waves::WAVE_SIZE, claims, now }
     }
 }
 
 /// Decision about one disk.
 enum Decision {
-    Changed(Box<Accepted>),
+    Changed(Box<AcceptedChange>),
     Unchanged,
     Refused(Refusal),
 }
 
-struct Accepted {
+struct AcceptedChange {
     goal: Goal,
     steps: Vec<PlannedStep>,
     protection: Option<Protection>,
@@ -91,11 +93,11 @@ pub fn make(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, PolicyError> {
 }
 
 fn without_hash(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, PolicyError> {
-    let Selected { reader, views } = select(gateway, ask)?;
+    let SelectedDisks { reader, views } = select(gateway, ask)?;
     let mut refused = Vec::new();
     let decisions = many::map(&views, |view| decision(gateway, &reader, view, ask));
     let mut unchanged = Vec::new();
-    let mut accepted: Vec<(DeviceView, Accepted)> = Vec::new();
+    let mut accepted: Vec<(DeviceView, AcceptedChange)> = Vec::new();
     let mut with_another: HashSet<String> = HashSet::new();
     for (view, decision) in views.into_iter().zip(decisions) {
         let (name, identity) = (view.name.clone(), view.identity.clone());
@@ -134,21 +136,21 @@ fn without_hash(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, PolicyErro
 }
 
 /// Disks that the request selects, as they are now.
-struct Selected<'a> {
+struct SelectedDisks<'a> {
     reader: Reader<'a>,
     /// Each disk once.
     views: Vec<DeviceView>,
 }
 
-fn select<'a>(gateway: &'a dyn Gateway, ask: &Ask<'a>) -> Result<Selected<'a>, PolicyError> {
+fn select<'a>(gateway: &'a dyn Gateway, ask: &Ask<'a>) -> Result<SelectedDisks<'a>, PolicyError> {
     let mut views: Vec<DeviceView> = Vec::new();
     let reader = match &ask.wanted {
-        Wanted::All => {
+        DiskSelection::All => {
             let (reader, document) = Reader::with_all(gateway, ask.claims, ask.now)?;
-            views.extend(document.devices.into_iter().filter(|view| view.state != Found::None));
+            views.extend(document.devices.into_iter().filter(|view| view.state != FoundState::None));
             reader
         }
-        Wanted::Named(names) => {
+        DiskSelection::Named(names) => {
             let reader = Reader::new(gateway, ask.claims, ask.now)?;
             for name in names {
                 views.push(reader.one(name)?);
@@ -162,7 +164,7 @@ fn select<'a>(gateway: &'a dyn Gateway, ask: &Ask<'a>) -> Result<Selected<'a>, P
         views.retain(|view| filter.chooses(view));
     }
     views.sort_by(|left, right| waves::name_order(&left.name).cmp(&waves::name_order(&right.name)));
-    Ok(Selected { reader, views })
+    Ok(SelectedDisks { reader, views })
 }
 
 fn decision(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView, ask: &Ask<'_>) -> Decision {
@@ -172,11 +174,12 @@ fn decision(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView, ask: 
     let accepted = judge(view, ask.asked, ask.claims, ask.now).and_then(|protection| {
         let material = Material::read(gateway, reader, view)?;
         let state = ask.asked.state().unwrap_or(State::On);
-        let may_save = ask.save && material.saveable && matches!(ask.asked, Asked::Off | Asked::On);
+        let may_save =
+            ask.save && material.saveable && matches!(ask.asked, PlanRequest::Off | PlanRequest::On);
         let goal = Goal { state, saved: may_save.then_some(state == State::On) };
         let siblings = siblings(reader, (view, goal), ask)?;
         let steps = route(gateway, reader, (view, &material), ask.asked, goal, (ask.claims, ask.now))?;
-        Ok(Accepted { goal, steps: steps.iter().map(planned).collect(), protection, siblings })
+        Ok(AcceptedChange { goal, steps: steps.iter().map(planned).collect(), protection, siblings })
     });
     match accepted {
         Ok(accepted) if accepted.steps.is_empty() => Decision::Unchanged,
@@ -193,7 +196,7 @@ fn siblings(
     ask: &Ask<'_>,
 ) -> Result<Vec<DeviceView>, Refusal> {
     let (view, goal) = change;
-    if ask.asked == Asked::Heal || !siblings::switches_the_drive(view, goal) {
+    if ask.asked == PlanRequest::Heal || !siblings::switches_the_drive(view, goal) {
         return Ok(Vec::new());
     }
     let siblings = reader.siblings(&view.name);
@@ -204,14 +207,14 @@ fn siblings(
 
 /// Returns the order of all that is changed. Disks with one cache are as critical as the most critical of
 /// them.
-fn places(accepted: &[(DeviceView, Accepted)], wave_size: usize) -> Vec<WaveSlot> {
+fn places(accepted: &[(DeviceView, AcceptedChange)], wave_size: usize) -> Vec<WaveSlot> {
     let disks: Vec<Cow<'_, DeviceView>> =
         accepted.iter().map(|(view, accepted)| whole(view, accepted)).collect();
     waves::arrange(&disks.iter().map(AsRef::as_ref).collect::<Vec<_>>(), wave_size)
 }
 
 /// A disk with what stands on those that have the same cache.
-fn whole<'a>(view: &'a DeviceView, accepted: &Accepted) -> Cow<'a, DeviceView> {
+fn whole<'a>(view: &'a DeviceView, accepted: &AcceptedChange) -> Cow<'a, DeviceView> {
     let mut whole = Cow::Borrowed(view);
     for sibling in &accepted.siblings {
         let view = whole.to_mut();
@@ -223,13 +226,16 @@ fn whole<'a>(view: &'a DeviceView, accepted: &Accepted) -> Cow<'a, DeviceView> {
 
 /// Returns a disk that cannot be changed, and need not be. What a RAID controller says of itself does not
 /// count.
-fn is_there_for_good(view: &DeviceView, asked: Asked) -> bool {
+fn is_there_for_good(view: &DeviceView, asked: PlanRequest) -> bool {
     view.refusal.is_some()
         && view.transport != "raid"
-        && matches!((view.state, asked), (Found::Off, Asked::Off | Asked::Heal) | (Found::On, Asked::On))
+        && matches!(
+            (view.state, asked),
+            (FoundState::Off, PlanRequest::Off | PlanRequest::Heal) | (FoundState::On, PlanRequest::On)
+        )
 }
 
-fn change(view: DeviceView, asked: Asked, accepted: Accepted, place: WaveSlot) -> PlannedChange {
+fn change(view: DeviceView, asked: PlanRequest, accepted: AcceptedChange, place: WaveSlot) -> PlannedChange {
     PlannedChange {
         name: view.name,
         identity: view.identity.unwrap_or_default(),

@@ -15,10 +15,10 @@ mod route;
 pub(crate) mod siblings;
 mod step;
 
-pub use document::{Asked, Plan, PlannedChange, PlannedStep, RefusedDisk, SharedCache, UnchangedDisk};
+pub use document::{Plan, PlanRequest, PlannedChange, PlannedStep, RefusedDisk, SharedCache, UnchangedDisk};
 pub use error::PlanError;
 pub use file::load;
-pub use make::{Ask, Wanted, make};
+pub use make::{Ask, DiskSelection, make};
 
 pub(crate) use make::{boot_id, kernel_release};
 pub(crate) use obstacle::judge;

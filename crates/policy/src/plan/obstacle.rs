@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::document::Asked;
+use super::document::PlanRequest;
 use crate::claims::{Claims, protection};
 use crate::device::refusal_for;
-use crate::state::{Found, State};
+use crate::state::{FoundState, State};
 use crate::view::{DeviceView, Protection, Refusal};
 
 /// Id of the finding that the layer above may have remembered the kernel's view for ever: enabling would make
@@ -15,7 +15,7 @@ const REMEMBERS: &str = "h10-zfs-remembers";
 /// Returns the claim that the change would rest on, or why it is not made.
 pub(crate) fn judge(
     view: &DeviceView,
-    goal: Asked,
+    goal: PlanRequest,
     claims: &Claims,
     now: Timestamp,
 ) -> Result<Option<Protection>, Refusal> {
@@ -32,7 +32,7 @@ pub(crate) fn judge(
     if let Some(refusal) = refusal_for(view, state) {
         return Err(refusal);
     }
-    let enables = state == State::On && view.state == Found::Off;
+    let enables = state == State::On && view.state == FoundState::Off;
     match view.findings.iter().find(|finding| enables && finding.id == REMEMBERS) {
         Some(finding) => Err(Refusal::new(
             format!("with the cache of {} on, flushes might not be sent: {}", view.name, finding.sentence),

@@ -16,9 +16,9 @@ use plumb_linux::tree::{Answer, DeviceNumber, Stat, Tree};
 use crate::gateway::{Change, Disk, Gateway, GatewayError, Query};
 
 /// Answers that were given.
-struct Known<K, A>(RwLock<HashMap<K, A>>);
+struct AnswerCache<K, A>(RwLock<HashMap<K, A>>);
 
-impl<K: Eq + Hash, A: Clone> Known<K, A> {
+impl<K: Eq + Hash, A: Clone> AnswerCache<K, A> {
     fn new() -> Self {
         Self(RwLock::new(HashMap::new()))
     }
@@ -42,24 +42,24 @@ impl<K: Eq + Hash, A: Clone> Known<K, A> {
 /// The machine behind it, each question once.
 pub(super) struct Once<'a> {
     machine: &'a dyn Gateway,
-    files: Known<String, Answer<Vec<u8>>>,
-    lists: Known<String, Answer<Vec<String>>>,
-    links: Known<String, Answer<String>>,
-    stats: Known<String, Answer<Stat>>,
-    canonical: Known<String, Answer<String>>,
-    replies: Known<(DeviceNumber, Request), Reply>,
+    files: AnswerCache<String, Answer<Vec<u8>>>,
+    lists: AnswerCache<String, Answer<Vec<String>>>,
+    links: AnswerCache<String, Answer<String>>,
+    stats: AnswerCache<String, Answer<Stat>>,
+    canonical: AnswerCache<String, Answer<String>>,
+    replies: AnswerCache<(DeviceNumber, Request), Reply>,
 }
 
 impl<'a> Once<'a> {
     pub(super) fn new(machine: &'a dyn Gateway) -> Self {
         Self {
             machine,
-            files: Known::new(),
-            lists: Known::new(),
-            links: Known::new(),
-            stats: Known::new(),
-            canonical: Known::new(),
-            replies: Known::new(),
+            files: AnswerCache::new(),
+            lists: AnswerCache::new(),
+            links: AnswerCache::new(),
+            stats: AnswerCache::new(),
+            canonical: AnswerCache::new(),
+            replies: AnswerCache::new(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::document::Asked;
+use super::document::PlanRequest;
 use super::siblings;
 use crate::claims::Claims;
 use crate::device::{self, Reader};
@@ -18,12 +18,12 @@ pub(crate) fn route(
     gateway: &dyn Gateway,
     reader: &Reader<'_>,
     read: (&DeviceView, &Material),
-    asked: Asked,
+    asked: PlanRequest,
     goal: Goal,
     words: (&Claims, Timestamp),
 ) -> Result<Vec<Step>, Refusal> {
     let (view, material) = read;
-    if asked == Asked::Heal {
+    if asked == PlanRequest::Heal {
         return Ok(heal::steps(gateway, view, material, words.0, words.1));
     }
     let others = device::siblings(gateway.tree(), &view.name);

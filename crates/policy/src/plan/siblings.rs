@@ -9,7 +9,7 @@
 use jiff::Timestamp;
 use plumb_block::shell_word;
 
-use super::document::Asked;
+use super::document::PlanRequest;
 use super::obstacle::judge;
 use crate::claims::Claims;
 use crate::device::Reader;
@@ -27,19 +27,19 @@ pub(crate) fn switches_the_drive(view: &DeviceView, goal: Goal) -> bool {
 pub(super) fn allow(
     view: &DeviceView,
     sibling: &DeviceView,
-    asked: Asked,
+    asked: PlanRequest,
     words: (&Claims, Timestamp),
 ) -> Result<(), Refusal> {
     let (name, other) = (&view.name, &sibling.name);
     let one_cache = format!("{name} and {other} are namespaces of one controller, with one write cache");
     match asked {
-        Asked::Protected => Err(Refusal::new(
+        PlanRequest::Protected => Err(Refusal::new(
             format!(
                 "{one_cache}, which is off: it would be on for {other} before its flushes are suppressed"
             ),
             format!("plan `on` for {name} and {other} first, then `protected`"),
         )),
-        Asked::On if sibling.kernel.write_cache.as_deref() != Some("write back") => Err(Refusal::new(
+        PlanRequest::On if sibling.kernel.write_cache.as_deref() != Some("write back") => Err(Refusal::new(
             format!("{one_cache}, and the kernel would send {other} no flushes once it is on"),
             {
                 let file = shell_word(&format!("/sys/block/{other}/queue/write_cache"));

@@ -9,7 +9,7 @@ use crate::view::DeviceView;
 /// Answer of an expression about a disk. The order of logic with three values (Kleene): `and` takes the
 /// least, `or` the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Known {
+pub enum Truth {
     /// The expression is false.
     No,
     /// The disk does not say.
@@ -41,17 +41,17 @@ impl Selection {
     }
 
     /// Returns what the expression says of a disk.
-    pub fn judge(&self, view: &DeviceView) -> Known {
+    pub fn judge(&self, view: &DeviceView) -> Truth {
         self.0.judge(view)
     }
 
     /// Returns true if the disk is chosen: only where all that counts is known.
     pub fn chooses(&self, view: &DeviceView) -> bool {
-        self.judge(view) == Known::Yes
+        self.judge(view) == Truth::Yes
     }
 }
 
-impl Known {
+impl Truth {
     const fn from_bool(holds: bool) -> Self {
         if holds { Self::Yes } else { Self::No }
     }
@@ -66,7 +66,7 @@ impl Known {
 }
 
 impl Expression {
-    fn judge(&self, view: &DeviceView) -> Known {
+    fn judge(&self, view: &DeviceView) -> Truth {
         match self {
             Self::Or(left, right) => left.judge(view).max(right.judge(view)),
             Self::And(left, right) => left.judge(view).min(right.judge(view)),
@@ -74,18 +74,18 @@ impl Expression {
             Self::Text { field, operator, value } => compare_text(&field.words(view), *operator, value),
             Self::Size { operator, bytes } => view
                 .size
-                .map_or(Known::Unknown, |size| Known::from_bool(compare_size(size, *operator, *bytes))),
+                .map_or(Truth::Unknown, |size| Truth::from_bool(compare_size(size, *operator, *bytes))),
         }
     }
 }
 
 /// Returns a field with several words (the roles) equals a word if one of them does.
-fn compare_text(words: &[String], operator: Operator, value: &str) -> Known {
+fn compare_text(words: &[String], operator: Operator, value: &str) -> Truth {
     if words.is_empty() {
-        return Known::Unknown;
+        return Truth::Unknown;
     }
     let equal = |word: &String| word.trim().to_lowercase() == value.to_lowercase();
-    Known::from_bool(match operator {
+    Truth::from_bool(match operator {
         Operator::Equal => words.iter().any(equal),
         Operator::Unequal => !words.iter().any(equal),
         _ => words.iter().any(|word| glob::matches(value, word.trim())),

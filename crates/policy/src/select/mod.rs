@@ -22,6 +22,6 @@ mod tests;
 mod token;
 
 pub use caret::SelectError;
-pub use expression::{Known, Selection};
+pub use expression::{Selection, Truth};
 pub use field::Field;
 pub use role::{Role, roles, roles_of};

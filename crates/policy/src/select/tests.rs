@@ -1,10 +1,10 @@
 //! Expressions against one disk.
 
-use super::{Known, Selection};
+use super::{Selection, Truth};
 use crate::view::tests::sample;
 use crate::view::{DeviceView, Holder};
 
-fn judge(expression: &str, view: &DeviceView) -> Known {
+fn judge(expression: &str, view: &DeviceView) -> Truth {
     Selection::parse(expression).unwrap_or_else(|error| panic!("{error}")).judge(view)
 }
 
@@ -57,10 +57,10 @@ fn disks_are_chosen_by_what_they_are() {
         "(name = sda or name = sdb) and name = sdc",
     ];
     for expression in yes {
-        assert_eq!(judge(expression, &view), Known::Yes, "{expression}");
+        assert_eq!(judge(expression, &view), Truth::Yes, "{expression}");
     }
     for expression in no {
-        assert_eq!(judge(expression, &view), Known::No, "{expression}");
+        assert_eq!(judge(expression, &view), Truth::No, "{expression}");
     }
 }
 
@@ -70,11 +70,11 @@ fn what_a_disk_does_not_say_never_chooses_it() {
     view.rotational = None;
     view.size = None;
     for expression in ["rotational = no", "not rotational = yes", "size < 1TB", "not size < 1TB"] {
-        assert_eq!(judge(expression, &view), Known::Unknown, "{expression}");
+        assert_eq!(judge(expression, &view), Truth::Unknown, "{expression}");
         assert!(!Selection::parse(expression).unwrap().chooses(&view));
     }
-    assert_eq!(judge("rotational = no or name = sda", &view), Known::Yes);
-    assert_eq!(judge("rotational = no and name = sdb", &view), Known::No);
+    assert_eq!(judge("rotational = no or name = sda", &view), Truth::Yes);
+    assert_eq!(judge("rotational = no and name = sdb", &view), Truth::No);
 }
 
 /// Cases: what is typed, the column that the caret stands under, and what is said.

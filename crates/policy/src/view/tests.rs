@@ -1,6 +1,6 @@
 //! A disk for unit tests: a SATA disk with its cache on, unused.
 
-use crate::state::Found;
+use crate::state::FoundState;
 use crate::view::{DeviceSide, DeviceView, KernelSide};
 
 /// Returns a disk of this name with a port and an identity of its own.
@@ -14,7 +14,7 @@ pub(crate) fn sample(name: &str) -> DeviceView {
         serial: Some(format!("S-{name}")),
         size: Some(4_000_787_030_016),
         rotational: Some(true),
-        state: Found::On,
+        state: FoundState::On,
         device: DeviceSide {
             wce: Some(true),
             changeable: Some(true),

@@ -8,12 +8,12 @@ use plumb_linux::tree::DeviceNumber;
 use super::disk::{Kernel, MockDisk, MockKind, Trap};
 use super::files::Files;
 use super::layout;
-use super::stack::Stacked;
+use super::stack::StackedDevice;
 
 pub(super) struct Machine {
     pub(super) disks: Vec<MockDisk>,
     pub(super) by_name: HashMap<String, usize>,
-    pub(super) stacked: BTreeMap<String, Stacked>,
+    pub(super) stacked: BTreeMap<String, StackedDevice>,
     pub(super) tree: Files,
     pub(super) mounts: String,
     pub(super) minors: u32,

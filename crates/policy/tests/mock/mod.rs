@@ -47,7 +47,7 @@ pub enum Kill {
 
 /// The payload of the unwinding that [`Kill`] causes; for `catch_unwind`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Killed(pub Kill);
+pub struct KillPayload(pub Kill);
 
 /// The machine.
 pub struct MockGateway {
@@ -97,7 +97,7 @@ impl MockGateway {
         locked(&self.control).log.len()
     }
 
-    /// Unwinds with [`Killed`] at this change, once: what a SIGKILL leaves is what a test finds afterwards.
+    /// Unwinds with [`KillPayload`] at this change, once: what a SIGKILL leaves is what a test finds afterwards.
     pub fn kill(&self, kill: Kill) {
         locked(&self.control).kill = Some(kill);
     }
@@ -261,7 +261,7 @@ impl MockGateway {
         let killed = locked(&self.control).kill.take_if(|kill| *kill == here);
         if let Some(kill) = killed {
             // Without the message of a panic: being killed is what the test wants.
-            panic::resume_unwind(Box::new(Killed(kill)));
+            panic::resume_unwind(Box::new(KillPayload(kill)));
         }
     }
 }

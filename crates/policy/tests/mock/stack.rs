@@ -6,7 +6,7 @@ use super::machine::Machine;
 use crate::gateway::{Disk, GatewayError};
 
 /// A device that stands on others.
-pub(super) struct Stacked {
+pub(super) struct StackedDevice {
     pub(super) below: Vec<String>,
     kind: StackedKind,
     uuid: String,
@@ -89,7 +89,7 @@ impl Machine {
         let below = vec![disk.to_owned()];
         let kind = StackedKind::Partition;
         self.stacked
-            .insert(name.to_owned(), Stacked { below, kind, uuid: String::new(), number, cache: true });
+            .insert(name.to_owned(), StackedDevice { below, kind, uuid: String::new(), number, cache: true });
     }
 
     pub(super) fn mount(&mut self, name: &str, point: &str, kind: &str, options: &str) {
@@ -118,7 +118,7 @@ impl Machine {
         }
         self.links(name, number, &dir);
         let below = below.iter().map(|below| (*below).to_owned()).collect();
-        let stacked = Stacked { below, kind, uuid: uuid.to_owned(), number, cache: true };
+        let stacked = StackedDevice { below, kind, uuid: uuid.to_owned(), number, cache: true };
         self.stacked.insert(name.to_owned(), stacked);
         self.load(name);
     }

@@ -17,17 +17,17 @@ use plumb_report::document::proof::{Change, ChangeKind, Failure, FailureClass};
 use super::trial::{LIMITS, trying, verified};
 use crate::error::{Error, ErrorKind, Result};
 use crate::explore::{Choice, reduce};
-use crate::judge::{Judge, Judged};
+use crate::judge::{Judge, JudgeResult};
 use crate::proof::{Request, Watch};
 use crate::recording::{Command, CommandId, Event, Recording};
-use crate::session::Recorded;
+use crate::session::RecordedWork;
 
 /// How long to look. What was verified until then is what is told.
 const LOOK_MAX: Duration = Duration::from_secs(60);
 
 /// The smallest set that was found, explored; `None` if no flushes help.
 pub(super) fn smallest(request: &Request<'_>, failure: &Failure, watch: Watch<'_>) -> Result<Option<Change>> {
-    let Recorded { recording, from, until, .. } = request.judge.recorded;
+    let RecordedWork { recording, from, until, .. } = request.judge.recorded;
     let end = Instant::now() + LOOK_MAX;
     let (class, failing) = (failure.class, vec![(Choice::from(&failure.minimal), Vec::new())]);
     let mut search = Search { request, class, failing, end, error: None };
@@ -63,7 +63,7 @@ struct Search<'a> {
 impl Search<'_> {
     /// Explores with flushes before these events; returns the result if everything was explored and nothing
     /// fails in this way.
-    fn judged_with(&mut self, places: &[usize], watch: Watch<'_>) -> Option<Judged> {
+    fn judged_with(&mut self, places: &[usize], watch: Watch<'_>) -> Option<JudgeResult> {
         let is_over = self.error.is_some() || self.request.is_over() || Instant::now() > self.end;
         if places.is_empty() || is_over {
             return None;
@@ -77,7 +77,7 @@ impl Search<'_> {
     }
 
     /// `None` if a state that is known to fail does so with these flushes, too.
-    fn explore(&mut self, places: &[usize], watch: Watch<'_>) -> Result<Option<Judged>> {
+    fn explore(&mut self, places: &[usize], watch: Watch<'_>) -> Result<Option<JudgeResult>> {
         let changed = with_flushes(self.request.judge.recorded, places);
         let profile = self.request.profile();
         let never = AtomicBool::new(false);
@@ -122,7 +122,7 @@ fn places(recording: &Recording, work: Range<usize>, is_place: &dyn Fn(&Event) -
 }
 
 /// The recording with a flush before each of these events.
-fn with_flushes(recorded: &Recorded, places: &[usize]) -> Recorded {
+fn with_flushes(recorded: &RecordedWork, places: &[usize]) -> RecordedWork {
     let mut changed = (*recorded.recording).clone();
     let mut events = Vec::with_capacity(changed.events.len() + 2 * places.len());
     for (number, (at, event)) in std::mem::take(&mut changed.events).into_iter().enumerate() {
@@ -136,7 +136,7 @@ fn with_flushes(recorded: &Recorded, places: &[usize]) -> Recorded {
     }
     changed.events = events;
     let until = recorded.until + 2 * places.len();
-    Recorded { recording: Arc::new(changed), until, ..recorded.clone() }
+    RecordedWork { recording: Arc::new(changed), until, ..recorded.clone() }
 }
 
 fn words(recording: &Recording, places: &[usize]) -> String {

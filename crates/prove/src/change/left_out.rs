@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::explore::{Explorer, Limits};
 use crate::proof::{Request, Watch};
 use crate::recording::Event;
-use crate::session::Recorded;
+use crate::session::RecordedWork;
 
 /// More states than this are not enumerated to find out whether all can be.
 const STATES_MAX: u64 = 10_000;
@@ -23,7 +23,7 @@ pub(super) fn left_out(request: &Request<'_>, watch: Watch<'_>) -> Result<Option
     let (changed, flushes) = without_flushes(request.judge.recorded);
     let limits = request.judge.limits;
     let limits = Limits { states: STATES_MAX.min(limits.states), ..limits };
-    let Recorded { recording, from, until, .. } = &changed;
+    let RecordedWork { recording, from, until, .. } = &changed;
     let explorer = Explorer { recording, from: *from, until: *until, limits, ..request.judge.explorer() };
     // Nothing is checked for this.
     let windows = explorer.explore(&mut |_| ControlFlow::Continue(()));
@@ -37,7 +37,7 @@ pub(super) fn left_out(request: &Request<'_>, watch: Watch<'_>) -> Result<Option
 }
 
 /// The recording without the flushes of the work, and how many they were.
-fn without_flushes(recorded: &Recorded) -> (Recorded, u64) {
+fn without_flushes(recorded: &RecordedWork) -> (RecordedWork, u64) {
     let mut changed = (*recorded.recording).clone();
     let work = recorded.from..recorded.until;
     let mut flushes = BTreeSet::new();
@@ -55,5 +55,5 @@ fn without_flushes(recorded: &Recorded) -> (Recorded, u64) {
         until -= usize::from(is_left_out && is_work);
         !is_left_out
     });
-    (Recorded { recording: Arc::new(changed), until, ..recorded.clone() }, flushes.len() as u64)
+    (RecordedWork { recording: Arc::new(changed), until, ..recorded.clone() }, flushes.len() as u64)
 }

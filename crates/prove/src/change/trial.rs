@@ -3,7 +3,7 @@
 use plumb_report::document::proof::{Change, ChangeKind, FailureClass, VerifiedBy};
 
 use crate::explore::Limits;
-use crate::judge::Judged;
+use crate::judge::JudgeResult;
 
 /// Bounds of the exploration of a changed recording: each window in part, for one failure is explored many
 /// times.
@@ -15,7 +15,7 @@ pub(super) fn trying(change: &str) -> String {
 }
 
 /// Returns a change after which no state fails as `class`, with what was explored of it.
-pub(super) fn verified(kind: ChangeKind, what: &str, class: FailureClass, judged: &Judged) -> Change {
+pub(super) fn verified(kind: ChangeKind, what: &str, class: FailureClass, judged: &JudgeResult) -> Change {
     let failing = judged.counts.failing;
     let rest = match failing {
         0 => String::new(),

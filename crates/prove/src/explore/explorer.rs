@@ -35,9 +35,9 @@ pub struct Explorer<'a> {
 
 /// Hasher that returns a hash as it was given.
 #[derive(Default)]
-struct Mixed(u64);
+struct IdentityHasher(u64);
 
-impl Hasher for Mixed {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -69,7 +69,7 @@ impl Explorer<'_> {
     /// window was explored, in order; a window that was not reached is `Sampled` with 0 states.
     pub fn explore(&self, show: &mut impl FnMut(&State<'_>) -> ControlFlow<()>) -> Vec<WindowCoverage> {
         let mut windows: Vec<WindowCoverage> = Vec::new();
-        let mut seen: HashSet<u128, BuildHasherDefault<Mixed>> = HashSet::default();
+        let mut seen: HashSet<u128, BuildHasherDefault<IdentityHasher>> = HashSet::default();
         let mut left = self.limits.states;
         for pass in Pass::ALL {
             let mut number = 0;

@@ -13,10 +13,10 @@ use plumb_targets::cache::CacheOnOneDrive;
 
 use super::directory::StateDirectory;
 use super::parameters::Judge;
-use super::switched::Switched;
+use super::switched::SwitchedDevice;
 use crate::error::{Error, ErrorKind, Result, cannot};
 use crate::explore::{Choice, OwnedState};
-use crate::file_system::{FileSystem, Mounted};
+use crate::file_system::{FileSystem, MountedFileSystem};
 use crate::mount_point::MountPoint;
 use crate::posix::Index;
 use crate::recording::Recording;
@@ -30,7 +30,7 @@ const DROPS_MAX: u32 = 8;
 const WORDS_MAX: usize = 1000;
 
 /// A device for states that is attached, and a directory to mount it at.
-pub(super) struct Attached {
+pub(super) struct AttachedStates {
     pub(super) place: Place,
     attachment: Attachment,
     mount_point: MountPoint,
@@ -41,7 +41,7 @@ pub(super) struct Attached {
 pub(super) struct Place {
     device: StateDevice,
     /// Where each state is one of drives beneath a cache, which recovers it.
-    cache: Option<(CacheOnOneDrive, Switched)>,
+    cache: Option<(CacheOnOneDrive, SwitchedDevice)>,
     pub(super) block_device: PathBuf,
     pub(super) mount_point: PathBuf,
     file_system: FileSystem,
@@ -49,10 +49,10 @@ pub(super) struct Place {
 }
 
 /// A state that is mounted, or made in a directory. Dropping it takes it away as far as nobody uses it.
-pub struct Held(HeldAs);
+pub struct MountedState(HeldAs);
 
 enum HeldAs {
-    Mounted { mounted: Option<Mounted>, attached: Box<Attached> },
+    Mounted { mounted: Option<MountedFileSystem>, attached: Box<AttachedStates> },
     Directory(StateDirectory),
 }
 
@@ -61,16 +61,16 @@ impl Judge<'_> {
     ///
     /// # Errors
     /// If there is no such state, or it cannot be mounted.
-    pub fn hold(&self, choice: &Choice) -> Result<Held> {
+    pub fn hold(&self, choice: &Choice) -> Result<MountedState> {
         self.may_mount()?;
         let state = self.explorer().show(choice, &mut |state| state.to_owned());
         let state = state.ok_or_else(|| self.no_such_state())?;
         if let Some(layout) = &self.recorded.layout {
             let directory = StateDirectory::new(self, layout)?;
             directory.site.make(&state)?;
-            return Ok(Held(HeldAs::Directory(directory)));
+            return Ok(MountedState(HeldAs::Directory(directory)));
         }
-        Attached::new(self)?.hold(state)
+        AttachedStates::new(self)?.hold(state)
     }
 }
 
@@ -91,7 +91,7 @@ impl Judge<'_> {
     }
 }
 
-impl Attached {
+impl AttachedStates {
     /// Attaches a device.
     pub(super) fn new(judge: &Judge<'_>) -> Result<Self> {
         let recording = &judge.recorded.recording;
@@ -105,7 +105,8 @@ impl Attached {
             let cached = Bytes(recording.size.0.saturating_sub(of_profile.size.0));
             let blank = Arc::new(Recording::of_blank(cached, recording.logical_block));
             // Until the first state is there.
-            let switched = Switched::new(Arc::new(StateDevice::new(blank, Arc::new(RealClock::start()))));
+            let switched =
+                SwitchedDevice::new(Arc::new(StateDevice::new(blank, Arc::new(RealClock::start()))));
             attached = Arc::new(switched.clone());
             cache = Some((of_profile, switched));
         }
@@ -123,11 +124,11 @@ impl Attached {
     }
 
     /// Mounts a state.
-    pub(super) fn hold(self, state: OwnedState) -> Result<Held> {
+    pub(super) fn hold(self, state: OwnedState) -> Result<MountedState> {
         let place = &self.place;
         let mounted = apart::run(|| place.put(state).and_then(|drive| place.mount(&drive)));
         let mounted = mounted.map_err(cannot("start a thread"))??;
-        Ok(Held(HeldAs::Mounted { mounted: Some(mounted), attached: Box::new(self) }))
+        Ok(MountedState(HeldAs::Mounted { mounted: Some(mounted), attached: Box::new(self) }))
     }
 
     /// Takes it away.
@@ -178,7 +179,7 @@ impl Place {
 
     /// Mounts what was put down, once the cache above it has recovered that. A state that the cache refuses
     /// is unmountable, as one is that the kernel refuses.
-    pub(super) fn mount(&self, drive: &StateDevice) -> Result<Mounted> {
+    pub(super) fn mount(&self, drive: &StateDevice) -> Result<MountedFileSystem> {
         if let Some((cache, switched)) = &self.cache {
             let (device, time) = (Arc::new(drive.clone()) as Arc<dyn Device>, Time::Virtual(Arc::default()));
             let recovered = cache.open(&device, time.clone());
@@ -205,12 +206,12 @@ impl Place {
     }
 }
 
-impl Held {
+impl MountedState {
     /// Returns where the state is mounted or made; the block device if there is no file system.
     pub fn path(&self) -> &Path {
         match &self.0 {
             HeldAs::Mounted { mounted, attached } => {
-                mounted.as_ref().map_or(&attached.place.block_device, Mounted::path)
+                mounted.as_ref().map_or(&attached.place.block_device, MountedFileSystem::path)
             }
             HeldAs::Directory(directory) => directory.path(),
         }
@@ -232,7 +233,7 @@ impl Held {
         match self.0 {
             HeldAs::Directory(directory) => directory.close(),
             HeldAs::Mounted { mounted, attached } => {
-                apart::run(|| mounted.map_or(Ok(()), Mounted::unmount))
+                apart::run(|| mounted.map_or(Ok(()), MountedFileSystem::unmount))
                     .map_err(cannot("start a thread"))??;
                 attached.detach()
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::checker::{Checker, own};
 use super::parameters::Judge;
-use super::results::Checked;
+use super::results::CheckResult;
 use crate::error::{Result, cannot};
 use crate::explore::OwnedState;
 use crate::mount_point::{MountPoint, remove_tree};
@@ -92,10 +92,10 @@ impl DirectorySite {
     }
 
     /// Makes the state unless its tree alone tells enough, lets the checker look, and removes it.
-    pub(super) fn checked(&self, checker: &Checker, state: &OwnedState) -> Result<Checked> {
+    pub(super) fn checked(&self, checker: &Checker, state: &OwnedState) -> Result<CheckResult> {
         let (tree, read) = self.tree(state);
         if let Some(outcome) = checker.outcome_of_tree(&tree, &self.recording.contents, state.required) {
-            return Ok(Checked { outcome, read, wrote: false });
+            return Ok(CheckResult { outcome, read, wrote: false });
         }
         self.make_tree(&tree)?;
         let looked = checker.outcome(&self.path, state.required);
@@ -106,6 +106,6 @@ impl DirectorySite {
             }
             Outcome::Intact => Outcome::Intact,
         };
-        Ok(Checked { outcome, read, wrote: false })
+        Ok(CheckResult { outcome, read, wrote: false })
     }
 }

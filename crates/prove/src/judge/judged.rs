@@ -8,7 +8,7 @@ use crate::explore::{Choice, WindowCoverage};
 
 /// Result of judging a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judged {
+pub struct JudgeResult {
     /// Number of states.
     pub counts: StateCounts,
     /// Each window with its number of failing states.
@@ -35,7 +35,7 @@ pub struct FailingStates {
     pub words: String,
 }
 
-impl Judged {
+impl JudgeResult {
     /// Returns true if every window was explored whole and no state was left out.
     pub(crate) fn is_exhaustive(&self) -> bool {
         self.incomplete_because.is_none()

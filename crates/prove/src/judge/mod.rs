@@ -22,6 +22,6 @@ mod single;
 mod switched;
 mod workers;
 
-pub use attached::Held;
-pub use judged::{FailingStates, Judged};
+pub use attached::MountedState;
+pub use judged::{FailingStates, JudgeResult};
 pub use parameters::Judge;

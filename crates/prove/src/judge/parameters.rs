@@ -9,14 +9,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::explore::{Explorer, Limits};
 use crate::file_system::FileSystem;
 use crate::profile::DriveProfile;
-use crate::session::Recorded;
+use crate::session::RecordedWork;
 use crate::subject::Subject;
 
 /// Recording to judge, the checker, and how.
 #[derive(Clone, Copy)]
 pub struct Judge<'a> {
     /// Recorded work. No cut happens before it begins, or after it has ended.
-    pub recorded: &'a Recorded,
+    pub recorded: &'a RecordedWork,
     /// Drive profile that says what a cut may leave.
     pub profile: &'a DriveProfile,
     /// Bounds of the exploration.
@@ -47,7 +47,7 @@ pub struct Judge<'a> {
 impl Judge<'_> {
     /// Returns the explorer of the recording.
     pub(crate) fn explorer(&self) -> Explorer<'_> {
-        let Self { recorded: Recorded { recording, from, until, .. }, profile, limits, seed, .. } = *self;
+        let Self { recorded: RecordedWork { recording, from, until, .. }, profile, limits, seed, .. } = *self;
         Explorer { recording, from: *from, until: *until, promise: profile.promise, limits, seed }
     }
 

@@ -16,7 +16,7 @@ use crate::error::{Error, Result, cannot};
 use crate::explore::OwnedState;
 use crate::mount_point::MountPoint;
 use crate::recording::{Content, Event, Recorder, Recording};
-use crate::session::{IN_FLIGHT_MIN, Recorded, attach};
+use crate::session::{IN_FLIGHT_MIN, RecordedWork, attach};
 use crate::state_device::StateDevice;
 
 impl Judge<'_> {
@@ -25,7 +25,7 @@ impl Judge<'_> {
     ///
     /// # Errors
     /// If it cannot be mounted, or the check itself fails.
-    pub(crate) fn recorded_check(&self, state: OwnedState) -> Result<Option<Recorded>> {
+    pub(crate) fn recorded_check(&self, state: OwnedState) -> Result<Option<RecordedWork>> {
         let (required, checker) = (state.required, Checker::new(self)?);
         let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
         let recorder = Recorder::continuing(durable(&self.recorded.recording, &state), Arc::clone(&clock));
@@ -51,7 +51,7 @@ impl Judge<'_> {
         mount_point.close()?;
         let (from, until) = checked?;
         let moments = self.recorded.moments.clone();
-        let recorded = Recorded { moments, ..Recorded::new(recorder.recording(), from, until) };
+        let recorded = RecordedWork { moments, ..RecordedWork::new(recorder.recording(), from, until) };
         let has_written = recorded.facts.writes + recorded.facts.discards > 0;
         Ok(has_written.then_some(recorded))
     }

@@ -17,7 +17,7 @@ const SCHEMA: &str = "plumb/checks/2";
 
 /// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Checked {
+pub(super) struct CheckResult {
     pub(super) outcome: Outcome,
     /// Blocks that the check read, among those that may differ between states.
     pub(super) read: Vec<(u64, Content)>,
@@ -38,7 +38,7 @@ pub(super) const fn key(state: &State<'_>) -> Key {
 /// The results.
 #[derive(Default)]
 pub(super) struct Results {
-    known: HashMap<Key, Checked>,
+    known: HashMap<Key, CheckResult>,
     file: Option<File>,
 }
 
@@ -54,12 +54,12 @@ enum Line {
         subject: String,
         file_system: String,
     },
-    Check(Key, Checked),
+    Check(Key, CheckResult),
 }
 
 impl Results {
     /// Opens the file in which the judge keeps results and loads them; returns no results if it keeps none.
-    pub(super) fn of(judge: &Judge<'_>) -> Result<Self> {
+    pub(super) fn open(judge: &Judge<'_>) -> Result<Self> {
         let Some(path) = judge.results else { return Ok(Self::default()) };
         let io = cannot::<std::io::Error>(format!("keep the results of checks in {}", path.display()));
         let others = |why: String| {
@@ -93,12 +93,12 @@ impl Results {
         Ok(Self { known: known.collect(), file: Some(file) })
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<&Checked> {
+    pub(super) fn get(&self, key: &Key) -> Option<&CheckResult> {
         self.known.get(key)
     }
 
     /// Adds one, also to the file.
-    pub(super) fn add(&mut self, key: Key, checked: &Checked) -> std::result::Result<(), String> {
+    pub(super) fn add(&mut self, key: Key, checked: &CheckResult) -> std::result::Result<(), String> {
         if self.known.insert(key, checked.clone()).is_some() {
             return Ok(());
         }

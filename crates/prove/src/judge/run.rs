@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering;
 
 use plumb_report::document::proof::{FailureClass, StateCounts};
 
-use super::judged::{FailingStates, Judged};
+use super::judged::{FailingStates, JudgeResult};
 use super::parameters::Judge;
-use super::results::{Checked, Key, Results, key};
+use super::results::{CheckResult, Key, Results, key};
 use super::workers::{STOPPED, Ticket, Workers};
 use crate::error::Result;
 use crate::explore::{Choice, Coverage, OwnedState, State};
-use crate::observed::Observed;
+use crate::observed::ObservedResults;
 use crate::subject::Outcome;
 
 /// How many checks are given out before what the first of them has read is made known: more than there are
@@ -45,11 +45,11 @@ struct Pending {
     /// The class that its result should have by what earlier checks have read.
     expected: Option<Option<FailureClass>>,
     /// The result, if it is known by an earlier run.
-    known: std::result::Result<Checked, Ticket>,
+    known: std::result::Result<CheckResult, Ticket>,
 }
 
 /// Why judging ends early.
-enum Ended {
+enum EarlyEnd {
     NotDeterministic,
     Because(String),
 }
@@ -65,7 +65,7 @@ struct Run<'r, 'a> {
     workers: &'r Workers,
     results: &'r mut Results,
     /// `None`: each state is checked.
-    observed: Option<Observed<Verdict>>,
+    observed: Option<ObservedResults<Verdict>>,
     pending: VecDeque<Pending>,
     /// How many states needed no check.
     hits: u64,
@@ -77,7 +77,7 @@ struct Run<'r, 'a> {
     failing_in: BTreeMap<usize, u64>,
     /// The windows of states that were seen and not judged.
     left: Vec<usize>,
-    ended: Option<Ended>,
+    ended: Option<EarlyEnd>,
 }
 
 /// Returns the result of a check in a word.
@@ -89,16 +89,16 @@ impl Judge<'_> {
     /// Judges all states, and calls `progress` now and then.
     ///
     /// # Errors
-    /// If it could not begin. [`Judged::incomplete_because`] says what ended it later.
-    pub fn judge(&self, progress: &mut dyn FnMut(StateCounts)) -> Result<Judged> {
+    /// If it could not begin. [`JudgeResult::incomplete_because`] says what ended it later.
+    pub fn judge(&self, progress: &mut dyn FnMut(StateCounts)) -> Result<JudgeResult> {
         self.may_mount()?;
         judged(self, progress)
     }
 }
 
 /// Judges all states.
-fn judged(judge: &Judge<'_>, progress: &mut dyn FnMut(StateCounts)) -> Result<Judged> {
-    let mut results = Results::of(judge)?;
+fn judged(judge: &Judge<'_>, progress: &mut dyn FnMut(StateCounts)) -> Result<JudgeResult> {
+    let mut results = Results::open(judge)?;
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     let count = if judge.workers == 0 { 2 * processors() } else { judge.workers };
     let workers = Workers::start(judge, count.clamp(1, AHEAD))?;
@@ -120,12 +120,12 @@ fn judged(judge: &Judge<'_>, progress: &mut dyn FnMut(StateCounts)) -> Result<Ju
         };
         (run.explore(), run.ended)
     };
-    let (mut judged, mut ended) = explore(Some(Observed::default()));
-    if matches!(ended, Some(Ended::NotDeterministic)) {
+    let (mut judged, mut ended) = explore(Some(ObservedResults::default()));
+    if matches!(ended, Some(EarlyEnd::NotDeterministic)) {
         (judged, ended) = explore(None);
         judged.notes.push(NOT_DETERMINISTIC.to_owned());
     }
-    if let Some(Ended::Because(why)) = ended {
+    if let Some(EarlyEnd::Because(why)) = ended {
         judged.incomplete_because = Some(why);
     }
     if let Err(error) = workers.end() {
@@ -135,7 +135,7 @@ fn judged(judge: &Judge<'_>, progress: &mut dyn FnMut(StateCounts)) -> Result<Ju
 }
 
 impl Run<'_, '_> {
-    fn explore(&mut self) -> Judged {
+    fn explore(&mut self) -> JudgeResult {
         let explorer = self.judge.explorer();
         let mut windows = explorer.explore(&mut |state| self.see(state));
         while self.ended.is_none() && !self.pending.is_empty() {
@@ -150,7 +150,7 @@ impl Run<'_, '_> {
         }
         self.counted.explored = windows.iter().map(|window| window.enumerated).sum();
         let failing_in = |event: usize| self.failing_in.get(&event).copied().unwrap_or_default();
-        Judged {
+        JudgeResult {
             counts: self.counted,
             windows: windows.into_iter().map(|window| (window, failing_in(window.event))).collect(),
             failing: std::mem::take(&mut self.failing),
@@ -162,7 +162,7 @@ impl Run<'_, '_> {
 
     fn see(&mut self, state: &State<'_>) -> ControlFlow<()> {
         if self.judge.stop.load(Ordering::Relaxed) {
-            self.ended = Some(Ended::Because(STOPPED.to_owned()));
+            self.ended = Some(EarlyEnd::Because(STOPPED.to_owned()));
         }
         if self.pending.len() == AHEAD {
             // Before this state is looked up, so that what is known of it does not depend on whether it is.
@@ -206,10 +206,10 @@ impl Run<'_, '_> {
         let is_fresh = known.is_err();
         let checked = known.or_else(|ticket| self.workers.take(&ticket, self.judge.stop));
         let checked = checked.and_then(|checked| self.results.add(key, &checked).map(|()| checked));
-        let Checked { outcome, read, wrote } = match checked {
+        let CheckResult { outcome, read, wrote } = match checked {
             Ok(checked) => checked,
             Err(why) => {
-                self.ended = Some(Ended::Because(why));
+                self.ended = Some(EarlyEnd::Because(why));
                 self.left.push(event);
                 return;
             }
@@ -222,9 +222,9 @@ impl Run<'_, '_> {
         };
         if !(learnt && is_as_expected) {
             let differs = self.differs(&state, AGAIN, &outcome);
-            self.ended = Some(differs.map_or(Ended::NotDeterministic, Ended::Because));
+            self.ended = Some(differs.map_or(EarlyEnd::NotDeterministic, EarlyEnd::Because));
         } else if self.counted.checked == 0 && is_fresh {
-            self.ended = self.differs(&state, 1, &outcome).map(Ended::Because);
+            self.ended = self.differs(&state, 1, &outcome).map(EarlyEnd::Because);
         }
         if wrote && outcome == Outcome::Intact && self.wrote.len() < WROTE_MAX {
             self.wrote.push(choice.clone());

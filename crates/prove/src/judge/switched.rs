@@ -10,8 +10,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plumb_block::{
-    Clock as _, Completion, Device, Layered, Nanos, Queue, QueueFull, QueueOptions, Request, Result, Time,
-    Wait, wait_any,
+    Clock as _, Completion, Device, DeviceLayer, Nanos, Queue, QueueFull, QueueOptions, Request, Result,
+    Time, Wait, wait_any,
 };
 
 /// How far virtual time goes on at a time while something is in flight.
@@ -19,12 +19,12 @@ const STEP: Nanos = Nanos::millis(1);
 
 /// Shows one device after the other. All have the same size and blocks.
 #[derive(Clone)]
-pub(super) struct Switched {
-    shown: Arc<Mutex<Shown>>,
+pub(super) struct SwitchedDevice {
+    shown: Arc<Mutex<ShownDevice>>,
 }
 
 #[derive(Clone)]
-struct Shown {
+struct ShownDevice {
     device: Arc<dyn Device>,
     /// Time source of the device.
     time: Time,
@@ -32,28 +32,28 @@ struct Shown {
     number: u64,
 }
 
-impl Switched {
+impl SwitchedDevice {
     /// Shows this one, which answers at once.
     pub(super) fn new(device: Arc<dyn Device>) -> Self {
         let time = Time::Virtual(Arc::default());
-        Self { shown: Arc::new(Mutex::new(Shown { device, time, number: 0 })) }
+        Self { shown: Arc::new(Mutex::new(ShownDevice { device, time, number: 0 })) }
     }
 
     /// Shows this one from now on, which goes by `time`. What is in flight is answered by the one before.
     pub(super) fn show(&self, device: Arc<dyn Device>, time: Time) {
         let number = self.shown().number + 1;
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *shown, Shown { device, time, number });
+        let before = std::mem::replace(&mut *shown, ShownDevice { device, time, number });
         drop(shown);
         drop(before);
     }
 
-    fn shown(&self) -> Shown {
+    fn shown(&self) -> ShownDevice {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl Layered for Switched {
+impl DeviceLayer for SwitchedDevice {
     type Inner = dyn Device;
 
     fn inner(&self) -> impl Deref<Target = Self::Inner> {
@@ -70,8 +70,8 @@ impl Layered for Switched {
 struct SwitchedQueue {
     queue: Box<dyn Queue>,
     /// Device that the queue belongs to.
-    of: Shown,
-    switched: Switched,
+    of: ShownDevice,
+    switched: SwitchedDevice,
     options: QueueOptions,
     in_flight: usize,
 }

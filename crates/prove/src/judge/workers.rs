@@ -13,14 +13,14 @@ use plumb_report::document::proof::FailureClass;
 use rustix::fs::OFlags;
 use rustix::mount::UnmountFlags;
 
-use super::attached::{Attached, Place};
+use super::attached::{AttachedStates, Place};
 use super::checker::Checker;
 use super::directory::{DirectorySite, StateDirectory};
 use super::parameters::Judge;
-use super::results::Checked;
+use super::results::CheckResult;
 use crate::error::{ErrorKind, Result, cannot};
 use crate::explore::OwnedState;
-use crate::file_system::Mounted;
+use crate::file_system::MountedFileSystem;
 use crate::subject::Outcome;
 
 /// How long a check may take beyond its time: a subject that kills its own program in time has to say so, and
@@ -33,14 +33,14 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 type Task = (OwnedState, Sender<Answer>);
 
 /// Result of the check of a state, or the reason why it will not be known.
-type Answer = std::result::Result<Checked, String>;
+type Answer = std::result::Result<CheckResult, String>;
 
 /// Pending result of a state. Tickets are to be waited for in the order in which they were given.
 pub(super) struct Ticket(Receiver<Answer>);
 
 /// Place for states: a drive, or a directory.
 enum Bench {
-    Drive(Box<Attached>),
+    Drive(Box<AttachedStates>),
     Directory(StateDirectory),
 }
 
@@ -54,7 +54,7 @@ impl Bench {
     fn new(judge: &Judge<'_>) -> Result<Self> {
         match &judge.recorded.layout {
             Some(layout) => StateDirectory::new(judge, layout).map(Self::Directory),
-            None => Attached::new(judge).map(|attached| Self::Drive(Box::new(attached))),
+            None => AttachedStates::new(judge).map(|attached| Self::Drive(Box::new(attached))),
         }
     }
 
@@ -85,7 +85,7 @@ impl Bench {
 }
 
 impl Site {
-    fn checked(&self, checker: &Checker, state: OwnedState) -> Result<Checked> {
+    fn checked(&self, checker: &Checker, state: OwnedState) -> Result<CheckResult> {
         match self {
             Self::Drive(place) => checked(place, checker, state),
             Self::Directory(site) => site.checked(checker, &state),
@@ -183,7 +183,7 @@ impl Workers {
 pub(super) const STOPPED: &str = "it was stopped";
 
 /// Mounts the state, unless the subject looks at the bare device, lets it look, and unmounts it.
-fn checked(place: &Place, checker: &Checker, state: OwnedState) -> Result<Checked> {
+fn checked(place: &Place, checker: &Checker, state: OwnedState) -> Result<CheckResult> {
     let required = state.required;
     let drive = place.put(state)?;
     let mut log = KernelLog::from_now();
@@ -192,24 +192,24 @@ fn checked(place: &Place, checker: &Checker, state: OwnedState) -> Result<Checke
         Err(error) if error.kind == ErrorKind::Unmountable => {
             let words = place.without_names(&format!("{error}{}", log.since(&place.disk())));
             let outcome = Outcome::Failed { class: FailureClass::Unmountable, words };
-            return Ok(Checked { outcome, read: drive.read(), wrote: false });
+            return Ok(CheckResult { outcome, read: drive.read(), wrote: false });
         }
         Err(error) => return Err(error),
     };
     let before = mounted.take_if(|_| checker.subject.is_checked_unmounted());
-    before.map_or(Ok(()), Mounted::unmount)?;
-    let path = mounted.as_ref().map_or(&*place.block_device, Mounted::path);
+    before.map_or(Ok(()), MountedFileSystem::unmount)?;
+    let path = mounted.as_ref().map_or(&*place.block_device, MountedFileSystem::path);
     let writes = drive.writes();
     let outcome = checker.outcome(path, required);
     let (read, wrote) = (drive.read(), drive.writes() > writes);
-    let unmounted = mounted.map_or(Ok(()), Mounted::unmount);
+    let unmounted = mounted.map_or(Ok(()), MountedFileSystem::unmount);
     let outcome = outcome?;
     unmounted?;
     let outcome = match outcome {
         Outcome::Failed { class, words } => Outcome::Failed { class, words: place.without_names(&words) },
         Outcome::Intact => outcome,
     };
-    Ok(Checked { outcome, read, wrote })
+    Ok(CheckResult { outcome, read, wrote })
 }
 
 /// Kernel log from a given moment on.

@@ -276,7 +276,7 @@ impl Follower {
         while let Ok(read @ 1..) = fifo.read(&mut chunk) {
             bytes.extend_from_slice(&chunk[..read]);
         }
-        let mut lines = Lines::of(AckBy::ControlFile);
+        let mut lines = Lines::new(AckBy::ControlFile);
         for line in lines.take(&bytes).into_iter().chain(lines.end()) {
             self.acknowledge(&line);
         }

@@ -10,7 +10,7 @@ use super::minimal_case::{minimal_case, required_at, submitted};
 use super::request::{Request, Watch};
 use crate::error::{ErrorKind, Result};
 use crate::explore::Choice;
-use crate::judge::{FailingStates, Judged};
+use crate::judge::{FailingStates, JudgeResult};
 use crate::subject::Outcome;
 
 /// Number of earlier moments at most that are tried for a minimal case.
@@ -22,7 +22,7 @@ impl Request<'_> {
     pub(super) fn put_failures(
         &self,
         document: &mut ProofDocument,
-        judged: &Judged,
+        judged: &JudgeResult,
         watch: Watch<'_>,
     ) -> Result<()> {
         let until = self.budget.and_then(|budget| Instant::now().checked_add(budget));
@@ -65,7 +65,7 @@ impl Request<'_> {
         &self,
         class: FailureClass,
         failing: &FailingStates,
-        judged: &Judged,
+        judged: &JudgeResult,
         until: Option<Instant>,
     ) -> Result<(Choice, String)> {
         let choice = self.judge.minimise(&failing.example, class, until)?;

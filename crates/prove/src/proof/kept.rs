@@ -1,5 +1,5 @@
 //! A recording in a file with what belongs to it, so that it can be explored again, here or elsewhere: a line
-//! of JSON ([`Kept`] without the recordings), then that of the moments of the work if it has any, and the
+//! of JSON ([`KeptRecording`] without the recordings), then that of the moments of the work if it has any, and the
 //! recording, as [`Recording::save`] writes them.
 
 use std::io::{BufRead, Read as _, Write};
@@ -12,7 +12,7 @@ use crate::file_system::FileSystem;
 use crate::oracle::Moments;
 use crate::posix::Layout;
 use crate::recording::Recording;
-use crate::session::Recorded;
+use crate::session::RecordedWork;
 
 /// A subject as it was typed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,8 +42,8 @@ pub enum SubjectWords {
 
 /// Recording of a subject, and what is needed to judge it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Kept {
-    /// [`Kept::SCHEMA`].
+pub struct KeptRecording {
+    /// [`KeptRecording::SCHEMA`].
     pub schema: String,
     /// The subject.
     pub subject: SubjectWords,
@@ -53,14 +53,14 @@ pub struct Kept {
     pub check_timeout: f64,
     /// Recorded work of the subject.
     #[serde(flatten)]
-    pub recorded: Recorded,
+    pub recorded: RecordedWork,
 }
 
 /// First line of the file.
 #[derive(Serialize)]
 struct Head<'a> {
     #[serde(flatten)]
-    kept: &'a Kept,
+    kept: &'a KeptRecording,
     #[serde(skip_serializing_if = "Option::is_none")]
     moments: Option<KeptMoments>,
 }
@@ -75,7 +75,7 @@ struct KeptMoments {
     until: usize,
 }
 
-impl Kept {
+impl KeptRecording {
     /// The name of the first line.
     pub const SCHEMA: &str = "plumb/recorded-subject/1";
 
@@ -124,7 +124,7 @@ impl Kept {
             }
             kept.recorded.moments = Some(Arc::new(Moments::new(Arc::new(recording), layout, begin..until)));
         }
-        let Recorded { recording, from: begin, until, .. } = &mut kept.recorded;
+        let RecordedWork { recording, from: begin, until, .. } = &mut kept.recorded;
         *recording = Arc::new(Recording::load(from)?);
         let events = recording.events.len();
         if *begin > *until || *until > events {

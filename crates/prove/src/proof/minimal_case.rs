@@ -11,7 +11,7 @@ use super::request::Request;
 use crate::explore::{Choice, Image};
 use crate::recording::{Command, CommandId, Event, Recording};
 use crate::roles::Roles;
-use crate::session::Recorded;
+use crate::session::RecordedWork;
 
 /// Maximum number of items drawn from what happened before the cut.
 const ITEMS_MAX: usize = 80;
@@ -92,7 +92,7 @@ fn roles_at(request: &Request<'_>, event: usize) -> Roles {
     }
     let Ok(held) = judge.hold(&Choice { event, lost: BTreeMap::new() }) else { return Roles::default() };
     let (path, device, file_system) = (held.path(), held.block_device(), judge.file_system);
-    let roles = apart::run(|| Roles::of(path, device, file_system)).unwrap_or_default();
+    let roles = apart::run(|| Roles::new(path, device, file_system)).unwrap_or_default();
     // The state is taken away in any case, and nothing that matters was written to it.
     held.release().unwrap_or_default();
     roles
@@ -100,7 +100,7 @@ fn roles_at(request: &Request<'_>, event: usize) -> Roles {
 
 /// A choice, with what its commands were for.
 struct Case<'a> {
-    recorded: &'a Recorded,
+    recorded: &'a RecordedWork,
     recording: &'a Recording,
     choice: &'a Choice,
     roles: Roles,

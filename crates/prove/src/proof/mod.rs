@@ -19,7 +19,7 @@ mod recovery;
 mod request;
 mod words;
 
-pub use kept::{Kept, SubjectWords};
+pub use kept::{KeptRecording, SubjectWords};
 pub(crate) use plans::plans;
 pub use prover::prove;
-pub use request::{Again, Done, Further, Request, Watch};
+pub use request::{Again, ExploreProgress, Further, Request, Watch};

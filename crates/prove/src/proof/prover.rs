@@ -6,12 +6,12 @@ use plumb_report::document::ProofDocument;
 use plumb_report::document::proof::{CoverageCounts, FailureClass, ProfileResult, StateCounts, WindowResult};
 
 use super::minimal_case::time_of;
-use super::request::{Done, INTERRUPTED, Request, Watch};
+use super::request::{ExploreProgress, INTERRUPTED, Request, Watch};
 use super::words::{begun, conclude, not_judged_because};
 use crate::change::{put_changes, put_needless};
 use crate::error::Result;
-use crate::judge::Judged;
-use crate::session::Recorded;
+use crate::judge::JudgeResult;
+use crate::session::RecordedWork;
 
 /// Reason why an interim document is not complete.
 const UNFINISHED: &str = "it had not ended when this was written: plumb was killed, or is still running";
@@ -80,7 +80,7 @@ fn explored(
     document: &ProofDocument,
     result: &ProfileResult,
     watch: Watch<'_>,
-) -> Result<Judged> {
+) -> Result<JudgeResult> {
     let Request { profiles, judge, .. } = request;
     let profile = &profiles[document.profiles.len()];
     let mut kept = Instant::now();
@@ -90,7 +90,9 @@ fn explored(
     };
     request.explore(judge.recorded, profile, judge.limits, &doing, &mut |doing, done| {
         watch(doing, done);
-        let Some(Done { progress, .. }) = done.filter(|_| kept.elapsed() >= KEEP_EVERY) else { return };
+        let Some(ExploreProgress { progress, .. }) = done.filter(|_| kept.elapsed() >= KEEP_EVERY) else {
+            return;
+        };
         kept = Instant::now();
         let mut interim = document.clone();
         let StateCounts { distinct, failing, .. } = progress;
@@ -110,7 +112,7 @@ pub(super) fn keep(request: &Request<'_>, mut interim: ProofDocument) {
 }
 
 /// Fills in the result of a profile.
-pub(super) fn put_result(result: &mut ProfileResult, judged: &Judged) {
+pub(super) fn put_result(result: &mut ProfileResult, judged: &JudgeResult) {
     result.explored = judged.counts.distinct;
     result.classes =
         FailureClass::ALL.into_iter().filter(|class| judged.failing.contains_key(class)).collect();
@@ -124,15 +126,15 @@ pub(super) fn put_result(result: &mut ProfileResult, judged: &Judged) {
     }
 }
 
-fn put_states(document: &mut ProofDocument, recorded: &Recorded, judged: &Judged) {
+fn put_states(document: &mut ProofDocument, recorded: &RecordedWork, judged: &JudgeResult) {
     document.states = judged.counts;
     document.notes.extend(judged.notes.iter().cloned());
     document.windows = windows_of(recorded, judged);
-    document.coverage = CoverageCounts::of(&document.windows);
+    document.coverage = CoverageCounts::from_windows(&document.windows);
 }
 
 /// Returns the result of each window, in order.
-pub(super) fn windows_of(recorded: &Recorded, judged: &Judged) -> Vec<WindowResult> {
+pub(super) fn windows_of(recorded: &RecordedWork, judged: &JudgeResult) -> Vec<WindowResult> {
     let time = |event| time_of(&recorded.recording, event);
     let mut windows = Vec::new();
     let mut from = time(recorded.from);

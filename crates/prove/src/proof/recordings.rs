@@ -14,12 +14,12 @@ use plumb_report::document::proof::{CoverageCounts, ProfileResult, RecordingResu
 
 use super::plans::plans;
 use super::prover::{keep, put_result, windows_of};
-use super::request::{Again, Done, Further, Request, Watch};
+use super::request::{Again, ExploreProgress, Further, Request, Watch};
 use crate::change::put_changes;
 use crate::error::Result;
 use crate::explore::Limits;
-use crate::judge::{Judge, Judged};
-use crate::session::{Recorded, Trace, record_traced};
+use crate::judge::{Judge, JudgeResult};
+use crate::session::{RecordedWork, Trace, record_traced};
 use crate::subject::Program;
 
 /// Number of mixtures unless another number of recordings is wanted.
@@ -72,11 +72,15 @@ impl Request<'_> {
             let one = self.on(&recorded, &again, limits, rest);
             // The pace of whole recordings tells more than that of the states of one.
             let left = elapsed.checked_div(number as u32 - 1).map(|each| each * (total + 1 - number) as u32);
-            let mut overall = |doing: &str, done: Option<Done>| {
+            let mut overall = |doing: &str, done: Option<ExploreProgress>| {
                 let left = left.map(|left| left.min(rest));
                 watch(
                     doing,
-                    done.map(|done| Done { elapsed: began.elapsed(), left: left.or(done.left), ..done }),
+                    done.map(|done| ExploreProgress {
+                        elapsed: began.elapsed(),
+                        left: left.or(done.left),
+                        ..done
+                    }),
                 );
             };
             if one.put_recording(document, result_of(number, writeback), &doing, &mut overall)? {
@@ -88,7 +92,7 @@ impl Request<'_> {
     }
 
     /// Returns the recording with this number as it was kept, or records the work.
-    fn recorded_with(&self, further: &Further<'_>, number: u64, again: &Again) -> Result<Recorded> {
+    fn recorded_with(&self, further: &Further<'_>, number: u64, again: &Again) -> Result<RecordedWork> {
         if let Some(kept) = (further.kept)(number) {
             return Ok(kept);
         }
@@ -102,7 +106,7 @@ impl Request<'_> {
     /// Returns the request for another recording of the work.
     fn on<'r>(
         &'r self,
-        recorded: &'r Recorded,
+        recorded: &'r RecordedWork,
         again: &'r Again,
         limits: Limits,
         budget: Duration,
@@ -134,7 +138,7 @@ impl Request<'_> {
     ) -> Result<bool> {
         let number = result.number;
         let began = Instant::now();
-        let mut first: Option<Judged> = None;
+        let mut first: Option<JudgeResult> = None;
         for (profile, known) in self.profiles.iter().zip(&document.profiles) {
             let mut one = ProfileResult { name: profile.name.clone(), ..ProfileResult::default() };
             one.not_judged_because = known.not_judged_because.clone();
@@ -146,7 +150,7 @@ impl Request<'_> {
                 }
                 if result.profiles.is_empty() {
                     result.states = judged.counts;
-                    result.coverage = CoverageCounts::of(&windows_of(self.judge.recorded, &judged));
+                    result.coverage = CoverageCounts::from_windows(&windows_of(self.judge.recorded, &judged));
                     first = Some(judged);
                 }
             }

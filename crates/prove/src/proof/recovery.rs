@@ -12,11 +12,11 @@ use plumb_block::in_one_line;
 use plumb_report::document::ProofDocument;
 use plumb_report::document::proof::{Failure, FailureClass, RecoveryResult};
 
-use super::request::{Done, Request, Watch};
+use super::request::{ExploreProgress, Request, Watch};
 use crate::error::Result;
 use crate::explore::Choice;
-use crate::judge::{Judge, Judged};
-use crate::session::Recorded;
+use crate::judge::{Judge, JudgeResult};
+use crate::session::RecordedWork;
 
 /// Number of the first recording of a check, far beyond those of the work.
 const FIRST_NUMBER: u64 = 1_000_000;
@@ -78,7 +78,7 @@ impl Search<'_, '_> {
     }
 
     /// Cuts the power during the checks of these states of a recording, for the cut with the number `depth`.
-    fn cut(&mut self, of: &Recorded, choices: &[Choice], depth: u32, watch: Watch<'_>) -> Result<()> {
+    fn cut(&mut self, of: &RecordedWork, choices: &[Choice], depth: u32, watch: Watch<'_>) -> Result<()> {
         for (number, choice) in choices.iter().enumerate() {
             if self.is_over() {
                 self.result.states_left += (choices.len() - number) as u64;
@@ -99,7 +99,7 @@ impl Search<'_, '_> {
     }
 
     /// Explores the states that a cut during a check may leave.
-    fn explore(&mut self, check: &Recorded, depth: u32, doing: &str, watch: Watch<'_>) -> Result<()> {
+    fn explore(&mut self, check: &RecordedWork, depth: u32, doing: &str, watch: Watch<'_>) -> Result<()> {
         let halt = AtomicBool::new(false);
         let began = Instant::now();
         let outer = self.request.judge;
@@ -110,7 +110,7 @@ impl Search<'_, '_> {
                 halt.store(true, Ordering::Release);
             }
             let of = progress.distinct;
-            watch(doing, Some(Done { progress, of, elapsed: began.elapsed(), left: None }));
+            watch(doing, Some(ExploreProgress { progress, of, elapsed: began.elapsed(), left: None }));
         })?;
         let is_cut_short = halt.into_inner();
         self.result.states += u64::from(!is_cut_short);
@@ -142,7 +142,12 @@ impl Search<'_, '_> {
     }
 
     /// Returns the failure that a cut during this check shows, made small, and keeps the recording of it.
-    fn failure(&self, check: &Recorded, judged: &Judged, watch: Watch<'_>) -> Result<Option<Failure>> {
+    fn failure(
+        &self,
+        check: &RecordedWork,
+        judged: &JudgeResult,
+        watch: Watch<'_>,
+    ) -> Result<Option<Failure>> {
         let outer = self.request;
         let request = Request {
             judge: Judge { recorded: check, results: None, ..outer.judge },
@@ -194,6 +199,6 @@ fn spread(choices: &[Choice]) -> Vec<Choice> {
 }
 
 /// Returns the number of states that fail in any way.
-fn count_failing(judged: &Judged) -> u64 {
+fn count_failing(judged: &JudgeResult) -> u64 {
     judged.failing.values().map(|failing| failing.count).sum()
 }

@@ -9,9 +9,9 @@ use plumb_report::document::{Environment, ProofDocument};
 
 use crate::error::Result;
 use crate::explore::{Explorer, Limits};
-use crate::judge::{Judge, Judged};
+use crate::judge::{Judge, JudgeResult};
 use crate::profile::DriveProfile;
-use crate::session::{RecordOptions, Recorded};
+use crate::session::{RecordOptions, RecordedWork};
 use crate::subject::Program;
 use crate::trace::Writeback;
 
@@ -69,14 +69,14 @@ pub struct Further<'a> {
     /// Results of an earlier run with the same seed that was interrupted.
     pub earlier: &'a [RecordingResult],
     /// Callback that keeps a recording in which a state fails, by its number.
-    pub keep: &'a dyn Fn(u64, &Recorded),
+    pub keep: &'a dyn Fn(u64, &RecordedWork),
     /// Callback that returns the recording that was kept under a number.
-    pub kept: &'a dyn Fn(u64) -> Option<Recorded>,
+    pub kept: &'a dyn Fn(u64) -> Option<RecordedWork>,
 }
 
 /// Progress of an exploration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Done {
+pub struct ExploreProgress {
     /// States counted so far.
     pub progress: StateCounts,
     /// Number of distinct states to judge.
@@ -89,7 +89,7 @@ pub struct Done {
 }
 
 /// Callback that receives the current step in words, and its progress if known.
-pub type Watch<'w> = &'w mut dyn FnMut(&str, Option<Done>);
+pub type Watch<'w> = &'w mut dyn FnMut(&str, Option<ExploreProgress>);
 
 impl Request<'_> {
     /// Returns the profile whose windows and failures are reported.
@@ -105,12 +105,12 @@ impl Request<'_> {
     /// Judges the states of a recording of the work, this one or a changed one, until the budget is used up.
     pub(crate) fn explore(
         &self,
-        recorded: &Recorded,
+        recorded: &RecordedWork,
         profile: &DriveProfile,
         limits: Limits,
         doing: &str,
         watch: Watch<'_>,
-    ) -> Result<Judged> {
+    ) -> Result<JudgeResult> {
         watch(doing, None);
         let halt = AtomicBool::new(false);
         // The known results are identified by the data read of this recording, so they hold for it alone.
@@ -127,7 +127,7 @@ impl Request<'_> {
             let rest = of.saturating_sub(progress.distinct) as f64;
             let left = (progress.distinct > 0).then(|| elapsed.mul_f64(rest / progress.distinct as f64));
             let left = left.map(|left| left.min(budget.saturating_sub(elapsed)));
-            watch(doing, Some(Done { progress, of, elapsed, left }));
+            watch(doing, Some(ExploreProgress { progress, of, elapsed, left }));
         })?;
         if self.is_over() {
             judged.incomplete_because = Some(INTERRUPTED.to_owned());

@@ -6,7 +6,7 @@ use plumb_report::quantity::count;
 
 use super::request::Request;
 use crate::profile::DriveProfile;
-use crate::session::Recorded;
+use crate::session::RecordedWork;
 
 /// Words before a reason why the recording lacks something.
 const NOT_SEEN: &str = "not all that the program did could be seen";
@@ -36,7 +36,7 @@ pub(super) fn begun(request: &Request<'_>) -> ProofDocument {
 }
 
 /// Returns why the recording is not all that the program did, or says nothing.
-fn incomplete_because(recorded: &Recorded) -> Option<String> {
+fn incomplete_because(recorded: &RecordedWork) -> Option<String> {
     let ended = recorded.ended_because.iter().map(|why| format!("the work ended early: {why}"));
     let more = match recorded.unseen.len() {
         0 | 1 => String::new(),

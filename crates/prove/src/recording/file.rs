@@ -29,12 +29,12 @@ struct Head {
 }
 
 /// Hashes what passes.
-struct Hashed<W> {
+struct HashingWriter<W> {
     inner: W,
     context: Context,
 }
 
-impl<W: Write> Write for Hashed<W> {
+impl<W: Write> Write for HashingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
         self.context.update(&bytes[..written]);
@@ -82,7 +82,7 @@ impl Recording {
     }
 
     fn write(&self, out: impl Write) -> io::Result<Digest> {
-        let mut out = Hashed { inner: out, context: Context::new(&SHA256) };
+        let mut out = HashingWriter { inner: out, context: Context::new(&SHA256) };
         let head = Head {
             schema: SCHEMA.to_owned(),
             size: self.size,

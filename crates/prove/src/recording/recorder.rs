@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plumb_block::{
-    Clock, Completion, Device, DeviceInfo, Layered, Nanos, Op, Outcome, Payload, Queue, QueueFull,
+    Clock, Completion, Device, DeviceInfo, DeviceLayer, Nanos, Op, Outcome, Payload, Queue, QueueFull,
     QueueOptions, Request, Result, Tag, Time, Wait, waiting_poll,
 };
 
@@ -52,7 +52,7 @@ impl Recorder {
 
     /// The device through which `inner`, which is blank, is recorded.
     pub fn device(&self, inner: Arc<dyn Device>) -> Arc<dyn Device> {
-        Arc::new(Recorded { inner, recorder: self.clone() })
+        Arc::new(RecorderState { inner, recorder: self.clone() })
     }
 
     /// Puts down what happened now, after everything that was put down before, and how many events there are
@@ -74,12 +74,12 @@ impl Recorder {
     }
 }
 
-struct Recorded {
+struct RecorderState {
     inner: Arc<dyn Device>,
     recorder: Recorder,
 }
 
-impl Layered for Recorded {
+impl DeviceLayer for RecorderState {
     type Inner = dyn Device;
 
     fn inner(&self) -> impl Deref<Target = Self::Inner> {

@@ -54,7 +54,7 @@ impl Numbers {
 
 impl Acknowledgements {
     /// None yet.
-    pub(super) fn of(recorder: Recorder) -> Self {
+    pub(super) fn new(recorder: Recorder) -> Self {
         Self { recorder, numbers: Mutex::default() }
     }
 
@@ -71,7 +71,7 @@ impl Acknowledgements {
     pub(super) fn control_file(self: &Arc<Self>) -> ControlFile {
         let own = Arc::clone(self);
         ControlFile(Arc::new(move |bytes| {
-            let mut lines = Lines::of(AckBy::ControlFile);
+            let mut lines = Lines::new(AckBy::ControlFile);
             lines.take(bytes).into_iter().chain(lines.end()).for_each(|line| own.take(&line));
             if own.lock().problem.is_some() { Err(Errno::EINVAL) } else { Ok(()) }
         }))

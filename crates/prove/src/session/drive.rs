@@ -30,7 +30,7 @@ pub(super) struct Drive {
 }
 
 /// Drive attached as a block device.
-pub(super) struct Attached {
+pub(super) struct AttachedDrive {
     /// Beside ublk it is there for the control file alone.
     by_loop: Attachment,
     by_ublk: Option<UblkDevice>,
@@ -51,7 +51,7 @@ impl Drive {
 
     /// Attaches it, or a cache that is made on it, with a control file if that says what to do with what is
     /// written to it. Other users may write to that if it is `for_others`.
-    pub(super) fn attach(&self, control: Option<ControlFile>, for_others: bool) -> Result<Attached> {
+    pub(super) fn attach(&self, control: Option<ControlFile>, for_others: bool) -> Result<AttachedDrive> {
         let drive = Arc::clone(&self.device);
         let device = self.cache.map_or(Ok(drive), |cache| {
             cache.create(&self.device, Time::Real(Arc::new(RealClock::start())))
@@ -61,13 +61,13 @@ impl Drive {
             let beside = blank(Bytes::mib(1), Bytes(4096), &Arc::new(RealClock::start()));
             let by_loop = attach(beside, "prove", &options)?;
             let by_ublk = Some(UblkDevice::new(device, "prove", &UblkOptions::default())?);
-            return Ok(Attached { by_loop, by_ublk });
+            return Ok(AttachedDrive { by_loop, by_ublk });
         }
-        Ok(Attached { by_loop: attach(device, "prove", &options)?, by_ublk: None })
+        Ok(AttachedDrive { by_loop: attach(device, "prove", &options)?, by_ublk: None })
     }
 }
 
-impl Attached {
+impl AttachedDrive {
     /// The block device.
     pub(super) fn path(&self) -> &Path {
         if let Some(device) = &self.by_ublk {

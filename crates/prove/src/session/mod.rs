@@ -23,7 +23,7 @@ mod traced;
 
 pub(crate) use acknowledged::Numbers;
 pub(crate) use drive::{IN_FLIGHT_MIN, attach};
-pub use recorded::{RecordOptions, Recorded};
+pub use recorded::{RecordOptions, RecordedWork};
 pub use recording_run::record;
 pub(crate) use strace::Trace;
 pub(crate) use traced::record_traced;

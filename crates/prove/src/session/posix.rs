@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use plumb_block::in_one_line;
 use plumb_report::document::proof::RecordingFacts;
 
-use super::recorded::{RecordOptions, Recorded};
+use super::recorded::{RecordOptions, RecordedWork};
 use super::recording_run::interrupted;
 use super::strace::Trace;
 use crate::error::{Error, ErrorKind, Result, cannot};
@@ -15,7 +15,7 @@ use crate::file_system::FileSystem;
 use crate::mount_point::MountPoint;
 use crate::posix::{Follower, Model, Promises, Trail, Unwritten};
 use crate::subject::{AckBy, Subject};
-use crate::trace::Traced;
+use crate::trace::TracedCalls;
 
 /// Records the work of `subject` in a directory.
 ///
@@ -27,7 +27,7 @@ pub(super) fn record_system_calls(
     options: &RecordOptions,
     trace: Trace<'_>,
     stop: &AtomicBool,
-) -> Result<(Recorded, Traced)> {
+) -> Result<(RecordedWork, TracedCalls)> {
     if subject.is_checked_unmounted() {
         let what = format!("{} is checked on a drive: choose ext4, xfs or btrfs with --fs", subject.name());
         return Err(Error::usage(what));
@@ -72,15 +72,20 @@ pub(super) fn record_system_calls(
     Ok((recorded(followed, &traced, began, ended_because), traced))
 }
 
-fn recorded(followed: Trail, traced: &Traced, began: SystemTime, ended_because: Option<String>) -> Recorded {
+fn recorded(
+    followed: Trail,
+    traced: &TracedCalls,
+    began: SystemTime,
+    ended_because: Option<String>,
+) -> RecordedWork {
     let Trail { recording, layout, from, until, by_exit, unseen, seen_in_part, notes, .. } = followed;
-    let mut recorded = Recorded::new(recording, from, until);
+    let mut recorded = RecordedWork::new(recording, from, until);
     let facts = &mut recorded.facts;
     facts.size = recorded.recording.size.0;
     facts.flushes = traced.calls.iter().filter(|call| call.synced(&traced.root).is_some()).count() as u64;
     facts.attached_by = RecordingFacts::BY_SYSTEM_CALLS.to_owned();
     let by = if by_exit { RecordingFacts::BY_EXIT } else { AckBy::ControlFile.name() };
     facts.acknowledged_by = (facts.acknowledgements > 0).then(|| by.to_owned());
-    Recorded { began, ended_because, layout: Some(layout), unseen, seen_in_part, notes, ..recorded }
+    RecordedWork { began, ended_because, layout: Some(layout), unseen, seen_in_part, notes, ..recorded }
         .with_moments()
 }

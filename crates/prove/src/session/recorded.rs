@@ -37,7 +37,7 @@ pub struct RecordOptions {
 
 /// Recorded work of a subject.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Recorded {
+pub struct RecordedWork {
     /// Commands that the drive received since it was blank, and the acknowledgements. The rest is saved
     /// without it.
     #[serde(skip, default = "no_recording")]
@@ -85,7 +85,7 @@ pub struct Recorded {
     pub notes: Vec<String>,
 }
 
-impl Recorded {
+impl RecordedWork {
     /// Returns a recording of which the events of this range are the work, and nothing else is known.
     pub(crate) fn new(recording: Recording, from: usize, until: usize) -> Self {
         Self {

@@ -14,7 +14,7 @@ use plumb_report::document::proof::RecordingFacts;
 use super::acknowledged::Acknowledgements;
 use super::drive::Drive;
 use super::reachable_file::ReachableFile;
-use super::recorded::{RecordOptions, Recorded};
+use super::recorded::{RecordOptions, RecordedWork};
 use super::strace::Trace;
 use super::{here, self_test};
 use crate::error::{Error, ErrorKind, Result, cannot};
@@ -23,7 +23,7 @@ use crate::mount_point::MountPoint;
 use crate::posix::{Follower, Model, Promises, Trail, Unwritten};
 use crate::recording::Event;
 use crate::subject::{Lines, Program, Subject, User};
-use crate::trace::{Traced, Tracer};
+use crate::trace::{TracedCalls, Tracer};
 
 /// Size of the blocks of which the moments of a work consist.
 const MOMENT_BLOCK: Bytes = Bytes::kib(4);
@@ -34,7 +34,7 @@ const MOMENT_BLOCK: Bytes = Bytes::kib(4);
 /// If nothing could be recorded; nothing is left behind then. A subject that fails in its work after an
 /// acknowledgement, or a
 /// `stop` during the work, is not an error: what was recorded until then is returned.
-pub fn record(subject: &dyn Subject, options: &RecordOptions, stop: &AtomicBool) -> Result<Recorded> {
+pub fn record(subject: &dyn Subject, options: &RecordOptions, stop: &AtomicBool) -> Result<RecordedWork> {
     work_recorded(subject, options, None, stop).map(|(recorded, _)| recorded)
 }
 
@@ -44,7 +44,7 @@ pub(super) fn work_recorded(
     options: &RecordOptions,
     trace: Option<Trace<'_>>,
     stop: &AtomicBool,
-) -> Result<(Recorded, Traced)> {
+) -> Result<(RecordedWork, TracedCalls)> {
     here::check(options)?;
     let serialised_because = self_test::serialised_because()?;
     if stop.load(Ordering::Acquire) {
@@ -52,7 +52,7 @@ pub(super) fn work_recorded(
     }
     let mount_point = MountPoint::new(&options.directory)?;
     let drive = Drive::blank(options.size, options.logical_block, options.cache);
-    let acknowledgements = Arc::new(Acknowledgements::of(drive.recorder.clone()));
+    let acknowledgements = Arc::new(Acknowledgements::new(drive.recorder.clone()));
     let mut attached = drive.attach(Some(acknowledgements.control_file()), subject.user().is_some())?;
     let steps = Steps {
         subject,
@@ -67,9 +67,9 @@ pub(super) fn work_recorded(
     };
     let worked = apart::run(|| steps.run()).map_err(cannot("start a thread"))?;
     let detached = attached.detach();
-    let Worked { from, until, ended_because, by_exit, traced, trail } = worked?;
+    let WorkResult { from, until, ended_because, by_exit, traced, trail } = worked?;
     detached?;
-    let mut recorded = Recorded::new(drive.recorder.recording(), from, until);
+    let mut recorded = RecordedWork::new(drive.recorder.recording(), from, until);
     let facts = &mut recorded.facts;
     facts.size = options.size.0;
     facts.attached_by = attached.by().to_owned();
@@ -77,8 +77,8 @@ pub(super) fn work_recorded(
     let ack = subject.program().map(|program| program.ack).unwrap_or_default();
     let by = if by_exit { RecordingFacts::BY_EXIT } else { ack.name() };
     facts.acknowledged_by = (facts.acknowledgements > 0).then(|| by.to_owned());
-    let recorded = Recorded { began: drive.began, ended_because, cache: options.cache, ..recorded };
-    Ok((trail.into_iter().fold(recorded, Recorded::with_trail), traced))
+    let recorded = RecordedWork { began: drive.began, ended_because, cache: options.cache, ..recorded };
+    Ok((trail.into_iter().fold(recorded, RecordedWork::with_trail), traced))
 }
 
 pub(super) fn interrupted() -> Error {
@@ -99,7 +99,7 @@ struct Steps<'a> {
 }
 
 /// Result of the steps.
-struct Worked {
+struct WorkResult {
     /// Events at which the work begins and has ended.
     from: usize,
     until: usize,
@@ -107,13 +107,13 @@ struct Worked {
     ended_because: Option<String>,
     /// True if the end of the program is the only acknowledgement.
     by_exit: bool,
-    traced: Traced,
+    traced: TracedCalls,
     /// Moments of the work, if its calls were followed.
     trail: Option<Trail>,
 }
 
 impl Steps<'_> {
-    fn run(&self) -> Result<Worked> {
+    fn run(&self) -> Result<WorkResult> {
         let file_system = self.options.file_system;
         file_system.make(&self.device)?;
         let mounted = file_system.mount(&self.device, self.mount_point)?;
@@ -157,7 +157,7 @@ impl Steps<'_> {
         };
         mounted.unmount()?;
         reachable.map_or(Ok(()), ReachableFile::close)?;
-        Ok(Worked { from, until, ended_because, by_exit, traced, trail })
+        Ok(WorkResult { from, until, ended_because, by_exit, traced, trail })
     }
 
     /// Returns a follower of the system calls of the program, for what it makes visible.
@@ -173,7 +173,7 @@ impl Steps<'_> {
         let Some(program) = program else {
             return self.subject.work(place, &mut |number| self.acknowledgements.take(&Ok(number)));
         };
-        let mut lines = Lines::of(program.ack);
+        let mut lines = Lines::new(program.ack);
         let mut said = |bytes: &[u8]| {
             lines.take(bytes).iter().for_each(|line| self.acknowledgements.take(line));
         };

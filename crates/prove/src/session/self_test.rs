@@ -31,7 +31,7 @@ pub(super) fn serialised_because() -> Result<Option<String>> {
     let written = apart::run(|| write_and_flush(path)).and_then(|written| written);
     written.map_err(cannot(format!("write to {} for the self-test", path.display())))?;
     attachment.detach()?;
-    let Seen { writes, beside_flush } = Seen::of(&drive.recorder.recording());
+    let InFlightPeak { writes, beside_flush } = InFlightPeak::from_recording(&drive.recorder.recording());
     if writes >= WRITES && beside_flush > 0 {
         return Ok(None);
     }
@@ -43,14 +43,14 @@ pub(super) fn serialised_because() -> Result<Option<String>> {
 
 /// The most that was in flight together.
 #[derive(Debug, PartialEq, Eq)]
-struct Seen {
+struct InFlightPeak {
     writes: usize,
     /// Writes, when a flush was submitted.
     beside_flush: usize,
 }
 
-impl Seen {
-    fn of(recording: &Recording) -> Self {
+impl InFlightPeak {
+    fn from_recording(recording: &Recording) -> Self {
         let mut seen = Self { writes: 0, beside_flush: 0 };
         let mut in_flight = HashSet::new();
         for (_, event) in &recording.events {
@@ -122,10 +122,10 @@ mod tests {
             recording.happened(Nanos(0), Event::Completed(id));
             recording.submit(Nanos(0), Op::Flush, LbaRange::EMPTY, &[]);
         }
-        assert_eq!(Seen::of(&recording), Seen { writes: 1, beside_flush: 0 });
+        assert_eq!(InFlightPeak::from_recording(&recording), InFlightPeak { writes: 1, beside_flush: 0 });
         write(&mut recording);
         write(&mut recording);
         recording.submit(Nanos(0), Op::Flush, LbaRange::EMPTY, &[]);
-        assert_eq!(Seen::of(&recording), Seen { writes: 2, beside_flush: 2 });
+        assert_eq!(InFlightPeak::from_recording(&recording), InFlightPeak { writes: 2, beside_flush: 2 });
     }
 }

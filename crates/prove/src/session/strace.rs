@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::error::{Error, Result};
 use crate::posix::Follower;
 use crate::subject::{Program, User, left_running, shown};
-use crate::trace::{Injection, SyncCall, TraceOptions, Traced, Tracer, Writeback};
+use crate::trace::{Injection, SyncCall, TraceOptions, TracedCalls, Tracer, Writeback};
 
 /// A program of which strace(1) reports the system calls, the sync calls to make for it, and the writeback
 /// that plumb does.
@@ -39,7 +39,7 @@ impl Trace<'_> {
     }
 
     /// Returns the error for processes that the program has left running, if it has.
-    pub(super) fn left_running(&self, traced: &Traced) -> Option<Error> {
+    pub(super) fn left_running(&self, traced: &TracedCalls) -> Option<Error> {
         (!traced.left.is_empty()).then(|| Error::failed(shown(self.line), left_running(&traced.left)))
     }
 

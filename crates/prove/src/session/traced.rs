@@ -6,13 +6,13 @@ use std::sync::atomic::AtomicBool;
 use plumb_block::Nanos;
 
 use super::posix::record_system_calls;
-use super::recorded::{RecordOptions, Recorded};
+use super::recorded::{RecordOptions, RecordedWork};
 use super::recording_run::{record, work_recorded};
 use super::strace::Trace;
 use crate::error::{ErrorKind, Result};
 use crate::recording::Event;
 use crate::subject::{Program, Subject};
-use crate::trace::{Traced, candidates, lane, sync_calls, syncs_before_changes};
+use crate::trace::{TracedCalls, candidates, lane, sync_calls, syncs_before_changes};
 
 /// Records the work of `subject`, which `program` does in a process of its own, with its system calls. Where
 /// these cannot be traced, it records the work without them and says why.
@@ -24,7 +24,7 @@ pub fn record_with_calls(
     program: &Program,
     options: &RecordOptions,
     stop: &AtomicBool,
-) -> Result<Recorded> {
+) -> Result<RecordedWork> {
     let trace = Trace {
         line: &program.line,
         injections: &[],
@@ -39,7 +39,7 @@ pub fn record_with_calls(
                 && !subject.is_judged_by_its_files() =>
         {
             let untraced_because = Some(error.to_string());
-            Ok(Recorded { untraced_because, ..record(subject, options, stop)? })
+            Ok(RecordedWork { untraced_because, ..record(subject, options, stop)? })
         }
         traced => traced.map(|(recorded, _)| recorded),
     }
@@ -55,7 +55,7 @@ pub(crate) fn record_traced(
     trace: Trace<'_>,
     options: &RecordOptions,
     stop: &AtomicBool,
-) -> Result<(Recorded, Traced)> {
+) -> Result<(RecordedWork, TracedCalls)> {
     let (mut recorded, traced) = match options.file_system.is_posix() {
         true => record_system_calls(subject, options, trace, stop)?,
         false => work_recorded(subject, options, Some(trace), stop)?,

@@ -199,7 +199,7 @@ impl Subject for Programs {
             }
         };
         let words = if ended.said.is_empty() { ended.status.to_string() } else { ended.said };
-        Ok(Outcome::of(class, words))
+        Ok(Outcome::failure(class, words))
     }
 }
 
@@ -213,7 +213,7 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// The lines that come this way.
-    pub(crate) fn of(ack: AckBy) -> Self {
+    pub(crate) fn new(ack: AckBy) -> Self {
         Self { is_mixed: ack == AckBy::Stdout, rest: Vec::new() }
     }
 
@@ -255,12 +255,12 @@ mod tests {
 
     #[test]
     fn numbers_come_line_by_line_whatever_the_pieces() {
-        let mut lines = Lines::of(AckBy::Descriptor(3));
+        let mut lines = Lines::new(AckBy::Descriptor(3));
         assert_eq!(lines.take(b"1\nACK 2\n\n3"), [Ok(1), Ok(2)]);
         assert_eq!(lines.take(b"4\n-1\nseven\n"), [Ok(34), Err(said("-1")), Err(said("seven"))]);
         lines.take(b"5");
         assert_eq!((lines.end(), lines.end()), (Some(Ok(5)), None));
-        let mut lines = Lines::of(AckBy::Stdout);
+        let mut lines = Lines::new(AckBy::Stdout);
         assert_eq!(lines.take(b"done 7\nACK 7\nACK x\n"), [Ok(7), Err(said("ACK x"))]);
     }
 

@@ -178,7 +178,7 @@ fn tree(place: &Path) -> io::Result<Tree> {
 impl Files {
     pub(super) const OPTIONS: &[(&str, Values)] = &[("protocol", Values::OneOf(&NAMES))];
 
-    pub(super) fn of(settings: &Settings<'_>) -> Result<Self> {
+    pub(super) fn new(settings: &Settings<'_>) -> Result<Self> {
         let asked = settings.word("protocol");
         let protocol = PROTOCOLS.iter().find(|protocol| protocol[0] == asked);
         let protocol = protocol.ok_or_else(|| Error::usage(format!("there is no protocol `{asked}`")))?;
@@ -284,7 +284,7 @@ impl Subject for Files {
         let names: BTreeSet<&String> = names.collect();
         let found = match found(place, names.iter().copied()) {
             Ok(found) => found,
-            Err(error) => return Ok(Outcome::of(FailureClass::Corrupt, error.to_string())),
+            Err(error) => return Ok(Outcome::failure(FailureClass::Corrupt, error.to_string())),
         };
         let of_round = (self.trees.len() - 1) / ROUNDS as usize;
         let acknowledged = required.unwrap_or(0).min(ROUNDS) as usize * of_round;
@@ -292,7 +292,7 @@ impl Subject for Files {
         let rank = |class| FailureClass::ALL.iter().position(|known| *known == class);
         let worst = failures.chain(Self::out_of_order(&found)).min_by_key(|(class, _)| rank(*class));
         Ok(worst.map_or(Outcome::Intact, |(class, words)| {
-            Outcome::of(class, format!("{} rounds were acknowledged: {words}", required.unwrap_or(0)))
+            Outcome::failure(class, format!("{} rounds were acknowledged: {words}", required.unwrap_or(0)))
         }))
     }
 }

@@ -14,7 +14,7 @@ use crate::file_system::FileSystem;
 pub(super) struct Fsck(Files);
 
 impl Fsck {
-    pub(super) fn of(settings: &Settings<'_>) -> Result<Self> {
+    pub(super) fn new(settings: &Settings<'_>) -> Result<Self> {
         Files::doing(settings.typed, &CHURN).map(Self)
     }
 }
@@ -43,6 +43,6 @@ impl Subject for Fsck {
 
     fn check(&self, place: &Path, _required: Option<u64>) -> Result<Outcome> {
         let damage = FileSystem::check(place)?;
-        Ok(damage.map_or(Outcome::Intact, |words| Outcome::of(FailureClass::Corrupt, words)))
+        Ok(damage.map_or(Outcome::Intact, |words| Outcome::failure(FailureClass::Corrupt, words)))
     }
 }

@@ -37,7 +37,7 @@ impl History {
     /// Bytes of a row.
     pub(super) const ROW: (&'static str, Values) = ("row", Values::Number { default: 100, max: 1 << 20 });
 
-    pub(super) fn of(settings: &Settings<'_>) -> Result<Self> {
+    pub(super) fn new(settings: &Settings<'_>) -> Result<Self> {
         let [inserts, deletes, row_bytes] = ["inserts", "deletes", "row"].map(|key| settings.number(key));
         if deletes >= inserts {
             return Err(Error::usage(format!("deletes={deletes} is not less than inserts={inserts}")));
@@ -65,12 +65,15 @@ impl History {
     /// Judges the rows that were found, in rising order, each with whether it holds what was written.
     pub(super) fn judge(self, rows: &[(i64, bool)], required: Option<u64>) -> Outcome {
         if let Some((row, _)) = rows.iter().find(|(_, is_right)| !is_right) {
-            return Outcome::of(FailureClass::Corrupt, format!("row {row} does not hold what was written"));
+            return Outcome::failure(
+                FailureClass::Corrupt,
+                format!("row {row} does not hold what was written"),
+            );
         }
         let numbers: Vec<u64> = rows.iter().map(|(row, _)| u64::try_from(*row).unwrap_or(0)).collect();
         if let Some(at) = numbers.iter().position(|row| !(1..=self.inserts).contains(row)) {
             let row = rows[at].0;
-            return Outcome::of(FailureClass::Corrupt, format!("row {row} was never written"));
+            return Outcome::failure(FailureClass::Corrupt, format!("row {row} was never written"));
         }
         let required = required.unwrap_or(0);
         let Some(after) = self.is_after(&numbers) else { return self.judge_broken(&numbers, required) };
@@ -85,12 +88,12 @@ impl History {
             let missing = after + 1;
             let words =
                 format!("{required} transactions were acknowledged, row {missing} is missing: {found}");
-            return Outcome::of(FailureClass::LostAcknowledged, words);
+            return Outcome::failure(FailureClass::LostAcknowledged, words);
         }
         let back = required - self.inserts;
         let words =
             format!("{required} transactions were acknowledged, row {back} was deleted and is back: {found}");
-        Outcome::of(FailureClass::Resurrected, words)
+        Outcome::failure(FailureClass::Resurrected, words)
     }
 
     /// After which transaction these are the rows; `None` if after none.
@@ -116,15 +119,15 @@ impl History {
             let words = format!(
                 "{required} transactions were acknowledged, row {row} is missing and row {last} is there"
             );
-            return Outcome::of(FailureClass::LostAcknowledged, words);
+            return Outcome::failure(FailureClass::LostAcknowledged, words);
         }
         if first <= deleted {
             let words =
                 format!("{required} transactions were acknowledged, row {first} was deleted and is back");
-            return Outcome::of(FailureClass::Resurrected, words);
+            return Outcome::failure(FailureClass::Resurrected, words);
         }
         let hole = (first..=last).find(|row| rows.binary_search(row).is_err()).unwrap_or(1);
-        Outcome::of(FailureClass::OutOfOrder, format!("row {hole} is missing and row {last} is there"))
+        Outcome::failure(FailureClass::OutOfOrder, format!("row {hole} is missing and row {last} is there"))
     }
 }
 

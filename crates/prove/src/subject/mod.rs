@@ -53,7 +53,7 @@ impl Outcome {
     }
 
     /// A failure.
-    const fn of(class: FailureClass, words: String) -> Self {
+    const fn failure(class: FailureClass, words: String) -> Self {
         Self::Failed { class, words }
     }
 }

@@ -32,31 +32,31 @@ pub const SUBJECTS: &[Kind] = &[
         name: "sqlite",
         about: "SQLite in process: inserts, then deletes, one transaction each",
         options: Sqlite::OPTIONS,
-        make: |settings| Ok(Arc::new(Sqlite::of(settings)?)),
+        make: |settings| Ok(Arc::new(Sqlite::new(settings)?)),
     },
     Kind {
         name: "redb",
         about: "redb in process: inserts, then deletes, one transaction each",
         options: Redb::OPTIONS,
-        make: |settings| Ok(Arc::new(Redb::of(settings)?)),
+        make: |settings| Ok(Arc::new(Redb::new(settings)?)),
     },
     Kind {
         name: "files",
         about: "plain files, with and without the syncs that they need",
         options: Files::OPTIONS,
-        make: |settings| Ok(Arc::new(Files::of(settings)?)),
+        make: |settings| Ok(Arc::new(Files::new(settings)?)),
     },
     Kind {
         name: "fsck",
         about: "the file system alone: all that can be done to files, and what its own checker says (e2fsck, xfs_repair, btrfs check)",
         options: &[],
-        make: |settings| Ok(Arc::new(Fsck::of(settings)?)),
+        make: |settings| Ok(Arc::new(Fsck::new(settings)?)),
     },
     Kind {
         name: "postgres",
         about: "the PostgreSQL that is installed: inserts, then deletes, one transaction each, and a checkpoint halfway",
         options: Postgres::OPTIONS,
-        make: |settings| Ok(Arc::new(Postgres::of(settings)?)),
+        make: |settings| Ok(Arc::new(Postgres::new(settings)?)),
     },
 ];
 

@@ -16,7 +16,7 @@ use plumb_report::document::proof::FailureClass;
 
 use super::history::History;
 use super::options::{Settings, Values};
-use super::process::{Ended, Process};
+use super::process::{Process, ProcessEnd};
 use super::{AckBy, Outcome, Program, Subject};
 use crate::error::{Error, Result};
 
@@ -77,12 +77,12 @@ impl Postgres {
         History::ROW,
     ];
 
-    pub(super) fn of(settings: &Settings<'_>) -> Result<Self> {
+    pub(super) fn new(settings: &Settings<'_>) -> Result<Self> {
         let set = ["fsync", "synchronous_commit", "full_page_writes"];
         Ok(Self {
             name: settings.typed.to_owned(),
             settings: set.map(|key| format!("-c {key}={}", settings.word(key))).join(" "),
-            history: History::of(settings)?,
+            history: History::new(settings)?,
         })
     }
 
@@ -99,7 +99,7 @@ impl Postgres {
     }
 
     /// Runs a line at `place`, and takes what it says on stdout.
-    fn run(&self, line: &str, place: &Path) -> Result<(Ended, String)> {
+    fn run(&self, line: &str, place: &Path) -> Result<(ProcessEnd, String)> {
         let process = Process {
             line,
             place,
@@ -149,7 +149,7 @@ impl Subject for Postgres {
             }
             (_, said) => {
                 let said = said.unwrap_or_else(|| format!("no answer, {}", ended.status));
-                Ok(Outcome::of(FailureClass::Corrupt, format!("PostgreSQL says: {said}")))
+                Ok(Outcome::failure(FailureClass::Corrupt, format!("PostgreSQL says: {said}")))
             }
         }
     }
@@ -157,7 +157,7 @@ impl Subject for Postgres {
 
 /// The first line of what a server complains of that ended a statement or itself; else the last line of what
 /// it said.
-fn complaint(ended: &Ended) -> Option<String> {
+fn complaint(ended: &ProcessEnd) -> Option<String> {
     let is_grave = |line: &&str| ["ERROR:", "FATAL:", "PANIC:"].iter().any(|level| line.contains(level));
     let last = || (!ended.status.success()).then(|| ended.said.lines().last()).flatten();
     ended.said.lines().find(is_grave).or_else(last).map(str::to_owned)

@@ -33,13 +33,13 @@ pub(super) struct Process<'a> {
 
 /// Exit status of a program, and the end of its output.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct ProcessEnd {
     pub(super) status: ExitStatus,
     /// The end of what it said and was not handed on.
     pub(super) said: String,
 }
 
-impl std::fmt::Display for Ended {
+impl std::fmt::Display for ProcessEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let colon = if self.said.is_empty() { "" } else { ": " };
         write!(f, "ended with {}{colon}{}", self.status, self.said)
@@ -52,7 +52,7 @@ impl Process<'_> {
     ///
     /// # Errors
     /// If it cannot be run, does not end in time, or leaves a process outside its group, which is killed.
-    pub(super) fn run(&self, hand_on: &mut dyn FnMut(&[u8])) -> Result<Ended> {
+    pub(super) fn run(&self, hand_on: &mut dyn FnMut(&[u8])) -> Result<ProcessEnd> {
         let failed = |error: io::Error| self.failed(&format!("could not be run: {error}"));
         let mut said = Tail::new(SAID_MAX);
         let (command, pipes) = self.command(&mut said, hand_on).map_err(failed)?;
@@ -65,7 +65,7 @@ impl Process<'_> {
         let ended = child::run(command, pipes, limits).map_err(failed)?;
         match ended.by {
             EndedBy::Itself if !ended.left.is_empty() => Err(self.failed(&left_running(&ended.left))),
-            EndedBy::Itself => Ok(Ended { status: ended.status, said: said.text() }),
+            EndedBy::Itself => Ok(ProcessEnd { status: ended.status, said: said.text() }),
             EndedBy::Stop => Err(self.failed("was interrupted")),
             EndedBy::Timeout => {
                 let after = self.timeout.as_secs_f64();

@@ -42,7 +42,7 @@ impl Redb {
         History::ROW,
     ];
 
-    pub(super) fn of(settings: &Settings<'_>) -> Result<Self> {
+    pub(super) fn new(settings: &Settings<'_>) -> Result<Self> {
         let durability = match settings.word("durability") {
             "none" => Durability::None,
             _ => Durability::Immediate,
@@ -51,7 +51,7 @@ impl Redb {
             name: settings.typed.to_owned(),
             durability,
             is_two_phase: settings.word("two-phase") == "yes",
-            history: History::of(settings)?,
+            history: History::new(settings)?,
         })
     }
 
@@ -121,7 +121,7 @@ impl Subject for Redb {
     }
 
     fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome> {
-        let corrupt = |words| Ok(Outcome::of(FailureClass::Corrupt, words));
+        let corrupt = |words| Ok(Outcome::failure(FailureClass::Corrupt, words));
         let bytes = match std::fs::read(place.join(DATABASE)) {
             Ok(bytes) if bytes.is_empty() => return corrupt(format!("{DATABASE} is empty")),
             Ok(bytes) => bytes,

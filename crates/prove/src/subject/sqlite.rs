@@ -49,12 +49,12 @@ impl Sqlite {
         History::ROW,
     ];
 
-    pub(super) fn of(settings: &Settings<'_>) -> Result<Self> {
+    pub(super) fn new(settings: &Settings<'_>) -> Result<Self> {
         Ok(Self {
             name: settings.typed.to_owned(),
             journal: settings.word("journal").to_owned(),
             synchronous: settings.word("synchronous").to_owned(),
-            history: History::of(settings)?,
+            history: History::new(settings)?,
             known: Mutex::default(),
         })
     }
@@ -89,7 +89,7 @@ impl Sqlite {
                 Err(error) if error.kind() == ErrorKind::NotFound && !suffix.is_empty() => {}
                 Err(error) => {
                     let words = format!("{name} cannot be read: {error}");
-                    return Err(Outcome::of(FailureClass::Corrupt, words));
+                    return Err(Outcome::failure(FailureClass::Corrupt, words));
                 }
             }
         }
@@ -112,7 +112,7 @@ impl Sqlite {
             Err(error) if is_of_the_machine(&error) => {
                 Err(self.failed("check a copy of the database", error))
             }
-            Err(error) => Ok(Outcome::of(FailureClass::Corrupt, format!("SQLite says: {error}"))),
+            Err(error) => Ok(Outcome::failure(FailureClass::Corrupt, format!("SQLite says: {error}"))),
             Ok(outcome) => Ok(outcome),
         }
     }
@@ -124,7 +124,7 @@ impl Sqlite {
         connection.execute_batch("PRAGMA locking_mode=exclusive; PRAGMA synchronous=off")?;
         let said: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
         if said != "ok" {
-            return Ok(Outcome::of(FailureClass::Corrupt, format!("integrity_check says: {said}")));
+            return Ok(Outcome::failure(FailureClass::Corrupt, format!("integrity_check says: {said}")));
         }
         let mut select = connection.prepare("SELECT id, text FROM entry ORDER BY id")?;
         let rows = select.query_map([], |row| {

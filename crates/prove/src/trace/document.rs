@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Audit, Finding, Lapse, Traced};
+use super::{Audit, Finding, Lapse, TracedCalls};
 
 /// Document of what a program synced, and of what it left to luck.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ impl TraceDocument {
 
     /// Builds the document from the calls of a program. One that ended with an error has not ignored the
     /// fsync that failed, and promised nothing of what it had not synced by then.
-    pub fn of(traced: &Traced, succeeded: bool) -> Self {
+    pub fn new(traced: &TracedCalls, succeeded: bool) -> Self {
         let root = &*traced.root;
         let mut audit = Audit::beneath(root);
         traced.calls.iter().for_each(|call| audit.take(call));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use plumb_block::Nanos;
 
-use super::{Audit, Finding, Lapse, Traced};
+use super::{Audit, Finding, Lapse, TracedCalls};
 
 /// With more names than that in one directory a change names none of them.
 const NAMES_MAX: usize = 3;
@@ -85,7 +85,7 @@ fn rank(lapse: &Lapse) -> Option<u8> {
 
 /// The sync calls that may mend what the calls of a program leave to luck, the likeliest first. Only what was
 /// left to luck at one of the times in `acknowledged`, which rise, counts; by the clock of the calls.
-pub fn candidates(traced: &Traced, acknowledged: &[Nanos]) -> Vec<Injection> {
+pub fn candidates(traced: &TracedCalls, acknowledged: &[Nanos]) -> Vec<Injection> {
     let mut audit = Audit::beneath(&traced.root);
     let mut rest = traced.calls.iter().peekable();
     let mut found: BTreeMap<_, BTreeMap<String, Vec<PathBuf>>> = BTreeMap::new();
@@ -124,7 +124,11 @@ pub fn candidates(traced: &Traced, acknowledged: &[Nanos]) -> Vec<Injection> {
 }
 
 /// Returns the sync call that would mend a finding, with its rank.
-fn mended(audit: &Audit, traced: &Traced, finding: &Finding) -> Option<(u8, &'static str, Sync, PathBuf)> {
+fn mended(
+    audit: &Audit,
+    traced: &TracedCalls,
+    finding: &Finding,
+) -> Option<(u8, &'static str, Sync, PathBuf)> {
     let rank = rank(&finding.lapse)?;
     let call = traced.calls.get(finding.call)?;
     let (after, sync, path) = match finding.lapse {
@@ -144,7 +148,7 @@ mod tests {
     fn told(trace: &str, acknowledged: &[u64]) -> Vec<String> {
         let mut lines = Lines::default();
         let calls = trace.lines().filter_map(|line| lines.parse(line)).collect();
-        let traced = Traced { calls, root: "/m".into(), ..Traced::default() };
+        let traced = TracedCalls { calls, root: "/m".into(), ..TracedCalls::default() };
         let acknowledged: Vec<Nanos> =
             acknowledged.iter().map(|second| Nanos(second * 1_000_000_000)).collect();
         candidates(&traced, &acknowledged).iter().map(ToString::to_string).collect()

@@ -6,11 +6,11 @@ use std::path::Path;
 use plumb_block::Nanos;
 use plumb_report::document::proof::{Lane, TimelineItem};
 
-use super::{Argument, Audit, Traced};
+use super::{Argument, Audit, TracedCalls};
 
 /// The calls that change something beneath the root or sync it, each with the process that made it. Their
 /// times are those of the calls less `began`.
-pub(crate) fn lane(traced: &Traced, began: Nanos) -> Vec<TimelineItem> {
+pub(crate) fn lane(traced: &TracedCalls, began: Nanos) -> Vec<TimelineItem> {
     let root = &*traced.root;
     let mut audit = Audit::beneath(root);
     let mut programs: HashMap<u32, &Path> = HashMap::new();

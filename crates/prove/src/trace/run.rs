@@ -29,7 +29,7 @@ use super::strace::{CALLS, Lines};
 use super::sync_call::injected;
 use super::thread_state::{is_gone, is_held};
 use super::writeback::Chosen;
-use super::{Audit, Call, Injection, Sync, SyncCall, Traced, Writeback};
+use super::{Audit, Call, Injection, Sync, SyncCall, TracedCalls, Writeback};
 use crate::error::{Error, ErrorKind, Result, cannot};
 use crate::posix::Follower;
 use crate::subject::User;
@@ -44,7 +44,7 @@ const REFUSED: &str = "inject=io_uring_setup,io_setup:error=ENOSYS";
 const BLANKS: usize = 64;
 
 /// Calls of a program that has ended, and what followed them.
-type Read = (Traced, Option<Follower>);
+type Read = (TracedCalls, Option<Follower>);
 
 /// Options of a trace.
 #[derive(Default)]
@@ -126,7 +126,7 @@ impl Tracer {
             chosen: writeback.map(|plan| Chosen::new(plan, &root)),
             follower,
             leftovers: kills_leftovers.then(Leftovers::default),
-            traced: Traced { root, began, ..Traced::default() },
+            traced: TracedCalls { root, began, ..TracedCalls::default() },
         };
         let thread = std::thread::Builder::new().name("strace".to_owned());
         let reader = thread.spawn(move || reader.read(fifo)).map_err(cannot("start a thread"))?;
@@ -175,7 +175,7 @@ impl Tracer {
     ///
     /// # Errors
     /// If the trace cannot be read, or a sync call made in place of the program failed.
-    pub fn finish(self) -> Result<Traced> {
+    pub fn finish(self) -> Result<TracedCalls> {
         self.read().map(|(traced, _)| traced)
     }
 
@@ -183,13 +183,13 @@ impl Tracer {
     ///
     /// # Errors
     /// As [`finish`](Self::finish).
-    pub(crate) fn finish_followed(self) -> Result<(Traced, Option<Follower>)> {
+    pub(crate) fn finish_followed(self) -> Result<(TracedCalls, Option<Follower>)> {
         self.read()
     }
 
     fn read(mut self) -> Result<Read> {
         self.wake();
-        let Some(reader) = self.reader.take() else { return Ok((Traced::default(), None)) };
+        let Some(reader) = self.reader.take() else { return Ok((TracedCalls::default(), None)) };
         reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
@@ -235,7 +235,7 @@ struct Reader {
     leftovers: Option<Leftovers>,
     audit: Audit,
     lines: Lines,
-    traced: Traced,
+    traced: TracedCalls,
 }
 
 impl Reader {
@@ -268,7 +268,7 @@ impl Reader {
                     leftovers.take(&line);
                 }
                 if let Some(call) = self.lines.parse(&line) {
-                    let Traced { injected, injected_after_failures, .. } = &mut self.traced;
+                    let TracedCalls { injected, injected_after_failures, .. } = &mut self.traced;
                     *(if call.result.is_ok() { injected } else { injected_after_failures }) += synced;
                     self.audit.take(&call);
                     if let Some(follower) = &mut self.follower {

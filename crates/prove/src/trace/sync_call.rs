@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use plumb_block::Nanos;
 
 use super::strace::kind;
-use super::{Call, Traced};
+use super::{Call, TracedCalls};
 
 /// A sync call that a program made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl fmt::Display for SyncCall {
 }
 
 /// Returns the sync calls of a program that succeeded or failed, in the order in which they returned.
-pub(crate) fn sync_calls(traced: &Traced) -> Vec<SyncCall> {
+pub(crate) fn sync_calls(traced: &TracedCalls) -> Vec<SyncCall> {
     let (mut found, mut number) = (Vec::new(), 0);
     for (place, call) in traced.calls.iter().enumerate() {
         let Some(path) = call.synced(&traced.root) else { continue };
@@ -99,7 +99,7 @@ mod tests {
                      2 4.0 fdatasync(4</m/b>) = 0\n3 5.0 fdatasync(4</m/b>) = 0\n";
         let mut lines = Lines::default();
         let calls = trace.lines().filter_map(|line| lines.parse(line)).collect();
-        let calls = sync_calls(&Traced { calls, root: "/m".into(), ..Traced::default() });
+        let calls = sync_calls(&TracedCalls { calls, root: "/m".into(), ..TracedCalls::default() });
         let places: Vec<_> = calls.iter().map(|call| (call.number, call.occurrence)).collect();
         assert_eq!(places, [(1, Some(1)), (2, Some(3)), (3, None), (4, None)]);
         assert_eq!(injected(&calls[..2]), Some(vec!["inject=fsync:retval=0:when=1..3+2".to_owned()]));

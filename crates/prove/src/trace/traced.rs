@@ -8,7 +8,7 @@ use super::Call;
 
 /// Calls of a program that has ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Traced {
+pub struct TracedCalls {
     /// In the order in which they returned.
     pub calls: Vec<Call>,
     /// Number of sync calls made in the program's place, each after a call that succeeded.

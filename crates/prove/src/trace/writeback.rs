@@ -18,7 +18,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
 use rustix::fs::{Mode, OFlags};
 
-use super::{Audit, Call, Traced};
+use super::{Audit, Call, TracedCalls};
 use crate::error::{Result, cannot};
 
 /// Share of the calls of a mixture after which nothing is written back: `LAZY` of `LAZY` plus the extents.
@@ -116,7 +116,7 @@ fn write_back_file(path: &Path) -> io::Result<()> {
 /// Returns the numbers of the sync calls of a program after which it changes something, counted from 1 as
 /// [`Writeback::AfterSync`] counts them. Writeback that begins after another one would do the same as after
 /// one of these.
-pub(crate) fn syncs_before_changes(traced: &Traced) -> Vec<u64> {
+pub(crate) fn syncs_before_changes(traced: &TracedCalls) -> Vec<u64> {
     let mut audit = Audit::beneath(&traced.root);
     let (mut syncs, mut found) = (0, Vec::new());
     for call in &traced.calls {
@@ -142,7 +142,7 @@ mod tests {
                      1 6.0 sync() = 0\n1 7.0 write(3</elsewhere>, \"\"..., 5) = 5\n";
         let mut lines = Lines::default();
         let calls = trace.lines().filter_map(|line| lines.parse(line)).collect();
-        let traced = Traced { calls, root: "/m".into(), ..Traced::default() };
+        let traced = TracedCalls { calls, root: "/m".into(), ..TracedCalls::default() };
         assert_eq!(syncs_before_changes(&traced), [2]);
     }
 }

@@ -132,7 +132,7 @@ pub struct CampaignDocument {
 }
 
 /// Message from a writer or a verification to its witness.
-enum Heard {
+enum WitnessMessage {
     /// The region is filled.
     Filled,
     /// The verification is done; this was found.
@@ -144,7 +144,7 @@ enum Heard {
 /// A writer or a verification, whose witness is a thread of this process.
 struct Session<'a> {
     child: Child,
-    heard: Receiver<Heard>,
+    heard: Receiver<WitnessMessage>,
     /// File with what the child says on stderr.
     log: PathBuf,
     stop: &'a AtomicBool,
@@ -302,7 +302,7 @@ impl Campaign {
     ) -> Result<Cut> {
         let writer = self.session(number, "writer", &self.writer, stop)?;
         let is_stopped = || stop.load(Ordering::Acquire);
-        let is_filled = matches!(writer.wait(self.patience), Some(Heard::Filled));
+        let is_filled = matches!(writer.wait(self.patience), Some(WitnessMessage::Filled));
         let after = self.moment(number);
         let is_over = is_filled && self.aim.is_none() && writer.wait(after).is_some();
         if is_stopped() || !is_filled || is_over {
@@ -343,7 +343,7 @@ impl Campaign {
         loop {
             let said = match self.session(number, "verify", &self.writer[..1], stop) {
                 Ok(verification) => match verification.wait(self.patience) {
-                    Some(Heard::Verified(found)) if found.is_complete() || found.has_loss() => {
+                    Some(WitnessMessage::Verified(found)) if found.is_complete() || found.has_loss() => {
                         verification.end();
                         return Some(judged(number, &found, began));
                     }
@@ -390,9 +390,9 @@ impl Campaign {
                     // The first flush is that of the filling.
                     Message::Batch(batch) if !is_filled && batch.events.iter().any(flushes) => {
                         is_filled = true;
-                        Some(Heard::Filled)
+                        Some(WitnessMessage::Filled)
                     }
-                    Message::Verified(found) => Some(Heard::Verified(found)),
+                    Message::Verified(found) => Some(WitnessMessage::Verified(found)),
                     _ => None,
                 };
                 // A receiver that no longer listens has what it wanted.
@@ -401,7 +401,7 @@ impl Campaign {
             // A connection that breaks is what a cut looks like; why a record could not be kept, the other
             // side was told and says.
             served.unwrap_or_default();
-            sender.send(Heard::Closed).unwrap_or_default();
+            sender.send(WitnessMessage::Closed).unwrap_or_default();
         });
         Ok(Session { child, heard, log, stop })
     }
@@ -420,13 +420,13 @@ enum Cut {
 impl Session<'_> {
     /// Waits at most `within` for the next message; returns `None` if there is none, or if the campaign was
     /// stopped.
-    fn wait(&self, within: Duration) -> Option<Heard> {
+    fn wait(&self, within: Duration) -> Option<WitnessMessage> {
         let end = Instant::now() + within;
         while !self.stop.load(Ordering::Acquire) {
             let left = end.saturating_duration_since(Instant::now());
             match self.heard.recv_timeout(left.min(LOOK_EVERY)) {
                 Ok(heard) => return Some(heard),
-                Err(RecvTimeoutError::Disconnected) => return Some(Heard::Closed),
+                Err(RecvTimeoutError::Disconnected) => return Some(WitnessMessage::Closed),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => return None,
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -437,7 +437,7 @@ impl Session<'_> {
     /// Ends it, if it has not ended; the last that it said.
     fn end(mut self) -> String {
         // The program closes its connection when it is done: then it is about to end by itself.
-        while !matches!(self.heard.recv_timeout(GRACE), Ok(Heard::Closed) | Err(_)) {}
+        while !matches!(self.heard.recv_timeout(GRACE), Ok(WitnessMessage::Closed) | Err(_)) {}
         self.child.kill().unwrap_or_default();
         child::reap_within(&mut self.child, KILL_TIMEOUT).map(drop).unwrap_or_default();
         let said = fs::read_to_string(&self.log).unwrap_or_default();

@@ -68,7 +68,7 @@ impl Ledger {
     ///
     /// # Errors
     /// If the events contradict each other, or the plan.
-    pub fn of(record: &Record) -> Result<Self> {
+    pub fn from_record(record: &Record) -> Result<Self> {
         let plan = &record.facts.plan;
         let mut ledger = Self {
             plan: plan.clone(),
@@ -80,7 +80,7 @@ impl Ledger {
             missing: BTreeMap::new(),
             blocks: BTreeMap::new(),
             others: BTreeSet::new(),
-            document: VerifyDocument::of(&record.facts),
+            document: VerifyDocument::from_facts(&record.facts),
             cut_at: Nanos::ZERO,
             unreached: 0,
         };

@@ -49,7 +49,7 @@ pub use link::{Link, Peer, Witness};
 pub use plan::Plan;
 pub use record::serve;
 pub use verify::{Class, ClassCount, Example, VerifyDocument, fetch, verify};
-pub use writer::{Ended, Until, write};
+pub use writer::{Until, WriterEnd, write};
 
 /// Facts of a run that do not change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -115,7 +115,7 @@ impl VerifyDocument {
     /// The name of the JSON document.
     pub const SCHEMA: &str = "plumb/prove-verify/1";
 
-    pub(super) fn of(facts: &RunFacts) -> Self {
+    pub(super) fn from_facts(facts: &RunFacts) -> Self {
         Self {
             schema: Self::SCHEMA.to_owned(),
             run: facts.plan.name(),
@@ -208,7 +208,7 @@ pub fn verify(
         return Err(refused(format!("the run was on {was}, and this is {is}: name the drive of the run")));
     }
     facts.plan.check(&info)?;
-    let mut ledger = Ledger::of(record)?;
+    let mut ledger = Ledger::from_record(record)?;
     if !read_back(device, &mut ledger, stop, progress)? {
         return Err(refused("stopped before all was read: nothing is said"));
     }

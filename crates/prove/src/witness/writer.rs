@@ -34,7 +34,7 @@ pub struct Until {
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Ended {
+pub struct WriterEnd {
     /// Why.
     pub because: String,
     /// True if the device answered something else than "done": in a cut, or before one.
@@ -68,7 +68,7 @@ struct Writer<'a> {
     batch: u64,
     unconfirmed: Option<u64>,
     /// Counts of what was seen, and the reason why the writer ended once it has.
-    seen: Ended,
+    seen: WriterEnd,
     has_ended: bool,
     has_said_why: bool,
 }
@@ -85,7 +85,7 @@ pub fn write(
     witness: &mut dyn Witness,
     until: Until,
     stop: &AtomicBool,
-) -> Result<Ended> {
+) -> Result<WriterEnd> {
     let info = device.info();
     plan.check(&info)?;
     let buffer = Bytes(plan.logical_block.0 * plan.fill_blocks().max(plan.write_blocks));
@@ -106,7 +106,7 @@ pub fn write(
         lease: 0,
         batch: 0,
         unconfirmed: None,
-        seen: Ended::default(),
+        seen: WriterEnd::default(),
         has_ended: false,
         has_said_why: false,
     };

@@ -337,7 +337,7 @@ pub struct Counts {
 
 impl Counts {
     /// Returns the counts of all targets of a span, of the devices without those of other programs.
-    pub fn of(sides: &Sides) -> Self {
+    pub fn from_sides(sides: &Sides) -> Self {
         let application = &sides.application;
         let seconds = application.seconds;
         let latency =
@@ -346,7 +346,7 @@ impl Counts {
         let devices = || storage.into_iter().flat_map(|storage| &storage.devices);
         let time =
             |device: &plumb_block::DeviceCounters| (device.read_time + device.write_time).as_secs_f64();
-        let others = storage.and_then(|storage| Foreign::of(storage, &sides.quality)).unwrap_or_default();
+        let others = storage.and_then(|storage| Foreign::new(storage, &sides.quality)).unwrap_or_default();
         let own = |others: u64, all: u64| 1.0 - others.min(all) as f64 / all.max(1) as f64;
         let own_moved = storage.map_or(1.0, |of| own(others.bytes, of.read_bytes + of.write_bytes));
         let own_flushed =

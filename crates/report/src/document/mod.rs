@@ -39,7 +39,7 @@ pub use fleet::FleetDocument;
 pub use observation::ObservationDocument;
 pub use proof::ProofDocument;
 pub use recording::{
-    FleetRecording, OpenError, Part, Recorded, RunRecording, TargetRecording, series_name, tag,
+    FleetRecording, OpenError, Part, RunContents, RunRecording, TargetRecording, series_name, tag,
 };
 pub use run::{
     Account, AtomicResult, CallLatency, DeviceFacts, Environment, RunDocument, RunTarget, TargetPath,

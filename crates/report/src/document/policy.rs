@@ -7,7 +7,7 @@ use plumb_policy::claims::Claim;
 use plumb_policy::device::raid_tool::RaidReport;
 use plumb_policy::gateway::recording::Exchange;
 use plumb_policy::observe::Observation;
-use plumb_policy::persist::Kept;
+use plumb_policy::persist::KeptPolicy;
 use plumb_policy::plan::Plan;
 use plumb_policy::raid::Controller;
 use plumb_policy::view::PolicyDocument;
@@ -86,7 +86,7 @@ pub struct PolicyPersist {
     /// [`PolicyPersist::SCHEMA`].
     pub schema: &'static str,
     /// Policies that are kept.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<KeptPolicy>,
     /// Files that were written or removed.
     pub files: Vec<PathBuf>,
     /// Commands to run, so that it counts before the next start.

@@ -149,7 +149,7 @@ pub struct CoverageCounts {
 
 impl CoverageCounts {
     /// Counts the coverage of `windows`.
-    pub fn of(windows: &[WindowResult]) -> Self {
+    pub fn from_windows(windows: &[WindowResult]) -> Self {
         let count = |of| windows.iter().filter(|window| window.coverage == of).count() as u64;
         Self {
             windows: windows.len() as u64,

@@ -189,7 +189,7 @@ fn sync_sides(result: &SyncResult) -> Sides {
     };
     // Where write and sync are one call, the write is what took the time.
     let one_call = result.method == SyncMethod::DirectDsync;
-    let write = DirectionResult::of(&application, Vec::new());
+    let write = DirectionResult::from_side(&application, Vec::new());
     let sync = DirectionResult {
         ios: result.operations,
         iops: rate(result.operations),
@@ -212,7 +212,7 @@ fn sync_sides(result: &SyncResult) -> Sides {
 
 fn io_sides(result: &IoResult) -> Sides {
     let application = result.application.clone().unwrap_or_default();
-    let direction = DirectionResult::of(&application, Vec::new());
+    let direction = DirectionResult::from_side(&application, Vec::new());
     let (read, write) = match result.name.starts_with("write-") {
         true => (DirectionResult::default(), direction),
         false => (direction, DirectionResult::default()),

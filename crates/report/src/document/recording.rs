@@ -23,7 +23,7 @@ use super::study::StudyDocument;
 
 /// Contents of a run directory.
 #[derive(Debug, Clone)]
-pub enum Recorded {
+pub enum RunContents {
     /// A run of a load, or a check.
     Run(Box<RunRecording>),
     /// A proof.
@@ -170,7 +170,7 @@ impl OpenError {
     }
 }
 
-impl Recorded {
+impl RunContents {
     /// Opens the recording in `directory`, made by this version or an earlier one; returns `None` if the run
     /// ended before its first result.
     ///
@@ -188,20 +188,20 @@ impl Recorded {
             StudyDocument::SCHEMA => return boxed(&recording, Self::Study),
             FleetDocument::SCHEMA => {
                 let document = recording.result::<FleetDocument>()?;
-                let of = |document| FleetRecording::of(document, &recording.histograms);
+                let of = |document| FleetRecording::new(document, &recording.histograms);
                 return Ok(document.map(|document| Self::Fleet(Box::new(of(document)))));
             }
             _ => return Err(OpenError::unknown(directory, kind.schema)),
         };
-        Ok(document.map(|document| Self::Run(Box::new(RunRecording::of(document, &recording)))))
+        Ok(document.map(|document| Self::Run(Box::new(RunRecording::new(document, &recording)))))
     }
 }
 
 /// Returns the result of `recording`, if it has one.
 fn boxed<T: DeserializeOwned>(
     recording: &Recording,
-    kind: fn(Box<T>) -> Recorded,
-) -> Result<Option<Recorded>, OpenError> {
+    kind: fn(Box<T>) -> RunContents,
+) -> Result<Option<RunContents>, OpenError> {
     Ok(recording.result()?.map(|document| kind(Box::new(document))))
 }
 
@@ -239,7 +239,7 @@ impl TargetRecording {
 
 impl FleetRecording {
     /// Creates a document with the distributions of its hosts, tagged as in a run directory.
-    pub fn of(document: FleetDocument, histograms: &[TaggedHistogram]) -> Self {
+    pub fn new(document: FleetDocument, histograms: &[TaggedHistogram]) -> Self {
         let mut hosts = vec![TargetRecording::default(); document.hosts.len()];
         take_histograms(&mut hosts, histograms);
         Self { document, hosts }
@@ -260,19 +260,21 @@ impl RunRecording {
     /// If the directory is not a run, or its result is of no known kind; a proof and a comparison are none of
     /// a run.
     pub fn open(directory: &Path) -> Result<Option<Self>, OpenError> {
-        match Recorded::open(directory)? {
-            Some(Recorded::Run(recording)) => Ok(Some(*recording)),
-            Some(Recorded::Proof(proof)) => Err(OpenError::unknown(directory, proof.schema)),
-            Some(Recorded::Comparison(comparison)) => Err(OpenError::unknown(directory, comparison.schema)),
-            Some(Recorded::Observation(seen)) => Err(OpenError::unknown(directory, seen.schema)),
-            Some(Recorded::Study(study)) => Err(OpenError::unknown(directory, study.schema)),
-            Some(Recorded::Fleet(fleet)) => Err(OpenError::unknown(directory, fleet.document.schema)),
+        match RunContents::open(directory)? {
+            Some(RunContents::Run(recording)) => Ok(Some(*recording)),
+            Some(RunContents::Proof(proof)) => Err(OpenError::unknown(directory, proof.schema)),
+            Some(RunContents::Comparison(comparison)) => {
+                Err(OpenError::unknown(directory, comparison.schema))
+            }
+            Some(RunContents::Observation(seen)) => Err(OpenError::unknown(directory, seen.schema)),
+            Some(RunContents::Study(study)) => Err(OpenError::unknown(directory, study.schema)),
+            Some(RunContents::Fleet(fleet)) => Err(OpenError::unknown(directory, fleet.document.schema)),
             None => Ok(None),
         }
     }
 
     /// The document with what `recording` kept of its targets.
-    fn of(document: RunDocument, recording: &Recording) -> Self {
+    fn new(document: RunDocument, recording: &Recording) -> Self {
         let mut run = Self::without_distributions(document);
         take_histograms(&mut run.targets, &recording.histograms);
         for row in &recording.timeseries {

@@ -1,6 +1,6 @@
 //! The two sides of a run on one target, or on all of them.
 
-use plumb_measure::{ApplicationSide, Latency, Quality, StorageSide, Verified};
+use plumb_measure::{ApplicationSide, Latency, Quality, StorageSide, VerifyResult};
 use serde::{Deserialize, Serialize};
 
 /// Requests to a target and their results: the application's side by direction, and the storage's.
@@ -39,7 +39,7 @@ pub struct Sides {
     /// How well the schedule was kept; null without one.
     pub schedule: Option<ScheduleResult>,
     /// Results of reading back; null without verification.
-    pub verified: Option<Verified>,
+    pub verified: Option<VerifyResult>,
     /// Processor time of the workers; null if it is not known.
     pub cpu: Option<CpuSeconds>,
     /// Why `cpu` is null.
@@ -169,7 +169,7 @@ impl Sides {
 
 impl DirectionResult {
     /// From what the workers saw of one direction.
-    pub fn of(side: &ApplicationSide, errors_by: Vec<ErrorCount>) -> Self {
+    pub fn from_side(side: &ApplicationSide, errors_by: Vec<ErrorCount>) -> Self {
         Self {
             ios: side.operations,
             bytes: side.bytes,

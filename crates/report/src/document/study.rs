@@ -77,7 +77,7 @@ pub struct StudyRow {
     /// Ours over reported; null if one of both is not known, or nothing was reported but zero.
     pub ratio: Option<f64>,
     /// Expected range of our value; null if nothing was expected.
-    pub expected: Option<Expected>,
+    pub expected: Option<ExpectedRange>,
     /// True if our value came out as expected; null if nothing was expected, or our value is not known.
     pub came_out: Option<bool>,
     /// Reason for the result.
@@ -141,7 +141,7 @@ impl StudyRow {
     }
 
     /// This is expected of ours.
-    pub fn expecting(mut self, expected: Expected) -> Self {
+    pub fn expecting(mut self, expected: ExpectedRange) -> Self {
         self.expected = Some(expected);
         self.judged()
     }
@@ -162,7 +162,7 @@ impl StudyRow {
 
 /// Expected range of a figure. Both ends are included; null means that there is no end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Expected {
+pub struct ExpectedRange {
     /// At least.
     pub low: Option<f64>,
     /// At most.
@@ -256,7 +256,7 @@ impl StudyDocument {
     }
 }
 
-impl Expected {
+impl ExpectedRange {
     /// At least this.
     pub const fn at_least(low: f64) -> Self {
         Self { low: Some(low), high: None }

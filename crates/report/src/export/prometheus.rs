@@ -13,7 +13,7 @@ use crate::document::{
     TargetRecording,
 };
 use crate::exposure;
-use crate::levels::{self, Synced};
+use crate::levels::{self, FsyncState};
 use crate::sentences;
 
 /// The exponents of the edges: 0.001 s times two to these.
@@ -27,7 +27,7 @@ pub fn prometheus(recording: &RunRecording) -> String {
     let document = &recording.document;
     let mut out = Metrics::default();
     head(&mut out, document);
-    let (methods, loads): (Vec<Measured<'_>>, Vec<Measured<'_>>) = measured(document);
+    let (methods, loads): (Vec<MeasuredSeries<'_>>, Vec<MeasuredSeries<'_>>) = measured(document);
     durable_writes(&mut out, recording, &methods);
     figures(&mut out, "plumb_load", &loads);
     histograms(&mut out, "plumb_load", &recording.targets, &loads);
@@ -45,9 +45,9 @@ pub(crate) fn survey(survey: &Survey) -> String {
     );
     for path in &survey.paths {
         let durable = match levels::synced(path) {
-            Synced::Durable(_) => 1.0,
-            Synced::Lost => 0.0,
-            Synced::Unknown => continue,
+            FsyncState::Durable(_) => 1.0,
+            FsyncState::Lost => 0.0,
+            FsyncState::Unknown => continue,
         };
         out.sample(name, &[("target", &path.target)], durable);
     }
@@ -96,10 +96,10 @@ pub(crate) fn fleet(document: &FleetDocument, kept: &[TargetRecording]) -> Strin
     }
     out.findings("plumb_fleet", &[], &document.verdicts);
     states(&mut out, document);
-    let total = document.measured().map(|sides| Measured { index: 0, sides, labels: Vec::new() });
+    let total = document.measured().map(|sides| MeasuredSeries { index: 0, sides, labels: Vec::new() });
     let total: Vec<_> = total.into_iter().collect();
     let hosts = document.hosts.iter().enumerate().filter_map(|(index, host)| {
-        Some(Measured { index, sides: host.total.as_ref()?, labels: vec![("host", host.name.clone())] })
+        Some(MeasuredSeries { index, sides: host.total.as_ref()?, labels: vec![("host", host.name.clone())] })
     });
     let hosts: Vec<_> = hosts.collect();
     let counted = document.hosts.iter().zip(kept).filter(|(host, _)| document.counts(host));
@@ -138,13 +138,13 @@ const OF_HOSTS: [OfHost; 2] = [
 ];
 
 /// Measured results, with their place in the document and the labels of their metrics.
-struct Measured<'a> {
+struct MeasuredSeries<'a> {
     index: usize,
     sides: &'a Sides,
     labels: Vec<(&'static str, String)>,
 }
 
-impl Measured<'_> {
+impl MeasuredSeries<'_> {
     fn labels<'a>(&'a self, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
         let own = self.labels.iter().map(|(name, value)| (*name, value.as_str()));
         own.chain(more.iter().copied()).collect()
@@ -153,7 +153,7 @@ impl Measured<'_> {
 
 /// The targets that measure what a durable write costs, and the others. All phases of a check have one
 /// target, so their names are labels of their own.
-fn measured(document: &RunDocument) -> (Vec<Measured<'_>>, Vec<Measured<'_>>) {
+fn measured(document: &RunDocument) -> (Vec<MeasuredSeries<'_>>, Vec<MeasuredSeries<'_>>) {
     let all = document.labels().into_iter().zip(&document.targets).enumerate();
     let ran = all.filter(|(_, (_, target))| target.failed_because.is_none());
     ran.map(|(index, (label, target))| {
@@ -162,7 +162,7 @@ fn measured(document: &RunDocument) -> (Vec<Measured<'_>>, Vec<Measured<'_>>) {
             true => vec![("target", target.name.clone()), (what, label)],
             false => vec![("target", label)],
         };
-        Measured { index, sides: &target.sides, labels }
+        MeasuredSeries { index, sides: &target.sides, labels }
     })
     .partition(|measured| measured.labels.iter().any(|(name, _)| *name == METHOD))
 }
@@ -187,7 +187,7 @@ fn head(out: &mut Metrics, document: &RunDocument) {
     out.findings(family, &of_run, &document.verdicts);
 }
 
-fn durable_writes(out: &mut Metrics, recording: &RunRecording, methods: &[Measured<'_>]) {
+fn durable_writes(out: &mut Metrics, recording: &RunRecording, methods: &[MeasuredSeries<'_>]) {
     let mut family = |name: &str, help: &str, of: &dyn Fn(&Sides) -> Option<u64>| {
         let known = methods.iter().filter_map(|method| Some((method, of(method.sides)?)));
         out.each(name, "gauge", help, known, |out, (method, value)| {
@@ -258,7 +258,7 @@ const FIGURES: [Figure; 5] = [
 ];
 
 impl Figure {
-    fn put(&self, out: &mut Metrics, family: &str, loads: &[Measured<'_>]) {
+    fn put(&self, out: &mut Metrics, family: &str, loads: &[MeasuredSeries<'_>]) {
         let name = format!("{family}_{}", self.name);
         let sides = loads
             .iter()
@@ -271,7 +271,7 @@ impl Figure {
 }
 
 /// The figures of `loads`, and their errors.
-fn figures(out: &mut Metrics, family: &str, loads: &[Measured<'_>]) {
+fn figures(out: &mut Metrics, family: &str, loads: &[MeasuredSeries<'_>]) {
     for figure in FIGURES {
         figure.put(out, family, loads);
     }
@@ -283,13 +283,13 @@ fn figures(out: &mut Metrics, family: &str, loads: &[Measured<'_>]) {
 
 /// Returns the results of each direction of `loads`, as far as it was used.
 fn used<'a>(
-    loads: &'a [Measured<'a>],
-) -> impl Iterator<Item = (&'a Measured<'a>, (&'static str, &'a DirectionResult))> {
+    loads: &'a [MeasuredSeries<'a>],
+) -> impl Iterator<Item = (&'a MeasuredSeries<'a>, (&'static str, &'a DirectionResult))> {
     loads.iter().flat_map(|load| load.sides.used().into_iter().map(move |used| (load, used)))
 }
 
 /// Percentiles, where the distributions are not there.
-fn latencies(out: &mut Metrics, family: &str, loads: &[Measured<'_>]) {
+fn latencies(out: &mut Metrics, family: &str, loads: &[MeasuredSeries<'_>]) {
     let name = format!("{family}_latency_seconds");
     let known =
         used(loads).filter_map(|(load, (operation, result))| Some((load, operation, result.latency?)));
@@ -307,7 +307,7 @@ fn latencies(out: &mut Metrics, family: &str, loads: &[Measured<'_>]) {
     });
 }
 
-fn histograms(out: &mut Metrics, family: &str, kept: &[TargetRecording], loads: &[Measured<'_>]) {
+fn histograms(out: &mut Metrics, family: &str, kept: &[TargetRecording], loads: &[MeasuredSeries<'_>]) {
     let name = format!("{family}_duration_seconds");
     let kept = loads.iter().flat_map(|load| {
         let of_part = move |part| Some((load, part, kept.get(load.index)?.histogram(part)?));

@@ -15,7 +15,7 @@ pub(super) enum Sense {
 
 impl Sense {
     /// Returns the sense of a difference that is good or not; neutral if nothing is known.
-    pub(super) fn of(is_good: Option<bool>) -> Self {
+    pub(super) fn new(is_good: Option<bool>) -> Self {
         is_good.map_or(Self::Neutral, |is_good| if is_good { Self::Better } else { Self::Worse })
     }
 

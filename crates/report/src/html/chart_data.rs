@@ -87,7 +87,7 @@ fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 
 /// Function that computes the shown value of a step of a time series, from some neighbouring rows and the
 /// number of seconds that they cover.
-pub(super) type Shown = fn(&[TimeseriesRow], f64) -> Option<f64>;
+pub(super) type PointFunction = fn(&[TimeseriesRow], f64) -> Option<f64>;
 
 /// Operations per second.
 pub(super) fn rate(rows: &[TimeseriesRow], seconds: f64) -> Option<f64> {
@@ -128,7 +128,7 @@ fn weighted(rows: &[TimeseriesRow], of: impl Fn(&TimeseriesRow) -> Option<f64>) 
 
 /// Returns `of` over seconds, at the middle of each step; neighbouring rows are taken together until they are
 /// few enough.
-pub(super) fn steps(rows: &[TimeseriesRow], of: Shown) -> (Vec<f64>, Vec<Option<f64>>) {
+pub(super) fn steps(rows: &[TimeseriesRow], of: PointFunction) -> (Vec<f64>, Vec<Option<f64>>) {
     let begins = |index: usize| rows.get(index).map(|row| row.at.as_secs_f64());
     let last_width = match rows {
         [.., before, last] => last.at.as_secs_f64() - before.at.as_secs_f64(),

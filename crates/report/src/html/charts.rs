@@ -3,7 +3,7 @@
 
 use plumb_measure::run::TimeseriesRow;
 
-use super::chart_data::{self, Chart, Line, Shown, TIME_OF_OPERATION, TIME_OF_RUN};
+use super::chart_data::{self, Chart, Line, PointFunction, TIME_OF_OPERATION, TIME_OF_RUN};
 use super::style::{STYLES, sample};
 use crate::document::{Part, RunDocument, RunRecording};
 use crate::facts::loses_synced;
@@ -35,7 +35,7 @@ pub(super) struct Key {
 }
 
 impl ChartView {
-    pub(super) fn of(chart: &Chart, name: &str, words: String, aria: String) -> Self {
+    pub(super) fn new(chart: &Chart, name: &str, words: String, aria: String) -> Self {
         let key = |line: &Line| Key { sample: sample(line.style), name: line.name.clone() };
         Self {
             anchor: chart.anchor.clone(),
@@ -82,7 +82,7 @@ pub(super) fn distributions(recording: &RunRecording) -> Option<(ChartView, Char
         0 => String::new(),
         more => format!("{more} more are in the recording."),
     };
-    (!kept.is_empty()).then(|| (ChartView::of(&chart, "Share that ended within a time", words, aria), chart))
+    (!kept.is_empty()).then(|| (ChartView::new(&chart, "Share that ended within a time", words, aria), chart))
 }
 
 fn part_name(document: &RunDocument, index: usize, part: Part) -> String {
@@ -113,7 +113,7 @@ pub(super) fn series_words(document: &RunDocument) -> String {
 }
 
 /// A line to be: its name, what it is made from, what is shown of that.
-type Wanted<'a> = (&'static str, &'a [TimeseriesRow], Shown);
+type LineRequest<'a> = (&'static str, &'a [TimeseriesRow], PointFunction);
 
 /// Charts for each target: rates, throughput, latency, and that of its syncs. A line without a value is left
 /// out, and so is a chart without a line.
@@ -139,12 +139,12 @@ pub(super) fn series(recording: &RunRecording) -> (Vec<ChartView>, Vec<Chart>) {
         }
         moving.push(("transactions", track(Part::Transaction).to_vec()));
         moving.push(("storage", track(Part::Storage).to_vec()));
-        let lines = |of: Shown| {
-            moving.iter().map(|(name, rows)| (*name, rows.as_slice(), of)).collect::<Vec<Wanted<'_>>>()
+        let lines = |of: PointFunction| {
+            moving.iter().map(|(name, rows)| (*name, rows.as_slice(), of)).collect::<Vec<LineRequest<'_>>>()
         };
-        let latency: [Wanted<'_>; 2] =
+        let latency: [LineRequest<'_>; 2] =
             [("mean", &all, chart_data::mean), ("longest", &all, chart_data::longest)];
-        let sync: [Wanted<'_>; 2] =
+        let sync: [LineRequest<'_>; 2] =
             [("p50", track(Part::Sync), chart_data::p50), ("p99", track(Part::Sync), chart_data::p99)];
         let label = printable(&labels[index]);
         charts.extend(time_chart(
@@ -169,7 +169,7 @@ fn time_chart(
     label: &str,
     anchor: String,
     title: &'static str,
-    wanted: &[Wanted<'_>],
+    wanted: &[LineRequest<'_>],
 ) -> Option<(ChartView, Chart)> {
     let made = wanted.iter().enumerate().map(|(style, (name, rows, of))| {
         let (x, y) = chart_data::steps(rows, *of);
@@ -189,7 +189,7 @@ fn time_chart(
     let aria = format!("{label}, {title} over time: {ranges}.");
     let unit = if is_latency { "seconds" } else { "count" };
     let chart = Chart { anchor, is_share: false, unit, title: title.to_owned(), across: TIME_OF_RUN, lines };
-    Some((ChartView::of(&chart, label, format!("{title}: {ranges}"), aria), chart))
+    Some((ChartView::new(&chart, label, format!("{title}: {ranges}"), aria), chart))
 }
 
 /// From where to where each line goes.
@@ -235,11 +235,11 @@ mod tests {
         let row = |at, operations| TimeseriesRow { at, operations, ..TimeseriesRow::default() };
         let rows = |operations| [0, 100, 200].map(|ms| row(Nanos::millis(ms), operations)).to_vec();
         let (idle, busy) = (rows(0), rows(7));
-        let of = |wanted: &[Wanted<'_>]| {
+        let of = |wanted: &[LineRequest<'_>]| {
             let chart = time_chart("x", "x".to_owned(), "operations per second", wanted)?.1;
             Some(chart.lines.iter().map(|line| (line.name.clone(), line.style)).collect::<Vec<_>>())
         };
-        fn line<'a>(name: &'static str, rows: &'a [TimeseriesRow]) -> Wanted<'a> {
+        fn line<'a>(name: &'static str, rows: &'a [TimeseriesRow]) -> LineRequest<'a> {
             (name, rows, chart_data::rate)
         }
         assert_eq!(of(&[line("read", &idle), line("storage", &idle)]), None);

@@ -41,7 +41,7 @@ struct Chapter {
 
 impl ComparisonPage {
     /// Returns the page of `document`.
-    pub(super) fn of(document: &ComparisonDocument) -> Self {
+    pub(super) fn new(document: &ComparisonDocument) -> Self {
         let mut outline = comparison::outline(document);
         // The charts have the same figures; those who want to copy them open the tables.
         outline.sections.iter_mut().for_each(|of| of.is_detail |= of.is_charted);
@@ -51,7 +51,7 @@ impl ComparisonPage {
         let mut all = Vec::new();
         let chapters = document.chapters().iter().enumerate();
         let chapters = chapters.map(|(number, of)| chapter(of, number, &mut all)).collect();
-        let frame = Frame::of("plumb compare", outline, document.seed).drawing(&all);
+        let frame = Frame::new("plumb compare", outline, document.seed).drawing(&all);
         Self { frame, chapters, sections, workload }
     }
 }
@@ -90,7 +90,7 @@ fn estimate(name: &str, of: &Estimate) -> BarRow {
         (_, Some(high)) if high < 1.0 => Some(false),
         _ => None,
     };
-    let sense = Sense::of(is_more.map(|is_more| is_more == is_rate(name)));
+    let sense = Sense::new(is_more.map(|is_more| is_more == is_rate(name)));
     let words = match sense {
         Sense::Better => ", better",
         Sense::Worse => ", worse",
@@ -117,7 +117,7 @@ fn waterfall(contrast: &Contrast) -> String {
         BarRow {
             name: name.to_owned(),
             value: words,
-            sense: Sense::of((seconds != 0.0).then_some(seconds < 0.0)),
+            sense: Sense::new((seconds != 0.0).then_some(seconds < 0.0)),
             from: Some(from),
             until: Some(at),
             mark: None,
@@ -171,7 +171,7 @@ fn blocks(document: &ComparisonDocument, number: usize) -> Option<(ChartView, Ch
         chart.lines.iter().filter(|line| !line.x.is_empty()).map(|line| line.style).collect();
     let words = ranges(&chart.lines, |of| value(figure, of));
     let aria = format!("{} of each block: {words}.", figure_words(figure));
-    (!drawn.is_empty()).then(|| (ChartView::of(&chart, "Block by block", words, aria), chart))
+    (!drawn.is_empty()).then(|| (ChartView::new(&chart, "Block by block", words, aria), chart))
 }
 
 /// Returns the levels that a chart has styles for, with their names.
@@ -201,5 +201,5 @@ fn distributions(document: &ComparisonDocument, number: usize) -> Option<(ChartV
     let aria =
         "Distribution of the time of an operation for each level; the table has the figures.".to_owned();
     let is_drawn = chart.lines.iter().any(|line| line.x.len() > 1);
-    is_drawn.then(|| (ChartView::of(&chart, "Share that ended within a time", words, aria), chart))
+    is_drawn.then(|| (ChartView::new(&chart, "Share that ended within a time", words, aria), chart))
 }

@@ -37,7 +37,7 @@ pub(super) struct Frame {
 
 impl Frame {
     /// Returns the frame of a report without charts that a script draws.
-    pub(super) fn of(what: &'static str, outline: Outline<'_>, seed: impl Into<Option<u64>>) -> Self {
+    pub(super) fn new(what: &'static str, outline: Outline<'_>, seed: impl Into<Option<u64>>) -> Self {
         Self {
             what,
             target: printable(outline.of),

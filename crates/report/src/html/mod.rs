@@ -32,22 +32,22 @@ use self::page::Page;
 use self::proof::ProofPage;
 use self::sections::SectionsPage;
 use self::study::StudyPage;
-use crate::render::Rendered;
+use crate::render::RenderInput;
 
 /// Returns the page of any document.
 ///
 /// # Errors
 /// If the template cannot be rendered, which formatting into memory does not do.
-pub fn page<'a>(of: impl Into<Rendered<'a>>) -> Result<String, askama::Error> {
+pub fn page<'a>(of: impl Into<RenderInput<'a>>) -> Result<String, askama::Error> {
     let mut page = match of.into() {
-        Rendered::Run(recording) => Page::of(recording).render()?,
-        Rendered::Proof(document) => ProofPage::of(document).render()?,
-        Rendered::Comparison(document) => ComparisonPage::of(document).render()?,
-        Rendered::Observation(document) => ObservationPage::of(document).render()?,
-        Rendered::Study(document) => StudyPage::of(document).render()?,
-        Rendered::Fleet(document, _) => SectionsPage::of_fleet(document).render()?,
-        Rendered::Survey(survey) => SectionsPage::of_survey(survey).render()?,
-        Rendered::Status(status) => SectionsPage::of_page(&status.page()).render()?,
+        RenderInput::Run(recording) => Page::new(recording).render()?,
+        RenderInput::Proof(document) => ProofPage::new(document).render()?,
+        RenderInput::Comparison(document) => ComparisonPage::new(document).render()?,
+        RenderInput::Observation(document) => ObservationPage::new(document).render()?,
+        RenderInput::Study(document) => StudyPage::new(document).render()?,
+        RenderInput::Fleet(document, _) => SectionsPage::of_fleet(document).render()?,
+        RenderInput::Survey(survey) => SectionsPage::of_survey(survey).render()?,
+        RenderInput::Status(status) => SectionsPage::of_page(&status.page()).render()?,
     };
     page.push('\n');
     Ok(page)

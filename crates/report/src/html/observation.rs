@@ -25,13 +25,13 @@ pub(super) struct ObservationPage {
 
 impl ObservationPage {
     /// Returns the page of `document`.
-    pub(super) fn of(document: &ObservationDocument) -> Self {
+    pub(super) fn new(document: &ObservationDocument) -> Self {
         let mut outline = observation::outline(document);
         // The workload stands in a part of its own.
         outline.sections.retain(|of| !of.is_detail);
         let sections = sections(&mut outline);
         let (charts, drawn): (Vec<_>, Vec<_>) = over_time(document).into_iter().unzip();
-        let frame = Frame::of("plumb observe", outline, None).drawing(&drawn);
+        let frame = Frame::new("plumb observe", outline, None).drawing(&drawn);
         Self { frame, charts, sections, workload: lines(&document.workload) }
     }
 }
@@ -58,7 +58,7 @@ fn over_time(document: &ObservationDocument) -> Option<(ChartView, Chart)> {
         lines,
     };
     let name = "Requests over time";
-    Some((ChartView::of(&chart, name, words.clone(), format!("{name}, {words}.")), chart))
+    Some((ChartView::new(&chart, name, words.clone(), format!("{name}, {words}.")), chart))
 }
 
 fn line(style: usize, device: &ObservedDevice) -> Line {

@@ -55,7 +55,7 @@ pub(super) struct Page {
 
 impl Page {
     /// Returns the page of `recording`.
-    pub(super) fn of(recording: &RunRecording) -> Self {
+    pub(super) fn new(recording: &RunRecording) -> Self {
         let document = &recording.document;
         let printed = |lines: Vec<String>| lines.iter().map(|line| printable(line)).collect::<Vec<_>>();
         let (cdf, mut drawn) = charts::distributions(recording).unzip();
@@ -81,7 +81,7 @@ impl Page {
                 what: if document.is_check() { "plumb check" } else { "plumb load" },
                 target: facts::places(document).join(", "),
                 masthead: masthead(&document.environment),
-                headline: Some(Headline::of(document)),
+                headline: Some(Headline::new(document)),
                 figures: facts::figures(document),
                 command: facts::command(document),
                 seed: Some(document.seed),

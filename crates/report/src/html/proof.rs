@@ -29,10 +29,10 @@ pub(super) struct ProofPage<'a> {
 
 impl<'a> ProofPage<'a> {
     /// Returns the page of `document`.
-    pub(super) fn of(document: &'a ProofDocument) -> Self {
+    pub(super) fn new(document: &'a ProofDocument) -> Self {
         let (windows, left_out) = proof::windows(document, ROWS);
         Self {
-            frame: Frame::of("plumb prove app", proof::outline(document), document.seed),
+            frame: Frame::new("plumb prove app", proof::outline(document), document.seed),
             document,
             windows: (table::table(&windows, ""), left_out),
             each: document.windows.len().div_ceil(CELLS).max(1),

@@ -34,7 +34,7 @@ impl SectionsPage {
         let mut outline = fleet::outline(document);
         Self {
             sections: sections(&mut outline),
-            frame: Frame::of("plumb fleet", outline, document.seed),
+            frame: Frame::new("plumb fleet", outline, document.seed),
             foot: "Percentiles of all hosts are those of all operations: the distributions are added, never averaged.",
         }
     }

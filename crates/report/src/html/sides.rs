@@ -36,7 +36,7 @@ pub(super) fn sides(document: &RunDocument) -> String {
 fn balances(sides: &Sides) -> String {
     [(false, &sides.read), (true, &sides.write)]
         .into_iter()
-        .filter_map(|(write, direction)| Balance::of(write, direction.bytes, sides))
+        .filter_map(|(write, direction)| Balance::from_sides(write, direction.bytes, sides))
         .map(|balance| bar(&balance))
         .collect()
 }

@@ -49,14 +49,14 @@ struct Figures {
 
 impl StudyPage {
     /// Returns the page of `document`.
-    pub(super) fn of(document: &StudyDocument) -> Self {
+    pub(super) fn new(document: &StudyDocument) -> Self {
         let mut all = Vec::new();
         let chapters = document.studies.iter().map(|study| chapter(study, &mut all)).collect();
         let mut outline = study::outline(document);
         // The studies have chapters of their own; what stands before them is the summary.
         outline.sections.truncate(outline.sections.len().saturating_sub(document.studies.len()));
         let sections = sections(&mut outline);
-        let frame = Frame::of("plumb study", outline, document.seed).drawing(&all);
+        let frame = Frame::new("plumb study", outline, document.seed).drawing(&all);
         Self { frame, sections, chapters }
     }
 }
@@ -94,7 +94,7 @@ fn beside(rows: &[StudyRow]) -> String {
         Some(BarRow {
             name: printable(&row.figure),
             value: format!("{}×: {ours}, reported {}{far}", quantity::ratio(of), study::reported(row)),
-            sense: Sense::of(Some(row.is_reproduced())),
+            sense: Sense::new(Some(row.is_reproduced())),
             from: Some(0.0),
             until: Some(of.ln()),
             mark: Some(of.ln()),
@@ -130,7 +130,7 @@ fn charts(study: &Study) -> Vec<(ChartView, Chart)> {
             lines,
         };
         let name = printable(name);
-        (ChartView::of(&chart, &name, words.clone(), format!("{name}, {words}.")), chart)
+        (ChartView::new(&chart, &name, words.clone(), format!("{name}, {words}.")), chart)
     };
     names.iter().enumerate().map(chart).collect()
 }

@@ -54,7 +54,7 @@ impl StatusDocument for CacheAdvice {
 
 fn sizes(sizes: &[CacheSize]) -> Table {
     let time = |seconds| Nanos::from_secs_f64(seconds).to_string();
-    Table::of(sizes)
+    Table::for_rows(sizes)
         .right("log", |tried| Bytes(tried.size).to_string())
         .right("absorbed", |tried| format!("{:.1}%", tried.absorbed * 100.0))
         .left("", |tried| "#".repeat((tried.absorbed * BAR as f64).round() as usize))

@@ -17,7 +17,7 @@ const TITLE: &str = "plumb drive status";
 impl StatusDocument for DriveList {
     /// Makes a line for each model, and below it what it stands for.
     fn page(&self) -> Page {
-        let table = Table::of(&self.models)
+        let table = Table::for_rows(&self.models)
             .left("model", |model| Cell::inked(Ink::Bold, printable(&model.name)))
             .left("kind", |model| &model.kind)
             .left("interface", |model| &model.interface)
@@ -54,7 +54,7 @@ impl StatusDocument for DriveModel {
             printable(&title),
             vec![Item::facts([self.description.clone(), format!("cache: {}", self.cache)])],
         );
-        let parameters = Table::of(&self.parameters)
+        let parameters = Table::for_rows(&self.parameters)
             .left("parameter", |of| printable(&of.name))
             .right("value", |of| printable(&of.value))
             .left("source", |of| printable(of.source.as_deref().unwrap_or("no source given")));
@@ -81,7 +81,7 @@ impl StatusDocument for DriveModel {
 }
 
 fn figures_table(figures: &[ModelFigure]) -> Table {
-    Table::of(figures)
+    Table::for_rows(figures)
         .left("figure", |row| format!("{}, {}", row.name, row.unit))
         .right("simulated", |row| format!("{:.2}", row.simulated))
         .right("published", |row| row.published.map(|of| format!("{of:.2}")).unwrap_or_default())

@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 
 use plumb_block::{Nanos, shell_word};
-use plumb_policy::apply::{DiskResult, Ended, Report};
+use plumb_policy::apply::{ApplyEnd, DiskResult, Report};
 use plumb_policy::enforce::Enforcement;
 use plumb_policy::observe::{Observation, ObservedSwitch};
-use plumb_policy::persist::{Kept, Means, Standing};
+use plumb_policy::persist::{Certainty, KeptPolicy, Means};
 use plumb_policy::verify::Verification;
 
 use super::StatusDocument;
@@ -48,7 +48,7 @@ trait Addition {
 impl Addition for Report {
     /// Adds what became of each disk, where it is written down, and what to do now.
     fn add_to(&self, page: &mut Page) {
-        let disks = Table::of(&self.disks)
+        let disks = Table::for_rows(&self.disks)
             .left("disk", |disk| Cell::inked(Ink::Bold, printable(&disk.name)))
             .left("result", |disk| result(&disk.result))
             .left("", |disk| {
@@ -61,10 +61,12 @@ impl Addition for Report {
                 })
             });
         let ended = match self.ended {
-            Ended::Complete => "All disks were read back and are as they should be.",
-            Ended::Interrupted => "Interrupted between two steps: what was begun is written down.",
-            Ended::Refused => "A disk must not be changed any more: the others behind it were not touched.",
-            Ended::Failed => "A disk is not as it should be: the others behind it were not touched.",
+            ApplyEnd::Complete => "All disks were read back and are as they should be.",
+            ApplyEnd::Interrupted => "Interrupted between two steps: what was begun is written down.",
+            ApplyEnd::Refused => {
+                "A disk must not be changed any more: the others behind it were not touched."
+            }
+            ApplyEnd::Failed => "A disk is not as it should be: the others behind it were not touched.",
         };
         let mut items = Item::table(disks.if_any());
         items.push(Item::text(ended));
@@ -127,7 +129,7 @@ impl StatusDocument for Verification {
             let drift = disk.drift.iter().map(|line| (Ink::Red, "DRIFT", line.clone()));
             ok.into_iter().chain(drift).map(move |(ink, word, text)| (name, ink, word, text))
         });
-        let table = Table::of(rows)
+        let table = Table::for_rows(rows)
             .left("disk", |(name, ..)| Cell::inked(Ink::Bold, printable(name)))
             .left("result", |(_, ink, word, _)| Cell::inked(*ink, *word))
             .left("", |(.., text)| printable(text));
@@ -198,18 +200,18 @@ impl Addition for PolicyPersist {
     }
 }
 
-fn words(kept: &Kept) -> String {
+fn words(kept: &KeptPolicy) -> String {
     let means = match kept.means {
         Means::InTheDrive => "kept by the drive",
         Means::AtEveryStart => "set again at every start",
     };
     let standing = match &kept.standing {
-        Standing::Requested => format!("requested at {}, not yet tested by a restart", kept.requested_at),
-        Standing::HeldOverReboot { at, evidence } => format!(
+        Certainty::Requested => format!("requested at {}, not yet tested by a restart", kept.requested_at),
+        Certainty::HeldOverReboot { at, evidence } => format!(
             "HELD OVER A REBOOT, seen at {at}: {evidence}; only a power cycle that the drive counts proves it"
         ),
-        Standing::Proven { at, evidence } => format!("PROVEN at {at}: {evidence}"),
-        Standing::Lost { at, evidence } => format!("LOST, seen at {at}: {evidence}"),
+        Certainty::Proven { at, evidence } => format!("PROVEN at {at}: {evidence}"),
+        Certainty::Lost { at, evidence } => format!("LOST, seen at {at}: {evidence}"),
     };
     format!("{}: {}, {means}; {standing}", kept.identity, kept.state)
 }

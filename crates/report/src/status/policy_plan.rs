@@ -5,7 +5,7 @@
 
 use plumb_policy::plan::{Plan, PlannedChange, PlannedStep};
 use plumb_policy::select::{Role, roles_of};
-use plumb_policy::state::Found;
+use plumb_policy::state::FoundState;
 
 use super::StatusDocument;
 use crate::document::json::pretty;
@@ -84,7 +84,7 @@ fn add_changes(page: &mut Page, plan: &Plan, with_bytes: bool) {
         true => Cell::inked(Ink::Bold, format!("{} canary", change.wave)),
         false => Cell::plain(change.wave.to_string()),
     };
-    let table = Table::of(&plan.changes)
+    let table = Table::for_rows(&plan.changes)
         .left("wave", |change| wave(change))
         .left("disk", |change| Cell::inked(Ink::Bold, printable(&change.name)))
         .left("change", |change| switch(change))
@@ -113,7 +113,7 @@ fn add_changes(page: &mut Page, plan: &Plan, with_bytes: bool) {
 /// Returns `off → on, saved on`.
 fn switch(change: &PlannedChange) -> String {
     let from = match change.from {
-        Found::Unknown => "unknown",
+        FoundState::Unknown => "unknown",
         found => found.word(),
     };
     let saved = match change.saved {

@@ -3,7 +3,7 @@
 
 use plumb_path::{Finding, Severity};
 use plumb_policy::gateway::recording::Exchange;
-use plumb_policy::state::Found;
+use plumb_policy::state::FoundState;
 use plumb_policy::view::{DeviceView, PolicyDocument};
 use plumb_policy::watch::Watcher;
 
@@ -81,7 +81,7 @@ impl StatusDocument for PolicyShow {
 }
 
 fn many(page: &mut Page, document: &PolicyDocument) {
-    let table = Table::of(&document.devices)
+    let table = Table::for_rows(&document.devices)
         .left(HEAD[0].0, |view| Cell::inked(Ink::Bold, printable(&view.name)))
         .left(HEAD[1].0, |view| state(view))
         .left(HEAD[2].0, |view| on_off(view.device.wce))
@@ -105,10 +105,10 @@ fn many(page: &mut Page, document: &PolicyDocument) {
 /// Suppressed flushes without a claim are what loses data.
 fn state(view: &DeviceView) -> Cell {
     let ink = match view.state {
-        Found::Protected if view.protection.is_none() => Ink::Red,
-        Found::Off | Found::Protected => Ink::Green,
-        Found::Unknown => Ink::Dim,
-        Found::On | Found::None => Ink::Plain,
+        FoundState::Protected if view.protection.is_none() => Ink::Red,
+        FoundState::Off | FoundState::Protected => Ink::Green,
+        FoundState::Unknown => Ink::Dim,
+        FoundState::On | FoundState::None => Ink::Plain,
     };
     Cell::inked(ink, view.state.word())
 }

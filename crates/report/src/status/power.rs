@@ -27,11 +27,11 @@ impl StatusDocument for Read<TraceShown> {
             _ => Item::text("A write of the drive failed beneath the program, as was asked for."),
         }));
         let mut page = Page::plain("plumb prove trace", head);
-        let findings = Table::of(&self.shown.findings)
+        let findings = Table::for_rows(&self.shown.findings)
             .left("file", |finding| Cell::inked(Ink::Bold, printable(&finding.path)))
             .left("unsynced operation", |finding| printable(&finding.sentence));
         page.add("", Item::table(findings.if_any()));
-        let synced = Table::of(&self.shown.synced)
+        let synced = Table::for_rows(&self.shown.synced)
             .left("synced", |(path, _)| printable(path))
             .right("times", |(_, count)| count.to_string());
         page.add("", Item::table(synced.if_any()));

@@ -27,7 +27,7 @@ pub fn explain_list(style: Style) -> String {
     rules.sort_by_key(|rule| rule.layer);
     let chapters = rules.chunk_by(|one, other| one.layer == other.layer).map(|rules| {
         let title = rules.first().map_or("", |rule| rule.layer.title());
-        let table = Table::of(rules.iter().copied())
+        let table = Table::for_rows(rules.iter().copied())
             .left("rule", |rule| &rule.id)
             .left("severity", |rule| severities(rule))
             .left("what it means", |rule| &rule.meaning)

@@ -11,7 +11,7 @@ use super::Style;
 use super::pen::{self, Ink};
 use super::table::{Cell, Side, Table};
 use super::wrap::{columns, hang, start};
-use crate::levels::{self, Arrival, Levels, Node, Synced};
+use crate::levels::{self, Arrival, FsyncState, Levels, Node};
 use crate::printable::printable;
 use crate::wording;
 
@@ -39,10 +39,12 @@ pub(super) fn path_tree(path: &WritePath, style: Style) -> String {
 /// Returns the text to show where it is not known that fsync makes data durable.
 pub(crate) fn unsettled(path: &WritePath) -> Option<(Ink, &str)> {
     match (levels::synced(path), levels::cause(path)) {
-        (Synced::Durable(_), _) => None,
-        (Synced::Lost, Some(cause)) => Some((Ink::Red, &cause.sentence)),
-        (Synced::Lost, None) => Some((Ink::Red, "When fsync has returned, nothing is known to be durable.")),
-        (Synced::Unknown, _) => {
+        (FsyncState::Durable(_), _) => None,
+        (FsyncState::Lost, Some(cause)) => Some((Ink::Red, &cause.sentence)),
+        (FsyncState::Lost, None) => {
+            Some((Ink::Red, "When fsync has returned, nothing is known to be durable."))
+        }
+        (FsyncState::Unknown, _) => {
             Some((Ink::Dim, "Whether data is durable when fsync has returned cannot be seen from here."))
         }
     }
@@ -56,7 +58,7 @@ pub(crate) fn path_table(path: &WritePath, wide: bool) -> Table {
     }
     head.extend([("cache", Side::Left), ("flush", Side::Left), ("FUA", Side::Left)]);
     let mut tree =
-        Tree { path, levels: Levels::of(path), wide, table: Table::new(&head), seen: HashSet::new() };
+        Tree { path, levels: Levels::new(path), wide, table: Table::new(&head), seen: HashSet::new() };
     for index in 0..path.layers.len() {
         tree.layer(index, Lead { own: "", below: "" });
     }

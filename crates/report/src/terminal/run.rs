@@ -26,7 +26,7 @@ const FIGURES: usize = 3;
 /// Returns the report of `document`, ending in a newline. A section that has nothing to say is left out.
 pub fn run(document: &RunDocument, style: Style) -> String {
     let width = style.columns();
-    let headline = Headline::of(document);
+    let headline = Headline::new(document);
     if style.verbosity == Verbosity::Quiet {
         return style.finish(verdict_line(&headline, style));
     }

@@ -9,7 +9,7 @@ use super::verdicts::verdicts;
 use super::wrap::hang;
 use super::{Style, outline};
 use crate::headline::{NOT_KNOWN, sentence};
-use crate::levels::{self, Synced};
+use crate::levels::{self, FsyncState};
 use crate::printable::printable;
 use crate::{exposure, untorn, wording};
 
@@ -41,12 +41,12 @@ pub fn survey(survey: &Survey, style: Style) -> String {
 pub fn survey_list(survey: &Survey, style: Style) -> String {
     // The first of equally severe findings counts: a cause stands before its consequence.
     let worst = |path: &WritePath| path.findings.iter().rev().max_by_key(|finding| finding.severity).cloned();
-    let table = Table::of(&survey.paths)
+    let table = Table::for_rows(&survey.paths)
         .left("target", |path| printable(&path.target))
         .left("durable after fsync", |path| match levels::synced(path) {
-            Synced::Durable(index) => Cell::plain(printable(&path.layers[index].name)),
-            Synced::Lost => Cell::inked(Ink::Red, "no"),
-            Synced::Unknown => Cell::inked(Ink::Yellow, "not known"),
+            FsyncState::Durable(index) => Cell::plain(printable(&path.layers[index].name)),
+            FsyncState::Lost => Cell::inked(Ink::Red, "no"),
+            FsyncState::Unknown => Cell::inked(Ink::Yellow, "not known"),
         })
         .left("volatile", |path| volatile(path))
         .left("worst finding", |path| match worst(path) {

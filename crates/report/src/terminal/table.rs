@@ -101,7 +101,7 @@ impl Table {
     }
 
     /// Returns a table of `rows`, to which columns are added.
-    pub fn of<T>(rows: impl IntoIterator<Item = T>) -> Rows<T> {
+    pub fn for_rows<T>(rows: impl IntoIterator<Item = T>) -> Rows<T> {
         let of: Vec<T> = rows.into_iter().collect();
         let rows = vec![Vec::new(); of.len() + 1];
         Rows { of, table: Self { rows, ..Self::default() } }

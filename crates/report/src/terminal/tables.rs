@@ -32,11 +32,11 @@ const COLUMNS: [Column; 8] = [
 const DISPENSABLE: [&str; 6] = ["p99.9", "max", "mean I/O", "p50", "flushes", "p99"];
 
 /// A target that measures the cost of a durable write, with the method.
-pub(crate) type Measured<'a> = (SyncMethod, &'a RunTarget, &'a Latency);
+pub(crate) type MeasuredTarget<'a> = (SyncMethod, &'a RunTarget, &'a Latency);
 
 /// Returns the cost of a durable write with its parts, methods across; `None` if none was measured.
 pub(crate) fn durable_table(document: &RunDocument) -> Option<(DurationUnit, Table)> {
-    let measured: Vec<Measured<'_>> = measured(document).collect();
+    let measured: Vec<MeasuredTarget<'_>> = measured(document).collect();
     let unit = DurationUnit::for_typical(measured.iter().filter_map(|(.., latency)| latency.p50));
     let mut table = methods_table(&measured, unit, true);
     let mut add = |name: &str, of: &dyn Fn(&RunTarget) -> String| {
@@ -53,7 +53,7 @@ pub(crate) fn durable_table(document: &RunDocument) -> Option<(DurationUnit, Tab
 }
 
 /// Returns the targets that measure what a durable write costs; those without a figure are left out.
-pub(crate) fn measured(document: &RunDocument) -> impl Iterator<Item = Measured<'_>> {
+pub(crate) fn measured(document: &RunDocument) -> impl Iterator<Item = MeasuredTarget<'_>> {
     document.targets.iter().filter_map(|target| {
         Some((document.job_of(target)?.method?, target, target.sides.durable_latency.as_ref()?))
     })
@@ -67,7 +67,7 @@ pub(super) fn durable_writes(document: &RunDocument, style: Style) -> String {
         .iter()
         .filter_map(|target| Some((document.job_of(target)?.method?, target)))
         .collect();
-    let measured: Vec<Measured<'_>> = measured(document).collect();
+    let measured: Vec<MeasuredTarget<'_>> = measured(document).collect();
     let unit = DurationUnit::for_typical(measured.iter().filter_map(|(.., latency)| latency.p50));
     let mut out = String::new();
     if !measured.is_empty() {
@@ -83,7 +83,7 @@ pub(super) fn durable_writes(document: &RunDocument, style: Style) -> String {
 
 /// Returns the statistics of each method: a line for each, or, with `across`, a column for each under its
 /// call.
-fn methods_table(measured: &[Measured<'_>], unit: DurationUnit, across: bool) -> Table {
+fn methods_table(measured: &[MeasuredTarget<'_>], unit: DurationUnit, across: bool) -> Table {
     let ink = |name: &str| if name == "p50" { Ink::Bold } else { Ink::Plain };
     let lead = |text: &str| Cell::inked(Ink::Dim, text);
     let mut head = vec![lead(unit.symbol())];
@@ -118,7 +118,7 @@ fn flush_words(document: &RunDocument, method: SyncMethod, target: &RunTarget) -
     }
     let what = if levels::is_lost(path) { "synced writes" } else { "durable writes" };
     let writes = format!("{name}: {} {what}", count(sides.application.operations));
-    let Some(flushes) = sides.storage.as_ref().and_then(FlushCount::of) else {
+    let Some(flushes) = sides.storage.as_ref().and_then(FlushCount::from_storage) else {
         let why = headline::sentence(&printable(sides.flushes_unknown_because()));
         return format!("{writes}, device flushes not known: {why}");
     };
@@ -155,7 +155,7 @@ pub(crate) fn side_table_without(groups: &[Group], without: &[&str]) -> Table {
             .enumerate()
             .map(move |(number, side)| (if number == 0 { name.as_str() } else { "" }, side))
     });
-    let table = Table::of(rows)
+    let table = Table::for_rows(rows)
         .left("", |(name, _)| Cell::inked(Ink::Bold, *name))
         .left("", |(_, side)| side_of(side));
     let shown = COLUMNS.iter().filter(|(name, _)| !without.contains(name));

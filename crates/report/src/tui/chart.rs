@@ -16,23 +16,27 @@ use crate::quantity;
 pub(super) const HEIGHT_MIN: u16 = 6;
 
 /// A line: whose it is, whether it is of the storage, and its points.
-struct Shown<'a> {
+struct ShownLine<'a> {
     target: usize,
     is_storage: bool,
     points: &'a [(f64, f64)],
 }
 
 /// Returns the lines that have points. Targets that share their devices have one line of the storage.
-fn shown(view: &LiveView) -> Vec<Shown<'_>> {
+fn shown(view: &LiveView) -> Vec<ShownLine<'_>> {
     let shares = |target: usize| {
         let sample = view.last.as_ref();
         sample.and_then(|sample| sample.targets.get(target)).is_some_and(|target| target.shares_devices)
     };
     let first_shared = (0..view.lines.len()).find(|target| shares(*target));
     let lines = view.lines.iter().enumerate().flat_map(|(target, lines)| {
-        [false, true].map(|is_storage| Shown { target, is_storage, points: &lines[usize::from(is_storage)] })
+        [false, true].map(|is_storage| ShownLine {
+            target,
+            is_storage,
+            points: &lines[usize::from(is_storage)],
+        })
     });
-    let told = |line: &Shown<'_>| {
+    let told = |line: &ShownLine<'_>| {
         !line.points.is_empty()
             && (!line.is_storage || !shares(line.target) || first_shared == Some(line.target))
     };
@@ -46,7 +50,8 @@ pub(super) fn draw(view: &LiveView, frame: &mut Frame<'_>, area: Rect) {
     let lines = shown(view);
     let top = ceiling(lines.iter().flat_map(|line| line.points).map(|point| point.1).fold(0.0, f64::max));
     // The application's lines stand above those of the storage.
-    let (storage, application): (Vec<&Shown<'_>>, Vec<_>) = lines.iter().partition(|line| line.is_storage);
+    let (storage, application): (Vec<&ShownLine<'_>>, Vec<_>) =
+        lines.iter().partition(|line| line.is_storage);
     let labels = |texts: [String; 3]| texts.map(Line::from).to_vec();
     let seconds = |value: f64| format!("{} s", quantity::three_digits(value));
     let times = [0.0, end / 2.0, end].map(seconds);
@@ -60,7 +65,7 @@ pub(super) fn draw(view: &LiveView, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(chart, area);
 }
 
-fn dataset<'a>(view: &LiveView, line: &Shown<'a>) -> Dataset<'a> {
+fn dataset<'a>(view: &LiveView, line: &ShownLine<'a>) -> Dataset<'a> {
     let marker = match (view.style.unicode, line.is_storage) {
         (true, false) => Marker::Braille,
         (true, true) => Marker::Dot,
@@ -87,13 +92,13 @@ pub(super) fn key(view: &LiveView) -> Line<'static> {
     Line::from(spans)
 }
 
-fn paint(view: &LiveView, line: &Shown<'_>) -> Paint {
+fn paint(view: &LiveView, line: &ShownLine<'_>) -> Paint {
     let paint = colour_of(line.target);
     ink(view, if line.is_storage { paint.add_modifier(Modifier::DIM) } else { paint })
 }
 
 /// In ASCII, lines are told apart by what they are made of.
-fn sign(line: &Shown<'_>) -> char {
+fn sign(line: &ShownLine<'_>) -> char {
     let signs =
         if line.is_storage { ['.', ':', ',', ';', '\'', '"'] } else { ['*', '+', 'o', 'x', '#', '@'] };
     signs[line.target % 6]

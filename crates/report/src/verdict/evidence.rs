@@ -57,7 +57,7 @@ pub(super) struct Flow {
 
 impl<'a> Evidence<'a> {
     /// Collects the evidence of a run.
-    pub(super) fn of(document: &'a RunDocument) -> Self {
+    pub(super) fn new(document: &'a RunDocument) -> Self {
         let labels = document.labels();
         let (mut phases, mut all_flows) = (Vec::new(), Vec::new());
         for (name, target) in labels.iter().zip(&document.targets) {
@@ -122,7 +122,7 @@ fn flows(target: &RunTarget, name: &str, cached: bool) -> Vec<Flow> {
             operations: direction.ios,
             iops: direction.iops,
             storage_iops,
-            balance: Balance::of(write, direction.bytes, &target.sides)?,
+            balance: Balance::from_sides(write, direction.bytes, &target.sides)?,
         })
     };
     [

@@ -37,10 +37,10 @@ mod tests {
     #[test]
     fn unwritten_ranges_are_found_and_unknown_ones_are_not() {
         let mut document = fixture::virtual_machine();
-        assert!(unwritten(&Evidence::of(&document)).is_none());
+        assert!(unwritten(&Evidence::new(&document)).is_none());
         document.targets[4].sides.quality.written_share = Some(0.4);
-        assert!(unwritten(&Evidence::of(&document)).unwrap().sentence.starts_with("Only 40%"));
+        assert!(unwritten(&Evidence::new(&document)).unwrap().sentence.starts_with("Only 40%"));
         document.targets[4].sides.quality.written_share = None;
-        assert!(unwritten(&Evidence::of(&document)).is_none());
+        assert!(unwritten(&Evidence::new(&document)).is_none());
     }
 }

@@ -87,19 +87,19 @@ mod tests {
     #[test]
     fn a_failure_is_a_danger_and_an_interruption_is_not() {
         let mut document = fixture::document("interrupted");
-        assert!(check_failed(&Evidence::of(&document)).is_none());
+        assert!(check_failed(&Evidence::new(&document)).is_none());
         document.failed = true;
         document.incomplete_because = Some("cannot sync /srv/x: Input/output error (5)".to_owned());
-        let finding = check_failed(&Evidence::of(&document)).unwrap();
+        let finding = check_failed(&Evidence::new(&document)).unwrap();
         assert_eq!(finding.severity, Severity::Danger);
-        assert!(load_failed(&Evidence::of(&document)).is_none(), "it is a check");
+        assert!(load_failed(&Evidence::new(&document)).is_none(), "it is a check");
         assert_eq!(finding.sentence, "Cannot sync /srv/x: Input/output error (5).");
         document.incomplete_because = None;
-        assert!(!check_failed(&Evidence::of(&document)).unwrap().sentence.is_empty());
+        assert!(!check_failed(&Evidence::new(&document)).unwrap().sentence.is_empty());
     }
 
     #[test]
     fn a_phase_that_could_not_be_measured_is_no_failed_operation() {
-        assert!(operations_failed(&Evidence::of(&fixture::document("tmpfs"))).is_none());
+        assert!(operations_failed(&Evidence::new(&fixture::document("tmpfs"))).is_none());
     }
 }

@@ -132,7 +132,7 @@ fn skew(document: &FleetDocument) -> Option<Finding> {
 }
 
 /// Finding that several hosts share.
-struct Shared<'a> {
+struct SharedFinding<'a> {
     hosts: Vec<&'a str>,
     /// Finding of the first host, with the sentences of all as evidence.
     found: Finding,
@@ -144,11 +144,11 @@ struct Shared<'a> {
 /// each host in its own words, for its remedy is its own; any other is in the words of the first host, and
 /// says so.
 fn together(of_hosts: &[(String, Finding)]) -> Vec<Finding> {
-    let mut all: Vec<Shared<'_>> = Vec::new();
+    let mut all: Vec<SharedFinding<'_>> = Vec::new();
     for (host, found) in of_hosts {
         let in_words = format!("{host}: {}", found.sentence);
         let is_same = |known: &Finding| known.sentence == found.sentence && known.remedy == found.remedy;
-        let known = all.iter_mut().find(|Shared { found: known, .. }| {
+        let known = all.iter_mut().find(|SharedFinding { found: known, .. }| {
             let is_alike = known.id == found.id && known.severity == found.severity;
             is_alike && (found.severity < Severity::Danger || is_same(known))
         });
@@ -162,11 +162,11 @@ fn together(of_hosts: &[(String, Finding)]) -> Vec<Finding> {
             }
             None => {
                 let found = Finding { evidence: vec![in_words], ..found.clone() };
-                all.push(Shared { hosts: vec![host], found, differs: false });
+                all.push(SharedFinding { hosts: vec![host], found, differs: false });
             }
         }
     }
-    let told = |Shared { hosts, found, differs }: Shared<'_>| {
+    let told = |SharedFinding { hosts, found, differs }: SharedFinding<'_>| {
         let of =
             if differs && hosts.len() > 1 { format!(" (this is of {})", hosts[0]) } else { String::new() };
         Finding { sentence: format!("{}{of}: {}", named(hosts.into_iter()), found.sentence), ..found }

@@ -122,7 +122,7 @@ fn accounts<'a>(evidence: &'a Evidence<'_>) -> Vec<Account<'a>> {
             () if !can_count_flushes(storage, asked) => Counters::Flushless,
             () => Counters::Count,
         };
-        let (flushes, path) = (FlushCount::of(storage)?, evidence.document.path_of(target));
+        let (flushes, path) = (FlushCount::from_storage(storage)?, evidence.document.path_of(target));
         (asked >= SYNCS_MIN).then_some(Account {
             label,
             target,

@@ -78,7 +78,7 @@ pub fn judge(document: &RunDocument) -> Vec<Finding> {
         }
     }
     let drops = document.all_paths().into_iter().any(is_dropping);
-    let evidence = Evidence::of(document);
+    let evidence = Evidence::new(document);
     for (id, rule) in RULES {
         let Some(verdict) = rule(&evidence) else { continue };
         // The survey may know which layer drops the flushes that a measurement misses.
@@ -106,7 +106,7 @@ pub fn conclude(document: &mut RunDocument, beside: Vec<Finding>) {
     document.verdicts = judge(document);
     document.verdicts.extend(beside);
     let worst = document.verdicts.iter().map(|finding| finding.severity).max();
-    let headline = Headline::of(document);
+    let headline = Headline::new(document);
     let level = if headline.is_not_known() { UNKNOWN } else { worst.map_or("none", Severity::word) };
     level.clone_into(&mut document.level);
     document.headline = headline.in_document();

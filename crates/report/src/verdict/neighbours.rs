@@ -30,7 +30,7 @@ pub(crate) struct Foreign {
 impl Foreign {
     /// Returns `None` if they did next to nothing, or that is not known. The bytes are those that this
     /// process did not ask for, or did not write by its control group's count.
-    pub(crate) fn of(storage: &StorageSide, quality: &Quality) -> Option<Self> {
+    pub(crate) fn new(storage: &StorageSide, quality: &Quality) -> Option<Self> {
         let whose = storage.attribution.as_ref();
         let own = whose.and_then(|whose| whose.own_write_bytes);
         let beyond = own.map(|own| storage.write_bytes.saturating_sub(own.saturating_mul(WITH_JOURNAL)));
@@ -63,7 +63,7 @@ pub(super) fn device_shared(evidence: &Evidence<'_>) -> Option<Verdict> {
     let foreign = evidence
         .phases
         .iter()
-        .filter_map(|phase| Some((phase.name.as_str(), Foreign::of(phase.storage?, phase.quality)?)));
+        .filter_map(|phase| Some((phase.name.as_str(), Foreign::new(phase.storage?, phase.quality)?)));
     let shared: Vec<(&str, Foreign)> = foreign.collect();
     let (name, worst) = shared.iter().max_by(|one, other| one.1.share.total_cmp(&other.1.share))?;
     let sentence = format!(
@@ -100,18 +100,18 @@ mod tests {
 
     #[test]
     fn a_shared_device_is_noticed_and_a_journal_is_not() {
-        let finding = device_shared(&Evidence::of(&fixture::document("raid-eight-disks"))).unwrap();
+        let finding = device_shared(&Evidence::new(&fixture::document("raid-eight-disks"))).unwrap();
         assert!(finding.sentence.contains("read-direct"), "{}", finding.sentence);
         let mut document = fixture::virtual_machine();
         document.targets[4].sides.quality.foreign_bytes = Some(500_000);
-        assert!(device_shared(&Evidence::of(&document)).is_none());
+        assert!(device_shared(&Evidence::new(&document)).is_none());
     }
 
     #[test]
     fn steal_is_noticed_above_two_hundredths() {
         let mut document = fixture::virtual_machine();
-        assert!(steal(&Evidence::of(&document)).is_none());
+        assert!(steal(&Evidence::new(&document)).is_none());
         document.targets[0].sides.quality.steal = Some(0.12);
-        assert!(steal(&Evidence::of(&document)).unwrap().sentence.contains("12%"));
+        assert!(steal(&Evidence::new(&document)).unwrap().sentence.contains("12%"));
     }
 }

@@ -195,7 +195,7 @@ mod tests {
     }
 
     fn judged(document: &RunDocument) -> Option<Verdict> {
-        one_of_flush_and_fua(&Evidence::of(document))
+        one_of_flush_and_fua(&Evidence::new(document))
     }
 
     #[test]

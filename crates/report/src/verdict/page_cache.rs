@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn cached_reads_that_no_device_saw_are_memory() {
-        let finding = page_cache(&Evidence::of(&fixture::virtual_machine())).unwrap();
+        let finding = page_cache(&Evidence::new(&fixture::virtual_machine())).unwrap();
         assert_eq!(finding.severity, Severity::Info);
         assert!(finding.sentence.contains("431,367 IOPS") && finding.sentence.contains("served 0"));
         assert_eq!(finding.evidence.len(), 2);
@@ -106,7 +106,7 @@ mod tests {
     fn without_counts_of_the_devices_the_time_of_an_operation_tells() {
         let mut document = fixture::virtual_machine();
         document.targets.iter_mut().for_each(|target| target.sides.storage = None);
-        let finding = page_cache(&Evidence::of(&document)).unwrap();
+        let finding = page_cache(&Evidence::new(&document)).unwrap();
         assert!(finding.sentence.contains("as fast as memory"), "{}", finding.sentence);
         assert!(
             finding.evidence[0].starts_with("read-cached: half of its reads took"),
@@ -117,17 +117,17 @@ mod tests {
             let slow = |latency: &mut Latency| latency.p50 = Some(1e-4);
             target.sides.read.latency.iter_mut().chain(&mut target.sides.write.latency).for_each(slow);
         }
-        assert!(page_cache(&Evidence::of(&document)).is_none());
+        assert!(page_cache(&Evidence::new(&document)).is_none());
     }
 
     #[test]
     fn direct_loads_that_no_device_saw_are_memory_below() {
         let mut document = fixture::virtual_machine();
-        assert!(cached_below(&Evidence::of(&document)).is_none());
+        assert!(cached_below(&Evidence::new(&document)).is_none());
         for storage in document.targets.iter_mut().filter_map(|target| target.sides.storage.as_mut()) {
             (storage.reads, storage.read_bytes, storage.write_bytes) = (0, 0, 0);
         }
-        let finding = cached_below(&Evidence::of(&document)).unwrap();
+        let finding = cached_below(&Evidence::new(&document)).unwrap();
         assert!(finding.sentence.contains("past the page cache"), "{}", finding.sentence);
     }
 
@@ -139,6 +139,6 @@ mod tests {
             let storage = sides.storage.as_mut().unwrap();
             (storage.read_bytes, storage.write_bytes) = (bytes, bytes);
         }
-        assert!(page_cache(&Evidence::of(&document)).is_none());
+        assert!(page_cache(&Evidence::new(&document)).is_none());
     }
 }

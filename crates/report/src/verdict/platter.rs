@@ -90,7 +90,7 @@ mod tests {
     use crate::fixture;
 
     fn judged(document: &RunDocument) -> Option<Verdict> {
-        faster_than_the_platter(&Evidence::of(document))
+        faster_than_the_platter(&Evidence::new(document))
     }
 
     #[test]

@@ -53,10 +53,10 @@ mod tests {
     #[test]
     fn few_operations_are_named_with_what_they_cannot_show() {
         let mut document = fixture::virtual_machine();
-        assert!(too_short(&Evidence::of(&document)).is_none());
+        assert!(too_short(&Evidence::new(&document)).is_none());
         for (operations, words) in [(999, "for p99.9"), (99, "for p99 and"), (29, "for any")] {
             document.targets[0].sides.durable_latency.as_mut().unwrap().count = operations;
-            let finding = too_short(&Evidence::of(&document)).unwrap();
+            let finding = too_short(&Evidence::new(&document)).unwrap();
             assert!(finding.sentence.contains(words), "{}", finding.sentence);
         }
     }

@@ -33,7 +33,7 @@ pub(super) fn backlog(evidence: &Evidence<'_>) -> Option<Verdict> {
                 duration(schedule.backlog_max)
             );
             let storage = target.sides.storage.as_ref();
-            let foreign = storage.and_then(|storage| Foreign::of(storage, &target.sides.quality));
+            let foreign = storage.and_then(|storage| Foreign::new(storage, &target.sides.quality));
             behind.push((label, unstarted, late, schedule.backlog_max, line, foreign));
         }
     }

@@ -86,7 +86,7 @@ mod tests {
     use crate::fixture;
 
     fn judged(document: &crate::RunDocument) -> Option<Verdict> {
-        not_steady(&Evidence::of(document))
+        not_steady(&Evidence::new(document))
     }
 
     #[test]

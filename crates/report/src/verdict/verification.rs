@@ -1,6 +1,6 @@
 //! Blocks that do not hold what was written.
 
-use plumb_measure::{Verified, WrongBlock, WrongKind};
+use plumb_measure::{VerifyResult, WrongBlock, WrongKind};
 use plumb_path::Severity;
 
 use super::evidence::Evidence;
@@ -30,7 +30,7 @@ pub(super) fn not_as_written(evidence: &Evidence<'_>) -> Option<Verdict> {
 }
 
 /// Returns `3 lost, 1 torn and 2 stale`.
-fn kinds(found: &Verified) -> String {
+fn kinds(found: &VerifyResult) -> String {
     let counts: Vec<String> = [
         (found.lost, WrongKind::Lost),
         (found.torn, WrongKind::Torn),

@@ -130,7 +130,7 @@ fn parts(evidence: &Evidence<'_>, target: &RunTarget, of_worker: f64) -> Vec<Par
 fn device_times(sides: &Sides) -> (f64, f64, f64) {
     let Some(storage) = &sides.storage else { return (0.0, 0.0, 0.0) };
     let syncs = sides.syncs().max(1) as f64;
-    let flushes = FlushCount::of(storage);
+    let flushes = FlushCount::from_storage(storage);
     // Devices side by side are flushed at the same time, and of the flushes and writes of all programs a sync
     // waits for few.
     let is_of_all = flushes.is_some_and(FlushCount::is_of_all);
@@ -190,10 +190,10 @@ mod tests {
 
     #[test]
     fn slow_syncs_with_an_idle_processor_are_waiting() {
-        let finding = waiting_on_flushes(&Evidence::of(&fixture::document("raid-eight-disks"))).unwrap();
+        let finding = waiting_on_flushes(&Evidence::new(&fixture::document("raid-eight-disks"))).unwrap();
         assert!(finding.sentence.contains("21.1 ms"), "{}", finding.sentence);
         assert!(
-            waiting_on_flushes(&Evidence::of(&fixture::virtual_machine())).is_none(),
+            waiting_on_flushes(&Evidence::new(&fixture::virtual_machine())).is_none(),
             "57 µs is nobody's bottleneck"
         );
     }
@@ -202,12 +202,12 @@ mod tests {
     fn busy_workers_bound_direct_loads_only() {
         let mut document = fixture::virtual_machine();
         assert!(
-            generator_bound(&Evidence::of(&document)).is_none(),
+            generator_bound(&Evidence::new(&document)).is_none(),
             "a cached load is always bound by its worker"
         );
         document.targets[4].sides.quality.worker_busy = Some(0.99);
         assert!(
-            generator_bound(&Evidence::of(&document)).unwrap().sentence.contains("read-direct was 99% busy")
+            generator_bound(&Evidence::new(&document)).unwrap().sentence.contains("read-direct was 99% busy")
         );
     }
 }

@@ -10,9 +10,9 @@ use plumb_linux::loop_device::LoopDevice;
 use rustix::fs::{Mode, OFlags};
 
 use super::directory::{AttachmentDirectory, Base};
-use super::loop_queue::{self, Changed};
+use super::loop_queue::{self, LoopSettings};
 use super::options::{AttachOptions, Threads};
-use super::served::Served;
+use super::served::ServedLoop;
 use super::session::Session;
 use super::sweep::sweep_locked;
 use crate::claim::{claim, held, is_free_soon, readmit};
@@ -33,13 +33,13 @@ const ASK_EVERY: Duration = Duration::from_millis(50);
 pub struct Attachment {
     path: PathBuf,
     swept: Swept,
-    served: Arc<Served>,
+    served: Arc<ServedLoop>,
     live: Option<Live>,
 }
 
 /// Parts of an attachment that have to be taken away, in this order.
 struct Live {
-    changed: Changed,
+    changed: LoopSettings,
     loop_device: LoopDevice,
     session: Session,
     directory: AttachmentDirectory,
@@ -55,7 +55,7 @@ impl Attachment {
     /// [`Kernel`](ExportError::Kernel) if the kernel is too old, or a call that failed: it takes root,
     /// `/dev/fuse` and `/dev/loop-control`. Nothing is left behind then.
     pub fn new(device: Arc<dyn Device>, name: &str, options: &AttachOptions) -> Result<Self> {
-        let served = Arc::new(Served::new(device, options)?);
+        let served = Arc::new(ServedLoop::new(device, options)?);
         let base = Base::open(options.directory.as_deref())?;
         let (swept, directory) = {
             let locked = base.lock()?;
@@ -104,7 +104,7 @@ impl Attachment {
     pub fn readmit(&self) -> Vec<String> {
         let Some(Live { loop_device, .. }) = &self.live else { return Vec::new() };
         let disk = format!("loop{}", loop_device.number());
-        let Served { device, known, .. } = &*self.served;
+        let ServedLoop { device, known, .. } = &*self.served;
         readmit(&disk, &[loop_device.as_fd()], &*device.device, known, || loop_device.drop_cache())
     }
 
@@ -192,7 +192,7 @@ impl Drop for Attachment {
     }
 }
 
-fn attach(served: &Arc<Served>, threads: Threads, directory: AttachmentDirectory) -> Result<Live> {
+fn attach(served: &Arc<ServedLoop>, threads: Threads, directory: AttachmentDirectory) -> Result<Live> {
     // The number of this descriptor is the loop device's later: lower than those of the connection, see
     // `session`.
     let null = Path::new("/dev/null");

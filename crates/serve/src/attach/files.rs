@@ -31,7 +31,7 @@ pub(super) struct RequestId {
 }
 
 impl Files {
-    fn of(&self, side: Side) -> BorrowedFd<'_> {
+    fn side(&self, side: Side) -> BorrowedFd<'_> {
         match side {
             Side::Waiting => self.waiting.as_fd(),
             Side::Returning => self.returning.as_fd(),
@@ -46,7 +46,7 @@ impl Files {
         payload: &mut BufferMut,
     ) -> Result<usize, Os> {
         let mut into = [IoSliceMut::new(&mut head[..]), IoSliceMut::new(payload)];
-        rustix::io::readv(self.of(side), &mut into)
+        rustix::io::readv(self.side(side), &mut into)
     }
 
     /// Answers one.
@@ -56,7 +56,7 @@ impl Files {
             Err(errno) => (errno.0, &[][..]),
         };
         let header = wire::reply_header(id.unique, error, body.len());
-        match rustix::io::writev(self.of(id.side), &[IoSlice::new(&header), IoSlice::new(body)]) {
+        match rustix::io::writev(self.side(id.side), &[IoSlice::new(&header), IoSlice::new(body)]) {
             // The kernel no longer waits for it: interrupted, or the connection was cut.
             Ok(_) | Err(Os::NOENT) => Ok(()),
             Err(other) => Err(other),

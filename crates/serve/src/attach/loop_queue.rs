@@ -6,28 +6,28 @@ use std::path::PathBuf;
 
 use plumb_linux::apart;
 
-use super::served::Served;
+use super::served::ServedLoop;
 use crate::error::{ExportError, Result, at};
 
 /// The kernel keeps these when the loop device is bound to another file, so they have to be put back.
 const LIMIT: &str = "max_sectors_kb";
 const READ_AHEAD: &str = "read_ahead_kb";
 
-/// Settings changed at a loop device, to be [restored](Changed::restore) while the device is still ours.
+/// Settings changed at a loop device, to be [restored](LoopSettings::restore) while the device is still ours.
 #[derive(Debug)]
-pub(super) struct Changed {
+pub(super) struct LoopSettings {
     queue: Attributes,
     /// Names of the settings, and their values before the change.
     before: Vec<(&'static str, String)>,
 }
 
 /// Sets the limits of `/dev/loopN` where the device needs it, and checks what the kernel made of the rest.
-pub(super) fn set_up(number: u32, served: &Served) -> Result<Changed> {
+pub(super) fn set_up(number: u32, served: &ServedLoop) -> Result<LoopSettings> {
     let queue = Attributes { directory: PathBuf::from(format!("/sys/block/loop{number}/queue")) };
     queue.expect("logical_block_size", &served.geometry.block.to_string())?;
     // Else no flush would ever be sent.
     queue.expect("write_cache", "write back")?;
-    let mut changed = Changed { queue, before: Vec::new() };
+    let mut changed = LoopSettings { queue, before: Vec::new() };
     if let Some(limit) = served.loop_request_max() {
         changed.change(LIMIT, &(limit.0 / 1024).to_string())?;
     }
@@ -37,7 +37,7 @@ pub(super) fn set_up(number: u32, served: &Served) -> Result<Changed> {
     Ok(changed)
 }
 
-impl Changed {
+impl LoopSettings {
     fn change(&mut self, name: &'static str, value: &str) -> Result<()> {
         let before = self.queue.get(name)?;
         self.queue.set(name, value)?;

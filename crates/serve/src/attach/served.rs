@@ -24,7 +24,7 @@ const COLOUR: Bytes = PAGE;
 const BACKGROUND: u16 = 512;
 
 /// The device and what is known of it.
-pub(super) struct Served {
+pub(super) struct ServedLoop {
     pub(super) device: Arc<ServedDevice>,
     /// The losses of power that all know of who have it open.
     pub(super) known: Arc<KnownLosses>,
@@ -40,7 +40,7 @@ pub(super) struct Served {
     refusal: OnceLock<String>,
 }
 
-impl Served {
+impl ServedLoop {
     /// Checks that the kernel can carry the device's requests whole.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl Served {
             control: options.control.clone(),
             control_for_others: options.control_for_others,
             alignment: info.dma_alignment.max(PAGE),
-            known: KnownLosses::of(&*device),
+            known: KnownLosses::for_device(&*device),
             device: Arc::new(ServedDevice::new(
                 device,
                 Arc::new(RealClock::start()),

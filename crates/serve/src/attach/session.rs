@@ -19,7 +19,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use super::files::Files;
 use super::options::Threads;
-use super::served::Served;
+use super::served::ServedLoop;
 use super::wire::{CONTROL_NAME, DISK_NAME};
 use super::worker::Worker;
 use crate::error::{Result, at};
@@ -37,7 +37,7 @@ pub(super) struct Session {
 impl Session {
     /// Mounts at `mount_point` and serves. All descriptors get higher numbers than `above`.
     pub(super) fn start(
-        served: &Arc<Served>,
+        served: &Arc<ServedLoop>,
         mount_point: &Path,
         threads: Threads,
         above: BorrowedFd<'_>,

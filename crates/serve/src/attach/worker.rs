@@ -21,10 +21,10 @@ use rustix::io::Errno as Os;
 
 use super::files::{Files, RequestId, Side};
 use super::plan::{Plan, Zeroing};
-use super::served::Served;
+use super::served::ServedLoop;
 use super::wire::{self, Answer, HEAD_BYTES};
 use crate::busy_poll::BusyPoll;
-use crate::requests::{Ended, Memory, Requests, become_io_flusher};
+use crate::requests::{FinishedRequest, Memory, Requests, become_io_flusher};
 
 /// How long requests may wait unseen while a queue without a descriptor has something in flight.
 const BLIND_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
@@ -64,7 +64,7 @@ enum Next {
 
 /// One of the threads, with its queue.
 pub(super) struct Worker {
-    served: Arc<Served>,
+    served: Arc<ServedLoop>,
     files: Files,
     wakeups: OwnedFd,
     requests: Requests<Job>,
@@ -85,7 +85,7 @@ impl Worker {
     ///
     /// # Errors
     /// If the device gives no queue, or there is no memory.
-    pub(super) fn new(served: Arc<Served>, files: Files, depth: u32) -> crate::error::Result<Self> {
+    pub(super) fn new(served: Arc<ServedLoop>, files: Files, depth: u32) -> crate::error::Result<Self> {
         let shape = served.pool_shape(depth);
         let memory = Memory::new(shape)?;
         let requests =
@@ -271,7 +271,9 @@ impl Worker {
     /// Answers what has ended; whether anything had.
     fn answer_ended(&mut self) -> Result<bool, Os> {
         let mut has_answered = false;
-        while let Some(Ended { asked: Job { id, kind }, result, payload }) = self.requests.next_ended() {
+        while let Some(FinishedRequest { asked: Job { id, kind }, result, payload }) =
+            self.requests.next_ended()
+        {
             has_answered = true;
             if let Err(failure) = result {
                 self.files.answer(id, Err(failure.errno()))?;

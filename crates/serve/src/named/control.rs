@@ -63,12 +63,12 @@ pub enum Answer<S> {
     /// The order was carried out; the device is like this now.
     Done(S),
     /// The order was not carried out.
-    Refused(Refused),
+    Refused(RefusedOrder),
 }
 
 /// An order that was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refused {
+pub struct RefusedOrder {
     /// Kind of reason.
     pub kind: RefusedKind,
     /// The reason.
@@ -87,7 +87,7 @@ pub enum RefusedKind {
     Failed,
 }
 
-impl Refused {
+impl RefusedOrder {
     /// [`Invalid`](RefusedKind::Invalid).
     pub fn invalid(why: String) -> Self {
         Self { kind: RefusedKind::Invalid, why }
@@ -149,7 +149,7 @@ pub enum ControlError {
         /// The drive.
         name: String,
         /// Why.
-        refused: Refused,
+        refused: RefusedOrder,
     },
 }
 
@@ -224,7 +224,7 @@ pub(super) fn hear<O: DeserializeOwned>(stream: &mut UnixStream) -> io::Result<O
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => {
             let why = format!("this is not an order: {error}");
-            write_line(stream, &Answer::<()>::Refused(Refused::invalid(why)))?;
+            write_line(stream, &Answer::<()>::Refused(RefusedOrder::invalid(why)))?;
             Err(error)
         }
     }

@@ -23,5 +23,5 @@ mod socket;
 pub use block_device::UblkExport;
 pub use error::ServiceError;
 pub use nbd::{NbdAddress, Say, connections_max};
-pub use service::{Controls, Ending, Exports, Served, Service, ServiceOptions};
+pub use service::{Controls, Ending, Exports, Service, ServiceDevice, ServiceOptions};
 pub use socket::forget;

@@ -63,10 +63,10 @@ impl NbdAddress {
 #[derive(Default)]
 pub(super) struct NbdServers {
     uris: Vec<String>,
-    running: Vec<Running>,
+    running: Vec<RunningExport>,
 }
 
-struct Running {
+struct RunningExport {
     server: Arc<Server>,
     stopper: Stopper,
     thread: JoinHandle<Result<(), ServeError>>,
@@ -167,7 +167,7 @@ impl Drop for NbdServers {
     }
 }
 
-fn serve(export: Export, listeners: Vec<Listener>, options: Options) -> Result<Running, ServiceError> {
+fn serve(export: Export, listeners: Vec<Listener>, options: Options) -> Result<RunningExport, ServiceError> {
     let server = Arc::new(Server::new(vec![export], options)?);
     let stopper = server.stopper();
     let serving = Arc::clone(&server);
@@ -175,7 +175,7 @@ fn serve(export: Export, listeners: Vec<Listener>, options: Options) -> Result<R
         .name("nbd".to_owned())
         .spawn(move || serving.serve(listeners))
         .map_err(|source| ServiceError::System { operation: "start the NBD server", source })?;
-    Ok(Running { server, stopper, thread })
+    Ok(RunningExport { server, stopper, thread })
 }
 
 /// Says why clients were turned away: their own programs often say little. The same reason twice in a row is

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use super::block_device::BlockDevice;
 use super::block_device::UblkExport;
-use super::control::{self, Answer, Order, Refused};
+use super::control::{self, Answer, Order, RefusedOrder};
 use super::error::ServiceError;
 use super::nbd::{NbdAddress, NbdServers, Say, connections_max};
 use super::socket::ControlSocket;
@@ -44,7 +44,7 @@ pub trait Controls {
     ///
     /// # Errors
     /// The refusal that is answered.
-    fn carry_out(&mut self, order: Self::Order) -> Result<(), Refused>;
+    fn carry_out(&mut self, order: Self::Order) -> Result<(), RefusedOrder>;
 
     /// Makes durable what was acknowledged, when nobody is served any more.
     ///
@@ -84,7 +84,7 @@ pub struct ServiceOptions {
 }
 
 /// A device to be served.
-pub struct Served<C> {
+pub struct ServiceDevice<C> {
     /// The device.
     pub device: Arc<dyn Device>,
     /// Description of the device for NBD clients.
@@ -156,7 +156,7 @@ impl Exports<'_> {
 }
 
 /// Control connections that wait for an answer, each with its order.
-type Waiting<O> = VecDeque<(UnixStream, Order<O>)>;
+type WaitingOrders<O> = VecDeque<(UnixStream, Order<O>)>;
 
 impl<C: Controls> Service<C> {
     /// Makes the device, which is given its name, and its exports.
@@ -165,12 +165,12 @@ impl<C: Controls> Service<C> {
     /// See [`ServiceError`]; nothing is left behind.
     pub fn open(
         options: ServiceOptions,
-        make: impl FnOnce(&str) -> plumb_block::Result<Served<C>>,
+        make: impl FnOnce(&str) -> plumb_block::Result<ServiceDevice<C>>,
     ) -> Result<Self, ServiceError> {
         let ServiceOptions { directory, name, kind, nbd, encryption, say, attach, .. } = options;
         connections_max()?;
         let (mut control, name) = ControlSocket::listen(&directory, name, &kind)?;
-        let Served { device, description, controls } = make(&name)?;
+        let ServiceDevice { device, description, controls } = make(&name)?;
         let nbd = NbdServers::start(&name, &description, &device, &nbd, encryption.as_ref(), &say)?;
         let block_device = attach.then(|| BlockDevice::to_loop(Arc::clone(&device), &name)).transpose()?;
         let block_device = match options.ublk {
@@ -215,7 +215,7 @@ impl<C: Controls> Service<C> {
     pub fn serve(mut self, ending: Ending<'_>) -> Result<(), ServiceError> {
         let Ending { stop, cut_off } = ending;
         let system = |source| ServiceError::System { operation: "wait for orders", source };
-        let mut waiting = Waiting::new();
+        let mut waiting = WaitingOrders::new();
         let mut detaching = Vec::new();
         let mut asked = None;
         while detaching.is_empty() && !self.has_ended() {
@@ -240,14 +240,14 @@ impl<C: Controls> Service<C> {
                 Order::Detach { .. } => detaching.push(stream),
                 _ => {
                     let why = "it is just being taken away".to_owned();
-                    tell(stream, &Answer::<()>::Refused(Refused::unsafe_now(why)), &name, &say);
+                    tell(stream, &Answer::<()>::Refused(RefusedOrder::unsafe_now(why)), &name, &say);
                 }
             }
         }
         let (status, closed) = self.close();
         let answer = match &closed {
             Ok(()) => Answer::Done(status),
-            Err(error) => Answer::Refused(Refused::failed(in_one_line(error))),
+            Err(error) => Answer::Refused(RefusedOrder::failed(in_one_line(error))),
         };
         for stream in detaching {
             tell(stream, &answer, &name, &say);
@@ -259,7 +259,7 @@ impl<C: Controls> Service<C> {
     /// counts the time since that was found out last.
     fn is_held(
         &mut self,
-        waiting: &mut Waiting<C::Order>,
+        waiting: &mut WaitingOrders<C::Order>,
         asked: &mut Option<RealClock>,
         cut_off: &AtomicBool,
     ) -> bool {
@@ -301,7 +301,7 @@ impl<C: Controls> Service<C> {
         &mut self,
         stream: UnixStream,
         order: Order<C::Order>,
-        waiting: &mut Waiting<C::Order>,
+        waiting: &mut WaitingOrders<C::Order>,
         stop: &AtomicBool,
     ) -> Option<UnixStream> {
         let done = match order {
@@ -329,9 +329,9 @@ impl<C: Controls> Service<C> {
     fn take_away(
         &mut self,
         cut_off: bool,
-        waiting: &mut Waiting<C::Order>,
+        waiting: &mut WaitingOrders<C::Order>,
         stop: &AtomicBool,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RefusedOrder> {
         let have_left = || (cut_off || self.nbd.connections() == 0).then_some(());
         retry(LEAVING, have_left);
         let connections = self.nbd.connections();
@@ -351,11 +351,11 @@ impl<C: Controls> Service<C> {
             Err(held) if held.is_held() => Err(in_use(&held)),
             Err(unflushed) if unflushed.is_unflushed() => {
                 let why = in_one_line(&unflushed);
-                Err(Refused::failed(format!(
+                Err(RefusedOrder::failed(format!(
                     "{why}; it stays, and the same with --cut-off takes it away as it is"
                 )))
             }
-            outcome => outcome.map_err(|error| Refused::failed(in_one_line(&error))),
+            outcome => outcome.map_err(|error| RefusedOrder::failed(in_one_line(&error))),
         }
     }
 
@@ -363,7 +363,7 @@ impl<C: Controls> Service<C> {
     /// this.
     fn detach(
         &mut self,
-        waiting: &mut Waiting<C::Order>,
+        waiting: &mut WaitingOrders<C::Order>,
         is_forced: &dyn Fn() -> bool,
     ) -> Result<(), ServiceError> {
         let Self { block_device, control, name, say, .. } = self;
@@ -382,7 +382,7 @@ impl<C: Controls> Service<C> {
     /// Ends the exports. What was acknowledged is durable then, as when a machine shuts down. And how the
     /// device was last.
     fn close(mut self) -> (C::Status, Result<(), ServiceError>) {
-        let detached = self.detach(&mut Waiting::new(), &|| true).map_err(ServiceError::cut_off);
+        let detached = self.detach(&mut WaitingOrders::new(), &|| true).map_err(ServiceError::cut_off);
         // Before the device ends: nobody shall be left who could still write to it.
         self.block_device = None;
         let served = self.nbd.end();
@@ -394,7 +394,7 @@ impl<C: Controls> Service<C> {
 }
 
 /// Takes the orders of all who wait to give one.
-fn hear<O: DeserializeOwned>(control: &ControlSocket, waiting: &mut Waiting<O>, name: &str, say: &Say) {
+fn hear<O: DeserializeOwned>(control: &ControlSocket, waiting: &mut WaitingOrders<O>, name: &str, say: &Say) {
     while let Some(mut stream) = control.accept() {
         match control::hear(&mut stream) {
             Ok(order) => waiting.extend(order.map(|order| (stream, order))),
@@ -410,8 +410,8 @@ fn tell(mut stream: UnixStream, answer: &Answer<impl Serialize>, name: &str, say
     }
 }
 
-fn in_use(error: &ServiceError) -> Refused {
-    Refused::unsafe_now(format!(
+fn in_use(error: &ServiceError) -> RefusedOrder {
+    RefusedOrder::unsafe_now(format!(
         "{}; end that first, or say --cut-off, with which its users get I/O errors",
         in_one_line(error)
     ))

@@ -52,7 +52,7 @@ pub use options::Options;
 use super::uri::Uri;
 use connections::Connections;
 use error::NOT_CONNECTED;
-use extents::Unanswered;
+use extents::NoExtents;
 use link::Way;
 use queue::NbdQueue;
 
@@ -131,8 +131,8 @@ impl Device for NbdDevice {
         let timeout = self.connections.options.connect_timeout;
         extents::extents(self.connections.link_for(0), range, timeout).map_err(
             |unanswered| match unanswered {
-                Unanswered::Lost(lost) => failed(NOT_CONNECTED, lost.0),
-                Unanswered::Failed(errno) => failed(errno, "the server refused".to_owned()),
+                NoExtents::Lost(lost) => failed(NOT_CONNECTED, lost.0),
+                NoExtents::Failed(errno) => failed(errno, "the server refused".to_owned()),
             },
         )
     }

@@ -45,8 +45,8 @@ pub use connection::Connection;
 pub use export::Export;
 pub use exports::Exports;
 pub use listener::{Listener, OWNER_ONLY, PATH_MAX_BYTES};
-pub use options::{Ended, Observer, Options};
-pub use transmission::Broken;
+pub use options::{ConnectionEnd, Observer, Options};
+pub use transmission::TransmissionFault;
 
 /// Stack size of a connection's thread: enough for a TLS handshake and a device; pages never touched cost
 /// nothing.
@@ -267,9 +267,9 @@ impl Server {
         thread.is_ok()
     }
 
-    fn tell(&self, outcome: Result<(), Broken>) {
+    fn tell(&self, outcome: Result<(), TransmissionFault>) {
         if let Some(observer) = &self.exports.options.observer {
-            observer(&Ended { failure: outcome.err().map(|broken| in_one_line(&broken)) });
+            observer(&ConnectionEnd { failure: outcome.err().map(|broken| in_one_line(&broken)) });
         }
     }
 }

@@ -25,7 +25,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-pub use error::{Malformed, WireErrno};
+pub use error::{WireErrno, WireError};
 pub use handshake::{ClientFlags, HandshakeFlags, ServerHello, TransmissionFlags};
 pub use option::{
     BASE_ALLOCATION, GoRequest, Info, InfoKind, MetaContext, MetaContextRequest, OptionCode, OptionHeader,

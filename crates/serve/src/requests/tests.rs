@@ -14,7 +14,7 @@ const WRITE: Op = Op::Write { fua: false };
 
 /// A device that answers what it is told to answer.
 #[derive(Clone, Default)]
-struct Scripted(Arc<Mutex<State>>);
+struct ScriptedDevice(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
@@ -26,7 +26,7 @@ struct State {
     answers: Vec<Completion>,
 }
 
-impl Scripted {
+impl ScriptedDevice {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -45,7 +45,7 @@ impl Scripted {
     }
 }
 
-impl Device for Scripted {
+impl Device for ScriptedDevice {
     fn info(&self) -> DeviceInfo {
         DeviceInfo::plain("scripted", Bytes::mib(1), Bytes(512))
     }
@@ -71,7 +71,7 @@ impl Device for Scripted {
     }
 }
 
-impl Queue for Scripted {
+impl Queue for ScriptedDevice {
     fn submit(&mut self, request: Request) -> std::result::Result<(), QueueFull> {
         let mut state = self.state();
         if state.room > 0 && state.held.len() >= state.room {
@@ -115,19 +115,19 @@ impl FrontEnd {
 }
 
 /// Returns the device served in a time that stands still.
-fn served(device: &Scripted, timeout: Nanos) -> Arc<ServedDevice> {
+fn served(device: &ScriptedDevice, timeout: Nanos) -> Arc<ServedDevice> {
     Arc::new(ServedDevice::new(Arc::new(device.clone()), Arc::new(VirtualClock::new()), timeout))
 }
 
 fn front_end(served: &Arc<ServedDevice>, depth: u32) -> FrontEnd {
     let shape = PoolShape { buffer: Bytes(4096), count: depth, alignment: Bytes(4096) };
     let memory = Memory::new(shape).unwrap();
-    let known = KnownLosses::of(&*served.device);
+    let known = KnownLosses::for_device(&*served.device);
     FrontEnd(Requests::open(Arc::clone(served), known, depth, memory.pool()).unwrap())
 }
 
-fn scene(depth: u32) -> (Scripted, FrontEnd) {
-    let device = Scripted::default();
+fn scene(depth: u32) -> (ScriptedDevice, FrontEnd) {
+    let device = ScriptedDevice::default();
     let front_end = front_end(&served(&device, Nanos(u64::MAX)), depth);
     (device, front_end)
 }
@@ -142,7 +142,7 @@ fn a_flush_beside_one_that_failed_fails() {
         (Op::Flush, Outcome::Unknown, UNANSWERED),
         (FUA, Outcome::Failed(Errno::ENOSPC), Err(Failure::Errno(Errno::ENOSPC))),
     ] {
-        let device = Scripted::default();
+        let device = ScriptedDevice::default();
         let served = served(&device, Nanos(u64::MAX));
         let (mut one, mut other) = (front_end(&served, 4), front_end(&served, 4));
         one.submit(1, failing);
@@ -177,7 +177,7 @@ fn after_a_failed_flush_nothing_that_promises_durability_reaches_the_device_unti
 
 #[test]
 fn nothing_succeeds_for_those_who_were_there_before_a_loss_of_power() {
-    let device = Scripted::default();
+    let device = ScriptedDevice::default();
     let served = served(&device, Nanos(u64::MAX));
     let mut before = front_end(&served, 4);
     for (asked, op) in [(1, Op::Flush), (2, WRITE)] {
@@ -230,7 +230,7 @@ fn neither_a_loss_of_power_nor_a_refusal_latches() {
 
 #[test]
 fn what_is_never_answered_is_given_up_and_its_slot_stays_the_devices() {
-    let device = Scripted::default();
+    let device = ScriptedDevice::default();
     let mut front_end = front_end(&served(&device, Nanos::ZERO), 2);
     front_end.submit(1, WRITE);
     front_end.submit(2, Op::Flush);

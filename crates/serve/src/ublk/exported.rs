@@ -15,7 +15,7 @@ use super::driver::{self, Driver, MARK};
 use super::options::{Survives, UblkOptions};
 use super::plan::Geometry;
 use super::records::{Base, Record};
-use super::served::Served;
+use super::served::ServedDisk;
 use super::sweep::sweep_locked;
 use super::wire::{self, Info};
 use super::worker::{DeviceQueue, Worker};
@@ -30,7 +30,7 @@ use plumb_state::Owner;
 pub struct UblkDevice {
     number: u32,
     path: PathBuf,
-    served: Arc<Served>,
+    served: Arc<ServedDisk>,
     live: Option<Live>,
 }
 
@@ -62,8 +62,8 @@ impl UblkDevice {
             }
         };
         drop(locked);
-        let served = Arc::new(Served::new(device, geometry, record));
-        let mut exported = Self::of(info.number, served);
+        let served = Arc::new(ServedDisk::new(device, geometry, record));
+        let mut exported = Self::from_number(info.number, served);
         exported.live = Some(Live { driver, workers: Vec::new() });
         if let Err(error) = exported.start() {
             exported.end().unwrap_or_default();
@@ -93,9 +93,9 @@ impl UblkDevice {
         };
         recoverable(&mut driver, number, &geometry, &record, options)?;
         drop(locked);
-        let served = Arc::new(Served::new(device, geometry, record));
+        let served = Arc::new(ServedDisk::new(device, geometry, record));
         driver.begin_recovery(number)?;
-        let mut exported = Self::of(number, Arc::clone(&served));
+        let mut exported = Self::from_number(number, Arc::clone(&served));
         let mut live = Live { driver, workers: Vec::new() };
         live.serve(&served, number)?;
         live.driver.end_recovery(number)?;
@@ -111,7 +111,7 @@ impl UblkDevice {
         live.driver.start(self.number)
     }
 
-    fn of(number: u32, served: Arc<Served>) -> Self {
+    fn from_number(number: u32, served: Arc<ServedDisk>) -> Self {
         Self { number, path: driver::block_path(number), served, live: None }
     }
 
@@ -142,7 +142,7 @@ impl UblkDevice {
         if self.live.is_none() || self.has_ended() {
             return Vec::new();
         }
-        let Served { device, known, .. } = &*self.served;
+        let ServedDisk { device, known, .. } = &*self.served;
         let open = || rustix::fs::open(&self.path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         readmit(&format!("ublkb{}", self.number), &[], &*device.device, known, || forget_cache(open()?))
     }
@@ -206,7 +206,7 @@ impl Drop for UblkDevice {
 
 impl Live {
     /// Starts a thread for each queue, and waits until all are offered to the kernel.
-    fn serve(&mut self, served: &Arc<Served>, number: u32) -> Result<()> {
+    fn serve(&mut self, served: &Arc<ServedDisk>, number: u32) -> Result<()> {
         let path = driver::char_path(number);
         let device = driver::patiently(|| CharDevice::open(&mut self.driver.0, number));
         let device = Arc::new(device.map_err(at("open", &path))?);
@@ -237,7 +237,7 @@ impl Live {
     }
 }
 
-fn open(served: &Arc<Served>, device: &Arc<CharDevice>, queue: u16) -> Result<Worker<UblkQueue>> {
+fn open(served: &Arc<ServedDisk>, device: &Arc<CharDevice>, queue: u16) -> Result<Worker<UblkQueue>> {
     let path = driver::char_path(device.number());
     let depth = device.depth();
     let own = DeviceQueue::open(served, depth)?;

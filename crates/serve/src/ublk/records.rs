@@ -76,7 +76,7 @@ impl Base {
             Owner::Dead(file) => file,
         };
         let found = UblkRecord::parse(&String::from_utf8_lossy(&file.read()?));
-        let state = found.as_ref().and_then(|found| State::of(found.state)).unwrap_or(State::Failed);
+        let state = found.as_ref().and_then(|found| State::from_letter(found.state)).unwrap_or(State::Failed);
         let (name, identity) = found.map(|found| (found.name, found.identity)).unwrap_or_default();
         Ok(Owner::Dead(Record { file, name, identity, state }))
     }

@@ -33,14 +33,14 @@ impl State {
         }
     }
 
-    pub(super) fn of(letter: char) -> Option<Self> {
+    pub(super) fn from_letter(letter: char) -> Option<Self> {
         [Self::Clean, Self::Dirty, Self::Failed].into_iter().find(|state| state.letter() == letter)
     }
 }
 
 /// How many writes had been acknowledged when a flush was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Acknowledged(u64);
+pub(super) struct AcknowledgedWrites(u64);
 
 /// Record of what is at risk, over all queues.
 #[derive(Debug)]
@@ -77,12 +77,12 @@ impl Risk {
     }
 
     /// A flush is going to be sent.
-    pub(super) fn before_flushing(&self) -> Acknowledged {
-        Acknowledged(self.inner().acknowledged)
+    pub(super) fn before_flushing(&self) -> AcknowledgedWrites {
+        AcknowledgedWrites(self.inner().acknowledged)
     }
 
     /// Notes that the flush that was sent at `covered` has succeeded.
-    pub(super) fn flushed(&self, covered: Acknowledged) {
+    pub(super) fn flushed(&self, covered: AcknowledgedWrites) {
         let mut inner = self.inner();
         let state = match inner.state {
             State::Clean => State::Clean,

@@ -6,7 +6,7 @@ use plumb_block::{Bytes, Device, PoolShape, RealClock, VolatileCache};
 
 use super::plan::Geometry;
 use super::records::Record;
-use super::risk::{Acknowledged, Risk, State};
+use super::risk::{AcknowledgedWrites, Risk, State};
 use crate::block_layer::PAGE;
 use crate::served_device::{KnownLosses, REQUEST_TIMEOUT, ServedDevice};
 
@@ -16,7 +16,7 @@ const SPARE: u32 = 4;
 const OF_A_TAG: u32 = 2;
 
 /// The device and what is known of it.
-pub(super) struct Served {
+pub(super) struct ServedDisk {
     pub(super) device: Arc<ServedDevice>,
     /// The losses of power that all know of who have it open.
     pub(super) known: Arc<KnownLosses>,
@@ -25,13 +25,13 @@ pub(super) struct Served {
     risk: Risk,
 }
 
-impl Served {
+impl ServedDisk {
     /// Creates a device that is new, or taken over with the record of the server before.
     pub(super) fn new(device: Arc<dyn Device>, geometry: Geometry, record: Record) -> Self {
         let clock = Arc::new(RealClock::start());
         let is_lossy = record.state != State::Clean;
         Self {
-            known: KnownLosses::of(&*device),
+            known: KnownLosses::for_device(&*device),
             alignment: device.info().dma_alignment.max(PAGE),
             // Acknowledged writes may have gone with the server before this one.
             device: Arc::new(ServedDevice::new(device, clock, REQUEST_TIMEOUT).with_loss(is_lossy)),
@@ -60,11 +60,11 @@ impl Served {
             || self.risk.before_acknowledging().is_ok()
     }
 
-    pub(super) fn before_flushing(&self) -> Acknowledged {
+    pub(super) fn before_flushing(&self) -> AcknowledgedWrites {
         self.risk.before_flushing()
     }
 
-    pub(super) fn flushed(&self, covered: Acknowledged) {
+    pub(super) fn flushed(&self, covered: AcknowledgedWrites) {
         self.risk.flushed(covered);
     }
 

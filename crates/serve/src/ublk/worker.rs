@@ -14,10 +14,10 @@ use plumb_block::{BufferMut, Bytes, Errno, LbaRange, Op, Payload, Wait};
 use plumb_linux::ublk::{Event, Patience, UblkQueue};
 
 use super::plan::Plan;
-use super::risk::Acknowledged;
-use super::served::Served;
+use super::risk::AcknowledgedWrites;
+use super::served::ServedDisk;
 use super::wire::Descriptor;
-use crate::requests::{Ended, Memory, Requests, become_io_flusher};
+use crate::requests::{FinishedRequest, Memory, Requests, become_io_flusher};
 
 /// How long requests may wait unseen while a queue without a descriptor has something in flight.
 const BLIND_WAIT: std::time::Duration = std::time::Duration::from_millis(1);
@@ -67,7 +67,7 @@ pub(super) struct Job {
 enum JobKind {
     Read { bytes: i32 },
     Write { bytes: i32, fua: bool },
-    Flush { covers: Acknowledged },
+    Flush { covers: AcknowledgedWrites },
     Clear { fua: bool },
 }
 
@@ -93,7 +93,7 @@ impl DeviceQueue {
     ///
     /// # Errors
     /// If the device gives none, or there is no memory.
-    pub(super) fn open(served: &Served, depth: u16) -> crate::error::Result<Self> {
+    pub(super) fn open(served: &ServedDisk, depth: u16) -> crate::error::Result<Self> {
         let memory = Memory::new(served.pool_shape(depth))?;
         let requests = Requests::open(
             Arc::clone(&served.device),
@@ -119,7 +119,7 @@ impl DeviceQueue {
 
 /// A worker; see the module.
 pub(super) struct Worker<K> {
-    served: Arc<Served>,
+    served: Arc<ServedDisk>,
     kernel: K,
     device: DeviceQueue,
     /// Number of tags that have not ended.
@@ -134,7 +134,12 @@ impl<K: Kernel> Worker<K> {
     ///
     /// # Errors
     /// If the kernel refuses one.
-    pub(super) fn start(served: Arc<Served>, kernel: K, device: DeviceQueue, depth: u16) -> io::Result<Self> {
+    pub(super) fn start(
+        served: Arc<ServedDisk>,
+        kernel: K,
+        device: DeviceQueue,
+        depth: u16,
+    ) -> io::Result<Self> {
         let events = Vec::with_capacity(depth.into());
         let mut worker = Self { served, kernel, device, open: depth.into(), refused: None, events };
         for tag in 0..depth {
@@ -237,8 +242,8 @@ impl<K: Kernel> Worker<K> {
     }
 
     /// Tells the kernel how a request has ended.
-    fn commit(&mut self, ended: Ended<Job>) -> io::Result<()> {
-        let Ended { asked: Job { tag, kind, memory }, result, payload } = ended;
+    fn commit(&mut self, ended: FinishedRequest<Job>) -> io::Result<()> {
+        let FinishedRequest { asked: Job { tag, kind, memory }, result, payload } = ended;
         let is_done = result.is_ok();
         let mut result = match result {
             Ok(()) => self.acknowledge(kind),

@@ -41,14 +41,14 @@ struct State {
     holds_flushes: bool,
     /// The most writes that were held while a flush arrived.
     writes_held_at_flush: usize,
-    fails: Option<(Failing, Outcome)>,
+    fails: Option<(FailingKind, Outcome)>,
     is_blind: bool,
     is_broken: bool,
 }
 
 /// Kind of requests that fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Failing {
+pub(crate) enum FailingKind {
     Reads,
     Writes,
     Flushes,
@@ -87,7 +87,7 @@ impl Disk {
     }
 
     /// Lets requests of this kind fail, or none.
-    pub(crate) fn fail(&self, what: Option<(Failing, Outcome)>) {
+    pub(crate) fn fail(&self, what: Option<(FailingKind, Outcome)>) {
         self.state().fails = what;
     }
 
@@ -195,9 +195,9 @@ impl Disk {
         };
         *counter += 1;
         match (state.fails, request.op) {
-            (Some((Failing::Reads, outcome)), Op::Read)
-            | (Some((Failing::Writes, outcome)), Op::Write { .. })
-            | (Some((Failing::Flushes, outcome)), Op::Flush) => return outcome,
+            (Some((FailingKind::Reads, outcome)), Op::Read)
+            | (Some((FailingKind::Writes, outcome)), Op::Write { .. })
+            | (Some((FailingKind::Flushes, outcome)), Op::Flush) => return outcome,
             _ => {}
         }
         if request.op == Op::Flush {
@@ -236,9 +236,9 @@ impl Inbox {
 }
 
 /// A disk that queues can share.
-pub(crate) struct Shared(pub(crate) Arc<Disk>);
+pub(crate) struct SharedDisk(pub(crate) Arc<Disk>);
 
-impl Device for Shared {
+impl Device for SharedDisk {
     fn info(&self) -> DeviceInfo {
         self.0.info.clone()
     }

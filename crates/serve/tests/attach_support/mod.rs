@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use disk::{Disk, Shared};
+use disk::{Disk, SharedDisk};
 use plumb_serve::attach::{AttachOptions, Attachment};
 
 /// How long something that must happen may take before a test fails.
@@ -47,7 +47,7 @@ impl Place {
 
     /// Attaches `disk`.
     pub(crate) fn attach(&self, disk: &Arc<Disk>, name: &str) -> Attachment {
-        Attachment::new(Arc::new(Shared(Arc::clone(disk))), name, &self.options()).unwrap()
+        Attachment::new(Arc::new(SharedDisk(Arc::clone(disk))), name, &self.options()).unwrap()
     }
 
     /// Returns true if anything is mounted below it.
@@ -94,11 +94,11 @@ pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// A file system mounted in a directory of its own, unmounted on drop.
-pub(crate) struct Mounted {
+pub(crate) struct MountedFileSystem {
     pub(crate) directory: tempfile::TempDir,
 }
 
-impl Mounted {
+impl MountedFileSystem {
     pub(crate) fn new(device: &Path) -> Result<Self, String> {
         let directory = tempfile::tempdir().unwrap();
         run("mount", &[&device.display().to_string(), &directory.path().display().to_string()])?;
@@ -117,7 +117,7 @@ impl Mounted {
     }
 }
 
-impl Drop for Mounted {
+impl Drop for MountedFileSystem {
     fn drop(&mut self) {
         if let Err(error) = run("umount", &["--lazy", &self.path().display().to_string()]) {
             eprintln!("left mounted: {error}");

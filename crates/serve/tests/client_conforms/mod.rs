@@ -16,7 +16,7 @@ use plumb_serve::nbd::client::{NbdDevice, Options};
 use plumb_serve::nbd::server::{self, Export, Listener, OWNER_ONLY, Server, Stopper};
 
 use crate::client_support::Program;
-use crate::nbd_server::staged::Staged;
+use crate::nbd_server::staged::StagedServer;
 
 const DEPTH: u32 = 16;
 
@@ -59,7 +59,7 @@ struct ClientRig {
     options: Options,
     pool: Pool,
     model: Option<(u64, ModelOptions)>,
-    staged: Option<Staged>,
+    staged: Option<StagedServer>,
     serving: Option<Serving>,
     uri: String,
     /// Set when the power was cut, for the queues that were open then.
@@ -95,14 +95,14 @@ impl ClientRig {
         Ok(Arc::new(Cuttable { inner, is_cut: Arc::clone(&self.is_cut) }))
     }
 
-    fn serve(&mut self, staged: &Staged) {
+    fn serve(&mut self, staged: &StagedServer) {
         let serving = Serving::start(Arc::new(staged.clone()));
         self.uri.clone_from(&serving.uri);
         self.is_cut = Arc::default();
         self.serving = Some(serving);
     }
 
-    fn staged(&self) -> std::result::Result<&Staged, CannotStage> {
+    fn staged(&self) -> std::result::Result<&StagedServer, CannotStage> {
         self.staged.as_ref().ok_or_else(|| CannotStage("a server that is another program".to_owned()))
     }
 }
@@ -116,7 +116,7 @@ impl Rig for ClientRig {
         if let Some((renewals, options)) = &mut self.model {
             *renewals += 1;
             let options = ModelOptions { seed: options.seed + *renewals, ..*options };
-            let staged = Staged::new(options);
+            let staged = StagedServer::new(options);
             self.serve(&staged);
             self.staged = Some(staged);
         }

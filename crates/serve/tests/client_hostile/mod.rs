@@ -19,7 +19,7 @@ use plumb_serve::nbd::wire::{
     encode_error_chunk,
 };
 
-use self::scripted::{CAPABLE, MULTI, Nature, Peer, Scripted};
+use self::scripted::{CAPABLE, MULTI, Nature, Peer, ScriptedServer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 
@@ -89,7 +89,7 @@ fn whatever_breaks_the_connection_leaves_its_requests_unknown() {
         }),
     ];
     for (way, broken) in ways {
-        let server = Scripted::start(&[Nature::with(CAPABLE)], move |_, peer| {
+        let server = ScriptedServer::start(&[Nature::with(CAPABLE)], move |_, peer| {
             let asked = peer.expect(Command::READ);
             broken(peer, asked.cookie);
         });
@@ -108,7 +108,7 @@ fn whatever_breaks_the_connection_leaves_its_requests_unknown() {
 
 #[test]
 fn answers_in_any_order_and_in_pieces_land_where_they_belong() {
-    let server = Scripted::start(&[Nature::with(CAPABLE)], |_, peer| {
+    let server = ScriptedServer::start(&[Nature::with(CAPABLE)], |_, peer| {
         let asked: Vec<_> = (0..3).map(|_| peer.expect(Command::READ)).collect();
         for header in asked.iter().rev() {
             // Two halves, the second first and as a hole; half a buffer is received in place.
@@ -149,7 +149,7 @@ fn answers_in_any_order_and_in_pieces_land_where_they_belong() {
 
 #[test]
 fn an_error_chunk_fails_its_read_alone() {
-    let server = Scripted::start(&[Nature::with(CAPABLE)], |_, peer| {
+    let server = ScriptedServer::start(&[Nature::with(CAPABLE)], |_, peer| {
         let asked = peer.expect(Command::READ);
         peer.data(asked.cookie, asked.offset, &[7; 512], false);
         let error = ErrorChunk { errno: WireErrno::EIO, message: "worn".to_owned(), offset: Some(600) };
@@ -168,7 +168,7 @@ fn an_error_chunk_fails_its_read_alone() {
 fn a_request_past_its_deadline_is_unknown_and_keeps_its_buffer_until_the_answer() {
     let (release, released) = channel::<()>();
     let released = Mutex::new(released);
-    let server = Scripted::start(&[Nature::with(CAPABLE)], move |_, peer| {
+    let server = ScriptedServer::start(&[Nature::with(CAPABLE)], move |_, peer| {
         let asked = peer.expect(Command::READ);
         released.lock().unwrap().recv().unwrap();
         peer.data(asked.cookie, asked.offset, &[7; 4096], true);
@@ -195,7 +195,7 @@ fn a_request_past_its_deadline_is_unknown_and_keeps_its_buffer_until_the_answer(
 
 #[test]
 fn nothing_is_sent_twice_and_no_flush_vouches_for_what_a_lost_server_had() {
-    let server = Scripted::start(&[Nature::with(CAPABLE)], |_, peer| {
+    let server = ScriptedServer::start(&[Nature::with(CAPABLE)], |_, peer| {
         for command in [Command::WRITE, Command::FLUSH, Command::WRITE] {
             let asked = peer.expect(command);
             peer.done(asked.cookie);
@@ -220,7 +220,7 @@ fn nothing_is_sent_twice_and_no_flush_vouches_for_what_a_lost_server_had() {
 #[test]
 fn the_loss_of_one_connection_is_the_loss_of_all() {
     // The probe goes over the first.
-    let server = Scripted::start(&[Nature::with(CAPABLE | MULTI); 3], |number, peer| match number {
+    let server = ScriptedServer::start(&[Nature::with(CAPABLE | MULTI); 3], |number, peer| match number {
         1 => {
             peer.expect(Command::READ);
         }
@@ -242,7 +242,7 @@ fn the_loss_of_one_connection_is_the_loss_of_all() {
 #[test]
 fn without_fua_a_durable_write_is_a_write_and_then_a_flush() {
     let flags = CAPABLE & !0b1000;
-    let server = Scripted::start(&[Nature::with(flags)], |_, peer| {
+    let server = ScriptedServer::start(&[Nature::with(flags)], |_, peer| {
         for command in [Command::WRITE, Command::FLUSH] {
             let asked = peer.expect(command);
             assert_eq!(asked.flags, CommandFlags::default());
@@ -268,7 +268,7 @@ fn without_fua_a_durable_write_is_a_write_and_then_a_flush() {
 fn a_flush_that_fails_after_its_deadline_latches_too() {
     let (release, released) = channel::<()>();
     let released = Mutex::new(released);
-    let server = Scripted::start(&[Nature::with(CAPABLE)], move |_, peer| {
+    let server = ScriptedServer::start(&[Nature::with(CAPABLE)], move |_, peer| {
         let asked = peer.expect(Command::FLUSH);
         released.lock().unwrap().recv().unwrap();
         peer.fail(asked.cookie, WireErrno::ENOSPC);
@@ -292,7 +292,7 @@ fn a_flush_that_fails_after_its_deadline_latches_too() {
 #[test]
 fn large_requests_go_in_pieces_and_fail_if_one_of_them_does() {
     let nature = Nature { maximum: 4096, ..Nature::with(CAPABLE) };
-    let server = Scripted::start(&[nature], |_, peer| {
+    let server = ScriptedServer::start(&[nature], |_, peer| {
         let mut written = Vec::new();
         for _ in 0..3 {
             let (header, bytes) = peer.request().unwrap();
@@ -327,7 +327,7 @@ fn large_requests_go_in_pieces_and_fail_if_one_of_them_does() {
 #[test]
 fn a_server_that_knows_no_options_is_spoken_to_the_old_way() {
     let nature = Nature { is_fixed: false, ..Nature::with(0b101) };
-    let server = Scripted::start(&[nature], |_, peer| {
+    let server = ScriptedServer::start(&[nature], |_, peer| {
         let asked = peer.expect(Command::READ);
         peer.send(&SimpleReply { errno: WireErrno::NONE, cookie: asked.cookie }.encode());
         peer.send(&vec![5; asked.length as usize]);
@@ -350,7 +350,7 @@ fn a_server_that_knows_no_options_is_spoken_to_the_old_way() {
 fn a_queue_dropped_under_a_stalled_server_frees_its_buffers() {
     let (release, released) = channel::<()>();
     let released = Mutex::new(released);
-    let server = Scripted::start(&[Nature::with(CAPABLE)], move |_, peer| {
+    let server = ScriptedServer::start(&[Nature::with(CAPABLE)], move |_, peer| {
         released.lock().unwrap().recv().unwrap();
         peer.serve(8);
     });
@@ -376,7 +376,7 @@ fn a_queue_dropped_under_a_stalled_server_frees_its_buffers() {
 
 #[test]
 fn the_descriptor_to_wait_on_tells_of_answers_deadlines_and_the_end() {
-    let server = Scripted::start(&[Nature::with(CAPABLE)], |_, peer| {
+    let server = ScriptedServer::start(&[Nature::with(CAPABLE)], |_, peer| {
         let asked = peer.expect(Command::READ);
         peer.data(asked.cookie, asked.offset, &[7; 4096], true);
         // The next is never answered; the one after that ends the connection.

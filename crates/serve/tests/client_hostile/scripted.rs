@@ -133,13 +133,13 @@ impl Peer {
 /// A server of which each connection follows a script, in a thread of its own. The script is told the
 /// connection's number; the server stands for as many connections as `natures` has entries, and each is of
 /// its nature.
-pub(crate) struct Scripted {
+pub(crate) struct ScriptedServer {
     threads: Vec<JoinHandle<()>>,
     pub(crate) uri: String,
     _directory: tempfile::TempDir,
 }
 
-impl Scripted {
+impl ScriptedServer {
     pub(crate) fn start(
         natures: &[Nature],
         script: impl Fn(usize, &mut Peer) + Send + Sync + 'static,

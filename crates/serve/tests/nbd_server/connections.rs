@@ -11,8 +11,8 @@ use plumb_serve::nbd::server::{Listener, OWNER_ONLY, Options, PATH_MAX_BYTES, Se
 use plumb_serve::nbd::wire::{Command, CommandFlags, GoRequest, OptionCode, OptionReplyKind, WireErrno};
 
 use crate::nbd_server::client::Client;
-use crate::nbd_server::running::{Running, export, memory};
-use crate::nbd_server::staged::Staged;
+use crate::nbd_server::running::{RunningServer, export, memory};
+use crate::nbd_server::staged::StagedServer;
 
 const NONE: CommandFlags = CommandFlags(0);
 
@@ -27,7 +27,7 @@ fn a_thousand_idle_connections_are_held() {
     if files_max() < 2_300 {
         return plumb_testkit::skip("needs 2,300 open files: raise `ulimit -n`");
     }
-    let running = Running::of_memory(Bytes::mib(1));
+    let running = RunningServer::of_memory(Bytes::mib(1));
     let idle: Vec<_> = (0..1000).map(|_| Client::open(&running.socket, "disk", true).unwrap()).collect();
     assert_eq!(running.server.connections(), 1000);
     let mut busy = Client::open(&running.socket, "disk", true).unwrap();
@@ -44,7 +44,7 @@ fn a_thousand_idle_connections_are_held() {
 fn one_connection_too_many_is_told_so() {
     let mut options = Options::default();
     options.connections_max = 2;
-    let running = Running::start(vec![export("disk", memory(Bytes::mib(1)))], options);
+    let running = RunningServer::start(vec![export("disk", memory(Bytes::mib(1)))], options);
     let mut held: Vec<_> = (0..2).map(|_| Client::open(&running.socket, "disk", false).unwrap()).collect();
     let mut refused = Client::greeted(&running.socket).unwrap();
     let go = GoRequest { name: "disk".to_owned(), wants: Vec::new() };
@@ -56,7 +56,7 @@ fn one_connection_too_many_is_told_so() {
 
 #[test]
 fn a_stop_answers_what_was_asked_and_takes_the_socket_away() {
-    let mut running = Running::of_memory(Bytes::mib(1));
+    let mut running = RunningServer::of_memory(Bytes::mib(1));
     assert_eq!(std::fs::metadata(&running.socket).unwrap().permissions().mode() & 0o777, OWNER_ONLY);
     let mut client = Client::open(&running.socket, "disk", false).unwrap();
     let asked = client.send(Command::WRITE, NONE, (0, 512), &[1; 512]).unwrap();
@@ -123,7 +123,7 @@ fn exports_need_names_of_their_own() {
 
 #[test]
 fn several_connections_see_one_device() {
-    let running = Running::of_memory(Bytes::mib(4));
+    let running = RunningServer::of_memory(Bytes::mib(4));
     let threads: Vec<_> = (0..4_u64)
         .map(|mine| {
             let socket = running.socket.clone();
@@ -167,7 +167,7 @@ fn clients_that_read_nothing_keep_nobody_from_large_reads() {
     for memory_max in [Bytes::mib(64), Bytes(0)] {
         let mut options = Options::default();
         options.memory_max = memory_max;
-        let running = Running::start(vec![export("disk", memory(Bytes::mib(64)))], options);
+        let running = RunningServer::start(vec![export("disk", memory(Bytes::mib(64)))], options);
         let mut writer = Client::open(&running.socket, "disk", false).unwrap();
         let bytes: Vec<u8> = (0..LARGEST).map(|index| (index / 512 + index % 251) as u8).collect();
         assert_eq!(writer.write(0, &bytes, NONE).unwrap(), WireErrno::NONE);
@@ -202,11 +202,12 @@ fn clients_that_read_nothing_keep_nobody_from_large_reads() {
 #[test]
 fn a_failure_in_the_middle_of_a_large_read_is_told_or_ends_the_connection() {
     for (is_rich, flags) in [(false, NONE), (true, NONE), (true, CommandFlags::DF)] {
-        let device = Staged::new(ModelOptions { blocks: 2048, ..ModelOptions::small(1) });
+        let device = StagedServer::new(ModelOptions { blocks: 2048, ..ModelOptions::small(1) });
         let mut options = Options::default();
         // Pieces of 4 KiB, the largest transfer of the model: this is more than wait for each other.
         options.memory_max = Bytes(0);
-        let running = Running::start(vec![export("disk", std::sync::Arc::new(device.clone()))], options);
+        let running =
+            RunningServer::start(vec![export("disk", std::sync::Arc::new(device.clone()))], options);
         let mut client = Client::open(&running.socket, "disk", is_rich).unwrap();
         let middle = |op, range: plumb_block::LbaRange| op == Op::Read && range.lba.0 >= 1024;
         device.end_next(Outcome::Failed(Errno::EIO), middle);
@@ -222,10 +223,10 @@ fn a_failure_in_the_middle_of_a_large_read_is_told_or_ends_the_connection() {
 
 #[test]
 fn a_client_that_died_with_a_request_that_is_never_answered_is_gone() {
-    let device = Staged::new(ModelOptions::small(1));
+    let device = StagedServer::new(ModelOptions::small(1));
     device.hold(|_, _| true);
     let running =
-        Running::start(vec![export("disk", std::sync::Arc::new(device.clone()))], Options::default());
+        RunningServer::start(vec![export("disk", std::sync::Arc::new(device.clone()))], Options::default());
     let mut client = Client::open(&running.socket, "disk", false).unwrap();
     // More than there is memory for, so that nothing is received any more.
     for _ in 0..200 {

@@ -12,13 +12,13 @@ use plumb_serve::nbd::wire::{
 };
 
 use crate::nbd_server::client::Client;
-use crate::nbd_server::running::{Running, export, memory};
+use crate::nbd_server::running::{RunningServer, export, memory};
 
 const NONE: CommandFlags = CommandFlags(0);
 
 #[test]
 fn options_that_nobody_knows_are_answered_and_the_handshake_goes_on() {
-    let running = Running::of_memory(Bytes::mib(1));
+    let running = RunningServer::of_memory(Bytes::mib(1));
     let mut client = Client::greeted(&running.socket).unwrap();
     for code in [4, 11, 12, 4711, u32::MAX] {
         let replies = client.option(OptionCode(code), &[1, 2, 3]).unwrap();
@@ -31,7 +31,7 @@ fn options_that_nobody_knows_are_answered_and_the_handshake_goes_on() {
 #[test]
 fn options_that_are_wrong_get_the_errors_of_the_protocol() {
     let exports = vec![export("a", memory(Bytes::mib(1))), export("b", memory(Bytes::mib(1)))];
-    let running = Running::start(exports, Options::default());
+    let running = RunningServer::start(exports, Options::default());
     let mut client = Client::greeted(&running.socket).unwrap();
     let mut answer = |code, data: &[u8]| client.option(code, data).unwrap().pop().unwrap().0;
     let go = |name: &str| GoRequest { name: name.to_owned(), wants: Vec::new() }.encode();
@@ -56,7 +56,7 @@ fn options_that_are_wrong_get_the_errors_of_the_protocol() {
 
 #[test]
 fn an_option_of_four_gibibytes_is_refused_at_once() {
-    let running = Running::of_memory(Bytes::mib(1));
+    let running = RunningServer::of_memory(Bytes::mib(1));
     for code in [OptionCode::GO, OptionCode::LIST, OptionCode(4711), OptionCode::EXPORT_NAME] {
         let mut client = Client::greeted(&running.socket).unwrap();
         let mut header = encode_option(code, &[])[..12].to_vec();
@@ -73,7 +73,7 @@ fn an_option_of_four_gibibytes_is_refused_at_once() {
 
 #[test]
 fn an_export_says_what_it_is() {
-    let running = Running::of_memory(Bytes::mib(1));
+    let running = RunningServer::of_memory(Bytes::mib(1));
     let mut client = Client::greeted(&running.socket).unwrap();
     let wants = vec![InfoKind::NAME, InfoKind::DESCRIPTION, InfoKind::BLOCK_SIZE];
     let replies =
@@ -94,7 +94,7 @@ fn an_export_says_what_it_is() {
 
 #[test]
 fn the_old_way_to_choose_an_export_works() {
-    let running = Running::of_memory(Bytes::mib(1));
+    let running = RunningServer::of_memory(Bytes::mib(1));
     let mut client = Client::greeted(&running.socket).unwrap();
     client.stream.write_all(&encode_option(OptionCode::EXPORT_NAME, b"disk")).unwrap();
     let mut answer = [0; 10];
@@ -108,7 +108,7 @@ fn the_old_way_to_choose_an_export_works() {
 
 #[test]
 fn hostile_requests_get_errors_and_the_connection_goes_on() {
-    let running = Running::of_memory(Bytes::mib(1));
+    let running = RunningServer::of_memory(Bytes::mib(1));
     for is_rich in [false, true] {
         let mut client = Client::open(&running.socket, "disk", is_rich).unwrap();
         let mut errno =
@@ -132,7 +132,7 @@ fn hostile_requests_get_errors_and_the_connection_goes_on() {
 
 #[test]
 fn large_requests_come_back_whole() {
-    let running = Running::of_memory(Bytes::mib(64));
+    let running = RunningServer::of_memory(Bytes::mib(64));
     let mut client = Client::open(&running.socket, "disk", true).unwrap();
     for length in [32 << 10, 33 << 10, 1 << 20, (4 << 20) + 512, 32 << 20] {
         let bytes: Vec<u8> =
@@ -144,7 +144,7 @@ fn large_requests_come_back_whole() {
 
 #[test]
 fn nonsense_ends_the_connection() {
-    let running = Running::of_memory(Bytes::mib(1));
+    let running = RunningServer::of_memory(Bytes::mib(1));
     let mut client = Client::open(&running.socket, "disk", false).unwrap();
     client.stream.write_all(&[0x55; RequestHeader::BYTES]).unwrap();
     assert_eq!(client.stream.read(&mut [0; 1]).unwrap(), 0);
@@ -160,7 +160,7 @@ fn nonsense_ends_the_connection() {
 
 #[test]
 fn what_was_asked_is_answered_though_the_client_stops_sending() {
-    let running = Running::of_memory(Bytes::mib(1));
+    let running = RunningServer::of_memory(Bytes::mib(1));
     for is_polite in [false, true] {
         let mut client = Client::open(&running.socket, "disk", false).unwrap();
         let cookies: Vec<_> =
@@ -177,7 +177,7 @@ fn what_was_asked_is_answered_though_the_client_stops_sending() {
 
 #[test]
 fn a_client_that_vanishes_takes_nobody_with_it() {
-    let running = Running::of_memory(Bytes::mib(1));
+    let running = RunningServer::of_memory(Bytes::mib(1));
     for cut in [0, 1, 10, 27, 28, 100, 539] {
         let mut client = Client::open(&running.socket, "disk", false).unwrap();
         let header = RequestHeader {
@@ -198,7 +198,7 @@ fn a_client_that_vanishes_takes_nobody_with_it() {
 fn a_handshake_that_stalls_is_ended() {
     let mut options = Options::default();
     options.handshake_timeout = Duration::from_millis(200);
-    let running = Running::start(vec![export("disk", memory(Bytes::mib(1)))], options);
+    let running = RunningServer::start(vec![export("disk", memory(Bytes::mib(1)))], options);
     let mut client = Client::open(&running.socket, "disk", false).unwrap();
     let mut silent = UnixStream::connect(&running.socket).unwrap();
     let mut halfway = Client::greeted(&running.socket).unwrap();
@@ -212,7 +212,7 @@ fn a_handshake_that_stalls_is_ended() {
 
 #[test]
 fn flags_that_nobody_knows_end_the_handshake() {
-    let running = Running::of_memory(Bytes::mib(1));
+    let running = RunningServer::of_memory(Bytes::mib(1));
     let mut stream = UnixStream::connect(&running.socket).unwrap();
     stream.read_exact(&mut [0; 18]).unwrap();
     stream.write_all(&ClientFlags(0x8000_0001).encode()).unwrap();

@@ -9,7 +9,7 @@ use plumb_serve::nbd::uri::{Address, Uri};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use crate::nbd_server::running::{Running, export, memory};
+use crate::nbd_server::running::{RunningServer, export, memory};
 
 /// Returns true if `program` is installed; without it the test is skipped.
 pub(crate) fn has(program: &str) -> bool {
@@ -41,7 +41,7 @@ fn nbdinfo_reads_it_all() {
     if !has("nbdinfo") {
         return;
     }
-    let running = Running::of_memory(Bytes::mib(8));
+    let running = RunningServer::of_memory(Bytes::mib(8));
     let info = output("nbdinfo", &[&running.uri()]);
     let expected = [
         "using structured packets",
@@ -79,7 +79,7 @@ fn nbdinfo_finds_sockets_whatever_they_are_called() {
         let listener = Listener::unix(&socket, OWNER_ONLY).unwrap();
         let exports = vec![export("disk", memory(Bytes::mib(1)))];
         let running =
-            Running::start_on(exports, Options::default(), vec![listener], socket.clone(), directory);
+            RunningServer::start_on(exports, Options::default(), vec![listener], socket.clone(), directory);
         let address = Address::Unix(socket);
         let uri = Uri { address, export: String::new(), tls: None }.to_string();
         assert_eq!(output("nbdinfo", &["--size", &uri]).trim(), "1048576", "{uri}");
@@ -92,7 +92,7 @@ fn nbdcopy_copies_there_and_back_and_the_map_is_right() {
     if !has("nbdcopy") || !has("nbdinfo") {
         return;
     }
-    let running = Running::of_memory(Bytes::mib(64));
+    let running = RunningServer::of_memory(Bytes::mib(64));
     let directory = tempfile::tempdir().unwrap();
     let (there, back) = (directory.path().join("there"), directory.path().join("back"));
     noise(&there, 20 << 20);
@@ -110,7 +110,7 @@ fn nbdsh_uses_every_command() {
     if !has("nbdsh") {
         return;
     }
-    let running = Running::of_memory(Bytes::mib(8));
+    let running = RunningServer::of_memory(Bytes::mib(8));
     let script = r#"
 b = bytes(range(256)) * 16
 h.pwrite(b, 4096, nbd.CMD_FLAG_FUA)
@@ -146,7 +146,7 @@ fn qemu_converts_compares_and_maps() {
     if !has("qemu-img") || !has("qemu-io") {
         return;
     }
-    let running = Running::of_memory(Bytes::mib(16));
+    let running = RunningServer::of_memory(Bytes::mib(16));
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
     noise(&image, 16 << 20);
@@ -172,7 +172,7 @@ fn fio_verifies_what_it_wrote() {
     if !output("fio", &["--enghelp"]).contains("nbd") {
         return plumb_testkit::skip("needs fio with the nbd engine");
     }
-    let running = Running::of_memory(Bytes::mib(16));
+    let running = RunningServer::of_memory(Bytes::mib(16));
     let uri = format!("--uri={}", running.uri());
     let directory = tempfile::tempdir().unwrap();
     let aux = format!("--aux-path={}", directory.path().display());

@@ -11,8 +11,8 @@ use plumb_serve::nbd::server::Options;
 use plumb_serve::nbd::wire::{Command, CommandFlags, WireErrno};
 
 use crate::nbd_server::client::Client;
-use crate::nbd_server::running::{Running, export};
-use crate::nbd_server::staged::Staged;
+use crate::nbd_server::running::{RunningServer, export};
+use crate::nbd_server::staged::StagedServer;
 use crate::nbd_server::wrong::{Mistake, Wrong as WrongDevice};
 
 const BLOCK: usize = 512;
@@ -23,8 +23,8 @@ const SPLIT: usize = 16 << 10;
 
 /// A server on a model, and where it is.
 struct Scene {
-    device: Staged,
-    running: Running,
+    device: StagedServer,
+    running: RunningServer,
     seed: u64,
 }
 
@@ -45,7 +45,7 @@ fn expect<T: Copy + PartialEq + std::fmt::Debug>(what: &str, found: T, expected:
 impl Scene {
     fn new(mistake: Option<Mistake>, seed: u64) -> Self {
         let model = ModelOptions { discard_zeroes: true, ..ModelOptions::small(seed) };
-        let device = Staged::new(model);
+        let device = StagedServer::new(model);
         let inner: Arc<dyn Device> = Arc::new(device.clone());
         let served = match mistake {
             Some(mistake) => Arc::new(WrongDevice { inner, mistake }),
@@ -53,7 +53,7 @@ impl Scene {
         };
         let mut read_only = export("fixed", Arc::clone(&served));
         read_only.read_only = mistake != Some(Mistake::ReadOnlyIgnored);
-        let running = Running::start(vec![export("disk", served), read_only], Options::default());
+        let running = RunningServer::start(vec![export("disk", served), read_only], Options::default());
         Self { device, running, seed }
     }
 

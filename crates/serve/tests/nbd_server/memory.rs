@@ -104,9 +104,9 @@ fn info(name: &str, size: Bytes) -> DeviceInfo {
 }
 
 /// A device that can be shared by its queues.
-pub(crate) struct Shared(pub(crate) Arc<Memory>);
+pub(crate) struct SharedMemory(pub(crate) Arc<Memory>);
 
-impl Device for Shared {
+impl Device for SharedMemory {
     fn info(&self) -> DeviceInfo {
         self.0.info.clone()
     }

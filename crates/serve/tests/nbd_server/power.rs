@@ -9,14 +9,14 @@ use plumb_serve::nbd::server::Options;
 use plumb_serve::nbd::wire::{Command, CommandFlags, GoRequest, OptionCode, OptionReplyKind, WireErrno};
 
 use crate::nbd_server::client::{Client, Reply};
-use crate::nbd_server::running::{Running, export};
-use crate::nbd_server::staged::Staged;
+use crate::nbd_server::running::{RunningServer, export};
+use crate::nbd_server::staged::StagedServer;
 
 const NONE: CommandFlags = CommandFlags(0);
 
-fn serve() -> (Staged, Running) {
-    let device = Staged::new(ModelOptions::small(1));
-    let running = Running::start(vec![export("disk", Arc::new(device.clone()))], Options::default());
+fn serve() -> (StagedServer, RunningServer) {
+    let device = StagedServer::new(ModelOptions::small(1));
+    let running = RunningServer::start(vec![export("disk", Arc::new(device.clone()))], Options::default());
     (device, running)
 }
 

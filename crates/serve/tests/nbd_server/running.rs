@@ -7,9 +7,9 @@ use std::thread::JoinHandle;
 use plumb_block::{Bytes, Device};
 use plumb_serve::nbd::server::{Export, Listener, OWNER_ONLY, Options, Server, Stopper};
 
-use crate::nbd_server::memory::{Memory, Shared};
+use crate::nbd_server::memory::{Memory, SharedMemory};
 
-pub(crate) struct Running {
+pub(crate) struct RunningServer {
     pub(crate) server: Arc<Server>,
     pub(crate) socket: PathBuf,
     stopper: Stopper,
@@ -22,10 +22,10 @@ pub(crate) fn export(name: &str, device: Arc<dyn Device>) -> Export {
 }
 
 pub(crate) fn memory(size: Bytes) -> Arc<dyn Device> {
-    Arc::new(Shared(Memory::new(size)))
+    Arc::new(SharedMemory(Memory::new(size)))
 }
 
-impl Running {
+impl RunningServer {
     pub(crate) fn start(exports: Vec<Export>, options: Options) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("s");
@@ -64,7 +64,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         self.stopper.stop();
         if let Some(thread) = self.thread.take() {

@@ -29,7 +29,7 @@ impl Default for Stage {
 }
 
 #[derive(Clone)]
-pub(crate) struct Staged {
+pub(crate) struct StagedServer {
     pub(crate) model: ModelDevice,
     clock: Arc<VirtualClock>,
     stage: Arc<Mutex<Stage>>,
@@ -37,7 +37,7 @@ pub(crate) struct Staged {
     transfer_max: Bytes,
 }
 
-impl Staged {
+impl StagedServer {
     pub(crate) fn new(options: ModelOptions) -> Self {
         let clock = Arc::new(VirtualClock::new());
         let model = ModelDevice::new(options, Arc::clone(&clock));
@@ -71,7 +71,7 @@ impl Staged {
     }
 }
 
-impl Device for Staged {
+impl Device for StagedServer {
     fn info(&self) -> DeviceInfo {
         DeviceInfo { transfer_max: self.transfer_max, ..self.model.info() }
     }
@@ -99,7 +99,7 @@ impl Device for Staged {
 }
 
 struct StagedQueue {
-    staged: Staged,
+    staged: StagedServer,
     inner: Box<dyn Queue>,
     held: Vec<Request>,
     ended: Vec<(Request, Outcome)>,

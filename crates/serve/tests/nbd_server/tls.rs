@@ -11,7 +11,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsa
 
 use crate::nbd_server::client::Client;
 use crate::nbd_server::interop::has;
-use crate::nbd_server::running::{Running, export, memory};
+use crate::nbd_server::running::{RunningServer, export, memory};
 
 /// An authority, a server and a client certificate, as PEM; the client's in files as libnbd wants them.
 struct Papers {
@@ -54,7 +54,7 @@ fn server(
 
 /// Returns a server on a loopback port that wants encryption, and the address for clients with the papers in
 /// `directory`.
-fn start(papers: &Papers, is_mutual: bool, directory: &Path) -> (Running, String) {
+fn start(papers: &Papers, is_mutual: bool, directory: &Path) -> (RunningServer, String) {
     let own = tempfile::tempdir().unwrap();
     std::fs::write(own.path().join("ca-cert.pem"), &papers.authority).unwrap();
     let mut options = Options::default();
@@ -65,7 +65,7 @@ fn start(papers: &Papers, is_mutual: bool, directory: &Path) -> (Running, String
     let socket = home.path().join("s");
     let unix = Listener::unix(&socket, 0o600).unwrap();
     let exports = vec![export("disk", memory(Bytes::mib(4)))];
-    let running = Running::start_on(exports, options, vec![listener, unix], socket, home);
+    let running = RunningServer::start_on(exports, options, vec![listener, unix], socket, home);
     (running, format!("nbds://localhost:{port}/disk?tls-certificates={}", directory.display()))
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plumb_block::{
-    Completion, Device, Layered, Nanos, Op, Outcome, Payload, Queue, QueueFull, QueueOptions, Request,
+    Completion, Device, DeviceLayer, Nanos, Op, Outcome, Payload, Queue, QueueFull, QueueOptions, Request,
     Result, Tag, Wait,
 };
 
@@ -50,7 +50,7 @@ pub(super) struct Faulty {
     pub(super) read: Arc<Mutex<BTreeMap<u64, Vec<u8>>>>,
 }
 
-impl Layered for Faulty {
+impl DeviceLayer for Faulty {
     type Inner = dyn Device;
 
     fn inner(&self) -> impl Deref<Target = Self::Inner> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plumb_block::{Bytes, Device, Nanos, Pool, PoolShape, Result, Time, Wait};
 use plumb_cache::driver::{self, CachedDevice, Members};
-use plumb_cache::{BUFFER, BUFFERS_MIN, Degraded, Layout, Mode, Options, Settings, Uuid};
+use plumb_cache::{BUFFER, BUFFERS_MIN, Layout, MissingLegs, Mode, Options, Settings, Uuid};
 use plumb_crash::below;
 use plumb_serve::nbd::Turn;
 use plumb_serve::nbd::server::{self, Connection, Export, Exports};
@@ -90,7 +90,7 @@ impl Machine {
     /// If the cache cannot be opened.
     pub(super) fn start(&self) -> Result<Server> {
         let memory = MEMORY.with(Clone::clone);
-        let (mode, degraded) = (self.mode, Degraded::Any);
+        let (mode, degraded) = (self.mode, MissingLegs::Any);
         let bypass_after = Some(Bytes::kib(48));
         let options = Options { mode, degraded, bypass_after, ..Options::new(memory) };
         let cache = CachedDevice::open(options, self.members(), self.time.clone())?;

@@ -23,7 +23,7 @@ pub(super) struct Medium {
 }
 
 /// Content that the medium holds in a run.
-pub(super) enum Held<'a> {
+pub(super) enum MediumContent<'a> {
     Known(&'a Content),
     /// Whatever the backing file has there.
     InFile,
@@ -110,14 +110,15 @@ impl Medium {
     }
 
     /// Says what is in `range`, run by run, in order and without gaps.
-    pub(super) fn visit<'a>(&'a self, range: LbaRange, each: &mut impl FnMut(LbaRange, Held<'a>)) {
+    pub(super) fn visit<'a>(&'a self, range: LbaRange, each: &mut impl FnMut(LbaRange, MediumContent<'a>)) {
         let mut at = range.lba.0;
-        let unknown = || if self.file.is_some() { Held::InFile } else { Held::Known(&Content::Hole) };
+        let unknown =
+            || if self.file.is_some() { MediumContent::InFile } else { MediumContent::Known(&Content::Hole) };
         for (run, content) in self.extents.over(range) {
             if at < run.lba.0 {
                 each(LbaRange::new(Lba(at), run.lba.0 - at), unknown());
             }
-            each(run, Held::Known(content));
+            each(run, MediumContent::Known(content));
             at = run.end().0;
         }
         if at < range.end().0 {
@@ -137,8 +138,8 @@ impl Medium {
         let (mut bytes, mut is_read) = (vec![0; self.block_bytes], false);
         self.visit(LbaRange::new(lba, 1), &mut |run, held| {
             is_read = match held {
-                Held::Known(content) => content.fill(run, self.block_bytes, &mut bytes),
-                Held::InFile => self.read_file(run, &mut bytes).is_ok(),
+                MediumContent::Known(content) => content.fill(run, self.block_bytes, &mut bytes),
+                MediumContent::InFile => self.read_file(run, &mut bytes).is_ok(),
             };
         });
         is_read.then_some(bytes)

@@ -4,7 +4,7 @@ use plumb_block::{Errno, Extent, ExtentState, Lba, LbaRange};
 
 use super::commands::Contents;
 use super::content::Content;
-use super::medium::Held;
+use super::medium::MediumContent;
 use super::shape::BackingError;
 
 /// Why a read fails.
@@ -39,9 +39,9 @@ impl Contents {
             let from = (run.lba.0 - range.lba.0) as usize * self.block_bytes;
             let target = &mut into[from..from + run.nlb as usize * self.block_bytes];
             let read = match held {
-                Held::Known(content) if content.fill(run, self.block_bytes, target) => Ok(()),
-                Held::Known(_) => Err(ReadError::Unreadable(run.lba)),
-                Held::InFile => self.medium.read_file(run, target).map_err(ReadError::Backing),
+                MediumContent::Known(content) if content.fill(run, self.block_bytes, target) => Ok(()),
+                MediumContent::Known(_) => Err(ReadError::Unreadable(run.lba)),
+                MediumContent::InFile => self.medium.read_file(run, target).map_err(ReadError::Backing),
             };
             outcome = outcome.and(read);
         });
@@ -59,7 +59,7 @@ impl Contents {
         let mut outcome = Ok(());
         if self.has_unreadable {
             self.visit(range, &mut |run, held| {
-                if matches!(held, Held::Known(Content::Unreadable)) {
+                if matches!(held, MediumContent::Known(Content::Unreadable)) {
                     outcome = outcome.and(Err(ReadError::Unreadable(run.lba)));
                 }
             });
@@ -68,12 +68,12 @@ impl Contents {
     }
 
     /// Says what is visible in `range`, run by run, in order and without gaps.
-    pub(super) fn visit<'a>(&'a self, range: LbaRange, each: &mut impl FnMut(LbaRange, Held<'a>)) {
+    pub(super) fn visit<'a>(&'a self, range: LbaRange, each: &mut impl FnMut(LbaRange, MediumContent<'a>)) {
         let mut at = range.lba.0;
         for (run, ids) in self.window.versions(range) {
             self.medium.visit(LbaRange::new(Lba(at), run.lba.0 - at), each);
             match self.window.visible(ids).and_then(|id| self.window.command(id)) {
-                Some(command) => each(run, Held::Known(&command.content)),
+                Some(command) => each(run, MediumContent::Known(&command.content)),
                 None => self.medium.visit(run, each),
             }
             at = run.end().0;
@@ -91,10 +91,10 @@ impl Contents {
             _ => extents.push(Extent { range, state }),
         };
         self.visit(range, &mut |run, held| match held {
-            Held::Known(Content::Hole) => push(run, ExtentState::Hole),
-            Held::Known(Content::Zeroes) => push(run, ExtentState::Unwritten),
-            Held::Known(_) => push(run, ExtentState::Written),
-            Held::InFile => self.extents_of_file(run, &mut push),
+            MediumContent::Known(Content::Hole) => push(run, ExtentState::Hole),
+            MediumContent::Known(Content::Zeroes) => push(run, ExtentState::Unwritten),
+            MediumContent::Known(_) => push(run, ExtentState::Written),
+            MediumContent::InFile => self.extents_of_file(run, &mut push),
         });
         extents
     }

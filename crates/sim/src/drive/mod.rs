@@ -42,7 +42,7 @@ use rand_xoshiro::rand_core::SeedableRng as _;
 
 use crate::command::CommandId;
 use crate::contents::{Backing, Contents, CutReport, Shape};
-use crate::cut::Armed;
+use crate::cut::ArmedCut;
 use crate::fault::{Fault, FaultError};
 use crate::model::{Behaviour, Kind, Model, Wce};
 use crate::timing::{Event, Timing};
@@ -78,7 +78,7 @@ pub struct Drive {
     contents: Contents,
     chance: Xoshiro256PlusPlus,
     faults: Vec<Fault>,
-    armed: Option<Armed>,
+    armed: Option<ArmedCut>,
     is_powered: bool,
     /// State of the write cache, true if it is on; `None` if there is none to switch.
     wce: Option<bool>,

@@ -6,12 +6,12 @@ use super::Drive;
 use super::in_flight::NEVER;
 use super::promise::promise;
 use crate::contents::{Data, FlushKept, Promise};
-use crate::cut::{Armed, CutWhen, Edge};
+use crate::cut::{ArmedCut, CutWhen, Edge};
 
 impl Drive {
     /// Cuts the power when `when` says, instead of any cut asked for before.
     pub fn cut_when(&mut self, now: Nanos, when: CutWhen) {
-        self.armed = Armed::new(when);
+        self.armed = ArmedCut::new(when);
         if when == CutWhen::Now {
             self.cut_power(now);
         }

@@ -112,7 +112,7 @@ impl Drive {
             return;
         }
         let inner = with_fua(op, self.info.fua_native && !self.behaviour.ignores_fua);
-        let sectors = Sectors::of(range, self.info.logical_block);
+        let sectors = Sectors::from_range(range, self.info.logical_block);
         self.timing.submit(now, Command { id, op: inner, sectors });
     }
 

@@ -19,7 +19,7 @@ const FLASH_SIZE_MAX: Bytes = Bytes::gib(64);
 
 /// Returns the figures of a drive of `model`, beside those that are published; empty if none are. `seed`
 /// chooses the addresses.
-pub fn of(model: &Model, seed: u64) -> Vec<FigureRow> {
+pub fn measure(model: &Model, seed: u64) -> Vec<FigureRow> {
     if let Some(table) = hdd::table(model, seed) {
         return table;
     }

@@ -88,9 +88,9 @@ struct Group(Mutex<State>);
 struct State {
     queues: u64,
     /// Requests that the flush in flight serves.
-    served: Option<Vec<Waiting>>,
+    served: Option<Vec<WaitingRequest>>,
     /// Requests that need the next flush.
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingRequest>,
     /// Answers that their queues have not taken yet.
     answered: VecDeque<(u64, Completion)>,
     /// True if the clock is to stop once, because a poll of one queue has left something to do for others.
@@ -98,7 +98,7 @@ struct State {
 }
 
 /// A request that needs a flush.
-struct Waiting {
+struct WaitingRequest {
     queue: u64,
     /// Completion of the request, if the flush succeeds.
     done: Completion,
@@ -120,7 +120,7 @@ impl State {
 
     /// Answers the requests that the flush in flight served, which ended as `answer` says.
     fn flushed(&mut self, answer: &Completion) {
-        for Waiting { queue, done, .. } in self.served.take().into_iter().flatten() {
+        for WaitingRequest { queue, done, .. } in self.served.take().into_iter().flatten() {
             let done = Completion { outcome: answer.outcome, completed_at: answer.completed_at, ..done };
             self.answered.push_back((queue, done));
             self.has_news = true;
@@ -197,7 +197,7 @@ impl FlushingQueue {
     }
 
     fn wait_for_flush(&mut self, done: Completion, deadline: Option<Nanos>) {
-        self.group.lock().waiting.push(Waiting { queue: self.number, done, deadline });
+        self.group.lock().waiting.push(WaitingRequest { queue: self.number, done, deadline });
     }
 
     /// Takes what the device has answered; returns how many requests that completed.

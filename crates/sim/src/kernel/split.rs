@@ -17,7 +17,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use plumb_block::{
-    Bytes, Completion, Device, Layered, LbaRange, Nanos, Op, Outcome, Pattern, Payload, Pool, PoolShape,
+    Bytes, Completion, Device, DeviceLayer, LbaRange, Nanos, Op, Outcome, Pattern, Payload, Pool, PoolShape,
     Queue, QueueFull, QueueOptions, Request, Result, Tag, Time, Wait, waiting_poll,
 };
 
@@ -38,7 +38,7 @@ impl Split {
     }
 }
 
-impl Layered for Split {
+impl DeviceLayer for Split {
     type Inner = dyn Device;
 
     fn inner(&self) -> impl Deref<Target = Self::Inner> {

@@ -35,4 +35,4 @@ pub use geometry::{Geometry, Interface, Kind};
 pub use limits::{Check, Limits};
 pub use load::{Model, Parameters};
 pub use quantity::{Rate, Size, Time};
-pub use typed::Typed;
+pub use typed::TypedModel;

@@ -15,7 +15,7 @@ use plumb_block::nearest;
 
 /// Text that was typed, understood but not yet looked up.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Typed {
+pub struct TypedModel {
     /// The name of a shipped model, or the path of a file if it has a `/` or ends in `.toml`.
     pub model: String,
     /// The write cache on or off; the model's own state if it is not said.
@@ -30,7 +30,7 @@ pub struct Typed {
     pub changes: Vec<Change>,
 }
 
-impl Typed {
+impl TypedModel {
     /// Returns the model that was meant.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Typed {
     }
 }
 
-impl FromStr for Typed {
+impl FromStr for TypedModel {
     type Err = TypedError;
 
     fn from_str(typed: &str) -> Result<Self, TypedError> {
@@ -67,7 +67,7 @@ impl FromStr for Typed {
     }
 }
 
-impl Typed {
+impl TypedModel {
     fn take(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
             "wce" => {

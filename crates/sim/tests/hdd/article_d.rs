@@ -14,9 +14,9 @@ fn loads_that_nothing_was_fitted_to_come_out_plausible() {
     let mut means = Vec::new();
     for wce in [true, false] {
         let state = if wce { "on" } else { "off" };
-        let log = Quantiles::of(&appends(&mut drive(&disk, wce), wce, sectors(&disk) / 4, 4000));
+        let log = Quantiles::from_times(&appends(&mut drive(&disk, wce), wce, sectors(&disk) / 4, 4000));
         println!("{}", log.line(&format!("etcd log, 2300 B and fdatasync, cache {state}")));
-        let random = Quantiles::of(&scattered(&mut drive(&disk, wce), wce, sectors(&disk), 8000, 11));
+        let random = Quantiles::from_times(&scattered(&mut drive(&disk, wce), wce, sectors(&disk), 8000, 11));
         println!("{}", random.line(&format!("random 4 KiB O_SYNC, cache {state}")));
         means.push((log.p50, random.mean));
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plumb_block::{RealClock, Time, shell_word};
-use plumb_cache::{Degraded, Leg, Mode, Uuid};
+use plumb_cache::{Leg, MissingLegs, Mode, Uuid};
 
 use super::config::CacheConfig;
 use super::create::may_be_named;
@@ -59,7 +59,7 @@ pub fn adopt(
             return Err(Error::refused(&shown, format!("this cache is known as {known}"), remedy));
         }
     }
-    let open = NamedCache::look(config, Opening { degraded: Degraded::Any, ..Opening::STRICT }, &time)?;
+    let open = NamedCache::look(config, Opening { degraded: MissingLegs::Any, ..Opening::STRICT }, &time)?;
     let config = open.config().clone();
     config.save(directory)?;
     Ok(config)

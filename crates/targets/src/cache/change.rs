@@ -9,7 +9,7 @@ use plumb_cache::{Cache, LOG_BLOCK, Layout, NewLog, State, driver};
 
 use super::config::{self, NewDevices};
 use super::create::{guarded, in_whole_blocks, without_made};
-use super::laying_out::{LayingOut, may_hold_log_of, reserve};
+use super::laying_out::{LayoutObserver, may_hold_log_of, reserve};
 use super::member::Member;
 use super::named::{NamedCache, refused};
 use super::placement::{are_different, keeps_unflushed};
@@ -29,7 +29,7 @@ impl NamedCache {
         leg: usize,
         typed: &str,
         permission: &Permission,
-        laying_out: &mut LayingOut<'_>,
+        laying_out: &mut LayoutObserver<'_>,
     ) -> Result<()> {
         let (shown, before) = (self.shown(), self.config().clone());
         let Some(old) = before.legs.get(leg) else {
@@ -95,7 +95,7 @@ impl NamedCache {
         typed: &[String],
         size: Option<Bytes>,
         permission: &Permission,
-        laying_out: &mut LayingOut<'_>,
+        laying_out: &mut LayoutObserver<'_>,
     ) -> Result<()> {
         let (shown, before) = (self.shown(), self.config().clone());
         let size = size.unwrap_or(Bytes(before.size));
@@ -153,7 +153,7 @@ impl NamedCache {
     }
 
     /// Waits until everything in the log is on the backing device.
-    fn until_spent(&self, laying_out: &LayingOut<'_>) -> Result<()> {
+    fn until_spent(&self, laying_out: &LayoutObserver<'_>) -> Result<()> {
         let shown = self.shown();
         let ended = self.device.wait_for(|core| {
             let status = core.status();
@@ -194,7 +194,7 @@ impl NamedCache {
     /// # Errors
     /// If the log would not become larger, or a device has not that much, EINTR when laying out was stopped;
     /// files are as long and the configuration is as before then.
-    pub fn grow(&self, size: Bytes, laying_out: &mut LayingOut<'_>) -> Result<()> {
+    pub fn grow(&self, size: Bytes, laying_out: &mut LayoutObserver<'_>) -> Result<()> {
         in_whole_blocks(size)?;
         let (shown, before) = (self.shown(), self.config().size);
         let files = self.log_files()?;
@@ -242,7 +242,7 @@ impl LogFile {
     /// Lays out what a log that takes `used` of it does not use yet of `size`. The superblocks at its end are
     /// in use wherever that is: they stay, so that they are there if it does not grow. First what is new,
     /// where room may be missing.
-    fn lay_out(&self, used: Bytes, size: Bytes, laying_out: &mut LayingOut<'_>) -> Result<()> {
+    fn lay_out(&self, used: Bytes, size: Bytes, laying_out: &mut LayoutObserver<'_>) -> Result<()> {
         let end = self.before.round_down(Bytes(LOG_BLOCK));
         let superblocks = Bytes(end.0.saturating_sub(2 * LOG_BLOCK));
         let parts = [(end.max(used), size), (used, superblocks.min(size))];
@@ -273,7 +273,7 @@ mod tests {
         let log = LogFile { file: Arc::new(file.into()), path: "log".to_owned(), before: Bytes(length) };
         let mut told = Bytes(0);
         let mut progress = |_: &str, done: Bytes, _: Bytes| told = done;
-        let laying_out = &mut LayingOut { stop: &AtomicBool::new(false), progress: &mut progress };
+        let laying_out = &mut LayoutObserver { stop: &AtomicBool::new(false), progress: &mut progress };
         log.lay_out(Bytes(used), Bytes(size), laying_out).unwrap();
         let bytes = std::fs::read(&path).unwrap();
         assert_eq!(bytes.len() as u64, length.max(size));

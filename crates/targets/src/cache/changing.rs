@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use plumb_block::Bytes;
 
-use super::laying_out::LayingOut;
+use super::laying_out::LayoutObserver;
 use super::served::{CacheOrder, LaidOut};
 use crate::error::{Error, Result};
 
@@ -22,13 +22,13 @@ const ASKS_AGAIN_WITHIN: Duration = Duration::from_secs(5);
 /// A thread that carries out a change. Dropped, it is stopped, and what it has not ended is undone.
 pub(super) struct Changing {
     order: CacheOrder,
-    shared: Arc<Shared>,
+    shared: Arc<SharedChange>,
     outcome: Receiver<Result<()>>,
     asked: Instant,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+struct SharedChange {
     stop: AtomicBool,
     laid_out: Mutex<LaidOut>,
 }
@@ -38,14 +38,14 @@ impl Changing {
     pub(super) fn begin(
         order: CacheOrder,
         path: &str,
-        work: impl FnOnce(&mut LayingOut<'_>) -> Result<()> + Send + 'static,
+        work: impl FnOnce(&mut LayoutObserver<'_>) -> Result<()> + Send + 'static,
     ) -> Result<Self> {
         let failed = |error: &std::io::Error| {
             let errno = rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::AGAIN);
             Error::os(path, "start a thread for", errno)
         };
         let laid_out = LaidOut { path: path.to_owned(), done_bytes: 0, size_bytes: 0 };
-        let shared = Arc::new(Shared { stop: AtomicBool::new(false), laid_out: Mutex::new(laid_out) });
+        let shared = Arc::new(SharedChange { stop: AtomicBool::new(false), laid_out: Mutex::new(laid_out) });
         let (tell, outcome) = channel();
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("plumb-change".to_owned()).spawn(move || {
@@ -53,7 +53,7 @@ impl Changing {
                 let mut laid_out = of_thread.laid_out.lock().unwrap_or_else(PoisonError::into_inner);
                 *laid_out = LaidOut { path: path.to_owned(), done_bytes: done.0, size_bytes: size.0 };
             };
-            let ended = work(&mut LayingOut { stop: &of_thread.stop, progress: &mut progress });
+            let ended = work(&mut LayoutObserver { stop: &of_thread.stop, progress: &mut progress });
             // Nobody waits any more once it is dropped.
             tell.send(ended).unwrap_or_default();
         });
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn one_that_is_dropped_is_stopped_and_ends_before() {
         let (tell, told) = channel();
-        let work = move |laying_out: &mut LayingOut<'_>| {
+        let work = move |laying_out: &mut LayoutObserver<'_>| {
             while !laying_out.stop.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }

@@ -12,7 +12,7 @@ use plumb_serve::named::registry;
 
 use super::config::{CacheConfig, MarkerPlace};
 use super::last_block::{is_left_free, take_off};
-use super::laying_out::{LayingOut, may_hold_log_of};
+use super::laying_out::{LayoutObserver, may_hold_log_of};
 use super::leg::leg_of;
 use super::marker::{Marker, last_block};
 use super::member::{Member, Spot, new_uuid};
@@ -20,9 +20,9 @@ use super::placement::are_different;
 use crate::error::{Error, Kind, Result};
 use crate::name::{Name, Scheme};
 use crate::open::open_all;
-use crate::opened::Opened;
+use crate::opened::OpenedTarget;
 use crate::permission::{Intent, Permission};
-use crate::wanted::Wanted;
+use crate::wanted::TargetRequest;
 
 /// The unit in which log space becomes free.
 pub(super) const SEGMENT: Bytes = Bytes::mib(4);
@@ -57,7 +57,7 @@ pub struct CreateWanted<'a> {
 pub fn create(
     directory: &Path,
     wanted: &CreateWanted<'_>,
-    laying_out: Option<&mut LayingOut<'_>>,
+    laying_out: Option<&mut LayoutObserver<'_>>,
 ) -> Result<CacheConfig> {
     may_be_named(directory, wanted.name)?;
     in_whole_blocks(wanted.size)?;
@@ -146,7 +146,7 @@ fn may_be_cached(backing: &Member, discard_dirty: Option<Uuid>) -> Result<Vec<(M
 }
 
 /// Returns the error, with the files that [`guarded`] has made taken away, or as long as before.
-pub(super) fn without_made(error: Error, mut made: Vec<Opened>) -> Error {
+pub(super) fn without_made(error: Error, mut made: Vec<OpenedTarget>) -> Error {
     made.iter_mut().fold(error, |error, leg| error.after_clearing_up(leg.remove_if_made()))
 }
 
@@ -213,7 +213,7 @@ pub(super) fn guarded(
     size: Bytes,
     (permission, own): (&Permission, Option<Uuid>),
     time: &Time,
-) -> Result<Vec<Opened>> {
+) -> Result<Vec<OpenedTarget>> {
     let mut permission = permission.clone();
     let members = legs.iter().filter_map(|typed| Member::open(typed, time).ok());
     for member in members.filter(|member| own.is_some() && member.is_log_file()) {
@@ -222,7 +222,7 @@ pub(super) fn guarded(
     }
     let legs = legs.iter().map(|typed| {
         let intent = Intent::WRITE.sized(size);
-        Ok(Wanted { name: Name::parse(typed)?, intent, options: FileOptions::write_direct().shared() })
+        Ok(TargetRequest { name: Name::parse(typed)?, intent, options: FileOptions::write_direct().shared() })
     });
     let legs = legs.collect::<Result<Vec<_>>>()?;
     let mut opened = open_all(&legs, &permission, time)?;
@@ -244,7 +244,7 @@ fn legs_of(
     wanted: &CreateWanted<'_>,
     (settings, info, backing): (&Settings, &DeviceInfo, &Member),
     time: &Time,
-    mut laying_out: Option<&mut LayingOut<'_>>,
+    mut laying_out: Option<&mut LayoutObserver<'_>>,
 ) -> Result<Vec<Member>> {
     let legs = wanted.legs.iter().map(|typed| Member::open(typed, time)).collect::<Result<Vec<_>>>()?;
     legs.iter().try_for_each(|leg| may_hold_log_of(wanted.mode, &leg.path))?;

@@ -30,7 +30,7 @@ use crate::mark::mark_as_free;
 
 /// Remains of a cache that was given up.
 #[derive(Debug)]
-pub struct Discarded {
+pub struct DiscardedCache {
     /// Why devices of the log could not be looked at or written, of each: they were not erased.
     pub not_erased: Vec<Error>,
     /// Why the backing device could not be looked at, if it is gone: should it come back, it needs the cache
@@ -43,7 +43,7 @@ pub struct Discarded {
 ///
 /// # Errors
 /// If `uuid` is not the cache's, its backing device is in use, or a device fails; it can be done again then.
-pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<Discarded> {
+pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<DiscardedCache> {
     let config = CacheConfig::load(directory, name)?;
     if config.uuid != uuid {
         let found = format!("its UUID is {}, not {uuid}", config.uuid);
@@ -70,7 +70,7 @@ pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<Discarded> {
     // Something else may be in its place by now.
     backing.map_or(Ok(()), |backing| backing.unmark(uuid))?;
     CacheConfig::forget(directory, name)?;
-    Ok(Discarded { not_erased, backing_gone })
+    Ok(DiscardedCache { not_erased, backing_gone })
 }
 
 fn erase_if_of(cache: Uuid, leg: &Member) -> Result<()> {

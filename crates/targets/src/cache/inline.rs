@@ -15,10 +15,10 @@ use super::named::{NamedCache, options_of};
 use crate::error::{Error, Result};
 use crate::name::{Name, Scheme};
 use crate::open::open_all;
-use crate::opened::Opened;
+use crate::opened::OpenedTarget;
 use crate::permission::{Intent, Permission};
 use crate::simulated::{Words, in_this_process};
-use crate::wanted::Wanted;
+use crate::wanted::TargetRequest;
 
 /// How such a cache is typed; for messages.
 const TYPED_AS: &str = "type it as in cache:backing=sim:nearline-4tb,log=sim:plp-nvme-ssd,size=1GiB,mode=write-back; several log= \
@@ -26,7 +26,7 @@ const TYPED_AS: &str = "type it as in cache:backing=sim:nearline-4tb,log=sim:plp
 
 /// A cache that is open as a target.
 #[derive(Clone)]
-pub(super) struct Made {
+pub(super) struct InlineCache {
     pub(super) device: CachedDevice,
     /// Counters of simulated members.
     pub(super) counters: Option<Arc<dyn StorageCounters>>,
@@ -35,7 +35,7 @@ pub(super) struct Made {
 }
 
 /// Cache as it was typed.
-struct Typed {
+struct TypedCache {
     backing: Name,
     legs: Vec<Name>,
     size: Bytes,
@@ -47,11 +47,11 @@ struct Typed {
 /// name.
 pub(crate) fn drives_of(name: &Name) -> Option<Vec<Name>> {
     let Name::Scheme { scheme: Scheme::Cache, rest } = name else { return None };
-    let typed = Typed::parse(&name.to_string(), rest).ok()?;
+    let typed = TypedCache::parse(&name.to_string(), rest).ok()?;
     Some([vec![typed.backing], typed.legs].concat())
 }
 
-impl Typed {
+impl TypedCache {
     fn parse(shown: &str, rest: &str) -> Result<Self> {
         let wrong = |found: String| Error::usage(shown, found, TYPED_AS);
         let (mut backing, mut legs) = (None, Vec::new());
@@ -91,16 +91,16 @@ pub(super) fn word<T: serde::de::DeserializeOwned>(value: &str) -> Option<T> {
 }
 
 /// Makes the cache that is typed. Its drives register with the clock before it does.
-pub(super) fn make(name: &Name, rest: &str, time: &Time) -> Result<Made> {
+pub(super) fn make(name: &Name, rest: &str, time: &Time) -> Result<InlineCache> {
     let shown = name.to_string();
     let failed = |error: plumb_block::Error| Error::device(&shown, &error);
-    let typed = Typed::parse(&shown, rest)?;
+    let typed = TypedCache::parse(&shown, rest)?;
     let open = |name: &Name| {
         // A drive of its own for each, also where two are typed alike.
         let mut options = FileOptions::write_direct().shared();
         // The drives of a cache see what it asks of them.
         options.opening.raw_flush = true;
-        let wanted = Wanted { name: name.clone(), intent: Intent::WRITE, options };
+        let wanted = TargetRequest { name: name.clone(), intent: Intent::WRITE, options };
         let opened = open_all(&[wanted], &Permission::default(), time)?.pop();
         opened.ok_or_else(|| Error::usage(&shown, "a drive of it was not opened", ""))
     };
@@ -108,18 +108,18 @@ pub(super) fn make(name: &Name, rest: &str, time: &Time) -> Result<Made> {
     let legs = typed.legs.iter().map(open).collect::<Result<Vec<_>>>()?;
     let counters = legs.iter().chain([&backing]).filter_map(|drive| drive.counters.clone()).collect();
     let devices: Vec<_> = legs.iter().map(|leg| Arc::clone(&leg.device)).collect();
-    let Typed { size, layout, mode, .. } = typed;
+    let TypedCache { size, layout, mode, .. } = typed;
     let (cache, uuid) = (Uuid([0; 16]), Uuid([1; 16]));
     let settings = Settings { cache, backing: uuid, size, segment: SEGMENT, layout };
     driver::create(&settings, &devices, &backing.device.info()).map_err(failed)?;
     let members = Members { legs: devices.into_iter().map(Some).collect(), backing: backing.device };
     let options = options_of(mode).map_err(failed)?;
     let device = CachedDevice::open(options, members, time.clone()).map_err(failed)?;
-    Ok(Made { device, counters: Some(Arc::new(All(counters))), named: None })
+    Ok(InlineCache { device, counters: Some(Arc::new(All(counters))), named: None })
 }
 
 /// Returns the cache as a target.
-pub(super) fn describe(want: &Wanted, made: Made, time: &Time) -> Result<Opened> {
+pub(super) fn describe(want: &TargetRequest, made: InlineCache, time: &Time) -> Result<OpenedTarget> {
     let example = "backing=sim:MODEL?size=";
     let device = kernel::above(Arc::new(made.device), time, Flushes::Raw);
     in_this_process(want, device, made.counters, Words { what: "its backing device", example })
@@ -129,15 +129,18 @@ pub(super) fn describe(want: &Wanted, made: Made, time: &Time) -> Result<Opened>
 ///
 /// # Errors
 /// If it is typed wrongly, or its drives are too small.
-pub fn open_simulated(name: &Name, time: &Time) -> Result<(Opened, CachedDevice)> {
+pub fn open_simulated(name: &Name, time: &Time) -> Result<(OpenedTarget, CachedDevice)> {
     let shown = name.to_string();
     let Name::Scheme { scheme: Scheme::Cache, rest } = name else {
         return Err(Error::usage(&shown, "it is not a cache", TYPED_AS));
     };
     let made = make(name, rest, time)?;
     let cache = made.device.clone();
-    let want =
-        Wanted { name: name.clone(), intent: Intent::WRITE, options: FileOptions::write_direct().shared() };
+    let want = TargetRequest {
+        name: name.clone(),
+        intent: Intent::WRITE,
+        options: FileOptions::write_direct().shared(),
+    };
     Ok((describe(&want, made, time)?, cache))
 }
 
@@ -168,7 +171,7 @@ mod tests {
             ("backing=sim:memory,log", "KEY=VALUE"),
         ] {
             let error =
-                Typed::parse("cache:x", typed).err().map(|error| error.to_string()).unwrap_or_default();
+                TypedCache::parse("cache:x", typed).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(error.contains(named), "{typed}: {error}");
         }
         let name = Name::parse("cache:backing=sim:memory?seed=3,log=sim:memory,log=sim:memory,mode=ordered")

@@ -33,14 +33,14 @@ const ELSEWHERE: [(u64, &str); 5] = [
 ];
 
 /// Observer of the files of a log being laid out, which may also stop that.
-pub struct LayingOut<'a> {
+pub struct LayoutObserver<'a> {
     /// Set by somebody else to stop: it then ends with EINTR.
     pub stop: &'a AtomicBool,
     /// Told of which file how many bytes are written, of how many.
     pub progress: &'a mut dyn FnMut(&str, Bytes, Bytes),
 }
 
-impl LayingOut<'_> {
+impl LayoutObserver<'_> {
     /// Writes zeroes to these ranges of a file, in this order, and makes them durable. On an error the file
     /// stays as it is then.
     pub(super) fn write(&mut self, file: &OwnedFd, shown: &str, ranges: &[(Bytes, Bytes)]) -> Result<()> {

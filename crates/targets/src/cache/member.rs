@@ -19,11 +19,11 @@ use rustix::io::Errno;
 use super::config::{CacheConfig, MarkerPlace};
 use super::ends::{self, DeviceSource, InBlock};
 use super::known;
-use super::laying_out::{LayingOut, reserve};
+use super::laying_out::{LayoutObserver, reserve};
 use super::marker::{BLOCK, InLastBlock, Marker, has_marker, last_block};
 use super::part::Part;
 use crate::error::{Error, Result};
-use crate::facts::{Contents, Found, Use};
+use crate::facts::{Contents, FoundObject, Use};
 use crate::guard::{detaching, judge_cached, kernel_file, never_written, signs, unseen_words};
 use crate::locate::locate;
 use crate::look::{facts, look, open_same};
@@ -34,7 +34,7 @@ use crate::open::{HELD, open_all};
 use crate::opened;
 use crate::permission::{Intent, Permission};
 use crate::storage::{nobody_claims_beneath, overlap};
-use crate::wanted::Wanted;
+use crate::wanted::TargetRequest;
 
 /// The place of a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl Member {
         let Some((looked_at, key)) = sight.open else {
             return Err(Error::usage(&located.shown, "it cannot be opened", "name a file or a block device"));
         };
-        let is_block = matches!(sight.found, Found::Block(_));
+        let is_block = matches!(sight.found, FoundObject::Block(_));
         let exclusive = if is_block { OFlags::EXCL } else { OFlags::empty() };
         let (access, options) = match intent.writes {
             true => (OFlags::RDWR, FileOptions::write_direct()),
@@ -126,8 +126,8 @@ impl Member {
         judge(&located.shown, &found, intent)?;
         nobody_claims_beneath(&machine, &found, &located.shown)?;
         let (contents, identities) = match found {
-            Found::File(file) => (file.contents, file.identities),
-            Found::Block(block) => (block.contents, block.identities),
+            FoundObject::File(file) => (file.contents, file.identities),
+            FoundObject::Block(block) => (block.contents, block.identities),
             _ => (Contents::BLANK, Vec::new()),
         };
         let held = Arc::new(held);
@@ -147,7 +147,7 @@ impl Member {
     /// Returns what the kernel does not know: a simulated drive, an export. Whether it may be written is for
     /// whoever serves it to say.
     fn elsewhere(name: &Name, time: &Time) -> Result<Self> {
-        let wanted = Wanted {
+        let wanted = TargetRequest {
             name: name.clone(),
             intent: Intent::READ,
             options: FileOptions::write_direct().shared(),
@@ -308,7 +308,11 @@ impl Member {
     }
 
     /// Lays out what a log takes of a file. It is the medium of no drive from then on.
-    pub(super) fn take_for_log(&self, size: Bytes, laying_out: Option<&mut LayingOut<'_>>) -> Result<()> {
+    pub(super) fn take_for_log(
+        &self,
+        size: Bytes,
+        laying_out: Option<&mut LayoutObserver<'_>>,
+    ) -> Result<()> {
         let Some(file) = self.file() else { return Ok(()) };
         match rustix::fs::fremovexattr(file, crate::MEDIUM) {
             Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
@@ -319,10 +323,10 @@ impl Member {
 }
 
 /// Returns whether it may be opened by a cache: nobody else may use it.
-fn judge(shown: &str, found: &Found, intent: Intent) -> Result<()> {
+fn judge(shown: &str, found: &FoundObject, intent: Intent) -> Result<()> {
     let (uses, unseen) = match found {
-        Found::File(file) => (&file.uses, &file.unseen),
-        Found::Block(block) if block.read_only && intent.writes => {
+        FoundObject::File(file) => (&file.uses, &file.unseen),
+        FoundObject::Block(block) if block.read_only && intent.writes => {
             let remedy = format!(
                 "`blockdev --setrw {}` where it may be written",
                 shell_word(&format!("/dev/{}", block.kernel_name))
@@ -330,13 +334,13 @@ fn judge(shown: &str, found: &Found, intent: Intent) -> Result<()> {
             let kind = crate::Kind::Os(Some(plumb_block::Errno::EROFS));
             return Err(Error::new(kind, shown, "the device is read-only", remedy));
         }
-        Found::Block(block) => (&block.uses, &block.unseen),
-        Found::Missing(_) => {
+        FoundObject::Block(block) => (&block.uses, &block.unseen),
+        FoundObject::Missing(_) => {
             let remedy = "see that it is there under this name, by which the cache finds it";
             return Err(Error::new(crate::Kind::NotFound, shown, "there is no such file or device", remedy));
         }
-        Found::Kernel(system) => return Err(kernel_file(shown, system)),
-        Found::Directory | Found::Other(_) => {
+        FoundObject::Kernel(system) => return Err(kernel_file(shown, system)),
+        FoundObject::Directory | FoundObject::Other(_) => {
             return Err(Error::usage(shown, "it is neither a file nor a block device", "name one"));
         }
     };

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plumb_block::{Bytes, Device as _, LbaRange, Pool, PoolShape, Time, shell_word};
 use plumb_cache::driver::{self, CachedDevice, Members};
-use plumb_cache::{BUFFER, Cache, Degraded, Identity, Mode, Options, State, WITNESSES_MAX};
+use plumb_cache::{BUFFER, Cache, Identity, MissingLegs, Mode, Options, State, WITNESSES_MAX};
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_path::{Survey, survey_cache};
@@ -24,10 +24,10 @@ use crate::error::{Error, Kind, Result};
 use crate::mark::mark_as_free;
 use crate::name::{Name, Scheme};
 use crate::network;
-use crate::opened::{Opened, Route, TargetKind};
+use crate::opened::{OpenedTarget, Route, TargetKind};
 use crate::permission::{Intent, Permission};
-use crate::shared::Keeping;
-use crate::wanted::Wanted;
+use crate::shared::KeepingDevice;
+use crate::wanted::TargetRequest;
 
 /// Number of buffers that a cache has for its records, for reads of the log and for destaging.
 const BUFFERS: u32 = 48;
@@ -60,7 +60,7 @@ struct Warnings {
 #[derive(Debug, Clone, Copy)]
 pub struct Opening {
     /// The devices of the log that may be missing beside those that the log calls lost.
-    pub degraded: Degraded,
+    pub degraded: MissingLegs,
     /// True if the log is taken up to the first durable record that is damaged or gone; what comes after it
     /// is lost.
     pub gives_up_lost: bool,
@@ -71,7 +71,7 @@ pub struct Opening {
 impl Opening {
     /// The strictest opening.
     pub const STRICT: Self =
-        Self { degraded: Degraded::No, gives_up_lost: false, discards_backing_writes: false };
+        Self { degraded: MissingLegs::No, gives_up_lost: false, discards_backing_writes: false };
 }
 
 /// Returns what a cache is opened with, but for what only its log says.
@@ -449,11 +449,11 @@ pub(crate) fn is_meant(name: &Name) -> bool {
 /// # Errors
 /// If there is none of the name, its devices refuse, or the guard does.
 pub(crate) fn open_all(
-    wanted: &[(usize, Wanted)],
+    wanted: &[(usize, TargetRequest)],
     permission: &Permission,
     time: &Time,
-) -> Result<Vec<(usize, Opened)>> {
-    let mut known: Vec<(&Name, inline::Made)> = Vec::new();
+) -> Result<Vec<(usize, OpenedTarget)>> {
+    let mut known: Vec<(&Name, inline::InlineCache)> = Vec::new();
     let mut opened = Vec::new();
     for (place, want) in wanted {
         let Name::Scheme { rest, .. } = &want.name else { continue };
@@ -466,7 +466,7 @@ pub(crate) fn open_all(
                     false => {
                         let config = CacheConfig::load(&config::directory(), rest)?;
                         let cache = NamedCache::open(config, Opening::STRICT, time)?;
-                        inline::Made {
+                        inline::InlineCache {
                             device: cache.device.clone(),
                             counters: None,
                             named: Some(Arc::new(cache)),
@@ -483,7 +483,7 @@ pub(crate) fn open_all(
                 let about =
                     network::About { kind: TargetKind::Cache, route: Route::Cache, is_read_only: false };
                 // With the cache its mark goes on to follow its sessions.
-                let device = Arc::new(Keeping { device: made.device, _kept: made.named });
+                let device = Arc::new(KeepingDevice { device: made.device, _kept: made.named });
                 network::describe(want, device, about, permission)?
             }
         };

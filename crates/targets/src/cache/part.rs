@@ -6,8 +6,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use plumb_block::{
-    Bytes, Completion, Device, DeviceInfo, Extent, Layered, Lba, LbaRange, Queue, QueueFull, QueueOptions,
-    Request, Result, Wait,
+    Bytes, Completion, Device, DeviceInfo, DeviceLayer, Extent, Lba, LbaRange, Queue, QueueFull,
+    QueueOptions, Request, Result, Wait,
 };
 
 /// Part of a device: `size` bytes from block `first` on. Whoever uses this asks for no block beyond the end,
@@ -20,7 +20,7 @@ pub(super) struct Part {
     pub(super) size: Bytes,
 }
 
-impl Layered for Part {
+impl DeviceLayer for Part {
     type Inner = dyn Device;
 
     fn inner(&self) -> impl Deref<Target = Self::Inner> {

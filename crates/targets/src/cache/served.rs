@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use plumb_block::{Bytes, FailureKind, LbaRange, Nanos, RealClock, Time};
 use plumb_cache::{Cache, Figures, Findings, Layout, LegState, Mode, State, Status};
-use plumb_serve::named::control::Refused;
-use plumb_serve::named::{Controls, Exports, Served, Service, ServiceError, ServiceOptions, connections_max};
+use plumb_serve::named::control::RefusedOrder;
+use plumb_serve::named::{
+    Controls, Exports, Service, ServiceDevice, ServiceError, ServiceOptions, connections_max,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,7 +17,7 @@ use super::changing::Changing;
 use super::config::{self, CacheConfig};
 use super::find;
 use super::known::lead_to_one;
-use super::laying_out::LayingOut;
+use super::laying_out::LayoutObserver;
 use super::named::{NamedCache, Opening};
 use super::placement::{keeps_unflushed, warnings};
 use crate::error::Result;
@@ -395,18 +397,18 @@ pub fn serve_cache(
         let description = format!("cache of {backing} ({} of log)", Bytes(size));
         let device = Arc::new(cache.device.clone());
         let controls = CacheControls { cache: Arc::new(cache), changing: None };
-        Ok(Served { device, description, controls })
+        Ok(ServiceDevice { device, description, controls })
     });
     service.map(Ok)
 }
 
 /// Returns a refusal of the devices, as whoever ordered it is told.
-fn not_done(error: &crate::Error) -> Refused {
+fn not_done(error: &crate::Error) -> RefusedOrder {
     let why = error.to_string();
     match error.kind().failure() {
-        FailureKind::Usage => Refused::invalid(why),
-        FailureKind::Refused => Refused::unsafe_now(why),
-        FailureKind::NotMeasured | FailureKind::Failed => Refused::failed(why),
+        FailureKind::Usage => RefusedOrder::invalid(why),
+        FailureKind::Refused => RefusedOrder::unsafe_now(why),
+        FailureKind::NotMeasured | FailureKind::Failed => RefusedOrder::failed(why),
     }
 }
 
@@ -417,14 +419,14 @@ impl CacheControls {
         &mut self,
         order: &CacheOrder,
         path: &str,
-        work: impl FnOnce(&NamedCache, &mut LayingOut<'_>) -> Result<()> + Send + 'static,
-    ) -> std::result::Result<(), Refused> {
+        work: impl FnOnce(&NamedCache, &mut LayoutObserver<'_>) -> Result<()> + Send + 'static,
+    ) -> std::result::Result<(), RefusedOrder> {
         let mut changing = match self.changing.take() {
             Some(changing) if changing.is_meant_by(order) => changing,
             Some(changing) if changing.is_running() => {
                 let why = "its log is being changed: `status` shows how far that is; wait until it is over";
                 self.changing = Some(changing);
-                return Err(Refused::unsafe_now(why.to_owned()));
+                return Err(RefusedOrder::unsafe_now(why.to_owned()));
             }
             _ => {
                 let cache = Arc::clone(&self.cache);
@@ -442,13 +444,13 @@ impl CacheControls {
     }
 
     /// Waits until what a mode took to be durable is, if that mode was left.
-    fn settled(&self) -> std::result::Result<(), Refused> {
+    fn settled(&self) -> std::result::Result<(), RefusedOrder> {
         let settled = self.cache.device.wait_for(|core| match core.state() {
             State::Serving if !core.is_mode_settled() => None,
             State::Serving => Some(Ok(())),
-            state => Some(Err(Refused::failed(state_words(&state)))),
+            state => Some(Err(RefusedOrder::failed(state_words(&state)))),
         });
-        settled.map_err(|error| Refused::failed(error.to_string()))?
+        settled.map_err(|error| RefusedOrder::failed(error.to_string()))?
     }
 }
 
@@ -475,13 +477,15 @@ impl Controls for CacheControls {
         }
     }
 
-    fn carry_out(&mut self, order: CacheOrder) -> std::result::Result<(), Refused> {
+    fn carry_out(&mut self, order: CacheOrder) -> std::result::Result<(), RefusedOrder> {
         match &order {
             CacheOrder::Mode { mode } => {
                 let mode = *mode;
                 let mut config = self.cache.config();
                 let changed = config.clone().in_mode(mode).map_err(|error| not_done(&error))?;
-                changed.save(&config::directory()).map_err(|error| Refused::failed(error.to_string()))?;
+                changed
+                    .save(&config::directory())
+                    .map_err(|error| RefusedOrder::failed(error.to_string()))?;
                 *config = changed;
                 drop(config);
                 self.cache.device.with(|core, now| core.set_mode(mode, now));

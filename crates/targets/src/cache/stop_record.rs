@@ -45,7 +45,7 @@ pub enum BackingState {
 
 impl BackingState {
     /// Returns the state of what is open; `None` where the kernel counts nothing.
-    pub(super) fn of(file: &OwnedFd) -> Option<Self> {
+    pub(super) fn read(file: &OwnedFd) -> Option<Self> {
         let stat = rustix::fs::fstat(file.as_fd()).ok()?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice {
             let modified_ns = i128::from(stat.st_mtime) * 1_000_000_000 + i128::from(stat.st_mtime_nsec);
@@ -93,14 +93,14 @@ impl BackingState {
 impl StopRecord {
     /// Returns the record of a cache that has just stopped with this session.
     pub(super) fn now(session: u64, backing: Option<&OwnedFd>) -> Option<Self> {
-        Some(Self { session, boot: boot()?, state: BackingState::of(backing?)? })
+        Some(Self { session, boot: boot()?, state: BackingState::read(backing?)? })
     }
 
     /// Returns what somebody has done to the backing device, which was last marked in `session`, since it
     /// stopped; `None` if nothing is known.
     pub(super) fn write_since(&self, session: u64, backing: Option<&OwnedFd>) -> Option<String> {
         let is_comparable = self.session == session && boot().as_ref() == Some(&self.boot);
-        let now = BackingState::of(backing?).filter(|_| is_comparable)?;
+        let now = BackingState::read(backing?).filter(|_| is_comparable)?;
         self.state.write_until(&now)
     }
 }

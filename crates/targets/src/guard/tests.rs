@@ -29,8 +29,8 @@ fn behind() -> Use {
     Use::Loop { device: "the file".into(), by: "loop3".into() }
 }
 
-fn block(contents: Contents, uses: Vec<Use>) -> Found {
-    Found::Block(BlockFacts {
+fn block(contents: Contents, uses: Vec<Use>) -> FoundObject {
+    FoundObject::Block(BlockFacts {
         kernel_name: "sda".into(),
         partition_of: None,
         size: Bytes::gib(1),
@@ -42,8 +42,8 @@ fn block(contents: Contents, uses: Vec<Use>) -> Found {
     })
 }
 
-fn file(made_by_plumb: bool, contents: Contents, uses: Vec<Use>) -> Found {
-    Found::File(FileFacts {
+fn file(made_by_plumb: bool, contents: Contents, uses: Vec<Use>) -> FoundObject {
+    FoundObject::File(FileFacts {
         identities: vec!["/srv/x.dat".into()],
         size: Bytes::mib(1),
         made_by_plumb,
@@ -67,16 +67,16 @@ fn destroy(word: &str) -> Permission {
 }
 
 /// Expected answer of a rule: `Ok`, or the kind of the error and a word that it must say.
-type Expected = std::result::Result<Allowed, (Kind, &'static str)>;
+type ExpectedAnswer = std::result::Result<AllowedAccess, (Kind, &'static str)>;
 
-const WRITE: Expected = Ok(Allowed::Write { exclusive: false });
-const CLAIM: Expected = Ok(Allowed::Write { exclusive: true });
+const WRITE: ExpectedAnswer = Ok(AllowedAccess::Write { exclusive: false });
+const CLAIM: ExpectedAnswer = Ok(AllowedAccess::Write { exclusive: true });
 
-fn refused(word: &'static str) -> Expected {
+fn refused(word: &'static str) -> ExpectedAnswer {
     Err((Kind::Refused, word))
 }
 
-fn check(cases: Vec<(Found, Intent, Permission, Expected)>) {
+fn check(cases: Vec<(FoundObject, Intent, Permission, ExpectedAnswer)>) {
     for (found, intent, permission, expected) in cases {
         let answer = judge(T, &found, intent, &permission);
         match (&answer, &expected) {
@@ -129,16 +129,16 @@ fn what_cannot_be_seen_or_written_is_never_written() {
         destroy: vec!["SERIAL 1".into(), "/srv/x.dat".into()],
         ..Permission::default()
     };
-    let Found::Block(facts) = block(Contents::BLANK, vec![]) else { panic!("a block device") };
-    let unseen = Found::Block(BlockFacts { unseen: Some("/sys (not there)".into()), ..facts.clone() });
-    let read_only = Found::Block(BlockFacts { read_only: true, ..facts });
-    let Found::File(facts) = file(true, Contents::BLANK, vec![]) else { panic!("a file") };
-    let unseen_file = Found::File(FileFacts { unseen: Some("/proc (denied)".into()), ..facts });
+    let FoundObject::Block(facts) = block(Contents::BLANK, vec![]) else { panic!("a block device") };
+    let unseen = FoundObject::Block(BlockFacts { unseen: Some("/sys (not there)".into()), ..facts.clone() });
+    let read_only = FoundObject::Block(BlockFacts { read_only: true, ..facts });
+    let FoundObject::File(facts) = file(true, Contents::BLANK, vec![]) else { panic!("a file") };
+    let unseen_file = FoundObject::File(FileFacts { unseen: Some("/proc (denied)".into()), ..facts });
     check(vec![
         (unseen.clone(), Intent::WRITE, all.clone(), refused("cannot be seen: /sys")),
-        (unseen, Intent::READ, nothing(), Ok(Allowed::Read)),
+        (unseen, Intent::READ, nothing(), Ok(AllowedAccess::Read)),
         (read_only.clone(), Intent::WRITE, all.clone(), refused("blockdev --setrw /dev/sda")),
-        (read_only, Intent::READ, nothing(), Ok(Allowed::Read)),
+        (read_only, Intent::READ, nothing(), Ok(AllowedAccess::Read)),
         (unseen_file.clone(), Intent::WRITE, overwrite(), refused("cannot be seen: /proc")),
         (unseen_file, Intent::WRITE, all, WRITE),
     ]);
@@ -163,12 +163,12 @@ fn files() {
         (file(true, C::BLANK, vec![behind()]), w, overwrite(), refused("losetup -d /dev/loop3")),
         (file(true, C::BLANK, vec![behind()]), w, destroy("/srv/x.dat"), WRITE),
         (file(true, C::BLANK, vec![swap("the file")]), w, destroy("/srv/x.dat"), refused("swapoff")),
-        (file(false, C::BLANK, vec![]), r, nothing(), Ok(Allowed::Read)),
-        (file(false, C::BLANK, vec![]), r.sized(Bytes::mib(1)), nothing(), Ok(Allowed::Read)),
+        (file(false, C::BLANK, vec![]), r, nothing(), Ok(AllowedAccess::Read)),
+        (file(false, C::BLANK, vec![]), r.sized(Bytes::mib(1)), nothing(), Ok(AllowedAccess::Read)),
         // Making a file longer writes to it, whatever is done then.
         (file(false, C::BLANK, vec![]), r.sized(longer), nothing(), refused("--overwrite")),
-        (file(false, C::BLANK, vec![]), r.sized(longer), overwrite(), Ok(Allowed::Resize(longer))),
-        (file(true, C::BLANK, vec![]), w.sized(longer), nothing(), Ok(Allowed::Resize(longer))),
+        (file(false, C::BLANK, vec![]), r.sized(longer), overwrite(), Ok(AllowedAccess::Resize(longer))),
+        (file(true, C::BLANK, vec![]), w.sized(longer), nothing(), Ok(AllowedAccess::Resize(longer))),
         (file(true, C::BLANK, vec![]), w.sized(Bytes(512)), nothing(), WRITE),
     ]);
 }
@@ -177,7 +177,7 @@ fn files() {
 fn reading_is_always_allowed() {
     for uses in [vec![mounted()], vec![held()], vec![swap("sda")], vec![behind()]] {
         for found in [block(ext4(), uses.clone()), file(false, ext4(), uses)] {
-            assert_eq!(judge(T, &found, Intent::READ, &nothing()), Ok(Allowed::Read));
+            assert_eq!(judge(T, &found, Intent::READ, &nothing()), Ok(AllowedAccess::Read));
         }
     }
 }
@@ -185,20 +185,20 @@ fn reading_is_always_allowed() {
 #[test]
 fn what_is_not_there_or_no_target() {
     let (r, w) = (Intent::READ, Intent::WRITE);
-    let missing = |missing| Found::Missing(missing);
+    let missing = |missing| FoundObject::Missing(missing);
     check(vec![
-        (missing(Missing::CanBeMade), w.sized(Bytes(4096)), nothing(), Ok(Allowed::Make(Bytes(4096)))),
-        (missing(Missing::CanBeMade), r.sized(Bytes(4096)), nothing(), Ok(Allowed::Make(Bytes(4096)))),
+        (missing(Missing::CanBeMade), w.sized(Bytes(4096)), nothing(), Ok(AllowedAccess::Make(Bytes(4096)))),
+        (missing(Missing::CanBeMade), r.sized(Bytes(4096)), nothing(), Ok(AllowedAccess::Make(Bytes(4096)))),
         (missing(Missing::CanBeMade), w, overwrite(), Err((Kind::Usage, "--size"))),
         (missing(Missing::CanBeMade), w.sized(Bytes(0)), nothing(), Err((Kind::Usage, "size"))),
         (missing(Missing::CanBeMade), r, nothing(), Err((Kind::NotFound, "no such file"))),
         (missing(Missing::NoDirectory), w.sized(Bytes(1)), nothing(), Err((Kind::NotFound, "directory"))),
         (missing(Missing::DanglingLink), w.sized(Bytes(1)), nothing(), Err((Kind::NotFound, "link"))),
         (missing(Missing::InDev), w.sized(Bytes(1)), overwrite(), Err((Kind::NotFound, "device"))),
-        (Found::Directory, w.sized(Bytes(1)), overwrite(), Err((Kind::Usage, "directory"))),
-        (Found::Other("FIFO"), r, overwrite(), Err((Kind::Usage, "FIFO"))),
-        (Found::Kernel("sysfs"), r, overwrite(), refused("sysfs")),
-        (Found::Kernel("proc"), w, destroy("/proc/x"), refused("stores nothing")),
+        (FoundObject::Directory, w.sized(Bytes(1)), overwrite(), Err((Kind::Usage, "directory"))),
+        (FoundObject::Other("FIFO"), r, overwrite(), Err((Kind::Usage, "FIFO"))),
+        (FoundObject::Kernel("sysfs"), r, overwrite(), refused("sysfs")),
+        (FoundObject::Kernel("proc"), w, destroy("/proc/x"), refused("stores nothing")),
     ]);
 }
 

@@ -10,7 +10,7 @@ use crate::facts::{BlockFacts, Contents};
 use crate::look::block_facts;
 
 /// A machine that a test puts together.
-struct Made {
+struct MadeMachine {
     tree: RecordedTree,
     probe: RecordedProbe,
     minors: u32,
@@ -19,7 +19,7 @@ struct Made {
 
 const ROOT: &str = "1 0 0:9 / / rw - tmpfs none rw\n";
 
-impl Made {
+impl MadeMachine {
     fn new() -> Self {
         let mut made = Self {
             tree: RecordedTree::new(),
@@ -104,7 +104,7 @@ impl Made {
 
 #[test]
 fn an_idle_disk_has_no_uses_and_its_partitions_are_a_sign() {
-    let mut made = Made::new();
+    let mut made = MadeMachine::new();
     let sda = made.disk("sda");
     let facts = made.facts(&sda);
     assert_eq!((facts.uses, facts.contents, facts.unseen), (vec![], Contents::BLANK, None));
@@ -116,7 +116,7 @@ fn an_idle_disk_has_no_uses_and_its_partitions_are_a_sign() {
 
 #[test]
 fn a_mounted_partition_is_a_use_of_its_disk_and_of_no_other_partition() {
-    let mut made = Made::new();
+    let mut made = MadeMachine::new();
     let sda = made.disk("sda");
     let sda1 = made.partition("sda", "sda1", "1");
     let sda2 = made.partition("sda", "sda2", "2");
@@ -133,7 +133,7 @@ fn a_mounted_partition_is_a_use_of_its_disk_and_of_no_other_partition() {
 
 #[test]
 fn what_stands_on_a_device_is_followed_to_the_top() {
-    let mut made = Made::new();
+    let mut made = MadeMachine::new();
     let sda = made.disk("sda");
     let sda1 = made.partition("sda", "sda1", "1");
     let sda2 = made.partition("sda", "sda2", "2");
@@ -155,7 +155,7 @@ fn what_stands_on_a_device_is_followed_to_the_top() {
 
 #[test]
 fn a_circle_of_holders_ends() {
-    let mut made = Made::new();
+    let mut made = MadeMachine::new();
     let one = made.disk("dm-0");
     made.disk("dm-1");
     made.holder("dm-0", "dm-1");
@@ -165,7 +165,7 @@ fn a_circle_of_holders_ends() {
 
 #[test]
 fn every_member_of_a_mounted_btrfs_is_in_use() {
-    let mut made = Made::new();
+    let mut made = MadeMachine::new();
     let (sda, sdb) = (made.disk("sda"), made.disk("sdb"));
     let sdc = made.disk("sdc");
     for member in ["sda", "sdb"] {
@@ -180,7 +180,7 @@ fn every_member_of_a_mounted_btrfs_is_in_use() {
 
 #[test]
 fn swap_and_loop_devices_over_a_device_are_uses_of_it() {
-    let mut made = Made::new();
+    let mut made = MadeMachine::new();
     let sda = made.disk("sda");
     let sda1 = made.partition("sda", "sda1", "1");
     let sdb = made.disk("sdb");
@@ -204,7 +204,7 @@ fn swap_and_loop_devices_over_a_device_are_uses_of_it() {
 
 #[test]
 fn what_cannot_be_read_is_said_not_assumed() {
-    let mut made = Made::new();
+    let mut made = MadeMachine::new();
     let sda = made.disk("sda");
     assert_eq!(made.facts("9:9").unseen.as_deref(), Some("/sys/class/block has no device 9:9"));
     made.tree.put_absence("/proc/swaps", Absence::Denied);
@@ -222,7 +222,7 @@ fn what_cannot_be_read_is_said_not_assumed() {
 
 #[test]
 fn disks_are_called_by_what_does_not_change() {
-    let mut made = Made::new();
+    let mut made = MadeMachine::new();
     let vda = made.disk("vda");
     made.says("vda", "serial", "VIRT 1\n");
     let vda2 = made.partition("vda", "vda2", "2");
@@ -242,7 +242,7 @@ fn disks_are_called_by_what_does_not_change() {
 
 #[test]
 fn a_word_that_two_disks_share_names_neither() {
-    let mut made = Made::new();
+    let mut made = MadeMachine::new();
     let (sda, sdb) = (made.disk("sda"), made.disk("sdb"));
     let sdb1 = made.partition("sdb", "sdb1", "1");
     for disk in ["sda", "sdb"] {
@@ -264,7 +264,7 @@ fn a_word_that_two_disks_share_names_neither() {
 
 #[test]
 fn loop_and_memory_devices_are_called_by_name() {
-    let mut made = Made::new();
+    let mut made = MadeMachine::new();
     let loop3 = made.disk("loop3");
     made.says("loop3", "loop/backing_file", "/srv/a b.img\n");
     let part = made.partition("loop3", "loop3p1", "1");
@@ -276,7 +276,7 @@ fn loop_and_memory_devices_are_called_by_name() {
 
 #[test]
 fn numbers_count_whole_disks_in_use_or_not() {
-    let mut made = Made::new();
+    let mut made = MadeMachine::new();
     for name in [
         "sdb",
         "sda",
@@ -299,7 +299,7 @@ fn numbers_count_whole_disks_in_use_or_not() {
     made.partition("sda", "sda1", "1");
     made.says("nvme1c0n1", "hidden", "1");
     made.says("nbd0", "size", "0");
-    let numbered = |made: &Made| {
+    let numbered = |made: &MadeMachine| {
         let inventory = Machine::new(&made.tree, &made.probe).inventory().unwrap();
         super::numbered(&inventory).into_iter().map(|disk| disk.name.clone()).collect::<Vec<_>>()
     };
@@ -318,9 +318,9 @@ fn a_file_is_known_behind_whatever_name() {
     std::fs::hard_link(&file, &link).unwrap();
     let stat = std::fs::metadata(&file).unwrap();
     let id = FileId { device: stat.dev(), inode: stat.ino() };
-    let mut made = Made::new();
+    let mut made = MadeMachine::new();
     made.disk("loop0");
-    let uses = |made: &Made| {
+    let uses = |made: &MadeMachine| {
         let machine = Machine::new(&made.tree, &made.probe);
         let uses = machine.inventory().unwrap().uses_of_file(id, &file.display().to_string());
         uses.iter().map(ToString::to_string).collect::<Vec<_>>()
@@ -336,8 +336,8 @@ fn a_file_is_known_behind_whatever_name() {
 
 #[test]
 fn a_machine_without_sys_is_unseen_one_without_block_devices_is_not() {
-    let mut made = Made::new();
-    let read = |made: &Made| {
+    let mut made = MadeMachine::new();
+    let read = |made: &MadeMachine| {
         let read = Machine::new(&made.tree, &made.probe).inventory();
         read.map(|_| ()).map_err(|error| error.to_string())
     };
@@ -354,7 +354,7 @@ proptest::proptest! {
         mounts in "[ -~\n\\\\]{0,60}",
         serial in ".{0,12}",
     ) {
-        let mut made = Made::new();
+        let mut made = MadeMachine::new();
         let sda = made.disk("sda");
         made.tree.put_text("/proc/swaps", &swaps);
         made.tree.put_text("/proc/self/mountinfo", &(mounts + "\n" + ROOT));

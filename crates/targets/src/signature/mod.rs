@@ -20,7 +20,7 @@ use std::io;
 pub use extent::{OF_KNOWN_LENGTH, end_of_file_system};
 pub use mark::{CACHE_BACKING, CACHE_LOG, Signature};
 use plumb_block::Stamp;
-use source::Ended;
+use source::SourceEnds;
 pub use source::{FileSource, Source};
 
 /// Marks that count only where there is no other: what they mark is within or beside it.
@@ -35,7 +35,7 @@ const SAYS_MORE: [(&str, &str); 1] = [("UDF", "ISO 9660")];
 /// If a part cannot be read; places beyond the end hold nothing.
 pub fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
     let mut found: Vec<Signature> = Vec::new();
-    let source = Ended::over(source);
+    let source = SourceEnds::over(source);
     let fixed = magics::find(&source)?;
     let (first, copies): (Vec<_>, Vec<_>) =
         fixed.into_iter().chain(computed::find(&source)?).partition(|signature| !signature.is_copy);
@@ -238,8 +238,8 @@ mod tests {
 
     #[test]
     fn an_unreadable_source_is_an_error_not_blank() {
-        struct Broken;
-        impl Source for Broken {
+        struct BrokenField;
+        impl Source for BrokenField {
             fn size(&self) -> u64 {
                 1 << 30
             }
@@ -247,7 +247,7 @@ mod tests {
                 if at > 1 << 20 { Err(io::Error::from_raw_os_error(5)) } else { Ok(into.len()) }
             }
         }
-        assert_eq!(find(&Broken).unwrap_err().raw_os_error(), Some(5));
+        assert_eq!(find(&BrokenField).unwrap_err().raw_os_error(), Some(5));
     }
 
     proptest::proptest! {

@@ -57,14 +57,14 @@ impl Source for FileSource<'_> {
 
 /// A source whose two ends were read, each in one piece: nearly all marks are there, and each would be a
 /// request of its own, of which a slow disk takes a hundred in a second.
-pub(super) struct Ended<'a> {
+pub(super) struct SourceEnds<'a> {
     source: &'a dyn Source,
     /// Where they begin, and what is there. Empty if it cannot be read as a whole: then each part is read
     /// alone, and fails alone.
     ends: [(u64, Vec<u8>); 2],
 }
 
-impl<'a> Ended<'a> {
+impl<'a> SourceEnds<'a> {
     /// Number of bytes read at each end: enough for all marks but copies far behind. The last labels of ZFS
     /// begin this far before the end.
     const END: u64 = 768 << 10;
@@ -81,7 +81,7 @@ impl<'a> Ended<'a> {
     }
 }
 
-impl Source for Ended<'_> {
+impl Source for SourceEnds<'_> {
     fn size(&self) -> u64 {
         self.source.size()
     }

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use plumb_block::{Bytes, Outcome, QueueOptions, Request, Tag, Wait};
 use plumb_block::{Clock, Device, Lba, LbaRange, Op, Pattern, Payload, Pool, PoolShape, RealClock};
 use plumb_linux::FileOptions;
-use plumb_targets::{Error, Intent, Name, Opened, Permission, open};
+use plumb_targets::{Error, Intent, Name, OpenedTarget, Permission, open};
 
 /// Opens what is at `path`, through the page cache where the test does not care.
-pub(crate) fn open_path(path: &Path, intent: Intent, permission: &Permission) -> Result<Opened, Error> {
+pub(crate) fn open_path(path: &Path, intent: Intent, permission: &Permission) -> Result<OpenedTarget, Error> {
     open(&Name::parse(path).expect("a name"), intent, permission, FileOptions::write_buffered(), &clock())
 }
 

@@ -63,7 +63,7 @@ pub fn check(
     observer: &mut dyn Observer,
 ) -> Result<Trial, TrialError> {
     RunDirectory::check(&request.out)?;
-    let subject = Subject::of(&request.target, request.size, &request.permission)?;
+    let subject = Subject::from_target(&request.target, request.size, &request.permission)?;
     if let Some(remark) = &subject.remark {
         observer.note(remark);
     }

@@ -89,7 +89,7 @@ pub(super) fn scenario(target: &str, on: On, size: Bytes, total: Nanos, seed: u6
     let loads = IO.into_iter().filter(|io| on == On::TestFile || io.caching == Caching::Direct);
     let phases = syncs.chain(loads.map(|io| plan.io(io)));
     let prepare = (on == On::Drive).then(|| plan.write_over());
-    Scenario { spans: prepare.into_iter().chain(phases).map(|job| Span::of(vec![job])).collect() }
+    Scenario { spans: prepare.into_iter().chain(phases).map(|job| Span::new(vec![job])).collect() }
 }
 
 struct Plan<'a> {

@@ -69,7 +69,7 @@ fn too_small(target: &str, asked: Bytes) -> TrialError {
 }
 
 fn unfit(kind: FailureKind, target: &str, why: &str) -> TrialError {
-    TrialError::of(kind, format!("cannot measure in {target}: {why}"))
+    TrialError::new(kind, format!("cannot measure in {target}: {why}"))
 }
 
 /// Returns how much can be written in the rest of `budget`, if `written` took `took`.

@@ -12,7 +12,7 @@ use plumb_linux::probe::LiveProbe;
 use plumb_linux::space::space_at;
 use plumb_linux::tree::LiveTree;
 use plumb_path::{Layer, LayerKind, WritePath, is_kernel_state, survey_path};
-use plumb_targets::{Intent, Name, Permission, Scheme, Wanted, open_all, time_of};
+use plumb_targets::{Intent, Name, Permission, Scheme, TargetRequest, open_all, time_of};
 
 use super::plan::On;
 use super::size::{FREE_UNSIZED, drive_size, file_size};
@@ -35,7 +35,7 @@ impl Subject {
     ///
     /// # Errors
     /// Why a check writes to no such thing; as [`open_all`] for a simulated drive or a cache.
-    pub(super) fn of(
+    pub(super) fn from_target(
         target: &Path,
         asked: Option<Bytes>,
         permission: &Permission,
@@ -52,7 +52,7 @@ impl Subject {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
         let time = time_of([&name], &clock);
         // A refusal comes before anything is done.
-        let wanted = Wanted { name, intent: Intent::WRITE, options: FileOptions::write_direct() };
+        let wanted = TargetRequest { name, intent: Intent::WRITE, options: FileOptions::write_direct() };
         let drive = open_all(&[wanted], permission, &time)?.swap_remove(0);
         let size = drive_size(&drive.shown, asked, drive.size)?;
         let path = drive.survey().map(|mut found| found.paths.swap_remove(0)).unwrap_or_default();
@@ -63,14 +63,14 @@ impl Subject {
         let (directory, remark) = directory_of(target)?;
         let shown = directory.to_string_lossy().into_owned();
         let path = survey_path(&LiveTree::new(), &LiveProbe::new(), &shown)
-            .map_err(|error| TrialError::of(FailureKind::Usage, in_one_line(&error)))?;
+            .map_err(|error| TrialError::new(FailureKind::Usage, in_one_line(&error)))?;
         let above = |layer: &&Layer| !matches!(layer.kind, LayerKind::Application | LayerKind::PageCache);
         let system = path.layers.iter().find(above).and_then(|layer| layer.name.split(' ').next());
         if let Some(kind) = system.filter(|kind| is_kernel_state(kind)) {
             let problem = format!(
                 "{shown} is on {kind}, which shows state of the kernel and stores nothing: name a directory on a disk"
             );
-            return Err(TrialError::of(FailureKind::Usage, problem));
+            return Err(TrialError::new(FailureKind::Usage, problem));
         }
         let size = size_in(&directory, asked)?;
         // A directory may be called what would mean something else where targets are named.
@@ -85,7 +85,7 @@ impl Subject {
 fn directory_of(target: &Path) -> Result<(PathBuf, Option<String>), TrialError> {
     let shown = target.display();
     let found = fs::metadata(target)
-        .map_err(|error| TrialError::of(FailureKind::Usage, format!("cannot look at {shown}: {error}")))?;
+        .map_err(|error| TrialError::new(FailureKind::Usage, format!("cannot look at {shown}: {error}")))?;
     let kind = found.file_type();
     if kind.is_dir() {
         return Ok((target.to_owned(), None));
@@ -96,11 +96,11 @@ fn directory_of(target: &Path) -> Result<(PathBuf, Option<String>), TrialError> 
              at it with `plumb survey {}`",
             shell_word(&shown.to_string())
         );
-        return Err(TrialError::of(FailureKind::Refused, problem));
+        return Err(TrialError::new(FailureKind::Refused, problem));
     }
     if !kind.is_file() {
         let problem = format!("{shown} is neither a directory nor a file: name a directory");
-        return Err(TrialError::of(FailureKind::Usage, problem));
+        return Err(TrialError::new(FailureKind::Usage, problem));
     }
     let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let remark =

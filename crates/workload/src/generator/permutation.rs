@@ -39,7 +39,7 @@ impl Permutation {
     }
 
     /// Returns where `index`, less than the count, goes.
-    pub(crate) fn of(&self, index: u64) -> u64 {
+    pub(crate) fn apply(&self, index: u64) -> u64 {
         let mut value = self.turn(index);
         while value >= self.count {
             value = self.turn(value);

@@ -138,16 +138,16 @@ impl Places {
                     *next = 0;
                 }
                 *next += 1;
-                uniform.at(order.of(*next - 1), random.next_u64())
+                uniform.at(order.apply(*next - 1), random.next_u64())
             }
             Self::Zipf { uniform, zipf, scatter } => {
                 let rank = zipf.draw(random);
-                uniform.at(scatter.of(rank), random.next_u64())
+                uniform.at(scatter.apply(rank), random.next_u64())
             }
             Self::Pareto { uniform, exponent, scatter } => {
                 let part = libm::pow(unit(random.next_u64()), *exponent);
                 let rank = ((part * uniform.count as f64) as u64).min(uniform.count - 1);
-                uniform.at(scatter.of(rank), random.next_u64())
+                uniform.at(scatter.apply(rank), random.next_u64())
             }
             Self::Normal { uniform, deviation } => {
                 let index = normal_index(uniform.count as f64, *deviation, random);

@@ -73,7 +73,7 @@ impl Zones {
     ) -> Result<Self, Invalid> {
         let effective = effective(zones, range, grid)?;
         let all: f64 = effective.iter().map(|zone| zone.io_percent).sum();
-        let share = share.filter(|share| share.of().get() > 1);
+        let share = share.filter(|share| share.shares().get() > 1);
         let mut percent = 0.0;
         let chosen = effective.iter().map(|zone| {
             percent += zone.io_percent;
@@ -85,7 +85,7 @@ impl Zones {
                         let expected = format!(
                             "room for at least one block of {} for each of {} workers",
                             Bytes(grid.longest),
-                            share.of()
+                            share.shares()
                         );
                         Invalid::new("", format!("a zone of {}", zone.range.length), expected)
                     })?;

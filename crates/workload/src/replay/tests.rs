@@ -22,7 +22,7 @@ fn trace() -> Trace {
 }
 
 fn job(targets: &[&str]) -> (Job, TraceUse) {
-    let how = TraceUse::of("t");
+    let how = TraceUse::new("t");
     let workload =
         Workload { stop: Stop::default(), depth: 7, ..Workload::over(ByteRange::ALL, Bytes::kib(4)) };
     let targets = targets.iter().map(|name| TargetUse { name: (*name).to_owned(), weight: 1 }).collect();
@@ -31,7 +31,7 @@ fn job(targets: &[&str]) -> (Job, TraceUse) {
 
 fn replay(targets: &[&str]) -> Result<(Job, Replay), Invalid> {
     let (job, how) = job(targets);
-    Replay::of(&job, &how, trace())
+    Replay::new(&job, &how, trace())
 }
 
 fn names(job: &Job) -> Vec<&str> {
@@ -42,7 +42,7 @@ fn names(job: &Job) -> Vec<&str> {
 fn events_go_to_the_targets_of_the_trace_or_those_of_the_job() {
     let (own, replayed) = replay(&[]).unwrap();
     assert_eq!(names(&own), ["a", "c"], "b is not touched");
-    let times = |target: &Recorded| target.events().iter().map(|event| event.at.0).collect::<Vec<_>>();
+    let times = |target: &RecordedEvents| target.events().iter().map(|event| event.at.0).collect::<Vec<_>>();
     assert_eq!(
         replayed.targets.iter().map(times).collect::<Vec<_>>(),
         [vec![10, 30], vec![0, 20, 2_000_000_000]]
@@ -78,8 +78,8 @@ fn the_stand_in_says_what_the_events_are() {
 fn a_trace_that_does_nothing_is_refused() {
     let (job, how) = job(&[]);
     let skip = crate::trace::Skip { reads: true, writes: true, ..Default::default() };
-    assert!(Replay::of(&job, &TraceUse { skip, ..how.clone() }, trace()).is_err(), "a flush alone");
-    assert!(Replay::of(&job, &how, Trace::default()).is_err());
+    assert!(Replay::new(&job, &TraceUse { skip, ..how.clone() }, trace()).is_err(), "a flush alone");
+    assert!(Replay::new(&job, &how, Trace::default()).is_err());
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_long_trim_makes_no_large_buffers() {
     let (job, how) = job(&[]);
     let events = vec![event(0, 0, TraceOp::Trim, 0, u32::MAX - 511), event(1, 0, TraceOp::Read, 0, 4096)];
     let trace = Trace { targets: vec!["a".into()], events };
-    let (_, replayed) = Replay::of(&job, &how, trace).unwrap();
+    let (_, replayed) = Replay::new(&job, &how, trace).unwrap();
     assert_eq!(replayed.targets[0].stand_in(&job.workload).blocks.max(), Bytes(4096));
 }
 
@@ -115,7 +115,7 @@ proptest! {
         let (job, how) = job(&[]);
         let speed = if unpaced { crate::trace::TraceSpeed::Unpaced } else { how.speed };
         let trace = Trace { targets: (0..4).map(|target| target.to_string()).collect(), events: events.clone() };
-        let Ok((job, replayed)) = Replay::of(&job, &TraceUse { speed, ..how }, trace) else {
+        let Ok((job, replayed)) = Replay::new(&job, &TraceUse { speed, ..how }, trace) else {
             prop_assert!(events.iter().all(|event| event.op == TraceOp::Flush));
             return Ok(());
         };

@@ -2,7 +2,7 @@
 
 use plumb_block::Bytes;
 
-use super::Checked;
+use super::CheckResult;
 use crate::access::{Access, Distribution, Random, Runs, Sequential, Walk, Zone, ZoneLength};
 use crate::generator::zones::{PERCENT_SLACK, Zones};
 use crate::invalid::Invalid;
@@ -14,7 +14,7 @@ const SECTOR: u64 = 512;
 /// Steeper ones send everything to one place.
 const THETA_MAX: f64 = 100.0;
 
-pub(super) fn check(workload: &Workload) -> Checked {
+pub(super) fn check(workload: &Workload) -> CheckResult {
     match &workload.access {
         Access::Random(random) => {
             check_random(random, workload).map_err(|invalid| invalid.within("access.random"))
@@ -26,7 +26,7 @@ pub(super) fn check(workload: &Workload) -> Checked {
     check_division(workload)
 }
 
-fn check_random(random: &Random, workload: &Workload) -> Checked {
+fn check_random(random: &Random, workload: &Workload) -> CheckResult {
     if let Some(align) = random.align {
         if align == Bytes(0) {
             return Err(Invalid::new("align", align, "above zero"));
@@ -48,7 +48,7 @@ fn check_random(random: &Random, workload: &Workload) -> Checked {
     check_distribution(&random.distribution, workload)
 }
 
-fn check_distribution(distribution: &Distribution, workload: &Workload) -> Checked {
+fn check_distribution(distribution: &Distribution, workload: &Workload) -> CheckResult {
     match distribution {
         Distribution::Uniform | Distribution::EachOnce => Ok(()),
         Distribution::Zipf { theta } => {
@@ -77,7 +77,7 @@ fn check_distribution(distribution: &Distribution, workload: &Workload) -> Check
     }
 }
 
-fn check_zones(zones: &[Zone]) -> Checked {
+fn check_zones(zones: &[Zone]) -> CheckResult {
     if zones.is_empty() {
         return Err(Invalid::new("", "empty", "at least one zone"));
     }
@@ -106,7 +106,7 @@ fn check_zones(zones: &[Zone]) -> Checked {
     Ok(())
 }
 
-fn check_sequential(sequential: Sequential, workload: &Workload) -> Checked {
+fn check_sequential(sequential: Sequential, workload: &Workload) -> CheckResult {
     if let Some(stride) = sequential.stride {
         check_step("stride", stride, workload)?;
     }
@@ -126,7 +126,7 @@ fn check_sequential(sequential: Sequential, workload: &Workload) -> Checked {
     }
 }
 
-fn check_division(workload: &Workload) -> Checked {
+fn check_division(workload: &Workload) -> CheckResult {
     let Division::Offset(offset) = workload.division else { return Ok(()) };
     if workload.access.is_random() {
         let expected = "parts or overlap with random access: random workers do not start anywhere";
@@ -136,7 +136,7 @@ fn check_division(workload: &Workload) -> Checked {
 }
 
 /// A distance between starts: within the range, and on the grid of sectors if the operations are.
-fn check_step(field: &str, step: Bytes, workload: &Workload) -> Checked {
+fn check_step(field: &str, step: Bytes, workload: &Workload) -> CheckResult {
     if step > workload.range.length {
         return Err(Invalid::new(field, step, format!("at most the range, {}", workload.range.length)));
     }

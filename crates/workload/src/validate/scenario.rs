@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use plumb_block::{Bytes, Caching, EngineChoice, FlushCall, Nanos};
 
-use super::{Checked, trace};
+use super::{CheckResult, trace};
 use crate::access::{Access, Walk};
 use crate::byte_range::ByteRange;
 use crate::invalid::Invalid;
@@ -35,7 +35,7 @@ impl Scenario {
     }
 }
 
-fn check_span(span: &Span) -> Checked {
+fn check_span(span: &Span) -> CheckResult {
     let Some(first) = span.jobs.first() else {
         return Err(Invalid::new("jobs", "empty", "at least one job"));
     };
@@ -69,7 +69,7 @@ fn check_span(span: &Span) -> Checked {
 }
 
 /// A thread has one place to run, and one depth if it is shared.
-fn check_same_threads(before: &Job, job: &Job) -> Checked {
+fn check_same_threads(before: &Job, job: &Job) -> CheckResult {
     let of_thread = |job: &Job| {
         (
             job.threads,
@@ -88,7 +88,7 @@ fn check_same_threads(before: &Job, job: &Job) -> Checked {
     Err(Invalid::new("same_threads", true, expected))
 }
 
-fn check_latency_target(target: LatencyTarget) -> Checked {
+fn check_latency_target(target: LatencyTarget) -> CheckResult {
     if target.latency == Nanos::ZERO {
         return Err(Invalid::new("latency_target.latency", Nanos::ZERO, "a time above zero"));
     }
@@ -98,7 +98,7 @@ fn check_latency_target(target: LatencyTarget) -> Checked {
     Ok(())
 }
 
-fn check_job(job: &Job) -> Checked {
+fn check_job(job: &Job) -> CheckResult {
     if job.threads == 0 || job.threads > Scenario::THREADS_MAX {
         return Err(Invalid::new("threads", job.threads, format!("1 to {}", Scenario::THREADS_MAX)));
     }
@@ -134,7 +134,7 @@ fn without_end(workload: &Workload) -> Workload {
     Workload { stop: Stop { operations: Some(u64::MAX), ..workload.stop }, ..workload.clone() }
 }
 
-fn check_targets(job: &Job) -> Checked {
+fn check_targets(job: &Job) -> CheckResult {
     if job.targets.is_empty() && job.trace.is_none() {
         return Err(Invalid::new("targets", "empty", "at least one target"));
     }
@@ -154,7 +154,7 @@ fn check_targets(job: &Job) -> Checked {
     Ok(())
 }
 
-fn check_depth_shared(job: &Job) -> Checked {
+fn check_depth_shared(job: &Job) -> CheckResult {
     if !job.depth_shared {
         return Ok(());
     }
@@ -170,7 +170,7 @@ fn check_depth_shared(job: &Job) -> Checked {
     Ok(())
 }
 
-fn check_opening(job: &Job) -> Checked {
+fn check_opening(job: &Job) -> CheckResult {
     let (opening, depth) = (job.opening, job.workload.depth);
     let is_mapped = opening.caching == Caching::Mapped;
     if is_mapped && opening.engine == EngineChoice::IoUring {
@@ -204,7 +204,7 @@ fn check_opening(job: &Job) -> Checked {
 }
 
 /// Returns a file that grows is written in order, by one thread, one write at a time.
-fn check_append(job: &Job) -> Checked {
+fn check_append(job: &Job) -> CheckResult {
     let workload = &job.workload;
     let (found, expected) = if !job.append {
         return Ok(());
@@ -234,7 +234,7 @@ fn check_append(job: &Job) -> Checked {
     Err(Invalid::new("append", found, expected))
 }
 
-fn check_page_cache(job: &Job) -> Checked {
+fn check_page_cache(job: &Job) -> CheckResult {
     let expected = match job.page_cache {
         PageCache::Loaded if !job.opening.caching.is_cached() => {
             "cached or mapped: others go past the page cache"
@@ -249,7 +249,7 @@ fn check_page_cache(job: &Job) -> Checked {
 }
 
 /// Checks the rules of a job that depend on its span.
-fn check_job_in(job: &Job, span: &Span) -> Checked {
+fn check_job_in(job: &Job, span: &Span) -> CheckResult {
     let duration = job.workload.stop.duration;
     for (asked, why) in [
         (span.steady.is_some(), "the length of a round of a steady state"),
@@ -280,7 +280,7 @@ fn check_job_in(job: &Job, span: &Span) -> Checked {
 }
 
 /// Nothing else may change what a job verifies.
-fn check_verified_alone(span: &Span) -> Checked {
+fn check_verified_alone(span: &Span) -> CheckResult {
     let uses: Vec<(usize, &Job, &str)> = span
         .jobs
         .iter()

@@ -2,7 +2,7 @@
 
 use plumb_block::Bytes;
 
-use super::Checked;
+use super::CheckResult;
 use crate::byte_range::ByteRange;
 use crate::invalid::Invalid;
 use crate::scenario::{Job, Span};
@@ -10,7 +10,7 @@ use crate::trace::TraceUse;
 use crate::workload::Workload;
 
 /// Checks a job that replays `trace`.
-pub(super) fn check(job: &Job, trace: &TraceUse) -> Checked {
+pub(super) fn check(job: &Job, trace: &TraceUse) -> CheckResult {
     trace.validate().map_err(|invalid| invalid.within("trace"))?;
     let expected = "1 with a trace: one thread replays it on each target, in order";
     if job.threads != 1 {
@@ -49,7 +49,7 @@ pub(super) fn check(job: &Job, trace: &TraceUse) -> Checked {
 }
 
 /// Checks that a span with a trace has no rounds: a trace is replayed once, at its own depth.
-pub(super) fn check_in(span: &Span) -> Checked {
+pub(super) fn check_in(span: &Span) -> CheckResult {
     let expected = "none with a trace, which is replayed once";
     if span.steady.is_some() {
         return Err(Invalid::new("steady", "given", expected));

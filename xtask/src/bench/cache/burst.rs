@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::setup::{Cache, CacheBench, WRITTEN, on, slow_disk};
-use crate::bench::fio::{self, Measured};
+use crate::bench::fio::{self, JobFigures};
 use crate::bench::paired::verdict;
 
 const GIB: u64 = 1 << 30;
@@ -23,12 +23,12 @@ const READS: &str = "--rw=randread --bs=4k --iodepth=1";
 /// The figures of one disk, with or without a cache.
 struct Figures {
     /// 64 KiB random writes.
-    burst: Measured,
+    burst: JobFigures,
     /// Rate of the burst, second by second.
     curve: Vec<f64>,
     /// Figures of the synced writes that follow, alone.
-    synced: Measured,
-    reads: Measured,
+    synced: JobFigures,
+    reads: JobFigures,
 }
 
 /// Prints the table. All sizes and times are divided by `divisor`.

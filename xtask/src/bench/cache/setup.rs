@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::bench::machine::MEMORY;
 use crate::bench::served::{Peer, uri};
 use crate::process;
-use crate::running::Running;
+use crate::running::RunningProcess;
 
 /// Settings that all parts of the bench share.
 pub(in crate::bench) struct CacheBench<'a> {
@@ -72,7 +72,7 @@ pub(super) fn qemu_nbd(file: &Path) -> Result<Peer> {
 pub(super) struct Cache {
     plumb: PathBuf,
     place: TempDir,
-    server: Option<Running>,
+    server: Option<RunningProcess>,
 }
 
 impl Cache {
@@ -101,13 +101,13 @@ impl Cache {
         let began = Instant::now();
         let mut command = self.command();
         command.args(["serve", NAME, "--json", "--nbd"]).arg(self.place.path().join("nbd"));
-        self.server = Some(Running::announced(&mut command)?.0);
+        self.server = Some(RunningProcess::announced(&mut command)?.0);
         Ok(began.elapsed())
     }
 
     /// Kills its server.
     pub(super) fn kill(&mut self) -> Result<()> {
-        self.server.take().map_or(Ok(()), Running::kill)
+        self.server.take().map_or(Ok(()), RunningProcess::kill)
     }
 
     pub(super) fn uri(&self) -> String {

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::places::{Mounted, NoiseFile, Zram};
+use super::places::{MountedDisk, NoiseFile, Zram};
 use crate::bench::paired::verdict;
 use crate::process;
 
@@ -29,7 +29,7 @@ pub(super) fn run(plumb: &Path) -> Result<()> {
     println!("  {:<24} {:>12} {:>12} {:>12}", "", "application", "storage", "mean size");
     let disk = zram.path();
     rows(plumb, "raw disk", &disk)?;
-    let mounted = Mounted::ext4(&disk)?;
+    let mounted = MountedDisk::ext4(&disk)?;
     let file = NoiseFile::new(mounted.path(), MIB / 2)?;
     rows(plumb, "file", &file.path())
 }

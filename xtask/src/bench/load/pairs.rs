@@ -83,16 +83,16 @@ fn fio_once(depth: &str, more: &[&str], target: &Path) -> Result<Figures> {
     of_fio(&[&fixed, &own[..], more].concat(), target)
 }
 
-fn of(runs: &[Figures], figure: impl Fn(&Figures) -> f64) -> Vec<f64> {
+fn collect(runs: &[Figures], figure: impl Fn(&Figures) -> f64) -> Vec<f64> {
     runs.iter().map(figure).collect()
 }
 
 fn line(name: &str, runs: &[Figures]) {
     println!(
         "  {name:<20} {:>9.0} IOPS, CPU s per million by ticks: user {:.3}, system {:.3}",
-        median(&of(runs, |run| run.iops)),
-        median(&of(runs, |run| run.user)),
-        median(&of(runs, |run| run.system)),
+        median(&collect(runs, |run| run.iops)),
+        median(&collect(runs, |run| run.user)),
+        median(&collect(runs, |run| run.system)),
     );
 }
 
@@ -101,7 +101,7 @@ fn ratio(peer: &str, ours: &[Figures], theirs: &[Figures], bar: Option<Bar>) {
     let compared = |figure: fn(&Figures) -> f64| {
         let ratios: Vec<f64> =
             ours.iter().zip(theirs).map(|(our, their)| figure(our) / figure(their)).collect();
-        (median(&of(ours, figure)) / median(&of(theirs, figure)), median_interval(&ratios))
+        (median(&collect(ours, figure)) / median(&collect(theirs, figure)), median_interval(&ratios))
     };
     let (rate, (low, high)) = compared(|run| run.iops);
     let (cpu, (cpu_low, cpu_high)) = compared(|run| run.cpu());

@@ -82,11 +82,11 @@ impl Drop for Zram {
 }
 
 /// A file system on a disk, unmounted when dropped.
-pub(super) struct Mounted {
+pub(super) struct MountedDisk {
     at: TempDir,
 }
 
-impl Mounted {
+impl MountedDisk {
     /// Makes ext4 on `disk` and mounts it.
     pub(super) fn ext4(disk: &Path) -> Result<Self> {
         let at = tempfile::tempdir().context("making a mount point")?;
@@ -100,7 +100,7 @@ impl Mounted {
     }
 }
 
-impl Drop for Mounted {
+impl Drop for MountedDisk {
     fn drop(&mut self) {
         if let Err(error) = process::run(Command::new("umount").arg(self.at.path())) {
             eprintln!("{} is still mounted: {error:#}", self.at.path().display());

@@ -5,14 +5,14 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
-use crate::running::Running;
+use crate::running::RunningProcess;
 
 /// Loops that run wherever a processor would sleep, and make way for everything else at once.
 ///
 /// A processor that sleeps is woken late, a virtual one when its hypervisor sees fit: by anything from 30 us
 /// to milliseconds, which differs from second to second and so cannot be subtracted.
 pub(super) struct KeptAwake {
-    _loops: Vec<Running>,
+    _loops: Vec<RunningProcess>,
 }
 
 impl KeptAwake {
@@ -22,7 +22,7 @@ impl KeptAwake {
         let start = |_| {
             let mut command = Command::new("chrt");
             command.args(["--idle", "0", "sh", "-c", "while :; do :; done"]).stdin(Stdio::null());
-            Running::start(&mut command)
+            RunningProcess::start(&mut command)
         };
         Ok(Self { _loops: (0..count).map(start).collect::<Result<_>>()? })
     }

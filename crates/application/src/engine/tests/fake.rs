@@ -14,7 +14,7 @@ use crate::engine::lock;
 
 /// When the store fails, counted in calls of one verb.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Failing {
+pub(crate) struct FailurePlan {
     pub(crate) verb: &'static str,
     /// Number of the failing call among those of that verb, from 1.
     pub(crate) call: usize,
@@ -23,7 +23,7 @@ pub(crate) struct Failing {
 
 /// A recorded call: a verb and what it was about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Made {
+pub(crate) struct StoreCall {
     pub(crate) thread: ThreadId,
     pub(crate) verb: &'static str,
     pub(crate) path: PathBuf,
@@ -36,7 +36,7 @@ pub(crate) struct Made {
 pub(crate) struct State {
     sizes: HashMap<PathBuf, u64>,
     open: HashMap<FileId, (PathBuf, bool)>,
-    made: Vec<Made>,
+    made: Vec<StoreCall>,
     calls: HashMap<&'static str, usize>,
     next: u64,
 }
@@ -44,7 +44,7 @@ pub(crate) struct State {
 #[derive(Default)]
 pub(crate) struct FakeStore {
     pub(crate) state: Mutex<State>,
-    pub(crate) failing: Option<Failing>,
+    pub(crate) failing: Option<FailurePlan>,
     /// Sets the flag after so many calls.
     pub(crate) stop_after: Option<usize>,
     pub(crate) stop: AtomicBool,
@@ -56,7 +56,7 @@ pub(crate) struct FakeStore {
 impl FakeStore {
     pub(crate) const CALL_TAKES: Nanos = Nanos::micros(1);
 
-    pub(crate) fn made(&self) -> Vec<Made> {
+    pub(crate) fn made(&self) -> Vec<StoreCall> {
         lock(&self.state).made.clone()
     }
 
@@ -64,7 +64,7 @@ impl FakeStore {
     pub(crate) fn lines(&self) -> Vec<String> {
         let made = self.made();
         let prepared = made.iter().position(|made| made.verb == "syncfs").map_or(0, |place| place + 1);
-        made[prepared..].iter().map(Made::line).collect()
+        made[prepared..].iter().map(StoreCall::line).collect()
     }
 
     /// Returns the calls of each thread but the one that prepared, in a stable order.
@@ -82,7 +82,7 @@ impl FakeStore {
     fn make(&self, verb: &'static str, path: &Path, offset: u64, bytes: u64) -> Result<()> {
         let mut state = lock(&self.state);
         self.clock.advance_to(self.clock.now() + Self::CALL_TAKES);
-        state.made.push(Made {
+        state.made.push(StoreCall {
             thread: std::thread::current().id(),
             verb,
             path: path.to_owned(),
@@ -122,7 +122,7 @@ impl FakeStore {
     }
 }
 
-impl Made {
+impl StoreCall {
     fn line(&self) -> String {
         let path = self.path.display();
         match self.verb {

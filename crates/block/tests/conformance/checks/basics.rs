@@ -1,14 +1,14 @@
 //! Checks of a device's description of itself, and that requests, tags and payloads come back.
 
 use super::super::rig::Rig;
-use super::super::session::{Carrier, Checked, Session, fail};
+use super::super::session::{Carrier, CheckResult, Session, fail};
 use crate::device::Wait;
 use crate::error::Errno;
 use crate::request::{LbaRange, Op, Outcome};
 use crate::units::Bytes;
 
 /// Returns the numbers fit together, and asking twice gives the same.
-pub(super) fn info_is_sane(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn info_is_sane(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let session = Session::bare(rig, seed, 0)?;
     let info = &session.info;
     let power_of_two = |bytes: Bytes| bytes.0.is_power_of_two();
@@ -53,7 +53,7 @@ pub(super) fn info_is_sane(rig: &mut dyn Rig, seed: u64) -> Checked {
 }
 
 /// Checks that the extents that extents() returns are in order and without gaps.
-pub(super) fn extents_cover_the_range(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn extents_cover_the_range(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let session = Session::start(rig, seed, 1)?;
     let (start, end) = (session.range.lba.0 + 3, session.range.end().0 - 3);
     let asked = LbaRange::new(crate::units::Lba(start), end - start);
@@ -73,7 +73,7 @@ pub(super) fn extents_cover_the_range(rig: &mut dyn Rig, seed: u64) -> Checked {
 
 /// Many requests of every kind on three queues: the session sees to it that each tag comes back exactly once,
 /// from the queue it went into, with sane times.
-pub(super) fn every_tag_comes_back_once(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn every_tag_comes_back_once(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 3)?;
     for step in 0..200 {
         let queue = session.below(3) as usize;
@@ -95,7 +95,7 @@ pub(super) fn every_tag_comes_back_once(rig: &mut dyn Rig, seed: u64) -> Checked
 }
 
 /// Buffers come back with the completion, untouched, and can be used again.
-pub(super) fn payloads_come_back(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn payloads_come_back(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 1)?;
     let before = session.pool.available();
     for _ in 0..40 {
@@ -117,7 +117,7 @@ pub(super) fn payloads_come_back(rig: &mut dyn Rig, seed: u64) -> Checked {
 }
 
 /// A pattern reads back as the bytes that it stands for, and reads without a buffer are done too.
-pub(super) fn patterns_are_their_bytes(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn patterns_are_their_bytes(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 1)?;
     for carrier in [Carrier::Pattern, Carrier::Buffer] {
         for part in session.parts(5) {
@@ -132,7 +132,7 @@ pub(super) fn patterns_are_their_bytes(rig: &mut dyn Rig, seed: u64) -> Checked 
 }
 
 /// Polling an idle queue gives nothing and does not wait, whatever it is told to wait for.
-pub(super) fn an_idle_queue_does_not_wait(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn an_idle_queue_does_not_wait(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::bare(rig, seed, 1)?;
     session.poll_one(0, Wait::NONE)?;
     session.poll_one(0, Wait::ONE)?;

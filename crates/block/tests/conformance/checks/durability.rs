@@ -2,7 +2,7 @@
 //! need a rig that can cut the power, and repeat, since one cut may happen to spare everything.
 
 use super::super::rig::Rig;
-use super::super::session::{Carrier, Checked, Session};
+use super::super::session::{Carrier, CheckResult, Session};
 use crate::device::Wait;
 use crate::request::{LbaRange, Op};
 use crate::units::Bytes;
@@ -11,7 +11,7 @@ use crate::units::Bytes;
 const ROUNDS: u64 = 12;
 
 /// Writes, discards and zeroes completed on one queue are durable after a flush on another.
-pub(super) fn a_flush_covers_every_queue(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn a_flush_covers_every_queue(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     for round in 0..ROUNDS {
         let mut session = Session::start(&mut *rig, seed + round, 3)?;
         for part in session.parts(4) {
@@ -31,7 +31,7 @@ pub(super) fn a_flush_covers_every_queue(rig: &mut dyn Rig, seed: u64) -> Checke
 }
 
 /// Returns a completed FUA write, or durable zeroes, are durable without a flush.
-pub(super) fn fua_is_durable(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn fua_is_durable(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     for round in 0..ROUNDS {
         let mut session = Session::start(&mut *rig, seed + round, 2)?;
         for (index, part) in session.parts(4).into_iter().enumerate() {
@@ -47,7 +47,7 @@ pub(super) fn fua_is_durable(rig: &mut dyn Rig, seed: u64) -> Checked {
 
 /// Checks that of several completed versions, none from before the last durable one comes back, whichever way
 /// it was written and whichever way the durable one was.
-pub(super) fn nothing_older_replaces_the_durable(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn nothing_older_replaces_the_durable(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     for round in 0..ROUNDS {
         let mut session = Session::start(&mut *rig, seed + round, 2)?;
         let discards = session.info.discard_max > Bytes(0);
@@ -71,7 +71,7 @@ pub(super) fn nothing_older_replaces_the_durable(rig: &mut dyn Rig, seed: u64) -
 }
 
 /// Writes in flight at the cut leave each block whole, old or new, or unreadable.
-pub(super) fn blocks_do_not_tear(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn blocks_do_not_tear(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     for round in 0..ROUNDS {
         let mut session = Session::start(&mut *rig, seed + round, 2)?;
         for part in session.parts(8) {
@@ -86,7 +86,7 @@ pub(super) fn blocks_do_not_tear(rig: &mut dyn Rig, seed: u64) -> Checked {
 }
 
 /// Returns a random mixture of everything on three queues, cut at a random moment.
-pub(super) fn any_cut_leaves_an_allowed_state(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn any_cut_leaves_an_allowed_state(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     for round in 0..ROUNDS * 2 {
         let mut session = Session::start(&mut *rig, seed + round, 3)?;
         let discards = session.info.discard_max > Bytes(0);

@@ -1,14 +1,14 @@
 //! Failed flushes, requests without an answer, queues dropped with requests in flight.
 
 use super::super::rig::Rig;
-use super::super::session::{Carrier, Checked, Session, fail};
+use super::super::session::{Carrier, CheckResult, Session, fail};
 use crate::device::Wait;
 use crate::request::{LbaRange, Op, Outcome, Payload};
 use crate::units::Nanos;
 
 /// After a flush failed, the device says so, and every later flush fails: on the queue where it failed, on
 /// one that was open, on one opened later.
-pub(super) fn a_failed_flush_latches(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn a_failed_flush_latches(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 2)?;
     session.rig.fail_next_flush()?;
     let part = session.some_part();
@@ -44,7 +44,7 @@ pub(super) fn a_failed_flush_latches(rig: &mut dyn Rig, seed: u64) -> Checked {
 
 /// Returns a request that is not answered completes as unknown, not before its deadline and once only, even
 /// if the answer comes later; meanwhile and afterwards its blocks are old, new or unreadable.
-pub(super) fn past_its_deadline_a_request_is_unknown(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn past_its_deadline_a_request_is_unknown(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     for carrier in [Carrier::Pattern, Carrier::Buffer] {
         let mut session = Session::start(&mut *rig, seed, 2)?;
         session.rig.hold_next_request()?;
@@ -72,7 +72,7 @@ pub(super) fn past_its_deadline_a_request_is_unknown(rig: &mut dyn Rig, seed: u6
 
 /// Dropping a queue with requests of every kind in flight waits for the device, and then all buffers are
 /// free.
-pub(super) fn a_dropped_queue_frees_its_buffers(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn a_dropped_queue_frees_its_buffers(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 1)?;
     session.queues.clear();
     let before = session.pool.available();

@@ -1,7 +1,7 @@
 //! Checks of the requests that a queue refuses, and of how it refuses them.
 
 use super::super::rig::Rig;
-use super::super::session::{Carrier, Checked, Session, Stop, fail};
+use super::super::session::{Carrier, CheckResult, Session, Stop, fail};
 use crate::device::{QueueFull, Wait};
 use crate::error::Errno;
 use crate::pattern::Pattern;
@@ -12,7 +12,7 @@ use crate::units::Lba;
 const TOO_MANY: u32 = 64;
 
 /// A queue takes as many requests as its depth says; what does not fit comes back whole, and goes in later.
-pub(super) fn a_full_queue_gives_the_request_back(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn a_full_queue_gives_the_request_back(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 1)?;
     let depth = session.rig.queue_options().depth;
     let mut taken = 0;
@@ -57,7 +57,7 @@ pub(super) fn a_full_queue_gives_the_request_back(rig: &mut dyn Rig, seed: u64) 
 }
 
 /// Requests outside the device or off its grid complete as failed with EINVAL, and change nothing.
-pub(super) fn nonsense_fails_with_einval(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn nonsense_fails_with_einval(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 1)?;
     let blocks = session.info.blocks();
     let inside = LbaRange::new(session.range.lba, 2);
@@ -96,7 +96,7 @@ pub(super) fn nonsense_fails_with_einval(rig: &mut dyn Rig, seed: u64) -> Checke
 }
 
 /// Submits one request past the session's books, with nothing else under way.
-fn outcome_alone(session: &mut Session<'_>, request: Request) -> Checked<Outcome> {
+fn outcome_alone(session: &mut Session<'_>, request: Request) -> CheckResult<Outcome> {
     let tag = request.tag;
     if session.queues[0].submit(request).is_err() {
         return fail("an empty queue is full");

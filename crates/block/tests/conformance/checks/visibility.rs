@@ -1,11 +1,11 @@
 //! Checks that acknowledged data is visible, on every queue.
 
 use super::super::rig::Rig;
-use super::super::session::{Carrier, Checked, Session};
+use super::super::session::{Carrier, CheckResult, Session};
 use crate::request::{LbaRange, Op};
 
 /// Returns a write that completed on one queue is read on another, without a flush between.
-pub(super) fn writes_are_visible_on_every_queue(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn writes_are_visible_on_every_queue(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 3)?;
     for round in 0..60 {
         let (writer, reader) = (round % 3, (round + 1 + round / 3 % 2) % 3);
@@ -21,7 +21,7 @@ pub(super) fn writes_are_visible_on_every_queue(rig: &mut dyn Rig, seed: u64) ->
 
 /// Reads and overlapping writes of every kind in flight at once: each read returns an allowed version of each
 /// block.
-pub(super) fn reads_are_never_stale(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn reads_are_never_stale(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 3)?;
     for _ in 0..300 {
         let queue = session.below(3) as usize;

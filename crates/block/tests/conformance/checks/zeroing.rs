@@ -1,7 +1,7 @@
 //! Discard and write-zeroes.
 
 use super::super::rig::Rig;
-use super::super::session::{Carrier, Checked, Session, Stop, fail};
+use super::super::session::{Carrier, CheckResult, Session, Stop, fail};
 use crate::error::Errno;
 use crate::info::ExtentState;
 use crate::request::{LbaRange, Op, Outcome};
@@ -9,7 +9,7 @@ use crate::units::Bytes;
 
 /// After a discard a block reads as before or as zeroes, as zeroes only where the device promises it; and a
 /// write after a discard wins.
-pub(super) fn discarded_blocks_read_as_allowed(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn discarded_blocks_read_as_allowed(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 2)?;
     if session.info.discard_max == Bytes(0) {
         let part = session.some_part();
@@ -36,7 +36,7 @@ pub(super) fn discarded_blocks_read_as_allowed(rig: &mut dyn Rig, seed: u64) -> 
 }
 
 /// Write-zeroes in every form reads as zeroes; the fast form may fail, but only with EOPNOTSUPP.
-pub(super) fn written_zeroes_read_as_zeroes(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn written_zeroes_read_as_zeroes(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 2)?;
     for round in 0..32 {
         let (fua, no_hole, fast_only) = (round & 1 != 0, round & 2 != 0, round & 4 != 0);
@@ -57,7 +57,7 @@ pub(super) fn written_zeroes_read_as_zeroes(rig: &mut dyn Rig, seed: u64) -> Che
 }
 
 /// With `no_hole` the space stays reserved: no extent of the range is a hole afterwards.
-pub(super) fn zeroes_without_holes_keep_their_space(rig: &mut dyn Rig, seed: u64) -> Checked {
+pub(super) fn zeroes_without_holes_keep_their_space(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 1)?;
     let mut known = false;
     for part in session.parts(16) {

@@ -12,7 +12,7 @@ use crate::units::Bytes;
 
 /// The content of a version, and which queue it came through.
 #[derive(Debug, Clone)]
-pub(super) struct Stored {
+pub(super) struct StoredVersion {
     pub(super) bytes: Vec<u8>,
     pub(super) queue: u64,
     pub(super) is_discard: bool,
@@ -20,7 +20,7 @@ pub(super) struct Stored {
 
 /// One logical block.
 struct Block {
-    history: History<Stored>,
+    history: History<StoredVersion>,
     visible: Vec<u8>,
     is_readable: bool,
     state: ExtentState,
@@ -57,7 +57,7 @@ impl Medium {
         self.blocks.entry(lba).or_insert_with(|| {
             let zeroes = vec![0; length];
             Block {
-                history: History::starting_with(Stored {
+                history: History::starting_with(StoredVersion {
                     bytes: zeroes.clone(),
                     queue: u64::MAX,
                     is_discard: false,
@@ -70,7 +70,7 @@ impl Medium {
     }
 
     /// A request has reached the device: from now on it may land.
-    pub(super) fn begin(&mut self, lba: u64, version: Version<Stored>) {
+    pub(super) fn begin(&mut self, lba: u64, version: Version<StoredVersion>) {
         self.block(lba).history.versions.push(version);
     }
 
@@ -151,7 +151,8 @@ impl Medium {
             }
             block.is_readable = !(survivors.may_be_unreadable && random.next_u64().is_multiple_of(4));
             block.visible.clone_from(&bytes);
-            block.history = History::starting_with(Stored { bytes, queue: u64::MAX, is_discard: false });
+            block.history =
+                History::starting_with(StoredVersion { bytes, queue: u64::MAX, is_discard: false });
         }
     }
 }

@@ -5,7 +5,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::bug::Bug;
 use super::device::ModelOptions;
-use super::medium::{Effect, Medium, Stored};
+use super::medium::{Effect, Medium, StoredVersion};
 use crate::conformance::crash_rules::{Moment, Version};
 use crate::device::Latch;
 use crate::error::Errno;
@@ -105,7 +105,7 @@ impl State {
         let bytes = bytes_of(request, options);
         let length = options.logical_block.0 as usize;
         for (lba, bytes) in (request.range.lba.0..request.range.end().0).zip(bytes.chunks(length)) {
-            let stored = Stored { bytes: bytes.to_vec(), queue, is_discard };
+            let stored = StoredVersion { bytes: bytes.to_vec(), queue, is_discard };
             let displaces = !is_discard || options.discard_zeroes;
             self.medium.begin(lba, Version::submitted(stored, submitted, displaces));
         }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::seen::Seen;
-use super::{Checked, PATIENCE, POLL_WAIT, Session, fail};
+use super::seen::BlockContent;
+use super::{CheckResult, PATIENCE, POLL_WAIT, Session, fail};
 use crate::conformance::crash_rules::{Content, Moment};
 use crate::device::Wait;
 use crate::error::Errno;
@@ -12,7 +12,7 @@ use crate::units::Lba;
 
 impl Session<'_> {
     /// Cuts the power and judges what is there afterwards. Ends the session: all blocks were read once.
-    pub(in crate::conformance) fn cut_and_judge(mut self) -> Checked {
+    pub(in crate::conformance) fn cut_and_judge(mut self) -> CheckResult {
         let cut = self.tick();
         let reborn = self.rig.cut_power()?;
         self.gather_after_cut(cut)?;
@@ -51,7 +51,7 @@ impl Session<'_> {
 
     /// Gathers the answers that the old queues still give: a request is done if the device had answered
     /// before the cut, otherwise its power was lost. A queue that only gives an error is fine too.
-    fn gather_after_cut(&mut self, cut: Moment) -> Checked {
+    fn gather_after_cut(&mut self, cut: Moment) -> CheckResult {
         for queue in 0..self.queues.len() {
             let mut completions = Vec::new();
             if self.queues[queue].poll(Wait::NONE, &mut completions).is_err() {
@@ -75,7 +75,7 @@ impl Session<'_> {
     }
 
     /// Returns one block as it is, `None` if it cannot be read.
-    fn read_raw(&mut self, lba: Lba) -> Checked<Option<Seen>> {
+    fn read_raw(&mut self, lba: Lba) -> CheckResult<Option<BlockContent>> {
         let Some(buffer) = self.pool.take(self.info.logical_block) else {
             return fail("the pool has no buffer left after the cut");
         };
@@ -91,7 +91,7 @@ impl Session<'_> {
                 .or_else(|error| fail(format!("polling after the cut: {error}")))?;
             match completions.pop() {
                 Some(Completion { outcome: Outcome::Done, payload: Payload::Into(buffer), .. }) => {
-                    return Ok(Some(Seen::of(&buffer, self.seed, lba)));
+                    return Ok(Some(BlockContent::from_bytes(&buffer, self.seed, lba)));
                 }
                 Some(Completion { outcome: Outcome::Failed(Errno::EIO), .. }) => return Ok(None),
                 Some(other) => return fail(format!("reading after the cut ended as {:?}", other.outcome)),

@@ -1,6 +1,6 @@
 //! Recognition of what comes back from a device: payloads by their shape, blocks by the stamps in them.
 
-use super::{Checked, Pending, fail};
+use super::{CheckResult, Pending, fail};
 use crate::conformance::crash_rules::Content;
 use crate::pattern::{Pattern, Stamp};
 use crate::request::{Completion, Outcome, Payload};
@@ -16,7 +16,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    pub(super) fn of(payload: &Payload) -> Self {
+    pub(super) fn from_payload(payload: &Payload) -> Self {
         match payload {
             Payload::None => Self::None,
             Payload::Into(buffer) => Self::Into(buffer.len()),
@@ -27,8 +27,8 @@ impl Shape {
 }
 
 /// Checks that the payload of a request came back with its completion.
-pub(super) fn check_payload(pending: &Pending, completion: &Completion) -> Checked {
-    let shape = Shape::of(&completion.payload);
+pub(super) fn check_payload(pending: &Pending, completion: &Completion) -> CheckResult {
+    let shape = Shape::from_payload(&completion.payload);
     // A payload that the device may still touch stays with the device.
     let kept = completion.outcome == Outcome::Unknown && shape == Shape::None;
     if shape != pending.payload && !kept {
@@ -46,16 +46,16 @@ pub(super) fn check_payload(pending: &Pending, completion: &Completion) -> Check
 
 /// Content that was recognised in a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen {
+pub enum BlockContent {
     /// A version, to the last byte.
     Whole(Content),
     /// Written by nobody, torn, or for another place.
     Alien(String),
 }
 
-impl Seen {
+impl BlockContent {
     /// Recognises these bytes, read from `lba`; patterns are those of `seed`.
-    pub fn of(bytes: &[u8], seed: u64, lba: Lba) -> Self {
+    pub fn from_bytes(bytes: &[u8], seed: u64, lba: Lba) -> Self {
         if bytes.iter().all(|byte| *byte == 0) {
             return Self::Whole(Content::Zeroes);
         }
@@ -112,19 +112,22 @@ mod tests {
     fn a_mixture_is_told_from_bytes_that_nobody_wrote() {
         let both = [Content::Generation(75), Content::Generation(76)];
         let mut block = torn();
-        assert!(!Seen::of(&block, AT.seed, AT.lba).is_one_of(&both));
-        assert!(Seen::is_mixture(&block, AT, &both));
-        assert!(!Seen::is_mixture(&block, AT, &both[1..]), "one half is of a version that is not allowed");
+        assert!(!BlockContent::from_bytes(&block, AT.seed, AT.lba).is_one_of(&both));
+        assert!(BlockContent::is_mixture(&block, AT, &both));
+        assert!(
+            !BlockContent::is_mixture(&block, AT, &both[1..]),
+            "one half is of a version that is not allowed"
+        );
         let elsewhere = Pattern { lba: Lba(10), ..AT };
-        assert!(!Seen::is_mixture(&block, elsewhere, &both), "the blocks of another place");
+        assert!(!BlockContent::is_mixture(&block, elsewhere, &both), "the blocks of another place");
         block[300] ^= 1;
-        assert!(!Seen::is_mixture(&block, AT, &both), "a byte of no version");
+        assert!(!BlockContent::is_mixture(&block, AT, &both), "a byte of no version");
     }
 
     #[test]
     fn zeroes_mix_too() {
         let mut block = torn();
         block[256..].fill(0);
-        assert!(Seen::is_mixture(&block, AT, &[Content::Zeroes, Content::Generation(76)]));
+        assert!(BlockContent::is_mixture(&block, AT, &[Content::Zeroes, Content::Generation(76)]));
     }
 }

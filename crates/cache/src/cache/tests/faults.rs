@@ -2,11 +2,11 @@
 //! step.
 
 use super::*;
-use crate::settings::{Degraded, Identity};
+use crate::settings::{Identity, MissingLegs};
 
 fn identity(marked: Mark) -> Options {
     let (cache, backing) = (Uuid([1; 16]), Uuid([2; 16]));
-    Options { identity: Some(Identity { cache, backing, marked }), degraded: Degraded::Any, ..options() }
+    Options { identity: Some(Identity { cache, backing, marked }), degraded: MissingLegs::Any, ..options() }
 }
 
 /// The leg that is lost first cannot know that the other one went on. The backing device does, before
@@ -50,7 +50,7 @@ fn a_mark_that_is_not_taken_stops_writes() {
 /// Another leg than the one that is to be replaced may have the only copy.
 #[test]
 fn only_the_leg_that_is_named_may_be_missing() {
-    let without = |leg| Options { degraded: Degraded::Without(leg), ..options() };
+    let without = |leg| Options { degraded: MissingLegs::Without(leg), ..options() };
     let mut rig = Rig::new(1, 2, Layout::Mirror, options());
     rig.reopen(without(1), &[false, true]);
     assert!(

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use plumb_block::{Bytes, RealClock, Time};
-use plumb_cache::Degraded;
+use plumb_cache::MissingLegs;
 use plumb_report::Format;
 use plumb_serve::named::control::Order;
 use plumb_targets::Permission;
 use plumb_targets::cache::{
-    self, CacheConfig, CacheOrder, CacheStatus, LaidOut, LayingOut, NamedCache, Opening,
+    self, CacheConfig, CacheOrder, CacheStatus, LaidOut, LayoutObserver, NamedCache, Opening,
 };
 
-use super::follow::Followed;
+use super::follow::CacheActivity;
 use super::laying_out::watched;
 use super::orders::{order, refused};
 use super::status;
@@ -115,12 +115,12 @@ fn changed(
     given: &CacheOrder,
     is_over: impl Fn(&CacheStatus) -> bool,
     what: &str,
-    change: impl FnOnce(&NamedCache, &mut LayingOut<'_>) -> plumb_targets::Result<()>,
+    change: impl FnOnce(&NamedCache, &mut LayoutObserver<'_>) -> plumb_targets::Result<()>,
 ) -> anyhow::Result<Option<(CacheStatus, CacheStatus)>> {
     let (name, interrupted) = (config.name.clone(), stop::on_signals()?);
     let what = |_: &CacheStatus, _: Bytes| what.to_owned();
     let followed = |now: CacheStatus, look: &dyn Fn() -> anyhow::Result<Option<CacheStatus>>| {
-        Followed { look, is_over: &is_over, what: &what }.end(now, &interrupted)
+        CacheActivity { look, is_over: &is_over, what: &what }.end(now, &interrupted)
     };
     let look = || order(&name, &Order::Status);
     // Given again the order is not carried out again: it tells how far it is.
@@ -133,7 +133,7 @@ fn changed(
             Some(_) => super::follow::left(now, first),
             None => laying_out(now, begun),
         };
-        let laid_out = Followed { look: &give, is_over: &|now| now.laying_out.is_none(), what: &what };
+        let laid_out = CacheActivity { look: &give, is_over: &|now| now.laying_out.is_none(), what: &what };
         let Some(now) = laid_out.end(now, &interrupted)? else { return Ok(None) };
         let end = followed(now, &look)?;
         return Ok(end.map(|end| (before, end)));
@@ -141,8 +141,8 @@ fn changed(
     let time = Time::Real(Arc::new(RealClock::start()));
     // The device to be replaced may be gone. Another one may have the only copy.
     let degraded = match given {
-        CacheOrder::ReplaceLeg { leg, .. } => Degraded::Without(*leg),
-        _ => Degraded::No,
+        CacheOrder::ReplaceLeg { leg, .. } => MissingLegs::Without(*leg),
+        _ => MissingLegs::No,
     };
     let open = NamedCache::open(config, Opening { degraded, ..Opening::STRICT }, &time).map_err(refused)?;
     let before = CacheStatus::open(&open);

@@ -2,7 +2,7 @@
 
 use plumb_report::Format;
 use plumb_targets::Permission;
-use plumb_targets::cache::{self, CacheConfig, CacheStatus, CreateWanted, LayingOut};
+use plumb_targets::cache::{self, CacheConfig, CacheStatus, CreateWanted, LayoutObserver};
 
 use super::laying_out::watched;
 use super::orders::refused;
@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &CreateArguments, format: Format) -> anyhow::Result
     };
     let interrupted = stop::on_signals()?;
     let create =
-        |laying_out: &mut LayingOut<'_>| cache::create(&cache::directory(), &wanted, Some(laying_out));
+        |laying_out: &mut LayoutObserver<'_>| cache::create(&cache::directory(), &wanted, Some(laying_out));
     let config = watched(&interrupted, create)?;
     for warning in CacheStatus::unserved(&config).warnings {
         terminal::say(&format!("plumb: warning: {warning}"));

@@ -8,9 +8,9 @@ use plumb_cache::Uuid;
 use plumb_report::Format;
 use plumb_report::document::cache::CacheDetached;
 use plumb_serve::named::control::Order;
-use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus, Discarded, NamedCache, Opening};
+use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus, DiscardedCache, NamedCache, Opening};
 
-use super::follow::{Followed, left};
+use super::follow::{CacheActivity, left};
 use super::offline::is_given_up;
 use super::orders::{order, refused};
 use super::status;
@@ -30,7 +30,7 @@ pub(super) fn drain(name: &str, format: Format) -> anyhow::Result<Exit> {
     };
     let look = || order(name, &Order::Status);
     // Data that is written back is durable once the log has released it.
-    let followed = Followed { look: &look, is_over: &|now| !now.draining, what: &left };
+    let followed = CacheActivity { look: &look, is_over: &|now| !now.draining, what: &left };
     match followed.end(now, &stop)? {
         Some(end) => Ok(status::show(&end, format)?.and(status::finding_of_data(&end))),
         None => Ok(Exit::NotMeasured),
@@ -82,7 +82,7 @@ pub(super) fn detach(
     let (mut given_up, mut is_backing_gone) = (0, false);
     match discard_dirty {
         Some(uuid) => {
-            let Discarded { not_erased, backing_gone } =
+            let DiscardedCache { not_erased, backing_gone } =
                 cache::discard(&directory, name, uuid).map_err(refused)?;
             if let Some(why) = backing_gone {
                 is_backing_gone = true;
@@ -98,7 +98,7 @@ pub(super) fn detach(
             let open = NamedCache::open(config.clone(), Opening::STRICT, &time).map_err(refused)?;
             open.begin_to_detach();
             let look = || Ok(Some(CacheStatus::open(&open)));
-            let followed = Followed { look: &look, is_over: &|_| open.has_stopped(), what: &left };
+            let followed = CacheActivity { look: &look, is_over: &|_| open.has_stopped(), what: &left };
             if followed.end(CacheStatus::open(&open), &stop)?.is_none() {
                 return Ok(Exit::NotMeasured);
             }

@@ -15,7 +15,7 @@ use crate::terminal;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Activity of a cache that is followed.
-pub(super) struct Followed<'a> {
+pub(super) struct CacheActivity<'a> {
     /// How it is by now; `None` if the cache is not served any more.
     pub(super) look: &'a dyn Fn() -> anyhow::Result<Option<CacheStatus>>,
     /// Test whether the activity is over.
@@ -25,7 +25,7 @@ pub(super) struct Followed<'a> {
     pub(super) what: &'a dyn Fn(&CacheStatus, Bytes) -> String,
 }
 
-impl Followed<'_> {
+impl CacheActivity<'_> {
     /// Looks until it is over: how the cache is then. `None` if somebody interrupts.
     pub(super) fn end(
         &self,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_block::Bytes;
 use plumb_load::Phase;
-use plumb_targets::cache::LayingOut;
+use plumb_targets::cache::LayoutObserver;
 
 use super::orders::refused;
 use crate::exit::{Exit, Refusal};
@@ -15,7 +15,7 @@ use crate::progress::Bar;
 /// then.
 pub(super) fn watched<R>(
     interrupted: &AtomicBool,
-    lay_out: impl FnOnce(&mut LayingOut<'_>) -> plumb_targets::Result<R>,
+    lay_out: impl FnOnce(&mut LayoutObserver<'_>) -> plumb_targets::Result<R>,
 ) -> anyhow::Result<R> {
     let (mut bar, mut shown) = (Bar::on_stderr(), None);
     let mut progress = |path: &str, done: Bytes, size: Bytes| {
@@ -25,7 +25,7 @@ pub(super) fn watched<R>(
         }
         bar.bytes(done);
     };
-    let ended = lay_out(&mut LayingOut { stop: interrupted, progress: &mut progress });
+    let ended = lay_out(&mut LayoutObserver { stop: interrupted, progress: &mut progress });
     bar.finish();
     ended.map_err(|error| match interrupted.load(Ordering::Acquire) {
         true => Refusal::new(Exit::NotMeasured, format!("interrupted: {error}")).into(),

@@ -29,7 +29,7 @@ pub(super) fn run(name: Option<&str>) -> anyhow::Result<Exit> {
         if terminal.asks_to_stop(LOOK_EVERY)? {
             break;
         }
-        let now: Vec<_> = first.iter().filter_map(|known| status::of(&known.name).ok()).collect();
+        let now: Vec<_> = first.iter().filter_map(|known| status::read(&known.name).ok()).collect();
         view.feed(sample(&now, begun.elapsed().as_secs_f64()));
     }
     Ok(Exit::Done)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plumb_block::{RealClock, Time, shell_word};
-use plumb_cache::{Cache, Degraded, LegState, Uuid};
+use plumb_cache::{Cache, LegState, MissingLegs, Uuid};
 use plumb_report::Format;
 use plumb_serve::named::control::Order;
 use plumb_targets::cache::{self, CacheConfig, CacheStatus, NamedCache, Opening};
@@ -48,7 +48,7 @@ pub(super) fn look(name: &str, give_up_lost: Option<Uuid>, format: Format) -> an
     let gives_up = is_given_up(&config, give_up_lost)?;
     let time = Time::Real(Arc::new(RealClock::start()));
     let opening = Opening { gives_up_lost: gives_up, ..Opening::STRICT };
-    let any = Opening { degraded: Degraded::Any, ..opening };
+    let any = Opening { degraded: MissingLegs::Any, ..opening };
     let found = NamedCache::look(config.clone(), any, &time).map_err(refused)?;
     let (is_sound, is_whole) = found.device.look(Cache::status).map_or((false, true), |status| {
         let is_whole = !status.legs.contains(&LegState::Lost);

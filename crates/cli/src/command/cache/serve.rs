@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use plumb_block::shell_word;
-use plumb_cache::Degraded;
+use plumb_cache::MissingLegs;
 use plumb_report::Format;
 use plumb_serve::named::control::Order;
 use plumb_serve::named::{Ending, ServiceOptions, registry};
@@ -36,7 +36,7 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
         contents: Some(format!("cache {}", config.uuid)),
     });
     let service = ServiceOptions { directory, name: Some(name.clone()), ublk, ..service };
-    let degraded = if arguments.degraded { Degraded::Any } else { Degraded::No };
+    let degraded = if arguments.degraded { MissingLegs::Any } else { MissingLegs::No };
     let discards_backing_writes = is_given_up(&config, arguments.discard_backing_writes)?;
     let opening = Opening { degraded, discards_backing_writes, ..Opening::STRICT };
     let service = serve_cache(config, opening, service).map_err(refusal)?.map_err(refused)?;

@@ -19,7 +19,7 @@ struct Caches {
 }
 
 /// Returns how the cache is: as its server says, or what is known of one that is not served.
-pub(super) fn of(name: &str) -> anyhow::Result<CacheStatus> {
+pub(super) fn read(name: &str) -> anyhow::Result<CacheStatus> {
     let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
     Ok(order(name, &Order::Status)?.unwrap_or_else(|| CacheStatus::unserved(&config)))
 }
@@ -28,11 +28,11 @@ pub(super) fn of(name: &str) -> anyhow::Result<CacheStatus> {
 /// others: it is said, and its exit code is the second.
 pub(super) fn all(name: Option<&str>) -> anyhow::Result<(Vec<CacheStatus>, Exit)> {
     if let Some(name) = name {
-        return Ok((vec![of(name)?], Exit::Done));
+        return Ok((vec![read(name)?], Exit::Done));
     }
     let mut found = (Vec::new(), Exit::Done);
     for name in CacheConfig::names(&cache::directory()).map_err(refused)? {
-        match of(&name) {
+        match read(&name) {
             Ok(status) => found.0.push(status),
             Err(error) => found.1 = found.1.and(exit::say(&error)),
         }

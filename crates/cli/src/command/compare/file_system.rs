@@ -8,7 +8,7 @@ use std::sync::Arc;
 use plumb_block::{Bytes, FailureKind, in_one_line};
 use plumb_compare::setting::{Changes, Machine, Setting, Undo};
 use plumb_linux::loop_device::LoopDevice;
-use plumb_prove::file_system::{FileSystem, Mounted};
+use plumb_prove::file_system::{FileSystem, MountedFileSystem};
 use plumb_trial::TrialError;
 use rustix::fs::FallocateFlags;
 
@@ -25,7 +25,7 @@ pub(super) struct FileSystemSetting {
 struct Place {
     system: FileSystem,
     at: PathBuf,
-    mounted: Option<(Mounted, LoopDevice)>,
+    mounted: Option<(MountedFileSystem, LoopDevice)>,
 }
 
 /// Returns where the file system of level `number` is mounted.
@@ -50,7 +50,7 @@ impl FileSystemSetting {
             if size < Bytes::mib(system.size_min_mib()) {
                 let problem =
                     format!("--fs-size {size}: {level} takes {} at least", Bytes::mib(system.size_min_mib()));
-                return Err(TrialError::of(FailureKind::Usage, problem));
+                return Err(TrialError::new(FailureKind::Usage, problem));
             }
             Ok(Place { system, at: mount_point(directory, number, level), mounted: None })
         };
@@ -70,7 +70,7 @@ impl Place {
         let path = self.image();
         let io = |error: std::io::Error, what: &str, path: &Path| {
             let problem = format!("cannot {what} {}: {error}", path.display());
-            TrialError::of(FailureKind::Failed, problem)
+            TrialError::new(FailureKind::Failed, problem)
         };
         let image = File::create_new(&path).map_err(|error| io(error, "make", &path))?;
         rustix::fs::fallocate(&image, FallocateFlags::empty(), 0, size.0)
@@ -109,5 +109,5 @@ impl Setting for FileSystemSetting {
 }
 
 fn failed(error: &(dyn std::error::Error + 'static)) -> TrialError {
-    TrialError::of(FailureKind::Failed, in_one_line(error))
+    TrialError::new(FailureKind::Failed, in_one_line(error))
 }

@@ -17,14 +17,14 @@ use plumb_dialect::Meaning;
 use plumb_dialect::native::{Words, write};
 use plumb_linux::FileOptions;
 use plumb_report::Kind;
-use plumb_targets::{Intent, Name, Permission, Wanted, open_all};
+use plumb_targets::{Intent, Name, Permission, TargetRequest, open_all};
 use plumb_workload::{Job, Scenario};
 
 use self::arguments::OF_ONE_MACHINE;
 pub(crate) use self::arguments::{CompareArguments, of_hosts};
 pub(crate) use self::factor::{Factor, cache_before, cache_name};
 use self::workload::Workload;
-use crate::command::running::{Running, exit_of_end};
+use crate::command::running::{RunningCommand, exit_of_end};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::{terminal, traces};
 
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
         experiments.push(experiment(arguments, workload, workloads.len())?);
     }
     let (experiments, targets): (Vec<Experiment>, Vec<Vec<String>>) = experiments.into_iter().unzip();
-    let running = Running::begin("compare", arguments.own.clone());
+    let running = RunningCommand::begin("compare", arguments.own.clone());
     let mut chapters = Vec::new();
     for (workload, experiment) in workloads.iter().zip(experiments) {
         chapters.push(chapter(workload, experiment, &running)?);
@@ -168,7 +168,11 @@ fn experiment(
 fn can_be_opened(level: &Level) -> Result<(), Refusal> {
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
     let wanted = |target: String| {
-        Ok(Wanted { name: Name::parse(target)?, intent: Intent::WRITE, options: FileOptions::write_direct() })
+        Ok(TargetRequest {
+            name: Name::parse(target)?,
+            intent: Intent::WRITE,
+            options: FileOptions::write_direct(),
+        })
     };
     let simulated = level.scenario.targets().into_iter();
     // Nothing of this machine is opened: that is judged and said when it runs.
@@ -186,7 +190,7 @@ fn can_be_opened(level: &Level) -> Result<(), Refusal> {
 }
 
 /// Builds the chapter of an experiment, with the request to its trial.
-fn chapter(workload: &Workload, experiment: Experiment, running: &Running) -> anyhow::Result<Chapter> {
+fn chapter(workload: &Workload, experiment: Experiment, running: &RunningCommand) -> anyhow::Result<Chapter> {
     let scenario = experiment.scenario().map_err(usage)?;
     let jobs =
         || experiment.levels.iter().flat_map(|level| &level.scenario.spans).flat_map(|span| &span.jobs);

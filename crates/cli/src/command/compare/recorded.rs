@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use plumb_compare::{Question, compare_recorded};
 use plumb_measure::{Manifest, RunDirectory};
 use plumb_observe::run_document;
-use plumb_report::{Kind, Record, Recorded, RunDocument};
+use plumb_report::{Kind, Record, RunContents, RunDocument};
 use plumb_trial::environment;
 
 use super::arguments::CompareArguments;
@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     document.environment = environment(&argv(), &started_at);
     let out = out(&arguments.own.recording, "compare");
     let manifest = Manifest::starting("compare", argv(), 0, started_at);
-    let record = Record::of(RunDirectory::create(&out, &manifest).map_err(usage)?);
+    let record = Record::new(RunDirectory::create(&out, &manifest).map_err(usage)?);
     document.run_directory = record.shown();
     record.close(&document, None, time_of_day())?;
     terminal::show(&document, arguments.own.printed.format(Kind::Comparison)?, arguments.detail.style())?;
@@ -51,11 +51,14 @@ fn open(runs: &[PathBuf]) -> Result<Vec<(String, RunDocument)>, Refusal> {
     let one = |run: &PathBuf| {
         let name = run.display().to_string();
         match report::opened(run, None)? {
-            Recorded::Run(recording) => Ok((name, recording.document)),
-            Recorded::Observation(seen) => {
+            RunContents::Run(recording) => Ok((name, recording.document)),
+            RunContents::Observation(seen) => {
                 Ok((name, RunDocument { environment: seen.environment.clone(), ..run_document(&seen) }))
             }
-            Recorded::Proof(_) | Recorded::Comparison(_) | Recorded::Study(_) | Recorded::Fleet(_) => {
+            RunContents::Proof(_)
+            | RunContents::Comparison(_)
+            | RunContents::Study(_)
+            | RunContents::Fleet(_) => {
                 let problem = "is neither a run of a load nor an observation: it has no rates to compare";
                 Err(Refusal::new(Exit::Usage, format!("{name} {problem}")))
             }

@@ -1,13 +1,20 @@
 //! Model of a simulated drive, as it is typed.
 
-use plumb_sim::model::{Model, ModelError, Typed, TypedError};
+use plumb_sim::model::{Model, ModelError, TypedError, TypedModel};
 
 use crate::exit::{Exit, Refusal};
 
 /// Returns the model of this name, or in this file, with the parameters that are typed behind it.
 pub(super) fn model(typed: &str) -> anyhow::Result<Model> {
-    let named: Typed = typed.parse().map_err(|error: TypedError| Refusal::because(Exit::Usage, error))?;
-    if named != (Typed { model: named.model.clone(), changes: named.changes.clone(), ..Typed::default() }) {
+    let named: TypedModel =
+        typed.parse().map_err(|error: TypedError| Refusal::because(Exit::Usage, error))?;
+    if named
+        != (TypedModel {
+            model: named.model.clone(),
+            changes: named.changes.clone(),
+            ..TypedModel::default()
+        })
+    {
         let message = format!(
             "`{typed}`: only parameters of the model are typed behind it here; for the rest there are --wce, --seed, \
              --size and --fault"

@@ -11,7 +11,7 @@ use crate::terminal::{self, word};
 
 pub(super) fn run(arguments: &ShowArguments, format: Format) -> anyhow::Result<Exit> {
     let model = model(&arguments.model)?;
-    let figures = arguments.figures.then(|| figures::of(&model, DriveModel::SEED));
+    let figures = arguments.figures.then(|| figures::measure(&model, DriveModel::SEED));
     let parameters = model.figures.iter().map(|figure| ModelParameter {
         name: figure.path.clone(),
         value: figure.value.clone(),

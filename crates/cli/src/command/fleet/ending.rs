@@ -23,7 +23,7 @@ pub(super) fn conclude(
     let mut document = record::document(&recording.begun, &mut answers);
     let kept = recording.finish(&document, &answers, document.incomplete_because.clone(), time_of_day());
     let exit = exit_of_recording(kept, &mut document.notes, &mut document.run_directory);
-    let recording = FleetRecording::of(document, &record::histograms(&answers));
+    let recording = FleetRecording::new(document, &record::histograms(&answers));
     terminal::show(&recording, format, style)?;
     terminal::say_report(recording.document.run_directory.as_ref());
     Ok(exit.and(exit::of_fleet(&recording.document, strictness)))

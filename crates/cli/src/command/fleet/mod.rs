@@ -19,7 +19,7 @@ use self::progress::Progress;
 use self::reach::Reach;
 use crate::arguments::check::CheckArguments;
 use crate::arguments::line::parse;
-use crate::arguments::output::Printed;
+use crate::arguments::output::PrintFormat;
 use crate::arguments::policy::PolicyArguments;
 use crate::arguments::running::{Detail, RecordingArguments};
 use crate::arguments::survey::SurveyArguments;
@@ -57,7 +57,7 @@ struct CommandArguments {
     recording: RecordingArguments,
 
     #[command(flatten)]
-    printed: Printed,
+    printed: PrintFormat,
 
     #[command(flatten)]
     detail: Detail,
@@ -98,7 +98,7 @@ fn run_command<T: Args>(words: &[&str], schema: &str, typed: &CommandArguments) 
         return Err(Refusal::new(Exit::Usage, problem).into());
     }
     let as_json = typed.arguments.iter().any(|word| word == "--json");
-    let printed = Printed { json: typed.printed.json || as_json, ..typed.printed };
+    let printed = PrintFormat { json: typed.printed.json || as_json, ..typed.printed };
     let format = printed.format(Kind::Fleet)?;
     let mut session = typed.reach.session(&typed.recording)?;
     // Words that no host could accept are reported before any host is contacted.

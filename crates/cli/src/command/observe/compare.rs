@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use plumb_report::{Kind, ObservationPair, Rendered};
+use plumb_report::{Kind, ObservationPair, RenderInput};
 
 use super::recorded::recorded;
-use crate::arguments::output::Printed;
+use crate::arguments::output::PrintFormat;
 use crate::arguments::running::Detail;
 use crate::exit::Exit;
 use crate::terminal;
@@ -23,7 +23,7 @@ pub(crate) struct CompareArguments {
     after: PathBuf,
 
     #[command(flatten)]
-    printed: Printed,
+    printed: PrintFormat,
 
     #[command(flatten)]
     detail: Detail,
@@ -33,7 +33,7 @@ pub(crate) struct CompareArguments {
 pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Status)?;
     let (before, after) = (recorded(&arguments.before)?, recorded(&arguments.after)?);
-    let pair = ObservationPair::of(&before, &after);
-    terminal::show(Rendered::Status(&pair), format, arguments.detail.style())?;
+    let pair = ObservationPair::new(&before, &after);
+    terminal::show(RenderInput::Status(&pair), format, arguments.detail.style())?;
     Ok(Exit::Done)
 }

@@ -3,7 +3,7 @@
 use plumb_block::Nanos;
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
-use plumb_observe::Wanted;
+use plumb_observe::RequestedTarget;
 use plumb_path::Target;
 use plumb_path::exposure::{ExposureWatch, ObservedExposure};
 
@@ -25,11 +25,11 @@ impl Exposures {
     ///
     /// # Errors
     /// A usage error if the target is a process, or cannot be surveyed.
-    pub(super) fn open(wanted: &Wanted) -> Result<Self, Refusal> {
+    pub(super) fn open(wanted: &RequestedTarget) -> Result<Self, Refusal> {
         let target = match wanted {
-            Wanted::Place(place) => Target::Named(place.clone()),
-            Wanted::All => Target::All,
-            Wanted::Process(process) => {
+            RequestedTarget::Place(place) => Target::Named(place.clone()),
+            RequestedTarget::All => Target::All,
+            RequestedTarget::Process(process) => {
                 let problem = format!(
                     "--exposure is of a path or a device, and {process} is a process: name the directory where it writes, or use --all"
                 );

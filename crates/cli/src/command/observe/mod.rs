@@ -18,7 +18,7 @@ use plumb_measure::{Manifest, RunDirectory};
 use plumb_observe::event::Request;
 use plumb_observe::workload::Destination;
 use plumb_observe::{
-    Look, NoTarget, Options, SoFar, Surroundings, Target, Wanted, observe, requests, workload,
+    Look, NoTarget, Options, RequestedTarget, SoFar, Surroundings, Target, observe, requests, workload,
 };
 use plumb_report::document::observation::{ObservedDevice, Source};
 use plumb_report::quantity::{count, duration};
@@ -29,7 +29,7 @@ use plumb_trial::environment;
 use self::exposure::Exposures;
 use self::recorded::recorded;
 use self::view::View;
-use crate::arguments::output::Printed;
+use crate::arguments::output::PrintFormat;
 use crate::arguments::running::{Detail, RecordingArguments};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::progress::Bar;
@@ -94,7 +94,7 @@ pub(crate) struct ObserveArguments {
     from: Option<PathBuf>,
 
     #[command(flatten)]
-    printed: Printed,
+    printed: PrintFormat,
 
     /// Show a live view: what each device is asked, and who waits for syncs; times are those of the whole
     /// observation
@@ -146,8 +146,8 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
         return Ok(exit::of_observation(&document, strictness));
     }
     let wanted = match &arguments.target {
-        Some(target) => Wanted::parse(target),
-        None => Wanted::All,
+        Some(target) => RequestedTarget::parse(target),
+        None => RequestedTarget::All,
     };
     let target = wanted.find().map_err(|error: NoTarget| usage(error))?;
     let exposures = arguments.exposure.then(|| Exposures::open(&wanted)).transpose()?;
@@ -161,7 +161,7 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
     document.environment = environment(&argv(), &started_at);
     document.run_directory = directory.as_ref().map(|directory| directory.path().display().to_string());
     put_workload(&mut document, &destination(workload::DESTINATION)?);
-    Record::of(directory).close(&document, document.incomplete_because.clone(), time_of_day())?;
+    Record::new(directory).close(&document, document.incomplete_because.clone(), time_of_day())?;
     show(&mut document, arguments, wanted_workload)?;
     terminal::say_report(document.run_directory.as_ref());
     if !document.complete {

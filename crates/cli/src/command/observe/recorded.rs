@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plumb_report::{ObservationDocument, Recorded};
+use plumb_report::{ObservationDocument, RunContents};
 
 use crate::exit::{Exit, Refusal, usage};
 
@@ -12,8 +12,8 @@ use crate::exit::{Exit, Refusal, usage};
 /// A usage error if it is none.
 pub(super) fn recorded(run: &Path) -> Result<ObservationDocument, Refusal> {
     let none = || Refusal::new(Exit::Usage, format!("{} is not a recorded observation", run.display()));
-    match Recorded::open(run).map_err(usage)? {
-        Some(Recorded::Observation(document)) => Ok(*document),
+    match RunContents::open(run).map_err(usage)? {
+        Some(RunContents::Observation(document)) => Ok(*document),
         _ => Err(none()),
     }
 }

@@ -100,7 +100,7 @@ pub(super) fn carry_out(
     };
     let samples = load.map(LightLoad::stop);
     let switches = switches.into_switches();
-    let observation = samples.map(|samples| Observation::of(&samples, &switches));
+    let observation = samples.map(|samples| Observation::from_samples(&samples, &switches));
     let report = ended.map_err(|error| refused_or_failed(error, carrying))?;
     Ok(PolicyApply { report, observation })
 }

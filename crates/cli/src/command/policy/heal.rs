@@ -1,9 +1,9 @@
 //! `plumb policy heal`: disks that are sent no flushes although their cache is on.
 
 use plumb_policy::mechanism::needs_healing;
-use plumb_policy::plan::{self, Ask, Asked, Plan, Wanted};
+use plumb_policy::plan::{self, Ask, DiskSelection, Plan, PlanRequest};
 use plumb_report::document::policy::ShownPlan;
-use plumb_report::{Format, Kind, Rendered, render};
+use plumb_report::{Format, Kind, RenderInput, render};
 
 use super::apply::{Job, told};
 use super::host::{Host, filter, refusal};
@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &HealArguments) -> anyhow::Result<Exit> {
     }
     host.need_root("change what the kernel believes of a disk")?;
     if format == Format::Terminal {
-        let text = render(Rendered::Status(&shown), format, terminal::style_of_stderr())?;
+        let text = render(RenderInput::Status(&shown), format, terminal::style_of_stderr())?;
         terminal::say(text.trim_end());
     }
     let stop = stop::on_signals()?;
@@ -37,12 +37,12 @@ pub(super) fn run(arguments: &HealArguments) -> anyhow::Result<Exit> {
 
 pub(super) fn make(host: &Host, arguments: &HealArguments) -> anyhow::Result<Plan> {
     let mut chosen = wanted(&arguments.chosen)?;
-    if chosen == Wanted::All {
+    if chosen == DiskSelection::All {
         // Among all disks only those with something wrong are chosen: the others need not be refused.
         let trapped = host.reader()?.all().devices.into_iter().filter(needs_healing);
-        chosen = Wanted::Named(trapped.map(|view| view.name).collect());
+        chosen = DiskSelection::Named(trapped.map(|view| view.name).collect());
     }
-    let asked = Ask::new(Asked::Heal, chosen, &host.claims, host.now);
+    let asked = Ask::new(PlanRequest::Heal, chosen, &host.claims, host.now);
     let ask = Ask { filter: filter(&arguments.chosen)?, ..asked };
     plan::make(&*host.gateway, &ask).map_err(refusal)
 }

@@ -16,7 +16,7 @@ use plumb_policy::select::Selection;
 use plumb_policy::view::{DeviceView, PolicyDocument, Refusal as Refused};
 use plumb_targets::cache;
 
-use crate::arguments::policy::{Chosen, Shared};
+use crate::arguments::policy::{Chosen, DiskArguments};
 use crate::exit::{Exit, Refusal};
 use crate::named;
 
@@ -30,7 +30,7 @@ pub(super) struct Host {
 
 impl Host {
     /// This machine, now.
-    pub(super) fn new(shared: &Shared) -> anyhow::Result<Self> {
+    pub(super) fn new(shared: &DiskArguments) -> anyhow::Result<Self> {
         let claims = Claims::load(&shared.claims).map_err(|error| refusal(error.into()))?;
         let is_root = rustix::process::geteuid().is_root();
         Ok(Self { gateway: Arc::new(LiveGateway::new()), claims, now: Timestamp::now(), is_root })

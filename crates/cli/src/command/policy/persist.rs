@@ -5,8 +5,8 @@ use std::path::Path;
 use plumb_block::shell_word;
 use plumb_policy::claims;
 use plumb_policy::error::PolicyError;
-use plumb_policy::persist::{self, DesiredState, InstallPaths, Ledger, Reading, Standing, means};
-use plumb_policy::state::{Found, State};
+use plumb_policy::persist::{self, Certainty, DesiredState, InstallPaths, Ledger, Reading, means};
+use plumb_policy::state::{FoundState, State};
 use plumb_policy::view::{DeviceView, Refusal as Refused};
 use plumb_report::document::policy::PolicyPersist;
 use plumb_report::{Format, Kind};
@@ -65,7 +65,7 @@ pub(super) fn keep(
     arguments: &PersistArguments,
     places: &InstallPaths,
     ledger: &mut Ledger,
-) -> anyhow::Result<persist::Installed> {
+) -> anyhow::Result<persist::InstallResult> {
     let reader = host.reader()?;
     let boot_id = reader.boot_id();
     let mut desired_states = Vec::new();
@@ -73,8 +73,8 @@ pub(super) fn keep(
         let view = host.disk(name)?;
         let state = state(host, &view).map_err(|refused| refused_disk(name, &refused))?;
         let means = means(&view, state);
-        desired_states.push(DesiredState::of(&view, state, means).map_err(failed)?);
-        ledger.request(Reading::of(&reader, &view, &boot_id), state, means).map_err(failed)?;
+        desired_states.push(DesiredState::from_view(&view, state, means).map_err(failed)?);
+        ledger.request(Reading::new(&reader, &view, &boot_id), state, means).map_err(failed)?;
     }
     persist::install(places, &desired_states).map_err(failed)
 }
@@ -85,16 +85,16 @@ fn state(host: &Host, view: &DeviceView) -> Result<State, Refused> {
         return Err(refused.clone());
     }
     match view.state {
-        Found::Off => Ok(State::Off),
-        Found::On => Ok(State::On),
-        Found::Protected => match claims::protection(view, &host.claims, host.now) {
+        FoundState::Off => Ok(State::Off),
+        FoundState::On => Ok(State::On),
+        FoundState::Protected => match claims::protection(view, &host.claims, host.now) {
             Ok(_) => Ok(State::Protected),
             Err(reason) => Err(Refused::new(
                 format!("its flushes are suppressed, and {reason}"),
                 "mend it with `plumb policy heal`, or record a claim with `plumb policy claim`",
             )),
         },
-        Found::None | Found::Unknown => Err(Refused::new(
+        FoundState::None | FoundState::Unknown => Err(Refused::new(
             "which state it is in is unknown",
             format!("`plumb policy show {}` says what cannot be read", shell_word(&view.name)),
         )),
@@ -106,8 +106,8 @@ pub(super) fn remove(
     arguments: &PersistArguments,
     places: &InstallPaths,
     ledger: &mut Ledger,
-) -> anyhow::Result<persist::Installed> {
-    let mut all = persist::Installed { files: Vec::new(), then_run: Vec::new() };
+) -> anyhow::Result<persist::InstallResult> {
+    let mut all = persist::InstallResult { files: Vec::new(), then_run: Vec::new() };
     for name in &arguments.devices {
         let known = host.reader()?.one(name).ok().and_then(|view| view.identity);
         let identity = known.unwrap_or_else(|| name.clone());
@@ -134,16 +134,16 @@ fn list(host: &Host, ledger: &mut Ledger, file: &Path, format: Format) -> anyhow
     if news && host.is_root {
         ledger.save(file).map_err(failed)?;
     }
-    let lost = ledger.kept.iter().any(|kept| matches!(kept.standing, Standing::Lost { .. }));
+    let lost = ledger.kept.iter().any(|kept| matches!(kept.standing, Certainty::Lost { .. }));
     let exit = if lost { Exit::Finding } else { Exit::Done };
-    let nothing = persist::Installed { files: Vec::new(), then_run: Vec::new() };
+    let nothing = persist::InstallResult { files: Vec::new(), then_run: Vec::new() };
     terminal::show_status(&document(ledger.clone(), nothing), format)?;
     Ok(exit)
 }
 
 /// Builds the document of what is kept now, and of what was done for it.
-pub(super) fn document(ledger: Ledger, done: persist::Installed) -> PolicyPersist {
-    let persist::Installed { files, then_run } = done;
+pub(super) fn document(ledger: Ledger, done: persist::InstallResult) -> PolicyPersist {
+    let persist::InstallResult { files, then_run } = done;
     let removed = files.iter().filter(|file| file.symlink_metadata().is_err()).cloned().collect();
     PolicyPersist {
         schema: PolicyPersist::SCHEMA,

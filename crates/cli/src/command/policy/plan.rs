@@ -1,7 +1,7 @@
 //! `plumb policy plan`: what would be changed. Changes nothing.
 
 use plumb_block::shell_word;
-use plumb_policy::plan::{self, Ask, Asked, Plan, Wanted};
+use plumb_policy::plan::{self, Ask, DiskSelection, Plan, PlanRequest};
 use plumb_report::Kind;
 use plumb_report::document::policy::ShownPlan;
 
@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<Exit> {
 
 pub(super) fn make(host: &Host, arguments: &PlanArguments) -> anyhow::Result<Plan> {
     let ask = Ask {
-        asked: Asked::from(arguments.state),
+        asked: PlanRequest::from(arguments.state),
         save: arguments.save,
         wanted: wanted(&arguments.chosen)?,
         filter: filter(&arguments.chosen)?,
@@ -46,13 +46,13 @@ pub(super) fn make(host: &Host, arguments: &PlanArguments) -> anyhow::Result<Pla
 }
 
 /// Returns the disks that were named. An expression alone chooses among all; nothing at all is a mistake.
-pub(super) fn wanted(chosen: &Chosen) -> anyhow::Result<Wanted> {
+pub(super) fn wanted(chosen: &Chosen) -> anyhow::Result<DiskSelection> {
     if !chosen.devices.is_empty() {
         chosen.devices.iter().try_for_each(|name| no_disk_of_this_machine(name))?;
-        return Ok(Wanted::Named(chosen.devices.clone()));
+        return Ok(DiskSelection::Named(chosen.devices.clone()));
     }
     if chosen.all || chosen.filter.is_some() {
-        return Ok(Wanted::All);
+        return Ok(DiskSelection::All);
     }
     let message = "no disk is named: give names, --all, or --where EXPR";
     Err(Refusal::new(Exit::Usage, message).into())

@@ -6,24 +6,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser as _;
 use jiff::Timestamp;
-use plumb_policy::apply::{DiskResult, Ended, Event, Progress, Silent};
+use plumb_policy::apply::{ApplyEnd, DiskResult, Event, Progress, Silent};
 use plumb_policy::claims::Claims;
 use plumb_policy::gateway::recording::RecordingGateway;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
 use plumb_policy::persist::{InstallPaths, Ledger};
 use plumb_policy::plan::Plan;
-use plumb_policy::state::Found;
+use plumb_policy::state::FoundState;
 use plumb_policy::view::PolicyDocument;
 use plumb_policy::watch::Watcher;
 use plumb_report::document::policy::{PolicyApply, PolicyClaim, PolicyShow, ShownPlan};
-use plumb_report::{Format, Rendered, StatusDocument, Style, render};
+use plumb_report::{Format, RenderInput, StatusDocument, Style, render};
 use plumb_testkit::schema::Schema;
 
 use super::apply::{Job, carry_out};
 use super::host::Host;
 use super::{claim, enforce, heal, persist, plan};
-use crate::arguments::output::Printed;
-use crate::arguments::policy::{Carrying, PolicyCommand, Shared};
+use crate::arguments::output::PrintFormat;
+use crate::arguments::policy::{Carrying, DiskArguments, PolicyCommand};
 use crate::arguments::{Arguments, Command};
 use crate::exit::{Exit, Refusal};
 
@@ -47,7 +47,7 @@ fn planned(host: &Host, typed: &[&str]) -> Plan {
 }
 
 fn carrying(journal: &Path) -> Carrying {
-    let shared = Shared { claims: journal.join("claims"), printed: Printed::default() };
+    let shared = DiskArguments { claims: journal.join("claims"), printed: PrintFormat::default() };
     Carrying { journal: journal.to_owned(), observe: None, shared }
 }
 
@@ -56,7 +56,7 @@ fn applied(host: &Host, plan: &Plan, journal: &Path, stop: &AtomicBool) -> Polic
 }
 
 fn text(document: &dyn StatusDocument, style: Style) -> String {
-    render(Rendered::Status(document), Format::Terminal, style).unwrap()
+    render(RenderInput::Status(document), Format::Terminal, style).unwrap()
 }
 
 fn plan_page(plan: &Plan, style: Style, with_bytes: bool) -> String {
@@ -123,7 +123,7 @@ fn a_plan_is_shown_applied_and_verified() {
 
     let root = tempfile::tempdir().unwrap();
     let outcome = applied(&host, &plan, root.path(), &AtomicBool::new(false));
-    assert_eq!(outcome.report.ended, Ended::Complete);
+    assert_eq!(outcome.report.ended, ApplyEnd::Complete);
     let page = text(&outcome.report, Style::PLAIN);
     for name in names {
         assert!(!mock.disk(name).unwrap().wce, "{name}");
@@ -142,7 +142,7 @@ fn a_drive_that_ignores_the_command_is_a_failure_by_its_own_word() {
     let plan = planned(&host, &["plan", "off", "--all"]);
     let root = tempfile::tempdir().unwrap();
     let outcome = applied(&host, &plan, root.path(), &AtomicBool::new(false));
-    assert_eq!(outcome.report.ended, Ended::Failed);
+    assert_eq!(outcome.report.ended, ApplyEnd::Failed);
     assert!(matches!(outcome.report.disks[0].result, DiskResult::Mismatch { .. }), "{outcome:?}");
     let page = text(&outcome.report, Style::PLAIN);
     assert!(page.contains("MISMATCH") && page.contains("plumb policy rollback"), "{page}");
@@ -167,7 +167,7 @@ fn an_interruption_says_how_to_go_on_and_going_on_ends_it() {
     let stop = AtomicBool::new(false);
     let carrying = carrying(root.path());
     let outcome = carry_out(&host, &Job::New(&plan), &carrying, &stop, &StopsAtTheFirst(&stop)).unwrap();
-    assert_eq!(outcome.report.ended, Ended::Interrupted);
+    assert_eq!(outcome.report.ended, ApplyEnd::Interrupted);
     let place = &outcome.report.journal;
     let go_on = outcome.report.go_on.clone().unwrap();
     assert!(go_on.contains(&format!("apply --resume {}", place.display())), "{go_on}");
@@ -176,7 +176,7 @@ fn an_interruption_says_how_to_go_on_and_going_on_ends_it() {
 
     let job = Job::Resumed { journal: place, plan: &plan };
     let resumed = carry_out(&host, &job, &carrying, &AtomicBool::new(false), &Silent).unwrap();
-    assert_eq!(resumed.report.ended, Ended::Complete);
+    assert_eq!(resumed.report.ended, ApplyEnd::Complete);
     assert_eq!(off(), 3);
 }
 
@@ -242,7 +242,7 @@ fn a_trap_is_shown_and_healed_and_only_where_there_is_one() {
     assert_eq!((plan.changes.len(), plan.refused.len()), (1, 0), "{plan:#?}");
     let root = tempfile::tempdir().unwrap();
     let outcome = applied(&host, &plan, root.path(), &AtomicBool::new(false));
-    assert_eq!(outcome.report.ended, Ended::Complete, "{outcome:?}");
+    assert_eq!(outcome.report.ended, ApplyEnd::Complete, "{outcome:?}");
     assert!(mock.flush_arrives("sdq"));
     assert!(heal::make(&host, &arguments).unwrap().changes.is_empty());
 }
@@ -353,7 +353,7 @@ fn what_is_kept_is_brought_back_and_can_be_let_go() {
     assert_eq!(ledger.kept.len(), 1);
 
     mock.power_cycle();
-    assert_eq!(host.reader().unwrap().one(name).unwrap().state, Found::On, "the maker's default");
+    assert_eq!(host.reader().unwrap().one(name).unwrap().state, FoundState::On, "the maker's default");
     let desired_states = places.desired_states();
     let kept = root.path().join("ledger.json");
     let journal = root.path().join("journals");
@@ -365,7 +365,7 @@ fn what_is_kept_is_brought_back_and_can_be_let_go() {
     validates("policy-enforce", &done);
     let journal = done.reports[0].journal.file_name().unwrap().to_str().unwrap();
     assert!(journal.starts_with("enforce-"), "{journal} is taken for that of an apply");
-    assert_eq!(host.reader().unwrap().one(name).unwrap().state, Found::Off);
+    assert_eq!(host.reader().unwrap().one(name).unwrap().state, FoundState::Off);
     let (again, _) = enforce::enforce(&host, &enforcing, &AtomicBool::new(false), &Silent).unwrap();
     assert!(again.reports.is_empty(), "nothing is left to do");
     let PolicyCommand::Enforce(of_another) = parsed(&[&words[..], &["--udev", "sdz"]].concat()) else {

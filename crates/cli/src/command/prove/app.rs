@@ -13,8 +13,8 @@ use plumb_measure::Out;
 use plumb_prove::explore::Limits;
 use plumb_prove::file_system::FileSystem;
 use plumb_prove::judge::Judge;
-use plumb_prove::proof::{Again, Further, Kept, Request, SubjectWords, prove};
-use plumb_prove::session::{RecordOptions, Recorded, record, record_with_calls};
+use plumb_prove::proof::{Again, Further, KeptRecording, Request, SubjectWords, prove};
+use plumb_prove::session::{RecordOptions, RecordedWork, record, record_with_calls};
 use plumb_prove::subject::AckBy;
 use plumb_report::{Format, Kind, ProofDocument, render};
 use plumb_targets::cache::CacheOnOneDrive;
@@ -22,10 +22,10 @@ use plumb_trial::environment;
 
 use super::judging::{self, Ready};
 use super::kept_run::{self, KeptRun};
-use super::progress::Shown;
+use super::progress::ProofProgress;
 use super::window;
 use crate::arguments::line::parse;
-use crate::arguments::output::{OutputArguments, Printed};
+use crate::arguments::output::{OutputArguments, PrintFormat};
 use crate::arguments::running::{Detail, RecordingArguments};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::progress::Bar;
@@ -165,7 +165,7 @@ pub(crate) struct AppArguments {
     needless_syncs: bool,
 
     #[command(flatten)]
-    printed: Printed,
+    printed: PrintFormat,
 
     /// Write the result to FILE as JUnit XML, for a build server
     #[arg(long, value_name = "FILE")]
@@ -217,7 +217,7 @@ pub(super) fn proved(typed: AppArguments) -> anyhow::Result<(KeptRun, ProofDocum
     }
     let stop = stop::on_signals()?;
     let adoption = Adoption::begin().context("cannot take charge of what programs leave running")?;
-    let mut shown = Shown::of(Bar::on_stderr());
+    let mut shown = ProofProgress::new(Bar::on_stderr());
     let (kept, again) = match &typed.recording {
         Some(path) => {
             let kept = kept_run::load(path)?;
@@ -226,7 +226,7 @@ pub(super) fn proved(typed: AppArguments) -> anyhow::Result<(KeptRun, ProofDocum
         }
         None => recorded(&typed, &mut shown, &stop)?,
     };
-    let mut ready = Ready::of(kept, &typed.drive, typed.mount_here, &stop)?;
+    let mut ready = Ready::new(kept, &typed.drive, typed.mount_here, &stop)?;
     let seed = typed.seed.unwrap_or_else(seed_from_clock);
     let run = KeptRun::begin(&out, &ready.kept, argv_begun, seed, &started_at, typed.resume.is_some())?;
     if let Some(output) = keep {
@@ -238,7 +238,7 @@ pub(super) fn proved(typed: AppArguments) -> anyhow::Result<(KeptRun, ProofDocum
     }
     let checks = run.checks();
     let earlier = typed.resume.as_deref().map(kept_run::further_of).unwrap_or_default();
-    let keep_further = |number, recorded: &Recorded| run.keep_further(number, recorded, &ready.kept);
+    let keep_further = |number, recorded: &RecordedWork| run.keep_further(number, recorded, &ready.kept);
     let limits = Limits { states: typed.states, ..Limits::default() };
     let workers = typed.workers;
     let request = Request {
@@ -299,9 +299,9 @@ fn resumed(typed: AppArguments) -> anyhow::Result<(AppArguments, Vec<String>)> {
 /// Records the work of the subject, to be explored; also returns how it can be recorded again if it can.
 fn recorded(
     typed: &AppArguments,
-    shown: &mut Shown,
+    shown: &mut ProofProgress,
     stop: &Arc<AtomicBool>,
-) -> anyhow::Result<(Kept, Option<Again>)> {
+) -> anyhow::Result<(KeptRecording, Option<Again>)> {
     let words = match (&typed.subject, &typed.run) {
         (None, Some(run)) => SubjectWords::Command {
             setup: typed.setup.as_deref().map(judging::from_here),
@@ -327,8 +327,8 @@ fn recorded(
         Some(program) => record_with_calls(&*subject, program, &options, stop),
         None => record(&*subject, &options, stop),
     };
-    let kept = Kept {
-        schema: Kept::SCHEMA.to_owned(),
+    let kept = KeptRecording {
+        schema: KeptRecording::SCHEMA.to_owned(),
         subject: words,
         file_system: typed.fs,
         check_timeout: typed.check_timeout.as_secs_f64(),
@@ -369,7 +369,7 @@ fn check_posix(typed: &AppArguments) -> Result<(), Refusal> {
 }
 
 /// Returns how the work of an earlier run can be recorded again; `None` if it cannot be.
-fn again(typed: &AppArguments, kept: &Kept) -> Option<Again> {
+fn again(typed: &AppArguments, kept: &KeptRecording) -> Option<Again> {
     let program = judging::program(&kept.subject)?;
     let options = options(typed, kept.recorded.cache);
     Some(Again { options, program, writeback: None })

@@ -14,7 +14,7 @@ use plumb_state::places;
 
 use super::verify::exit_of;
 use super::writer::PatternArguments;
-use crate::arguments::output::Printed;
+use crate::arguments::output::PrintFormat;
 use crate::exit::{Exit, Refusal};
 use crate::progress_lines::ProgressLines;
 use crate::{stop, terminal};
@@ -69,7 +69,7 @@ pub(crate) struct CampaignArguments {
     seed: u64,
 
     #[command(flatten)]
-    printed: Printed,
+    printed: PrintFormat,
 
     #[command(flatten)]
     pattern: PatternArguments,

@@ -11,7 +11,7 @@ use plumb_report::{Format, Kind, ProofDocument, render};
 
 use super::app::{self, AppArguments};
 use crate::arguments::line::parse;
-use crate::arguments::output::{OutputArguments, Printed};
+use crate::arguments::output::{OutputArguments, PrintFormat};
 use crate::arguments::running::{Detail, RecordingArguments};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::{files, terminal};
@@ -68,7 +68,7 @@ pub(crate) struct CiArguments {
     github: bool,
 
     #[command(flatten)]
-    printed: Printed,
+    printed: PrintFormat,
 
     #[command(flatten)]
     writing: OutputArguments,

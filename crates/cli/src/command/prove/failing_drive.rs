@@ -39,7 +39,7 @@ pub(super) fn with(
     let worked = apart::run(|| -> anyhow::Result<TraceDocument> {
         FileSystem::Ext4.make(&device)?;
         let mounted = FileSystem::Ext4.mount(&device, directory.path())?;
-        let gap = Roles::of(mounted.path(), &device, FileSystem::Ext4).longest_gap(SIZE.0);
+        let gap = Roles::new(mounted.path(), &device, FileSystem::Ext4).longest_gap(SIZE.0);
         let (first, last) = (gap.start / BLOCK, (gap.end / BLOCK).saturating_sub(1));
         let fault: Fault = format!("write:eio:lba={first}-{last}:times=1").parse()?;
         drive.with(|drive, _| drive.set_fault(fault));

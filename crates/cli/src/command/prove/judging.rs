@@ -14,9 +14,9 @@ use plumb_prove::explore::Limits;
 use plumb_prove::file_system::FileSystem;
 use plumb_prove::judge::Judge;
 use plumb_prove::profile::DriveProfile;
-use plumb_prove::proof::{Kept, SubjectWords};
+use plumb_prove::proof::{KeptRecording, SubjectWords};
 use plumb_prove::recording::Recording;
-use plumb_prove::session::Recorded;
+use plumb_prove::session::RecordedWork;
 use plumb_prove::subject::{AckBy, CheckBy, Program, Programs, Subject, User, named};
 use plumb_report::printable::shell_word;
 use rustix::fs::{Access, StatVfsMountFlags, access, statfs, statvfs};
@@ -108,7 +108,7 @@ pub(super) fn profiles(
 ) -> plumb_prove::Result<Vec<DriveProfile>> {
     let mut profiles: Vec<DriveProfile> = Vec::new();
     for name in typed {
-        let profile = DriveProfile::of(name, logical_block)?;
+        let profile = DriveProfile::parse(name, logical_block)?;
         if profiles.contains(&profile) {
             return Err(Error::usage(format!("--drive: `{name}` is there twice")));
         }
@@ -141,7 +141,7 @@ fn directory_of_states(recording: &Recording) -> PathBuf {
 
 /// A recording with all that judging its states takes.
 pub(super) struct Ready {
-    pub(super) kept: Kept,
+    pub(super) kept: KeptRecording,
     pub(super) profiles: Vec<DriveProfile>,
     subject: Arc<dyn Subject>,
     directory: PathBuf,
@@ -154,14 +154,14 @@ impl Ready {
     ///
     /// # Errors
     /// As [`subject`] and [`profiles`].
-    pub(super) fn of(
-        kept: Kept,
+    pub(super) fn new(
+        kept: KeptRecording,
         drives: &[String],
         mount_here: bool,
         stop: &Arc<AtomicBool>,
     ) -> plumb_prove::Result<Self> {
         let timeout = Duration::from_secs_f64(kept.check_timeout);
-        let Recorded { recording, cache, .. } = &kept.recorded;
+        let RecordedWork { recording, cache, .. } = &kept.recorded;
         let profiles = profiles(drives, recording.logical_block, kept.file_system, mount_here)?;
         if profiles.iter().any(|profile| profile.cache != *cache) {
             let drive = &drives[0];

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use plumb_measure::{Manifest, Out, RunDirectory};
-use plumb_prove::proof::Kept;
-use plumb_prove::session::Recorded;
+use plumb_prove::proof::KeptRecording;
+use plumb_prove::session::RecordedWork;
 use plumb_report::document::proof::RecordingResult;
 use plumb_report::{ProofDocument, Record};
 use plumb_state::OutputFile;
@@ -34,7 +34,7 @@ impl KeptRun {
     /// If it cannot be written. Nothing is left behind then.
     pub(super) fn begin(
         out: &Out,
-        kept: &Kept,
+        kept: &KeptRecording,
         argv: Vec<String>,
         seed: u64,
         started_at: &str,
@@ -73,16 +73,16 @@ impl KeptRun {
     }
 
     /// Keeps a further recording in which a state fails, with what belongs to the first.
-    pub(super) fn keep_further(&self, number: u64, recorded: &Recorded, first: &Kept) {
+    pub(super) fn keep_further(&self, number: u64, recorded: &RecordedWork, first: &KeptRecording) {
         let Some(run) = self.path() else { return };
-        let kept = Kept { recorded: recorded.clone(), ..first.clone() };
+        let kept = KeptRecording { recorded: recorded.clone(), ..first.clone() };
         if let Err(error) = save(&kept, &recording_with_number(run, number)) {
             terminal::say(&format!("plumb: {error:#}; the run continues without it"));
         }
     }
 
     /// Returns the further recording with this number, if it was kept.
-    pub(super) fn kept_further(&self, number: u64) -> Option<Recorded> {
+    pub(super) fn kept_further(&self, number: u64) -> Option<RecordedWork> {
         load(&recording_with_number(self.path()?, number)).ok().map(|kept| kept.recorded)
     }
 
@@ -92,7 +92,7 @@ impl KeptRun {
     /// If it cannot be written.
     pub(super) fn finish(self, document: &ProofDocument) -> anyhow::Result<()> {
         let reason = document.incomplete_because.clone();
-        Ok(Record::of(self.directory).close(document, reason, time_of_day())?)
+        Ok(Record::new(self.directory).close(document, reason, time_of_day())?)
     }
 }
 
@@ -131,14 +131,14 @@ pub(super) fn recording_with_number(run: &Path, number: u64) -> PathBuf {
 
 /// Returns the results of the further recordings of a run that was interrupted.
 pub(super) fn further_of(run: &Path) -> Vec<RecordingResult> {
-    match plumb_report::Recorded::open(run) {
-        Ok(Some(plumb_report::Recorded::Proof(document))) => document.recordings,
+    match plumb_report::RunContents::open(run) {
+        Ok(Some(plumb_report::RunContents::Proof(document))) => document.recordings,
         _ => Vec::new(),
     }
 }
 
 /// Writes a recording into the run directory, durably, or not at all.
-fn save(kept: &Kept, path: &Path) -> anyhow::Result<()> {
+fn save(kept: &KeptRecording, path: &Path) -> anyhow::Result<()> {
     let saved = replace_with(path, Mode::Kept, Lasting::Durable, |file| {
         let mut out = BufWriter::new(file);
         kept.save(&mut out).map_err(anyhow::Error::from)?;
@@ -151,7 +151,7 @@ fn save(kept: &Kept, path: &Path) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// As [`OutputFile::write_with`].
-pub(super) fn keep_in(output: OutputFile<'_>, kept: &Kept) -> anyhow::Result<()> {
+pub(super) fn keep_in(output: OutputFile<'_>, kept: &KeptRecording) -> anyhow::Result<()> {
     output.write_with(|file| kept.save(file)).map_err(|error| match error {
         WriteError::Output(error) => Refusal::from(error).into(),
         WriteError::Content(error) => error.into(),
@@ -162,8 +162,8 @@ pub(super) fn keep_in(output: OutputFile<'_>, kept: &Kept) -> anyhow::Result<()>
 ///
 /// # Errors
 /// A usage error if the file is none.
-pub(super) fn load(path: &Path) -> Result<Kept, Refusal> {
+pub(super) fn load(path: &Path) -> Result<KeptRecording, Refusal> {
     let wrong = |why: String| Refusal::new(Exit::Usage, format!("{}: {why}", path.display()));
     let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
-    Kept::load(BufReader::new(file)).map_err(|error| wrong(error.to_string()))
+    KeptRecording::load(BufReader::new(file)).map_err(|error| wrong(error.to_string()))
 }

@@ -1,17 +1,17 @@
 //! Progress of a proof, on stderr.
 
-use plumb_prove::proof::Done;
+use plumb_prove::proof::ExploreProgress;
 
 use crate::progress::Bar;
 
 /// How far a proof is, with how long the step still takes as far as that can be said.
-pub(super) struct Shown {
+pub(super) struct ProofProgress {
     bar: Bar,
     doing: String,
 }
 
-impl Shown {
-    pub(super) const fn of(bar: Bar) -> Self {
+impl ProofProgress {
+    pub(super) const fn new(bar: Bar) -> Self {
         Self { bar, doing: String::new() }
     }
 
@@ -19,12 +19,12 @@ impl Shown {
         self.bar.doing(name);
     }
 
-    pub(super) fn show(&mut self, doing: &str, done: Option<Done>) {
+    pub(super) fn show(&mut self, doing: &str, done: Option<ExploreProgress>) {
         if self.doing != doing {
             self.doing = doing.to_owned();
             self.bar.doing(doing);
         }
-        let Some(Done { progress, of, elapsed, left: Some(left) }) = done else { return };
+        let Some(ExploreProgress { progress, of, elapsed, left: Some(left) }) = done else { return };
         let share = elapsed.as_secs_f64() / (elapsed + left).as_secs_f64().max(1e-9);
         let left = left.as_secs_f64().ceil();
         let (distinct, failing) = (progress.distinct, progress.failing);

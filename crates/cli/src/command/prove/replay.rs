@@ -12,14 +12,14 @@ use plumb_prove::file_system::FileSystem;
 use plumb_prove::subject::Outcome;
 use plumb_report::document::power::ProveReplay;
 use plumb_report::document::proof::{Failure, FailureClass};
-use plumb_report::{Format, Kind, ProofDocument, Recorded};
+use plumb_report::{Format, Kind, ProofDocument, RunContents};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
 
 use super::judging::{self, Ready};
 use super::kept_run;
-use crate::arguments::output::Printed;
+use crate::arguments::output::PrintFormat;
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
@@ -47,14 +47,14 @@ pub(crate) struct ReplayArguments {
     mount_here: bool,
 
     #[command(flatten)]
-    printed: Printed,
+    printed: PrintFormat,
 }
 
 /// Does what was typed.
 pub(crate) fn run(typed: &ReplayArguments) -> anyhow::Result<Exit> {
     let format = typed.printed.format(Kind::Status)?;
-    let document = match Recorded::open(&typed.run) {
-        Ok(Some(Recorded::Proof(document))) => document,
+    let document = match RunContents::open(&typed.run) {
+        Ok(Some(RunContents::Proof(document))) => document,
         opened => {
             let why = opened.err().map_or(String::new(), |error| format!("{error}; "));
             return Err(wrong(typed, &format!("{why}expected the directory of a proof")).into());
@@ -64,7 +64,7 @@ pub(crate) fn run(typed: &ReplayArguments) -> anyhow::Result<Exit> {
     let kept = kept_run::load(&kept_run::recording_with_number(&typed.run, failure.recording))?;
     let stop = stop::on_signals()?;
     let _adoption = Adoption::begin().context("cannot take charge of what programs leave running")?;
-    let ready = Ready::of(kept, std::slice::from_ref(&document.drive), typed.mount_here, &stop)?;
+    let ready = Ready::new(kept, std::slice::from_ref(&document.drive), typed.mount_here, &stop)?;
     let choice = Choice::from(&failure.minimal);
     match &typed.mount {
         Some(directory) if ready.kept.file_system.is_posix() => copy(&ready, &choice, directory),

@@ -15,7 +15,7 @@ use plumb_report::document::power::TraceShown;
 use plumb_report::status::Read;
 
 use super::failing_drive;
-use crate::arguments::output::Printed;
+use crate::arguments::output::PrintFormat;
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
@@ -31,7 +31,7 @@ pub(crate) struct TraceArguments {
     #[arg(long)]
     fail_fsync: bool,
     #[command(flatten)]
-    printed: Printed,
+    printed: PrintFormat,
     /// The program and its arguments. What it writes to stdout goes to stderr
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -88,6 +88,6 @@ fn traced(
         let problem = format!("`{program}` could not be started under strace, which ended with {status}");
         return Err(Refusal::new(Exit::NotMeasured, problem).into());
     }
-    let document = TraceDocument::of(&traced, status.success());
+    let document = TraceDocument::new(&traced, status.success());
     Ok(TraceDocument { ended: status.to_string(), ..document })
 }

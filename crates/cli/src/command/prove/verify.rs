@@ -12,7 +12,7 @@ use plumb_report::status::Read;
 use plumb_targets::{Intent, Permission};
 
 use super::writer::{name_of, open};
-use crate::arguments::output::Printed;
+use crate::arguments::output::PrintFormat;
 use crate::exit::Exit;
 use crate::{stop, terminal};
 
@@ -27,7 +27,7 @@ pub(crate) struct VerifyArguments {
     witness: String,
 
     #[command(flatten)]
-    printed: Printed,
+    printed: PrintFormat,
 }
 
 /// Does what was typed.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use plumb_prove::Error;
 use plumb_prove::recording::Event;
-use plumb_prove::session::Recorded;
+use plumb_prove::session::RecordedWork;
 use plumb_sim::cut::{CutWhen, Edge, Mark};
 
 /// Two events of the work.
@@ -34,7 +34,7 @@ impl FromStr for Window {
     type Err = Error;
 
     fn from_str(typed: &str) -> Result<Self, Error> {
-        let ends = typed.split_once("..").and_then(|(from, to)| Some((End::of(from)?, End::of(to)?)));
+        let ends = typed.split_once("..").and_then(|(from, to)| Some((End::parse(from)?, End::parse(to)?)));
         let (from, to) = ends.ok_or_else(|| {
             Error::usage(
                 "expected EVENT..EVENT, where an event is ack:N, or KIND:N:submitted or KIND:N:completed with the kinds write, \
@@ -46,7 +46,7 @@ impl FromStr for Window {
 }
 
 impl End {
-    fn of(typed: &str) -> Option<Self> {
+    fn parse(typed: &str) -> Option<Self> {
         if let Some(number) = typed.strip_prefix("ack:") {
             return number.parse().ok().map(Self::Acknowledged);
         }
@@ -57,7 +57,7 @@ impl End {
     }
 
     /// How many events of the recording have happened when it has.
-    fn after(self, recorded: &Recorded) -> Option<usize> {
+    fn after(self, recorded: &RecordedWork) -> Option<usize> {
         let recording = &recorded.recording;
         let mut left = if let Self::Command(mark) = self { mark.number } else { 1 };
         let work = recording.events.iter().enumerate().take(recorded.until).skip(recorded.from);
@@ -86,7 +86,7 @@ impl Window {
     ///
     /// # Errors
     /// If they do not both happen during the work, the first before the second.
-    pub(super) fn within(&self, recorded: &Recorded) -> Result<Range<usize>, Error> {
+    pub(super) fn within(&self, recorded: &RecordedWork) -> Result<Range<usize>, Error> {
         match (self.from.after(recorded), self.to.after(recorded)) {
             (Some(from), Some(to)) if from <= to => Ok(from..to),
             (Some(_), Some(_)) => {

@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use clap::Args;
 use plumb_block::{Bytes, Clock, Nanos, RealClock, Time};
 use plumb_linux::FileOptions;
-use plumb_prove::witness::{Ended, Link, Peer, Plan, RunFacts, Until, write};
-use plumb_targets::{Intent, Name, Opened, Permission, Scheme, TargetKind};
+use plumb_prove::witness::{Link, Peer, Plan, RunFacts, Until, WriterEnd, write};
+use plumb_targets::{Intent, Name, OpenedTarget, Permission, Scheme, TargetKind};
 
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
@@ -92,7 +92,7 @@ impl PatternArguments {
         words
     }
 
-    fn plan(&self, opened: &Opened) -> anyhow::Result<Plan> {
+    fn plan(&self, opened: &OpenedTarget) -> anyhow::Result<Plan> {
         let info = opened.device.info();
         let block = info.logical_block;
         if !self.block_size.0.is_multiple_of(block.0) {
@@ -153,7 +153,7 @@ pub(crate) fn run(arguments: &WriterArguments) -> anyhow::Result<Exit> {
     let until = Until { time: arguments.seconds, ..Until::default() };
     let ended = write(&plan, &*opened.device, &time, &mut link, until, &stop)?;
     opened.mark_as_left();
-    let Ended { because, device_failed, writes, flushes } = ended;
+    let WriterEnd { because, device_failed, writes, flushes } = ended;
     let run = plan.name();
     let said =
         format!("run {run}: {writes} writes and {flushes} flushes acknowledged; it ended because {because}");
@@ -171,7 +171,7 @@ pub(super) fn open(
     intent: Intent,
     permission: &Permission,
     time: &Time,
-) -> anyhow::Result<Opened> {
+) -> anyhow::Result<OpenedTarget> {
     let name = Name::parse(typed).map_err(Refusal::from)?;
     if matches!(name, Name::Scheme { scheme: Scheme::Sim, .. }) {
         let why = format!(
@@ -190,6 +190,6 @@ pub(super) fn open(
 }
 
 /// Returns the name by which a target without a serial is known.
-pub(super) fn name_of(opened: &Opened) -> String {
+pub(super) fn name_of(opened: &OpenedTarget) -> String {
     opened.path().map_or_else(|| opened.shown.clone(), |path| path.display().to_string())
 }

@@ -7,7 +7,7 @@ use super::super::xml::XmlWriter;
 
 /// Writes the latencies of all threads and targets.
 pub(super) fn percentiles(outcome: &LoadOutcome, writer: &mut XmlWriter) {
-    let sides = [Side::Read, Side::Write, Side::Total].map(|side| side.of(outcome));
+    let sides = [Side::Read, Side::Write, Side::Total].map(|side| side.direction(outcome));
     let buckets = sides.each_ref().map(|direction| direction.latency.bins().count());
     writer.open_with(
         "Latency",
@@ -24,7 +24,7 @@ pub(super) fn percentiles(outcome: &LoadOutcome, writer: &mut XmlWriter) {
     for (direction, (mean, deviation)) in sides.iter().zip(names) {
         moments(direction, mean, deviation, writer);
     }
-    let ranks = sides.each_ref().map(|direction| Ranks::of(&direction.latency));
+    let ranks = sides.each_ref().map(|direction| Ranks::from_histogram(&direction.latency));
     for (percentile, parts) in rows() {
         writer.open("Bucket");
         writer.value("Percentile", percentile);
@@ -47,7 +47,7 @@ pub(super) fn of_target(outcome: &LoadOutcome, writer: &mut XmlWriter) {
         (Side::Total, "AverageLatencyMilliseconds", "LatencyStdev"),
     ];
     for (side, mean, deviation) in names {
-        moments(&side.of(outcome), mean, deviation, writer);
+        moments(&side.direction(outcome), mean, deviation, writer);
     }
 }
 

@@ -71,7 +71,7 @@ fn processors(result: &SpanResult, machine: &Machine, writer: &mut XmlWriter) {
             writer.value("Core", place.core);
         }
         writer.value("Id", processor.number % GROUP);
-        usage(Usage::of(processor), writer);
+        usage(Usage::from_processor(processor), writer);
         writer.close("CPU");
     }
     writer.open("Average");

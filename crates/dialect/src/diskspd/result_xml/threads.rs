@@ -65,7 +65,7 @@ fn distribution(span: &TimeSpan, target: &Target, size: u64, writer: &mut XmlWri
 /// I/Os per second over time, and how they varied.
 pub(super) fn iops(span: &TimeSpan, result: &SpanResult, outcome: &LoadOutcome, writer: &mut XmlWriter) {
     let width = outcome.read.series.width().max(outcome.write.series.width());
-    let of = |series| Intervals::of(series, result.window, span.bucket_ms, width);
+    let of = |series| Intervals::from_series(series, result.window, span.bucket_ms, width);
     let (reads, writes) = (of(&outcome.read.series), of(&outcome.write.series));
     let mut both = outcome.read.series.clone();
     both.merge(&outcome.write.series);

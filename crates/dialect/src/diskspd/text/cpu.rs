@@ -15,7 +15,7 @@ pub(super) fn table(result: &SpanResult, page: &mut Page) {
     page.line("\nCPU |  Usage |  User  | Kernel |  Idle");
     page.line(LINE);
     for processor in &result.processors {
-        page.line(&row(&format!("{:>4}", processor.number), Usage::of(processor)));
+        page.line(&row(&format!("{:>4}", processor.number), Usage::from_processor(processor)));
     }
     page.line(LINE);
     page.line(&row("avg.", Usage::mean(&result.processors)));

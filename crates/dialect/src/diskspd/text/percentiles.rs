@@ -36,8 +36,8 @@ pub(super) fn charts(result: &SpanResult, page: &mut Page) {
 }
 
 fn chart(outcome: &LoadOutcome, page: &mut Page) {
-    let sides = [Side::Read, Side::Write, Side::Total].map(|side| side.of(outcome));
-    let ranks = sides.each_ref().map(|direction| Ranks::of(&direction.latency));
+    let sides = [Side::Read, Side::Write, Side::Total].map(|side| side.direction(outcome));
+    let ranks = sides.each_ref().map(|direction| Ranks::from_histogram(&direction.latency));
     page.line("  %-ile |  Read (ms) | Write (ms) | Total (ms)");
     page.line("----------------------------------------------");
     for (name, parts) in ROWS {

@@ -28,7 +28,10 @@ pub(super) fn section(results: &[SpanResult], page: &mut Page) {
         for (place, target) in result.targets.iter().enumerate() {
             let outcome = result.of_target(place);
             let name = &target.name;
-            page.line(&format!("application | {} | {name}", Figures::of(&outcome).shown(result.window)));
+            page.line(&format!(
+                "application | {} | {name}",
+                Figures::from_outcome(&outcome).shown(result.window)
+            ));
             page.line(&match &target.storage {
                 Ok(side) => {
                     let figures = Figures {
@@ -64,7 +67,7 @@ fn remarks(outcome: &LoadOutcome, page: &mut Page) {
 }
 
 impl Figures {
-    fn of(outcome: &LoadOutcome) -> Self {
+    fn from_outcome(outcome: &LoadOutcome) -> Self {
         Self {
             reads: outcome.read.operations(),
             writes: outcome.write.operations(),

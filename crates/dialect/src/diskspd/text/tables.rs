@@ -29,11 +29,11 @@ impl Table<'_> {
         for (thread, part) in parts(self.result) {
             let target = self.result.targets.get(part.target);
             let (name, size) = target.map_or(("", Bytes(0)), |target| (target.name.as_str(), target.size));
-            let figures = self.figures(&self.side.of(&part.outcome));
+            let figures = self.figures(&self.side.direction(&part.outcome));
             page.line(&format!("{thread:>6} | {figures} | {name} ({})", shown(size.0)));
         }
         page.line(&self.border());
-        page.line(&format!("total:   {}", self.figures(&self.side.of(&self.result.total()))));
+        page.line(&format!("total:   {}", self.figures(&self.side.direction(&self.result.total()))));
     }
 
     fn heading(&self) -> String {
@@ -70,7 +70,8 @@ impl Table<'_> {
             figures += &format!(" | {:>8.3}", ms(latency.mean().unwrap_or(0.0)));
         }
         if self.span.iops_deviation {
-            let intervals = Intervals::of(&direction.series, window, self.span.bucket_ms, Nanos::ZERO);
+            let intervals =
+                Intervals::from_series(&direction.series, window, self.span.bucket_ms, Nanos::ZERO);
             figures += &format!(" | {:>10.2}", intervals.deviation());
         }
         if self.span.measure_latency {
@@ -88,9 +89,11 @@ pub(super) fn totals(results: &[SpanResult], page: &mut Page) {
     let measured = || results.iter().filter(|result| !is_interrupted(result));
     let window = measured().fold(Nanos::ZERO, |sum, result| sum.saturating_add(result.window));
     let sums = |side: Side| {
-        measured().map(|result| side.of(&result.total())).fold((0, 0), |(bytes, operations), direction| {
-            (bytes + direction.bytes.0, operations + direction.operations())
-        })
+        measured()
+            .map(|result| side.direction(&result.total()))
+            .fold((0, 0), |(bytes, operations), direction| {
+                (bytes + direction.bytes.0, operations + direction.operations())
+            })
     };
     let row = |name: &str, (bytes, operations): (u64, u64)| {
         let (mib, iops) = (mib_per_second(bytes, window), per_second(operations, window));

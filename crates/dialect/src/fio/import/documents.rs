@@ -86,7 +86,7 @@ fn is_same_run(earlier: &Value, later: &Value) -> Result<bool, Error> {
     if jobs(earlier) != jobs(later) {
         return Ok(false);
     }
-    let (one, other) = (Progress::of(earlier)?, Progress::of(later)?);
+    let (one, other) = (Progress::from_document(earlier)?, Progress::from_document(later)?);
     let moved = ((other.printed - one.printed) - (other.ran - one.ran)).abs();
     Ok(other.ran >= one.ran && (one.ran == 0.0 || moved < SAME_START * one.ran))
 }
@@ -100,7 +100,7 @@ struct Progress {
 }
 
 impl Progress {
-    fn of(root: &Value) -> Result<Self, Error> {
+    fn from_document(root: &Value) -> Result<Self, Error> {
         let root = Field::root("result", root);
         let exact = root.get("timestamp_ms").number()?.map(|ms| ms / 1e3);
         let printed = exact.or(root.get("timestamp").number()?).unwrap_or(0.0);

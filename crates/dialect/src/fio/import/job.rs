@@ -8,7 +8,7 @@ use super::field::Field;
 use super::histogram::Timing;
 use crate::error::Error;
 use crate::fio::value::time;
-use crate::imported::{Counted, Distribution, Figures, Target, description, short_of};
+use crate::imported::{DirectionFigures, Distribution, Figures, Target, description, short_of};
 
 /// A phase of a job: what it did in the first place, or reading back what it wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,11 +72,11 @@ impl Options<'_> {
 }
 
 /// The sides of a job as fio printed them.
-struct Measured {
+struct JobSides {
     read: Side,
     write: Side,
     trim: Side,
-    sync: Counted,
+    sync: DirectionFigures,
     /// Reads, writes and trims together, where fio does not tell them apart.
     mixed: Side,
     /// Times of all directions together, where fio prints them beside those of each.
@@ -88,7 +88,7 @@ struct Measured {
 /// One direction, and how long it ran.
 #[derive(Default)]
 struct Side {
-    counted: Counted,
+    counted: DirectionFigures,
     seconds: f64,
 }
 
@@ -145,7 +145,7 @@ pub(super) fn read_job(job: &Field<'_>, global: &Field<'_>, version: &str) -> Re
     Ok(job)
 }
 
-fn measured(job: &Field<'_>, options: &Options<'_>, version: &str) -> Result<Measured, Error> {
+fn measured(job: &Field<'_>, options: &Options<'_>, version: &str) -> Result<JobSides, Error> {
     let side = |name: &str| side(&job.get(name), version);
     let (mut read, mut write, mut trim, mut mixed) =
         (side("read")?, side("write")?, side("trim")?, side("mixed")?);
@@ -162,9 +162,9 @@ fn measured(job: &Field<'_>, options: &Options<'_>, version: &str) -> Result<Mea
     let sync = job.get("sync");
     let operations = sync.get("total_ios").count()?.unwrap_or(0);
     let distribution = Timing::find(&sync, "lat").distribution(operations)?;
-    let sync = Counted { operations, distribution, ..Counted::default() };
+    let sync = DirectionFigures { operations, distribution, ..DirectionFigures::default() };
     let job_seconds = job.get("job_runtime").number()?.map(|ms| ms / 1e3);
-    Ok(Measured { read, write, trim, sync, mixed, together, job_seconds })
+    Ok(JobSides { read, write, trim, sync, mixed, together, job_seconds })
 }
 
 /// Reads a direction.
@@ -182,7 +182,7 @@ fn side(of: &Field<'_>, version: &str) -> Result<Side, Error> {
         found.latency.max = found.latency.max.max(mean);
     }
     let bytes = bytes(of, version, milliseconds)?;
-    let counted = Counted { operations, bytes, distribution, errors: 0 };
+    let counted = DirectionFigures { operations, bytes, distribution, errors: 0 };
     Ok(Side { counted, seconds: milliseconds / 1e3 })
 }
 
@@ -207,7 +207,7 @@ fn bytes(of: &Field<'_>, version: &str, milliseconds: f64) -> Result<u64, Error>
 }
 
 /// Returns why a job ran shorter than it was to, as far as its options say how long that is.
-fn incomplete(options: &Options<'_>, measured: &Measured, name: &str) -> Option<String> {
+fn incomplete(options: &Options<'_>, measured: &JobSides, name: &str) -> Option<String> {
     const ENDS_EARLIER: [&str; 6] = ["ss", "steadystate", "number_ios", "exitall", "exit_what", "io_size"];
     if !options.is("time_based") || ENDS_EARLIER.iter().any(|option| options.text(option).is_some()) {
         return None;
@@ -215,7 +215,7 @@ fn incomplete(options: &Options<'_>, measured: &Measured, name: &str) -> Option<
     short_of(name, measured.seconds(), options.seconds("runtime")?)
 }
 
-impl Measured {
+impl JobSides {
     /// Time of the longest direction, at least that of the job.
     fn seconds(&self) -> f64 {
         let sides = [&self.read, &self.write, &self.trim, &self.mixed];
@@ -227,7 +227,7 @@ impl Measured {
 fn parts(
     job: &Field<'_>,
     options: &Options<'_>,
-    measured: Measured,
+    measured: JobSides,
     name: &str,
     is_verified_apart: bool,
 ) -> Result<Vec<Part>, Error> {
@@ -237,7 +237,7 @@ fn parts(
     // Without group reporting each of them is printed by itself.
     let threads = options.number("numjobs").filter(|_| options.is("group_reporting")).unwrap_or(1).max(1);
     let depth = options.text("iodepth").map_or(Some(1), |text| text.parse::<u64>().ok());
-    let Measured { read, write, trim, sync, mixed, together, .. } = measured;
+    let JobSides { read, write, trim, sync, mixed, together, .. } = measured;
     let (work_read, verification) =
         if is_verified_apart { (Side::default(), Some(read)) } else { (read, None) };
     let longest = [&work_read, &write, &trim, &mixed].iter().map(|side| side.seconds).fold(0.0, f64::max);
@@ -257,12 +257,17 @@ fn parts(
             .zip(system)
             .map(|(user, system)| CpuSeconds { user: user * job_seconds, system: system * job_seconds }),
         depth: depth.map(|depth| depth.saturating_mul(threads)),
-        ..Figures::of(work_read.counted, write.counted, trim.counted, mixed.counted)
+        ..Figures::from_directions(work_read.counted, write.counted, trim.counted, mixed.counted)
     };
     let distribution = together.or_else(|| figures.distribution.clone());
     let mut parts = vec![part(Phase::Work, longest, Figures { sync, distribution, ..figures })];
     parts.extend(verification.map(|read| {
-        let figures = Figures::of(read.counted, Counted::default(), Counted::default(), Counted::default());
+        let figures = Figures::from_directions(
+            read.counted,
+            DirectionFigures::default(),
+            DirectionFigures::default(),
+            DirectionFigures::default(),
+        );
         part(Phase::Verification, read.seconds, figures)
     }));
     Ok(parts)

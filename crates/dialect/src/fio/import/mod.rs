@@ -27,7 +27,7 @@ use self::documents::Document;
 use self::field::Field;
 use self::job::{Phase, read_job};
 use crate::error::Error;
-use crate::imported::{Imported, Span};
+use crate::imported::{ImportedResult, Span};
 
 /// Bytes of a sector in the kernel's counters, whatever the block of the device is.
 const SECTOR: u64 = 512;
@@ -38,7 +38,7 @@ const ALL_CLIENTS: &str = "All clients";
 ///
 /// # Errors
 /// Where it is not JSON of fio, or a value is impossible.
-pub(crate) fn read_json_results(text: &str, file: &str) -> Result<Vec<Imported>, Error> {
+pub(crate) fn read_json_results(text: &str, file: &str) -> Result<Vec<ImportedResult>, Error> {
     let documents = documents::read(text, file)?;
     let several = documents.len() > 1;
     let read = |(number, document): (usize, &Document)| {
@@ -48,7 +48,7 @@ pub(crate) fn read_json_results(text: &str, file: &str) -> Result<Vec<Imported>,
     documents.iter().enumerate().map(read).collect()
 }
 
-fn read_document(document: &Document, place: &str) -> Result<Imported, Error> {
+fn read_document(document: &Document, place: &str) -> Result<ImportedResult, Error> {
     let root = Field::root(place, &document.root);
     let version = root.get("fio version").text().unwrap_or_default();
     let clients = root.get("client_stats").list();
@@ -65,7 +65,8 @@ fn read_document(document: &Document, place: &str) -> Result<Imported, Error> {
     }
     // Jobs run at the same time, but for those behind a stonewall, which fio gives another group.
     let mut spans: Vec<((usize, Phase), Span)> = Vec::new();
-    let mut imported = Imported { program: version.replacen("fio-", "fio ", 1), ..Imported::default() };
+    let mut imported =
+        ImportedResult { program: version.replacen("fio-", "fio ", 1), ..ImportedResult::default() };
     let mut groups: Vec<u64> = Vec::new();
     for field in &jobs {
         let job = read_job(field, &root.get("global options"), version)?;

@@ -15,7 +15,7 @@ const ZIPF: f64 = 1.1;
 const PARETO: f64 = 0.2;
 
 /// Returns the access that `options` describe.
-pub(super) fn of(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Result<Access, Error> {
+pub(super) fn from_options(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Result<Access, Error> {
     if options.choice("rw_sequencer", &["sequential", "identical"])? == Some("identical") {
         return options.refuse(
             "rw_sequencer",

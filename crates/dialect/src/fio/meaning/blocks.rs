@@ -12,7 +12,7 @@ use crate::fio::value::{self, Three};
 const DEFAULT: Bytes = Bytes::kib(4);
 
 /// Returns the block sizes that `options` describe.
-pub(super) fn of(options: &Options<'_>) -> Result<BlockSizes, Error> {
+pub(super) fn from_options(options: &Options<'_>) -> Result<BlockSizes, Error> {
     let bs = options.bytes_three("bs")?.unwrap_or_default();
     let base = options.base();
     let ranges = options.parsed("bsrange", |text| value::three(text, |part| range(part, options)))?;

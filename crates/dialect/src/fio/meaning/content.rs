@@ -32,7 +32,7 @@ const CHECKS: [&str; 21] = [
 ];
 
 /// Returns the content that `options` describe.
-pub(super) fn of(options: &Options<'_>, rw: &Rw) -> Result<Content, Error> {
+pub(super) fn from_options(options: &Options<'_>, rw: &Rw) -> Result<Content, Error> {
     let zeroes = options.truth("zero_buffers", false)?;
     let refill = options.truth("refill_buffers", false)?;
     let scramble = options.truth("scramble_buffers", true)?;

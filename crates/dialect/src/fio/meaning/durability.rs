@@ -21,7 +21,7 @@ pub(super) struct Sync {
 }
 
 /// Returns the durability that `options` describe, and its calls.
-pub(super) fn of(options: &Options<'_>, rw: &Rw, caching: Caching) -> Result<Sync, Error> {
+pub(super) fn from_options(options: &Options<'_>, rw: &Rw, caching: Caching) -> Result<Sync, Error> {
     let every = [
         ("fsync", FlushCall::Fsync, options.whole("fsync", 0..=u64::from(u32::MAX))?),
         ("fdatasync", FlushCall::Fdatasync, options.whole("fdatasync", 0..=u64::from(u32::MAX))?),

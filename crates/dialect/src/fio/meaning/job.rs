@@ -23,7 +23,7 @@ use crate::{Error, Machine};
 const SEED: u64 = 0x0066_696f;
 
 /// A section, understood.
-pub(super) struct Meant {
+pub(super) struct JobMeaning {
     /// Jobs of the section: one for all clones, or one for each.
     pub(super) jobs: Vec<Job>,
     /// How it is reported.
@@ -43,16 +43,16 @@ pub(super) struct Meant {
 }
 
 /// Translates `section`, whose jobs are the `first_job`th and those after it.
-pub(super) fn of(
+pub(super) fn from_section(
     section: &Section,
     first_job: u64,
     machine: &Machine,
     surroundings: &Surroundings<'_>,
-) -> Result<Meant, Error> {
-    let options = Options::of(section)?;
-    let mut reported = reporting::of(&options)?;
-    let window = window::of(&options)?;
-    let replay = replay::of(&options)?;
+) -> Result<JobMeaning, Error> {
+    let options = Options::from_section(section)?;
+    let mut reported = reporting::from_options(&options)?;
+    let window = window::from_options(&options)?;
+    let replay = replay::from_options(&options)?;
     let maker = Maker::new(&options, machine, surroundings, &window)?;
     reported.rw.clone_from(&maker.rw.name);
     reported.engine.clone_from(&maker.queueing.name);
@@ -71,7 +71,7 @@ pub(super) fn of(
     let exits_all = options.truth("exitall", false)?;
     let unlink = options.truth("unlink", false)?;
     let notes = settle(options)?;
-    Ok(Meant { jobs, reported, begins_span, begins_group, exits_all, window, unlink, notes })
+    Ok(JobMeaning { jobs, reported, begins_span, begins_group, exits_all, window, unlink, notes })
 }
 
 /// Returns the notes, after those on options that have no meaning; or the error of one that cannot be taken.
@@ -102,8 +102,8 @@ impl<'a> Maker<'a> {
         surroundings: &'a Surroundings<'a>,
         window: &Window,
     ) -> Result<Self, Error> {
-        let rw = rw::of(options)?;
-        let queueing = opening::of(options)?;
+        let rw = rw::from_options(options)?;
+        let queueing = opening::from_options(options)?;
         let most = u64::from(Scenario::THREADS_MAX);
         let clones = options.whole("numjobs", 1..=most)?.unwrap_or(1) as u32;
         let base = base(options, machine, &rw, &queueing)?;
@@ -229,9 +229,9 @@ fn base(
     rw: &Rw,
     queueing: &opening::Queueing,
 ) -> Result<Job, Error> {
-    let blocks = blocks::of(options)?;
-    let access = access::of(options, rw, &blocks)?;
-    let sync = durability::of(options, rw, queueing.caching)?;
+    let blocks = blocks::from_options(options)?;
+    let access = access::from_options(options, rw, &blocks)?;
+    let sync = durability::from_options(options, rw, queueing.caching)?;
     let (rate, mix) = pace::rate(options, rw, &blocks)?;
     if let Some(writes) = mix.filter(|writes| *writes != rw.write_percent) {
         options.note(format!("the rates make {writes} % of operations writes, not {} %", rw.write_percent));
@@ -245,7 +245,7 @@ fn base(
         durability: sync.durability,
         rate,
         division: Division::Overlap,
-        content: content::of(options, rw)?,
+        content: content::from_options(options, rw)?,
         ..Workload::over(plumb_workload::ByteRange::ALL, plumb_block::Bytes::kib(4))
     };
     Ok(Job {

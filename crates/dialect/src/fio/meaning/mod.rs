@@ -21,9 +21,9 @@ mod window;
 use plumb_block::Nanos;
 use plumb_workload::{Job, Scenario, Span};
 
-use self::job::Meant;
+use self::job::JobMeaning;
 use self::window::Window;
-use super::command_line::Typed;
+use super::command_line::TypedLine;
 use super::invocation::Invocation;
 use super::section::Section;
 use super::surroundings::Surroundings;
@@ -31,13 +31,13 @@ use crate::{Error, Machine, Meaning};
 
 /// Translates the command line `typed`.
 pub(super) fn invocation(
-    typed: &Typed,
+    typed: &TypedLine,
     machine: &Machine,
     surroundings: &Surroundings<'_>,
 ) -> Result<Invocation, Error> {
     let mut assembly = Assembly::default();
     for section in &typed.sections {
-        let meant = job::of(section, assembly.jobs, machine, surroundings)?;
+        let meant = job::from_section(section, assembly.jobs, machine, surroundings)?;
         if typed.read_only && meant.jobs.iter().any(may_change) {
             return Err(Error::new(
                 &section.place,
@@ -75,14 +75,14 @@ struct Assembly {
 }
 
 impl Assembly {
-    fn add(&mut self, section: &Section, meant: Meant) -> Result<(), Error> {
+    fn add(&mut self, section: &Section, meant: JobMeaning) -> Result<(), Error> {
         let first = self.spans.is_empty();
         if meant.begins_group && !first {
             self.group += 1;
         }
         if meant.begins_span || first {
             self.end_span()?;
-            let mut span = Span::of(Vec::new());
+            let mut span = Span::new(Vec::new());
             meant.window.put_into(&mut span);
             self.spans.push(span);
             self.window = meant.window;
@@ -95,7 +95,7 @@ impl Assembly {
         self.put(section, meant)
     }
 
-    fn put(&mut self, section: &Section, meant: Meant) -> Result<(), Error> {
+    fn put(&mut self, section: &Section, meant: JobMeaning) -> Result<(), Error> {
         let span = self.spans.len().saturating_sub(1);
         let Some(last) = self.spans.last_mut() else { return Ok(()) };
         let begin = last.jobs.len();
@@ -148,7 +148,7 @@ impl Assembly {
         Ok(())
     }
 
-    fn finish(mut self, typed: &Typed) -> Result<Invocation, Error> {
+    fn finish(mut self, typed: &TypedLine) -> Result<Invocation, Error> {
         self.end_span()?;
         let scenario = Scenario { spans: self.spans };
         Ok(Invocation {
@@ -163,7 +163,7 @@ impl Assembly {
 }
 
 /// Checks that the scenario makes sense as a whole; the error names the section.
-fn check(invocation: &Invocation, typed: &Typed) -> Result<(), Error> {
+fn check(invocation: &Invocation, typed: &TypedLine) -> Result<(), Error> {
     let Err(invalid) = invocation.meaning.scenario.validate() else { return Ok(()) };
     let job = |reported: &super::invocation::ReportedJob| {
         reported

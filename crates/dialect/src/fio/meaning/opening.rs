@@ -21,7 +21,7 @@ pub(super) struct Queueing {
 }
 
 /// Returns the queueing that `options` describe.
-pub(super) fn of(options: &Options<'_>) -> Result<Queueing, Error> {
+pub(super) fn from_options(options: &Options<'_>) -> Result<Queueing, Error> {
     let name = options.text("ioengine")?.unwrap_or("psync");
     let engine = engine(options, name)?;
     let mapped = name == "mmap";

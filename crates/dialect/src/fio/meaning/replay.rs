@@ -18,7 +18,7 @@ const REPLAY: [&str; 6] = [
 
 /// Returns what `options` say of a replay: the trace, and where all of it goes if that is said; `None` if no
 /// trace is named.
-pub(super) fn of(options: &Options<'_>) -> Result<Option<(TraceUse, Option<TargetUse>)>, Error> {
+pub(super) fn from_options(options: &Options<'_>) -> Result<Option<(TraceUse, Option<TargetUse>)>, Error> {
     let path = options.text("read_iolog")?;
     let scale = options.whole("replay_scale", 1..=u64::MAX)?.unwrap_or(1);
     let align = Bytes(options.bytes("replay_align")?.unwrap_or(1).max(1));

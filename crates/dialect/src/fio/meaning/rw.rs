@@ -41,7 +41,7 @@ impl Rw {
 }
 
 /// Returns the kind of access that `options` describe.
-pub(super) fn of(options: &Options<'_>) -> Result<Rw, Error> {
+pub(super) fn from_options(options: &Options<'_>) -> Result<Rw, Error> {
     let text = options.text("rw")?.unwrap_or("read");
     let (name, modifier) = match text.split_once(':') {
         Some((name, modifier)) => (name.trim(), Some(modifier.trim().to_owned())),

@@ -42,7 +42,7 @@ impl Window {
 }
 
 /// Returns the requirements that `options` describe.
-pub(super) fn of(options: &Options<'_>) -> Result<Window, Error> {
+pub(super) fn from_options(options: &Options<'_>) -> Result<Window, Error> {
     let ramp = options.time("ramp_time", Nanos::secs(1))?.unwrap_or_default();
     let steady = steady(options)?;
     let steady_ramp = options.time("steadystate_ramp_time", Nanos::secs(1))?.unwrap_or_default();

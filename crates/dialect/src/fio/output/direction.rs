@@ -30,7 +30,7 @@ pub(super) fn samples(direction: &Direction, length: Nanos, reported: &ReportedJ
         rates(direction, length, reported.bandwidth_window).iter().map(|(bytes, _)| bytes / 1024.0).collect();
     let operations: Vec<f64> =
         rates(direction, length, reported.iops_window).iter().map(|(_, operations)| *operations).collect();
-    (Samples::of(&bandwidths), Samples::of(&operations))
+    (Samples::from_values(&bandwidths), Samples::from_values(&operations))
 }
 
 /// Bytes and operations per second over all of `length`.

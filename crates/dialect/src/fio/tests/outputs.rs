@@ -102,7 +102,7 @@ fn percentiles_are_those_asked_for() {
 fn wrong_blocks_are_an_error() {
     let invocation = section("rw=write|verify=crc32c").unwrap();
     let mut results = results(&invocation);
-    let verified = plumb_measure::Verified { blocks: 100, torn: 2, stale: 1, ..Default::default() };
+    let verified = plumb_measure::VerifyResult { blocks: 100, torn: 2, stale: 1, ..Default::default() };
     results[0].threads[0].parts[0].outcome.verified = Some(verified);
     let value = json(&invocation, &results, &[], &machine(), false);
     let job = &value["jobs"][0];
@@ -119,7 +119,7 @@ fn what_is_read_back_counts_as_reads_in_its_own_time() {
     let mut results = results(&invocation);
     let outcome = &mut results[0].threads[0].parts[0].outcome;
     (outcome.read, outcome.length) = (LoadOutcome::empty().read, Nanos::secs(1));
-    outcome.verified = Some(plumb_measure::Verified {
+    outcome.verified = Some(plumb_measure::VerifyResult {
         read_back_bytes: 8 << 20,
         read_back_time: Nanos::millis(500),
         ..Default::default()

@@ -84,12 +84,12 @@ fn a_trace_is_replayed_alone() {
     assert_eq!(invocation.meaning.scenario.validate(), Ok(()));
     let text = "fio version 2 iolog\n/a add\n/b add\n/a wait 900 0\n/b write 5000 512\n/a read 0 512\n";
     let trace = crate::fio::trace::read(text.as_bytes()).unwrap();
-    let (replaying, replay) = Replay::of(job, &how, trace.clone()).unwrap();
+    let (replaying, replay) = Replay::new(job, &how, trace.clone()).unwrap();
     assert_eq!((replaying.targets.len(), replaying.targets[0].name.as_str()), (1, "/dev/vdb"));
     assert_eq!(replay.targets[0].events().len(), 2, "all of it goes there");
     let own = file("[x]\nread_iolog=trace\nreplay_time_scale=50\nreplay_align=4k\n").unwrap();
     let how = only_job(&own).trace.clone().unwrap();
-    let (replaying, replay) = Replay::of(only_job(&own), &how, trace).unwrap();
+    let (replaying, replay) = Replay::new(only_job(&own), &how, trace).unwrap();
     assert_eq!(replaying.targets.len(), 2, "its own targets");
     let event = replay.targets[1].events()[0];
     assert_eq!((event.offset.0, event.at), (4096, Nanos::ZERO), "times begin with the first event");

@@ -13,7 +13,7 @@ use std::io::{self, BufRead, Read as _};
 use plumb_block::Nanos;
 use plumb_workload::{Trace, TraceOp};
 
-use super::builder::{Builder, Done, unreadable};
+use super::builder::{Builder, TraceOperation, unreadable};
 use crate::Error;
 
 /// The magic without the version in its low byte.
@@ -214,9 +214,13 @@ impl Record {
         let name = format!("/dev/block/{}:{}", self.device >> 20, self.device & 0xf_ffff);
         let target = builder.target(&name)?;
         if is(FLUSH) {
-            builder.add(target, Done { at: self.time, op: TraceOp::Flush, offset: 0, length: 0 })?;
+            builder
+                .add(target, TraceOperation { at: self.time, op: TraceOp::Flush, offset: 0, length: 0 })?;
         }
         let Some(op) = op else { return Ok(()) };
-        builder.add(target, Done { at: self.time, op, offset: self.offset, length: self.length.into() })
+        builder.add(
+            target,
+            TraceOperation { at: self.time, op, offset: self.offset, length: self.length.into() },
+        )
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn unreadable(place: &str, error: &io::Error) -> Error {
 
 /// Operation of a trace, before it is known to fit an event.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Done {
+pub(super) struct TraceOperation {
     pub(super) at: Nanos,
     pub(super) op: TraceOp,
     /// First byte.
@@ -53,14 +53,14 @@ impl Builder {
     ///
     /// # Errors
     /// If the trace is full, or the event has a length that it cannot have.
-    pub(super) fn add(&mut self, target: u16, done: Done) -> Result<(), String> {
+    pub(super) fn add(&mut self, target: u16, done: TraceOperation) -> Result<(), String> {
         if self.trace.events.len() == Trace::EVENTS_MAX {
             return Err(format!(
                 "is one event more than the {} that are taken: cut the trace",
                 Trace::EVENTS_MAX
             ));
         }
-        let Done { at, op, offset, length } = done;
+        let TraceOperation { at, op, offset, length } = done;
         let most = if op == TraceOp::Trim { u64::from(u32::MAX) } else { Workload::BLOCK_MAX.0 };
         match length {
             0 if op != TraceOp::Flush => return Err("has no length".into()),

@@ -8,7 +8,7 @@ use std::io::{BufRead, Read as _};
 use plumb_block::Nanos;
 use plumb_workload::{Trace, TraceOp};
 
-use super::builder::{Builder, Done, unreadable};
+use super::builder::{Builder, TraceOperation, unreadable};
 use crate::Error;
 
 /// The longest line that is read: a path of 4096 bytes and what stands beside it.
@@ -120,7 +120,7 @@ impl Reader {
         };
         let (offset, length) = if op == TraceOp::Flush { (0, 0) } else { (offset, length) };
         let target = self.builder.target(file)?;
-        self.builder.add(target, Done { at: self.now, op, offset, length })
+        self.builder.add(target, TraceOperation { at: self.now, op, offset, length })
     }
 }
 

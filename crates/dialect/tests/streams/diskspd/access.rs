@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{brief, stream};
 use crate::streams::crew::{SIZE, Stream, is_write};
-use crate::streams::recording::Seen;
+use crate::streams::recording::SeenRequest;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -69,8 +69,8 @@ fn r_draws_places_on_its_alignment() {
 }
 
 /// Runs of requests each of which starts where the one before ended.
-fn runs(stream: &Stream) -> Vec<Vec<&Seen>> {
-    let mut runs: Vec<Vec<&Seen>> = Vec::new();
+fn runs(stream: &Stream) -> Vec<Vec<&SeenRequest>> {
+    let mut runs: Vec<Vec<&SeenRequest>> = Vec::new();
     for seen in stream.accesses() {
         match runs.last_mut() {
             Some(run) if run.last().is_some_and(|last| last.offset + last.length == seen.offset) => {

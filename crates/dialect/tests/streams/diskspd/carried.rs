@@ -5,7 +5,7 @@ use plumb_workload::Caching;
 
 use super::{brief, span, stream};
 use crate::streams::crew::{Stream, is_write};
-use crate::streams::recording::Carried;
+use crate::streams::recording::RequestContent;
 
 #[test]
 fn w_is_the_percent_of_writes() {
@@ -68,7 +68,7 @@ fn a_mapping_is_flushed_after_each_write() {
 fn bytes(stream: &Stream) -> Vec<&Vec<u8>> {
     let writes = stream.writes().into_iter();
     let bytes = writes.map(|seen| match &seen.carried {
-        Carried::Bytes(bytes) => bytes,
+        RequestContent::Bytes(bytes) => bytes,
         other => panic!("{other:?}"),
     });
     bytes.collect()
@@ -91,7 +91,7 @@ fn z_writes_carry_zeroes() {
 fn zr_writes_carry_noise_of_their_own() {
     let mut generations = Vec::new();
     for seen in brief("-w100 -Zr -t3 t").writes() {
-        let Carried::Pattern { generation, .. } = seen.carried else { panic!("{seen:?}") };
+        let RequestContent::Pattern { generation, .. } = seen.carried else { panic!("{seen:?}") };
         generations.push(generation);
     }
     let all = generations.len();
@@ -99,7 +99,7 @@ fn zr_writes_carry_noise_of_their_own() {
     generations.dedup();
     assert_eq!(generations.len(), all, "no two writes carry the same, whichever thread they are of");
     let seeds = |typed| match brief(typed).writes()[0].carried {
-        Carried::Pattern { seed, .. } => seed,
+        RequestContent::Pattern { seed, .. } => seed,
         ref other => panic!("{other:?}"),
     };
     assert_ne!(seeds("-w100 -Zr t"), seeds("-w100 -Zr -z3 t"), "another seed, other noise");

@@ -5,19 +5,19 @@ use plumb_block::Nanos;
 use plumb_workload::{Span, Stop, Warmup};
 
 use super::span;
-use crate::diskspd::changes::{CHANGES, What};
+use crate::diskspd::changes::{CHANGES, ChangeKind};
 use crate::streams::crew::{SIZE, run};
-use crate::streams::recording::Seen;
+use crate::streams::recording::SeenRequest;
 
 /// Without the name of the target, the same requests are the same.
-fn unnamed(mut seen: Vec<Seen>) -> Vec<Seen> {
+fn unnamed(mut seen: Vec<SeenRequest>) -> Vec<SeenRequest> {
     seen.iter_mut().for_each(|seen| seen.target.clear());
     seen
 }
 
 /// Two seconds are enough, unless time is the question.
-fn shortened(mut span: Span, what: What) -> Span {
-    if what != What::Time {
+fn shortened(mut span: Span, what: ChangeKind) -> Span {
+    if what != ChangeKind::Time {
         span.warmup = Warmup::For(Nanos::ZERO);
         span.jobs.iter_mut().for_each(|job| job.workload.stop = Stop::after(Nanos::secs(2)));
     }
@@ -39,13 +39,15 @@ fn each_switch_changes_the_stream_or_only_what_it_says() {
         let (plain, changed) = (unnamed(run(&without).seen), unnamed(run(&with).seen));
         assert!(!plain.is_empty() && !changed.is_empty(), "{switch}");
         match what {
-            What::Requests | What::Time => assert!(plain != changed, "{switch}: the same requests"),
-            What::Opening | What::Placement | What::Target => {
+            ChangeKind::Requests | ChangeKind::Time => {
+                assert!(plain != changed, "{switch}: the same requests")
+            }
+            ChangeKind::Opening | ChangeKind::Placement | ChangeKind::Target => {
                 assert!(plain == changed, "{switch}: other requests");
             }
-            What::File => {
+            ChangeKind::File => {
                 assert_ne!(with.jobs[0].size, None, "{switch}");
-                let end = |seen: &[Seen]| seen.iter().map(|seen| seen.offset + seen.length).max();
+                let end = |seen: &[SeenRequest]| seen.iter().map(|seen| seen.offset + seen.length).max();
                 assert!(end(&plain) <= Some(SIZE.0) && end(&changed) > Some(SIZE.0), "{switch}");
             }
         }
@@ -67,7 +69,7 @@ fn what_changes_nothing_in_a_command_line_is_said() {
         ("-si", "t", "-si t"),
         ("-x", "t", "-x t"),
     ] {
-        let seen = |typed| run(&shortened(span(typed), What::Requests)).seen;
+        let seen = |typed| run(&shortened(span(typed), ChangeKind::Requests)).seen;
         assert!(seen(without) == seen(with), "{with} changes the requests");
         let notes =
             |typed| super::invocation(typed).meaning(&crate::streams::machine(), &|_| None).unwrap().notes;

@@ -4,7 +4,7 @@ use plumb_block::Nanos;
 
 use super::stream;
 use crate::streams::crew::{LATENCY, Stream};
-use crate::streams::recording::Seen;
+use crate::streams::recording::SeenRequest;
 
 fn last(stream: &Stream) -> Nanos {
     stream.seen.iter().map(|seen| seen.at).max().unwrap()
@@ -34,7 +34,7 @@ fn counts(stream: &Stream) -> Vec<usize> {
 }
 
 /// The time between the starts of all requests.
-fn pauses(seen: &[&Seen]) -> Vec<u64> {
+fn pauses(seen: &[&SeenRequest]) -> Vec<u64> {
     seen.windows(2).map(|pair| pair[1].at.since(pair[0].at).0).collect()
 }
 

@@ -25,7 +25,7 @@ fn run(
     stop: &AtomicBool,
     observer: &mut dyn FnMut(&Progress),
 ) -> Result<LoadOutcome, LoadFailure> {
-    let teams = workers.into_iter().map(Team::of).collect();
+    let teams = workers.into_iter().map(Team::single).collect();
     let mut looking = |event: &Event<'_>| {
         if let Event::Progress { progress, .. } = event {
             observer(progress);

@@ -255,7 +255,7 @@ impl Asking<'_> {
 fn what_was_measured_until_now_is_part_of_what_is_measured_in_the_end() {
     let device = Instant::new(Habit::Good, 0);
     let endless = workload(Stop::after(Nanos::secs(1_000_000)));
-    let worker = |_| Team::of(Worker::new(&device, &endless, WorkerOptions::default()).unwrap());
+    let worker = |_| Team::single(Worker::new(&device, &endless, WorkerOptions::default()).unwrap());
     let stop = AtomicBool::new(false);
     let options = RunOptions {
         time: device.time(),
@@ -289,7 +289,7 @@ impl Observer for Reading<'_> {
 fn what_is_read_when_a_run_begins_misses_nothing_of_it() {
     let device = Instant::new(Habit::Good, 0);
     let hundred = workload(Stop { operations: Some(100), ..Stop::default() });
-    let team = Team::of(Worker::new(&device, &hundred, WorkerOptions::default()).unwrap());
+    let team = Team::single(Worker::new(&device, &hundred, WorkerOptions::default()).unwrap());
     let mut reading = Reading { is_asked: &device.is_asked, missed: None };
     let stop = AtomicBool::new(false);
     run_teams(vec![team], &RunOptions::whole(device.time(), &stop), &mut reading).unwrap();

@@ -13,7 +13,7 @@ use super::{LoadFailure, run};
 use crate::LoadOutcome;
 use crate::fault::Fault;
 use crate::runner::*;
-use crate::tests::scripted::Scripted;
+use crate::tests::scripted::ScriptedDevice;
 use crate::worker::Worker;
 use crate::{Failure, Kind, WorkerOptions};
 
@@ -22,7 +22,7 @@ fn workload() -> Workload {
     Workload { stop: Stop::after(Nanos::secs(1)), seed: 3, ..Workload::over(range, Bytes::kib(4)) }
 }
 
-fn workers(device: &Scripted, workload: &Workload, count: u32) -> Vec<Worker> {
+fn workers(device: &ScriptedDevice, workload: &Workload, count: u32) -> Vec<Worker> {
     Share::all(NonZeroU32::new(count).unwrap())
         .map(|share| {
             Worker::new(device, workload, WorkerOptions { share, ..WorkerOptions::default() }).unwrap()
@@ -30,7 +30,7 @@ fn workers(device: &Scripted, workload: &Workload, count: u32) -> Vec<Worker> {
         .collect()
 }
 
-fn run_on(device: &Scripted, workload: &Workload, count: u32) -> Result<LoadOutcome, LoadFailure> {
+fn run_on(device: &ScriptedDevice, workload: &Workload, count: u32) -> Result<LoadOutcome, LoadFailure> {
     let never = AtomicBool::new(false);
     run(workers(device, workload, count), &device.time(), &never, &mut |_| {})
 }
@@ -38,7 +38,7 @@ fn run_on(device: &Scripted, workload: &Workload, count: u32) -> Result<LoadOutc
 #[test]
 fn rates_follow_from_latency_and_depth_exactly() {
     for (depth, count) in [(1, 1), (32, 1), (8, 4)] {
-        let device = Scripted::steady(Nanos::millis(1));
+        let device = ScriptedDevice::steady(Nanos::millis(1));
         let outcome = run_on(&device, &Workload { depth, ..workload() }, count).unwrap();
         let side = outcome.application();
         let in_flight = u64::from(depth * count);
@@ -59,7 +59,7 @@ fn rates_follow_from_latency_and_depth_exactly() {
 #[test]
 fn counts_are_exact_even_when_the_depth_is_larger() {
     for (operations, depth, count) in [(10, 64, 1), (1, 1, 1), (7, 2, 3), (2, 8, 5)] {
-        let device = Scripted::steady(Nanos::micros(70));
+        let device = ScriptedDevice::steady(Nanos::micros(70));
         let workload = Workload { stop: Stop::operations(operations), depth, ..workload() };
         let outcome = run_on(&device, &workload, count).unwrap();
         assert_eq!(outcome.read.operations(), operations, "{operations} at depth {depth} by {count}");
@@ -70,7 +70,7 @@ fn counts_are_exact_even_when_the_depth_is_larger() {
 
 #[test]
 fn a_window_shorter_than_one_operation_holds_one() {
-    let device = Scripted::steady(Nanos::millis(8));
+    let device = ScriptedDevice::steady(Nanos::millis(8));
     let workload = Workload { stop: Stop::after(Nanos::millis(1)), ..workload() };
     let outcome = run_on(&device, &workload, 1).unwrap();
     assert_eq!((outcome.read.operations(), outcome.length), (1, Nanos::millis(8)));
@@ -80,7 +80,7 @@ fn a_window_shorter_than_one_operation_holds_one() {
 
 #[test]
 fn operations_start_exactly_on_their_schedule() {
-    let device = Scripted::steady(Nanos::micros(100));
+    let device = ScriptedDevice::steady(Nanos::micros(100));
     let workload = Workload { rate: Rate::iops(300.0), depth: 4, ..workload() };
     let outcome = run_on(&device, &workload, 3).unwrap();
     let starts: Vec<u64> = device.asked().iter().map(|asked| asked.at.0).collect();
@@ -94,7 +94,7 @@ fn operations_start_exactly_on_their_schedule() {
 
 #[test]
 fn a_counted_schedule_ends_with_its_last_interval() {
-    let device = Scripted::steady(Nanos::micros(100));
+    let device = ScriptedDevice::steady(Nanos::micros(100));
     let workload = Workload { rate: Rate::iops(10.0), stop: Stop::operations(5), ..workload() };
     let outcome = run_on(&device, &workload, 1).unwrap();
     assert_eq!(outcome.length, Nanos::millis(500));
@@ -104,7 +104,7 @@ fn a_counted_schedule_ends_with_its_last_interval() {
 #[test]
 fn a_stall_shows_in_the_time_since_the_intended_start() {
     // 1,000 operations a second of 100 us each; the one at 0.5 s takes 100 ms.
-    let device = Scripted::new(|_, now| {
+    let device = ScriptedDevice::new(|_, now| {
         (if now == Nanos::millis(500) { Nanos::millis(100) } else { Nanos::micros(100) }, Outcome::Done)
     });
     let workload = Workload { rate: Rate::iops(1000.0), ..workload() };
@@ -123,7 +123,7 @@ fn a_stall_shows_in_the_time_since_the_intended_start() {
 
 #[test]
 fn what_a_stall_at_the_end_kept_from_starting_is_counted() {
-    let device = Scripted::new(|_, now| {
+    let device = ScriptedDevice::new(|_, now| {
         (if now == Nanos::millis(900) { Nanos::millis(400) } else { Nanos::micros(100) }, Outcome::Done)
     });
     let workload = Workload { rate: Rate::iops(1000.0), ..workload() };
@@ -131,16 +131,16 @@ fn what_a_stall_at_the_end_kept_from_starting_is_counted() {
     assert_eq!((outcome.read.operations(), outcome.unstarted), (901, 99));
     assert_eq!(outcome.length, Nanos::millis(1300));
 
-    let never_late = run_on(&Scripted::steady(Nanos::micros(100)), &workload, 1).unwrap();
+    let never_late = run_on(&ScriptedDevice::steady(Nanos::micros(100)), &workload, 1).unwrap();
     assert_eq!((never_late.read.operations(), never_late.unstarted), (1000, 0));
     let counted = Workload { stop: Stop::operations(5), ..workload };
-    let counted = run_on(&Scripted::steady(Nanos::micros(100)), &counted, 2).unwrap();
+    let counted = run_on(&ScriptedDevice::steady(Nanos::micros(100)), &counted, 2).unwrap();
     assert_eq!((counted.read.operations(), counted.unstarted), (5, 0));
 }
 
 #[test]
 fn a_durable_write_is_its_write_and_its_flush() {
-    let device = Scripted::new(|request, _| {
+    let device = ScriptedDevice::new(|request, _| {
         (if request.op == Op::Flush { Nanos::micros(400) } else { Nanos::micros(50) }, Outcome::Done)
     });
     let workload = Workload {
@@ -161,7 +161,7 @@ fn a_durable_write_is_its_write_and_its_flush() {
 #[test]
 fn a_failed_flush_stops_every_worker() {
     let mut flushes = 0;
-    let device = Scripted::new(move |request, _| {
+    let device = ScriptedDevice::new(move |request, _| {
         flushes += u32::from(request.op == Op::Flush);
         let failed = request.op == Op::Flush && flushes == 5;
         (Nanos::micros(100), if failed { Outcome::Failed(Errno::EIO) } else { Outcome::Done })
@@ -187,7 +187,7 @@ fn a_failed_flush_stops_every_worker() {
 
 #[test]
 fn the_first_error_says_what_where_and_when() {
-    let device = Scripted::new(|_, now| {
+    let device = ScriptedDevice::new(|_, now| {
         (
             Nanos::millis(1),
             if now >= Nanos::millis(10) { Outcome::Failed(Errno::ENOSPC) } else { Outcome::Done },
@@ -210,7 +210,7 @@ fn a_request_without_an_answer_ends_the_run() {
     for depth in [1, 8] {
         // One request of those that start at 3 ms is lost; at depth 8 the others go on.
         let mut lost = false;
-        let device = Scripted::new(move |_, now| {
+        let device = ScriptedDevice::new(move |_, now| {
             let lose = now == Nanos::millis(3) && !std::mem::replace(&mut lost, now == Nanos::millis(3));
             (if lose { Nanos(u64::MAX) } else { Nanos::millis(1) }, Outcome::Done)
         });
@@ -246,7 +246,7 @@ impl EventSource for StopAt {
 
 #[test]
 fn the_flag_to_stop_ends_early_and_keeps_what_was_measured() {
-    let device = Scripted::steady(Nanos::millis(1));
+    let device = ScriptedDevice::steady(Nanos::millis(1));
     let stop = Arc::new(AtomicBool::new(false));
     let timer = Arc::new(StopAt { at: Nanos::millis(250), stop: Arc::clone(&stop) });
     let source = Arc::downgrade(&timer);
@@ -260,7 +260,8 @@ fn the_flag_to_stop_ends_early_and_keeps_what_was_measured() {
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let run = |seed| {
-        let device = Scripted::new(|request, _| (Nanos(10_000 + request.range.lba.0 % 977), Outcome::Done));
+        let device =
+            ScriptedDevice::new(|request, _| (Nanos(10_000 + request.range.lba.0 % 977), Outcome::Done));
         let workload = Workload {
             seed,
             depth: 8,
@@ -291,7 +292,7 @@ impl EventSource for Stuck {
 
 #[test]
 fn a_clock_that_stands_still_is_said_and_not_waited_for() {
-    let device = Scripted::steady(Nanos::millis(1));
+    let device = ScriptedDevice::steady(Nanos::millis(1));
     let stuck = Arc::new(Stuck(AtomicU64::new(0)));
     let source = Arc::downgrade(&stuck);
     device.clock.register(source);

@@ -2,12 +2,12 @@
 
 use plumb_block::{Bytes, Lba, Nanos, Op, Outcome};
 use plumb_workload::{
-    ByteRange, Job, Recorded, Replay, Stop, Trace, TraceEvent, TraceOp, TraceSpeed, TraceUse, Workload,
+    ByteRange, Job, RecordedEvents, Replay, Stop, Trace, TraceEvent, TraceOp, TraceSpeed, TraceUse, Workload,
 };
 use proptest::prelude::*;
 
 use crate::outcome::LoadOutcome;
-use crate::tests::scripted::{Asked, Scripted};
+use crate::tests::scripted::{ScriptedDevice, SeenRequest};
 use crate::worker::{Worker, WorkerOptions};
 
 fn event(at: Nanos, op: TraceOp, block: u64, blocks: u32) -> TraceEvent {
@@ -17,17 +17,20 @@ fn event(at: Nanos, op: TraceOp, block: u64, blocks: u32) -> TraceEvent {
 const WRITE: TraceOp = TraceOp::Write { fua: false };
 
 /// Returns the events at `speed`, and the workload that stands for them, with this depth.
-fn recorded(events: &[TraceEvent], speed: TraceSpeed, depth: u32, stop: Stop) -> (Recorded, Workload) {
-    let how = TraceUse { speed, ..TraceUse::of("t") };
+fn recorded(events: &[TraceEvent], speed: TraceSpeed, depth: u32, stop: Stop) -> (RecordedEvents, Workload) {
+    let how = TraceUse { speed, ..TraceUse::new("t") };
     let blank = Workload { depth, stop, ..Workload::over(ByteRange::ALL, Bytes::kib(4)) };
     let job = Job { trace: Some(how.clone()), ..Job::on("x", blank) };
     let trace = Trace { targets: vec!["a".into()], events: events.to_vec() };
-    let (job, replay) = Replay::of(&job, &how, trace).unwrap();
+    let (job, replay) = Replay::new(&job, &how, trace).unwrap();
     let workload = replay.targets[0].stand_in(&job.workload);
     (replay.targets[0].clone(), workload)
 }
 
-fn run_on(device: &Scripted, (recorded, workload): (Recorded, Workload)) -> (Vec<Asked>, LoadOutcome) {
+fn run_on(
+    device: &ScriptedDevice,
+    (recorded, workload): (RecordedEvents, Workload),
+) -> (Vec<SeenRequest>, LoadOutcome) {
     let options = WorkerOptions { replay: Some(recorded), ..WorkerOptions::default() };
     let worker = Worker::new(device, &workload, options).unwrap();
     let outcome = device.run(worker, |_| {});
@@ -43,7 +46,7 @@ fn op_of(op: TraceOp) -> Op {
     }
 }
 
-fn as_asked(asked: &[Asked]) -> Vec<(Nanos, Op, Lba, u64)> {
+fn as_asked(asked: &[SeenRequest]) -> Vec<(Nanos, Op, Lba, u64)> {
     asked.iter().map(|asked| (asked.at, asked.op, asked.range.lba, asked.range.nlb)).collect()
 }
 
@@ -56,7 +59,7 @@ fn every_event_starts_at_its_time_and_carries_its_generation() {
         event(Nanos::millis(9), TraceOp::Flush, 0, 0),
         event(Nanos::millis(10), WRITE, 8, 8),
     ];
-    let device = Scripted::steady(Nanos::micros(50));
+    let device = ScriptedDevice::steady(Nanos::micros(50));
     let (asked, outcome) = run_on(&device, recorded(&events, TraceSpeed::Percent(100), 8, Stop::default()));
     let expected: Vec<_> = events
         .iter()
@@ -80,7 +83,7 @@ fn every_event_starts_at_its_time_and_carries_its_generation() {
 fn half_the_speed_is_twice_the_time_and_unpaced_is_none() {
     let events: Vec<_> = (0..10).map(|nth| event(Nanos::millis(nth), TraceOp::Read, nth, 1)).collect();
     let ends = |speed| {
-        let device = Scripted::steady(Nanos::micros(10));
+        let device = ScriptedDevice::steady(Nanos::micros(10));
         let (asked, _) = run_on(&device, recorded(&events, speed, 1, Stop::default()));
         assert_eq!(asked.len(), 10);
         asked[9].at
@@ -93,7 +96,7 @@ fn half_the_speed_is_twice_the_time_and_unpaced_is_none() {
 #[test]
 fn what_a_slow_device_delays_is_late_but_not_left_out() {
     let events: Vec<_> = (0..10).map(|nth| event(Nanos::millis(nth), TraceOp::Read, nth, 1)).collect();
-    let device = Scripted::steady(Nanos::millis(5));
+    let device = ScriptedDevice::steady(Nanos::millis(5));
     let (asked, outcome) = run_on(&device, recorded(&events, TraceSpeed::Percent(100), 1, Stop::default()));
     assert_eq!(asked.len(), 10);
     assert_eq!(asked[9].at, Nanos::millis(45));
@@ -110,7 +113,7 @@ fn a_flush_waits_for_the_writes_before_it_and_all_wait_for_the_flush() {
         event(Nanos::micros(1), TraceOp::Flush, 0, 0),
         event(Nanos::micros(2), TraceOp::Read, 9, 1),
     ];
-    let device = Scripted::new(|request, _| {
+    let device = ScriptedDevice::new(|request, _| {
         (if request.op == Op::Read { Nanos(1) } else { Nanos::micros(100) }, Outcome::Done)
     });
     let (asked, outcome) = run_on(&device, recorded(&events, TraceSpeed::Percent(100), 8, Stop::default()));
@@ -122,7 +125,7 @@ fn a_flush_waits_for_the_writes_before_it_and_all_wait_for_the_flush() {
 #[test]
 fn a_time_limit_ends_it_and_what_was_due_is_counted() {
     let events: Vec<_> = (0..100).map(|nth| event(Nanos::millis(nth), TraceOp::Read, nth, 1)).collect();
-    let device = Scripted::steady(Nanos::millis(3));
+    let device = ScriptedDevice::steady(Nanos::millis(3));
     let stop = Stop { duration: Some(Nanos::millis(30)), ..Stop::default() };
     let (asked, outcome) = run_on(&device, recorded(&events, TraceSpeed::Percent(100), 1, stop));
     assert_eq!(asked.len(), 10, "3 ms each");
@@ -135,7 +138,7 @@ fn an_event_off_the_grid_is_refused_by_its_number() {
     events[2].offset = Bytes(700);
     let (recorded, workload) = recorded(&events, TraceSpeed::Unpaced, 1, Stop::default());
     let options = WorkerOptions { replay: Some(recorded), ..WorkerOptions::default() };
-    let error = Worker::new(&Scripted::steady(Nanos(1)), &workload, options).err().unwrap().to_string();
+    let error = Worker::new(&ScriptedDevice::steady(Nanos(1)), &workload, options).err().unwrap().to_string();
     assert!(error.contains("request 3 of the trace is 512 bytes at 700"), "{error}");
 }
 
@@ -157,7 +160,7 @@ proptest! {
             })
             .collect();
         prop_assume!(events.iter().any(|event| event.op != TraceOp::Flush));
-        let device = Scripted::steady(Nanos(latency));
+        let device = ScriptedDevice::steady(Nanos(latency));
         let speed = if unpaced { TraceSpeed::Unpaced } else { TraceSpeed::Percent(100) };
         let (recorded, workload) = recorded(&events, speed, depth, Stop::default());
         let (asked, outcome) = run_on(&device, (recorded, workload));

@@ -152,7 +152,7 @@ impl FioDirection {
 
 impl Samples {
     /// Computes the statistics of `values`.
-    pub fn of(values: &[f64]) -> Self {
+    pub fn from_values(values: &[f64]) -> Self {
         if values.is_empty() {
             return Self::default();
         }

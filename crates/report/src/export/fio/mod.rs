@@ -110,9 +110,9 @@ fn direction(
         bytes_per_second: result.bytes_per_second,
         clat: times(histogram, result.latency.as_ref(), true),
         lat: times(histogram, result.latency.as_ref(), false),
-        bandwidth: Samples::of(&bandwidths),
+        bandwidth: Samples::from_values(&bandwidths),
         share: 100.0,
-        rate: Samples::of(&per_second(|row| row.operations)),
+        rate: Samples::from_values(&per_second(|row| row.operations)),
     }
 }
 

@@ -3,7 +3,7 @@
 use plumb_path::{Layer, WritePath};
 
 use crate::html::escape::{LETTER, cut, escape};
-use crate::levels::{self, Levels, Synced};
+use crate::levels::{self, FsyncState, Levels};
 use crate::printable::printable;
 use crate::wording;
 
@@ -44,17 +44,17 @@ pub(super) fn marks(path: &WritePath, levels: &Levels) -> Vec<Mark> {
     }
     let below_all = levels.levels.len();
     let mark = match levels::synced(path) {
-        Synced::Durable(index) => Mark {
+        FsyncState::Durable(index) => Mark {
             level: levels.position(index).map_or(below_all, |(level, _)| level),
             class: "durable",
             text: format!("fsync returns: data is durable in {}", printable(&path.layers[index].name)),
         },
-        Synced::Lost => Mark {
+        FsyncState::Lost => Mark {
             level: below_all,
             class: "never",
             text: "fsync returns: nothing is known to be durable".to_owned(),
         },
-        Synced::Unknown => Mark {
+        FsyncState::Unknown => Mark {
             level: first_unseen(path, levels).unwrap_or(below_all),
             class: "open",
             text: "fsync returns: what lies below cannot be seen".to_owned(),

@@ -51,7 +51,7 @@ const NODE_MIN: f64 = 112.0;
 
 /// Returns the drawing of `path`; `anchor` names the page's element with the evidence of a layer.
 pub(in crate::html) fn draw(path: &WritePath, width: Width, anchor: impl Fn(usize) -> String) -> String {
-    let levels = Levels::of(path);
+    let levels = Levels::new(path);
     let marks = marks(path, &levels);
     let mut rects: Vec<Option<Rect>> = vec![None; path.layers.len()];
     let (mut nodes, mut lines, mut y) = (String::new(), String::new(), 2.0);

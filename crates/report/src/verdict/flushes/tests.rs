@@ -8,15 +8,15 @@ use crate::document::RunDocument;
 use crate::fixture;
 
 fn dropped(document: &RunDocument) -> Option<Verdict> {
-    super::dropped(&Evidence::of(document))
+    super::dropped(&Evidence::new(document))
 }
 
 fn none_seen(document: &RunDocument) -> Option<Verdict> {
-    super::none_seen(&Evidence::of(document))
+    super::none_seen(&Evidence::new(document))
 }
 
 fn missing(document: &RunDocument) -> Option<Verdict> {
-    super::missing(&Evidence::of(document))
+    super::missing(&Evidence::new(document))
 }
 
 /// Returns a document whose devices were handed no flush.
@@ -131,7 +131,7 @@ fn flushes_of_all_programs_prove_only_that_there_were_no_more() {
     let mut document = fixture::virtual_machine();
     attribute(&mut document, &Attribution::default());
     assert!(dropped(&document).is_none() && missing(&document).is_none());
-    let said = crate::Headline::of(&document).meaning;
+    let said = crate::Headline::new(&document).meaning;
     assert!(said.contains("flushes of all programs, which says nothing about these"), "{said}");
     assert!(!said.contains("were seen as"), "{said}");
     // Fewer than the syncs of one writer are too few whoever asked for them.
@@ -309,7 +309,7 @@ fn the_bound_of_several_in_flight_is_said() {
         "At most 8 syncs waited at the same time, so 8,000 of them need at least 1,000 flushes, but the devices were \
          handed only 900: some syncs sent none."
     );
-    let merged = super::merged(&Evidence::of(&in_flight_writes(8, 8000, 1000))).unwrap();
+    let merged = super::merged(&Evidence::new(&in_flight_writes(8, 8000, 1000))).unwrap();
     assert_eq!(merged.severity, Severity::Info);
     let unknown = in_flight_writes(0, 8000, 900);
     assert!(missing(&unknown).is_none(), "how many were in flight is not known");

@@ -11,7 +11,7 @@ use crate::slab::Slab;
 
 /// One command under way.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct PendingCommand {
     /// The job that it is a piece of.
     pub(super) job: u32,
     pub(super) command: Command,
@@ -26,7 +26,7 @@ pub(super) struct Asked {
     pub(super) status: Vec<BlockDescriptor>,
 }
 
-impl Asked {
+impl PendingCommand {
     pub(super) fn new(job: u32, command: Command, flags: CommandFlags, offset: u64, length: u32) -> Self {
         let coverage = Coverage::default();
         Self { job, command, flags, offset, length, coverage, failed: None, status: Vec::new() }
@@ -36,26 +36,26 @@ impl Asked {
 /// All commands under way on one connection.
 #[derive(Default)]
 pub(super) struct Commands {
-    asked: Slab<(u32, Asked)>,
+    asked: Slab<(u32, PendingCommand)>,
     count: u32,
 }
 
 impl Commands {
     /// Enters a command.
-    pub(super) fn enter(&mut self, asked: Asked) -> Cookie {
+    pub(super) fn enter(&mut self, asked: PendingCommand) -> Cookie {
         self.count = self.count.wrapping_add(1);
         let number = self.asked.insert((self.count, asked));
         Cookie(u64::from(self.count) << 32 | u64::from(number))
     }
 
     /// Returns the command with this cookie.
-    pub(super) fn get(&mut self, cookie: Cookie) -> Option<&mut Asked> {
+    pub(super) fn get(&mut self, cookie: Cookie) -> Option<&mut PendingCommand> {
         let (count, asked) = self.asked.get(cookie.0 as u32)?;
         (u64::from(*count) == cookie.0 >> 32).then_some(asked)
     }
 
     /// The command with this cookie is over.
-    pub(super) fn finish(&mut self, cookie: Cookie) -> Option<Asked> {
+    pub(super) fn finish(&mut self, cookie: Cookie) -> Option<PendingCommand> {
         self.get(cookie)?;
         self.asked.remove(cookie.0 as u32).map(|(_, asked)| asked)
     }
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn only_what_is_under_way_is_found() {
         let mut commands = Commands::default();
-        let asked = |job| Asked::new(job, Command::READ, CommandFlags::default(), 0, 512);
+        let asked = |job| PendingCommand::new(job, Command::READ, CommandFlags::default(), 0, 512);
         let (first, second) = (commands.enter(asked(1)), commands.enter(asked(2)));
         assert_eq!(commands.finish(first).map(|asked| asked.job), Some(1));
         assert!(commands.finish(first).is_none(), "a second answer");

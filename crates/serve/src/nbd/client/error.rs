@@ -4,7 +4,7 @@ use std::io;
 
 use plumb_block::{Errno, Error, ErrorKind};
 
-use crate::nbd::wire::Malformed;
+use crate::nbd::wire::WireError;
 
 /// ENOTCONN: the error of requests once the connection is lost.
 pub(super) const NOT_CONNECTED: Errno = Errno(107);
@@ -39,7 +39,7 @@ pub enum ConnectError {
         /// Where.
         place: String,
         /// Violation of the protocol.
-        source: Malformed,
+        source: WireError,
     },
     /// The server said no, or what it offers cannot be used.
     #[error("{place}: {because}")]

@@ -12,13 +12,13 @@ use crate::nbd::wire::BlockDescriptor;
 const QUESTION_MAX_BYTES: u64 = 1 << 30;
 
 /// Why the extents are not known.
-pub(super) enum Unanswered {
+pub(super) enum NoExtents {
     Lost(Lost),
     Failed(Errno),
 }
 
 /// Returns the extents of `range`, in order, covering all of it.
-pub(super) fn extents(link: &Arc<Link>, range: LbaRange, timeout: Nanos) -> Result<Vec<Extent>, Unanswered> {
+pub(super) fn extents(link: &Arc<Link>, range: LbaRange, timeout: Nanos) -> Result<Vec<Extent>, NoExtents> {
     let block = link.export.logical_block();
     if range.nlb == 0 {
         return Ok(Vec::new());
@@ -26,21 +26,21 @@ pub(super) fn extents(link: &Arc<Link>, range: LbaRange, timeout: Nanos) -> Resu
     if link.export.allocation_context.is_none() {
         return Ok(vec![Extent { range, state: ExtentState::Unknown }]);
     }
-    let mut found = Gathered { block, cursor: range.lba.0, end: range.end().0, extents: Vec::new() };
+    let mut found = ExtentRuns { block, cursor: range.lba.0, end: range.end().0, extents: Vec::new() };
     while found.cursor < found.end {
         let offset = found.cursor * block;
         let length = ((found.end - found.cursor) * block).min(QUESTION_MAX_BYTES);
         let until = link.time().now().saturating_add(timeout);
         let descriptors = single::status(link, offset, length as u32, until)
-            .map_err(Unanswered::Lost)?
-            .map_err(Unanswered::Failed)?;
+            .map_err(NoExtents::Lost)?
+            .map_err(NoExtents::Failed)?;
         found.add(offset, &descriptors);
     }
     Ok(found.extents)
 }
 
 /// Runs of bytes that become runs of blocks.
-struct Gathered {
+struct ExtentRuns {
     block: u64,
     /// The first block of which nothing is known yet.
     cursor: u64,
@@ -48,7 +48,7 @@ struct Gathered {
     extents: Vec<Extent>,
 }
 
-impl Gathered {
+impl ExtentRuns {
     fn add(&mut self, offset: u64, descriptors: &[BlockDescriptor]) {
         let start = self.cursor;
         let mut at = offset;
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     fn gathered(runs: &[(u32, u32)]) -> Vec<(u64, ExtentState)> {
-        let mut found = Gathered { block: 512, cursor: 2, end: 10, extents: Vec::new() };
+        let mut found = ExtentRuns { block: 512, cursor: 2, end: 10, extents: Vec::new() };
         let runs: Vec<_> =
             runs.iter().map(|(length, flags)| BlockDescriptor { length: *length, flags: *flags }).collect();
         while found.cursor < found.end {

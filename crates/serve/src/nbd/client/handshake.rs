@@ -19,9 +19,9 @@ use crate::nbd::tls;
 use crate::nbd::transport::Transport;
 use crate::nbd::uri::Uri;
 use crate::nbd::wire::{
-    BASE_ALLOCATION, ClientFlags, GoRequest, HandshakeFlags, Info, InfoKind, Malformed, MetaContext,
-    MetaContextRequest, OPTION_MAX_BYTES, OptionCode, OptionReplyHeader, OptionReplyKind, ServerHello,
-    TransmissionFlags, encode_option,
+    BASE_ALLOCATION, ClientFlags, GoRequest, HandshakeFlags, Info, InfoKind, MetaContext, MetaContextRequest,
+    OPTION_MAX_BYTES, OptionCode, OptionReplyHeader, OptionReplyKind, ServerHello, TransmissionFlags,
+    WireError, encode_option,
 };
 
 /// More replies to one option than this, and the server is up to no good.
@@ -287,7 +287,7 @@ impl Handshake {
         Ok(())
     }
 
-    fn decoded<T>(&self, decoded: Result<T, Malformed>) -> Result<T, ConnectError> {
+    fn decoded<T>(&self, decoded: Result<T, WireError>) -> Result<T, ConnectError> {
         decoded.map_err(|source| ConnectError::Protocol { place: self.uri.to_string(), source })
     }
 

@@ -20,7 +20,7 @@ pub(super) type PortId = u32;
 
 /// Party that waits for the end of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum JobWaiter {
     /// The queue.
     Yes,
     /// Nobody any more: the completion as unknown was sent; the queue counts the job until it ends.
@@ -44,7 +44,7 @@ pub(super) struct Job {
     pub(super) port: PortId,
     pub(super) request: Request,
     pub(super) plan: Plan,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: JobWaiter,
     pub(super) phase: Phase,
     pub(super) submitted_at: Option<Nanos>,
     /// How many bytes went into commands.
@@ -62,7 +62,7 @@ impl Job {
             port,
             request,
             plan,
-            wanted: Wanted::Yes,
+            wanted: JobWaiter::Yes,
             phase: Phase::Itself,
             submitted_at: None,
             staged: 0,

@@ -20,7 +20,7 @@ use plumb_block::{Clock as _, Completion, Errno, Latch, Nanos, Op, Outcome, Payl
 use super::commands::Commands;
 use super::error::NOT_CONNECTED;
 use super::export::{Export, Plan};
-use super::jobs::{Job, Jobs, Phase, PortId, Wanted, completion};
+use super::jobs::{Job, JobWaiter, Jobs, Phase, PortId, completion};
 use super::replies::{Answer, Replies};
 use super::wakeups::Wakeups;
 use crate::nbd::output::Output;
@@ -178,7 +178,7 @@ impl Link {
                 to_stage.retain(|waiting| *waiting != number);
                 jobs.remove(number);
             } else if let Some(job) = jobs.get(number) {
-                job.wanted = Wanted::No;
+                job.wanted = JobWaiter::No;
                 // The part of a write that is not staged yet never will be.
                 if job.phase == Phase::Itself && job.staged < job.plan.length {
                     job.failed = Some(Errno::EINTR);
@@ -229,14 +229,14 @@ impl Link {
         let mut state = self.state();
         let State { jobs, to_stage, .. } = &mut *state;
         let mut earliest = None;
-        for number in jobs.numbers(|job| job.port == port && job.wanted == Wanted::Yes) {
+        for number in jobs.numbers(|job| job.port == port && job.wanted == JobWaiter::Yes) {
             let Some(job) = jobs.get(number) else { continue };
             match job.request.deadline {
                 Some(deadline) if deadline > now => {
                     earliest = Some(earliest.map_or(deadline, |other: Nanos| other.min(deadline)));
                 }
                 Some(_) if job.is_begun() => {
-                    job.wanted = Wanted::TooLate;
+                    job.wanted = JobWaiter::TooLate;
                     let submitted_at = job.submitted_at.unwrap_or(now);
                     let left = Request::flush(job.request.tag);
                     mail.push(Mail::GivenUp(completion(left, Outcome::Unknown, submitted_at, now)));
@@ -339,13 +339,13 @@ impl State {
         for job in self.jobs.take_all() {
             let to = job.port;
             let mail = match (job.wanted, job.is_begun()) {
-                (Wanted::No, _) => continue,
-                (Wanted::TooLate, _) => Mail::Released,
-                (Wanted::Yes, _) if job.plan.command == Command::BLOCK_STATUS => {
+                (JobWaiter::No, _) => continue,
+                (JobWaiter::TooLate, _) => Mail::Released,
+                (JobWaiter::Yes, _) if job.plan.command == Command::BLOCK_STATUS => {
                     Mail::Status(Err(NOT_CONNECTED))
                 }
-                (Wanted::Yes, true) => Mail::Ended(job.into_completion(Outcome::Unknown, now)),
-                (Wanted::Yes, false) => Mail::Ended(common.not_connected(job.request)),
+                (JobWaiter::Yes, true) => Mail::Ended(job.into_completion(Outcome::Unknown, now)),
+                (JobWaiter::Yes, false) => Mail::Ended(common.not_connected(job.request)),
             };
             self.post(to, mail);
         }

@@ -10,11 +10,11 @@ use std::io::{self, IoSliceMut};
 
 use plumb_block::Errno;
 
-use super::commands::{Asked, Commands};
+use super::commands::{Commands, PendingCommand};
 use crate::nbd::input::Input;
 use crate::nbd::transport::Transport;
 use crate::nbd::wire::{
-    Chunk, ChunkHeader, ChunkKind, Command, Cookie, Malformed, OffsetHole, ReplyHead, SimpleReply,
+    Chunk, ChunkHeader, ChunkKind, Command, Cookie, OffsetHole, ReplyHead, SimpleReply, WireError,
 };
 
 /// The size of the receive buffer: some thirty 4 KiB reads.
@@ -37,15 +37,15 @@ pub(super) trait Landing {
 /// A command that was answered.
 #[derive(Debug)]
 pub(super) struct Answer {
-    pub(super) asked: Asked,
+    pub(super) asked: PendingCommand,
     pub(super) outcome: Result<(), Errno>,
 }
 
 /// Why the server is not listened to any further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Broken {
+pub(super) enum ReplyFault {
     #[error(transparent)]
-    Malformed(#[from] Malformed),
+    Malformed(#[from] WireError),
     #[error("the server answers to cookie {0:#x}, which nothing under way has")]
     Nobody(u64),
     #[error("the server sends {length} bytes at {offset}, which were not asked for or came before")]
@@ -122,7 +122,7 @@ impl Replies {
         commands: &mut Commands,
         landing: &mut impl Landing,
         answers: &mut Vec<Answer>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ReplyFault> {
         loop {
             let goes_on = match &self.state {
                 State::Head => self.head(commands, answers)?,
@@ -137,7 +137,7 @@ impl Replies {
 
     /// Reads the start of a reply; `false` if it is not there yet.
     #[inline]
-    fn head(&mut self, commands: &mut Commands, answers: &mut Vec<Answer>) -> Result<bool, Broken> {
+    fn head(&mut self, commands: &mut Commands, answers: &mut Vec<Answer>) -> Result<bool, ReplyFault> {
         let bytes = self.input.bytes();
         let Some((head, taken)) = ReplyHead::decode(bytes)? else { return Ok(false) };
         match head {
@@ -146,7 +146,7 @@ impl Replies {
                 self.simple(reply, commands, answers)?;
             }
             ReplyHead::Chunk(_) if !self.is_structured => {
-                return Err(Broken::Unfitting("in chunks, which were not negotiated"));
+                return Err(ReplyFault::Unfitting("in chunks, which were not negotiated"));
             }
             ReplyHead::Chunk(header) if header.kind == ChunkKind::OFFSET_DATA => {
                 let Some(offset) = bytes.get(taken..).and_then(<[u8]>::first_chunk::<OFFSET_BYTES>) else {
@@ -158,9 +158,11 @@ impl Replies {
             }
             ReplyHead::Chunk(header) => {
                 self.input.consume(taken);
-                commands.get(header.cookie).ok_or(Broken::Nobody(header.cookie.0))?;
+                commands.get(header.cookie).ok_or(ReplyFault::Nobody(header.cookie.0))?;
                 if header.length > BODY_MAX_BYTES {
-                    return Err(Broken::Unfitting("with a chunk of more than 1 MiB that is not of a read"));
+                    return Err(ReplyFault::Unfitting(
+                        "with a chunk of more than 1 MiB that is not of a read",
+                    ));
                 }
                 self.state = State::Body { header, bytes: Vec::new() };
             }
@@ -173,14 +175,14 @@ impl Replies {
         reply: SimpleReply,
         commands: &mut Commands,
         answers: &mut Vec<Answer>,
-    ) -> Result<(), Broken> {
-        let asked = commands.get(reply.cookie).ok_or(Broken::Nobody(reply.cookie.0))?;
+    ) -> Result<(), ReplyFault> {
+        let asked = commands.get(reply.cookie).ok_or(ReplyFault::Nobody(reply.cookie.0))?;
         let needs_chunks =
             asked.command == Command::BLOCK_STATUS || self.is_structured && asked.command == Command::READ;
         match reply.errno.to_errno() {
-            None if needs_chunks => Err(Broken::Unfitting("simply what has to be answered in chunks")),
+            None if needs_chunks => Err(ReplyFault::Unfitting("simply what has to be answered in chunks")),
             Some(_) if self.is_structured && asked.command == Command::READ => {
-                Err(Broken::Unfitting("a read simply, though chunks were negotiated"))
+                Err(ReplyFault::Unfitting("a read simply, though chunks were negotiated"))
             }
             None if asked.command == Command::READ => {
                 // The bytes of the read follow, and end the reply.
@@ -206,10 +208,10 @@ impl Replies {
         header: &ChunkHeader,
         offset: u64,
         commands: &mut Commands,
-    ) -> Result<(), Broken> {
-        let asked = commands.get(header.cookie).ok_or(Broken::Nobody(header.cookie.0))?;
+    ) -> Result<(), ReplyFault> {
+        let asked = commands.get(header.cookie).ok_or(ReplyFault::Nobody(header.cookie.0))?;
         let length = header.length.checked_sub(OFFSET_BYTES as u32).filter(|length| *length > 0);
-        let length = length.ok_or(Broken::Unfitting("a read with a chunk of no bytes"))?;
+        let length = length.ok_or(ReplyFault::Unfitting("a read with a chunk of no bytes"))?;
         cover(asked, offset, length)?;
         self.state =
             State::Bytes { cookie: header.cookie, at: offset, left: length, is_last: header.is_last };
@@ -222,11 +224,11 @@ impl Replies {
         commands: &mut Commands,
         landing: &mut impl Landing,
         answers: &mut Vec<Answer>,
-    ) -> Result<bool, Broken> {
+    ) -> Result<bool, ReplyFault> {
         let State::Bytes { cookie, at, left, is_last } = &mut self.state else { return Ok(true) };
         let there = self.input.bytes();
         let part = &there[..there.len().min(*left as usize)];
-        let asked = commands.get(*cookie).ok_or(Broken::Nobody(cookie.0))?;
+        let asked = commands.get(*cookie).ok_or(ReplyFault::Nobody(cookie.0))?;
         if let Some(memory) = landing.memory(asked.job, *at, part.len()) {
             memory.copy_from_slice(part);
         }
@@ -251,7 +253,7 @@ impl Replies {
         commands: &mut Commands,
         landing: &mut impl Landing,
         answers: &mut Vec<Answer>,
-    ) -> Result<bool, Broken> {
+    ) -> Result<bool, ReplyFault> {
         let State::Body { header, bytes } = &mut self.state else { return Ok(true) };
         let there = self.input.bytes();
         let part = &there[..there.len().min(header.length as usize - bytes.len())];
@@ -264,7 +266,7 @@ impl Replies {
         let chunk = Chunk::decode(header.kind, bytes)?;
         let (cookie, is_last) = (header.cookie, header.is_last);
         self.state = State::Head;
-        let asked = commands.get(cookie).ok_or(Broken::Nobody(cookie.0))?;
+        let asked = commands.get(cookie).ok_or(ReplyFault::Nobody(cookie.0))?;
         understand(asked, chunk, is_last, landing)?;
         if is_last {
             conclude(cookie, commands, answers)?;
@@ -274,17 +276,17 @@ impl Replies {
 }
 
 fn understand(
-    asked: &mut Asked,
+    asked: &mut PendingCommand,
     chunk: Chunk,
     is_last: bool,
     landing: &mut impl Landing,
-) -> Result<(), Broken> {
+) -> Result<(), ReplyFault> {
     match chunk {
         Chunk::None if is_last => Ok(()),
-        Chunk::None => Err(Broken::Unfitting("with an empty chunk that is not the last")),
+        Chunk::None => Err(ReplyFault::Unfitting("with an empty chunk that is not the last")),
         Chunk::Hole(OffsetHole { offset, length }) => {
             if length == 0 {
-                return Err(Broken::Unfitting("a read with a hole of no bytes"));
+                return Err(ReplyFault::Unfitting("a read with a hole of no bytes"));
             }
             cover(asked, offset, length)?;
             if let Some(memory) = landing.memory(asked.job, offset, length as usize) {
@@ -294,7 +296,7 @@ fn understand(
         }
         Chunk::Status(status) => {
             if asked.command != Command::BLOCK_STATUS {
-                return Err(Broken::Unfitting("with a block status that was not asked for"));
+                return Err(ReplyFault::Unfitting("with a block status that was not asked for"));
             }
             // One context is negotiated, so the first chunk is the answer.
             if asked.status.is_empty() {
@@ -311,8 +313,8 @@ fn understand(
 }
 
 /// Notes that `length` bytes at `offset` come.
-fn cover(asked: &mut Asked, offset: u64, length: u32) -> Result<(), Broken> {
-    let outside = Broken::Outside { offset, length: u64::from(length) };
+fn cover(asked: &mut PendingCommand, offset: u64, length: u32) -> Result<(), ReplyFault> {
+    let outside = ReplyFault::Outside { offset, length: u64::from(length) };
     let start =
         offset.checked_sub(asked.offset).and_then(|start| u32::try_from(start).ok()).ok_or(outside)?;
     let end = start.checked_add(length).filter(|end| *end <= asked.length).ok_or(outside)?;
@@ -320,15 +322,15 @@ fn cover(asked: &mut Asked, offset: u64, length: u32) -> Result<(), Broken> {
 }
 
 /// The reply is whole.
-fn conclude(cookie: Cookie, commands: &mut Commands, answers: &mut Vec<Answer>) -> Result<(), Broken> {
-    let asked = commands.finish(cookie).ok_or(Broken::Nobody(cookie.0))?;
+fn conclude(cookie: Cookie, commands: &mut Commands, answers: &mut Vec<Answer>) -> Result<(), ReplyFault> {
+    let asked = commands.finish(cookie).ok_or(ReplyFault::Nobody(cookie.0))?;
     let outcome = match asked.failed {
         Some(errno) => Err(errno),
         None if asked.command == Command::READ && !asked.coverage.is_whole(asked.length) => {
-            return Err(Broken::Unfitting("a read with fewer bytes than were asked for"));
+            return Err(ReplyFault::Unfitting("a read with fewer bytes than were asked for"));
         }
         None if asked.command == Command::BLOCK_STATUS && asked.status.is_empty() => {
-            return Err(Broken::Unfitting("a question for block status without any"));
+            return Err(ReplyFault::Unfitting("a question for block status without any"));
         }
         None => Ok(()),
     };

@@ -52,7 +52,7 @@ fn transcript(random: &mut Xoshiro256PlusPlus) -> Transcript {
                     [random.next_u64() as usize % 5];
             let offset = job as u64 * u64::from(LENGTH);
             let flags = CommandFlags::default();
-            (commands.enter(Asked::new(job as u32, command, flags, offset, LENGTH)), command, offset)
+            (commands.enter(PendingCommand::new(job as u32, command, flags, offset, LENGTH)), command, offset)
         })
         .collect();
     while !asked.is_empty() {
@@ -114,7 +114,7 @@ fn heard(
     commands: &mut Commands,
     bytes: &[u8],
     memory: &mut Memory,
-) -> (Result<(), Broken>, Vec<Answer>) {
+) -> (Result<(), ReplyFault>, Vec<Answer>) {
     let mut replies = Replies::new(true);
     let mut answers = Vec::new();
     let mut fed = 0;
@@ -199,7 +199,8 @@ type Reply = Box<dyn Fn(Cookie) -> Vec<u8>>;
 fn what_breaks_the_protocol_is_named() {
     let read = || {
         let mut commands = Commands::default();
-        let cookie = commands.enter(Asked::new(0, Command::READ, CommandFlags::default(), 0, LENGTH));
+        let cookie =
+            commands.enter(PendingCommand::new(0, Command::READ, CommandFlags::default(), 0, LENGTH));
         (commands, cookie)
     };
     let cases: Vec<(&str, Reply)> = vec![

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use plumb_block::{Clock, Nanos, Queue, Wait};
 
 use super::handshake::{Handshake, Session, Step, Terms};
-use super::transmission::{Broken, Limits, Transmission};
+use super::transmission::{Limits, Transmission, TransmissionFault};
 use crate::busy_poll::BusyPoll;
 use crate::nbd::output::Output;
 use crate::nbd::transport::{Socket, Transport};
@@ -57,7 +57,12 @@ impl Connection {
     ///
     /// # Errors
     /// If the connection has to end although the client did not leave; what was in flight is unanswered.
-    pub fn advance(&mut self, transport: &mut dyn Transport, now: Nanos, wait: Wait) -> Result<Turn, Broken> {
+    pub fn advance(
+        &mut self,
+        transport: &mut dyn Transport,
+        now: Nanos,
+        wait: Wait,
+    ) -> Result<Turn, TransmissionFault> {
         match &mut self.phase {
             Phase::Transmission(transmission) => transmission.advance(transport, now, wait),
             Phase::Handshake(greeting) => {
@@ -109,7 +114,7 @@ impl Greeting {
         }
     }
 
-    fn advance(&mut self, transport: &mut dyn Transport, now: Nanos) -> Result<Turn, Broken> {
+    fn advance(&mut self, transport: &mut dyn Transport, now: Nanos) -> Result<Turn, TransmissionFault> {
         let mut has_moved = false;
         loop {
             while matches!(self.step, Step::Continue) && !self.output.is_full() {
@@ -177,10 +182,10 @@ impl Greeting {
         transport.encrypt(tls.into())
     }
 
-    fn waits(&self, now: Nanos, has_moved: bool, wants: Wants) -> Result<Turn, Broken> {
+    fn waits(&self, now: Nanos, has_moved: bool, wants: Wants) -> Result<Turn, TransmissionFault> {
         let until = self.setting.until;
         if now >= until && !has_moved {
-            return Err(Broken::Stalled);
+            return Err(TransmissionFault::Stalled);
         }
         Ok(Turn::new(has_moved, Wants { until: Some(until), ..wants }))
     }
@@ -191,7 +196,7 @@ pub(super) fn serve(
     mut connection: Connection,
     socket: &mut Socket,
     clock: &dyn Clock,
-) -> Result<(), Broken> {
+) -> Result<(), TransmissionFault> {
     // For the next request, and for the end of the only one.
     let (mut request_poll, mut end_poll) = (BusyPoll::default(), BusyPoll::default());
     let mut turn = connection.advance(socket, clock.now(), Wait::NONE)?;

@@ -24,12 +24,12 @@ struct Sockets {
 
 impl Connections {
     /// Counts a connection, until the guard is dropped.
-    pub(super) fn add(self: &Arc<Self>, socket: &Arc<OwnedFd>) -> Connected {
+    pub(super) fn add(self: &Arc<Self>, socket: &Arc<OwnedFd>) -> CountedConnection {
         let mut sockets = self.sockets();
         sockets.next += 1;
         let id = sockets.next;
         sockets.open.insert(id, Arc::clone(socket));
-        Connected { all: Arc::clone(self), id }
+        CountedConnection { all: Arc::clone(self), id }
     }
 
     /// Returns how many there are.
@@ -92,12 +92,12 @@ fn has_left(socket: &impl AsFd) -> bool {
 }
 
 /// A connection that is counted.
-pub(super) struct Connected {
+pub(super) struct CountedConnection {
     all: Arc<Connections>,
     id: u64,
 }
 
-impl Drop for Connected {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.all.sockets().open.remove(&self.id);
         self.all.one_ended.notify_all();

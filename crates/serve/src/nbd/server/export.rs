@@ -25,12 +25,12 @@ pub struct Export {
 const PREFERRED_MIN: Bytes = Bytes::kib(4);
 
 /// An export being served, with what all of its connections share.
-pub(super) struct Served {
+pub(super) struct ServedExport {
     pub(super) export: Export,
     pub(super) device: Arc<ServedDevice>,
 }
 
-impl Served {
+impl ServedExport {
     pub(super) fn new(export: Export, clock: Arc<dyn Clock>) -> Self {
         let device = Arc::new(ServedDevice::new(Arc::clone(&export.device), clock, REQUEST_TIMEOUT));
         Self { export, device }
@@ -60,7 +60,7 @@ impl Served {
 }
 
 /// Size and flags.
-pub(super) fn export_info(served: &Served, info: &DeviceInfo, is_structured: bool) -> Info {
+pub(super) fn export_info(served: &ServedExport, info: &DeviceInfo, is_structured: bool) -> Info {
     Info::Export { size: info.size.0, flags: served.flags(info, is_structured) }
 }
 

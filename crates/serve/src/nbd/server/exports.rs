@@ -6,7 +6,7 @@ use plumb_block::Nanos;
 
 use super::buffers::Budget;
 use super::connection::{Connection, Setting};
-use super::export::{Export, Served};
+use super::export::{Export, ServedExport};
 use super::handshake::{Encryption, Terms};
 use super::transmission::Limits;
 use super::{Options, ServeError};
@@ -17,7 +17,7 @@ const REFUSAL_TIMEOUT: Nanos = Nanos::secs(2);
 
 /// Exports that connections may be made to, by whichever transport.
 pub struct Exports {
-    pub(super) served: Arc<[Arc<Served>]>,
+    pub(super) served: Arc<[Arc<ServedExport>]>,
     pub(super) options: Options,
     budget: Arc<Budget>,
 }
@@ -30,7 +30,7 @@ impl Exports {
     /// If there are none, or two have one name.
     pub fn new(exports: Vec<Export>, options: Options) -> Result<Self, ServeError> {
         check_names(&exports)?;
-        let served = |export| Arc::new(Served::new(export, Arc::clone(&options.clock)));
+        let served = |export| Arc::new(ServedExport::new(export, Arc::clone(&options.clock)));
         Ok(Self {
             served: exports.into_iter().map(served).collect(),
             budget: Budget::new(options.memory_max),

@@ -14,10 +14,10 @@ mod answers;
 
 use std::sync::Arc;
 
-use super::export::Served;
+use super::export::ServedExport;
 use crate::nbd::wire::{
-    ClientFlags, HandshakeFlags, Malformed, OPTION_MAX_BYTES, OptionCode, OptionHeader, OptionReplyKind,
-    ServerHello, encode_option_reply,
+    ClientFlags, HandshakeFlags, OPTION_MAX_BYTES, OptionCode, OptionHeader, OptionReplyKind, ServerHello,
+    WireError, encode_option_reply,
 };
 
 use crate::served_device::KnownLosses;
@@ -41,7 +41,7 @@ pub(super) enum Encryption {
 /// Properties of the server that the handshake knows.
 #[derive(Clone)]
 pub(super) struct Terms {
-    pub(super) exports: Arc<[Arc<Served>]>,
+    pub(super) exports: Arc<[Arc<ServedExport>]>,
     pub(super) encryption: Encryption,
     /// Why no export is served on this connection, if so.
     pub(super) refusal: Option<String>,
@@ -50,7 +50,7 @@ pub(super) struct Terms {
 /// Session that a handshake agreed on.
 #[derive(Clone)]
 pub(super) struct Session {
-    pub(super) served: Arc<Served>,
+    pub(super) served: Arc<ServedExport>,
     /// The losses of power that the client knows of: those until now.
     pub(super) known: Arc<KnownLosses>,
     /// True if replies may come in chunks.
@@ -90,7 +90,7 @@ pub(super) struct Handshake {
     has_no_zeroes: bool,
     is_structured: bool,
     /// The export for which `base:allocation` was chosen.
-    allocation_of: Option<Arc<Served>>,
+    allocation_of: Option<Arc<ServedExport>>,
 }
 
 impl Handshake {
@@ -118,7 +118,7 @@ impl Handshake {
     ///
     /// # Errors
     /// If the client does not speak the protocol: close.
-    pub(super) fn advance(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<(usize, Step), Malformed> {
+    pub(super) fn advance(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<(usize, Step), WireError> {
         match self.state {
             State::ClientFlags => self.client_flags(input),
             State::Option => self.option(input, output),
@@ -132,19 +132,19 @@ impl Handshake {
         }
     }
 
-    fn client_flags(&mut self, input: &[u8]) -> Result<(usize, Step), Malformed> {
+    fn client_flags(&mut self, input: &[u8]) -> Result<(usize, Step), WireError> {
         let Some(bytes) = input.first_chunk() else { return Ok((0, Step::NeedBytes)) };
         let flags = ClientFlags::decode(*bytes);
         let known = ClientFlags::FIXED_NEWSTYLE.with(ClientFlags::NO_ZEROES);
         if flags.has_beyond(known) {
-            return Err(Malformed::Value { what: "the client's flags", found: u64::from(flags.0) });
+            return Err(WireError::Value { what: "the client's flags", found: u64::from(flags.0) });
         }
         self.has_no_zeroes = flags.has(ClientFlags::NO_ZEROES);
         self.state = State::Option;
         Ok((ClientFlags::BYTES, Step::Continue))
     }
 
-    fn option(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<(usize, Step), Malformed> {
+    fn option(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<(usize, Step), WireError> {
         let Some((head, rest)) = input.split_first_chunk() else { return Ok((0, Step::NeedBytes)) };
         let header = OptionHeader::decode(head)?;
         if header.length > OPTION_MAX_BYTES {

@@ -9,13 +9,13 @@ use crate::nbd::tls::ServerTls;
 
 /// How a connection ended.
 #[derive(Debug, Clone)]
-pub struct Ended {
+pub struct ConnectionEnd {
     /// Why, if not because the client left: an error with its causes, in one line.
     pub failure: Option<String>,
 }
 
 /// Called by the thread of each connection when it has ended.
-pub type Observer = Arc<dyn Fn(&Ended) + Send + Sync>;
+pub type Observer = Arc<dyn Fn(&ConnectionEnd) + Send + Sync>;
 
 /// How a server is to behave. Made by [`Options::default`] and changed from there.
 #[derive(Clone)]

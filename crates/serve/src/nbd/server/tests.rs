@@ -21,10 +21,10 @@ use plumb_block::{Bytes, Nanos, VirtualClock, Wait};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use super::{Broken, Connection, Export, Exports, Options};
+use super::{Connection, Export, Exports, Options, TransmissionFault};
 use crate::nbd::Turn;
 use grammar::Session;
-use memory::{Memory, Shared};
+use memory::{Memory, SharedMemory};
 use pipe::Pipe;
 
 const SEED: u64 = 0x6e62_6400;
@@ -33,7 +33,7 @@ fn exports() -> Exports {
     let export = |name: &str, read_only| Export {
         name: name.to_owned(),
         description: "x".repeat(40),
-        device: Arc::new(Shared(Memory::new(Bytes::mib(1)))),
+        device: Arc::new(SharedMemory(Memory::new(Bytes::mib(1)))),
         read_only,
     };
     let mut options = Options { depth: 8, memory_max: Bytes::mib(256), ..Options::default() };
@@ -42,7 +42,7 @@ fn exports() -> Exports {
 }
 
 /// Serves a connection over a pipe, in a time that stands still, until it ends or is stuck.
-fn serve(pipe: &mut Pipe, mut connection: Connection) -> Result<Turn, Broken> {
+fn serve(pipe: &mut Pipe, mut connection: Connection) -> Result<Turn, TransmissionFault> {
     loop {
         match connection.advance(pipe, Nanos::ZERO, Wait::NONE)? {
             Turn::Moved(_) => {}

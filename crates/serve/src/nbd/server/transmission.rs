@@ -39,7 +39,7 @@ use crate::nbd::input::Input;
 use crate::nbd::output::Output;
 use crate::nbd::transport::Transport;
 use crate::nbd::turn::{Turn, Wants};
-use crate::nbd::wire::{Malformed, RequestHeader};
+use crate::nbd::wire::{RequestHeader, WireError};
 use crate::requests::Requests;
 use crate::slab::Slab;
 use command::{Command, Piece};
@@ -54,10 +54,10 @@ const LARGE_BYTES: u32 = 32 << 10;
 
 /// Why a connection ended before the client said so.
 #[derive(Debug, thiserror::Error)]
-pub enum Broken {
+pub enum TransmissionFault {
     /// The client sent something that is not the protocol.
     #[error("the client does not speak the protocol")]
-    Protocol(#[from] Malformed),
+    Protocol(#[from] WireError),
     /// The transport broke.
     #[error("the connection failed")]
     Socket(#[from] io::Error),
@@ -76,7 +76,7 @@ pub enum Broken {
 
 /// Event that must happen before more can be taken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Blocked {
+enum BlockReason {
     /// More bytes must come.
     Input,
     /// A buffer or a place in the queue must become free, or replies must leave.
@@ -147,7 +147,7 @@ impl Transmission {
         transport: &mut dyn Transport,
         now: Nanos,
         wait: Wait,
-    ) -> Result<Turn, Broken> {
+    ) -> Result<Turn, TransmissionFault> {
         let mut has_moved = self.collect(wait)? || (self.may_receive && self.receive(transport)?);
         loop {
             let blocked = self.take_in()?;
@@ -155,23 +155,23 @@ impl Transmission {
             has_moved |= has_completed;
             // A completion may have led to another request, the flush after a trim, which the device must
             // see.
-            if self.needs_poll() || (has_completed && blocked == Blocked::Room) {
+            if self.needs_poll() || (has_completed && blocked == BlockReason::Room) {
                 continue;
             }
             let has_sent = self.output.send(transport)?;
             has_moved |= has_sent;
             let is_sent = transport.hand_over()? && self.output.is_empty();
-            if blocked == Blocked::Input && self.is_at_end {
+            if blocked == BlockReason::Input && self.is_at_end {
                 self.is_leaving = true;
             }
             let in_flight = self.in_flight();
             if self.is_leaving && in_flight == 0 && is_sent {
                 return Ok(Turn::Over);
             }
-            if blocked == Blocked::Room && (has_completed || has_sent) {
+            if blocked == BlockReason::Room && (has_completed || has_sent) {
                 continue;
             }
-            self.may_receive = blocked == Blocked::Input && !self.is_leaving;
+            self.may_receive = blocked == BlockReason::Input && !self.is_leaving;
             let wait_max = self.lane.as_ref().map(|lane| lane.requests.wait_max());
             let until = wait_max.filter(|_| in_flight > 0).map(|most| now.saturating_add(most));
             let wants = Wants { read: self.may_receive, write: !is_sent, in_flight, until };
@@ -199,7 +199,7 @@ impl Transmission {
 
     /// Receives into the buffer of the write that is being taken in, if there is one, and behind that into
     /// the input. Returns true if bytes came, or the end.
-    fn receive(&mut self, transport: &mut dyn Transport) -> Result<bool, Broken> {
+    fn receive(&mut self, transport: &mut dyn Transport) -> Result<bool, TransmissionFault> {
         let (payload, is_last) = self.intake.payload_space(self.input.is_empty());
         let payload_bytes = payload.len();
         let ahead = if self.expects_large { RequestHeader::BYTES } else { INPUT_BYTES };
@@ -244,7 +244,7 @@ impl Transmission {
     }
 
     /// Collects and answers what has ended; whether anything had.
-    fn collect(&mut self, wait: Wait) -> Result<bool, Broken> {
+    fn collect(&mut self, wait: Wait) -> Result<bool, TransmissionFault> {
         let Some(lane) = self.lane.as_mut() else { return Ok(false) };
         lane.requests.poll(wait);
         let mut has_ended = false;

@@ -6,7 +6,7 @@ use super::numbers::codes;
 
 /// Bytes that are not what they should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
+pub enum WireError {
     /// The message ended early.
     #[error("{what} ended early: {length} bytes were left where more were expected")]
     Short {

@@ -1,7 +1,7 @@
 //! The greeting, and the flags of both phases.
 
 use super::cursor::Cursor;
-use super::error::Malformed;
+use super::error::WireError;
 use super::numbers::flags;
 
 /// ASCII `NBDMAGIC`.
@@ -56,7 +56,7 @@ impl ServerHello {
     ///
     /// # Errors
     /// If this is not a newstyle server.
-    pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, Malformed> {
+    pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new("the server's greeting", bytes);
         cursor.magic(NBD_MAGIC)?;
         cursor.magic(OPTION_MAGIC)?;

@@ -6,7 +6,7 @@
 //! ```
 
 use super::cursor::{Cursor, text};
-use super::error::Malformed;
+use super::error::WireError;
 use super::handshake::{OPTION_MAGIC, TransmissionFlags};
 use super::numbers::codes;
 
@@ -47,7 +47,7 @@ impl OptionHeader {
     ///
     /// # Errors
     /// If it does not begin as an option: the connection cannot go on.
-    pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, Malformed> {
+    pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new("an option", bytes);
         cursor.magic(OPTION_MAGIC)?;
         Ok(Self { code: OptionCode(cursor.u32()?), length: cursor.u32()? })
@@ -107,7 +107,7 @@ impl OptionReplyHeader {
     ///
     /// # Errors
     /// If it does not begin as a reply to an option: the connection cannot go on.
-    pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, Malformed> {
+    pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new("the reply to an option", bytes);
         cursor.magic(REPLY_MAGIC)?;
         Ok(Self {
@@ -190,7 +190,7 @@ impl Info {
     ///
     /// # Errors
     /// If the bytes are not what their kind says.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new("information about an export", bytes);
         let info = match InfoKind(cursor.u16()?) {
             InfoKind::EXPORT => Self::Export { size: cursor.u64()?, flags: TransmissionFlags(cursor.u16()?) },
@@ -237,7 +237,7 @@ impl GoRequest {
     ///
     /// # Errors
     /// If the lengths in it do not fit together.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new("INFO or GO", bytes);
         let name = cursor.counted_string()?;
         let count = cursor.u16()?;
@@ -270,7 +270,7 @@ impl MetaContextRequest {
     ///
     /// # Errors
     /// If the lengths in it do not fit together.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new("a request for metadata contexts", bytes);
         let export = cursor.counted_string()?;
         let count = cursor.u32()?;
@@ -304,7 +304,7 @@ impl MetaContext {
     ///
     /// # Errors
     /// If it is too short, or the name is no string.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new("a metadata context", bytes);
         Ok(Self { id: cursor.u32()?, name: text("a metadata context", cursor.rest())? })
     }
@@ -330,7 +330,7 @@ impl ServerEntry {
     ///
     /// # Errors
     /// If the lengths in it do not fit together.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new("an export in a list", bytes);
         Ok(Self { name: cursor.counted_string()?, description: text("an export in a list", cursor.rest())? })
     }

@@ -9,7 +9,7 @@
 //! answered by chunks once structured replies were negotiated.
 
 use super::cursor::{Cursor, text};
-use super::error::{Malformed, WireErrno};
+use super::error::{WireErrno, WireError};
 use super::numbers::codes;
 use super::request::Cookie;
 
@@ -113,7 +113,7 @@ impl ReplyHead {
     ///
     /// # Errors
     /// If they do not begin as a reply: the connection cannot go on.
-    pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>, Malformed> {
+    pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>, WireError> {
         let mut cursor = Cursor::new("a reply", bytes);
         let Ok(magic) = cursor.u32() else { return Ok(None) };
         match magic {
@@ -131,7 +131,7 @@ impl ReplyHead {
                 Ok(Some((Self::Chunk(header), ChunkHeader::BYTES)))
             }
             SIMPLE_MAGIC | CHUNK_MAGIC => Ok(None),
-            found => Err(Malformed::Magic {
+            found => Err(WireError::Magic {
                 what: "a reply",
                 expected: u64::from(SIMPLE_MAGIC),
                 found: u64::from(found),
@@ -221,46 +221,46 @@ impl Chunk {
     ///
     /// # Errors
     /// If the bytes are not what the kind says, or the kind is unknown and no error.
-    pub fn decode(kind: ChunkKind, bytes: &[u8]) -> Result<Self, Malformed> {
+    pub fn decode(kind: ChunkKind, bytes: &[u8]) -> Result<Self, WireError> {
         match kind {
             ChunkKind::NONE => Cursor::new("an empty chunk", bytes).end().map(|()| Self::None),
             ChunkKind::OFFSET_HOLE => decode_hole(bytes),
             ChunkKind::BLOCK_STATUS => decode_status(bytes),
             kind if kind.is_error() => decode_error(kind, bytes),
-            kind => Err(Malformed::Value { what: "the kind of a chunk", found: u64::from(kind.0) }),
+            kind => Err(WireError::Value { what: "the kind of a chunk", found: u64::from(kind.0) }),
         }
     }
 }
 
-fn decode_hole(bytes: &[u8]) -> Result<Chunk, Malformed> {
+fn decode_hole(bytes: &[u8]) -> Result<Chunk, WireError> {
     let mut cursor = Cursor::new("a hole chunk", bytes);
     let hole = OffsetHole { offset: cursor.u64()?, length: cursor.u32()? };
     cursor.end()?;
     Ok(Chunk::Hole(hole))
 }
 
-fn decode_status(bytes: &[u8]) -> Result<Chunk, Malformed> {
+fn decode_status(bytes: &[u8]) -> Result<Chunk, WireError> {
     let mut cursor = Cursor::new("a block status chunk", bytes);
     let context = cursor.u32()?;
     let mut descriptors = Vec::with_capacity(bytes.len() / 8);
     while !cursor.is_empty() {
         let descriptor = BlockDescriptor { length: cursor.u32()?, flags: cursor.u32()? };
         if descriptor.length == 0 {
-            return Err(Malformed::Value { what: "the length of a block descriptor", found: 0 });
+            return Err(WireError::Value { what: "the length of a block descriptor", found: 0 });
         }
         descriptors.push(descriptor);
     }
     if descriptors.is_empty() {
-        return Err(Malformed::Short { what: "a block status chunk", length: 0 });
+        return Err(WireError::Short { what: "a block status chunk", length: 0 });
     }
     Ok(Chunk::Status(BlockStatus { context, descriptors }))
 }
 
-fn decode_error(kind: ChunkKind, bytes: &[u8]) -> Result<Chunk, Malformed> {
+fn decode_error(kind: ChunkKind, bytes: &[u8]) -> Result<Chunk, WireError> {
     let mut cursor = Cursor::new("an error chunk", bytes);
     let errno = WireErrno(cursor.u32()?);
     if errno == WireErrno::NONE {
-        return Err(Malformed::Value { what: "the error of an error chunk", found: 0 });
+        return Err(WireError::Value { what: "the error of an error chunk", found: 0 });
     }
     let length = usize::from(cursor.u16()?);
     let message = cursor.bytes(length)?;

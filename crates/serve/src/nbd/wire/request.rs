@@ -1,7 +1,7 @@
 //! The transmission phase, client to server.
 
 use super::cursor::Cursor;
-use super::error::Malformed;
+use super::error::WireError;
 use super::numbers::{codes, flags};
 
 const REQUEST_MAGIC: u32 = 0x2560_9513;
@@ -67,7 +67,7 @@ impl RequestHeader {
     /// # Errors
     /// If it does not begin as a request: the connection cannot go on, for nobody knows where the next one
     /// begins.
-    pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, Malformed> {
+    pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new("a request", bytes);
         cursor.magic32(REQUEST_MAGIC)?;
         Ok(Self {

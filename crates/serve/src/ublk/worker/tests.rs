@@ -19,8 +19,8 @@ use plumb_state::Owner;
 mod device;
 mod kernel;
 
-use device::{Cached, Stored};
-use kernel::{Answer, Asked, Driver, Fake};
+use device::{CachedVersions, StoredVersions};
+use kernel::{Answer, Driver, Fake, UserRequest};
 
 const BLOCK: u64 = 512;
 const BLOCKS: u64 = 32;
@@ -31,7 +31,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Returns a server of `device`, new or with the record of the one before.
-fn serve(device: &Arc<Cached>, driver: &Arc<Mutex<Driver>>, records: &Path) -> Worker<Fake> {
+fn serve(device: &Arc<CachedVersions>, driver: &Arc<Mutex<Driver>>, records: &Path) -> Worker<Fake> {
     let base = Base::open(Some(records)).unwrap();
     let locked = base.lock().unwrap();
     let record = match base.find(0, &locked).unwrap() {
@@ -40,14 +40,14 @@ fn serve(device: &Arc<Cached>, driver: &Arc<Mutex<Driver>>, records: &Path) -> W
         Owner::Alive => panic!("the server before has not let go of its record"),
     };
     let geometry = Geometry::new(&device.info()).unwrap();
-    let device: Arc<dyn plumb_block::Device> = Arc::<Cached>::clone(device);
-    let served = Arc::new(Served::new(device, geometry, record));
+    let device: Arc<dyn plumb_block::Device> = Arc::<CachedVersions>::clone(device);
+    let served = Arc::new(ServedDisk::new(device, geometry, record));
     let own = DeviceQueue::open(&served, DEPTH).unwrap();
     Worker::start(served, Fake(Arc::clone(driver)), own, DEPTH).unwrap()
 }
 
 struct Bench {
-    device: Arc<Cached>,
+    device: Arc<CachedVersions>,
     driver: Arc<Mutex<Driver>>,
     records: tempfile::TempDir,
 }
@@ -55,7 +55,7 @@ struct Bench {
 impl Bench {
     fn new(seed: u64) -> Self {
         Self {
-            device: Cached::new(seed),
+            device: CachedVersions::new(seed),
             driver: Arc::new(Mutex::new(Driver::new(DEPTH))),
             records: tempfile::tempdir().unwrap(),
         }
@@ -65,12 +65,12 @@ impl Bench {
         serve(&self.device, &self.driver, &self.records.path().join("ublk"))
     }
 
-    fn ask(&self, asked: Asked) -> u16 {
+    fn ask(&self, asked: UserRequest) -> u16 {
         lock(&self.driver).ask(asked).expect("a free tag")
     }
 
     /// Asks one thing and lets the worker work until it is answered.
-    fn answer(&self, worker: &mut Worker<Fake>, asked: Asked) -> i32 {
+    fn answer(&self, worker: &mut Worker<Fake>, asked: UserRequest) -> i32 {
         let tag = self.ask(asked);
         for _ in 0..1000 {
             worker.turn(true).unwrap();
@@ -89,12 +89,12 @@ impl Bench {
     }
 }
 
-const fn write(block: u64, version: u64, fua: bool) -> Asked {
-    Asked::Write { range: LbaRange::new(plumb_block::Lba(block), 1), version, fua }
+const fn write(block: u64, version: u64, fua: bool) -> UserRequest {
+    UserRequest::Write { range: LbaRange::new(plumb_block::Lba(block), 1), version, fua }
 }
 
-const fn read(block: u64) -> Asked {
-    Asked::Read { range: LbaRange::new(plumb_block::Lba(block), 1) }
+const fn read(block: u64) -> UserRequest {
+    UserRequest::Read { range: LbaRange::new(plumb_block::Lba(block), 1) }
 }
 
 #[test]
@@ -104,9 +104,12 @@ fn what_is_asked_is_answered_with_its_bytes() {
     assert_eq!(bench.answer(&mut worker, write(3, 7, false)), 512);
     assert_eq!(bench.answer(&mut worker, read(3)), 512);
     assert_eq!(lock(&bench.driver).last_read, [7]);
-    assert_eq!(bench.answer(&mut worker, Asked::Flush), 0);
-    assert_eq!(bench.answer(&mut worker, Asked::Discard { range: LbaRange::new(plumb_block::Lba(3), 2) }), 0);
-    assert_eq!(bench.answer(&mut worker, Asked::Raw([0xFF; 24])), -Errno::EOPNOTSUPP.0);
+    assert_eq!(bench.answer(&mut worker, UserRequest::Flush), 0);
+    assert_eq!(
+        bench.answer(&mut worker, UserRequest::Discard { range: LbaRange::new(plumb_block::Lba(3), 2) }),
+        0
+    );
+    assert_eq!(bench.answer(&mut worker, UserRequest::Raw([0xFF; 24])), -Errno::EOPNOTSUPP.0);
     assert_eq!(bench.answer(&mut worker, read(BLOCKS)), -Errno::EINVAL.0);
 }
 
@@ -128,20 +131,20 @@ fn a_refused_command_ends_the_worker_with_its_error() {
 
 #[test]
 fn after_a_failed_flush_none_succeeds_and_reads_and_writes_do() {
-    for failing in [Asked::Flush, write(1, 1, true)] {
+    for failing in [UserRequest::Flush, write(1, 1, true)] {
         let bench = Bench::new(4);
         let mut worker = bench.serve();
         assert_eq!(bench.answer(&mut worker, write(1, 5, false)), 512);
         bench.device.fail_next_promise();
         assert_eq!(bench.answer(&mut worker, failing), -Errno::EIO.0);
-        assert_eq!(bench.answer(&mut worker, Asked::Flush), -Errno::EIO.0, "after {failing:?}");
+        assert_eq!(bench.answer(&mut worker, UserRequest::Flush), -Errno::EIO.0, "after {failing:?}");
         assert_eq!(bench.answer(&mut worker, write(2, 1, true)), -Errno::EIO.0);
         assert_eq!(bench.answer(&mut worker, write(2, 1, false)), 512);
         assert_eq!(bench.answer(&mut worker, read(2)), 512);
         // Nor does one of the server after it, for nothing has become durable.
         bench.kill(worker);
         let mut next = bench.serve();
-        assert_eq!(bench.answer(&mut next, Asked::Flush), -Errno::EIO.0);
+        assert_eq!(bench.answer(&mut next, UserRequest::Flush), -Errno::EIO.0);
     }
 }
 
@@ -154,9 +157,9 @@ fn a_server_after_one_that_lost_writes_lets_no_flush_succeed() {
     let mut next = bench.serve();
     assert!(next.served.device.is_lossy());
     assert_eq!(bench.answer(&mut next, write(1, 6, false)), 512);
-    assert_eq!(bench.answer(&mut next, Asked::Flush), -Errno::EIO.0);
+    assert_eq!(bench.answer(&mut next, UserRequest::Flush), -Errno::EIO.0);
     bench.kill(next);
-    assert_eq!(bench.answer(&mut bench.serve(), Asked::Flush), -Errno::EIO.0, "nor the one after that");
+    assert_eq!(bench.answer(&mut bench.serve(), UserRequest::Flush), -Errno::EIO.0, "nor the one after that");
 }
 
 #[test]
@@ -167,14 +170,14 @@ fn a_server_after_one_that_lost_nothing_goes_on() {
         let mut worker = bench.serve();
         assert_eq!(bench.answer(&mut worker, write(1, 5, false)), 512);
         if has_cache {
-            assert_eq!(bench.answer(&mut worker, Asked::Flush), 0);
+            assert_eq!(bench.answer(&mut worker, UserRequest::Flush), 0);
         }
         assert_eq!(bench.answer(&mut worker, write(2, 6, true)), 512);
         let unanswered = bench.ask(write(3, 7, false));
         bench.kill(worker);
         let mut next = bench.serve();
         assert!(!next.served.device.is_lossy(), "with a cache: {has_cache}");
-        assert_eq!(bench.answer(&mut next, Asked::Flush), 0);
+        assert_eq!(bench.answer(&mut next, UserRequest::Flush), 0);
         assert!(lock(&bench.driver).answers.remove(&unanswered).is_some(), "it is asked again");
         for (block, version) in [(1, 5), (2, 6), (3, 7)] {
             assert_eq!(bench.answer(&mut next, read(block)), 512);
@@ -185,7 +188,7 @@ fn a_server_after_one_that_lost_nothing_goes_on() {
 
 /// Knowledge of the kernel's users of each block: the version whose write was answered last.
 #[derive(Default)]
-struct Believed {
+struct BelievedVersions {
     acknowledged: BTreeMap<u64, u64>,
     /// Copies of `acknowledged` from when each flush was requested, by tag.
     asked: BTreeMap<u16, BTreeMap<u64, u64>>,
@@ -193,17 +196,17 @@ struct Believed {
     failed: u32,
 }
 
-impl Believed {
-    fn note(&mut self, tag: u16, answer: &Answer, stored: &BTreeMap<u64, Stored>, seed: u64) {
+impl BelievedVersions {
+    fn note(&mut self, tag: u16, answer: &Answer, stored: &BTreeMap<u64, StoredVersions>, seed: u64) {
         match answer.asked {
-            Asked::Write { range, version, fua } if answer.result > 0 => {
+            UserRequest::Write { range, version, fua } if answer.result > 0 => {
                 self.acknowledged.insert(range.lba.0, version);
                 if fua {
                     let durable = stored.get(&range.lba.0).map_or(0, |stored| stored.durable);
                     assert!(durable >= version, "seed {seed}: FUA of {version} is {durable} in {range:?}");
                 }
             }
-            Asked::Flush => {
+            UserRequest::Flush => {
                 let covered = self.asked.remove(&tag).unwrap_or_default();
                 if answer.result < 0 {
                     self.failed += 1;
@@ -233,7 +236,7 @@ fn no_flush_succeeds_over_lost_writes_whenever_the_server_is_killed() {
         let bench = Bench::new(seed);
         bench.device.set_cache(seed % 4 != 0);
         let mut worker = bench.serve();
-        let mut believed = Believed::default();
+        let mut believed = BelievedVersions::default();
         let mut version = 0;
         for step in 0..300 {
             if step % 3 == 0 {
@@ -241,14 +244,14 @@ fn no_flush_succeeds_over_lost_writes_whenever_the_server_is_killed() {
                 let is_busy = lock(&bench.driver).writes(block);
                 version += 1;
                 let asked = match random.next_u64() % 8 {
-                    0 | 1 => Asked::Flush,
+                    0 | 1 => UserRequest::Flush,
                     2 => read(block),
                     3 if !is_busy => write(block, version, true),
                     _ if !is_busy => write(block, version, false),
                     _ => read(block),
                 };
                 if let Some(tag) = lock(&bench.driver).ask(asked)
-                    && asked == Asked::Flush
+                    && asked == UserRequest::Flush
                 {
                     believed.asked.insert(tag, believed.acknowledged.clone());
                 }

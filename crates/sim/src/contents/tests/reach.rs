@@ -11,7 +11,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
 
 use super::mutated::Mistake;
-use super::trial::{Found, Trial};
+use super::trial::{FoundCommand, Trial};
 use crate::contents::{Atomicity, Damage, FlushKept, Promise};
 use plumb_crash::{Survival, below};
 
@@ -34,7 +34,7 @@ pub(super) struct Script {
 
 /// A command as the enumeration needs it.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct KnownCommand {
     number: u64,
     range: LbaRange,
     is_data: bool,
@@ -123,8 +123,8 @@ fn random(seed: u64) -> Script {
     Script { acts, promise: Promise::VOLATILE }
 }
 
-fn known(script: &Script) -> Vec<Known> {
-    let mut all: Vec<(Op, Known)> = Vec::new();
+fn known(script: &Script) -> Vec<KnownCommand> {
+    let mut all: Vec<(Op, KnownCommand)> = Vec::new();
     for (moment, act) in script.acts.iter().enumerate() {
         match *act {
             Act::Submit(op, range) => {
@@ -135,7 +135,7 @@ fn known(script: &Script) -> Vec<Known> {
                 let is_atomic = is_data && range.nlb <= unit && !crosses;
                 let number = all.len() as u64 + 1;
                 let (completed, is_must, is_lost) = (usize::MAX, false, false);
-                let known = Known {
+                let known = KnownCommand {
                     number,
                     range,
                     is_data,
@@ -168,7 +168,7 @@ fn known(script: &Script) -> Vec<Known> {
 }
 
 /// Returns all that a cut at the end may leave.
-fn legal(script: &Script) -> BTreeSet<Vec<Found>> {
+fn legal(script: &Script) -> BTreeSet<Vec<FoundCommand>> {
     let known = known(script);
     let mut found = BTreeSet::new();
     let choices: u32 = 4_u32.pow(known.len() as u32);
@@ -182,7 +182,7 @@ fn legal(script: &Script) -> BTreeSet<Vec<Found>> {
 }
 
 /// Returns every order in which an older one never comes after a newer one.
-fn orders(known: &[Known], taken: &mut Vec<usize>) -> Vec<Vec<usize>> {
+fn orders(known: &[KnownCommand], taken: &mut Vec<usize>) -> Vec<Vec<usize>> {
     if taken.len() == known.len() {
         return vec![taken.clone()];
     }
@@ -203,7 +203,7 @@ fn orders(known: &[Known], taken: &mut Vec<usize>) -> Vec<Vec<usize>> {
 
 /// Returns the contents of the drive if of each command the blocks of its mask survive; `None` if that is not
 /// allowed.
-fn laid(known: &[Known], order: &[usize], masks: &[u32]) -> Option<Vec<Found>> {
+fn laid(known: &[KnownCommand], order: &[usize], masks: &[u32]) -> Option<Vec<FoundCommand>> {
     let mut state = vec![Some(0); BLOCKS as usize];
     for index in order {
         let one = known[*index];
@@ -250,7 +250,7 @@ fn outcome(
     seed: u64,
     damage: &Damage,
     mistake: Option<Mistake>,
-) -> Result<Vec<Found>, String> {
+) -> Result<Vec<FoundCommand>, String> {
     let mut trial = Trial::new(BLOCKS, script.promise, 512, seed, mistake);
     for act in &script.acts {
         match *act {

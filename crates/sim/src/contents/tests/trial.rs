@@ -11,11 +11,11 @@ use crate::contents::{
 };
 
 /// Content that was found in a block: the number of the command, 0 for zeroes; `None` if it is unreadable.
-pub(super) type Found = Option<u64>;
+pub(super) type FoundCommand = Option<u64>;
 
 /// A command as the oracle remembers it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct SeenCommand {
     pub(super) op: Op,
     pub(super) range: LbaRange,
     pub(super) submitted: Moment,
@@ -25,7 +25,7 @@ pub(super) struct Seen {
 
 pub(super) struct Trial {
     pub(super) contents: Contents,
-    pub(super) commands: Vec<Seen>,
+    pub(super) commands: Vec<SeenCommand>,
     histories: Vec<History<u64>>,
     promise: Promise,
     block_bytes: u64,
@@ -83,7 +83,7 @@ impl Trial {
     pub(super) fn submit(&mut self, op: Op, range: LbaRange, as_bytes: bool) -> usize {
         let submitted = self.tick();
         let number = self.commands.len() as u64 + 1;
-        self.commands.push(Seen { op, range, submitted, completed: None, is_lost: false });
+        self.commands.push(SeenCommand { op, range, submitted, completed: None, is_lost: false });
         let is_data = matches!(op, Op::Write { .. });
         let pattern = Pattern { seed: SEED, lba: range.lba, generation: number };
         let mut bytes = vec![0; (range.nlb * self.block_bytes) as usize];
@@ -124,7 +124,7 @@ impl Trial {
         self.complete_in_contents(index);
         let command = &mut self.commands[index];
         command.completed = Some(completed);
-        let Seen { op, submitted, .. } = *command;
+        let SeenCommand { op, submitted, .. } = *command;
         if op == Op::Flush {
             return self.flushed(submitted);
         }
@@ -138,7 +138,7 @@ impl Trial {
 
     /// Tells the contents that a command is answered, as the mistake has it.
     fn complete_in_contents(&mut self, index: usize) {
-        let Seen { op, .. } = self.commands[index];
+        let SeenCommand { op, .. } = self.commands[index];
         let id = CommandId(index as u64 + 1);
         match self.mistake {
             Some(Mistake::FlushCoversUntilItsAnswer | Mistake::InFlightNeverSurvives) => {
@@ -173,7 +173,7 @@ impl Trial {
 
     /// Submits a command to the contents that a mistake has kept from them until now.
     fn hand_over(&mut self, index: usize) {
-        let (Seen { op, range, .. }, number) = (self.commands[index], index as u64 + 1);
+        let (SeenCommand { op, range, .. }, number) = (self.commands[index], index as u64 + 1);
         let data = match op {
             Op::Write { .. } => Data::Pattern(Pattern { seed: SEED, lba: range.lba, generation: number }),
             _ => Data::None,
@@ -217,7 +217,7 @@ impl Trial {
     }
 
     fn for_versions(&mut self, index: usize, change: impl Fn(&mut Version<u64>)) {
-        let Seen { range, submitted, .. } = self.commands[index];
+        let SeenCommand { range, submitted, .. } = self.commands[index];
         for block in blocks(range) {
             let versions = self.histories[block].versions.iter_mut();
             versions.filter(|version| version.submitted == submitted).for_each(&change);
@@ -225,7 +225,7 @@ impl Trial {
     }
 
     /// Returns the content of a block; `Ok(None)` if it is unreadable.
-    pub(super) fn found(&self, block: u64) -> Result<Found, String> {
+    pub(super) fn found(&self, block: u64) -> Result<FoundCommand, String> {
         let mut bytes = vec![1; self.block_bytes as usize];
         match self.contents.read(LbaRange::new(Lba(block), 1), &mut bytes) {
             Err(ReadError::Unreadable(lba)) if lba.0 == block => return Ok(None),
@@ -246,7 +246,7 @@ impl Trial {
     }
 
     /// Returns the contents of all blocks.
-    pub(super) fn state(&self) -> Result<Vec<Found>, String> {
+    pub(super) fn state(&self) -> Result<Vec<FoundCommand>, String> {
         (0..self.histories.len() as u64).map(|block| self.found(block)).collect()
     }
 
@@ -269,7 +269,7 @@ impl Trial {
         self.judge_extents(block, found)
     }
 
-    fn judge_extents(&self, block: u64, found: Found) -> Result<(), String> {
+    fn judge_extents(&self, block: u64, found: FoundCommand) -> Result<(), String> {
         let all = LbaRange::new(Lba(0), self.histories.len() as u64);
         let extents = self.contents.extents(all);
         let mut end = 0;
@@ -292,7 +292,7 @@ impl Trial {
         &mut self,
         chance: &mut Xoshiro256PlusPlus,
         damage: &Damage,
-    ) -> Result<Vec<Found>, String> {
+    ) -> Result<Vec<FoundCommand>, String> {
         let cut = self.tick();
         let damage = self.mistake.map_or(*damage, |mistake| mistake.damage(damage, self.seed));
         let report = self.contents.cut(chance, &damage);
@@ -326,13 +326,13 @@ impl Trial {
 
     /// Checks the number of broken promises that a cut counts: no less than what certainly is, no more than
     /// what can be.
-    fn judge_account(&self, state: &[Found], counted: u64) -> Result<(), String> {
+    fn judge_account(&self, state: &[FoundCommand], counted: u64) -> Result<(), String> {
         let (mut certain, mut possible) = (0, 0);
         for (block, found) in state.iter().enumerate() {
-            let over = |seen: &&Seen| blocks(seen.range).contains(&block);
+            let over = |seen: &&SeenCommand| blocks(seen.range).contains(&block);
             let is_base = *found == Some(0)
                 && self.commands.iter().filter(over).all(|seen| matches!(seen.op, Op::Write { .. }));
-            let is_older = |than: &Seen| match found {
+            let is_older = |than: &SeenCommand| match found {
                 Some(0) => is_base,
                 Some(number) => {
                     self.commands[*number as usize - 1].completed.is_some_and(|at| at < than.submitted)
@@ -350,7 +350,7 @@ impl Trial {
     }
 
     /// Returns true if the drive has said that it is durable, true or not.
-    fn is_promised(&self, seen: &Seen) -> bool {
+    fn is_promised(&self, seen: &SeenCommand) -> bool {
         let asked = matches!(seen.op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
         seen.completed.is_some_and(|at| !seen.is_lost && (asked || at < self.flushed))
     }
@@ -360,7 +360,7 @@ impl Trial {
     }
 
     /// An atomic write of which a block is there: the others are too, or something that is not older is.
-    fn judge_atomic(&self, state: &[Found]) -> Result<(), String> {
+    fn judge_atomic(&self, state: &[FoundCommand]) -> Result<(), String> {
         let Atomicity { unit, boundary } = self.promise.atomicity;
         for (index, command) in self.commands.iter().enumerate() {
             let blocks: Vec<_> = blocks(command.range).collect();

@@ -17,7 +17,7 @@ pub(super) struct PerByte(u64);
 
 impl PerByte {
     /// Returns the inverse of `rate`.
-    pub(super) const fn of(rate: Rate) -> Self {
+    pub(super) const fn from_rate(rate: Rate) -> Self {
         Self((1_000_000_000 << 16) / rate.0)
     }
 
@@ -104,7 +104,7 @@ impl Dies {
         Self {
             dies: vec![Die::default(); (parameters.channels * parameters.dies) as usize],
             channel_free: vec![0; parameters.channels as usize],
-            channel: PerByte::of(parameters.channel),
+            channel: PerByte::from_rate(parameters.channel),
             unit: parameters.unit(),
             by_unit: Divisor::new(parameters.unit()),
             by_dies: Divisor::new(u64::from(parameters.channels * parameters.dies)),

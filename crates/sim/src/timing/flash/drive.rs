@@ -71,7 +71,7 @@ impl FlashTiming {
         Self {
             parameters: parameters.clone(),
             unit: parameters.unit(),
-            link: PerByte::of(parameters.link),
+            link: PerByte::from_rate(parameters.link),
             write_buffer,
             dies: Dies::new(parameters, ftl.window_pages() * PAGE, seed),
             ftl,

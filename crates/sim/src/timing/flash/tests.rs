@@ -8,7 +8,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 use crate::command::{Command, CommandId, Sectors};
-use crate::model::Typed;
+use crate::model::TypedModel;
 use crate::timing::{Event, Timing};
 
 /// A wrong drive, made of the right one.
@@ -36,7 +36,7 @@ impl Host {
     fn new(mistake: Option<Mistake>) -> Self {
         let gathers_nothing = mistake == Some(Mistake::NothingGathered);
         let name = if gathers_nothing { "consumer-nvme-ssd?flash.gather=0" } else { "consumer-nvme-ssd" };
-        let model = name.parse::<Typed>().unwrap().resolve().unwrap();
+        let model = name.parse::<TypedModel>().unwrap().resolve().unwrap();
         let (completed, persisted) = (BTreeMap::new(), BTreeMap::new());
         let timing = model.timing(Bytes::mib(64), 1);
         Self { mistake, timing, now: Nanos(0), ops: Vec::new(), completed, persisted }

@@ -17,7 +17,7 @@ use crate::timing::mechanics::{Job, JobId, JobKind, Mechanics, Urgency};
 
 /// Job that waits for the arm, reduced to what decides when it has its turn.
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
+struct WaitingJob {
     place: Place,
     writes: bool,
     arrived: u64,
@@ -47,7 +47,7 @@ pub struct Hdd {
     /// Where the last access ended and when, and what it was.
     last: Option<(u64, u64, JobKind)>,
     /// All of them are looked at each time: what that takes stands side by side.
-    queue: Vec<Waiting>,
+    queue: Vec<WaitingJob>,
     /// Their jobs, in the same order.
     jobs: Vec<Job>,
     current: Option<Current>,
@@ -106,7 +106,7 @@ impl Hdd {
     /// Begins the next job, if there is one.
     fn start(&mut self, now: u64) {
         let Some((index, begin)) = self.choose(now) else { return };
-        let Waiting { place, .. } = self.queue.swap_remove(index);
+        let WaitingJob { place, .. } = self.queue.swap_remove(index);
         let job = self.jobs.swap_remove(index);
         self.read_ahead.stop(now, &self.disk);
         let done = begin + self.disk.transfer_from(place, job.sectors) + self.read_first(&job);
@@ -162,7 +162,7 @@ impl Mechanics for Hdd {
             JobKind::Read => {}
             JobKind::Write => self.read_ahead.forget(job.sectors),
         }
-        self.queue.push(Waiting {
+        self.queue.push(WaitingJob {
             place: self.disk.locate(job.sectors.first),
             writes: job.kind == JobKind::Write,
             arrived: now.0,

@@ -26,7 +26,7 @@ mod spindle;
 mod tests;
 
 pub use disk::Hdd;
-pub use parameters::{HddParameters, Published};
+pub use parameters::{HddParameters, PublishedFigures};
 
 #[cfg(test)]
 pub(in crate::timing) use parameters::tests::desktop as tests_desktop;

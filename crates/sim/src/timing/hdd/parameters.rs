@@ -49,13 +49,13 @@ pub struct HddParameters {
     pub read_ahead: Size,
     /// Figures that others published about the drive: shown beside the simulation, never used by it.
     #[serde(default)]
-    pub published: Published,
+    pub published: PublishedFigures,
 }
 
 /// Figures that are known about a drive as a whole. Only compared with.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Published {
+pub struct PublishedFigures {
     /// Random 4 KiB reads at depth 1, mean time.
     pub random_read_time: Option<Time>,
     /// Sequential bandwidth at the outer edge.
@@ -106,7 +106,7 @@ impl Limits for HddParameters {
         );
         check.within("read_ahead_segments", &self.read_ahead_segments, &(0..=64));
         check.within("read_ahead", &self.read_ahead, &(Size(Bytes(0))..=Size(Bytes::mib(64))));
-        let Published { depth_gain, deep_read_iops, .. } = &self.published;
+        let PublishedFigures { depth_gain, deep_read_iops, .. } = &self.published;
         check.within("published.depth_gain", &depth_gain.unwrap_or(1.0), &(0.1..=100.0));
         check.within("published.deep_read_iops", &deep_read_iops.unwrap_or(1.0), &(0.1..=1e6));
     }
@@ -154,7 +154,7 @@ pub(in crate::timing) mod tests {
             background_handicap: Time(Nanos::millis(10)),
             read_ahead_segments: 8,
             read_ahead: Size(Bytes::kib(512)),
-            published: Published::default(),
+            published: PublishedFigures::default(),
         }
     }
 

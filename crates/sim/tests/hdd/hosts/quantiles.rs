@@ -19,7 +19,7 @@ impl Quantiles {
     pub(crate) const HEAD: &str = "milliseconds                                   mean      min      p25      p50      p75      p99      max";
 
     /// Returns the quantiles of `times`, of which there is at least one.
-    pub(crate) fn of(times: &[Nanos]) -> Self {
+    pub(crate) fn from_times(times: &[Nanos]) -> Self {
         let mut ms: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e3).collect();
         ms.sort_by(f64::total_cmp);
         let at = |part: f64| {

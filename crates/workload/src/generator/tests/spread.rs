@@ -22,7 +22,7 @@ fn with(distribution: Distribution, range: ByteRange, seed: u64) -> Workload {
 fn tally_ranks(workload: &Workload) -> Vec<u64> {
     let places = tally(workload, DRAWS);
     let scatter = Permutation::new(places.len() as u64, mixed(workload.seed ^ SCATTER));
-    (0..places.len() as u64).map(|rank| places[scatter.of(rank) as usize]).collect()
+    (0..places.len() as u64).map(|rank| places[scatter.apply(rank) as usize]).collect()
 }
 
 #[test]
@@ -272,10 +272,10 @@ proptest! {
 fn a_permutation_reaches_every_member_whatever_their_number() {
     for count in (1..=260).chain([511, 512, 513, 1023, 1024, 1025, 4095, 4096, 4097]) {
         let permutation = Permutation::new(count, mixed(count));
-        let reached: HashSet<u64> = (0..count).map(|index| permutation.of(index)).collect();
+        let reached: HashSet<u64> = (0..count).map(|index| permutation.apply(index)).collect();
         assert_eq!(reached.len() as u64, count, "of {count}");
         assert!(reached.iter().all(|member| *member < count));
     }
     let large = Permutation::new(u64::MAX, 1);
-    assert_ne!(large.of(0), large.of(1));
+    assert_ne!(large.apply(0), large.apply(1));
 }

@@ -24,12 +24,12 @@ fn message(scenario: &Scenario) -> String {
 fn of_job(change: impl FnOnce(&mut Job)) -> String {
     let mut job = base();
     change(&mut job);
-    message(&Scenario { spans: vec![Span::of(vec![base(), job])] })
+    message(&Scenario { spans: vec![Span::new(vec![base(), job])] })
 }
 
 /// Returns the message for a span that `change` made of a valid one.
 fn of_span(change: impl FnOnce(&mut Span)) -> String {
-    let mut span = Span::of(vec![base()]);
+    let mut span = Span::new(vec![base()]);
     change(&mut span);
     message(&Scenario { spans: vec![span] })
 }
@@ -216,7 +216,7 @@ fn nothing_else_changes_what_is_verified() {
 
 #[test]
 fn a_scenario_survives_json() {
-    let scenario = Scenario { spans: vec![Span { warmup: Warmup::Auto, ..Span::of(vec![base()]) }] };
+    let scenario = Scenario { spans: vec![Span { warmup: Warmup::Auto, ..Span::new(vec![base()]) }] };
     let text = serde_json::to_string(&scenario).unwrap();
     assert_eq!(serde_json::from_str::<Scenario>(&text).unwrap(), scenario);
 }

@@ -91,9 +91,9 @@ struct Shop {
     inner: Arc<Inner>,
 }
 
-struct Inner(Mutex<Waiting>);
+struct Inner(Mutex<WaitingArrival>);
 
-struct Waiting {
+struct WaitingArrival {
     server: Server,
     /// When what is in the shop will be done, in order, of all queues.
     due: VecDeque<Nanos>,
@@ -101,7 +101,7 @@ struct Waiting {
 
 impl Shop {
     fn new(server: Server) -> Self {
-        let inner = Arc::new(Inner(Mutex::new(Waiting { server, due: VecDeque::new() })));
+        let inner = Arc::new(Inner(Mutex::new(WaitingArrival { server, due: VecDeque::new() })));
         let (clock, source) = (Arc::new(VirtualClock::new()), Arc::downgrade(&inner));
         clock.register(source);
         Self { clock, inner }
@@ -109,7 +109,7 @@ impl Shop {
 }
 
 impl Inner {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingArrival> {
         self.0.lock().unwrap()
     }
 }
@@ -194,7 +194,7 @@ struct Exact {
 impl Exact {
     /// Serves the intended starts of all `workers` in order. What lies `depth` operations ahead must be done
     /// before the next one starts; of several workers it is assumed that the depth is never reached.
-    fn of(workload: &Workload, workers: u32, mut server: Server) -> Self {
+    fn simulate(workload: &Workload, workers: u32, mut server: Server) -> Self {
         let Some(operations) = workload.stop.operations else { panic!("a counted workload") };
         let mut arrivals = Vec::new();
         for share in Share::all(NonZeroU32::new(workers).unwrap()) {
@@ -246,7 +246,7 @@ fn run_and_compare(workload: &Workload, workers: u32, server: &Server) -> (LoadO
     });
     let never = AtomicBool::new(false);
     let outcome = run(team.collect(), &Time::Virtual(Arc::clone(&shop.clock)), &never, &mut |_| {}).unwrap();
-    let exact = Exact::of(workload, workers, server.clone());
+    let exact = Exact::simulate(workload, workers, server.clone());
     let measured = outcome.read.latency_from_intended_start.clone().unwrap();
     assert_eq!(measured.count(), exact.sojourns.len() as u64, "every operation has a latency");
     for percent in [1, 25, 50, 75, 90, 99] {

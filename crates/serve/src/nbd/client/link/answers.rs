@@ -5,7 +5,7 @@ use std::io;
 use plumb_block::{Clock as _, Errno, Nanos, Outcome};
 
 use super::{Common, Lost, Mail, State, broken};
-use crate::nbd::client::jobs::{Phase, Wanted};
+use crate::nbd::client::jobs::{JobWaiter, Phase};
 use crate::nbd::client::replies::Answer;
 use crate::nbd::wire::{Command, CommandFlags};
 
@@ -87,10 +87,10 @@ impl State {
         let Some(job) = self.jobs.remove(number) else { return };
         let to = job.port;
         match job.wanted {
-            Wanted::Yes => {}
-            Wanted::TooLate => return self.post(to, Mail::Released),
+            JobWaiter::Yes => {}
+            JobWaiter::TooLate => return self.post(to, Mail::Released),
             // The port of this job may belong to another queue by now.
-            Wanted::No => return,
+            JobWaiter::No => return,
         }
         let mail = match (job.plan.command, job.failed) {
             (Command::BLOCK_STATUS, failed) => Mail::Status(failed.map_or(Ok(job.status), Err)),

@@ -3,7 +3,7 @@
 use plumb_block::{Clock as _, Payload};
 
 use super::{Common, Lost, State, broken};
-use crate::nbd::client::commands::Asked;
+use crate::nbd::client::commands::PendingCommand;
 use crate::nbd::wire::{Command, CommandFlags, Cookie, RequestHeader};
 
 fn header(command: Command, flags: CommandFlags, cookie: Cookie, offset: u64, length: u32) -> RequestHeader {
@@ -58,7 +58,7 @@ impl State {
     fn stage_flush(&mut self, number: u32) {
         let Some(job) = self.jobs.get(number) else { return };
         job.pieces += 1;
-        let asked = Asked::new(number, Command::FLUSH, CommandFlags::default(), 0, 0);
+        let asked = PendingCommand::new(number, Command::FLUSH, CommandFlags::default(), 0, 0);
         let cookie = self.commands.enter(asked);
         self.output.head(&header(Command::FLUSH, CommandFlags::default(), cookie, 0, 0).encode());
     }
@@ -70,7 +70,7 @@ impl State {
         let plan = job.plan;
         let (start, length) = job.next_piece();
         let (offset, size) = (plan.offset + start, length as usize);
-        let asked = Asked::new(number, plan.command, plan.flags, offset, length as u32);
+        let asked = PendingCommand::new(number, plan.command, plan.flags, offset, length as u32);
         let cookie = self.commands.enter(asked);
         self.output.head(&header(plan.command, plan.flags, cookie, offset, length as u32).encode());
         if plan.sends_zeroes {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use plumb_block::{Bytes, shell_word};
 
 use super::{Encryption, Handshake, Session, Step, refuse};
-use crate::nbd::server::export::{Served, block_size_info, export_info};
+use crate::nbd::server::export::{ServedExport, block_size_info, export_info};
 use crate::nbd::wire::{
-    BASE_ALLOCATION, GoRequest, Info, InfoKind, Malformed, MetaContext, MetaContextRequest, OptionCode,
-    OptionReplyKind, STRING_MAX_BYTES, ServerEntry, encode_option_reply,
+    BASE_ALLOCATION, GoRequest, Info, InfoKind, MetaContext, MetaContextRequest, OptionCode, OptionReplyKind,
+    STRING_MAX_BYTES, ServerEntry, WireError, encode_option_reply,
 };
 use crate::served_device::KnownLosses;
 
@@ -25,7 +25,7 @@ fn refusal<T>(kind: OptionReplyKind, why: impl Into<String>) -> Result<T, Refusa
     Err((kind, why.into()))
 }
 
-fn malformed(error: Malformed) -> Refusal {
+fn malformed(error: WireError) -> Refusal {
     (OptionReplyKind::ERR_INVALID, error.to_string())
 }
 
@@ -85,7 +85,7 @@ impl Handshake {
     }
 
     /// Returns the export of this name; the empty name is that of the only export.
-    fn find(&self, name: &str) -> Result<Arc<Served>, Refusal> {
+    fn find(&self, name: &str) -> Result<Arc<ServedExport>, Refusal> {
         let exports = &self.terms.exports;
         let only = || exports.first().filter(|_| name.is_empty() && exports.len() == 1);
         let found = exports.iter().find(|served| served.export.name == name).or_else(only).cloned();
@@ -93,8 +93,8 @@ impl Handshake {
     }
 
     /// Transmission of `served`, which must have power, with a client that knows of all its losses until now.
-    fn session(&self, served: &Arc<Served>) -> Result<Session, Refusal> {
-        let known = KnownLosses::of(&*served.export.device);
+    fn session(&self, served: &Arc<ServedExport>) -> Result<Session, Refusal> {
+        let known = KnownLosses::for_device(&*served.export.device);
         if !served.export.device.power().is_on {
             let name = &served.export.name;
             let word = shell_word(name);

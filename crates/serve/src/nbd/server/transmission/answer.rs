@@ -4,20 +4,20 @@ use plumb_block::{LbaRange, Op, Payload};
 
 use super::command::{Command, Piece, Read};
 use super::plan::Refusal;
-use super::{Broken, Transmission};
+use super::{Transmission, TransmissionFault};
 use crate::nbd::wire::{
     ChunkHeader, ChunkKind, Cookie, ErrorChunk, SimpleReply, WireErrno, encode_error_chunk,
 };
-use crate::requests::{Ended, Failure};
+use crate::requests::{Failure, FinishedRequest};
 
 impl Transmission {
     /// A piece has ended.
-    pub(super) fn ended(&mut self, ended: Ended<Piece>) -> Result<(), Broken> {
-        let Ended { asked: Piece { command: id, number }, result, payload } = ended;
+    pub(super) fn ended(&mut self, ended: FinishedRequest<Piece>) -> Result<(), TransmissionFault> {
+        let FinishedRequest { asked: Piece { command: id, number }, result, payload } = ended;
         let failure = match result {
             Ok(()) => None,
             Err(Failure::Errno(errno)) => Some(errno),
-            Err(Failure::Unanswered) => return Err(Broken::Unanswered),
+            Err(Failure::Unanswered) => return Err(TransmissionFault::Unanswered),
         };
         let Some(command) = self.commands.get(id) else { return Ok(()) };
         command.pieces_out = command.pieces_out.saturating_sub(1);
@@ -35,7 +35,7 @@ impl Transmission {
     }
 
     /// All pieces have ended.
-    fn finish(&mut self, id: u32) -> Result<(), Broken> {
+    fn finish(&mut self, id: u32) -> Result<(), TransmissionFault> {
         let Some(command) = self.commands.get(id) else { return Ok(()) };
         if command.flush_after && command.failure.is_none() {
             // FUA where the device has none: what was just done becomes durable by a flush, submitted after
@@ -51,7 +51,9 @@ impl Transmission {
         };
         let is_streamed = self.streamed.take_if(|streamed| *streamed == id).is_some();
         match (failure, read) {
-            (Some(_), Some(Read { in_chunks: false, sent: 1.., .. })) => return Err(Broken::HalfSent),
+            (Some(_), Some(Read { in_chunks: false, sent: 1.., .. })) => {
+                return Err(TransmissionFault::HalfSent);
+            }
             (Some(errno), _) => {
                 let why = "the device failed";
                 self.refuse(cookie, Refusal { errno: WireErrno::from_errno(errno), why });

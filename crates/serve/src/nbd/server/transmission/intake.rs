@@ -4,7 +4,7 @@ use plumb_block::{BufferMut, Bytes, Lba, LbaRange, Op, Payload};
 
 use super::command::{Command, Piece, Read};
 use super::plan::{Plan, Refusal};
-use super::{Blocked, Broken, LARGE_BYTES, Transmission};
+use super::{BlockReason, LARGE_BYTES, Transmission, TransmissionFault};
 use crate::nbd::server::buffers::Cut;
 use crate::nbd::wire::{self, Cookie, RequestHeader, WireErrno};
 
@@ -83,13 +83,13 @@ impl Intake {
 
 impl Transmission {
     /// Takes in as much as is there and has room.
-    pub(super) fn take_in(&mut self) -> Result<Blocked, Broken> {
+    pub(super) fn take_in(&mut self) -> Result<BlockReason, TransmissionFault> {
         loop {
             if !self.has_room() || self.output.is_full() {
-                return Ok(Blocked::Room);
+                return Ok(BlockReason::Room);
             }
             if self.is_leaving {
-                return Ok(Blocked::Input);
+                return Ok(BlockReason::Input);
             }
             let blocked = match std::mem::replace(&mut self.intake, Intake::Head) {
                 Intake::Head => self.take_head()?,
@@ -104,17 +104,17 @@ impl Transmission {
         }
     }
 
-    fn take_head(&mut self) -> Result<Option<Blocked>, Broken> {
+    fn take_head(&mut self) -> Result<Option<BlockReason>, TransmissionFault> {
         if self.streamed.is_some() {
-            return Ok(Some(Blocked::Room));
+            return Ok(Some(BlockReason::Room));
         }
-        let Some(bytes) = self.input.bytes().first_chunk() else { return Ok(Some(Blocked::Input)) };
+        let Some(bytes) = self.input.bytes().first_chunk() else { return Ok(Some(BlockReason::Input)) };
         let header = RequestHeader::decode(bytes)?;
         self.input.consume(RequestHeader::BYTES);
         Ok(self.begin(&header))
     }
 
-    fn begin(&mut self, header: &RequestHeader) -> Option<Blocked> {
+    fn begin(&mut self, header: &RequestHeader) -> Option<BlockReason> {
         let cookie = header.cookie;
         let has_payload = header.command == wire::Command::WRITE;
         self.expects_large = false;
@@ -161,13 +161,13 @@ impl Transmission {
         }
     }
 
-    fn skip(&mut self, left: u32, cookie: Cookie, refusal: Refusal) -> Option<Blocked> {
+    fn skip(&mut self, left: u32, cookie: Cookie, refusal: Refusal) -> Option<BlockReason> {
         let skipped = self.input.bytes().len().min(left as usize);
         self.input.consume(skipped);
         let left = left - skipped as u32;
         if left > 0 {
             self.intake = Intake::Skip { left, cookie, refusal };
-            return Some(Blocked::Input);
+            return Some(BlockReason::Input);
         }
         self.refuse(cookie, refusal);
         None
@@ -176,13 +176,13 @@ impl Transmission {
     /// Returns a read: its pieces wait for each other in their buffers; where these are too many they are
     /// sent one by one, and nothing else is in flight meanwhile: the bytes of a reply must not be
     /// interrupted, and have all the buffers.
-    fn read(&mut self, read: ReadIntake) -> Option<Blocked> {
+    fn read(&mut self, read: ReadIntake) -> Option<BlockReason> {
         let lane = self.lane.as_mut()?;
         let cut = lane.buffers.cut(read.length);
         let is_large = read.length.div_ceil(cut.piece_bytes.max(1)) > lane.buffers.pieces_held_max(cut);
         if is_large && lane.requests.in_flight() > 0 {
             self.intake = Intake::Large(read);
-            return Some(Blocked::Room);
+            return Some(BlockReason::Room);
         }
         let ReadIntake { cookie, range, offset, length, in_chunks } = read;
         let piece_bytes = cut.piece_bytes;
@@ -199,7 +199,7 @@ impl Transmission {
     }
 
     /// Returns a trim or zeroes.
-    fn ranged(&mut self, cookie: Cookie, range: LbaRange, op: Op, flush_after: bool) -> Option<Blocked> {
+    fn ranged(&mut self, cookie: Cookie, range: LbaRange, op: Op, flush_after: bool) -> Option<BlockReason> {
         let id = self.commands.insert(Command { cookie, flush_after, ..Command::default() });
         let info = &self.rules.info;
         let limit = if op == Op::Discard { info.discard_max } else { ZEROES_PIECE };
@@ -208,11 +208,11 @@ impl Transmission {
         self.submit_pieces(PiecesIntake { id, op, cut: None, lba, left_nlb, piece_nlb, piece: 0 })
     }
 
-    fn submit_pieces(&mut self, mut pieces: PiecesIntake) -> Option<Blocked> {
+    fn submit_pieces(&mut self, mut pieces: PiecesIntake) -> Option<BlockReason> {
         while pieces.left_nlb > 0 {
             if !self.has_room() {
                 self.intake = Intake::Pieces(pieces);
-                return Some(Blocked::Room);
+                return Some(BlockReason::Room);
             }
             let nlb = pieces.left_nlb.min(pieces.piece_nlb);
             let range = LbaRange::new(pieces.lba, nlb);
@@ -223,7 +223,7 @@ impl Transmission {
                     let Some(buffer) = self.lane.as_ref().and_then(|lane| lane.buffers.take(cut, length))
                     else {
                         self.intake = Intake::Pieces(pieces);
-                        return Some(Blocked::Room);
+                        return Some(BlockReason::Room);
                     };
                     Payload::Into(buffer)
                 }
@@ -250,7 +250,7 @@ impl Transmission {
         piece
     }
 
-    fn write(&mut self, header: &RequestHeader, range: LbaRange, fua: bool) -> Option<Blocked> {
+    fn write(&mut self, header: &RequestHeader, range: LbaRange, fua: bool) -> Option<BlockReason> {
         self.expects_large = header.length >= LARGE_BYTES;
         let lane = self.lane.as_mut()?;
         let cut = lane.buffers.cut(header.length);
@@ -259,11 +259,11 @@ impl Transmission {
         self.take_payload(PayloadIntake { id, cut, fua, lba, left, piece: 0, buffer: None })
     }
 
-    fn take_payload(&mut self, mut payload: PayloadIntake) -> Option<Blocked> {
+    fn take_payload(&mut self, mut payload: PayloadIntake) -> Option<BlockReason> {
         while payload.left > 0 {
             if !self.has_room() {
                 self.intake = Intake::Payload(payload);
-                return Some(Blocked::Room);
+                return Some(BlockReason::Room);
             }
             let length = payload.left.min(payload.cut.piece_bytes);
             let taken = payload
@@ -272,7 +272,7 @@ impl Transmission {
                 .or_else(|| Some((self.lane.as_ref()?.buffers.take(payload.cut, length)?, 0)));
             let Some((mut buffer, mut filled)) = taken else {
                 self.intake = Intake::Payload(payload);
-                return Some(Blocked::Room);
+                return Some(BlockReason::Room);
             };
             let there = self.input.bytes();
             let count = there.len().min(buffer.len() - filled);
@@ -282,7 +282,7 @@ impl Transmission {
             if filled < buffer.len() {
                 payload.buffer = Some((buffer, filled));
                 self.intake = Intake::Payload(payload);
-                return Some(Blocked::Input);
+                return Some(BlockReason::Input);
             }
             self.submit_written(&mut payload, buffer);
         }

@@ -13,17 +13,17 @@ use super::*;
 
 /// The versions of a block.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Stored {
+pub(super) struct StoredVersions {
     pub(super) visible: u64,
     pub(super) durable: u64,
 }
 
-pub(super) struct Cached {
+pub(super) struct CachedVersions {
     inner: Arc<Mutex<Inner>>,
 }
 
 struct Inner {
-    blocks: BTreeMap<u64, Stored>,
+    blocks: BTreeMap<u64, StoredVersions>,
     has_cache: bool,
     fails_next: bool,
     /// Grows when the server dies: its queues are no more.
@@ -31,7 +31,7 @@ struct Inner {
     random: Xoshiro256PlusPlus,
 }
 
-impl Cached {
+impl CachedVersions {
     pub(super) fn new(seed: u64) -> Arc<Self> {
         let random = Xoshiro256PlusPlus::seed_from_u64(!seed);
         let inner = Inner { blocks: BTreeMap::new(), has_cache: true, fails_next: false, life: 0, random };
@@ -55,12 +55,12 @@ impl Cached {
         }
     }
 
-    pub(super) fn stored(&self) -> BTreeMap<u64, Stored> {
+    pub(super) fn stored(&self) -> BTreeMap<u64, StoredVersions> {
         lock(&self.inner).blocks.clone()
     }
 }
 
-impl Device for Cached {
+impl Device for CachedVersions {
     fn info(&self) -> DeviceInfo {
         let inner = lock(&self.inner);
         let volatile_cache = if inner.has_cache { VolatileCache::Enabled } else { VolatileCache::None };

@@ -8,7 +8,7 @@ use super::*;
 
 /// Request of a user of the block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum UserRequest {
     Read {
         range: LbaRange,
     },
@@ -27,7 +27,7 @@ pub(super) enum Asked {
 
 #[derive(Debug)]
 pub(super) struct Answer {
-    pub(super) asked: Asked,
+    pub(super) asked: UserRequest,
     pub(super) result: i32,
 }
 
@@ -48,7 +48,7 @@ enum Owner {
 pub(super) struct Driver {
     owners: Vec<Owner>,
     /// Requests without an answer, by tag.
-    asked: BTreeMap<u16, Asked>,
+    asked: BTreeMap<u16, UserRequest>,
     pub(super) answers: BTreeMap<u16, Answer>,
     /// The versions that the last read returned.
     pub(super) last_read: Vec<u64>,
@@ -70,7 +70,7 @@ impl Driver {
     }
 
     /// Asks, if a tag is free.
-    pub(super) fn ask(&mut self, asked: Asked) -> Option<u16> {
+    pub(super) fn ask(&mut self, asked: UserRequest) -> Option<u16> {
         let tag = (0..self.owners.len() as u16).find(|tag| !self.asked.contains_key(tag))?;
         self.asked.insert(tag, asked);
         Some(tag)
@@ -78,7 +78,9 @@ impl Driver {
 
     /// Returns true if a write of `block` is not answered.
     pub(super) fn writes(&self, block: u64) -> bool {
-        self.asked.values().any(|asked| matches!(asked, Asked::Write { range, .. } if range.lba.0 == block))
+        self.asked
+            .values()
+            .any(|asked| matches!(asked, UserRequest::Write { range, .. } if range.lba.0 == block))
     }
 
     pub(super) fn stop(&mut self) {
@@ -116,7 +118,7 @@ impl Driver {
                 }
                 (Owner::Kernel(mut memory), Some(asked), None) => {
                     *owner = Owner::Server;
-                    if let Asked::Write { version, .. } = asked {
+                    if let UserRequest::Write { version, .. } = asked {
                         memory[..8].copy_from_slice(&version.to_ne_bytes());
                     }
                     events.push(Event::Request { tag, descriptor: describe(asked), memory });
@@ -132,13 +134,13 @@ pub(super) fn version(bytes: &[u8]) -> u64 {
     u64::from_ne_bytes(bytes[..8].try_into().unwrap())
 }
 
-fn describe(asked: Asked) -> [u8; 24] {
+fn describe(asked: UserRequest) -> [u8; 24] {
     let (operation, range) = match asked {
-        Asked::Read { range } => (0_u32, range),
-        Asked::Write { range, fua, .. } => (1 | u32::from(fua) << 13, range),
-        Asked::Flush => (2, LbaRange::EMPTY),
-        Asked::Discard { range } => (3, range),
-        Asked::Raw(bytes) => return bytes,
+        UserRequest::Read { range } => (0_u32, range),
+        UserRequest::Write { range, fua, .. } => (1 | u32::from(fua) << 13, range),
+        UserRequest::Flush => (2, LbaRange::EMPTY),
+        UserRequest::Discard { range } => (3, range),
+        UserRequest::Raw(bytes) => return bytes,
     };
     let mut bytes = [0; 24];
     bytes[..4].copy_from_slice(&operation.to_ne_bytes());
@@ -162,7 +164,7 @@ impl Kernel for Fake {
         let mut driver = lock(&self.0);
         assert!(matches!(driver.owners[usize::from(tag)], Owner::Server), "tag {tag} is not the server's");
         let asked = driver.asked.remove(&tag).expect("it was asked");
-        if matches!(asked, Asked::Read { .. }) && result > 0 {
+        if matches!(asked, UserRequest::Read { .. }) && result > 0 {
             driver.last_read = memory[..result as usize].chunks(512).map(version).collect();
         }
         driver.answers.insert(tag, Answer { asked, result });
