@@ -68,7 +68,7 @@ fn check(setup: &Setup) -> Result<(), String> {
                 let is_of_the_log_itself = image[start..].starts_with(b"plumb");
                 assert!(
                     is_of_the_log_itself,
-                    "byte {byte}: damaged payload is no reason to refuse: {because}"
+                    "byte {byte}: damaged payload must not refuse the log: {because}"
                 );
                 refused += 1;
             }

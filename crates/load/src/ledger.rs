@@ -13,8 +13,8 @@
 //!
 //! After a loss of power, or of the connection to whoever holds the blocks, only what was durable before it
 //! is demanded: what a flush or FUA covered. What was only acknowledged may be there or may be as before, in
-//! any version that is no older than the durable one; such a block is counted apart ([`VerifyResult::at_risk`],
-//! [`VerifyResult::older`]).
+//! any version that is no older than the durable one; such a block is counted apart
+//! ([`VerifyResult::at_risk`], [`VerifyResult::older`]).
 //!
 //! A block that this run has not written may hold anything, but if it carries a stamp of this run's seed it
 //! must be in its place: that also holds for what the laying out of the file or an earlier run of that seed

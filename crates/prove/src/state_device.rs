@@ -14,9 +14,9 @@ use crate::recording::{Content, Recording, bytes_of};
 
 /// A device that holds one state after the other. What is written to it is forgotten with the state.
 ///
-/// It puts down which blocks were read before they were written: by these a checker may know the state
-/// ([`ObservedResults`](crate::observed::ObservedResults)). Blocks that no command of the recording writes from a certain
-/// event on hold the same in every state; they are left out.
+/// Notes which blocks were read before they were written: by these a checker may know the state
+/// ([`ObservedResults`](crate::observed::ObservedResults)). Blocks that no command of the recording writes
+/// from a certain event on hold the same in every state; they are left out.
 #[derive(Clone)]
 pub struct StateDevice {
     shared: Arc<Mutex<SharedState>>,

@@ -14,11 +14,10 @@ use anyhow::{Context, Result};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, ItemMod, ItemUse, UseTree, Visibility};
 
-use super::ceilings::Ceilings;
 use super::offence::Offence;
 use crate::workspace::tracked;
 
-/// Compares the files of each crate that lie in circles of more than two with its ceiling.
+/// Finds the files of each crate that lie in circles of more than two.
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     let mut crates: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
     for name in tracked(root, &[".rs"])? {
@@ -29,13 +28,14 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
             crates.entry(package.to_owned()).or_default().push((file.to_owned(), text));
         }
     }
-    let mut ceilings = Ceilings::read(root)?;
+    let mut offences = Vec::new();
     for (package, files) in &crates {
         for (file, uses) in circles(files).with_context(|| package.clone())?.into_iter().flatten() {
-            ceilings.count("circle", &format!("{package}/src/{file}"), format!(" uses {}", uses.join(" ")));
+            let what = format!("lies in a circle of files: uses {}", uses.join(" "));
+            offences.push(Offence::new(format!("{package}/src/{file}"), what));
         }
     }
-    Ok(ceilings.offences(&["circle"]))
+    Ok(offences)
 }
 
 /// A module by the names that lead to it from the root of its crate.

@@ -1,6 +1,5 @@
 //! `cargo xtask lint`: everything about the sources that a machine can judge.
 
-mod ceilings;
 mod circles;
 mod crates;
 mod dependencies;

@@ -97,7 +97,7 @@ impl MockGateway {
         locked(&self.control).log.len()
     }
 
-    /// Unwinds with [`KillPayload`] at this change, once: what a SIGKILL leaves is what a test finds afterwards.
+    /// Unwinds with [`KillPayload`] at this change, once: a test finds afterwards what a SIGKILL leaves.
     pub fn kill(&self, kill: Kill) {
         locked(&self.control).kill = Some(kill);
     }

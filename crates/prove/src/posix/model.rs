@@ -154,8 +154,8 @@ impl Model {
         self.recording.contents.bytes(content)
     }
 
-    /// Returns true if a write of these bytes to a block changes nothing. It changes what a cut may leave where
-    /// the block was not written and may hold other bytes.
+    /// Returns true if a write of these bytes to a block changes nothing. A block that was not written yet
+    /// and may hold other bytes is always changed: a cut may leave those.
     pub fn holds(&self, file: Inode, number: u64, bytes: &[u8]) -> bool {
         let place = self.index.place(&Spot::Data(file, number));
         let is_written = place.is_some_and(|place| self.places[place as usize].is_written);

@@ -1,6 +1,6 @@
 //! A recording in a file with what belongs to it, so that it can be explored again, here or elsewhere: a line
-//! of JSON ([`KeptRecording`] without the recordings), then that of the moments of the work if it has any, and the
-//! recording, as [`Recording::save`] writes them.
+//! of JSON ([`KeptRecording`] without the recordings), a line with the moments of the program if it has any,
+//! and the recording, as [`Recording::save`] writes them.
 
 use std::io::{BufRead, Read as _, Write};
 use std::sync::Arc;

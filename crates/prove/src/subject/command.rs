@@ -51,7 +51,7 @@ impl FromStr for AckBy {
             "stdout" => Ok(Self::Stdout),
             _ => descriptor().map(Self::Descriptor).ok_or_else(|| {
                 let expected = "expected control-file, fd:N with N from 3 to 9, or stdout";
-                Error::usage(format!("`{typed}` is no way to acknowledge: {expected}"))
+                Error::usage(format!("`{typed}` is not a way to acknowledge: {expected}"))
             }),
         }
     }

@@ -98,12 +98,12 @@ impl PowerSwitch {
                 ("power cut of a simulated drive", true, Kind::Drive(directory, name.to_owned()))
             }
             ("sysrq", "", _) => (
-                "reboot through sysrq, which is no power cut: the drive keeps its power and its cache",
+                "reboot through sysrq, not a power cut: the drive keeps its power and its cache",
                 false,
                 Kind::Reset(machine.command(&["sh", "-c", SYSRQ].map(str::to_owned))),
             ),
             ("qemu", socket, _) if !socket.is_empty() => (
-                "reset of a virtual machine, which is no power cut: the host keeps what it was given",
+                "reset of a virtual machine, not a power cut: the host keeps what it was given",
                 false,
                 Kind::Qemu(socket.into()),
             ),
