@@ -90,7 +90,7 @@ const INDENT: usize = 2;
 const APART: usize = 2;
 /// Indent of the text below a row.
 const NOTE: &str = "      ";
-/// Narrower than this a last column is not set, however narrow the terminal.
+/// Least columns of a last column. Where there is less room its text stands below each row.
 const LAST_MIN: usize = 20;
 
 impl Table {
@@ -192,7 +192,8 @@ impl Table {
             }
             out.push_str(line.trim_end());
             out.push('\n');
-            if let Some(note) = number.checked_sub(1).and_then(|number| self.notes.get(number)) {
+            let note = number.checked_sub(1).and_then(|number| self.notes.get(number));
+            if let Some(note) = note.filter(|note| !note.is_empty()) {
                 out.push_str(&hang(NOTE, note, style.columns()));
             }
         }
@@ -214,15 +215,20 @@ impl Table {
     }
 
     /// Returns the table as text; where it is too wide, the last column is set in lines that hang below each
-    /// other.
+    /// other, or as a note below its row.
     pub fn show_wrapped(&self, style: Style) -> String {
         if !self.notes.is_empty() {
             // A note belongs to a row, and hangs itself.
             return self.show(style);
         }
-        let before: usize = self.widths().iter().rev().skip(1).map(|width| width + APART).sum();
-        let room = style.columns().saturating_sub(INDENT + before).max(LAST_MIN);
-        let last = self.sides.len().saturating_sub(1);
+        let widths = self.widths();
+        let Some((longest, others)) = widths.split_last() else { return self.show(style) };
+        let before: usize = others.iter().map(|width| width + APART).sum();
+        let room = style.columns().saturating_sub(INDENT + before);
+        if *longest > room && room < LAST_MIN {
+            return self.last_below().show(style);
+        }
+        let last = others.len();
         let mut wrapped = Self { sides: self.sides.clone(), ..Self::default() };
         for row in &self.rows {
             let long = row.get(last).filter(|cell| columns(&cell.text) > room);
@@ -238,6 +244,17 @@ impl Table {
             }
         }
         wrapped.show(style)
+    }
+
+    /// Returns the table with the last column as notes below the rows.
+    fn last_below(&self) -> Self {
+        let last = self.sides.len().saturating_sub(1);
+        let text = |row: &Vec<Cell>| row.get(last).map(|cell| cell.text.clone()).unwrap_or_default();
+        Self {
+            sides: self.sides[..last].to_vec(),
+            rows: self.rows.iter().map(|row| row.iter().take(last).cloned().collect()).collect(),
+            notes: self.body().iter().map(text).collect(),
+        }
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -281,6 +298,11 @@ mod tests {
         assert_eq!(
             table.show_wrapped(style),
             "     IOPS  source\n  r     9  a data sheet of the vendor of\n           2012, page 3\n  w     8  the same\n"
+        );
+        let narrow = Style { width: 30, ..Style::PLAIN };
+        assert_eq!(
+            table.show_wrapped(narrow),
+            "     IOPS\n  r     9\n      a data sheet of the\n      vendor of 2012, page 3\n  w     8\n      the same\n"
         );
         assert_eq!(table.show_wrapped(Style::PLAIN), table.show(Style::PLAIN));
     }
