@@ -490,3 +490,82 @@ fn a_second_cut_ruins_no_recovery_of_sqlite() {
         assert_eq!(proved["failures"], Value::Array(Vec::new()), "{journal}: {proved:#}");
     }
 }
+
+#[test]
+fn a_program_that_becomes_another_user_acknowledges() {
+    if !is_possible() {
+        return;
+    }
+    let place = scratch();
+    let work = "sh -c \"cd d; echo 1 > f; sync f; sync .; echo 1 > $PLUMB_ACK\"";
+    let check = "grep -q 1 d/f || [ -z \"$PLUMB_REQUIRED\" ]";
+    let setpriv = "setpriv --reuid 65534 --regid 65534 --clear-groups";
+    for (fs, by) in [("ext4", setpriv), ("ext4", "unshare --user --map-root-user"), ("posix", setpriv)] {
+        let tried = std::process::Command::new("sh").args(["-c", &format!("{by} true")]).output().unwrap();
+        if !tried.status.success() {
+            plumb_testkit::skip(&format!("`{by}` does not work here"));
+            continue;
+        }
+        let run = format!("{by} {work}");
+        let output = prove(
+            &place,
+            &[
+                "app",
+                "--json",
+                "--fs",
+                fs,
+                "--recordings",
+                "1",
+                "--setup",
+                "mkdir d; chmod 777 d .",
+                "--run",
+                &run,
+                "--check",
+                check,
+                "--no-record",
+            ],
+        );
+        assert_eq!(output.status.code(), Some(0), "{by}, {fs}: {}", said(&output));
+        let proof = document(&output);
+        assert_eq!(
+            (&proof["recording"]["acknowledgements"], &proof["states"]["failing"]),
+            (&1.into(), &0.into()),
+            "{by}: {proof:#}"
+        );
+    }
+}
+
+#[test]
+fn a_program_that_does_not_see_the_control_file_is_told_how_to_reach_it() {
+    if !is_possible() {
+        return;
+    }
+    let place = scratch();
+    let run = "mkdir -p p tmp; mount -t tmpfs none $TMPDIR; echo 1 > \"$PLUMB_ACK\"";
+    let run = format!("unshare --mount sh -c '{run}'");
+    let output = prove(&place, &["app", "--run", &run, "--check", "true", "--size", "64M", "--no-record"]);
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    let text = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("a chroot or a container") && text.contains("--user NAME"), "{text}");
+}
+
+#[test]
+fn the_file_system_is_made_and_mounted_as_typed() {
+    if !is_possible() {
+        return;
+    }
+    let place = scratch();
+    let run = "echo 1 >> log; sync log; sync .; echo 1 > $PLUMB_ACK";
+    let line = ["--run", run, "--check", CHECK, "--no-record", "--no-change", "--recordings", "1"];
+    let proof = |options: &[&str], code| proved(&place, &[&line[..], options].concat(), code);
+    let journal = proof(&["--mount-options", "data=journal,noatime"], 0);
+    let model = journal["model"].as_str().unwrap();
+    assert!(model.starts_with("ext4 (data=journal,noatime) as recorded"), "{journal:#}");
+    // Without barriers fsync sends no flush.
+    let loses = proof(&["--mount-options", "nobarrier"], 1);
+    assert_eq!(loses["recording"]["flushes"], 0, "{loses:#}");
+    let output =
+        prove(&place, &["app", "--run", run, "--check", CHECK, "--size", "64M", "--mount-options", "datum"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(stderr(&output).contains("--mount-options datum"), "{}", said(&output));
+}

@@ -272,3 +272,30 @@ fn programs_run_as_another_user_to_whom_the_files_belong() {
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(said(&output).contains("there is no such user"), "{}", said(&output));
 }
+
+#[test]
+fn a_change_is_named_only_if_nothing_fails_with_it() {
+    let Some(place) = place() else { return };
+    let change = |run: &str, check: &str| {
+        let check = format!("[ -z \"$PLUMB_REQUIRED\" ] || {{ {check}; }}");
+        let line = ["app", "--json", "--no-record", "--fs", "posix", "--setup", "echo 0 > old", "--run"];
+        let output = as_nobody(place.path(), &[&line[..], &[run, "--check", &check]].concat());
+        assert_eq!(output.status.code(), Some(1), "{run}: {}", said(&output));
+        let failure = document(&output)["failures"][0].clone();
+        (failure["change"].clone(), failure["change_unknown_because"].as_str().unwrap_or_default().to_owned())
+    };
+    // The file and its name are needed.
+    let (both, _) = change("echo 1 > f; echo 1 > $PLUMB_ACK", "grep -q 1 f");
+    let sentence = both["sentence"].as_str().unwrap_or_default();
+    assert_eq!(sentence, "fsync of the file after write(f) and fsync of the directory after open(f)");
+    assert_eq!((&both["failing_after"], &both["verified_by"]), (&0.into(), &"new-run".into()), "{both:#}");
+    let (one, _) = change("echo 1 > f; sync f; echo 1 > $PLUMB_ACK", "grep -q 1 f");
+    assert_eq!(one["sentence"], "fsync of the directory after open(f)");
+    // No sync helps what the check wants in vain.
+    let (none, why) = change("echo 1 > f; sync f; sync .; echo 1 > $PLUMB_ACK", "grep -q 2 f");
+    assert_eq!(none, Value::Null);
+    assert!(why.starts_with("no change was tried"), "{why}");
+    let (none, why) = change("echo 1 > f; echo 1 > $PLUMB_ACK", "grep -q 2 f");
+    assert_eq!(none, Value::Null);
+    assert!(why.contains("states still fail"), "{why}");
+}

@@ -145,3 +145,21 @@ fn a_program_that_asks_nobody_about_errors_is_found() {
     let Some((code, document)) = with_failing_fsync("os.sync()") else { return };
     assert_eq!((code, kinds(&document)), (1, vec![("failure-not-seen", ".")]), "{document}");
 }
+
+#[test]
+fn what_could_not_be_seen_is_not_called_clean() {
+    let place = scratch();
+    std::fs::write(place.path().join("m"), [0; 4096]).unwrap();
+    let script =
+        "import mmap; f = open('m', 'r+b'); m = mmap.mmap(f.fileno(), 4096); m[0:1] = b'1'; m.flush()";
+    let Some(output) = trace(&[], place.path(), &["python3", "-c", script]) else { return };
+    let traced = document(&output);
+    assert_eq!(kinds(&traced), Vec::new(), "{traced}");
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    // A mapping of a file elsewhere does not count.
+    let elsewhere = scratch();
+    let mut command = plumb();
+    command.args(["prove", "trace", "--json", "--beneath"]).arg(elsewhere.path());
+    let output = command.args(["--", "python3", "-c", script]).current_dir(place.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+}

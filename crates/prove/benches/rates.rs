@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op};
 use plumb_crash::{Atomicity, Promise, below};
 use plumb_prove::explore::{Explorer, Limits};
-use plumb_prove::file_system::FileSystem;
+use plumb_prove::file_system::{FileSystem, FileSystemOptions};
 use plumb_prove::judge::Judge;
 use plumb_prove::profile::DriveProfile;
 use plumb_prove::recording::{Event, Recording};
@@ -120,6 +120,7 @@ fn mounted() {
     let (directory, stop) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
     let subject = sqlite_subject();
     let options = RecordOptions {
+        file_system_options: FileSystemOptions::default(),
         size: Bytes::mib(64),
         logical_block: Bytes(512),
         file_system: FileSystem::Ext4,

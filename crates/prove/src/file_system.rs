@@ -3,7 +3,7 @@
 //! Whoever mounts a device that this very process serves does so within [`plumb_linux::apart::run`]: a
 //! process that waits for itself in the kernel could not be killed.
 
-use std::ffi::CStr;
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -44,6 +44,49 @@ pub enum FileSystem {
     PosixGarbage,
 }
 
+/// Options of a file system beside those that every proof needs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileSystemOptions {
+    /// Arguments of its mkfs, after the others.
+    pub make: Vec<String>,
+    /// Options of its mount with commas between, as mount(8) takes them.
+    pub mount: String,
+}
+
+impl FileSystemOptions {
+    /// Returns true if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.make.is_empty() && self.mount.is_empty()
+    }
+
+    /// Returns the flags of mount(2) among the options, and the options that are left to the file system.
+    fn flags(&self) -> (MountFlags, Vec<&str>) {
+        let mut flags = MountFlags::empty();
+        let mut left = Vec::new();
+        for option in self.mount.split(',').filter(|option| !option.is_empty()) {
+            match option {
+                "sync" => flags |= MountFlags::SYNCHRONOUS,
+                "dirsync" => flags |= MountFlags::DIRSYNC,
+                "noatime" => flags |= MountFlags::NOATIME,
+                "nodiratime" => flags |= MountFlags::NODIRATIME,
+                "lazytime" => flags |= MountFlags::LAZYTIME,
+                "defaults" | "rw" | "relatime" => {}
+                other => left.push(other),
+            }
+        }
+        (flags, left)
+    }
+}
+
+impl std::fmt::Display for FileSystemOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let made = (!self.make.is_empty()).then(|| format!("mkfs {}", self.make.join(" ")));
+        let mounted = (!self.mount.is_empty()).then(|| self.mount.clone());
+        f.write_str(&made.into_iter().chain(mounted).collect::<Vec<String>>().join(", "))
+    }
+}
+
 /// Properties of one file system.
 struct Kind {
     name: &'static str,
@@ -54,7 +97,7 @@ struct Kind {
     check: (&'static [&'static str], i32),
     /// Where both come from.
     package: &'static str,
-    mount_options: &'static CStr,
+    mount_options: &'static str,
     /// Where a device says that it holds one.
     magic: (u64, &'static [u8]),
 }
@@ -68,7 +111,7 @@ const KINDS: [Kind; 3] = [
         make: &["mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
         check: (&["e2fsck", "-f", "-n"], 4),
         package: "e2fsprogs",
-        mount_options: c"",
+        mount_options: "",
         magic: (1080, &[0x53, 0xef]),
     },
     Kind {
@@ -78,7 +121,7 @@ const KINDS: [Kind; 3] = [
         check: (&["xfs_repair", "-n"], 1),
         package: "xfsprogs",
         // Several states of one recording are mounted side by side.
-        mount_options: c"nouuid",
+        mount_options: "nouuid",
         magic: (0, b"XFSB"),
     },
     Kind {
@@ -87,7 +130,7 @@ const KINDS: [Kind; 3] = [
         make: &["mkfs.btrfs", "-q", "-f"],
         check: (&["btrfs", "check", "--readonly"], 1),
         package: "btrfs-progs",
-        mount_options: c"",
+        mount_options: "",
         magic: (65_600, b"_BHRfS_M"),
     },
 ];
@@ -153,9 +196,19 @@ impl FileSystem {
     /// # Errors
     /// If its mkfs is missing or fails.
     pub fn make(self, device: &Path) -> Result<()> {
+        self.make_with(device, &FileSystemOptions::default())
+    }
+
+    /// Makes it as [`make`](Self::make) does, with these options.
+    ///
+    /// # Errors
+    /// As [`make`](Self::make).
+    pub fn make_with(self, device: &Path, options: &FileSystemOptions) -> Result<()> {
         let Some(kind) = self.kind() else { return Ok(()) };
-        let output = kind.run(kind.make, device)?;
-        if output.status.success() { Ok(()) } else { Err(failed(kind.make, device, said(&output))) }
+        let argv: Vec<&str> =
+            kind.make.iter().copied().chain(options.make.iter().map(String::as_str)).collect();
+        let output = kind.run(&argv, device)?;
+        if output.status.success() { Ok(()) } else { Err(failed(&argv, device, said(&output))) }
     }
 
     /// Runs the checker of the file system on `device` and returns what it finds wrong; the file system must
@@ -188,10 +241,26 @@ impl FileSystem {
     /// [`Unmountable`](ErrorKind::Unmountable) if what is on the device cannot be mounted, else
     /// [`NotMeasured`](ErrorKind::NotMeasured).
     pub fn mount(self, device: &Path, at: &Path) -> Result<MountedFileSystem> {
+        self.mount_with(device, at, &FileSystemOptions::default())
+    }
+
+    /// Mounts it as [`mount`](Self::mount) does, with these options.
+    ///
+    /// # Errors
+    /// As [`mount`](Self::mount); the kernel refuses options that it does not know.
+    pub fn mount_with(
+        self,
+        device: &Path,
+        at: &Path,
+        options: &FileSystemOptions,
+    ) -> Result<MountedFileSystem> {
         let Some(kind) = self.kind() else {
             return Ok(MountedFileSystem { path: device.to_owned(), is_mounted: false });
         };
-        match once_free(|| mount(device, at, kind.name, MountFlags::empty(), kind.mount_options)) {
+        let (flags, mut words) = options.flags();
+        words.extend(Some(kind.mount_options).filter(|own| !own.is_empty()));
+        let words = CString::new(words.join(",")).unwrap_or_default();
+        match once_free(|| mount(device, at, kind.name, flags, words.as_c_str())) {
             Ok(()) => Ok(MountedFileSystem { path: at.to_owned(), is_mounted: true }),
             Err(errno) if is_of_the_tool(errno) => {
                 let what = format!("cannot mount {} at {}: {errno}", device.display(), at.display());
@@ -206,13 +275,13 @@ impl FileSystem {
 }
 
 impl Kind {
-    fn no_program(&self, program: &'static str) -> Error {
+    fn no_program(&self, program: &str) -> Error {
         let remedy = format!("install {}, or choose another file system with --fs", self.package);
         Error::missing(format!("`{program}` is not there"), remedy)
     }
 
     /// Runs one of its programs on a device.
-    fn run(&self, argv: &[&'static str], device: &Path) -> Result<Output> {
+    fn run(&self, argv: &[&str], device: &Path) -> Result<Output> {
         let output = Command::new(argv[0]).args(&argv[1..]).arg(device).stdin(Stdio::null()).output();
         output.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => self.no_program(argv[0]),

@@ -67,7 +67,11 @@ impl MountPoint {
             Error::missing(what, "make room there, or name another directory with TMPDIR")
         })?;
         match LockedRecord::take_over(made.path()).map_err(|error| Error::failed(&error, &error.source))? {
-            Owner::Dead(lock) => Ok(Self { directory: made, holds: of, _lock: lock }),
+            Owner::Dead(lock) => {
+                let made = Self { directory: made, holds: of, _lock: lock };
+                made.open_to_others()?;
+                Ok(made)
+            }
             // Another process took it for a left one before it was locked.
             Owner::Alive | Owner::None => Self::make(directory, of),
         }
@@ -77,8 +81,12 @@ impl MountPoint {
         self.directory.path()
     }
 
-    /// Lets other users reach what is in it, by names that they know.
-    pub(crate) fn open_to_others(&self) -> Result<()> {
+    /// Lets other users reach what is in it, by names that they know: a program that root starts may become
+    /// another user. Nobody else's programs can.
+    fn open_to_others(&self) -> Result<()> {
+        if self.holds == Use::Mounts || !rustix::process::geteuid().is_root() {
+            return Ok(());
+        }
         let opened = fs::set_permissions(self.path(), fs::Permissions::from_mode(0o711));
         opened.map_err(cannot(format!("open {} to others", self.path().display())))
     }

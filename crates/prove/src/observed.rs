@@ -39,7 +39,7 @@ impl<R> Default for ObservedResults<R> {
 
 impl<R: PartialEq> ObservedResults<R> {
     /// The result of an earlier check that must be that of a state which holds `content` in its blocks.
-    pub fn result(&self, required: Option<u64>, content: impl Fn(u64) -> Content) -> Option<&R> {
+    pub fn result(&self, required: Option<u64>, mut content: impl FnMut(u64) -> Content) -> Option<&R> {
         let mut node = self.roots.get(&required)?;
         loop {
             match node {

@@ -26,13 +26,19 @@ pub struct DriveProfile {
     pub cache: Option<CacheOnOneDrive>,
 }
 
-/// The names, with what each does. `lying` takes the number of flushes that are ignored last.
-pub const PROFILES: [(&str, &str); 7] = [
+/// The names, with what each does. `lying` takes the number of flushes that are ignored last, and `atomic-`
+/// any size, with the boundary that an atomic write must not cross.
+pub const PROFILES: [(&str, &str); 9] = [
     ("volatile", "a volatile write cache, honest flushes, no FUA"),
     ("volatile-fua", "a volatile write cache, honest flushes, native FUA"),
     ("write-through", "no volatile write cache: only what is in flight is at risk"),
     ("protected", "a write cache that survives a power cut (power-loss protection, battery)"),
     ("atomic-4k", "a volatile write cache, and aligned writes of 4 KiB that never tear"),
+    ("atomic-8k", "a volatile write cache, and writes within an aligned 8 KiB that never tear"),
+    (
+        "atomic-16k",
+        "a volatile write cache, and writes within an aligned 16 KiB that never tear (or any SIZE:BOUNDARY)",
+    ),
     ("lying", "ignores every flush (or the last N: lying:N)"),
     ("discard-keeps", "a volatile write cache, and discarded blocks that may keep what they held"),
 ];
@@ -76,17 +82,19 @@ impl DriveProfile {
         };
         let (name, figure) =
             typed.split_once(':').map_or((typed, None), |(name, figure)| (name, Some(figure)));
-        let (_, about) = PROFILES.into_iter().find(|(known, _)| *known == name).ok_or_else(unknown)?;
+        let atomicity =
+            name.strip_prefix("atomic-").map(|unit| atomicity(typed, unit, figure, logical_block));
+        let atomicity = atomicity.transpose()?;
+        let figure = figure.filter(|_| atomicity.is_none());
+        let listed = if atomicity.is_some() { ATOMIC } else { name };
+        let (_, about) = PROFILES.into_iter().find(|(known, _)| *known == listed).ok_or_else(unknown)?;
         let count = figure.map(str::parse).transpose().map_err(|_| unknown())?;
-        let in_4k = 4096 / logical_block.0.clamp(1, 4096);
         let has_native_fua = name == "volatile-fua";
         let fua = if has_native_fua { FuaKept::Honoured } else { FuaKept::Ignored };
         let volatile = Promise { fua, ..Promise::VOLATILE };
+        let volatile = Promise { atomicity: atomicity.unwrap_or(volatile.atomicity), ..volatile };
         let promise = match (name, count) {
             ("write-through" | "protected", None) => Promise::DURABLE,
-            ("atomic-4k", None) => {
-                Promise { atomicity: Atomicity { unit: in_4k, boundary: in_4k }, ..volatile }
-            }
             ("lying", None) => Promise { flush: FlushKept::Never, ..volatile },
             ("lying", Some(count)) => Promise { flush: FlushKept::AllButLast(count), ..volatile },
             ("discard-keeps", None) => Promise { discard_zeroes: false, ..volatile },
@@ -101,6 +109,32 @@ impl DriveProfile {
             has_native_fua,
             cache: None,
         })
+    }
+}
+
+/// Profile that describes those with any other atomic unit.
+const ATOMIC: &str = "atomic-16k";
+
+/// Returns the atomicity of a drive whose writes of up to `unit` never tear if they do not cross a multiple of
+/// `boundary`: by default of the unit itself, of nothing if it is 0.
+fn atomicity(typed: &str, unit: &str, boundary: Option<&str>, logical_block: Bytes) -> Result<Atomicity> {
+    let wrong = || {
+        Error::usage(format!(
+            "`{typed}`: expected atomic-SIZE or atomic-SIZE:BOUNDARY with sizes in logical blocks of {logical_block}, such as \
+             atomic-16k, atomic-16k:128k, or atomic-16k:0 for no boundary"
+        ))
+    };
+    let size = |typed: &str| typed.parse::<Bytes>().map_err(|_| wrong());
+    let unit = size(unit)?;
+    let boundary = boundary.map_or(Ok(unit), size)?;
+    // Each block is atomic whatever the profile.
+    let blocks = |size: Bytes| if size < logical_block { 1 } else { size.0 / logical_block.0.max(1) };
+    let is_whole = |size: Bytes| size < logical_block || size.0.is_multiple_of(logical_block.0.max(1));
+    match unit.0 {
+        0 => Err(wrong()),
+        _ if !is_whole(unit) || !is_whole(boundary) || (boundary.0 != 0 && boundary < unit) => Err(wrong()),
+        _ if boundary.0 == 0 => Ok(Atomicity { unit: blocks(unit), boundary: 0 }),
+        _ => Ok(Atomicity { unit: blocks(unit), boundary: blocks(boundary) }),
     }
 }
 
@@ -121,6 +155,30 @@ mod tests {
         );
         let lying = DriveProfile::parse("lying:8", Bytes(512)).unwrap();
         assert_eq!((lying.promise.flush, lying.breaks_contract), (FlushKept::AllButLast(8), true));
+    }
+
+    #[test]
+    fn atomic_writes_have_any_size_and_boundary() {
+        let blocks = |typed: &str, block| {
+            DriveProfile::parse(typed, Bytes(block)).map(|profile| {
+                let Atomicity { unit, boundary } = profile.promise.atomicity;
+                (unit, boundary)
+            })
+        };
+        for (typed, block, expected) in [
+            ("atomic-4k", 512, (8, 8)),
+            ("atomic-4k", 4096, (1, 1)),
+            ("atomic-8k", 4096, (2, 2)),
+            ("atomic-16k", 512, (32, 32)),
+            ("atomic-32k:128k", 4096, (8, 32)),
+            ("atomic-16k:0", 4096, (4, 0)),
+        ] {
+            assert_eq!(blocks(typed, block).unwrap(), expected, "{typed}");
+        }
+        for typed in ["atomic-", "atomic-x", "atomic-0", "atomic-10k", "atomic-16k:8k", "atomic-16k:18k"] {
+            let error = blocks(typed, 4096).unwrap_err().to_string();
+            assert!(error.contains("atomic-SIZE:BOUNDARY") && error.contains(typed), "{error}");
+        }
     }
 
     #[test]

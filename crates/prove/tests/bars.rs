@@ -15,7 +15,7 @@ use std::time::Duration;
 use plumb_block::Bytes;
 use plumb_prove::ErrorKind;
 use plumb_prove::explore::Limits;
-use plumb_prove::file_system::FileSystem;
+use plumb_prove::file_system::{FileSystem, FileSystemOptions};
 use plumb_prove::judge::Judge;
 use plumb_prove::profile::DriveProfile;
 use plumb_prove::session::{RecordOptions, RecordedWork, record};
@@ -76,6 +76,7 @@ impl Case {
         let watched = Arc::new(WatchedSubject { subject, failed: Mutex::default() });
         let directory = tempfile::tempdir().unwrap();
         let options = RecordOptions {
+            file_system_options: FileSystemOptions::default(),
             size: Bytes::mib(file_system.size_min_mib().max(64)),
             logical_block: Bytes(512),
             file_system,

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use plumb_block::{Bytes, Op};
-use plumb_prove::file_system::FileSystem;
+use plumb_prove::file_system::{FileSystem, FileSystemOptions};
 use plumb_prove::recording::Event;
 use plumb_prove::session::{RecordOptions, RecordedWork, record};
 use plumb_prove::subject::{Outcome, Subject};
@@ -30,6 +30,7 @@ impl Script {
     fn recorded(&self) -> Option<RecordedWork> {
         let directory = tempfile::tempdir().unwrap();
         let options = RecordOptions {
+            file_system_options: FileSystemOptions::default(),
             size: Bytes(32 << 20),
             logical_block: Bytes(512),
             file_system: FileSystem::Ext4,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use plumb_block::Bytes;
 use plumb_prove::explore::Limits;
-use plumb_prove::file_system::FileSystem;
+use plumb_prove::file_system::{FileSystem, FileSystemOptions};
 use plumb_prove::judge::{Judge, JudgeResult};
 use plumb_prove::profile::DriveProfile;
 use plumb_prove::session::{RecordOptions, RecordedWork, record};
@@ -73,6 +73,7 @@ impl Subject for Files {
 /// `None` where that cannot be done.
 fn recorded(file_system: FileSystem, subject: &dyn Subject, directory: &Path) -> Option<RecordedWork> {
     let options = RecordOptions {
+        file_system_options: FileSystemOptions::default(),
         size: Bytes::mib(file_system.size_min_mib().max(64)),
         logical_block: Bytes(512),
         file_system,

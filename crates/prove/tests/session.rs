@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use plumb_block::{Bytes, Op};
 use plumb_prove::ErrorKind;
-use plumb_prove::file_system::FileSystem;
+use plumb_prove::file_system::{FileSystem, FileSystemOptions};
 use plumb_prove::recording::{Event, Recording};
 use plumb_prove::session::{RecordOptions, RecordedWork, record};
 use plumb_prove::subject::{CheckBy, Outcome, Program, Programs, Subject};
@@ -45,6 +45,7 @@ fn recorded_on(
 ) -> plumb_prove::Result<RecordedWork> {
     let directory = tempfile::tempdir().unwrap();
     let options = RecordOptions {
+        file_system_options: FileSystemOptions::default(),
         size: Bytes::mib(if file_system == FileSystem::Xfs { 320 } else { 128 }),
         logical_block: Bytes(512),
         file_system,
@@ -239,6 +240,7 @@ fn an_interrupted_recording_keeps_what_it_has() {
     }
     let directory = tempfile::tempdir().unwrap();
     let options = RecordOptions {
+        file_system_options: FileSystemOptions::default(),
         size: Bytes::mib(64),
         logical_block: Bytes(512),
         file_system: FileSystem::Ext4,
@@ -270,6 +272,7 @@ fn what_is_missing_is_said_before_anything_is_made() {
         return;
     }
     let mut options = RecordOptions {
+        file_system_options: FileSystemOptions::default(),
         size: Bytes::mib(64),
         logical_block: Bytes(512),
         file_system: FileSystem::Xfs,

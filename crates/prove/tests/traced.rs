@@ -15,7 +15,16 @@ fn lapses(program: &[&str]) -> Option<AuditResult> {
     let root = directory.path().canonicalize().unwrap();
     let trace = tempfile::NamedTempFile::new().unwrap();
     let traced = Command::new("strace")
-        .args(["-f", "-y", "-ttt", "-s", "0", "-e", "trace=%file,%desc,sync,syncfs,io_uring_setup", "-o"])
+        .args([
+            "-f",
+            "-y",
+            "-ttt",
+            "-s",
+            "0",
+            "-e",
+            "trace=%file,%desc,sync,syncfs,msync,io_uring_setup",
+            "-o",
+        ])
         .arg(trace.path())
         .args(program)
         .current_dir(&root)
@@ -90,4 +99,52 @@ fn sqlite_leaves_the_removal_of_its_journal_to_luck() {
     let extra = sql.replace("full", "extra");
     let (found, _) = lapses(&["sqlite3", "t.db", &extra]).unwrap();
     assert_eq!(found, []);
+}
+
+const SYNC_DIRECTORY: &str = "os.fsync(os.open('.', os.O_RDONLY))";
+
+#[test]
+fn a_file_with_several_names_is_one_file() {
+    let moved = "os.link('new', 'old'); os.unlink('new')";
+    let unsynced = Lapse::DataNotSynced { bytes: 5 };
+    python(&format!("{MAKE} {moved}; {SYNC_DIRECTORY}"), &[(unsynced.clone(), "old")]);
+    python(&format!("{MAKE} {moved}; os.fsync(f); {SYNC_DIRECTORY}"), &[]);
+    python(
+        &format!("{MAKE} os.link('new', 'old'); {SYNC_DIRECTORY}; os.fsync(os.open('old', os.O_RDWR))"),
+        &[],
+    );
+    python(&format!("{MAKE} os.link('new', 'old'); {SYNC_DIRECTORY}"), &[(unsynced, "new")]);
+}
+
+#[test]
+fn a_file_that_gets_its_name_late_is_synced_before_or_after() {
+    let make = "import os; f = os.open('.', os.O_TMPFILE | os.O_RDWR); os.write(f, b'12345'); ";
+    let link =
+        "os.link(f'/proc/self/fd/{f}', 'named', src_dir_fd=os.open('/', os.O_RDONLY), follow_symlinks=True)";
+    python(make, &[]);
+    python(&format!("{make} {link}; {SYNC_DIRECTORY}"), &[(Lapse::DataNotSynced { bytes: 5 }, "named")]);
+    python(&format!("{make} os.fsync(f); {link}; {SYNC_DIRECTORY}"), &[]);
+    python(&format!("{make} {link}; {SYNC_DIRECTORY}; os.fsync(f)"), &[]);
+}
+
+#[test]
+fn each_descriptor_has_its_own_way_to_write() {
+    let make = "import os; f = os.open('new', os.O_CREAT | os.O_WRONLY | os.O_DSYNC); g = os.open('new', os.O_WRONLY); ";
+    python(&format!("{make} os.write(f, b'1'); {SYNC_DIRECTORY}"), &[]);
+    python(
+        &format!("{make} os.write(f, b'1'); os.write(g, b'12'); {SYNC_DIRECTORY}"),
+        &[(Lapse::DataNotSynced { bytes: 2 }, "new")],
+    );
+    python(
+        &format!("{make} h = os.dup(g); os.write(h, b'1'); {SYNC_DIRECTORY}"),
+        &[(Lapse::DataNotSynced { bytes: 1 }, "new")],
+    );
+}
+
+#[test]
+fn a_size_that_changes_by_a_path_is_not_durable() {
+    python(
+        &format!("{MAKE} os.fsync(f); {SYNC_DIRECTORY}; os.truncate('new', 2)"),
+        &[(Lapse::DataNotSynced { bytes: 0 }, "new")],
+    );
 }

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op};
-use plumb_prove::explore::{Coverage, Explorer, Limits};
+use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op, mixed};
+use plumb_prove::explore::{Coverage, Explorer, Limits, State};
 use plumb_prove::profile::DriveProfile;
 use plumb_prove::recording::{Event, Recording};
 
@@ -147,4 +147,97 @@ fn a_drive_without_fua_is_sent_a_flush_behind_what_a_drive_with_fua_makes_durabl
     };
     assert_eq!(left("volatile"), [[1, 1, 0], [1, 1, 1]]);
     assert_eq!(left("volatile-fua"), [[0, 1, 0], [0, 1, 1], [1, 1, 0], [1, 1, 1]]);
+}
+
+/// Reads four blocks, each the next by what was found in those before. Returns what was read and found.
+fn check(seed: u64, blocks: u64, state: &State<'_>) -> (Vec<u64>, u64) {
+    let (mut read, mut found) = (Vec::new(), seed);
+    for _ in 0..4 {
+        let lba = mixed(found) % blocks;
+        read.push(lba);
+        found = mixed(found ^ u64::from(state.content(lba).0));
+    }
+    (read, found)
+}
+
+/// Writes of four blocks each, every second over half of the one before, some of them in flight together.
+fn overlapping(count: u64, seed: u64) -> Recording {
+    let mut recording = Recording::of_blank(Bytes(BLOCK * count * 4), Bytes(BLOCK));
+    let mut in_flight = Vec::new();
+    for number in 0..count {
+        let bytes: Vec<u8> =
+            (0..4).flat_map(|block| [(8 * number + block) as u8 | 1; BLOCK as usize]).collect();
+        let range = LbaRange::new(Lba(number * 4 - number % 2 * 2), 4);
+        in_flight.push(recording.submit(Nanos(number), Op::Write { fua: false }, range, &bytes));
+        if mixed(seed ^ number).is_multiple_of(2) {
+            let ids = in_flight.drain(..);
+            ids.for_each(|id| recording.happened(Nanos(number), Event::Completed(id)));
+        }
+    }
+    recording
+}
+
+#[test]
+fn all_that_a_check_tells_apart_is_found_in_fewer_states() {
+    for seed in 0..30 {
+        let recording = overlapping(4, seed);
+        let found = |limits: Limits| {
+            let (mut found, mut shown) = (HashSet::new(), 0);
+            let explorer = Explorer { limits, ..explorer(&recording) };
+            let windows = explorer.explore(&mut |state| {
+                let (read, result) = check(seed, 16, state);
+                found.insert(result);
+                shown += 1;
+                if state.wants_reads() {
+                    state.set_reads(&read);
+                }
+                ControlFlow::Continue(())
+            });
+            let coverage: Vec<Coverage> = windows.iter().map(|window| window.coverage).collect();
+            (found, coverage, shown)
+        };
+        let (all, coverage, count) = found(Limits { pieces: 24, ..Limits::default() });
+        assert_eq!(coverage, [Coverage::Exhaustive], "seed {seed}");
+        let (told_apart, coverage, few) =
+            found(Limits { pieces: 0, commands: 0, visits: Limits::VISITS_MAX, ..Limits::default() });
+        assert_eq!((told_apart, coverage), (all, vec![Coverage::Exhaustive]), "seed {seed}");
+        assert!(few < count, "seed {seed}: {few} of {count}");
+    }
+}
+
+#[test]
+fn where_no_check_tells_what_it_read_nothing_is_left_out() {
+    let recording = overlapping(3, 7);
+    let states = |limits: Limits| {
+        let mut states = HashSet::new();
+        let explorer = Explorer { limits, ..explorer(&recording) };
+        let windows = explorer.explore(&mut |state| {
+            states.insert(state.hash());
+            ControlFlow::Continue(())
+        });
+        (states, windows[0].coverage)
+    };
+    let visits = Limits::VISITS_MAX;
+    let all = states(Limits { pieces: 24, ..Limits::default() });
+    assert_eq!(states(Limits { pieces: 0, commands: 0, visits, ..Limits::default() }), all);
+    let few = states(Limits { pieces: 0, commands: 0, visits: 10, ..Limits::default() });
+    assert_eq!(few.1, Coverage::Sampled);
+}
+
+#[test]
+fn a_window_with_more_blocks_than_can_be_enumerated_is_explored_whole_if_the_check_reads_few() {
+    let recording = writes(40, 8);
+    let limits = Limits { visits: Limits::VISITS_MAX, ..Limits::default() };
+    let mut results = HashSet::new();
+    let windows = Explorer { limits, ..explorer(&recording) }.explore(&mut |state| {
+        // Blocks 3 and 200, and block 9 only if block 3 is there.
+        let three = state.content(3).0;
+        let read = if three == 0 { vec![3, 200] } else { vec![3, 200, 9] };
+        results.insert(read.iter().map(|lba| state.content(*lba).0).collect::<Vec<u32>>());
+        if state.wants_reads() {
+            state.set_reads(&read);
+        }
+        ControlFlow::Continue(())
+    });
+    assert_eq!((windows[0].coverage, windows[0].pieces, results.len()), (Coverage::Exhaustive, 320, 6));
 }

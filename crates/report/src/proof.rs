@@ -185,6 +185,9 @@ fn words_of(group: &[&CommandRole]) -> String {
 /// Says what to change, with its kind and how it was verified; without a change whether one was looked for.
 pub(crate) fn change(document: &ProofDocument, failure: &Failure) -> String {
     let Some(change) = &failure.change else {
+        if let Some(why) = &failure.change_unknown_because {
+            return printable(&sentence(&capital(why)));
+        }
         let is_left_out = document.environment.argv.iter().any(|word| word == "--no-change");
         return match is_left_out {
             true => "No change that removes it was looked for (--no-change).".to_owned(),

@@ -1,5 +1,5 @@
 //! The smallest set of flushes which, put into the recording where writes had completed, leaves no state that
-//! fails in one way.
+//! fails.
 //!
 //! A flush that takes no time is put before an acknowledgement, or before any command, and only where
 //! something has completed since the flush before. A cut may leave then what it might before, or less; so a
@@ -9,12 +9,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use plumb_block::{Lba, LbaRange, Op};
-use plumb_report::document::proof::{Change, ChangeKind, Failure, FailureClass};
+use plumb_report::document::proof::{Change, ChangeKind, Failure};
 
-use super::trial::{LIMITS, trying, verified};
+use super::trial::{LIMITS, LOOK_MAX, trying, verified};
 use crate::error::{Error, ErrorKind, Result};
 use crate::explore::{Choice, reduce};
 use crate::judge::{Judge, JudgeResult};
@@ -22,15 +22,16 @@ use crate::proof::{Request, Watch};
 use crate::recording::{Command, CommandId, Event, Recording};
 use crate::session::RecordedWork;
 
-/// How long to look. What was verified until then is what is told.
-const LOOK_MAX: Duration = Duration::from_secs(60);
-
 /// The smallest set that was found, explored; `None` if no flushes help.
-pub(super) fn smallest(request: &Request<'_>, failure: &Failure, watch: Watch<'_>) -> Result<Option<Change>> {
+pub(super) fn smallest(
+    request: &Request<'_>,
+    failures: &[Failure],
+    watch: Watch<'_>,
+) -> Result<Option<Change>> {
     let RecordedWork { recording, from, until, .. } = request.judge.recorded;
     let end = Instant::now() + LOOK_MAX;
-    let (class, failing) = (failure.class, vec![(Choice::from(&failure.minimal), Vec::new())]);
-    let mut search = Search { request, class, failing, end, error: None };
+    let failing = failures.iter().map(|failure| (Choice::from(&failure.minimal), Vec::new())).collect();
+    let mut search = Search { request, failing, end, error: None };
     let is_acknowledged = |event: &Event| matches!(event, Event::Acknowledged(_));
     let is_either = |event: &Event| matches!(event, Event::Acknowledged(_) | Event::Submitted(_));
     let mut found = None;
@@ -45,7 +46,7 @@ pub(super) fn smallest(request: &Request<'_>, failure: &Failure, watch: Watch<'_
             judged.map(|judged| needed = (fewer, judged)).is_some()
         });
         let (places, judged) = needed;
-        found = Some(verified(ChangeKind::DeviceFlush, &words(recording, &places), class, &judged));
+        found = Some(verified(ChangeKind::DeviceFlush, words(recording, &places), judged.counts.distinct));
         break;
     }
     search.error.map_or(Ok(found), Err)
@@ -53,7 +54,6 @@ pub(super) fn smallest(request: &Request<'_>, failure: &Failure, watch: Watch<'_
 
 struct Search<'a> {
     request: &'a Request<'a>,
-    class: FailureClass,
     /// Choices that fail, each with the places of the flushes with which it was found.
     failing: Vec<(Choice, Vec<usize>)>,
     end: Instant,
@@ -62,7 +62,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Explores with flushes before these events; returns the result if everything was explored and nothing
-    /// fails in this way.
+    /// fails.
     fn judged_with(&mut self, places: &[usize], watch: Watch<'_>) -> Option<JudgeResult> {
         let is_over = self.error.is_some() || self.request.is_over() || Instant::now() > self.end;
         if places.is_empty() || is_over {
@@ -72,8 +72,7 @@ impl Search<'_> {
             self.error = Some(error);
             None
         });
-        judged
-            .filter(|judged| judged.incomplete_because.is_none() && !judged.failing.contains_key(&self.class))
+        judged.filter(|judged| judged.incomplete_because.is_none() && judged.counts.failing == 0)
     }
 
     /// `None` if a state that is known to fail does so with these flushes, too.
@@ -87,7 +86,7 @@ impl Search<'_> {
                 choice.event - 2 * of.iter().enumerate().filter(|(n, at)| *at + 2 * n < choice.event).count();
             let event = event + 2 * places.iter().filter(|at| **at < event).count();
             match judge.outcome(&Choice { event, lost: choice.lost.clone() }) {
-                Ok(outcome) if outcome.class() == Some(self.class) => return Ok(None),
+                Ok(outcome) if outcome.class().is_some() => return Ok(None),
                 // With these flushes no cut leaves it there.
                 Err(error) if error.kind != ErrorKind::NoSuchState => return Err(error),
                 _ => {}
@@ -95,7 +94,7 @@ impl Search<'_> {
         }
         let doing = trying(&words(&self.request.judge.recorded.recording, places));
         let judged = self.request.explore(&changed, profile, LIMITS, &doing, watch)?;
-        if let Some(failing) = judged.failing.get(&self.class) {
+        if let Some(failing) = judged.failing.values().next() {
             self.failing.push((failing.example.clone(), places.to_vec()));
         }
         Ok(Some(judged))

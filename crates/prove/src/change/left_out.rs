@@ -22,7 +22,7 @@ const STATES_MAX: u64 = 10_000;
 pub(super) fn left_out(request: &Request<'_>, watch: Watch<'_>) -> Result<Option<FlushesLeftOut>> {
     let (changed, flushes) = without_flushes(request.judge.recorded);
     let limits = request.judge.limits;
-    let limits = Limits { states: STATES_MAX.min(limits.states), ..limits };
+    let limits = Limits { states: STATES_MAX.min(limits.states), visits: 0, ..limits };
     let RecordedWork { recording, from, until, .. } = &changed;
     let explorer = Explorer { recording, from: *from, until: *until, limits, ..request.judge.explorer() };
     // Nothing is checked for this.

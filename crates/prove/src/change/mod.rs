@@ -11,6 +11,7 @@ mod device_flush;
 mod left_out;
 mod needless;
 mod search;
+mod settings;
 mod sync_call;
 mod trial;
 

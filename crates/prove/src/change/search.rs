@@ -3,6 +3,7 @@
 
 use plumb_report::document::ProofDocument;
 
+use super::settings::settings;
 use super::{device_flush, left_out, sync_call};
 use crate::error::Result;
 use crate::proof::{Request, Watch};
@@ -20,17 +21,30 @@ pub(crate) fn put_changes(
         document.flushes = left_out::left_out(request, watch)?;
         return Ok(());
     }
-    if let Some(how) = request.again {
-        sync_call::put(request, how, document, watch)?;
-    }
+    let mut found = match request.again {
+        Some(how) => sync_call::smallest(request, how, &mut document.notes, watch)?,
+        None => {
+            Err("no sync call was tried: the program cannot be run again with its system calls traced"
+                .to_owned())
+        }
+    };
     let recorded = request.judge.recorded;
+    // Beneath a cache the drives are flushed as the cache needs it, and no program can change that. The POSIX
+    // model has no drive.
     let has_other_drive = recorded.cache.is_some() || recorded.layout.is_some();
+    if let Err(why) = &found
+        && !has_other_drive
+        && !request.is_over()
+    {
+        let flushes = device_flush::smallest(request, &document.failures, watch)?;
+        found = flushes.ok_or_else(|| format!("{why}; no flush of the drive removes it either"));
+    }
     for failure in &mut document.failures {
-        // Beneath a cache the drives are flushed as the cache needs it, and no program can change that. The
-        // POSIX model has no drive.
-        if failure.change.is_none() && !has_other_drive && !request.is_over() {
-            failure.change = device_flush::smallest(request, failure, watch)?;
+        match &found {
+            Ok(change) => failure.change = Some(change.clone()),
+            Err(why) => failure.change_unknown_because = Some(why.clone()),
         }
     }
+    document.notes.extend(settings(&document.failures, recorded));
     Ok(())
 }

@@ -1,62 +1,186 @@
-//! A sync call that the program does not make: it runs again and the call is made for it, which is recorded
+//! Sync calls that the program does not make: it runs again and the calls are made for it, which is recorded
 //! and explored.
 //!
+//! A set of calls is a remedy only if no state fails with it, neither as the kernel writes back nor with
+//! writeback chosen. The likeliest call is tried alone, then all together, of which those that can be spared
+//! are left out; where all together do not help, each call and each pair is tried.
+//!
 //! A program under strace(1) is slower, and may order its writes otherwise. It was under strace when it was
-//! recorded first, too, so that what is gone was removed by the call.
+//! recorded first, too, so that what is gone was removed by the calls.
+
+use std::time::{Duration, Instant};
 
 use plumb_block::in_one_line;
-use plumb_report::document::ProofDocument;
-use plumb_report::document::proof::{ChangeKind, FailureClass};
+use plumb_report::document::proof::{Change, ChangeKind, Writeback};
 
-use super::trial::{trying, verified};
+use super::trial::{LOOK_MAX, trying, verified};
 use crate::error::Result;
-use crate::proof::{Again, Request, Watch};
+use crate::explore::{Limits, reduce};
+use crate::proof::{Again, Request, Watch, plans};
 use crate::session::{Trace, record_traced};
 use crate::subject::Program;
+use crate::trace::Injection;
 
 /// At most so many sync calls are tried.
 const CANDIDATES_MAX: usize = 8;
+/// At most so many sets of them are tried.
+const TRIALS_MAX: usize = 24;
 
-/// Puts into the document, for each failure, the first sync call that removes it.
-pub(super) fn put(
+/// Result of a search: a change, or the reason why there is none.
+pub(super) type Found = std::result::Result<Change, String>;
+
+/// Looks for the smallest set of sync calls with which no state fails. Remarks go to `notes`.
+pub(super) fn smallest(
     request: &Request<'_>,
     how: &Again,
-    document: &mut ProofDocument,
+    notes: &mut Vec<String>,
     watch: Watch<'_>,
-) -> Result<()> {
-    let judge = &request.judge;
-    let mut open: Vec<FailureClass> = document.failures.iter().map(|failure| failure.class).collect();
-    for injection in request.judge.recorded.missing_syncs.iter().take(CANDIDATES_MAX) {
-        if open.is_empty() || request.is_over() {
-            break;
+) -> Result<Found> {
+    let missing = &request.judge.recorded.missing_syncs;
+    let candidates = &missing[..missing.len().min(CANDIDATES_MAX)];
+    if candidates.is_empty() {
+        let what =
+            "no change was tried: of the system calls that were traced none lacks a sync call after it";
+        return Ok(Err(what.to_owned()));
+    }
+    let until = Instant::now().checked_add(request.budget.unwrap_or(Duration::MAX).max(LOOK_MAX));
+    let mut search = Search { request, how, candidates, until, trials: 0, best: None, notes, watch };
+    let found = search.smallest()?;
+    Ok(found.ok_or_else(|| search.why_none()))
+}
+
+/// Search among the sync calls that a program lacks, by their numbers.
+struct Search<'s, 'r, 'w> {
+    request: &'s Request<'r>,
+    how: &'s Again,
+    candidates: &'s [Injection],
+    until: Option<Instant>,
+    trials: usize,
+    /// Number of states that fail with the best set, of those explored, and its words.
+    best: Option<(u64, u64, String)>,
+    notes: &'s mut Vec<String>,
+    watch: Watch<'w>,
+}
+
+impl Search<'_, '_, '_> {
+    fn smallest(&mut self) -> Result<Option<Change>> {
+        if let Some(change) = self.remedy(&[0])? {
+            return Ok(Some(change));
         }
-        let what = injection.to_string();
+        // The unlikeliest come first, to be left out first.
+        let all: Vec<usize> = (0..self.candidates.len()).rev().collect();
+        if all.len() > 1 && self.explored(&all, self.how.writeback)?.is_some() {
+            let (mut needed, mut failed) = (all.clone(), None);
+            reduce(all.clone(), &mut |some| {
+                let fewer: Vec<usize> = needed.iter().copied().filter(|one| !some.contains(one)).collect();
+                let is_enough = match fewer.is_empty() || failed.is_some() {
+                    true => Ok(None),
+                    false => self.explored(&fewer, self.how.writeback),
+                };
+                match is_enough {
+                    Ok(Some(_)) => needed = fewer,
+                    Ok(None) => return false,
+                    Err(error) => failed = Some(error),
+                }
+                failed.is_none()
+            });
+            failed.map_or(Ok(()), Err)?;
+            needed.reverse();
+            return match self.remedy(&needed)? {
+                Some(change) => Ok(Some(change)),
+                None => self.remedy(&(0..self.candidates.len()).collect::<Vec<usize>>()),
+            };
+        }
+        let count = self.candidates.len();
+        let pairs = (0..count).flat_map(|first| (first + 1..count).map(move |second| vec![first, second]));
+        for some in (1..count).map(|one| vec![one]).chain(pairs.filter(|_| count > 2)) {
+            if let Some(change) = self.remedy(&some)? {
+                return Ok(Some(change));
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_over(&self) -> bool {
+        let is_late = self.until.is_some_and(|until| Instant::now() >= until);
+        is_late || self.trials >= TRIALS_MAX || self.request.is_over()
+    }
+
+    fn words(&self, some: &[usize]) -> String {
+        let words: Vec<String> = some.iter().map(|one| self.candidates[*one].to_string()).collect();
+        match words.split_last() {
+            Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+            _ => words.concat(),
+        }
+    }
+
+    /// Returns these calls as a change if no state fails with them, whenever the kernel writes back.
+    fn remedy(&mut self, some: &[usize]) -> Result<Option<Change>> {
+        let Some(mut explored) = self.explored(some, self.how.writeback)? else { return Ok(None) };
+        let file_system = self.request.judge.file_system;
+        if file_system.is_mounted() {
+            let (plans, each) = plans(file_system, &[], self.request.judge.seed);
+            let ways = std::iter::once(None).chain(plans.take(each as usize).map(Some));
+            for way in ways.filter(|way| *way != self.how.writeback) {
+                let Some(more) = self.explored(some, way)? else { return Ok(None) };
+                explored += more;
+            }
+        }
+        Ok(Some(verified(ChangeKind::SyncCall, self.words(some), explored)))
+    }
+
+    /// Runs the program with these calls made for it. Returns how many states were explored if none fails.
+    fn explored(&mut self, some: &[usize], writeback: Option<Writeback>) -> Result<Option<u64>> {
+        if self.is_over() {
+            return Ok(None);
+        }
+        // A set that helps is tried once for each way of writeback.
+        self.trials += usize::from(writeback == self.how.writeback);
+        let (judge, what) = (&self.request.judge, self.words(some));
         let doing = trying(&what);
-        watch(&doing, None);
-        let injections = std::slice::from_ref(injection);
-        let Program { line, user, .. } = &how.program;
-        let trace = Trace { line, injections, left_out: &[], writeback: how.writeback, user: user.as_ref() };
-        let again = record_traced(&**judge.subject, trace, &how.options, judge.stop);
-        let (recorded, traced) = match again {
+        (self.watch)(&doing, None);
+        let injections: Vec<Injection> = some.iter().map(|one| self.candidates[*one].clone()).collect();
+        let Program { line, user, .. } = &self.how.program;
+        let trace = Trace { line, injections: &injections, left_out: &[], writeback, user: user.as_ref() };
+        let (recorded, traced) = match record_traced(&**judge.subject, trace, &self.how.options, judge.stop) {
             Ok(again) => again,
             Err(error) => {
-                document.notes.push(format!("{what} could not be tried: {}", in_one_line(&error)));
-                continue;
+                self.notes.push(format!("{what} could not be tried: {}", in_one_line(&error)));
+                return Ok(None);
             }
         };
         let is_same = recorded.ended_because.is_none()
-            && recorded.facts.acknowledgements == request.judge.recorded.facts.acknowledgements;
+            && recorded.unseen.is_empty()
+            && recorded.facts.acknowledgements == judge.recorded.facts.acknowledgements;
         if !is_same || traced.injected == 0 {
-            continue;
+            return Ok(None);
         }
-        let after = request.explore(&recorded, request.profile(), judge.limits, &doing, watch)?;
-        for failure in &mut document.failures {
-            let is_gone = after.incomplete_because.is_none() && !after.failing.contains_key(&failure.class);
-            if is_gone && open.contains(&failure.class) {
-                open.retain(|class| *class != failure.class);
-                failure.change = Some(verified(ChangeKind::SyncCall, &what, failure.class, &after));
-            }
+        let limits = Limits { visits: 0, ..judge.limits };
+        let after = self.request.explore(&recorded, self.request.profile(), limits, &doing, self.watch)?;
+        if after.incomplete_because.is_some() || after.counts.distinct == 0 {
+            return Ok(None);
+        }
+        let (failing, explored) = (after.counts.failing, after.counts.distinct);
+        if failing == 0 {
+            return Ok(Some(explored));
+        }
+        if self.best.as_ref().is_none_or(|(fewest, ..)| failing < *fewest) {
+            let with = writeback.filter(|_| writeback != self.how.writeback);
+            let with = with.map_or_else(String::new, |plan| format!(", {plan}"));
+            self.best = Some((failing, explored, format!("{what}{with}")));
+        }
+        Ok(None)
+    }
+
+    /// Says what was tried in vain.
+    fn why_none(&self) -> String {
+        let end = if self.is_over() { ", and the time for it was used up" } else { "" };
+        match &self.best {
+            Some((failing, explored, what)) => format!(
+                "no sync call removes it alone or together with others{end}: with the best that was tried ({what}) {failing} \
+                 of {explored} states still fail"
+            ),
+            None => format!("no sync call could be tried to its end{end}"),
         }
     }
-    Ok(())
 }

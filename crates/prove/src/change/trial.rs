@@ -1,34 +1,28 @@
 //! The trial of a change: its limits, its step in words, and the change that it verified.
 
-use plumb_report::document::proof::{Change, ChangeKind, FailureClass, VerifiedBy};
+use std::time::Duration;
+
+use plumb_report::document::proof::{Change, ChangeKind, VerifiedBy};
 
 use crate::explore::Limits;
-use crate::judge::JudgeResult;
 
+/// Time limit of looking for device flushes, and the least that looking for sync calls has. What was verified
+/// until then is what is told.
+pub(super) const LOOK_MAX: Duration = Duration::from_secs(60);
 /// Bounds of the exploration of a changed recording: each window in part, for one failure is explored many
 /// times.
-pub(super) const LIMITS: Limits = Limits { pieces: 6, commands: 6, states: 3_000 };
+pub(super) const LIMITS: Limits = Limits { pieces: 6, commands: 6, states: 3_000, visits: 0 };
 
 /// Returns the step of trying a change, in words.
 pub(super) fn trying(change: &str) -> String {
     format!("trying {change}")
 }
 
-/// Returns a change after which no state fails as `class`, with what was explored of it.
-pub(super) fn verified(kind: ChangeKind, what: &str, class: FailureClass, judged: &JudgeResult) -> Change {
-    let failing = judged.counts.failing;
-    let rest = match failing {
-        0 => String::new(),
-        _ => format!(" (no state is {} then; {failing} fail in another way)", class.name()),
+/// Returns a change with which none of so many states fails.
+pub(super) const fn verified(kind: ChangeKind, sentence: String, explored: u64) -> Change {
+    let verified_by = match kind {
+        ChangeKind::DeviceFlush => VerifiedBy::SameRecording,
+        ChangeKind::SyncCall => VerifiedBy::NewRun,
     };
-    Change {
-        kind,
-        sentence: format!("{what}{rest}"),
-        verified_by: match kind {
-            ChangeKind::DeviceFlush => VerifiedBy::SameRecording,
-            ChangeKind::SyncCall => VerifiedBy::NewRun,
-        },
-        explored: judged.counts.distinct,
-        failing_after: failing,
-    }
+    Change { kind, sentence, verified_by, explored, failing_after: 0 }
 }

@@ -13,11 +13,20 @@ pub struct Limits {
     pub commands: u32,
     /// At most this many states are shown.
     pub states: u64,
+    /// A window beyond the other limits is explored whole, too, if at most this many states have to be visited
+    /// to show all that a check tells apart by what it reads. 0 where nobody says what a check read.
+    #[serde(default)]
+    pub visits: u64,
+}
+
+impl Limits {
+    /// Largest number of visits: some minutes where each is looked up.
+    pub const VISITS_MAX: u64 = 1 << 22;
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { pieces: 12, commands: 12, states: 1_000_000 }
+        Self { pieces: 12, commands: 12, states: 1_000_000, visits: 0 }
     }
 }
 

@@ -1,6 +1,7 @@
 //! A state that a cut may leave, and the way from one to the next.
 
-use std::collections::BTreeSet;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -20,6 +21,17 @@ pub struct State<'a> {
     /// For spots where more than one may be left: which, if it is not the last.
     picks: &'a [(usize, Survivor)],
     hash: u128,
+    /// False if it was shown before.
+    is_new: bool,
+}
+
+/// Blocks that the checks of the states shown since the last [`Cursor::follow`] have read.
+#[derive(Default)]
+struct Reads {
+    is_followed: Cell<bool>,
+    /// Number of states that were shown, less those of which the blocks were told.
+    untold: Cell<u64>,
+    blocks: RefCell<HashSet<u64>>,
 }
 
 /// A state on its own, to be checked elsewhere.
@@ -52,6 +64,7 @@ pub(super) struct Cursor<'a> {
     open: Vec<usize>,
     hash: u128,
     survivors: Vec<Survivor>,
+    reads: Reads,
 }
 
 impl<'a> Cursor<'a> {
@@ -64,6 +77,7 @@ impl<'a> Cursor<'a> {
             open: Vec::new(),
             hash: cut.image.hash(),
             survivors: Vec::new(),
+            reads: Reads::default(),
         };
         let shared = (0..cut.spots.len()).filter(|spot| cut.versions(*spot).len() > 1);
         shared.for_each(|spot| cursor.settle(spot));
@@ -168,7 +182,7 @@ impl<'a> Cursor<'a> {
             }
             let change = |spot, pick| self.cut.change(spot, self.left[spot]) ^ self.cut.change(spot, pick);
             let changed = picks.iter().fold(0, |hash, (spot, pick)| hash ^ change(*spot, *pick));
-            show(&State { cursor: self, picks: &picks, hash: self.hash ^ changed })?;
+            self.show_one(&picks, self.hash ^ changed, show)?;
             // An odometer that counts down.
             let Some(next) = places.iter().position(|place| *place > 0) else {
                 return ControlFlow::Continue(true);
@@ -183,7 +197,7 @@ impl<'a> Cursor<'a> {
 
     /// Returns true if each surviving piece has all that it needs.
     fn is_possible(&self) -> bool {
-        self.cut.dependences.iter().all(|one| self.survives[one.needs] || !self.survives[one.piece])
+        self.unmet().is_none()
     }
 
     /// Shows the state as it is; nothing if no cut leaves it.
@@ -191,11 +205,57 @@ impl<'a> Cursor<'a> {
         if !self.is_possible() {
             return ControlFlow::Continue(());
         }
-        show(&State { cursor: self, picks: &[], hash: self.hash })
+        self.show_one(&[], self.hash, show)
+    }
+
+    fn show_one(&self, picks: &[(usize, Survivor)], hash: u128, show: Show<'_>) -> ControlFlow<()> {
+        self.reads.untold.update(|untold| untold + 1);
+        show(&State { cursor: self, picks, hash, is_new: true })
+    }
+
+    /// Wants to know what the checks of the states read that are shown from now on.
+    pub(super) fn follow(&mut self) {
+        self.reads = Reads { is_followed: Cell::new(true), ..Reads::default() };
+    }
+
+    /// Returns true if the check of a state that was shown since [`follow`](Self::follow) read one of the
+    /// blocks of this piece, or if not all of these checks told what they read.
+    pub(super) fn was_read(&self, piece: usize) -> bool {
+        let blocks = self.reads.blocks.borrow();
+        let mut spots = self.cut.pieces[piece].spots.iter();
+        self.reads.untold.get() > 0 || spots.any(|spot| blocks.contains(&self.cut.spots[*spot].lba))
+    }
+
+    /// Returns a piece that is lost although a surviving one needs it, if there is one.
+    pub(super) fn unmet(&self) -> Option<usize> {
+        let is_unmet = |needs: usize, piece: usize| self.survives[piece] && !self.survives[needs];
+        self.cut.dependences.iter().find(|one| is_unmet(one.needs, one.piece)).map(|one| one.needs)
     }
 }
 
 impl State<'_> {
+    /// Returns the state as one that was shown before.
+    pub(super) const fn again(&self) -> State<'_> {
+        State { cursor: self.cursor, picks: self.picks, hash: self.hash, is_new: false }
+    }
+
+    /// Returns false if the state was shown before, and is shown again to be told what its check read.
+    pub const fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// Returns true if what its check read decides which states are shown next.
+    pub fn wants_reads(&self) -> bool {
+        self.cursor.reads.is_followed.get()
+    }
+
+    /// Tells which of the blocks that differ between states its check has read: a state with the same in these
+    /// has the same result.
+    pub fn set_reads(&self, blocks: &[u64]) {
+        self.cursor.reads.untold.update(|untold| untold.saturating_sub(1));
+        self.cursor.reads.blocks.borrow_mut().extend(blocks);
+    }
+
     /// Equal for states in which every block holds the same.
     pub const fn hash(&self) -> u128 {
         self.hash

@@ -65,7 +65,8 @@ impl Explorer<'_> {
         varied
     }
 
-    /// Shows each state once with what must be found in it, until `show` breaks off. Returns how far each
+    /// Shows each state with what must be found in it, until `show` breaks off: once, and again where it is
+    /// wanted to know what its check read ([`State::is_new`]). Returns how far each
     /// window was explored, in order; a window that was not reached is `Sampled` with 0 states.
     pub fn explore(&self, show: &mut impl FnMut(&State<'_>) -> ControlFlow<()>) -> Vec<WindowCoverage> {
         let mut windows: Vec<WindowCoverage> = Vec::new();
@@ -87,7 +88,11 @@ impl Explorer<'_> {
                 let mut fresh = |state: &State<'_>| {
                     window.enumerated += 1;
                     if !seen.insert(state.hash() ^ hash_of_number(state.required())) {
-                        return ControlFlow::Continue(());
+                        return if state.wants_reads() {
+                            show(&state.again())
+                        } else {
+                            ControlFlow::Continue(())
+                        };
                     }
                     if left == 0 {
                         return ControlFlow::Break(());

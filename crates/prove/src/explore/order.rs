@@ -39,11 +39,13 @@ pub(super) enum Pass {
     Subsets,
     /// Everything, where the limits allow that.
     Whole,
+    /// Everything that a check tells apart, where at most this many visits are enough.
+    ToldApart(u64),
 }
 
 impl Pass {
     /// All, in their order.
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Edges,
         Self::Prefixes,
         Self::Few,
@@ -52,6 +54,10 @@ impl Pass {
         Self::Drawn,
         Self::Subsets,
         Self::Whole,
+        // Each again from its start, so that one window does not take the time of all.
+        Self::ToldApart(1 << 10),
+        Self::ToldApart(1 << 15),
+        Self::ToldApart(Limits::VISITS_MAX),
     ];
 
     /// Shows the states of this pass. Returns how far this pass and those before it have explored the window.
@@ -89,9 +95,73 @@ impl Pass {
                     return ControlFlow::Continue(Coverage::Bounded);
                 }
             }
+            Self::ToldApart(visits) => {
+                let mut told_apart = ToldApart::new(cut, visits.min(limits.visits));
+                if told_apart.visit(&mut cursor, show)? {
+                    return ControlFlow::Continue(Coverage::Exhaustive);
+                }
+            }
             Self::Pairs | Self::Subsets => {}
         }
         ControlFlow::Continue(Coverage::Sampled)
+    }
+}
+
+/// Search through the states that a check tells apart: a choice is made only where the check of a state has
+/// read one of the blocks that it is about.
+struct ToldApart {
+    alternatives: Vec<Vec<usize>>,
+    /// By piece: the place of its group among the alternatives.
+    group_of: Vec<usize>,
+    is_decided: Vec<bool>,
+    visits_left: u64,
+}
+
+impl ToldApart {
+    fn new(cut: &Cut<'_>, visits_left: u64) -> Self {
+        let alternatives = cut.alternatives();
+        let mut group_of = vec![0; cut.pieces.len()];
+        for (group, pieces) in alternatives.iter().enumerate() {
+            pieces.iter().for_each(|piece| group_of[*piece] = group);
+        }
+        Self { is_decided: vec![false; alternatives.len()], alternatives, group_of, visits_left }
+    }
+
+    /// Shows the states that agree with the groups that are decided, in which nothing survives of the others
+    /// at first. Returns false if not all could be visited.
+    ///
+    /// With the groups that the check has read left as they are, all others make no difference. So the rest
+    /// are the states in which the first of them is another way, those in which the second is and the first is
+    /// not, and so on.
+    fn visit(&mut self, cursor: &mut Cursor<'_>, show: Show<'_>) -> ControlFlow<(), bool> {
+        if self.visits_left == 0 {
+            return ControlFlow::Continue(false);
+        }
+        self.visits_left -= 1;
+        let undecided: Vec<usize> = match cursor.unmet() {
+            // No cut leaves this. What is needed may survive, unless it was decided that it does not.
+            Some(needed) => vec![self.group_of[needed]],
+            None => {
+                cursor.follow();
+                cursor.each_order(usize::MAX, false, show)?;
+                let was_read = |pieces: &[usize]| pieces.iter().any(|piece| cursor.was_read(*piece));
+                let groups = self.alternatives.iter().enumerate();
+                groups.filter(|(_, pieces)| was_read(pieces)).map(|(group, _)| group).collect()
+            }
+        };
+        let undecided: Vec<usize> = undecided.into_iter().filter(|group| !self.is_decided[*group]).collect();
+        let mut is_whole = true;
+        for group in &undecided {
+            self.is_decided[*group] = true;
+            for place in 0..self.alternatives[*group].len() {
+                let piece = self.alternatives[*group][place];
+                cursor.flip(piece);
+                is_whole &= self.visit(cursor, show)?;
+                cursor.flip(piece);
+            }
+        }
+        undecided.iter().for_each(|group| self.is_decided[*group] = false);
+        ControlFlow::Continue(is_whole)
     }
 }
 

@@ -16,7 +16,7 @@ use super::parameters::Judge;
 use super::switched::SwitchedDevice;
 use crate::error::{Error, ErrorKind, Result, cannot};
 use crate::explore::{Choice, OwnedState};
-use crate::file_system::{FileSystem, MountedFileSystem};
+use crate::file_system::{FileSystem, FileSystemOptions, MountedFileSystem};
 use crate::mount_point::MountPoint;
 use crate::posix::Index;
 use crate::recording::Recording;
@@ -45,6 +45,7 @@ pub(super) struct Place {
     pub(super) block_device: PathBuf,
     pub(super) mount_point: PathBuf,
     file_system: FileSystem,
+    options: FileSystemOptions,
     size: Bytes,
 }
 
@@ -118,6 +119,7 @@ impl AttachedStates {
             block_device: attachment.path().to_owned(),
             mount_point: mount_point.path().to_owned(),
             file_system: judge.file_system,
+            options: judge.recorded.file_system_options.clone(),
             size,
         };
         Ok(Self { place, attachment, mount_point })
@@ -188,7 +190,7 @@ impl Place {
         }
         // Pages that others, such as udev, have read meanwhile must not be used.
         self.drop_cache()?;
-        self.file_system.mount(&self.block_device, &self.mount_point)
+        self.file_system.mount_with(&self.block_device, &self.mount_point, &self.options)
     }
 
     /// The kernel's name of the block device, such as `loop3`.

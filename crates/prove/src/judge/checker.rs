@@ -89,7 +89,6 @@ impl Checker {
         let made = fs::create_dir(&path).and_then(|()| tree.make_in(&path, &moments.recording.contents));
         made.map_err(cannot(format!("make a moment in {}", path.display())))?;
         if let Some(owner) = self.subject.user() {
-            scratch.open_to_others()?;
             own(owner, tree, &path)?;
         }
         let output = self.subject.read(&path)?;

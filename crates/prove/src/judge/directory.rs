@@ -38,9 +38,6 @@ impl StateDirectory {
     pub(super) fn new(judge: &Judge<'_>, layout: &Layout) -> Result<Self> {
         let scratch = MountPoint::scratch(judge.directory)?;
         let owner = judge.subject.user().cloned();
-        if owner.is_some() {
-            scratch.open_to_others()?;
-        }
         let site = DirectorySite {
             recording: Arc::clone(&judge.recorded.recording),
             index: Arc::new(Index::new(layout.clone())),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plumb_report::document::proof::{Coverage, FailureClass, StateCounts};
 
-use crate::explore::{Choice, WindowCoverage};
+use crate::explore::{Choice, Limits, WindowCoverage};
 
 /// Result of judging a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct JudgeResult {
     pub wrote: Vec<Choice>,
     /// Reason why some states were not judged; the rest of the result is valid all the same.
     pub incomplete_because: Option<String>,
+    /// True if the time for it was used up before every state was judged that the limits allow.
+    pub out_of_time: bool,
     /// Further remarks for the report.
     pub notes: Vec<String>,
 }
@@ -40,5 +42,34 @@ impl JudgeResult {
     pub(crate) fn is_exhaustive(&self) -> bool {
         self.incomplete_because.is_none()
             && self.windows.iter().all(|(window, _)| window.coverage == Coverage::Exhaustive)
+    }
+
+    /// Says which windows were not explored whole within these limits, and what would help; `None` if all were.
+    pub(crate) fn not_exhaustive_because(&self, limits: Limits) -> Option<String> {
+        let has = |coverage| self.windows.iter().filter(|(window, _)| window.coverage == coverage).count();
+        let left = self.windows.iter().filter(|(window, _)| window.coverage != Coverage::Exhaustive);
+        let (largest, _) = left.max_by_key(|(window, _)| window.pieces)?;
+        let place = match largest.required {
+            Some(number) => format!("after acknowledgement {number}"),
+            None => "before the first acknowledgement".to_owned(),
+        };
+        let help = if self.out_of_time {
+            "give more time with --budget"
+        } else if self.counts.distinct >= limits.states {
+            "allow more states with --states"
+        } else {
+            "no option allows for so many: sync more often, or cut the power in a part with --target"
+        };
+        let (all, whole) = (self.windows.len(), has(Coverage::Exhaustive));
+        let bounded = match has(Coverage::Bounded) {
+            0 => String::new(),
+            bounded => format!(", {bounded} more in every subset of whole writes"),
+        };
+        Some(format!(
+            "{whole} of {all} windows ({} %) were explored whole{bounded}; the largest of the rest is {place}, with              {} blocks of {} writes at risk: {help}",
+            whole * 100 / all.max(1),
+            largest.pieces,
+            largest.commands
+        ))
     }
 }

@@ -35,8 +35,9 @@ impl Judge<'_> {
         let mount_point = MountPoint::new(self.directory)?;
         let mut attached = attach(recorder.device(Arc::new(device)), "check", &AttachOptions::default())?;
         let (path, at) = (attached.path().to_owned(), mount_point.path().to_owned());
+        let options = &self.recorded.file_system_options;
         let checked = apart::run(|| {
-            let mounted = self.file_system.mount(&path, &at)?;
+            let mounted = self.file_system.mount_with(&path, &at, options)?;
             let from = recorder.happened(Event::Marked("the check begins".to_owned()));
             checker.outcome(mounted.path(), required)?;
             // Sooner or later the kernel writes all of it back.
@@ -51,7 +52,9 @@ impl Judge<'_> {
         mount_point.close()?;
         let (from, until) = checked?;
         let moments = self.recorded.moments.clone();
-        let recorded = RecordedWork { moments, ..RecordedWork::new(recorder.recording(), from, until) };
+        let file_system_options = options.clone();
+        let recorded = RecordedWork::new(recorder.recording(), from, until);
+        let recorded = RecordedWork { moments, file_system_options, ..recorded };
         let has_written = recorded.facts.writes + recorded.facts.discards > 0;
         Ok(has_written.then_some(recorded))
     }

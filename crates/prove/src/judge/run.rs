@@ -69,6 +69,8 @@ struct Run<'r, 'a> {
     pending: VecDeque<Pending>,
     /// How many states needed no check.
     hits: u64,
+    /// How many were shown again.
+    again: u64,
     counted: StateCounts,
     failing: BTreeMap<FailureClass, FailingStates>,
     /// Intact states whose checks wrote.
@@ -111,6 +113,7 @@ fn judged(judge: &Judge<'_>, progress: &mut dyn FnMut(StateCounts)) -> Result<Ju
             observed,
             pending: VecDeque::new(),
             hits: 0,
+            again: 0,
             counted: StateCounts::default(),
             failing: BTreeMap::new(),
             wrote: Vec::new(),
@@ -156,6 +159,7 @@ impl Run<'_, '_> {
             failing: std::mem::take(&mut self.failing),
             wrote: std::mem::take(&mut self.wrote),
             incomplete_because: None,
+            out_of_time: false,
             notes: Vec::new(),
         }
     }
@@ -172,10 +176,14 @@ impl Run<'_, '_> {
             self.left.push(state.event());
             return ControlFlow::Break(());
         }
-        let known = self.observed.as_ref().and_then(|observed| {
-            let known = observed.result(state.required(), |lba| state.content(lba))?;
-            Some(known.0.clone())
-        });
+        let known = self.known(state);
+        if !state.is_new() {
+            self.again += 1;
+            if self.again.is_multiple_of(TOLD_EVERY) {
+                (self.progress)(self.counted);
+            }
+            return ControlFlow::Continue(());
+        }
         self.hits += u64::from(known.is_some());
         match known {
             // Some of those that need no check are checked all the same, for a checker may depend on
@@ -191,11 +199,32 @@ impl Run<'_, '_> {
                 let expected = known.map(|outcome| outcome.class());
                 let known = self.results.get(&key).cloned();
                 let known = known.ok_or_else(|| self.workers.give(state.to_owned()));
-                let (event, choice, state) = (state.event(), state.choice(), state.to_owned());
-                self.pending.push_back(Pending { key, event, choice, state, expected, known });
+                let (event, choice, owned) = (state.event(), state.choice(), state.to_owned());
+                self.pending.push_back(Pending { key, event, choice, state: owned, expected, known });
+                if state.wants_reads() {
+                    while self.ended.is_none() && !self.pending.is_empty() {
+                        self.settle();
+                    }
+                    self.known(state);
+                }
             }
         }
         ControlFlow::Continue(())
+    }
+
+    /// Returns the result of a state if it is known by what other checks have read, and tells the state what
+    /// that was if it wants to know.
+    fn known(&self, state: &State<'_>) -> Option<Outcome> {
+        let (mut read, wants_reads) = (Vec::new(), state.wants_reads());
+        let content = |lba: u64| {
+            read.extend(wants_reads.then_some(lba));
+            state.content(lba)
+        };
+        let known = self.observed.as_ref()?.result(state.required(), content)?.0.clone();
+        if wants_reads {
+            state.set_reads(&read);
+        }
+        Some(known)
     }
 
     /// Waits for the check that was given out first.

@@ -53,6 +53,7 @@ impl Request<'_> {
                 recording: 0,
                 replay,
                 change: None,
+                change_unknown_because: None,
                 accepted: false,
             });
         }

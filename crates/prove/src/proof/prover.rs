@@ -10,6 +10,7 @@ use super::request::{ExploreProgress, INTERRUPTED, Request, Watch};
 use super::words::{begun, conclude, not_judged_because};
 use crate::change::{put_changes, put_needless};
 use crate::error::Result;
+use crate::explore::Limits;
 use crate::judge::JudgeResult;
 use crate::session::RecordedWork;
 
@@ -32,7 +33,7 @@ pub fn prove(request: &Request<'_>, watch: Watch<'_>) -> Result<ProofDocument> {
         result.not_judged_because = hidden.or_else(|| request.is_over().then(|| INTERRUPTED.to_owned()));
         if result.not_judged_because.is_none() {
             let judged = explored(request, &document, &result, watch)?;
-            put_result(&mut result, &judged);
+            put_result(&mut result, &judged, request.judge.limits);
             document.incomplete_because = document.incomplete_because.or(result.not_judged_because.clone());
             if place == 0 {
                 put_states(&mut document, recorded, &judged);
@@ -112,11 +113,12 @@ pub(super) fn keep(request: &Request<'_>, mut interim: ProofDocument) {
 }
 
 /// Fills in the result of a profile.
-pub(super) fn put_result(result: &mut ProfileResult, judged: &JudgeResult) {
+pub(super) fn put_result(result: &mut ProfileResult, judged: &JudgeResult, limits: Limits) {
     result.explored = judged.counts.distinct;
     result.classes =
         FailureClass::ALL.into_iter().filter(|class| judged.failing.contains_key(class)).collect();
     result.exhaustive = judged.is_exhaustive();
+    result.not_exhaustive_because = judged.not_exhaustive_because(limits);
     // Nothing is known if no state was judged.
     if judged.counts.distinct > 0 || result.exhaustive {
         result.failing = Some(judged.counts.failing);

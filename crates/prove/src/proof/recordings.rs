@@ -24,6 +24,8 @@ use crate::subject::Program;
 
 /// Number of mixtures unless another number of recordings is wanted.
 const MIXTURES: u64 = 8;
+/// Largest number of visits in a window of a further recording, so that one does not take the time of all.
+const VISITS_MAX: u64 = 1 << 13;
 /// Time limit of all further recordings together, in budgets of one exploration.
 const BUDGETS: u32 = 3;
 
@@ -67,7 +69,8 @@ impl Request<'_> {
                     break;
                 }
             };
-            let limits = Limits { states, ..self.judge.limits };
+            let visits = self.judge.limits.visits.min(VISITS_MAX);
+            let limits = Limits { states, visits, ..self.judge.limits };
             let rest = budget.saturating_sub(began.elapsed());
             let one = self.on(&recorded, &again, limits, rest);
             // The pace of whole recordings tells more than that of the states of one.
@@ -144,7 +147,7 @@ impl Request<'_> {
             one.not_judged_because = known.not_judged_because.clone();
             if one.not_judged_because.is_none() {
                 let judged = self.explore(self.judge.recorded, profile, self.judge.limits, doing, watch)?;
-                put_result(&mut one, &judged);
+                put_result(&mut one, &judged, self.judge.limits);
                 if let Some(why) = &judged.incomplete_because {
                     document.incomplete_because.get_or_insert_with(|| why.clone());
                 }
@@ -195,6 +198,9 @@ fn add(document: &mut ProofDocument, result: RecordingResult) {
         all.explored += one.explored;
         all.failing = all.failing.zip(one.failing).map(|(all, one)| all + one);
         all.exhaustive &= one.exhaustive;
+        if all.not_exhaustive_because.is_none() {
+            all.not_exhaustive_because.clone_from(&one.not_exhaustive_because);
+        }
         all.classes.extend(
             one.classes.iter().filter(|class| !all.classes.contains(class)).copied().collect::<Vec<_>>(),
         );

@@ -118,7 +118,11 @@ impl Request<'_> {
         let results = self.judge.results.filter(|_| is_kept);
         let judge = Judge { recorded, profile, results, limits, stop: &halt, ..self.judge };
         let (began, budget) = (Instant::now(), self.budget.unwrap_or(Duration::MAX));
-        let of = self.count(&judge.explorer(), began, budget);
+        let of = self.count(
+            &Explorer { limits: Limits { visits: 0, ..limits }, ..judge.explorer() },
+            began,
+            budget,
+        );
         let mut judged = judge.judge(&mut |progress| {
             let elapsed = began.elapsed();
             if self.is_over() || elapsed >= budget {
@@ -133,6 +137,7 @@ impl Request<'_> {
             judged.incomplete_because = Some(INTERRUPTED.to_owned());
         } else if halt.into_inner() {
             judged.incomplete_because = None;
+            judged.out_of_time = true;
         }
         Ok(judged)
     }

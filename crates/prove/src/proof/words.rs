@@ -5,6 +5,7 @@ use plumb_report::document::proof::{FailureClass, RecordingFacts};
 use plumb_report::quantity::count;
 
 use super::request::Request;
+use crate::file_system::FileSystemOptions;
 use crate::profile::DriveProfile;
 use crate::session::RecordedWork;
 
@@ -62,7 +63,7 @@ pub(super) fn not_judged_because(profile: &DriveProfile, facts: &RecordingFacts)
 
 /// Says what all that was found means.
 pub(super) fn conclude(document: &mut ProofDocument, request: &Request<'_>) {
-    document.model = model(document);
+    document.model = model(document, &request.judge.recorded.file_system_options);
     document.complete = document.incomplete_because.is_none();
     let fails = document.profiles.iter().any(|profile| profile.failing > Some(0));
     let fails = fails || !document.failures.is_empty();
@@ -89,7 +90,11 @@ fn not_proved_because(document: &ProofDocument, request: &Request<'_>) -> Vec<St
             Some(because) => reasons.push(format!("the profile {name} is not judged: {because}")),
             None if profile.exhaustive => {}
             None => {
-                reasons.push(format!("under the profile {name} not every state of every window was explored"))
+                let why = profile.not_exhaustive_because.as_deref();
+                let why = why.map_or_else(String::new, |why| format!(": {why}"));
+                reasons.push(format!(
+                    "under the profile {name} not every state of every window was explored{why}"
+                ));
             }
         }
     }
@@ -117,7 +122,7 @@ fn not_proved_because(document: &ProofDocument, request: &Request<'_>) -> Vec<St
 }
 
 /// Names the model of the file system for which the result holds.
-fn model(document: &ProofDocument) -> String {
+fn model(document: &ProofDocument, options: &FileSystemOptions) -> String {
     let system = match document.file_system.as_str() {
         "none" => "the bare drive",
         "posix" => return "the POSIX model".to_owned(),
@@ -126,6 +131,7 @@ fn model(document: &ProofDocument) -> String {
         }
         system => system,
     };
+    let system = if options.is_empty() { system.to_owned() } else { format!("{system} ({options})") };
     match document.recordings.len() {
         0 => format!("{system} as recorded"),
         1 => format!("{system} as recorded and with writeback chosen (1 further recording)"),

@@ -50,13 +50,13 @@ impl Drive {
     }
 
     /// Attaches it, or a cache that is made on it, with a control file if that says what to do with what is
-    /// written to it. Other users may write to that if it is `for_others`.
-    pub(super) fn attach(&self, control: Option<ControlFile>, for_others: bool) -> Result<AttachedDrive> {
+    /// written to it.
+    pub(super) fn attach(&self, control: Option<ControlFile>) -> Result<AttachedDrive> {
         let drive = Arc::clone(&self.device);
         let device = self.cache.map_or(Ok(drive), |cache| {
             cache.create(&self.device, Time::Real(Arc::new(RealClock::start())))
         })?;
-        let options = AttachOptions { control, control_for_others: for_others, ..AttachOptions::default() };
+        let options = AttachOptions { control, ..AttachOptions::default() };
         if Path::new("/dev/ublk-control").exists() {
             let beside = blank(Bytes::mib(1), Bytes(4096), &Arc::new(RealClock::start()));
             let by_loop = attach(beside, "prove", &options)?;

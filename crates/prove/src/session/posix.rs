@@ -1,12 +1,14 @@
 //! A work recorded by its system calls alone, in a directory of this machine, for the POSIX model.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use plumb_block::in_one_line;
 use plumb_report::document::proof::RecordingFacts;
 
+use super::reachable_file::with_hint;
 use super::recorded::{RecordOptions, RecordedWork};
 use super::recording_run::interrupted;
 use super::strace::Trace;
@@ -36,7 +38,6 @@ pub(super) fn record_system_calls(
     let (root, control) = (scratch.path().join("work"), scratch.path().join("acknowledge"));
     fs::create_dir(&root).map_err(cannot(format!("make {}", root.display())))?;
     if let Some(user) = subject.user() {
-        scratch.open_to_others()?;
         user.own(&root)?;
     }
     subject.set_up(&root)?;
@@ -51,7 +52,10 @@ pub(super) fn record_system_calls(
     let model = Model::new(options.logical_block, unwritten);
     let promises = Promises::through_fifo(&control)?;
     let follower = Follower::start(&root, promises, model, began, options.size)?;
-    subject.user().map_or(Ok(()), |user| user.own(&control))?;
+    if rustix::process::geteuid().is_root() {
+        let opened = fs::set_permissions(&control, fs::Permissions::from_mode(0o622));
+        opened.map_err(cannot("open the FIFO for acknowledgements to other users"))?;
+    }
     let tracer = trace.begin(&root, Some(follower), true)?;
     let program = trace.program(&tracer);
     let worked = program.run(&root, &control, &mut |_| {}, options.timeout, stop);
@@ -65,7 +69,7 @@ pub(super) fn record_system_calls(
             let what = format!("its system calls cannot be traced: {error}");
             return Err(Error::new(ErrorKind::NotTraced, what));
         }
-        Some(error) if followed.numbers.last().is_none() => return Err(error),
+        Some(error) if followed.numbers.last().is_none() => return Err(with_hint(error, &control)),
         failed => failed.map(|error| in_one_line(&error)),
     };
     scratch.close()?;

@@ -1,13 +1,12 @@
-//! A file of root's at a path that another user can reach.
+//! The control file at a path that every user can reach.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
 
-use crate::error::{Result, cannot};
+use crate::error::{Error, Result, cannot};
 use crate::mount_point::MountPoint;
-use crate::subject::User;
 
 /// A file that is mounted a second time, in a directory of its own. Dropping it unmounts it.
 pub(super) struct ReachableFile {
@@ -16,14 +15,13 @@ pub(super) struct ReachableFile {
 }
 
 impl ReachableFile {
-    /// Mounts `file` in a directory beneath `directory` that `user` can reach. To be called where threads
+    /// Mounts `file` in a directory beneath `directory` that every user can reach. To be called where threads
     /// apart see the mount.
-    pub(super) fn new(file: &Path, directory: &Path, user: &User) -> Result<Self> {
+    pub(super) fn new(file: &Path, directory: &Path) -> Result<Self> {
         let scratch = MountPoint::scratch(directory)?;
-        scratch.open_to_others()?;
         let path = scratch.path().join("acknowledge");
         let bound = File::create(&path).and_then(|_| Ok(mount_bind(file, &path)?));
-        bound.map_err(cannot(format!("mount the control file where {} can reach it", user.name())))?;
+        bound.map_err(cannot("mount the control file where every user can reach it"))?;
         Ok(Self { path, directory: Some(scratch) })
     }
 
@@ -51,4 +49,15 @@ impl Drop for ReachableFile {
             self.unmount();
         }
     }
+}
+
+/// Adds to the error of a program that names the control file how a program reaches it.
+pub(super) fn with_hint(error: Error, control: &Path) -> Error {
+    let what = error.to_string();
+    if !what.contains(&*control.to_string_lossy()) {
+        return error;
+    }
+    let hint = "a program in a chroot or a container does not see PLUMB_ACK: let it write to a descriptor that was opened \
+                outside (`exec 3> \"$PLUMB_ACK\"`); --user NAME runs the program as another user from its start";
+    Error::new(error.kind, format!("{what}; {hint}"))
 }

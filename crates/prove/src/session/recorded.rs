@@ -9,7 +9,7 @@ use plumb_report::document::proof::{RecordingFacts, TimelineItem};
 use plumb_targets::cache::CacheOnOneDrive;
 use serde::{Deserialize, Serialize};
 
-use crate::file_system::FileSystem;
+use crate::file_system::{FileSystem, FileSystemOptions};
 use crate::oracle::Moments;
 use crate::posix::{Layout, Trail};
 use crate::recording::{Event, Recording};
@@ -27,6 +27,8 @@ pub struct RecordOptions {
     pub logical_block: Bytes,
     /// File system on the drive.
     pub file_system: FileSystem,
+    /// Options with which it is made and mounted.
+    pub file_system_options: FileSystemOptions,
     /// Existing directory in which the mount point and the files of the recording are made.
     pub directory: PathBuf,
     /// Time limit of each program.
@@ -58,6 +60,9 @@ pub struct RecordedWork {
     pub untraced_because: Option<String>,
     /// Write-back cache of the recording, which recovers each state.
     pub cache: Option<CacheOnOneDrive>,
+    /// Options of the file system, with which each state is mounted.
+    #[serde(default)]
+    pub file_system_options: FileSystemOptions,
     /// Sync calls that the work lacked when it acknowledged, the likeliest to matter first.
     #[serde(skip)]
     pub missing_syncs: Vec<Injection>,
@@ -98,6 +103,7 @@ impl RecordedWork {
             calls: Vec::new(),
             untraced_because: None,
             cache: None,
+            file_system_options: FileSystemOptions::default(),
             missing_syncs: Vec::new(),
             sync_calls: Vec::new(),
             syncs: Vec::new(),

@@ -13,7 +13,7 @@ use plumb_report::document::proof::RecordingFacts;
 
 use super::acknowledged::Acknowledgements;
 use super::drive::Drive;
-use super::reachable_file::ReachableFile;
+use super::reachable_file::{ReachableFile, with_hint};
 use super::recorded::{RecordOptions, RecordedWork};
 use super::strace::Trace;
 use super::{here, self_test};
@@ -22,7 +22,7 @@ use crate::file_system::FileSystem;
 use crate::mount_point::MountPoint;
 use crate::posix::{Follower, Model, Promises, Trail, Unwritten};
 use crate::recording::Event;
-use crate::subject::{Lines, Program, Subject, User};
+use crate::subject::{Lines, Program, Subject};
 use crate::trace::{TracedCalls, Tracer};
 
 /// Size of the blocks of which the moments of a work consist.
@@ -53,7 +53,7 @@ pub(super) fn work_recorded(
     let mount_point = MountPoint::new(&options.directory)?;
     let drive = Drive::blank(options.size, options.logical_block, options.cache);
     let acknowledgements = Arc::new(Acknowledgements::new(drive.recorder.clone()));
-    let mut attached = drive.attach(Some(acknowledgements.control_file()), subject.user().is_some())?;
+    let mut attached = drive.attach(Some(acknowledgements.control_file()))?;
     let steps = Steps {
         subject,
         trace,
@@ -77,7 +77,9 @@ pub(super) fn work_recorded(
     let ack = subject.program().map(|program| program.ack).unwrap_or_default();
     let by = if by_exit { RecordingFacts::BY_EXIT } else { ack.name() };
     facts.acknowledged_by = (facts.acknowledgements > 0).then(|| by.to_owned());
-    let recorded = RecordedWork { began: drive.began, ended_because, cache: options.cache, ..recorded };
+    let file_system_options = options.file_system_options.clone();
+    let (began, cache) = (drive.began, options.cache);
+    let recorded = RecordedWork { began, ended_because, cache, file_system_options, ..recorded };
     Ok((trail.into_iter().fold(recorded, RecordedWork::with_trail), traced))
 }
 
@@ -115,10 +117,15 @@ struct WorkResult {
 impl Steps<'_> {
     fn run(&self) -> Result<WorkResult> {
         let file_system = self.options.file_system;
-        file_system.make(&self.device)?;
-        let mounted = file_system.mount(&self.device, self.mount_point)?;
-        let reachable = self.subject.user().map(|user| self.reachable(user)).transpose()?;
-        let control = reachable.as_ref().map_or(&*self.control, ReachableFile::path);
+        let options = &self.options.file_system_options;
+        file_system.make_with(&self.device, options)?;
+        let mounted = file_system.mount_with(&self.device, self.mount_point, options);
+        let mounted = mounted.map_err(|error| match options.mount.is_empty() {
+            true => error,
+            false => Error::usage(format!("--mount-options {}: {error}", options.mount)),
+        })?;
+        let reachable = ReachableFile::new(&self.control, &self.options.directory)?;
+        let control = reachable.path();
         self.subject.user().map_or(Ok(()), |user| user.own(mounted.path()))?;
         self.subject.set_up(mounted.path())?;
         let follower =
@@ -152,11 +159,11 @@ impl Steps<'_> {
                 let what = format!("its system calls cannot be traced: {error}");
                 return Err(Error::new(ErrorKind::NotTraced, what));
             }
-            Some(error) if self.acknowledgements.last().is_none() => return Err(error),
+            Some(error) if self.acknowledgements.last().is_none() => return Err(with_hint(error, control)),
             failed => failed.map(|error| in_one_line(&error)),
         };
         mounted.unmount()?;
-        reachable.map_or(Ok(()), ReachableFile::close)?;
+        reachable.close()?;
         Ok(WorkResult { from, until, ended_because, by_exit, traced, trail })
     }
 
@@ -180,11 +187,6 @@ impl Steps<'_> {
         let worked = program.run(place, control, &mut said, self.options.timeout, self.stop);
         lines.end().iter().for_each(|line| self.acknowledgements.take(line));
         worked
-    }
-
-    /// Returns the control file at a path that a user can reach: its own is root's alone.
-    fn reachable(&self, user: &User) -> Result<ReachableFile> {
-        ReachableFile::new(&self.control, &self.options.directory, user)
     }
 
     /// Makes everything that was written so far durable.

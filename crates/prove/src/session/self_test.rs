@@ -26,7 +26,7 @@ const LENGTH: Bytes = Bytes::kib(4);
 /// were seen.
 pub(super) fn serialised_because() -> Result<Option<String>> {
     let drive = Drive::blank(Bytes::mib(1), LENGTH, None);
-    let mut attachment = drive.attach(None, false)?;
+    let mut attachment = drive.attach(None)?;
     let path = attachment.path();
     let written = apart::run(|| write_and_flush(path)).and_then(|written| written);
     written.map_err(cannot(format!("write to {} for the self-test", path.display())))?;

@@ -7,18 +7,20 @@
 //! USENIX ATC 2020).
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use plumb_block::Nanos;
 
-use super::strace::{Argument, Call, kind};
+use super::names::{FileNames, is_removed};
+use super::strace::{Argument, Call, kind, number};
 
 /// Lapse by which a program leaves something to luck.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lapse {
-    /// Data was written and never made durable.
+    /// Data was written, or a size changed, and never made durable.
     DataNotSynced {
-        /// How many bytes since the last sync.
+        /// How many bytes since the last sync, of a mapped file all that were given to msync(2).
         bytes: u64,
     },
     /// A name was changed by a call of this kind (`open`, `mkdir`, `link`, `rename`, `unlink`), and the
@@ -67,8 +69,20 @@ pub struct Audit {
     found: Vec<Finding>,
     synced: BTreeMap<PathBuf, u64>,
     not_seen: BTreeMap<&'static str, u64>,
-    /// Files opened so that each write is durable.
-    sync_writes: BTreeMap<PathBuf, bool>,
+    /// By file, thread and descriptor: true if it was opened so that each write is durable.
+    opened: BTreeMap<PathBuf, BTreeMap<(u32, i64), bool>>,
+    names: FileNames,
+    /// Files that are mapped to be written, the last one last.
+    mappings: Vec<Mapping>,
+}
+
+/// File that is mapped to be written.
+#[derive(Debug)]
+struct Mapping {
+    addresses: Range<u64>,
+    /// True if the file is mapped from its first byte.
+    is_from_start: bool,
+    path: PathBuf,
 }
 
 impl Audit {
@@ -92,6 +106,8 @@ impl Audit {
     /// Returns what is left to luck if the program has made all of its calls.
     pub fn findings(&self) -> Vec<Finding> {
         let open = [&self.unsynced, &self.entries, &self.failed].into_iter().flat_map(BTreeMap::values);
+        // A file without a name does not outlive the program.
+        let open = open.filter(|finding| !is_removed(&finding.path));
         let mut all: Vec<Finding> = self.found.iter().chain(open).cloned().collect();
         all.sort_by(|a, b| (a.call, &a.path).cmp(&(b.call, &b.path)));
         all
@@ -102,6 +118,7 @@ impl Audit {
         self.see_working_directory(call);
         match (kind(call), call.result.is_ok()) {
             ("write", _) => self.wrote(call),
+            ("truncate", true) => self.truncated(call),
             ("fsync", _) => self.sync_of(call),
             ("sync", _) | ("syncfs", true) => {
                 self.unsynced.clear();
@@ -109,11 +126,12 @@ impl Audit {
             }
             ("open", true) => self.opened(call),
             ("rename", true) => self.renamed(call),
-            ("link", true) => self.entry(call, "link", 1),
+            ("link", true) => self.linked(call),
             ("mkdir", true) => self.entry(call, "mkdir", 0),
             ("unlink" | "rmdir", true) => self.entry(call, "unlink", 0),
             (way @ ("io_uring" | "aio"), true) => *self.not_seen.entry(way).or_default() += 1,
-            ("mmap", true) if is_shared_writable(call) => *self.not_seen.entry("mmap").or_default() += 1,
+            ("mmap", true) => self.mapped(call),
+            ("msync", true) => self.msynced(call),
             _ => {}
         }
         self.calls += 1;
@@ -132,8 +150,9 @@ impl Audit {
         let path = match kind {
             "open" if may_create(call) => self.path_at(call, 0),
             "rename" | "link" => self.path_at(call, 1),
-            "mkdir" | "unlink" | "rmdir" => self.path_at(call, 0),
-            "write" => written_to(call).map(Path::to_owned),
+            "mkdir" | "unlink" | "rmdir" | "truncate" => self.path_at(call, 0),
+            "write" => written_to(call).map(|path| self.names.current(path)),
+            "msync" => self.mapping(call).map(|mapping| self.names.current(&mapping.path)),
             _ => None,
         };
         Some((kind, path.filter(|path| self.counts(path))?))
@@ -176,18 +195,86 @@ impl Audit {
     }
 
     fn wrote(&mut self, call: &Call) {
-        let Some(path) = written_to(call).filter(|path| self.counts(path)) else { return };
+        let Some((number, path)) = written_through(call).filter(|(_, path)| self.counts(path)) else {
+            return;
+        };
         let Ok(written) = call.result else { return };
-        let is_durable = self.sync_writes.get(path) == Some(&true) && call.name != "ftruncate";
+        let is_durable = self.is_durable_at_once(call.thread, number, path) && call.name != "ftruncate";
         if is_durable || has_flag(call, "RWF_DSYNC") || has_flag(call, "RWF_SYNC") {
             return;
         }
-        let before = match self.unsynced.get(path) {
-            Some(Finding { lapse: Lapse::DataNotSynced { bytes }, .. }) => *bytes,
-            _ => 0,
-        };
-        let lapse = Lapse::DataNotSynced { bytes: before + written.unsigned_abs() };
-        self.unsynced.insert(path.to_owned(), self.finding(lapse, path, call));
+        let path = self.names.current(path);
+        self.changed_data(&path, written.unsigned_abs(), call);
+    }
+
+    /// Takes a change of the data of a file that nothing has made durable yet.
+    fn changed_data(&mut self, path: &Path, bytes: u64, call: &Call) {
+        let names = std::iter::once(path).chain(self.names.all(path));
+        let earlier =
+            names.filter_map(|name| self.unsynced.get(name)).find_map(|finding| match finding.lapse {
+                Lapse::DataNotSynced { bytes } => Some((finding.path.clone(), bytes)),
+                _ => None,
+            });
+        let (path, before) = earlier.unwrap_or_else(|| (path.to_owned(), 0));
+        let lapse = Lapse::DataNotSynced { bytes: before + bytes };
+        let finding = self.finding(lapse, &path, call);
+        self.unsynced.insert(path, finding);
+    }
+
+    fn truncated(&mut self, call: &Call) {
+        if let Some(path) = self.path_at(call, 0).filter(|path| self.counts(path)) {
+            self.changed_data(&path, 0, call);
+        }
+    }
+
+    /// Returns true if a write through this descriptor is durable when it returns. One that the thread did
+    /// not open itself is that of another thread, or of a process before it; a copy has any number.
+    fn is_durable_at_once(&self, thread: u32, number: i64, path: &Path) -> bool {
+        let Some(opened) = self.opened.get(path) else { return false };
+        if let Some(own) = opened.get(&(thread, number)) {
+            return *own;
+        }
+        let has_number = opened.keys().any(|(_, other)| *other == number);
+        opened.iter().all(|((_, other), is_durable)| *is_durable || (has_number && *other != number))
+    }
+
+    fn mapped(&mut self, call: &Call) {
+        let (Some(path), Ok(address)) = (descriptor(call, 4), &call.result) else { return };
+        if !self.counts(path) || !is_shared_writable(call) {
+            return;
+        }
+        *self.not_seen.entry("mmap").or_default() += 1;
+        let start = address.cast_unsigned();
+        let addresses = start..start.saturating_add(number_at(call, 1).unwrap_or(0));
+        let is_from_start = number_at(call, 5) == Some(0);
+        self.mappings.push(Mapping { addresses, is_from_start, path: path.to_owned() });
+    }
+
+    /// Returns the mapping that an msync(2) is for.
+    fn mapping(&self, call: &Call) -> Option<&Mapping> {
+        let address = number_at(call, 0)?;
+        self.mappings.iter().rfind(|mapping| mapping.addresses.contains(&address))
+    }
+
+    /// Takes an msync(2). It makes the file durable if it is for all of it as far as is known; with
+    /// `MS_ASYNC` it does nothing since Linux 2.6.19.
+    fn msynced(&mut self, call: &Call) {
+        let (Some(mapping), Some(length)) = (self.mapping(call), number_at(call, 1)) else { return };
+        let path = self.names.current(&mapping.path);
+        let is_whole = mapping.is_from_start && length >= mapping.addresses.end - mapping.addresses.start;
+        if !has_flag(call, "MS_SYNC") {
+            self.changed_data(&path, length, call);
+        } else if is_whole {
+            self.data_synced(&path);
+        }
+    }
+
+    /// Takes note that the data of a file is durable.
+    fn data_synced(&mut self, path: &Path) {
+        self.unsynced.remove(path);
+        for name in self.names.all(path) {
+            self.unsynced.remove(name);
+        }
     }
 
     fn sync_of(&mut self, call: &Call) {
@@ -205,14 +292,16 @@ impl Audit {
         {
             self.found.push(Finding { lapse: Lapse::FailedSyncRetried { error }, ..failed });
         }
-        self.unsynced.remove(path);
+        self.data_synced(path);
         self.entries.retain(|name, _| name.parent() != Some(path));
         *self.synced.entry(path.to_owned()).or_default() += 1;
     }
 
     fn opened(&mut self, call: &Call) {
         let Some(path) = call.opened.as_ref().filter(|path| self.counts(path)) else { return };
-        self.sync_writes.insert(path.clone(), has_flag(call, "O_SYNC") || has_flag(call, "O_DSYNC"));
+        let is_durable = has_flag(call, "O_SYNC") || has_flag(call, "O_DSYNC");
+        let number = call.result.clone().unwrap_or(-1);
+        self.opened.entry(path.clone()).or_default().insert((call.thread, number), is_durable);
         // The trace does not tell if the file existed before the call; a file that was opened or synced
         // before did.
         let is_known = self.synced.contains_key(path) || self.unsynced.contains_key(path);
@@ -227,18 +316,54 @@ impl Audit {
         if !self.counts(&to) {
             return;
         }
+        self.unsynced.remove(&to);
         if let Some(unsynced) = self.unsynced.remove(&from) {
             self.found.push(self.finding(Lapse::RenamedBeforeSync, &to, call));
             self.unsynced.insert(to.clone(), Finding { path: to.clone(), ..unsynced });
         }
         self.entries.remove(&from);
+        self.names.rename(&from, &to);
+        if let Some(opened) = self.opened.remove(&from) {
+            self.opened.insert(to, opened);
+        }
         self.entry(call, "rename", 1);
+    }
+
+    fn linked(&mut self, call: &Call) {
+        if let (false, Some(from), Some(to)) =
+            (call.name.starts_with("symlink"), self.linked_from(call), self.path_at(call, 1))
+        {
+            self.names.link(&from, &to);
+            if is_removed(&from)
+                && let Some(finding) = self.unsynced.remove(&from)
+            {
+                self.unsynced.insert(to.clone(), Finding { path: to, ..finding });
+            }
+        }
+        self.entry(call, "link", 1);
+    }
+
+    /// Returns the path of the file that a call gives another name: of one without a name, that of its
+    /// descriptor.
+    fn linked_from(&self, call: &Call) -> Option<PathBuf> {
+        let path = self.path_at(call, 0)?;
+        let number = path.strip_prefix("/proc/self/fd").ok().and_then(|number| number.to_str()?.parse().ok());
+        let has_it = |opened: &BTreeMap<(u32, i64), bool>| {
+            number.is_some_and(|number| opened.contains_key(&(call.thread, number)))
+        };
+        let opened = self.opened.iter().filter(|(_, opened)| has_it(opened)).map(|(path, _)| path.clone());
+        opened.max_by_key(|path| is_removed(path)).or(Some(path)).filter(|path| self.counts(path))
     }
 
     fn entry(&mut self, call: &Call, change: &'static str, place: usize) {
         let Some(path) = self.path_at(call, place).filter(|path| self.counts(path)) else { return };
         if change == "unlink" {
-            self.unsynced.remove(&path);
+            // What is not durable of a file that has another name is not durable under that.
+            let left = self.names.others(&path).next().map(Path::to_owned);
+            if let (Some(finding), Some(left)) = (self.unsynced.remove(&path), left) {
+                self.unsynced.insert(left.clone(), Finding { path: left, ..finding });
+            }
+            self.names.remove(&path);
             // One that was made since the directory was synced need not be remembered.
             let made = Lapse::DirectoryNotSynced("open");
             if self.entries.get(&path).is_some_and(|finding| finding.lapse == made) {
@@ -259,11 +384,25 @@ fn descriptor(call: &Call, place: usize) -> Option<&Path> {
     }
 }
 
-/// The file that a call writes to: its first descriptor, or the second of those that copy.
+/// The file that a call writes to.
 fn written_to(call: &Call) -> Option<&Path> {
-    match call.name.as_str() {
-        "copy_file_range" | "splice" => descriptor(call, 2),
-        _ => descriptor(call, 0),
+    written_through(call).map(|(_, path)| path)
+}
+
+/// The descriptor that a call writes through, and its path: the first one, or the second of those that copy.
+fn written_through(call: &Call) -> Option<(i64, &Path)> {
+    let place = if matches!(call.name.as_str(), "copy_file_range" | "splice") { 2 } else { 0 };
+    match call.arguments.get(place)? {
+        Argument::Descriptor(number, path) => Some((*number, path)),
+        Argument::Text(_) | Argument::Word(_) => None,
+    }
+}
+
+/// The number at this place.
+fn number_at(call: &Call, place: usize) -> Option<u64> {
+    match call.arguments.get(place)? {
+        Argument::Word(word) => number(word).map(i64::cast_unsigned),
+        Argument::Descriptor(..) | Argument::Text(_) => None,
     }
 }
 

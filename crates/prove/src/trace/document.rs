@@ -111,7 +111,11 @@ impl Lapse {
     fn told(&self) -> (&'static str, String) {
         match self {
             Self::DataNotSynced { bytes } => {
-                ("data-not-synced", format!("{bytes} bytes were written and not synced afterwards"))
+                let what = match bytes {
+                    0 => "its size was changed".to_owned(),
+                    bytes => format!("{bytes} bytes were written"),
+                };
+                ("data-not-synced", format!("{what} and not synced afterwards"))
             }
             Self::DirectoryNotSynced(change) => {
                 let what = match *change {

@@ -27,7 +27,7 @@ pub enum Sync {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Injection {
     /// The kind of system call, by its plainest name: `unlink` stands for unlinkat(2) too, `write` for all
-    /// that write.
+    /// that write through a descriptor.
     pub after: &'static str,
     /// The file that it named last or wrote to, beneath the root. In the name `#` stands for any number, and
     /// `*` is any name.
@@ -135,7 +135,10 @@ fn mended(
         Lapse::DirectoryNotSynced(_) => (audit.changed(call)?.0, Sync::Directory, finding.path.clone()),
         // The file has to be synced before it takes the place of the other.
         Lapse::RenamedBeforeSync => ("write", Sync::File, audit.renamed_from(call)?),
-        _ => ("write", Sync::File, audit.changed(call)?.1),
+        _ => {
+            let (after, path) = audit.changed(call)?;
+            (after, Sync::File, path)
+        }
     };
     Some((rank, after, sync, path.strip_prefix(&traced.root).ok()?.to_owned()))
 }

@@ -6,6 +6,7 @@ mod document;
 mod injection;
 mod lane;
 mod leftovers;
+mod names;
 mod run;
 mod strace;
 mod sync_call;

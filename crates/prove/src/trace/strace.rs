@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use plumb_block::Nanos;
 
+use super::names::removed;
+
 /// A system call that has returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
@@ -134,7 +136,11 @@ fn call(thread: u32, at: Nanos, text: &str) -> Option<Call> {
         result.rsplit_once(" <").and_then(|(result, took)| Some((result, time(took.strip_suffix('>')?)?)));
     let (result, took) = timed.unwrap_or((result, Nanos(0)));
     let (value, opened) = match result.split_once('<') {
-        Some((value, path)) => (value, Some(unescape(path.split_once('>')?.0))),
+        Some((value, path)) => {
+            let (path, after) = path.split_once('>')?;
+            let path = unescape(path);
+            (value, Some(if after.starts_with("(deleted)") { removed(&path) } else { path }))
+        }
         None => (result.split(' ').next()?, None),
     };
     let result = match result.strip_prefix("-1 ") {
@@ -146,7 +152,8 @@ fn call(thread: u32, at: Nanos, text: &str) -> Option<Call> {
     Some(Call { thread, at, took, name: name.to_owned(), arguments, result, opened })
 }
 
-fn number(text: &str) -> Option<i64> {
+/// Returns the number that a word is: decimal, or hexadecimal after `0x`.
+pub(super) fn number(text: &str) -> Option<i64> {
     match text.strip_prefix("0x") {
         Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).ok().map(u64::cast_signed),
         None => text.parse().ok(),
@@ -188,7 +195,10 @@ fn argument(text: &str) -> Argument {
     }
     let descriptor = text.split_once('<').and_then(|(number, path)| {
         let number = if number == "AT_FDCWD" { -100 } else { number.parse().ok()? };
-        Some(Argument::Descriptor(number, unescape(path.strip_suffix('>')?)))
+        match path.strip_suffix(">(deleted)") {
+            Some(path) => Some(Argument::Descriptor(number, removed(&unescape(path)))),
+            None => Some(Argument::Descriptor(number, unescape(path.strip_suffix('>')?))),
+        }
     });
     descriptor.unwrap_or_else(|| Argument::Word(text.to_owned()))
 }
@@ -264,6 +274,12 @@ mod tests {
         assert_eq!(names, ["sync", "fsync"]);
         assert_eq!((&calls[1].result, calls[1].at), (&Err("EIO".to_owned()), Nanos(5_000_001_000)));
         assert_eq!(calls[1].arguments, [Argument::Descriptor(3, "/d/f".into())]);
+    }
+
+    #[test]
+    fn a_descriptor_whose_name_was_removed_is_one() {
+        let call = one("7 1.000000 fsync(3</d/a>(deleted)) = 0");
+        assert_eq!(call.arguments, [Argument::Descriptor(3, "/d/a (deleted)".into())]);
     }
 
     #[test]

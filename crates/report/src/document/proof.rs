@@ -288,6 +288,10 @@ pub struct Failure {
     pub replay: String,
     /// The smallest change that removes it; null if none was found, or looked for.
     pub change: Option<Change>,
+    /// Reason why there is no change: what was tried in vain, or that nothing could be tried. Null where no
+    /// change was looked for.
+    #[serde(default)]
+    pub change_unknown_because: Option<String>,
     /// True if a baseline of `plumb prove ci` lists it.
     #[serde(default)]
     pub accepted: bool,
@@ -448,6 +452,10 @@ pub struct ProfileResult {
     pub classes: Vec<FailureClass>,
     /// True if every window was exhaustive.
     pub exhaustive: bool,
+    /// Share of the windows that were explored whole, the largest of the rest, and what would help; null if
+    /// all were.
+    #[serde(default)]
+    pub not_exhaustive_because: Option<String>,
     /// Why it was not judged.
     pub not_judged_because: Option<String>,
 }

@@ -27,9 +27,8 @@ pub struct AttachOptions {
     /// are known.
     pub no_read_ahead: bool,
     /// Receiver of writes to a [control file](super::Attachment::control_file); `None` for no such file.
+    /// Other users may write to it wherever they can reach it, such as through a bind mount.
     pub control: Option<ControlFile>,
-    /// True if other users may write to the control file, wherever they can reach it.
-    pub control_for_others: bool,
 }
 
 /// Receiver of the bytes of each write(2) to the control file; a write of more than 4 KiB may come in pieces.

@@ -33,8 +33,6 @@ pub(super) struct ServedLoop {
     pub(super) reads_ahead: bool,
     /// Receiver of what is written to the control file, if there is one.
     pub(super) control: Option<ControlFile>,
-    /// True if other users may write to the control file.
-    pub(super) control_for_others: bool,
     alignment: Bytes,
     /// Feature that the kernel lacks, if it was refused for that.
     refusal: OnceLock<String>,
@@ -53,7 +51,6 @@ impl ServedLoop {
             geometry: Geometry::new(&info, grid, options.control.is_some()),
             reads_ahead: !options.no_read_ahead,
             control: options.control.clone(),
-            control_for_others: options.control_for_others,
             alignment: info.dma_alignment.max(PAGE),
             known: KnownLosses::for_device(&*device),
             device: Arc::new(ServedDevice::new(

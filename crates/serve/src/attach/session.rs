@@ -50,7 +50,7 @@ impl Session {
             rustix::process::geteuid().as_raw(),
             rustix::process::getegid().as_raw(),
             served.transfer_max().0,
-            if served.control_for_others { ",allow_other" } else { "" }
+            if served.control.is_some() { ",allow_other" } else { "" }
         );
         let options = CString::new(options).unwrap_or_default();
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::NOATIME;

@@ -11,7 +11,7 @@ use plumb_block::{Bytes, Nanos};
 use plumb_linux::orphans::Adoption;
 use plumb_measure::Out;
 use plumb_prove::explore::Limits;
-use plumb_prove::file_system::FileSystem;
+use plumb_prove::file_system::{FileSystem, FileSystemOptions};
 use plumb_prove::judge::Judge;
 use plumb_prove::proof::{Again, Further, KeptRecording, Request, SubjectWords, prove};
 use plumb_prove::session::{RecordOptions, RecordedWork, record, record_with_calls};
@@ -85,6 +85,20 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "FS", default_value = "ext4")]
     fs: FileSystem,
 
+    /// Arguments of the mkfs of the file system, after those that plumb gives it, such as `-O fast_commit`
+    #[arg(
+        long,
+        value_name = "ARGS",
+        default_value = "",
+        hide_default_value = true,
+        allow_hyphen_values = true
+    )]
+    mkfs_options: String,
+
+    /// Mount options with commas between, such as data=journal: for the recording, and for each state
+    #[arg(long, value_name = "OPTIONS", default_value = "", hide_default_value = true)]
+    mount_options: String,
+
     /// Capacity of the drive, in memory as far as it is written; with --fs posix the most memory that the
     /// recording takes; default 512M
     #[arg(long, value_name = "SIZE", default_value = "512M")]
@@ -143,7 +157,7 @@ pub(crate) struct AppArguments {
     mount_here: bool,
 
     /// Explore a recording that was kept instead of running anything again
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "run", "fs", "size", "block_size", "run_timeout"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "run", "fs", "mkfs_options", "mount_options", "size", "block_size", "run_timeout"])]
     recording: Option<PathBuf>,
 
     /// Keep the recording in FILE as well; a run directory always holds it
@@ -152,7 +166,7 @@ pub(crate) struct AppArguments {
 
     /// Go on with a run that was interrupted: RUN is its directory, and all options are those of then
     #[arg(long, value_name = "RUN")]
-    #[arg(conflicts_with_all = ["subject", "run", "recording", "drive", "fs", "size", "block_size", "seed", "target", "keep", "out", "no_record"])]
+    #[arg(conflicts_with_all = ["subject", "run", "recording", "drive", "fs", "mkfs_options", "mount_options", "size", "block_size", "seed", "target", "keep", "out", "no_record"])]
     resume: Option<PathBuf>,
 
     /// Do not look for changes that remove a failure
@@ -239,7 +253,7 @@ pub(super) fn proved(typed: AppArguments) -> anyhow::Result<(KeptRun, ProofDocum
     let checks = run.checks();
     let earlier = typed.resume.as_deref().map(kept_run::further_of).unwrap_or_default();
     let keep_further = |number, recorded: &RecordedWork| run.keep_further(number, recorded, &ready.kept);
-    let limits = Limits { states: typed.states, ..Limits::default() };
+    let limits = Limits { states: typed.states, visits: Limits::VISITS_MAX, ..Limits::default() };
     let workers = typed.workers;
     let request = Request {
         judge: Judge { limits, seed, workers, results: checks.as_deref(), ..ready.judge() },
@@ -352,6 +366,11 @@ fn check_automatic(typed: &AppArguments) -> Result<(), Refusal> {
 /// Checks that nothing is asked of the POSIX model that it does not have.
 fn check_posix(typed: &AppArguments) -> Result<(), Refusal> {
     let fs = typed.fs;
+    if !typed.mount_options.is_empty() || !typed.mkfs_options.is_empty() {
+        let message =
+            format!("--mount-options, --mkfs-options: with --fs {fs} nothing is mounted: leave them out");
+        return Err(Refusal::new(Exit::Usage, message));
+    }
     if typed.recovery_depth.is_some_and(|depth| depth > 1) {
         let message =
             format!("--recovery-depth: with --fs {fs} checks are not cut: choose ext4, xfs or btrfs");
@@ -381,6 +400,10 @@ fn options(typed: &AppArguments, cache: Option<CacheOnOneDrive>) -> RecordOption
         size: typed.size,
         logical_block: typed.block_size,
         file_system: typed.fs,
+        file_system_options: FileSystemOptions {
+            make: typed.mkfs_options.split_whitespace().map(str::to_owned).collect(),
+            mount: typed.mount_options.clone(),
+        },
         directory: std::env::temp_dir(),
         timeout: typed.run_timeout.into(),
         cache,

@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: TraceArguments) -> anyhow::Result<Exit> {
     if !document.findings.is_empty() {
         return Ok(Exit::Finding);
     }
-    if stop.load(Ordering::Acquire) || document.failed_writes == Some(0) {
+    if stop.load(Ordering::Acquire) || document.failed_writes == Some(0) || !document.not_seen.is_empty() {
         return Ok(Exit::NotMeasured);
     }
     // On a drive that fails, a program that ends with an error does what it should.

@@ -1,0 +1,84 @@
+//! Settings of known programs on which it depends what survives a power cut: what a user of such a program
+//! can change, who cannot change its calls.
+
+use plumb_report::document::proof::Failure;
+
+use crate::session::RecordedWork;
+
+/// A program that is known by the names of its files.
+struct Known {
+    /// Any of these is in the name of a file that only this program makes.
+    files: &'static [&'static str],
+    advice: &'static str,
+}
+
+/// The first that fits is named.
+const KNOWN: [Known; 8] = [
+    Known {
+        files: &["global/pg_control", "pg_wal/"],
+        advice: "PostgreSQL: leave `fsync`, `full_page_writes` and `synchronous_commit` on",
+    },
+    Known {
+        files: &[".git/objects/", ".git/refs/", ".git/index", "HEAD.lock"],
+        advice: "git: `git config core.fsync all` syncs all files that git writes",
+    },
+    Known {
+        files: &["appendonly", "temp-rewriteaof", "dump.rdb"],
+        advice: "Redis: `appendonly yes` with `appendfsync always` syncs each write before its answer",
+    },
+    Known {
+        files: &["ib_logfile", "#innodb_redo/", "ibdata1"],
+        advice: "MySQL: `innodb_flush_log_at_trx_commit=1`, `sync_binlog=1` and `innodb_doublewrite=ON`",
+    },
+    Known { files: &["WiredTiger"], advice: "MongoDB: write with the write concern `j: true`" },
+    Known {
+        files: &["MANIFEST-0", "OPTIONS-0"],
+        advice: "LevelDB and RocksDB: write with `WriteOptions::sync = true`",
+    },
+    Known { files: &["data.mdb"], advice: "LMDB: open without MDB_NOSYNC, MDB_NOMETASYNC and MDB_MAPASYNC" },
+    Known {
+        files: &["-journal", "-wal"],
+        advice: "SQLite: with a rollback journal `PRAGMA synchronous=EXTRA` syncs the directory, too; with `journal_mode=WAL` \
+                 `PRAGMA synchronous=FULL` syncs each commit",
+    },
+];
+
+/// Returns the advice for the program whose files these failures, or the calls of this work, name.
+pub(super) fn settings(failures: &[Failure], recorded: &RecordedWork) -> Option<String> {
+    let parts =
+        failures.iter().flat_map(|failure| failure.minimal.dropped.iter().chain(&failure.minimal.torn));
+    let files = parts.filter_map(|part| part.file.clone());
+    let calls =
+        recorded.calls.iter().filter_map(|call| Some(call.label.split_once('(')?.1.split_once(") by")?.0));
+    let names: Vec<String> = files.chain(calls.map(str::to_owned)).collect();
+    let has = |known: &&Known| names.iter().any(|name| known.files.iter().any(|file| name.contains(file)));
+    KNOWN.iter().find(has).map(|known| format!("a setting of {}", known.advice))
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::Bytes;
+    use plumb_report::document::proof::TimelineItem;
+
+    use super::*;
+    use crate::recording::Recording;
+
+    #[test]
+    fn a_program_is_known_by_the_files_of_its_calls() {
+        let advice = |label: &str| {
+            let recording = Recording::of_blank(Bytes(4096), Bytes(4096));
+            let mut recorded = RecordedWork::new(recording, 0, 0);
+            recorded.calls = vec![TimelineItem { label: label.to_owned(), ..TimelineItem::default() }];
+            settings(&[], &recorded)
+        };
+        for (label, program) in [
+            ("unlink(t.db-journal) by sqlite3 7", "SQLite"),
+            ("write(.git/objects/ab/tmp_obj_1) by git 7", "git"),
+            ("fdatasync(pg_wal/000000010000000000000001) by postgres 7", "PostgreSQL"),
+            ("write(db/MANIFEST-000001) by db_bench 7", "LevelDB"),
+        ] {
+            assert!(advice(label).unwrap().contains(program), "{label}");
+        }
+        assert_eq!(advice("write(document) by git 7"), None);
+    }
+}
