@@ -231,7 +231,7 @@ impl Destage {
         }
         if options.rests && base.log.tail >= self.empties_to {
             base.log.close();
-            self.empties_to = base.log.closed_end();
+            self.empties_to = base.log.next_segment;
         }
         // While something cannot be destaged all else is, so that only that depends on the log.
         let is_held = self.is_failing_for(UNREADABLE_AFTER, base.io.now());

@@ -137,7 +137,7 @@ impl Setup {
                 Some(one_of(chance, &[16 << 10, 48 << 10]))
             },
         };
-        setup.rests = setup.segments.is_multiple_of(5) && setup.room % 2 == 1;
+        setup.rests = setup.segments == 7 && setup.room % 2 == 1;
         if setup.segments.is_multiple_of(3) {
             // Recovery reads a segment in several parts, and records go on from one to the next.
             setup.leg_transfer = 20 << 10;
