@@ -1,7 +1,7 @@
 //! [`Base`]: the state that every part of an open cache reads, and the few ways in which several parts change
 //! it: flushes of members, copies to a leg, the legs that count, and the superblocks that say so.
 
-use plumb_block::{Bytes, ExtentMap, Latch, LbaRange};
+use plumb_block::{Bytes, ExtentMap, Latch, LbaRange, Nanos};
 
 use crate::action::{Command, Member, Purpose, Wait};
 use crate::continuation::{Copy, Then};
@@ -27,6 +27,8 @@ pub(crate) struct Base {
     pub(crate) options: Options,
     pub(crate) devices: Devices,
     pub(crate) io: Io<Then>,
+    /// Time at which recovery ended.
+    pub(crate) opened_at: Nanos,
     pub(crate) condition: Condition,
     /// Superblock as it would be written next.
     pub(crate) superblock: Superblock,
@@ -80,13 +82,16 @@ impl Base {
             Condition::Opening
         };
         let RecoveryResult { options, devices, mut io, superblock, index, log, findings, .. } = found;
+        let mut io = io.continued();
+        io.spindle.down_after = options.destage.spin_down;
         let mut unreadable = ExtentMap::default();
         superblock.unreadable.iter().for_each(|range| unreadable.insert(*range, ()));
         Self {
             pace: Pace::new(io.now()),
             options,
             devices,
-            io: io.continued(),
+            opened_at: io.now(),
+            io,
             condition,
             superblock,
             superblocks,

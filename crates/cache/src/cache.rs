@@ -16,7 +16,9 @@ use crate::io::ClientRequest;
 use crate::recovery::Recovery;
 use crate::resilver;
 use crate::seal::NewLog;
-use crate::settings::{BUFFER, BUFFERS_MIN, LEGS_MAX, LOG_BLOCK, Layout, Mark, Mode, Options, Settings};
+use crate::settings::{
+    BUFFER, BUFFERS_MIN, DestageOptions, LEGS_MAX, LOG_BLOCK, Layout, Mark, Mode, Options, Settings,
+};
 use crate::status::{State, Status};
 
 /// A write-back cache, from recovery to stop. See the [crate].
@@ -285,6 +287,13 @@ impl Cache {
     pub fn set_mode(&mut self, mode: Mode, now: Nanos) {
         if let Ok(core) = self.core_at(now) {
             core.set_mode(mode);
+        }
+    }
+
+    /// Destages by other thresholds from now on. Nothing changes unless the cache serves.
+    pub fn set_destage(&mut self, options: DestageOptions, now: Nanos) {
+        if let Ok(core) = self.core_at(now) {
+            core.set_destage(options);
         }
     }
 

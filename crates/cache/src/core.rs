@@ -18,7 +18,7 @@ use crate::mark::Marks;
 use crate::recovery::RecoveryResult;
 use crate::resilver::{self, Resilver};
 use crate::seal::Seal;
-use crate::settings::{Mark, Mode};
+use crate::settings::{DestageOptions, Mark, Mode};
 use crate::status::{State, Status};
 use crate::superblocks::{Reason, Superblocks};
 use crate::write::Writes;
@@ -282,6 +282,13 @@ impl Core {
         }
         self.base.options.mode = mode;
         self.base.log.set_ordered(mode == Mode::Ordered);
+    }
+
+    /// Destages by other thresholds from now on.
+    pub(crate) fn set_destage(&mut self, options: DestageOptions) {
+        self.base.options.destage = options;
+        self.base.io.spindle.down_after = options.spin_down;
+        self.base.io.step();
     }
 
     /// Begins to destage everything.
@@ -581,7 +588,7 @@ impl Core {
     /// The backing device names the session of the new log.
     fn end_move(&mut self) {
         self.base.seal = None;
-        self.destage.is_draining = false;
+        self.destage.end_drain();
         self.base.io.step();
     }
 
@@ -637,6 +644,8 @@ impl Core {
             is_growing: self.base.log.grows_to.is_some(),
             log_error: self.base.seal.as_ref().map(|seal| seal.because().to_owned()),
             is_draining: self.destage.is_draining,
+            open_for: self.base.io.now().since(self.base.opened_at),
+            spin_ups: self.base.io.spindle.spin_ups,
             destage_error: self.destage.failing.as_ref().map(|(_, because)| because.clone()),
             figures: self.base.figures,
             findings: self.base.findings.clone(),

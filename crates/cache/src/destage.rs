@@ -45,6 +45,8 @@ pub(crate) struct Destage {
     batch: Option<Batch>,
     /// True if to go on until nothing is left.
     pub(crate) is_draining: bool,
+    /// Segment up to which to go on, for a backing device that rests in between.
+    empties_to: u64,
     /// Earliest time of the next attempt after a failure.
     not_before: Nanos,
     /// True if the backing device was flushed since it was opened, and since a write of it failed.
@@ -158,6 +160,11 @@ impl Destage {
         }
     }
 
+    /// Ends the destaging of a log that another has taken the place of.
+    pub(crate) fn end_drain(&mut self) {
+        (self.is_draining, self.empties_to) = (false, 0);
+    }
+
     /// Returns the time that destaging everything takes at the present rate; `None` until that is known.
     pub(crate) fn drain_eta(base: &Base) -> Option<Nanos> {
         let geometry = &base.log.geometry;
@@ -211,7 +218,7 @@ impl Destage {
     fn begin_batch(&mut self, base: &mut Base, marks: &Marks, flushes: &Flushes, waiting: WriteState) {
         let options = base.options.destage;
         let is_due = self.due(base).is_some_and(|due| due <= base.io.now());
-        let is_asked = self.is_draining || base.log.grows_to.is_some();
+        let is_asked = self.is_draining || base.log.grows_to.is_some() || base.log.tail < self.empties_to;
         let is_wanted = is_asked || base.log.used_share() >= options.start || is_due;
         if !is_wanted || !marks.is_marked(base) || self.not_before > base.io.now() {
             return;
@@ -221,6 +228,10 @@ impl Destage {
                 self.is_draining = false;
             }
             return;
+        }
+        if options.rests && base.log.tail >= self.empties_to {
+            base.log.close();
+            self.empties_to = base.log.next_segment;
         }
         // While something cannot be destaged all else is, so that only that depends on the log.
         let is_held = self.is_failing_for(UNREADABLE_AFTER, base.io.now());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use plumb_block::{Completion, Errno, Nanos, Outcome, Payload, Request, Tag};
 
-use crate::action::{Action, ActionId, Command};
+use crate::action::{Action, ActionId, Command, Member};
 
 /// Commands in flight, each with its continuation `T`, and answers that were not taken yet.
 #[derive(Debug)]
@@ -18,6 +18,18 @@ pub(crate) struct Io<T> {
     in_flight: BTreeMap<ActionId, T>,
     /// Grows with everything that happens, so that the core can tell when nothing more does.
     steps: u64,
+    pub(crate) spindle: Spindle,
+}
+
+/// Use of the backing device over time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Spindle {
+    /// Time without a request after which the device is taken to have spun down; zero counts nothing.
+    pub(crate) down_after: Nanos,
+    /// Time of the last request.
+    last_at: Nanos,
+    /// Number of requests that came after such a pause.
+    pub(crate) spin_ups: u64,
 }
 
 /// Request of a client, to be answered once.
@@ -30,15 +42,16 @@ pub(crate) struct ClientRequest {
 impl<T> Default for Io<T> {
     fn default() -> Self {
         let (actions, answers, in_flight) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Self { now: Nanos::ZERO, next: 0, actions, answers, in_flight, steps: 0 }
+        let spindle = Spindle::default();
+        Self { now: Nanos::ZERO, next: 0, actions, answers, in_flight, steps: 0, spindle }
     }
 }
 
 impl<T> Io<T> {
     /// Goes on with continuations of another kind. Nothing is in flight, and no identifier is used again.
     pub(crate) fn continued<U>(&mut self) -> Io<U> {
-        let Self { now, next, actions, answers, steps, .. } = std::mem::take(self);
-        Io { now, next, actions, answers, in_flight: BTreeMap::new(), steps }
+        let Self { now, next, actions, answers, steps, spindle, .. } = std::mem::take(self);
+        Io { now, next, actions, answers, in_flight: BTreeMap::new(), steps, spindle }
     }
 
     pub(crate) const fn now(&self) -> Nanos {
@@ -62,6 +75,9 @@ impl<T> Io<T> {
     /// Sends a command to its member. `then` comes back when it completes.
     pub(crate) fn issue(&mut self, command: Command, then: T) {
         let Command { member, purpose, op, range, payload } = command;
+        if member == Member::Backing {
+            self.spindle.used(self.now);
+        }
         let id = ActionId(self.next);
         self.next += 1;
         self.steps += 1;
@@ -106,6 +122,14 @@ impl<T> Io<T> {
     /// Appends the answers since this was last called.
     pub(crate) fn take_answers(&mut self, into: &mut Vec<Completion>) {
         into.append(&mut self.answers);
+    }
+}
+
+impl Spindle {
+    fn used(&mut self, now: Nanos) {
+        let pause = now.since(self.last_at);
+        self.spin_ups += u64::from(self.down_after > Nanos::ZERO && pause >= self.down_after);
+        self.last_at = now;
     }
 }
 

@@ -180,6 +180,9 @@ pub struct Options {
     /// True if recovery takes what comes before the first durable record that is damaged or gone, and gives
     /// up all that comes after it. Without, such a log is refused.
     pub gives_up_lost: bool,
+    /// True if a backing device that is larger than the log says is taken, all of it: the log says so before
+    /// it is served. What is beyond the old end was never in the cache.
+    pub grows_backing: bool,
     /// The largest payload of a record: a multiple of 4096, 4 KiB to 512 KiB.
     pub record_max: Bytes,
     /// A sequential stream goes past the log after this much; `None`: never.
@@ -202,11 +205,23 @@ pub struct DestageOptions {
     pub age: Nanos,
     /// Whatever the share, when no request came for this long.
     pub idle: Nanos,
+    /// True if the backing device is left alone for as long as possible: once destaging begins, it writes
+    /// back everything that the log holds at that time, and nothing goes past the log.
+    pub rests: bool,
+    /// Time without a request after which the backing device is taken to have spun down, to count how often
+    /// it spins up.
+    pub spin_down: Nanos,
 }
 
 impl DestageOptions {
-    /// Thresholds for devices: 30 %, 10 s, 1 s.
-    pub const DEFAULT: Self = Self { start: 0.3, age: Nanos::secs(10), idle: Nanos::secs(1) };
+    /// Thresholds for devices: 30 %, 10 s, 1 s; a spin-down after 10 minutes.
+    pub const DEFAULT: Self = Self {
+        start: 0.3,
+        age: Nanos::secs(10),
+        idle: Nanos::secs(1),
+        rests: false,
+        spin_down: Nanos::secs(600),
+    };
 }
 
 impl Options {
@@ -219,6 +234,7 @@ impl Options {
             witnesses: Vec::new(),
             degraded: MissingLegs::No,
             gives_up_lost: false,
+            grows_backing: false,
             dry_run: false,
             record_max: Bytes::kib(512),
             bypass_after: Some(Bytes::mib(2)),

@@ -130,6 +130,11 @@ pub struct Status {
     pub log_error: Option<String>,
     /// True if everything is being destaged.
     pub is_draining: bool,
+    /// Time since the cache was opened.
+    pub open_for: Nanos,
+    /// Requests to the backing device that came after a pause in which it is taken to have
+    /// [spun down](crate::DestageOptions::spin_down), since the cache was opened.
+    pub spin_ups: u64,
     /// Reason why destaging cannot continue; `None` if it can.
     pub destage_error: Option<String>,
     /// Counters since the cache was opened.

@@ -199,7 +199,7 @@ impl Writes {
             Mode::WriteThrough => true,
             Mode::Ordered => false,
             Mode::WriteBack | Mode::Protected => {
-                let after = base.options.bypass_after;
+                let after = base.options.bypass_after.filter(|_| !base.options.destage.rests);
                 let is_stream = matches!(request.op, Op::Write { .. })
                     && base.pace.is_stream(request.range, bytes, after);
                 is_stream && (base.options.mode == Mode::WriteBack || is_kept_at_once(base, request.op))

@@ -75,6 +75,12 @@ fn every_cut_of_every_short_scenario_on_a_mirror() {
     check(Setup { layout: Legs::Mirror, ..SETUP }, operations, operations - 2);
 }
 
+#[test]
+fn every_cut_of_every_short_scenario_over_a_backing_device_that_rests() {
+    let operations = number("PLUMB_OPERATIONS", OPERATIONS) - 1;
+    check(Setup { rests: true, ..SETUP }, operations, operations);
+}
+
 /// Commands tear in scenarios of up to `torn` operations; in longer ones each survives whole or not at all.
 fn check(setup: Setup, operations: u64, torn: u64) {
     let began = Instant::now();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use plumb_block::{
     Bytes, Completion, DeviceInfo, Lba, LbaRange, Nanos, Op, Outcome, Payload, Pool, PoolShape, Request, Tag,
 };
-use plumb_cache::{Action, BUFFER, Cache, Layout, Member, Options, Settings, Uuid};
+use plumb_cache::{Action, BUFFER, Cache, DestageOptions, Layout, Member, Options, Settings, Uuid};
 use plumb_crash::below;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
@@ -30,6 +30,10 @@ struct Disks {
 
 impl Disks {
     fn new(seed: u64) -> Self {
+        Self::with(seed, DestageOptions::DEFAULT)
+    }
+
+    fn with(seed: u64, destage: DestageOptions) -> Self {
         let (leg, backing) =
             (DeviceInfo::plain("leg", LOG, Bytes(4096)), DeviceInfo::plain("backing", BACKING, Bytes(4096)));
         let settings = Settings {
@@ -44,7 +48,7 @@ impl Disks {
             log[write.range.lba.0 as usize * 4096..][..write.bytes.len()].copy_from_slice(&write.bytes);
         }
         let pool = |count| Pool::new(PoolShape { buffer: BUFFER, count, alignment: Bytes(4096) }).unwrap();
-        let options = Options { bypass_after: None, ..Options::new(pool(48)) };
+        let options = Options { bypass_after: None, destage, ..Options::new(pool(48)) };
         let cache = Cache::open(options, vec![Some(leg)], backing).unwrap();
         let chance = Xoshiro256PlusPlus::seed_from_u64(seed);
         let (now, busy_until, in_flight) = (Nanos::ZERO, Nanos::ZERO, BTreeMap::new());
@@ -212,4 +216,50 @@ fn the_time_that_a_drain_takes_is_said_within_a_factor_of_2() {
         );
         assert!(took > 1.0 && least >= 0.5 && most <= 2.0, "{} bytes: {least} to {most}", bytes);
     }
+}
+
+/// Returns the times at which the backing device was used while a write of 64 KiB came every `pause`, for
+/// `hours`, each as the first of those that follow each other within ten minutes.
+fn wakes_of_a_resting_device(destage: DestageOptions, pause: Nanos, hours: u64) -> (Vec<Nanos>, Disks) {
+    let mut disks = Disks::with(1, destage);
+    let (mut used, mut next) = (Vec::new(), Nanos::ZERO);
+    while disks.now < Nanos::secs(3600 * hours) {
+        while disks.cache.next_event().is_some_and(|event| event < next) || !disks.in_flight.is_empty() {
+            disks.go_on();
+            let is_busy = disks.in_flight.values().any(|action| action.member == Member::Backing);
+            used.extend(is_busy.then_some(disks.now));
+        }
+        disks.now = next;
+        disks.cache.advance(next);
+        disks.ask(Op::Write { fua: false }, 64 << 10);
+        disks.hand_over();
+        next = next + pause;
+    }
+    used.dedup_by(|later, earlier| {
+        let is_one = later.since(*earlier) < Nanos::secs(600);
+        // The pause counts from the last use.
+        *earlier = if is_one { *later } else { *earlier };
+        is_one
+    });
+    (used, disks)
+}
+
+#[test]
+fn a_backing_device_rests_until_the_log_is_full_enough_or_its_oldest_record_old_enough() {
+    let (idle, day) = (Nanos(u64::MAX), Nanos::secs(86_400));
+    let rests = DestageOptions { start: 0.5, age: day, idle, rests: true, ..DestageOptions::DEFAULT };
+    // One write a minute takes 68 KiB of the log, so half of 128 MiB is full after 16 hours.
+    let (by_share, disks) = wakes_of_a_resting_device(rests, Nanos::secs(60), 70);
+    let hours: Vec<u64> = by_share.iter().map(|at| at.0 / 3_600_000_000_000).collect();
+    assert_eq!(hours.len(), 4, "each time about 16 hours after the last: {hours:?}");
+    let status = disks.cache.status().unwrap();
+    assert_eq!(status.spin_ups, 4, "as the device was used");
+    assert!(status.dirty < Bytes::mib(48), "everything was written back each time: {}", status.dirty);
+    let by_age = DestageOptions { age: Nanos::secs(6 * 3600), ..rests };
+    let (by_age, _) = wakes_of_a_resting_device(by_age, Nanos::secs(60), 70);
+    let gaps: Vec<u64> = by_age.windows(2).map(|pair| pair[1].since(pair[0]).0 / 60_000_000_000).collect();
+    assert!(by_age.len() >= 10 && gaps.iter().all(|gap| (359..=364).contains(gap)), "{gaps:?} minutes");
+    // Without that a device is used soon after each write.
+    let (eager, _) = wakes_of_a_resting_device(DestageOptions::DEFAULT, Nanos::secs(1200), 10);
+    assert_eq!(eager.len(), 30);
 }

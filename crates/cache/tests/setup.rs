@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use plumb_block::{Bytes, DeviceInfo, Lba, Pattern, Pool, VolatileCache};
+use plumb_block::{Bytes, DeviceInfo, Lba, Nanos, Pattern, Pool, VolatileCache};
 use plumb_cache::{
     Cache, DestageOptions, InitialWrite, Layout, Member, MissingLegs, Mode, Options, Purpose, Settings, Uuid,
     Wait, Waits,
@@ -76,6 +76,8 @@ pub(crate) struct Setup {
     pub(crate) bypass_after: Option<u64>,
     /// Share of the log in use from which data is destaged.
     pub(crate) destage_start: f64,
+    /// True if the backing device rests between two times of writing back.
+    pub(crate) rests: bool,
 }
 
 impl Setup {
@@ -97,6 +99,7 @@ impl Setup {
         record_max: 16 << 10,
         bypass_after: Some(32 << 10),
         destage_start: 0.3,
+        rests: false,
     };
 
     pub(crate) fn draw(chance: &mut Xoshiro256PlusPlus) -> Self {
@@ -127,12 +130,14 @@ impl Setup {
             faults,
             record_max: one_of(chance, &[4096, 16 << 10, 64 << 10]),
             destage_start: [0.3, 0.6, 0.9][below(chance, 3) as usize],
+            rests: false,
             bypass_after: if below(chance, 4) == 0 {
                 None
             } else {
                 Some(one_of(chance, &[16 << 10, 48 << 10]))
             },
         };
+        setup.rests = setup.segments == 7 && setup.room % 2 == 1;
         if setup.segments.is_multiple_of(3) {
             // Recovery reads a segment in several parts, and records go on from one to the next.
             setup.leg_transfer = 20 << 10;
@@ -211,7 +216,12 @@ impl Setup {
             degraded: if degraded { MissingLegs::Any } else { MissingLegs::No },
             record_max: Bytes(self.record_max),
             bypass_after: self.bypass_after.map(Bytes),
-            destage: DestageOptions { start: self.destage_start, ..DestageOptions::DEFAULT },
+            destage: DestageOptions {
+                start: self.destage_start,
+                rests: self.rests,
+                idle: if self.rests { Nanos(u64::MAX) } else { DestageOptions::DEFAULT.idle },
+                ..DestageOptions::DEFAULT
+            },
             waits: if let LeftOut::Wait(wait) = left_out { Waits::without(wait) } else { Waits::ALL },
             ..Options::new(memory)
         }

@@ -68,6 +68,69 @@ fn a_device_that_has_grown_is_kept_and_served_as_large_as_it_was() {
     assert!(load_may_fail(&place, &device.0, &["--write", "100", "--count", "5"]).status.success());
 }
 
+/// A cache takes the rest of a file, and of a device, whose marker moves to the new end.
+#[test]
+fn a_device_that_has_grown_is_cached_to_its_end_once_that_is_ordered() {
+    let place = Place::new(64 << 20);
+    let Some(device) = AttachedLoop::over(&place.path("backing")) else { return };
+    let uuid = create(&place, &device.0);
+    let name = &place.name;
+    refused(&place, &["grow", name, "--backing"], 2, &["has not grown"]);
+    fill_and_stop(&place, place.serve());
+    grow(&place.path("backing"), 80 << 20);
+    device.losetup("--set-capacity");
+    let server = place.serve();
+    refused(&place, &["grow", name, "--backing"], 4, &["is served"]);
+    place.cache(&["stop", name]);
+    assert_eq!(server.wait(), Some(0));
+    let grown = place.cache(&["grow", name, "--backing"]);
+    assert_eq!(grown["backing"]["size"], (80 << 20) - 4096, "{grown}");
+    let file = File::open(place.path("backing")).unwrap();
+    let marker_at = |at: u64| {
+        let mut block = [0; 11];
+        file.read_exact_at(&mut block, at).unwrap();
+        block == *b"plumb-cache"
+    };
+    assert!(marker_at((80 << 20) - 4096) && !marker_at((64 << 20) - 4096), "the marker has moved");
+    let server = place.serve();
+    load(&place, &server.uri(), &["--write", "100", "--random", "--verify", "--bytes", "32M", "--seed", "5"]);
+    server.kill();
+    // What was written beyond the old end is recovered.
+    let server = place.serve();
+    assert_eq!(server.document["backing"]["size"], (80 << 20) - 4096);
+    load(&place, &server.uri(), &["--write", "0", "--random", "--verify", "--bytes", "32M", "--seed", "5"]);
+    place.cache(&["stop", name]);
+    assert_eq!(server.wait(), Some(0));
+    // A crash between the new marker and the new superblocks leaves two markers of one session.
+    grow(&place.path("backing"), 96 << 20);
+    device.losetup("--set-capacity");
+    let marker = {
+        let mut block = vec![0; 4096];
+        file.read_exact_at(&mut block, (80 << 20) - 4096).unwrap();
+        let text = String::from_utf8(block[..512].to_vec()).unwrap();
+        let (old, new) = (((80 << 20) - 4096).to_string(), ((96 << 20) - 4096).to_string());
+        let mut words: Vec<_> =
+            text.trim_end_matches('\0').trim_end().split(' ').map(str::to_owned).collect();
+        assert_eq!(words[5], old);
+        words[5] = new;
+        let silent = "-".repeat(8 * 32);
+        words[8] = silent;
+        format!("{}\n", words.join(" "))
+    };
+    File::options()
+        .write(true)
+        .open(place.path("backing"))
+        .unwrap()
+        .write_all_at(marker.as_bytes(), (96 << 20) - 4096)
+        .unwrap();
+    let server = place.serve();
+    assert_eq!(server.document["backing"]["size"], (96 << 20) - 4096);
+    assert!(!marker_at((80 << 20) - 4096), "the older marker is gone");
+    drop(server);
+    assert_eq!(place.cache(&["detach", name])["uuid"], uuid);
+    assert!(!marker_at((96 << 20) - 4096), "nothing asks for the cache any more");
+}
+
 /// The file system says where the device ended, where no configuration does.
 #[test]
 fn a_grown_device_without_configuration_is_kept_by_what_it_begins_with() {

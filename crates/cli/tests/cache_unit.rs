@@ -16,13 +16,14 @@ use crate::load_support::LoopDevice;
 const UNIT: &str = include_str!("../../../integrations/systemd/plumb-cache@.service");
 const PROGRAM: &str = "/usr/bin/plumb";
 const RULE: &str = include_str!("../../../integrations/udev/61-plumb-cache.rules");
+const NAMES: &str = include_str!("../../../integrations/udev/62-plumb-names.rules");
 
-/// Returns what udev would make of this block device with the rule installed; `None` where that cannot be
-/// tried, which is reported.
-fn as_udev_sees(device: &str) -> Option<String> {
+/// Returns what udev would make of this block device with `rule` installed; `None` where that cannot be tried,
+/// which is reported.
+fn as_udev_sees(device: &str, rule: &str) -> Option<String> {
     let rules = std::path::Path::new("/run/udev/rules.d");
     let installed = rules.join(format!("61-plumb-cache-{}.rules", std::process::id()));
-    if let Err(why) = std::fs::create_dir_all(rules).and_then(|()| std::fs::write(&installed, RULE)) {
+    if let Err(why) = std::fs::create_dir_all(rules).and_then(|()| std::fs::write(&installed, rule)) {
         plumb_testkit::skip(&format!("{}: {why}", rules.display()));
         return None;
     }
@@ -42,7 +43,7 @@ fn as_udev_sees(device: &str) -> Option<String> {
 fn udev_hides_the_backing_device_of_a_cache_and_no_other() {
     let place = Place::new(16 << 20);
     let Some(device) = LoopDevice::over(&place.path("backing")) else { return };
-    let Some(before) = as_udev_sees(&device.path) else { return };
+    let Some(before) = as_udev_sees(&device.path, RULE) else { return };
     assert!(!before.contains("SYSTEMD_READY=0") && !before.contains("Invalid"), "{before}");
     place.cache(&[
         "create",
@@ -55,11 +56,40 @@ fn udev_hides_the_backing_device_of_a_cache_and_no_other() {
         "--size",
         "64M",
     ]);
-    let Some(after) = as_udev_sees(&device.path) else { return };
+    let Some(after) = as_udev_sees(&device.path, RULE) else { return };
     for property in ["SYSTEMD_READY=0", "UDISKS_IGNORE=1", "ID_FS_TYPE=plumb_cache_backing"] {
         assert!(after.contains(property), "{property}: {after}");
     }
     place.cache(&["detach", &place.name]);
+}
+
+#[test]
+fn udev_names_the_block_device_of_a_cache() {
+    if let Some(reason) = cannot_attach(&[]) {
+        return plumb_testkit::skip(&reason);
+    }
+    let place = Place::new(16 << 20);
+    place.create(&[]);
+    let server = place.serve_as(&["--attach"]);
+    let Some(seen) = as_udev_sees(server.device(), NAMES) else { return };
+    assert!(seen.contains(&format!("plumb/{}", place.name)) && !seen.contains("Invalid"), "{seen}");
+    place.cache(&["stop", &place.name]);
+    assert_eq!(server.wait(), Some(0));
+    place.cache(&["detach", &place.name]);
+}
+
+/// Runs what the rule runs over the records that servers of the ublk driver write.
+#[test]
+fn udev_finds_the_name_of_a_cache_in_the_record_of_its_block_device() {
+    let place = Place::new(1 << 20);
+    let program = NAMES.split("PROGRAM==\"").nth(1).unwrap().split(" /run/").next().unwrap();
+    for (served, name) in [("cache 01234567-89ab-cdef-0123-456789abcdef", "db\n"), ("null on file 1:2", "")] {
+        let record = place.path("record");
+        std::fs::write(&record, format!("c\nplumb-ublk 1\ndb\n{served}\n")).unwrap();
+        let output =
+            Command::new("sh").arg("-c").arg(format!("{program} {}", record.display())).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), name, "{program}");
+    }
 }
 
 #[test]

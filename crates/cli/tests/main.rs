@@ -15,6 +15,7 @@ mod cache_marks;
 mod cache_refusals;
 mod cache_roles;
 mod cache_support;
+mod cache_tuning;
 mod cache_unit;
 mod cache_words;
 mod check_document;

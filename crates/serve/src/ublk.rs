@@ -35,7 +35,8 @@
 //! So the server keeps a record of whether there are such writes (`risk`), written before the first is
 //! acknowledged; one that takes over from a record that is not clean serves reads and writes but no flush,
 //! which makes file systems stop and say so ([`UblkDevice::is_lossy`]). The same goes for a flush that had
-//! failed.
+//! failed. A device of which everything acknowledged survives ([`Survives::Acknowledged`]: a cache, which
+//! acknowledges what its log has) has no such risk.
 //!
 //! # Deadlocks
 //! - The process must never do I/O to a file system on its own block device, nor may the device's own
@@ -64,4 +65,4 @@ mod worker;
 pub use crate::records::Swept;
 pub use exported::UblkDevice;
 pub use options::{Survives, UblkOptions};
-pub use sweep::{left, sweep};
+pub use sweep::{left, sweep, waiting};

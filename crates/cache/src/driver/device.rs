@@ -9,6 +9,7 @@ use plumb_block::{
 };
 
 use super::carry_out::erase;
+use super::latency::LatencyByRequest;
 use super::members::{DEPTH, MemberQueues};
 use super::queue::CacheQueue;
 use super::shared::RunningCache;
@@ -77,6 +78,11 @@ impl CachedDevice {
     /// Looks at the core.
     pub fn look<R>(&self, look: impl FnOnce(&Cache) -> R) -> R {
         self.running.look(look)
+    }
+
+    /// Returns the latency of the requests of clients, since the cache was opened.
+    pub fn latency(&self) -> LatencyByRequest {
+        self.running.latency()
     }
 
     /// Tells the core something.

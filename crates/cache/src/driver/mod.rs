@@ -18,6 +18,7 @@
 
 mod carry_out;
 mod device;
+mod latency;
 mod members;
 mod ports;
 mod queue;
@@ -26,3 +27,4 @@ mod wake;
 
 pub use carry_out::{carry_out, create, erase};
 pub use device::{CachedDevice, Members};
+pub use latency::{LatencyBucket, LatencyByRequest, RequestLatency};

@@ -3,8 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use plumb_block::{Completion, Nanos, Outcome, Payload, Request, Tag};
+use plumb_block::{Completion, Nanos, Op, Outcome, Payload, Request, Tag};
 
+use super::latency::{Latencies, LatencyByRequest};
 use super::wake::Wake;
 
 /// The front queues, and the requests that the core has.
@@ -16,6 +17,7 @@ pub(super) struct Ports {
     /// Deadlines of requests: each is given up when it is not answered by then.
     deadlines: BTreeSet<(Nanos, Tag)>,
     next: u64,
+    latencies: Latencies,
 }
 
 struct Port {
@@ -29,6 +31,7 @@ struct Port {
 struct WaitingRequest {
     port: usize,
     tag: Tag,
+    op: Op,
     submitted_at: Nanos,
     deadline: Option<Nanos>,
 }
@@ -66,8 +69,8 @@ impl Ports {
     pub(super) fn enter(&mut self, port: usize, request: &mut Request, now: Nanos) {
         let tag = Tag(self.next);
         self.next += 1;
-        let waiting =
-            WaitingRequest { port, tag: request.tag, submitted_at: now, deadline: request.deadline };
+        let Request { tag: asked, op, deadline, .. } = *request;
+        let waiting = WaitingRequest { port, tag: asked, op, submitted_at: now, deadline };
         self.deadlines.extend(request.deadline.map(|deadline| (deadline, tag)));
         self.waiting.insert(tag, waiting);
         request.tag = tag;
@@ -75,16 +78,22 @@ impl Ports {
 
     /// Takes the answer to a request. That to one that was given up is dropped, and its memory with it.
     pub(super) fn answer(&mut self, tag: Tag, outcome: Outcome, payload: Payload, now: Nanos) {
-        let Some(WaitingRequest { port, tag: asked, submitted_at, deadline }) = self.waiting.remove(&tag)
+        let Some(WaitingRequest { port, tag: asked, op, submitted_at, deadline }) = self.waiting.remove(&tag)
         else {
             return;
         };
         if let Some(deadline) = deadline {
             self.deadlines.remove(&(deadline, tag));
         }
+        self.latencies.record(&op, now.since(submitted_at));
         if let Some(Some(port)) = self.ports.get_mut(port) {
             port.ready.push(Completion { tag: asked, outcome, submitted_at, completed_at: now, payload });
         }
+    }
+
+    /// Returns the latency of all requests that were answered.
+    pub(super) fn latency(&self) -> LatencyByRequest {
+        self.latencies.summary()
     }
 
     /// Gives up what has not been answered by its deadline.

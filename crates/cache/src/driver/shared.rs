@@ -26,6 +26,7 @@ use plumb_block::{
     wait_any,
 };
 
+use super::latency::LatencyByRequest;
 use super::members::{FinishedAction, MemberQueues, MemberState};
 use super::ports::Ports;
 use super::wake::{Wake, fire, signal};
@@ -184,6 +185,11 @@ impl RunningCache {
     /// Looks at the core.
     pub(super) fn look<R>(&self, look: impl FnOnce(&Cache) -> R) -> R {
         look(&lock(&self.shared.inner).core)
+    }
+
+    /// Returns the latency of the requests that were answered.
+    pub(super) fn latency(&self) -> LatencyByRequest {
+        lock(&self.shared.inner).ports.latency()
     }
 
     /// Tells the core something.

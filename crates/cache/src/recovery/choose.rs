@@ -78,13 +78,16 @@ pub(super) fn choose(
     }
     let backing = devices.backing();
     let block = best.geometry.logical_block;
-    if backing.size != best.backing_size || backing.logical_block.0 != block {
+    let has_size =
+        backing.size == best.backing_size || (options.grows_backing && backing.size > best.backing_size);
+    if !has_size || backing.logical_block.0 != block {
         return Err(format!(
             "the backing device {} has {} in blocks of {}; the cache was made for {} in blocks of {block} B: give the device it was made for",
             backing.name, backing.size, backing.logical_block, best.backing_size
         ));
     }
-    without_missing(best.clone(), &newest, devices, options.degraded)
+    let best = Superblock { backing_size: backing.size, ..best.clone() };
+    without_missing(best, &newest, devices, options.degraded)
 }
 
 /// Checks that the log is that of the cache and the backing device that are expected, and not an old copy of

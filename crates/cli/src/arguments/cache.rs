@@ -3,8 +3,9 @@
 use std::num::NonZeroU32;
 
 use clap::{Args, Subcommand, ValueEnum};
-use plumb_block::Bytes;
+use plumb_block::{Bytes, Nanos};
 use plumb_cache::{Layout, Mode, Uuid};
+use plumb_targets::cache::{Sleep, Tuning};
 
 use super::exports::ExportArguments;
 use super::output::PrintFormat;
@@ -58,19 +59,38 @@ pub(crate) enum CacheCommand {
         /// When writes are acknowledged
         mode: ModeWord,
     },
+    /// Change when data is written back, and the endurance of the log, now and when the cache is served again
+    Tune {
+        /// The name of the cache
+        name: String,
+
+        /// Write back soon again, as a cache does without --write-back-at
+        #[arg(long, conflicts_with_all = ["write_back_at", "write_back_age", "spin_down"])]
+        write_back_soon: bool,
+
+        #[command(flatten)]
+        tuning: TuningArguments,
+    },
     /// Write everything to the backing device, and keep serving
     Drain {
         /// The name of the cache
         name: String,
     },
-    /// Enlarge the log on its devices, while the cache is served or not; a log is never made smaller
+    /// Enlarge the log on its devices, while the cache is served or not; or cache all of a backing device
+    /// that has grown
+    ///
+    /// A log is never made smaller.
     Grow {
         /// The name of the cache
         name: String,
 
+        /// The backing device has grown: cache all of it. The cache must not be served
+        #[arg(long)]
+        backing: bool,
+
         /// The bytes used of each device of the log from then on; files are made longer
-        #[arg(long, value_name = "SIZE")]
-        size: Bytes,
+        #[arg(long, value_name = "SIZE", required_unless_present = "backing", conflicts_with = "backing")]
+        size: Option<Bytes>,
     },
     /// Replace one device of a mirrored log, and copy everything to the new one
     ///
@@ -189,6 +209,9 @@ pub(crate) struct CreateArguments {
     #[arg(long, value_enum, default_value = "write-back")]
     pub(crate) mode: ModeWord,
 
+    #[command(flatten)]
+    pub(crate) tuning: TuningArguments,
+
     /// Use a --log that plumb did not make and that shows no sign of use: what is on it goes
     #[arg(long)]
     pub(crate) overwrite: bool,
@@ -202,6 +225,46 @@ pub(crate) struct CreateArguments {
     /// the other cache
     #[arg(long, value_name = "UUID")]
     pub(crate) discard_dirty: Option<Uuid>,
+}
+
+/// Settings that may be changed at any time.
+#[derive(Debug, Args)]
+pub(crate) struct TuningArguments {
+    /// Let the backing device sleep: write back only when this much of the log is in use, or the oldest data
+    /// is as old as --write-back-age; then all of it. 1 to 60
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=i64::from(Sleep::PERCENT_MAX)))]
+    pub(crate) write_back_at: Option<u32>,
+
+    /// Write back all data when the oldest is this old; 1d with --write-back-at
+    #[arg(long, value_name = "TIME")]
+    pub(crate) write_back_age: Option<Nanos>,
+
+    /// The backing device spins down after this time without a request, for the count of spin-ups; 10m
+    #[arg(long, value_name = "TIME")]
+    pub(crate) spin_down: Option<Nanos>,
+
+    /// How much may be written to each device of the log in its life (TBW), for its wear; without it plumb
+    /// asks NVMe drives
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) endurance: Option<Bytes>,
+}
+
+impl TuningArguments {
+    /// Returns the settings, where nothing was typed those of `before`.
+    pub(crate) fn over(&self, before: Tuning) -> Tuning {
+        let Self { write_back_at, write_back_age, spin_down, endurance } = self;
+        let is_typed = write_back_at.is_some() || write_back_age.is_some() || spin_down.is_some();
+        let sleep = before.sleep.unwrap_or(Sleep::DEFAULT);
+        let sleep = Sleep {
+            at_percent: write_back_at.unwrap_or(sleep.at_percent),
+            age: write_back_age.map_or(sleep.age, Nanos::as_secs_f64),
+            spin_down: spin_down.map_or(sleep.spin_down, Nanos::as_secs_f64),
+        };
+        Tuning {
+            sleep: if is_typed { Some(sleep) } else { before.sleep },
+            endurance_bytes: endurance.map(|bytes| bytes.0).or(before.endurance_bytes),
+        }
+    }
 }
 
 impl CreateArguments {
@@ -279,6 +342,10 @@ pub(crate) struct AdviseArguments {
     /// The simulated drive that stands for the device of the log
     #[arg(long, value_name = "sim:MODEL", default_value = "sim:plp-nvme-ssd")]
     pub(crate) log: String,
+
+    /// How much may be written to the device of the log in its life (TBW): say how long it lasts
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) endurance: Option<Bytes>,
 
     /// The sizes to try, with commas between
     #[arg(long, value_name = "SIZE", value_delimiter = ',', default_value = "64M,256M,1G,4G,16G")]

@@ -64,7 +64,7 @@ const fn place(command: &'static str, option: &'static str, names: Names) -> Pla
     Place { command, option, names }
 }
 
-const PLACES: [Place; 21] = [
+const PLACES: [Place; 22] = [
     place("load", "profile", Names::Profiles),
     place("compare", "profile", Names::Profiles),
     place("explain", "", Names::Rules),
@@ -79,6 +79,7 @@ const PLACES: [Place; 21] = [
     place("cache serve", "", Names::Caches),
     place("cache status", "", Names::Caches),
     place("cache mode", "", Names::Caches),
+    place("cache tune", "", Names::Caches),
     place("cache drain", "", Names::Caches),
     place("cache grow", "", Names::Caches),
     place("cache replace-leg", "", Names::Caches),

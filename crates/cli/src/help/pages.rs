@@ -556,14 +556,29 @@ pub(crate) const PAGES: &[Page] = &[
         ..NONE
     },
     Page {
+        command: "cache tune",
+        essential: &["write-back-at", "write-back-age", "write-back-soon", "endurance"],
+        examples: &[
+            example(
+                "plumb cache tune db --write-back-at 50 --write-back-age 12h",
+                "let the backing device sleep",
+            ),
+            example("plumb cache tune db --endurance 600T", "the TBW of the log, for its wear in the status"),
+        ],
+        ..NONE
+    },
+    Page {
         command: "cache drain",
         examples: &[example("plumb cache drain db", "before the backing device is copied")],
         ..NONE
     },
     Page {
         command: "cache grow",
-        essential: &["size"],
-        examples: &[example("plumb cache grow db --size 20G", "20 GiB of each device of the log")],
+        essential: &["size", "backing"],
+        examples: &[
+            example("plumb cache grow db --size 20G", "20 GiB of each device of the log"),
+            example("plumb cache grow db --backing", "all of a backing device that lvextend has made larger"),
+        ],
         ..NONE
     },
     Page {

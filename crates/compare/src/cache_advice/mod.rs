@@ -41,6 +41,8 @@ pub struct AdviceQuestion<'a> {
     pub backing_rate: Option<Bytes>,
     /// A simulated drive that stands for the device of the log.
     pub log: &'a String,
+    /// Bytes that the device of the log is rated to be written in its life.
+    pub endurance: Option<Bytes>,
     /// Sizes that are tried in any case.
     pub sizes: &'a [Bytes],
 }
@@ -80,6 +82,14 @@ pub fn advise(
     if advised_size != endless && !question.sizes.contains(&endless) {
         sizes.remove(&endless);
     }
+    let seconds = recorded.length().as_secs_f64();
+    let lasts = |tried: CacheSize| {
+        let times = question.endurance.map(|endurance| endurance.0 as f64 / tried.log_written_bytes as f64);
+        CacheSize {
+            log_lifetime: times.map(|times| times * seconds).filter(|life| life.is_finite()),
+            ..tried
+        }
+    };
     let count = |op| recorded.events().iter().filter(|event| event.op == op).count() as u64;
     Ok(CacheAdvice {
         schema: CacheAdvice::SCHEMA.to_owned(),
@@ -88,12 +98,12 @@ pub fn advise(
         written_bytes: written,
         reads,
         flushes: count(TraceOp::Flush),
-        seconds: recorded.length().as_secs_f64(),
+        seconds,
         backing: devices.backing,
         log: devices.log,
         uncached: waiting(&uncached),
         advised_size: advised_size.0,
-        sizes: sizes.into_values().collect(),
+        sizes: sizes.into_values().map(lasts).collect(),
     })
 }
 

@@ -20,6 +20,7 @@ pub(super) struct Replay {
     outcome: LoadOutcome,
     destaged: Bytes,
     bypassed: Bytes,
+    log_written: Bytes,
 }
 
 /// Does what was recorded on the device of this name, in a world of its own.
@@ -63,7 +64,8 @@ pub(super) fn over(name: &Name, recorded: &RecordedEvents, stop: &AtomicBool) ->
     }
     let figures = cache.and_then(|cache| cache.look(plumb_cache::Cache::status)).map(|status| status.figures);
     let figures = figures.unwrap_or_default();
-    Ok(Replay { outcome, destaged: figures.destaged, bypassed: figures.bypassed })
+    let plumb_cache::Figures { destaged, bypassed, leg_written, .. } = figures;
+    Ok(Replay { outcome, destaged, bypassed, log_written: leg_written })
 }
 
 impl Replay {
@@ -106,5 +108,7 @@ pub(super) fn tried(size: Bytes, tried: &Replay, uncached: &Replay, fastest: &Re
         waiting: waiting(tried),
         destaged_bytes: tried.destaged.0,
         bypassed_bytes: tried.bypassed.0,
+        log_written_bytes: tried.log_written.0,
+        log_lifetime: None,
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use plumb_block::Bytes;
 use plumb_cache::{Layout, Mode};
 use plumb_targets::Permission;
-use plumb_targets::cache::{self, CreateWanted};
+use plumb_targets::cache::{self, CreateWanted, Tuning};
 use plumb_trial::TrialError;
 
 use super::Setting;
@@ -98,6 +98,7 @@ impl Setting for CacheSetting {
             layout: Layout::Mirror,
             size,
             mode,
+            tuning: Tuning::default(),
             permission,
             discard_dirty: None,
         };

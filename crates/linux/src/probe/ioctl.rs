@@ -93,6 +93,16 @@ pub(super) fn nvme_write_cache(device: &File, select: u32) -> Reply {
     nvme_admin(device, command, 0).map(|reply| reply.result.to_le_bytes().to_vec())
 }
 
+/// Get Log Page 02h (SMART / Health Information) of the controller, 512 bytes: NVMe Base 2.0 5.16.1.3. The
+/// low half of the number of dwords, one less, is in the high half of CDW10.
+///
+/// # Errors
+/// The [`Refusal`] of the kernel or the controller.
+pub(super) fn nvme_health(device: &File) -> Reply {
+    let command = AdminCommand { opcode: 0x02, nsid: u32::MAX, cdw: [0x02 | 127 << 16, 0, 0, 0, 0, 0] };
+    nvme_admin(device, command, 512).map(|reply| reply.bytes)
+}
+
 fn nvme_admin(device: &File, command: AdminCommand, length: usize) -> Result<AdminReply, Refusal> {
     const TIMEOUT: Nanos = Nanos(5_000_000_000);
     let reply =

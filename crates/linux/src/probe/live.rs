@@ -40,6 +40,7 @@ impl Probe for LiveProbe {
             Request::AtaIdentify => scsi_generic::read(&open(device)?, &scsi_generic::ATA_IDENTIFY, 512),
             Request::NvmeIdentifyController => ioctl::nvme_identify_controller(&open(device)?),
             Request::NvmeIdentifyNamespace => ioctl::nvme_identify_namespace(&open(device)?),
+            Request::NvmeHealth => ioctl::nvme_health(&open(device)?),
             Request::NvmeWriteCache(control) => ioctl::nvme_write_cache(&open(device)?, nvme_select(control)),
         }
     }

@@ -42,13 +42,15 @@ pub enum Request {
     NvmeIdentifyNamespace,
     /// Get Features 06h, the result dword little endian: read by [`wire::nvme`](super::wire::nvme).
     NvmeWriteCache(PageControl),
+    /// Get Log Page 02h (SMART / Health Information), 512 bytes: read by [`wire::nvme`](super::wire::nvme).
+    NvmeHealth,
     /// The lines of the kernel log that tell how a driver treats flushes, one a line.
     KernelLog,
 }
 
 impl Request {
     /// Every request there is.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::DmTable,
         Self::DmStatus,
         Self::LoopStatus,
@@ -65,6 +67,7 @@ impl Request {
         Self::NvmeWriteCache(PageControl::Changeable),
         Self::NvmeWriteCache(PageControl::Default),
         Self::NvmeWriteCache(PageControl::Saved),
+        Self::NvmeHealth,
         Self::KernelLog,
     ];
 }
@@ -93,6 +96,7 @@ impl fmt::Display for Request {
             Self::NvmeIdentifyController => f.write_str("nvme-identify-controller"),
             Self::NvmeIdentifyNamespace => f.write_str("nvme-identify-namespace"),
             Self::NvmeWriteCache(control) => write!(f, "nvme-feature-06-{control}"),
+            Self::NvmeHealth => f.write_str("nvme-log-02"),
             Self::KernelLog => f.write_str("kernel-log"),
         }
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use plumb_block::Bytes;
+use plumb_measure::Latency;
 use serde::{Deserialize, Serialize};
 
 /// The status of a cache.
@@ -35,6 +36,14 @@ pub struct CacheShown {
     pub(crate) log_error: Option<String>,
     pub(crate) drain_rate: Option<f64>,
     pub(crate) drain_eta: Option<f64>,
+    #[serde(default)]
+    pub(crate) sleep: Option<SleepShown>,
+    #[serde(default)]
+    pub(crate) spin_ups: Option<u64>,
+    #[serde(default)]
+    pub(crate) wear: Option<WearShown>,
+    #[serde(default)]
+    pub(crate) latency: Option<BTreeMap<String, LatencyShown>>,
     pub(crate) counts: BTreeMap<String, f64>,
     pub(crate) nbd_uris: Vec<String>,
     pub(crate) nbd_clients: u64,
@@ -55,6 +64,43 @@ pub(crate) struct BackingShown {
 pub(crate) struct LegShown {
     pub(crate) path: String,
     pub(crate) state: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct SleepShown {
+    pub(crate) at_percent: u32,
+    pub(crate) age: f64,
+    pub(crate) spin_down: f64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct WearShown {
+    pub(crate) written_bytes: u64,
+    pub(crate) seconds: f64,
+    pub(crate) bytes_per_day: Option<f64>,
+    pub(crate) endurance: Option<EnduranceShown>,
+    pub(crate) lifetime: Option<f64>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct EnduranceShown {
+    pub(crate) bytes: u64,
+    pub(crate) by: String,
+    pub(crate) used: Option<f64>,
+}
+
+/// Latency of one kind of request.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct LatencyShown {
+    #[serde(flatten)]
+    pub(crate) summary: Latency,
+    pub(crate) buckets: Vec<LatencyBucketShown>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct LatencyBucketShown {
+    pub(crate) at_most: f64,
+    pub(crate) count: u64,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -200,4 +246,11 @@ pub struct CacheSize {
     pub destaged_bytes: u64,
     /// Bytes that went past the log.
     pub bypassed_bytes: u64,
+    /// Bytes that were written to the log, with its own headers.
+    #[serde(default)]
+    pub log_written_bytes: u64,
+    /// Seconds after which the endurance that was given will have been written, from new, if this goes on;
+    /// left out if none was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_lifetime: Option<f64>,
 }

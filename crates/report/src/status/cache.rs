@@ -4,7 +4,10 @@ use plumb_block::{Bytes, Nanos, shell_word};
 use plumb_path::metrics::{Metrics, kind_of};
 
 use super::{Read, StatusDocument};
-use crate::document::cache::{CacheDetached, CacheShown, CachesShown, ExtentShown, RecoveryShown};
+use crate::document::cache::{
+    CacheDetached, CacheShown, CachesShown, ExtentShown, LatencyBucketShown, LatencyShown, RecoveryShown,
+    SleepShown, WearShown,
+};
 use crate::document::json::pretty;
 use crate::format::Kind;
 use crate::outline::{Item, Page, Row};
@@ -155,11 +158,59 @@ fn add(page: &mut Page, cache: &CacheShown) {
             amplification.unwrap_or_default()
         ));
     }
+    facts.extend(cache.wear.iter().filter(|_| cache.served).map(wear));
+    facts.extend(latency(cache));
+    facts.extend(sleep(cache));
     facts.extend(cache.device.iter().map(|device| format!("device {device}")));
     facts.extend(cache.nbd_uris.iter().map(|uri| format!("nbd {uri}")));
     facts.extend((!cache.nbd_uris.is_empty()).then(|| format!("{} connected over NBD", cache.nbd_clients)));
     facts.push(format!("uuid {}", cache.uuid));
     page.add(printable(&title), vec![Item::facts(facts)]);
+}
+
+/// Describes what is written to each device of the log, against what it is rated for.
+fn wear(wear: &WearShown) -> String {
+    let (written, counted) = (Bytes(wear.written_bytes), Nanos::from_secs_f64(wear.seconds));
+    let rate = wear.bytes_per_day.map(|rate| format!(", {} a day", Bytes(rate as u64))).unwrap_or_default();
+    let rated = wear.endurance.as_ref().map(|endurance| {
+        let by = if endurance.by == "given" { "" } else { "about, as the drive says, " };
+        let used = endurance.used.map(|used| format!(", of which {:.0} % are used up", used * 100.0));
+        let lasts = wear.lifetime.map(|lasts| format!("; at that rate they last {}", years(lasts)));
+        let (used, lasts) = (used.unwrap_or_default(), lasts.unwrap_or_default());
+        format!("; rated for {by}{}{used}{lasts}", Bytes(endurance.bytes))
+    });
+    let rated = rated.unwrap_or_default();
+    format!("wear: {written} written to each device of the log in {counted}{rate}{rated}")
+}
+
+/// Returns a long time in the unit in which people plan.
+pub(super) fn years(seconds: f64) -> String {
+    let days = seconds / 86_400.0;
+    if days < 730.0 { format!("{days:.0} days") } else { format!("{:.1} years", days / 365.25) }
+}
+
+/// Describes how long clients waited.
+fn latency(cache: &CacheShown) -> Option<String> {
+    let all = cache.latency.as_ref().filter(|all| cache.served && !all.is_empty())?;
+    let one = |(name, LatencyShown { summary, .. }): (&String, &LatencyShown)| {
+        let time = |seconds| Nanos::from_secs_f64(seconds);
+        let p99 = summary.p99.map(|p99| format!(", p99 {}", time(p99))).unwrap_or_default();
+        format!("{name} {}{p99}, {} at most", time(summary.mean), time(summary.max))
+    };
+    Some(format!("latency: {}", all.iter().map(one).collect::<Vec<_>>().join("; ")))
+}
+
+/// Describes when data is written back to a device that sleeps in between.
+fn sleep(cache: &CacheShown) -> Option<String> {
+    let SleepShown { at_percent, age, spin_down } = cache.sleep.as_ref()?;
+    let (age, pause) = (Nanos::from_secs_f64(*age), Nanos::from_secs_f64(*spin_down));
+    let count = cache.spin_ups.map(|count| {
+        format!(
+            "; {} since it was opened, after {pause} or more without a request",
+            counted(count, "spin-up")
+        )
+    });
+    Some(format!("written back at {at_percent} % of the log or an age of {age}{}", count.unwrap_or_default()))
 }
 
 /// Says that the log is not written any more, and what to do.
@@ -171,12 +222,17 @@ fn log_error(name: &str, why: &str) -> String {
     )
 }
 
+/// Returns why an open cache does not serve, if it does not.
+fn not_serving_reason(cache: &CacheShown) -> Option<&str> {
+    cache.state.as_deref().filter(|state| !matches!(*state, "serving" | "recovering" | "stopped"))
+}
+
 /// Describes what the log of an open cache holds.
 fn contents(cache: &CacheShown, dirty: u64) -> Vec<String> {
     let mut facts = Vec::new();
-    let state = cache.state.as_deref();
-    let state = state.filter(|state| !matches!(*state, "serving" | "recovering" | "stopped"));
-    facts.extend(state.map(|why| format!("NOT SERVING: {}", not_serving(&cache.name, why))));
+    facts.extend(
+        not_serving_reason(cache).map(|why| format!("NOT SERVING: {}", not_serving(&cache.name, why))),
+    );
     facts.extend(cache.log_error.iter().map(|why| log_error(&cache.name, why)));
     facts.extend((!cache.served).then(|| "not served; this is what its log holds".to_owned()));
     facts.extend(cache.draining.then(|| "everything is being written back".to_owned()));
@@ -255,10 +311,48 @@ fn recovery(cache: &CacheShown, found: &RecoveryShown) -> Vec<String> {
     facts
 }
 
+/// Writes why caches do not do what they are there for, a sample for each reason.
+fn problems(out: &mut Metrics, caches: &[CacheShown]) {
+    let name = "plumb_cache_problem";
+    let of_cache = |cache: &CacheShown| {
+        let not_serving = not_serving_reason(cache).map(str::to_owned);
+        let (log, back) = (cache.log_error.clone(), cache.write_back_error.clone());
+        let all = [("not-serving", not_serving), ("log-not-written", log), ("not-written-back", back)];
+        let own = (cache.name.clone(), cache.uuid.clone());
+        all.into_iter().filter_map(move |(problem, reason)| Some((own.clone(), problem, reason?)))
+    };
+    let all = caches.iter().filter(|cache| cache.served).flat_map(of_cache);
+    let help = "One for each reason why a cache that is served does not do all of its work.";
+    out.each(name, "gauge", help, all, |out, ((cache, uuid), problem, reason)| {
+        let labels = [("cache", &*cache), ("uuid", &uuid), ("problem", problem), ("reason", &reason)];
+        out.sample(name, &labels, 1.0);
+    });
+}
+
+/// Writes the latency of the requests of clients, a histogram for each kind.
+fn latencies(out: &mut Metrics, caches: &[CacheShown]) {
+    let name = "plumb_cache_request_seconds";
+    let all = caches.iter().flat_map(|cache| {
+        cache.latency.iter().flatten().map(move |(request, latency)| (cache, request, latency))
+    });
+    let help = "Latency of the requests of clients.";
+    out.each(name, "histogram", help, all, |out, (cache, request, LatencyShown { summary, buckets })| {
+        let labels = [("cache", &*cache.name), ("uuid", &cache.uuid), ("request", request)];
+        let (bucket, count) = (format!("{name}_bucket"), summary.count as f64);
+        for LatencyBucketShown { at_most, count } in buckets {
+            let bound = at_most.to_string();
+            out.sample(&bucket, &[&labels[..], &[("le", &bound)]].concat(), *count as f64);
+        }
+        out.sample(&bucket, &[&labels[..], &[("le", "+Inf")]].concat(), count);
+        out.sample(&format!("{name}_sum"), &labels, summary.mean * count);
+        out.sample(&format!("{name}_count"), &labels, count);
+    });
+}
+
 /// Name, help text and value of a metric of each cache.
 type Gauge = (&'static str, &'static str, fn(&CacheShown) -> Option<f64>);
 
-const GAUGES: [Gauge; 14] = [
+const GAUGES: [Gauge; 17] = [
     ("served", "The cache is served.", |cache| Some(f64::from(cache.served))),
     ("log_size_bytes", "Bytes used of each device of the log.", |cache| Some(cache.size as f64)),
     ("log_used_bytes", "Bytes of the log that hold records.", |cache| cache.log_used.map(|of| of as f64)),
@@ -287,6 +381,17 @@ const GAUGES: [Gauge; 14] = [
     }),
     ("legs_lost", "Devices of the log that failed.", |cache| {
         cache.served.then(|| cache.legs.iter().filter(|leg| leg.state == "lost").count() as f64)
+    }),
+    (
+        "log_wear_bytes_per_day",
+        "Bytes written a day to each device of the log, since it was opened.",
+        |cache| cache.wear.as_ref().and_then(|wear| wear.bytes_per_day),
+    ),
+    ("log_endurance_bytes", "Bytes that a device of the log is rated to be written in its life.", |cache| {
+        cache.wear.as_ref().and_then(|wear| Some(wear.endurance.as_ref()?.bytes as f64))
+    }),
+    ("log_lifetime_seconds", "Time that a new device of the log lasts at the rate of its wear.", |cache| {
+        cache.wear.as_ref().and_then(|wear| wear.lifetime)
     }),
     ("write_amplification_ratio", "Bytes written to the log for each byte written through it.", |cache| {
         cache.write_amplification
@@ -331,6 +436,11 @@ fn metrics(caches: &[CacheShown]) -> String {
     for (key, name, help) in COUNTERS {
         family(name, help, &|cache| cache.counts.get(key).copied());
     }
+    family("spin_ups_total", "Uses of the backing device after it had time to spin down.", &|cache| {
+        cache.spin_ups.map(|count| count as f64)
+    });
+    problems(&mut out, caches);
+    latencies(&mut out, caches);
     let name = "plumb_cache_leg_live";
     out.family(name, "gauge", "The device of the log has everything.");
     for cache in caches.iter().filter(|cache| cache.served) {

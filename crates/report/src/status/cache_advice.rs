@@ -3,6 +3,7 @@
 use plumb_block::{Bytes, Nanos};
 
 use super::StatusDocument;
+use super::cache::years;
 use crate::document::cache::{CacheAdvice, CacheSize};
 use crate::document::json::pretty;
 use crate::outline::{Item, Page};
@@ -43,6 +44,7 @@ impl StatusDocument for CacheAdvice {
         items.push(Item::Table(sizes(&self.sizes)));
         let advised = Bytes(self.advised_size);
         items.push(Item::text(&format!("{advised} of log absorbs the bursts, and not much less does.")));
+        items.extend(wear(self).as_deref().map(Item::text));
         items.push(Item::text(LEGEND));
         Page::plain("plumb cache advise", items)
     }
@@ -50,6 +52,20 @@ impl StatusDocument for CacheAdvice {
     fn to_json(&self) -> serde_json::Result<String> {
         pretty(self)
     }
+}
+
+/// Describes what the advised log is written, and how long it lasts.
+fn wear(advice: &CacheAdvice) -> Option<String> {
+    let advised = advice.sizes.iter().find(|tried| tried.size == advice.advised_size)?;
+    let a_day = advised.log_written_bytes as f64 * 86_400.0 / advice.seconds.max(1e-9);
+    let lasts =
+        advised.log_lifetime.map(|life| format!(": the endurance that was given lasts {}", years(life)));
+    Some(format!(
+        "{} were written to it; if that goes on as in the recording, {} a day{}.",
+        Bytes(advised.log_written_bytes),
+        Bytes(a_day as u64),
+        lasts.unwrap_or_default()
+    ))
 }
 
 fn sizes(sizes: &[CacheSize]) -> Table {

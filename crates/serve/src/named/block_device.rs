@@ -17,6 +17,9 @@ pub struct UblkExport {
     /// Identity of the contents, in one line, if what is durable of them outlives this process. The block
     /// device is taken over only with the same identity.
     pub contents: Option<String>,
+    /// True if everything acknowledged outlives this process. Then a block device that a killed server of the
+    /// same contents has left is taken over without being named.
+    pub keeps_acknowledged: bool,
 }
 
 /// The device as a block device.
@@ -40,11 +43,16 @@ impl BlockDevice {
         name: &str,
         ublk: UblkExport,
     ) -> Result<Self, ServiceError> {
-        let survives = if ublk.contents.is_some() { Survives::Durable } else { Survives::Nothing };
+        let survives = match ublk.contents {
+            None => Survives::Nothing,
+            Some(_) if ublk.keeps_acknowledged => Survives::Acknowledged,
+            Some(_) => Survives::Durable,
+        };
         let identity = ublk.contents.unwrap_or_default();
         let options = UblkOptions { survives, identity, ..UblkOptions::default() };
         let exported = match ublk.recover {
             Some(number) => UblkDevice::recover(device, number, &options),
+            None if survives == Survives::Acknowledged => UblkDevice::resume(device, name, &options),
             None => UblkDevice::new(device, name, &options),
         };
         exported.map(Self::Ublk).map_err(ServiceError::Ublk)

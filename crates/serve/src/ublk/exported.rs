@@ -16,11 +16,12 @@ use super::options::{Survives, UblkOptions};
 use super::plan::Geometry;
 use super::records::{Base, Record};
 use super::served::ServedDisk;
-use super::sweep::sweep_locked;
+use super::sweep::{sweep_locked, waiting_in};
 use super::wire::{self, Info};
 use super::worker::{DeviceQueue, Worker};
 use crate::claim::{claim, readmit};
 use crate::error::{ExportError, Result, at};
+use crate::holders::users_of;
 use plumb_state::Owner;
 
 /// A device that the kernel has as `/dev/ublkbN`.
@@ -62,7 +63,7 @@ impl UblkDevice {
             }
         };
         drop(locked);
-        let served = Arc::new(ServedDisk::new(device, geometry, record));
+        let served = Arc::new(ServedDisk::new(device, geometry, record, options.survives));
         let mut exported = Self::from_number(info.number, served);
         exported.live = Some(Live { driver, workers: Vec::new() });
         if let Err(error) = exported.start() {
@@ -93,7 +94,7 @@ impl UblkDevice {
         };
         recoverable(&mut driver, number, &geometry, &record, options)?;
         drop(locked);
-        let served = Arc::new(ServedDisk::new(device, geometry, record));
+        let served = Arc::new(ServedDisk::new(device, geometry, record, options.survives));
         driver.begin_recovery(number)?;
         let mut exported = Self::from_number(number, Arc::clone(&served));
         let mut live = Live { driver, workers: Vec::new() };
@@ -101,6 +102,25 @@ impl UblkDevice {
         live.driver.end_recovery(number)?;
         exported.live = Some(live);
         Ok(exported)
+    }
+
+    /// Takes over the block device that a killed server with the same identity has left; exports `device`
+    /// under a free number, as [`new`](Self::new) does, if there is none, or nobody uses it and it is another.
+    ///
+    /// # Errors
+    /// As [`recover`](Self::recover) and [`new`](Self::new).
+    pub fn resume(device: Arc<dyn Device>, name: &str, options: &UblkOptions) -> Result<Self> {
+        let Some(number) = waiting_in(options.directory.as_deref(), &options.identity)? else {
+            return Self::new(device, name, options);
+        };
+        match Self::recover(Arc::clone(&device), number, options) {
+            Err(ExportError::NotRecoverable { .. })
+                if users_of(&format!("ublkb{number}"), &[]).is_empty() =>
+            {
+                Self::new(device, name, options)
+            }
+            outcome => outcome,
+        }
     }
 
     /// Serves its queues, and has the kernel make the block device.
@@ -249,7 +269,7 @@ fn open(served: &Arc<ServedDisk>, device: &Arc<CharDevice>, queue: u16) -> Resul
 fn wanted(geometry: &Geometry, options: &UblkOptions) -> Info {
     let flags = match options.survives {
         Survives::Nothing => 0,
-        Survives::Durable => wire::USER_RECOVERY | wire::REISSUE,
+        Survives::Durable | Survives::Acknowledged => wire::USER_RECOVERY | wire::REISSUE,
     };
     Info {
         queues: options.queues(),

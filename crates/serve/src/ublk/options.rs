@@ -11,6 +11,8 @@ pub enum Survives {
     Nothing,
     /// The durable data; data that is only acknowledged may be in a cache in this process.
     Durable,
+    /// Everything that was acknowledged.
+    Acknowledged,
 }
 
 /// How to export.

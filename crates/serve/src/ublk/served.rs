@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use plumb_block::{Bytes, Device, PoolShape, RealClock, VolatileCache};
 
+use super::options::Survives;
 use super::plan::Geometry;
 use super::records::Record;
 use super::risk::{AcknowledgedWrites, Risk, State};
@@ -22,20 +23,27 @@ pub(super) struct ServedDisk {
     pub(super) known: Arc<KnownLosses>,
     pub(super) geometry: Geometry,
     alignment: Bytes,
+    survives: Survives,
     risk: Risk,
 }
 
 impl ServedDisk {
     /// Creates a device that is new, or taken over with the record of the server before.
-    pub(super) fn new(device: Arc<dyn Device>, geometry: Geometry, record: Record) -> Self {
+    pub(super) fn new(
+        device: Arc<dyn Device>,
+        geometry: Geometry,
+        record: Record,
+        survives: Survives,
+    ) -> Self {
         let clock = Arc::new(RealClock::start());
-        let is_lossy = record.state != State::Clean;
+        let is_lossy = is_loss(record.state, survives);
         Self {
             known: KnownLosses::for_device(&*device),
             alignment: device.info().dma_alignment.max(PAGE),
             // Acknowledged writes may have gone with the server before this one.
             device: Arc::new(ServedDevice::new(device, clock, REQUEST_TIMEOUT).with_loss(is_lossy)),
             geometry,
+            survives,
             risk: Risk::new(record),
         }
     }
@@ -56,7 +64,8 @@ impl ServedDisk {
 
     /// Returns true if a write that has completed without FUA may be acknowledged.
     pub(super) fn may_acknowledge(&self) -> bool {
-        self.device.device.info().volatile_cache == VolatileCache::None
+        self.survives == Survives::Acknowledged
+            || self.device.device.info().volatile_cache == VolatileCache::None
             || self.risk.before_acknowledging().is_ok()
     }
 
@@ -71,5 +80,31 @@ impl ServedDisk {
     /// The device is gone, and so is its record.
     pub(super) fn forget(&self) -> crate::error::Result<()> {
         self.risk.forget()
+    }
+}
+
+/// Returns true if acknowledged writes may have gone with the server that left a record in this state.
+fn is_loss(state: State, survives: Survives) -> bool {
+    match state {
+        State::Clean => false,
+        State::Dirty => survives != Survives::Acknowledged,
+        State::Failed => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_acknowledged_writes_is_a_loss_unless_they_outlive_the_server() {
+        for (state, survives, expected) in [
+            (State::Clean, Survives::Durable, false),
+            (State::Dirty, Survives::Durable, true),
+            (State::Dirty, Survives::Acknowledged, false),
+            (State::Failed, Survives::Acknowledged, true),
+        ] {
+            assert_eq!(is_loss(state, survives), expected, "{state:?}, {survives:?}");
+        }
     }
 }

@@ -44,6 +44,29 @@ pub fn left() -> Result<Vec<String>> {
     Ok(dead.iter().map(|dead| block_path(dead.number).display().to_string()).collect())
 }
 
+/// Returns the number of the block device that waits for a server of the contents `identity`, by the records
+/// in the default directory.
+///
+/// # Errors
+/// Fails if the directory or the driver cannot be used.
+pub fn waiting(identity: &str) -> Result<Option<u32>> {
+    if !Path::new(DRIVER).exists() {
+        return Ok(None);
+    }
+    waiting_in(None, identity)
+}
+
+/// Returns the same by the records in `directory`.
+pub(super) fn waiting_in(directory: Option<&Path>, identity: &str) -> Result<Option<u32>> {
+    let mut driver = Driver::open()?;
+    let base = Base::open(directory)?;
+    let locked = base.lock()?;
+    let is_same = |dead: &Dead| {
+        dead.has_device && dead.record.as_ref().is_some_and(|record| record.identity == identity)
+    };
+    Ok(dead(&mut driver, &base, &locked)?.into_iter().find(is_same).map(|dead| dead.number))
+}
+
 pub(super) fn sweep_locked(driver: &mut Driver, base: &Base, locked: &DirectoryLock) -> Result<Swept> {
     let mut swept = Swept::default();
     for Dead { number, record, has_device } in dead(driver, base, locked)? {

@@ -146,6 +146,7 @@ fn found(
         marker: spot.place(),
         backing_size: Some(marker.size.0),
         moves_to: None,
+        tuning: before.map(|before| before.tuning).unwrap_or_default(),
         stopped: None,
         legs: paths.into_iter().enumerate().map(missing).collect(),
     })

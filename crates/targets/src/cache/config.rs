@@ -10,11 +10,12 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::stop_record::StopRecord;
+use super::tuning::Tuning;
 use crate::error::{Error, Result};
 
 /// Where a cache is.
 /// Keys that a later plumb has added are ignored, and left out when the file is written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CacheConfig {
     /// Always [`CacheConfig::SCHEMA`].
     pub schema: String,
@@ -42,6 +43,9 @@ pub struct CacheConfig {
     /// Log to which the cache moves: it is the log once the mark on the backing device is not sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moves_to: Option<NewDevices>,
+    /// Settings that may be changed while the cache is served.
+    #[serde(default, skip_serializing_if = "Tuning::is_default")]
+    pub tuning: Tuning,
     /// State of the backing device when the cache stopped; `None` while it is served, and after its server
     /// was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -17,6 +17,7 @@ use super::leg::leg_of;
 use super::marker::{Marker, last_block};
 use super::member::{Member, Spot, new_uuid};
 use super::placement::are_different;
+use super::tuning::Tuning;
 use crate::error::{Error, Kind, Result};
 use crate::name::{Name, Scheme};
 use crate::open::open_all;
@@ -42,6 +43,8 @@ pub struct CreateWanted<'a> {
     pub size: Bytes,
     /// The mode in which it is to be served.
     pub mode: Mode,
+    /// Settings that may be changed later.
+    pub tuning: Tuning,
     /// Permission of the user for the devices of the log, and for a backing device that is one of another
     /// log.
     pub permission: &'a Permission,
@@ -121,6 +124,7 @@ pub fn create(
             legs: legs.into_iter().map(|leg| leg.path).collect(),
             backing_size: Some(info.size.0),
             moves_to: None,
+            tuning: wanted.tuning,
             stopped: None,
         };
         let before = marked.iter().find(|(_, before)| *before == spot).map(|(marker, _)| marker);

@@ -213,7 +213,8 @@ impl Member {
             })?;
         let in_blocks = found.into_iter().map(|InBlock { marker, at }| (marker, Spot::Block(at)));
         let mut found: Vec<_> = attribute.into_iter().chain(in_blocks).collect();
-        found.sort_by_key(|(marker, _)| std::cmp::Reverse(marker.mark.session));
+        // The larger of two of one session was written later, when the device grew.
+        found.sort_by_key(|(marker, _)| std::cmp::Reverse((marker.mark.session, marker.size)));
         Ok(found)
     }
 

@@ -19,6 +19,7 @@ use super::marker::Marker;
 use super::member::{Member, Spot};
 use super::placement;
 use super::stop_record::StopRecord;
+use super::wear::{self, Endurance};
 use super::witness::{self, Marking};
 use crate::error::{Error, Kind, Result};
 use crate::mark::mark_as_free;
@@ -42,18 +43,20 @@ pub struct NamedCache {
     files: Mutex<Vec<Option<Arc<OwnedFd>>>>,
     /// Writer of the marks on the backing device; none for a cache that is only looked at, or is detached.
     follower: Option<Follower>,
-    marking: Arc<Marking>,
+    pub(super) marking: Arc<Marking>,
     /// Why the backing device is said to have been written by somebody else; only of one that is looked at.
     written_beside: Option<Error>,
-    /// Warnings about its devices, once somebody has asked for them.
-    warnings: Mutex<Option<Warnings>>,
+    /// Facts about its devices, once somebody has asked for them.
+    placement: Mutex<Option<Placement>>,
 }
 
-/// Warnings about the devices of a cache, with the mode and the devices of the log for which they hold.
-struct Warnings {
+/// Facts about the devices of a cache, with the settings for which they hold.
+struct Placement {
     mode: Mode,
     legs: Vec<String>,
-    sentences: Vec<String>,
+    given: Option<u64>,
+    warnings: Vec<String>,
+    endurance: Option<Endurance>,
 }
 
 /// How a cache is opened.
@@ -92,6 +95,7 @@ impl NamedCache {
         if let Some(refusal) = open.written_beside.take() {
             return Err(refusal);
         }
+        open.clear_left_markers()?;
         // The record says nothing of the device once that is written.
         open.config().stopped = None;
         let now = open.config().clone();
@@ -152,6 +156,9 @@ impl NamedCache {
             witnesses: witness::ranges(&*cached),
             degraded: opening.degraded,
             gives_up_lost: opening.gives_up_lost,
+            // The marker is made larger first.
+            grows_backing: true,
+            destage: config.tuning.destage(),
             dry_run: !intent.writes,
             ..options
         };
@@ -194,23 +201,28 @@ impl NamedCache {
             follower: None,
             marking,
             written_beside,
-            warnings: Mutex::default(),
+            placement: Mutex::default(),
         })
     }
 
-    /// Returns what speaks against the way in which its devices lie, a sentence each.
-    pub(super) fn warnings(&self) -> Vec<String> {
+    /// Returns what speaks against the way in which its devices lie, a sentence each, and the endurance of
+    /// the devices of its log.
+    pub(super) fn placement(&self) -> (Vec<String>, Option<Endurance>) {
         let config = self.config().clone();
-        let mut known = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*known {
-            Some(known) if known.mode == config.mode && known.legs == config.legs => known.sentences.clone(),
-            _ => {
-                let sentences = placement::warnings(&config);
-                let CacheConfig { mode, legs, .. } = config;
-                *known = Some(Warnings { mode, legs, sentences: sentences.clone() });
-                sentences
+        let given = config.tuning.endurance_bytes;
+        let mut known = self.placement.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = match known.take() {
+            Some(it) if it.mode == config.mode && it.legs == config.legs && it.given == given => {
+                known.insert(it)
             }
-        }
+            _ => {
+                let warnings = placement::warnings(&config);
+                let endurance = wear::endurance(given, &config.legs);
+                let CacheConfig { mode, legs, .. } = config;
+                known.insert(Placement { mode, legs, given, warnings, endurance })
+            }
+        };
+        (known.warnings.clone(), known.endurance)
     }
 
     /// Returns where it is.

@@ -17,7 +17,7 @@ use super::part::Part;
 const SEGMENT: Bytes = Bytes::kib(256);
 /// A short work shall be written back while it goes on: a cut then falls between any two steps of that.
 const DESTAGE: DestageOptions =
-    DestageOptions { start: 0.02, age: Nanos::millis(20), idle: Nanos::millis(5) };
+    DestageOptions { start: 0.02, age: Nanos::millis(20), idle: Nanos::millis(5), ..DestageOptions::DEFAULT };
 
 /// The backing device comes first on the drive, the log last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

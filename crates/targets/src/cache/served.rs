@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use plumb_block::{Bytes, FailureKind, LbaRange, Nanos, RealClock, Time};
+use plumb_cache::driver::LatencyByRequest;
 use plumb_cache::{Cache, Figures, Findings, Layout, LegState, Mode, State, Status};
 use plumb_serve::named::control::RefusedOrder;
 use plumb_serve::named::{
@@ -20,17 +21,24 @@ use super::known::lead_to_one;
 use super::laying_out::LayoutObserver;
 use super::named::{NamedCache, Opening};
 use super::placement::{keeps_unflushed, warnings};
+use super::tuning::{Sleep, Tuning};
+use super::wear::Wear;
 use crate::error::Result;
 use crate::permission::Permission;
 
 /// Order that a cache accepts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum CacheOrder {
     /// Serve in another mode, from now on and when it is served again.
     Mode {
         /// The new mode.
         mode: Mode,
+    },
+    /// Write back by other thresholds, and reckon with another endurance, from now on.
+    Tune {
+        /// All settings.
+        tuning: Tuning,
     },
     /// Write everything to the backing device, and go on serving.
     Drain,
@@ -135,6 +143,19 @@ pub struct CacheStatus {
     pub drain_rate: Option<f64>,
     /// Number of seconds that it would take to destage everything at that rate; null until it is known.
     pub drain_eta: Option<f64>,
+    /// Thresholds that let the backing device sleep; null if data is written back soon.
+    #[serde(default)]
+    pub sleep: Option<Sleep>,
+    /// Number of times since the cache was opened that the backing device was used after a pause in which it
+    /// is taken to have spun down; null if the cache is not open.
+    #[serde(default)]
+    pub spin_ups: Option<u64>,
+    /// Wear of the devices of the log; null if the cache is not open.
+    #[serde(default)]
+    pub wear: Option<Wear>,
+    /// Latency of the requests of clients since the cache was opened; null if it is not open.
+    #[serde(default)]
+    pub latency: Option<LatencyByRequest>,
     /// Counters since the cache was opened, by name: durations in seconds, sizes in bytes.
     pub counts: BTreeMap<String, f64>,
     /// The first NBD URI, if it is exported so.
@@ -228,6 +249,7 @@ impl CacheStatus {
             backing: BackingStatus { path: config.backing.clone(), size: None },
             legs: config.legs.iter().map(leg).collect(),
             size: config.size,
+            sleep: config.tuning.sleep,
             ..Self::default()
         }
     }
@@ -262,7 +284,7 @@ impl CacheStatus {
     /// Why a value is null, unless that is because there is nothing of that kind.
     fn unknown_because(&self, key: &str) -> Option<&'static str> {
         match key {
-            "nbd" | "device" | "control" | "pid" | "write_back_error" | "log_error" => None,
+            "nbd" | "device" | "control" | "pid" | "write_back_error" | "log_error" | "sleep" => None,
             _ if self.state.is_none() => Some("it is not open"),
             "oldest_dirty" => None,
             "write_amplification" => Some("nothing went through the log since it was opened"),
@@ -272,7 +294,8 @@ impl CacheStatus {
 
     /// Returns the status of a cache that is open.
     pub fn open(cache: &NamedCache) -> Self {
-        let unserved = Self { warnings: cache.warnings(), ..Self::without_warnings(&cache.config()) };
+        let (warnings, endurance) = cache.placement();
+        let unserved = Self { warnings, ..Self::without_warnings(&cache.config()) };
         let backing = Arc::clone(&cache.device.members().backing);
         let block = backing.info().logical_block.0;
         let extents = |ranges: &[LbaRange]| {
@@ -328,6 +351,10 @@ impl CacheStatus {
             log_error: status.log_error.clone(),
             drain_rate: Some(status.drain_rate).filter(|rate| *rate > 0.0),
             drain_eta: status.drain_eta.map(Nanos::as_secs_f64),
+            spin_ups: Some(status.spin_ups),
+            // Each device is written its part, or the same.
+            wear: Some(Wear::new(figures.leg_written.0 / written, status.open_for.as_secs_f64(), endurance)),
+            latency: Some(cache.device.latency()),
             counts: counts(figures),
             ..unserved
         }
@@ -490,6 +517,16 @@ impl Controls for CacheControls {
                 drop(config);
                 self.cache.device.with(|core, now| core.set_mode(mode, now));
                 self.settled()?;
+            }
+            CacheOrder::Tune { tuning } => {
+                let mut config = self.cache.config();
+                let changed = CacheConfig { tuning: *tuning, ..config.clone() };
+                changed
+                    .save(&config::directory())
+                    .map_err(|error| RefusedOrder::failed(error.to_string()))?;
+                *config = changed;
+                let destage = tuning.destage();
+                self.cache.device.with(|core, now| core.set_destage(destage, now));
             }
             CacheOrder::Drain => self.cache.device.with(Cache::drain),
             CacheOrder::ReplaceLeg { leg, log, overwrite, destroy } => {

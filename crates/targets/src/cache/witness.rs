@@ -74,6 +74,11 @@ impl Marking {
         Self { backing, spot, cached, last: Mutex::new(last) }
     }
 
+    /// Returns the marker that is there, and its place.
+    pub(super) fn last(&self) -> (Marker, Spot) {
+        (*self.last.lock().unwrap_or_else(PoisonError::into_inner), self.spot)
+    }
+
     /// Writes `mark`, durably: of a witness that the marker before stated what that stated, of others what
     /// they hold now.
     pub(super) fn write(&self, mark: Mark) -> Result<()> {

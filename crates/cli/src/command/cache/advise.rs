@@ -16,6 +16,7 @@ pub(super) fn run(arguments: &AdviseArguments, format: Format) -> anyhow::Result
         backing_iops: arguments.backing_iops,
         backing_rate: arguments.backing_rate,
         log: &arguments.log,
+        endurance: arguments.endurance,
         sizes: &arguments.size,
     };
     let trace = traces::named(&arguments.recording)?;

@@ -2,7 +2,7 @@
 
 use plumb_report::Format;
 use plumb_targets::Permission;
-use plumb_targets::cache::{self, CacheConfig, CacheStatus, CreateWanted, LayoutObserver};
+use plumb_targets::cache::{self, CacheConfig, CacheStatus, CreateWanted, LayoutObserver, Tuning};
 
 use super::laying_out::watched;
 use super::orders::refused;
@@ -45,6 +45,7 @@ pub(super) fn run(arguments: &CreateArguments, format: Format) -> anyhow::Result
         layout: arguments.layout(),
         size: arguments.size,
         mode: arguments.mode.into(),
+        tuning: arguments.tuning.over(Tuning::default()),
         permission: &permission,
         discard_dirty: arguments.discard_dirty,
     };

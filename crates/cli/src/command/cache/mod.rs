@@ -36,8 +36,12 @@ pub(crate) fn run(arguments: &CacheArguments) -> anyhow::Result<Exit> {
         CacheCommand::Status { name, tui: true, .. } => live::run(name.as_deref()),
         CacheCommand::Status { name, .. } => status::run(name.as_deref(), format),
         CacheCommand::Mode { name, mode } => status::mode(name, (*mode).into(), format),
+        CacheCommand::Tune { name, write_back_soon, tuning } => {
+            status::tune(name, *write_back_soon, tuning, format)
+        }
         CacheCommand::Drain { name } => end::drain(name, format),
-        CacheCommand::Grow { name, size } => change::grow(name, *size, format),
+        CacheCommand::Grow { name, size: Some(size), .. } => change::grow(name, *size, format),
+        CacheCommand::Grow { name, size: None, .. } => offline::grow_backing(name, format),
         CacheCommand::ReplaceLeg(replace) => change::replace_leg(replace, format),
         CacheCommand::ReplaceLog(replace) => change::replace_log(replace, format),
         CacheCommand::Stop { name, cut_off } => end::stop(name, *cut_off, format),

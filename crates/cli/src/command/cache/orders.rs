@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use plumb_block::shell_word;
 use plumb_serve::named::control::{ControlError, Order, RefusedKind, give};
 use plumb_serve::named::forget;
+use plumb_serve::ublk;
 use plumb_state::places;
 use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus};
 
@@ -15,6 +17,11 @@ use crate::terminal;
 /// Remedy for a server that does not answer.
 const WHEN_SILENT: &str = "; if it is stopped (state T in `ps`) `kill -CONT` lets it go on, if a device of it does not answer the kernel's \
                            log says so; else ask again: it may be making things durable. Killed, it loses nothing that was acknowledged";
+
+/// Returns the identity of a cache as the contents of a block device.
+pub(super) fn block_device_identity(config: &CacheConfig) -> String {
+    format!("cache {}", config.uuid)
+}
 
 /// Returns the directory of the control sockets of caches, apart from those of drives.
 pub(super) fn sockets() -> PathBuf {
@@ -72,9 +79,18 @@ fn ask(name: &str, order: &Order<CacheOrder>) -> anyhow::Result<Option<CacheStat
 fn after_kill(name: &str) -> anyhow::Result<()> {
     let kept = clear_up(name)?;
     forget(&sockets(), name).with_context(|| format!("cannot clear up after {name}"))?;
-    let left = match kept {
-        None => "what it left is taken away".to_owned(),
-        Some(why) => format!("its block device answers errors, and goes once it is let go of ({why})"),
+    let config = CacheConfig::load(&cache::directory(), name).ok();
+    // Without root nobody has made one.
+    let waiting = config.and_then(|config| ublk::waiting(&block_device_identity(&config)).ok().flatten());
+    let left = match (waiting, kept) {
+        (Some(number), _) => format!(
+            "/dev/ublkb{number} waits for the next server (`plumb cache serve {} --ublk`), and so do all requests to it",
+            shell_word(name)
+        ),
+        (None, None) => "what it left is taken away".to_owned(),
+        (None, Some(why)) => {
+            format!("its block device answers errors, and goes once it is let go of ({why})")
+        }
     };
     terminal::say(&format!(
         "plumb: the process that served {name} was killed: all that was acknowledged stands in the log; {left}"

@@ -9,7 +9,7 @@ use plumb_serve::named::{Ending, ServiceOptions, registry};
 use plumb_targets::cache::{self, CacheConfig, CacheStatus, Opening, serve_cache};
 
 use super::offline::is_given_up;
-use super::orders::{order, refused, sockets};
+use super::orders::{block_device_identity, order, refused, sockets};
 use super::status;
 use crate::arguments::cache::ServeArguments;
 use crate::command::serving::{refusal, service_options};
@@ -33,7 +33,8 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
     stay_in_memory();
     let ublk = arguments.exports.ublk.then(|| plumb_serve::named::UblkExport {
         recover: None,
-        contents: Some(format!("cache {}", config.uuid)),
+        contents: Some(block_device_identity(&config)),
+        keeps_acknowledged: true,
     });
     let service = ServiceOptions { directory, name: Some(name.clone()), ublk, ..service };
     let degraded = if arguments.degraded { MissingLegs::Any } else { MissingLegs::No };

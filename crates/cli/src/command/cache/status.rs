@@ -5,10 +5,11 @@ use plumb_report::Format;
 use plumb_report::document::cache::{CacheShown, CachesShown};
 use plumb_report::status::Read;
 use plumb_serve::named::control::Order;
-use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus};
+use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus, Tuning};
 use serde::Serialize;
 
 use super::orders::{order, refused};
+use crate::arguments::cache::TuningArguments;
 use crate::exit::{self, Exit};
 use crate::terminal;
 
@@ -71,6 +72,27 @@ pub(super) fn run(name: Option<&str>, format: Format) -> anyhow::Result<Exit> {
         }
     }
     Ok(exit)
+}
+
+/// Changes settings of a cache.
+pub(super) fn tune(
+    name: &str,
+    writes_back_soon: bool,
+    typed: &TuningArguments,
+    format: Format,
+) -> anyhow::Result<Exit> {
+    let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
+    let before = if writes_back_soon { Tuning { sleep: None, ..config.tuning } } else { config.tuning };
+    let tuning = typed.over(before);
+    let status = match order(name, &Order::Own(CacheOrder::Tune { tuning }))? {
+        Some(status) => status,
+        None => {
+            let config = CacheConfig { tuning, ..config };
+            config.save(&cache::directory()).map_err(refused)?;
+            CacheStatus::unserved(&config)
+        }
+    };
+    show(&status, format)
 }
 
 /// Changes the mode of a cache.

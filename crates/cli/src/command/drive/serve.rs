@@ -51,6 +51,7 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
     let ublk = arguments.exports.ublk.then(|| plumb_serve::named::UblkExport {
         recover: arguments.recover,
         contents: plumb_targets::served_drive::contents_of(&model.name, &backing),
+        keeps_acknowledged: false,
     });
     let service =
         ServiceOptions { directory, name: arguments.name.clone(), kind: model.name.clone(), ublk, ..service };

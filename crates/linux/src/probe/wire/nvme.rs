@@ -14,6 +14,21 @@ pub fn write_cache_enabled(result: &[u8]) -> Option<bool> {
     bit(result, 0, 0)
 }
 
+/// SMART / Health Information, as far as it is read: NVMe Base 2.0 5.16.1.3, figure 207.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Health {
+    /// Percentage Used, byte 5: share of the drive's life that is used up; 255 stands for more.
+    pub percentage_used: u8,
+    /// Data Units Written, bytes 48 to 63, as bytes: a unit is a thousand blocks of 512.
+    pub written_bytes: u128,
+}
+
+/// Reads the SMART / Health Information log. `None` if it ends before that.
+pub fn health(log: &[u8]) -> Option<Health> {
+    let units = u128::from_le_bytes(log.get(48..64)?.try_into().ok()?);
+    Some(Health { percentage_used: log[5], written_bytes: units.checked_mul(512_000)? })
+}
+
 /// AWUPF of Identify Controller data, bytes 528 and 529: the largest write that a power cut does not tear, in
 /// blocks, one less. `None` if it ends before that.
 pub fn atomic_write_unit_power_fail(controller: &[u8]) -> Option<u16> {

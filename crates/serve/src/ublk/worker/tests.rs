@@ -11,6 +11,7 @@ use plumb_block::{Bytes, Device as _, DeviceInfo, LbaRange, VolatileCache};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
+use super::super::options::Survives;
 use super::super::plan::Geometry;
 use super::super::records::Base;
 use super::*;
@@ -41,7 +42,7 @@ fn serve(device: &Arc<CachedVersions>, driver: &Arc<Mutex<Driver>>, records: &Pa
     };
     let geometry = Geometry::new(&device.info()).unwrap();
     let device: Arc<dyn plumb_block::Device> = Arc::<CachedVersions>::clone(device);
-    let served = Arc::new(ServedDisk::new(device, geometry, record));
+    let served = Arc::new(ServedDisk::new(device, geometry, record, Survives::Durable));
     let own = DeviceQueue::open(&served, DEPTH).unwrap();
     Worker::start(served, Fake(Arc::clone(driver)), own, DEPTH).unwrap()
 }

@@ -1,0 +1,140 @@
+//! Latency of client requests, as the front queues answer them.
+
+use plumb_block::{Nanos, Op};
+use plumb_measure::{Histogram, Latency};
+use serde::{Deserialize, Serialize};
+
+/// Significant digits of the histograms: one percent in about 30 KiB each.
+const DIGITS: u8 = 2;
+
+/// Upper bounds of the buckets of [`RequestLatency::buckets`].
+const BOUNDS: [Nanos; 16] = [
+    Nanos::micros(100),
+    Nanos::micros(250),
+    Nanos::micros(500),
+    Nanos::millis(1),
+    Nanos::micros(2500),
+    Nanos::millis(5),
+    Nanos::millis(10),
+    Nanos::millis(25),
+    Nanos::millis(50),
+    Nanos::millis(100),
+    Nanos::millis(250),
+    Nanos::millis(500),
+    Nanos::secs(1),
+    Nanos::millis(2500),
+    Nanos::secs(5),
+    Nanos::secs(10),
+];
+
+/// Latency of the requests of clients by kind, since the cache was opened; left out where there was none.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencyByRequest {
+    /// Reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<RequestLatency>,
+    /// Writes, zeroings and discards, with FUA or without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<RequestLatency>,
+    /// Flushes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flush: Option<RequestLatency>,
+}
+
+/// Distribution of the latency of one kind of request, in seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestLatency {
+    /// Count, moments and percentiles.
+    #[serde(flatten)]
+    pub summary: Latency,
+    /// Cumulative counts, by ascending bounds.
+    pub buckets: Vec<LatencyBucket>,
+}
+
+/// Number of requests that took no longer than a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LatencyBucket {
+    /// The bound in seconds.
+    pub at_most: f64,
+    /// Number of requests; those within one percent of the bound may be counted in the next bucket.
+    pub count: u64,
+}
+
+/// Histograms that the answers go into.
+#[derive(Default)]
+pub(super) struct Latencies {
+    read: Counted,
+    write: Counted,
+    flush: Counted,
+}
+
+struct Counted(Histogram);
+
+impl Default for Counted {
+    fn default() -> Self {
+        Self(Histogram::with_digits(DIGITS))
+    }
+}
+
+impl Latencies {
+    /// Notes that a request was answered after this time.
+    pub(super) fn record(&mut self, op: &Op, latency: Nanos) {
+        let counted = match op {
+            Op::Read => &mut self.read,
+            Op::Flush => &mut self.flush,
+            Op::Write { .. } | Op::Discard | Op::WriteZeroes { .. } => &mut self.write,
+        };
+        counted.0.record(latency);
+    }
+
+    /// Returns the distributions as they are.
+    pub(super) fn summary(&self) -> LatencyByRequest {
+        let summary = |Counted(histogram): &Counted| {
+            let summary = histogram.summary()?;
+            Some(RequestLatency { summary, buckets: buckets(histogram) })
+        };
+        LatencyByRequest {
+            read: summary(&self.read),
+            write: summary(&self.write),
+            flush: summary(&self.flush),
+        }
+    }
+}
+
+fn buckets(histogram: &Histogram) -> Vec<LatencyBucket> {
+    let mut bins = histogram.bins().peekable();
+    let mut count = 0;
+    let bucket = |bound: &Nanos| {
+        while let Some((_, more)) = bins.next_if(|(upper, _)| upper <= bound) {
+            count += more;
+        }
+        LatencyBucket { at_most: bound.as_secs_f64(), count }
+    };
+    BOUNDS.iter().map(bucket).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_request_has_its_own_distribution() {
+        let mut latencies = Latencies::default();
+        for micros in [90, 200, 200, 900] {
+            latencies.record(&Op::Write { fua: false }, Nanos::micros(micros));
+        }
+        latencies.record(&Op::Discard, Nanos::secs(20));
+        latencies.record(&Op::Flush, Nanos::millis(3));
+        let LatencyByRequest { read, write, flush } = latencies.summary();
+        assert_eq!(read, None);
+        let write = write.unwrap();
+        assert_eq!((write.summary.count, write.summary.max), (5, 20.0));
+        let counts: Vec<u64> = write.buckets.iter().map(|bucket| bucket.count).collect();
+        assert_eq!(counts, [&[1, 3, 3][..], &[4; 13]].concat(), "what took 20 s is beyond every bound");
+        let flush = flush.unwrap();
+        assert_eq!(
+            flush.buckets.iter().find(|bucket| bucket.count > 0).map(|first| first.at_most),
+            Some(0.005)
+        );
+    }
+}
