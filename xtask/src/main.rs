@@ -31,17 +31,17 @@ struct Arguments {
 enum Chore {
     /// Boot real kernels on emulated drives and count the flushes that reach each drive
     Guest(guest::Arguments),
-    /// Everything that must pass: lint, the tests of the workspace, the guests
+    /// Run everything that must pass: lint, the tests of the workspace, the guests
     Test,
-    /// Format, clippy, licences, house rules, links in documents
+    /// Check formatting, clippy, licences, house rules and links in documents
     Lint,
-    /// Speed and agreement, as ratios against a peer in the same run
+    /// Measure speed and agreement as ratios to a peer in the same run
     Bench(bench::Arguments),
-    /// Seeded and property tests over and over
+    /// Run the seeded and property tests again and again
     Soak(soak::Arguments),
     /// Draw the picture of the README, and run the commands of the documents in their whole length
     Docs,
-    /// The static binary and the Debian package
+    /// Build the static binary and the Debian package
     Release,
 }
 

@@ -10,16 +10,16 @@ use crate::units::{Bytes, Nanos};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VolatileCache {
-    /// There is none, or it is off: an acknowledged write is durable.
+    /// No cache, or one that is off: an acknowledged write is durable.
     None,
-    /// There is one and it is on: only a flush or FUA makes writes durable.
+    /// Cache that is on: only a flush or FUA makes writes durable.
     Enabled,
-    /// Nothing on this device says.
+    /// The device does not report it.
     Unknown,
 }
 
 /// The properties of a device. They may change while it is in use (size, write cache): `generation` then
-/// grows, and whoever keeps a copy compares it.
+/// grows, so a holder of a copy compares it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     /// A name for people: a path, a model.

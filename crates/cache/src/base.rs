@@ -52,7 +52,7 @@ pub(crate) enum Condition {
     /// The session is not durable yet.
     Opening,
     Serving,
-    /// Serving the requests that came before; the flag tells if it is to be clean.
+    /// Serving the requests that came before the end; true if the end is to be clean.
     Stopping(bool),
     Stopped(bool),
     /// Nothing can be written or flushed any more; with the reason.

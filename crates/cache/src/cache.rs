@@ -1,4 +1,4 @@
-//! [`Cache`]: what is asked of a cache from outside.
+//! [`Cache`]: the interface of a cache for its users.
 
 use plumb_block::{
     Bytes, Completion, DeviceInfo, Errno, Error, ErrorKind, Latch, Lba, LbaRange, Nanos, Outcome, Payload,

@@ -117,7 +117,7 @@ impl Flushes {
         self.round.take_if(|round| round.left == 0)
     }
 
-    /// Removes every client that waits.
+    /// Removes and returns the request of every waiting client.
     pub(crate) fn fail(&mut self) -> impl Iterator<Item = (ClientRequest, Payload)> {
         self.is_wanted = false;
         let round = self.round.take().map(|round| round.waiters).unwrap_or_default();

@@ -108,7 +108,7 @@ impl Marks {
         (base.seal.is_some() || base.is_epoch_durable()) && self.is_marked(base)
     }
 
-    /// Returns true if everything that the tail has passed is named by the mark.
+    /// Returns true if the mark names everything that the tail has passed.
     pub(crate) fn is_tail_marked(&self, base: &Base) -> bool {
         base.options.identity.is_none() || self.durable.tail >= self.tail_to_mark(base)
     }

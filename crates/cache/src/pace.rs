@@ -16,7 +16,7 @@ const SHUT: f64 = 0.98;
 const URGENT_FROM: f64 = 0.8;
 /// Writes come for so long after the last one.
 const WRITING: Nanos = Nanos::millis(200);
-/// How long a batch takes at most, for all that is known of the rate.
+/// Longest time of a batch at the estimated rate, in seconds.
 const BATCH: f64 = 2.0;
 /// Time over which the rate of destaging is measured.
 const RATE_WINDOW: Nanos = Nanos::millis(250);

@@ -167,9 +167,5 @@ pub(crate) fn retire_leg(base: &mut Base, leg: usize) -> Result<(), String> {
 pub(crate) fn may_replace(base: &Base, info: &DeviceInfo) -> Result<(), String> {
     block_fits(info)?;
     let (name, found, size) = (&info.name, info.size.0, base.superblock.geometry.leg_size().0);
-    if found >= size {
-        Ok(())
-    } else {
-        Err(format!("{name} has {found} bytes, and the log takes {size} of them"))
-    }
+    if found >= size { Ok(()) } else { Err(format!("{name} has {found} bytes, but the log needs {size}")) }
 }

@@ -127,24 +127,22 @@ impl MissingLegs {
     }
 }
 
-/// Mark on the backing device: what it says of the log that it needs.
+/// Mark on the backing device, which describes the log that belongs to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mark {
     /// Number of the last session. A log of an earlier one is an old copy, or a leg that was lost since.
     pub session: u64,
-    /// Sequence number of the first record that the log may still be needed for: everything before it is on
-    /// the backing device. 0: unknown.
+    /// Sequence number of the first record that may still be needed: everything before it is on the backing
+    /// device. 0 if unknown.
     pub tail: u64,
-    /// Sequence number up to which all records of the session were durable in the log. 0: unknown.
+    /// Sequence number up to which all records of the session were durable in the log; 0 if unknown.
     pub durable: u64,
-    /// Witnesses ([`Options::witnesses`]) whose contents the mark states, one bit
-    /// for each.
+    /// Witnesses ([`Options::witnesses`]) whose contents the mark states, one bit for each.
     pub witnesses: u32,
     /// Witnesses that were discarded and not written since, on a device that does not promise zeroes: what
     /// they hold may change by itself, so no mark states it.
     pub discarded: u32,
-    /// True if the log of this session is not written any more: of what it holds the records from `tail` to
-    /// `durable` count, and no other.
+    /// True if the log of this session takes no more writes: only its records from `tail` to `durable` count.
     pub is_sealed: bool,
 }
 

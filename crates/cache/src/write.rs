@@ -515,7 +515,7 @@ impl Writes {
         }
     }
 
-    /// Fails all writes that are to go through the log.
+    /// Completes all writes that wait for the log with an error.
     pub(crate) fn fail(&mut self, base: &mut Base) {
         base.log.in_flight.clear();
         self.queue.clear();

@@ -35,7 +35,7 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// The code of two ends together.
+    /// Combines the exit codes of two results.
     pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Finding, Self::NotMeasured) | (Self::NotMeasured, Self::Finding) => Self::Finding,

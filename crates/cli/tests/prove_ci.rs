@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::said;
+use crate::common::{plumb, said};
 use crate::prove_posix::{place, started};
 
 #[test]
@@ -38,6 +38,7 @@ fn a_build_server_is_given_what_it_reads_and_a_baseline_accepts_what_is_known() 
     let files = ["--junit", "j.xml", "--gitlab", "g.json", "--write-baseline", "b", "--github"];
     let output = ci(&files, "./wrong.sh");
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("accepts 1 failure from the next run on"), "{}", said(&output));
     assert!(text("j.xml").contains("<failure type=\"lost-acknowledged\""), "{}", text("j.xml"));
     let issues: Value = serde_json::from_str(&text("g.json")).unwrap();
     assert_eq!(issues[0]["location"]["path"], "wrong.sh", "{issues:#}");
@@ -53,6 +54,7 @@ fn a_build_server_is_given_what_it_reads_and_a_baseline_accepts_what_is_known() 
     let accepted = ["--baseline", "b", "--junit", "j.xml", "--gitlab", "g.json"];
     let output = ci(&accepted, "./wrong.sh");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(said(&output).contains("The baseline accepts this failure."), "{}", said(&output));
     assert!(text("j.xml").contains("<skipped message=\"accepted by the baseline"), "{}", text("j.xml"));
     assert_eq!(text("g.json").trim(), "[]");
     let output = ci(&[&accepted[..], &["--require", "proved"]].concat(), "./wrong.sh");
@@ -91,4 +93,43 @@ fn it_runs_without_any_capability_in_namespaces_of_its_own() {
         return plumb_testkit::skip(&said(&output));
     }
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+}
+
+#[test]
+fn a_program_that_wrote_nothing_is_not_proved() {
+    let Some(place) = place() else { return };
+    for arguments in
+        [&["ci", "--no-record", "--", "true"][..], &["app", "--no-record", "--fs", "posix", "--run", ""]]
+    {
+        let output = started(place.path(), place.path(), false, arguments);
+        assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+        assert!(said(&output).contains("nothing was written, so nothing is proved"), "{}", said(&output));
+    }
+}
+
+#[test]
+fn a_proof_without_work_or_states_is_refused_with_what_to_type() {
+    for (arguments, words) in [
+        (&["--fs", "posix"][..], &["--run CMD", "--recording FILE"][..]),
+        (&["--fs", "ext4"], &["--run CMD", "--subject NAME", "--recording FILE"]),
+        (&["--subject", "fsck", "--states", "0"], &["--states"]),
+    ] {
+        let output = plumb().args(["prove", "app"]).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(words.iter().all(|words| said(&output).contains(words)), "{}", said(&output));
+    }
+}
+
+/// A directory without a result is what a plumb leaves that was killed.
+#[test]
+fn a_proof_that_did_not_end_is_reported_with_the_command_that_resumes_it() {
+    let place = crate::common::scratch();
+    let manifest = include_str!("old_runs/prove/manifest.json").replace("\"complete\"", "\"running\"");
+    for (argv, words) in [("\"app\"", "plumb prove app --resume "), ("\"ci\"", "Run it again: `")] {
+        std::fs::write(place.path().join("manifest.json"), manifest.replace("\"app\"", argv)).unwrap();
+        let output = plumb().arg("report").arg(place.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+        assert!(said(&output).contains("this proof did not end"), "{}", said(&output));
+        assert!(said(&output).contains(words), "{}", said(&output));
+    }
 }

@@ -29,7 +29,7 @@ struct Nature {
     tails: f64,
 }
 
-/// The deviation of the logarithm of a block.
+/// Standard deviation of the logarithm of a block.
 const NOISE: f64 = 0.05;
 /// Deviation of the logarithm of a block where the most rounds find 3 %.
 const LITTLE_NOISE: f64 = 0.03;

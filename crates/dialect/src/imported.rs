@@ -69,7 +69,7 @@ pub(crate) struct Extremes {
 }
 
 impl Extremes {
-    /// Returns a latency without percentiles.
+    /// Returns the latency, without percentiles.
     pub(crate) fn latency(self) -> Latency {
         let Self { count, mean, std, min, max } = self;
         Latency { count, mean, std, min, p25: None, p50: None, p75: None, p99: None, p999: None, max }

@@ -86,10 +86,10 @@ impl Recording {
         })
     }
 
-    /// Gives the recording up: nothing was measured.
+    /// Removes the recording, for a run in which nothing was measured.
     ///
     /// # Errors
-    /// If it cannot be removed.
+    /// Fails if the directory cannot be removed.
     pub fn abandon(self) -> plumb_measure::Result<()> {
         self.record.abandon()
     }

@@ -107,7 +107,7 @@ fn what_a_host_moved_until_it_was_lost_is_the_share_of_nobody() {
     assert_eq!((step.hosts, step.measured, step.iops), (8, 7, 140.0));
     let mut document = merge::document(&mut answers);
     plumb_report::verdict::conclude_fleet(&mut document, &[]);
-    assert!(document.headline.starts_with("7 of 8 hosts reached 140/s "), "{}", document.headline);
+    assert!(document.headline.starts_with("7 of 8 hosts reached 140 IOPS "), "{}", document.headline);
     assert_eq!(document.each_bytes_per_second(), 200.0 * 8192.0 / 10.0);
     // The sentence and the table of the hosts add up, and what the lost host did is labelled apart.
     let [total, lost] =

@@ -102,11 +102,11 @@ pub enum Fault {
     Request {
         /// Kind of the request.
         kind: Kind,
-        /// Where.
+        /// Blocks of the request.
         range: LbaRange,
-        /// How it ended.
+        /// Outcome of the request.
         outcome: Outcome,
-        /// When, since the start of the run.
+        /// Time of the failure since the start of the run.
         at: Nanos,
     },
     /// A flush failed.
@@ -115,28 +115,27 @@ pub enum Fault {
         in_words(*outcome)
     )]
     Flush {
-        /// How it ended.
+        /// Outcome of the request.
         outcome: Outcome,
-        /// When, since the start of the run.
+        /// Time of the failure since the start of the run.
         at: Nanos,
     },
-    /// A request has no answer, although its deadline is long over.
+    /// A request was not answered long after its deadline.
     #[error("no answer to a {kind} of {} blocks at {} within {waited}", range.nlb, range.lba)]
     Unanswered {
         /// Kind of the request.
         kind: Kind,
-        /// Where.
+        /// Blocks of the request.
         range: LbaRange,
-        /// How long it was waited for.
+        /// Time that the run waited.
         waited: Nanos,
     },
-    /// A queue does not come back from a call, so its worker can say nothing. What the worker had measured is
-    /// lost.
+    /// A call into a queue does not return. The measurements of its worker are lost.
     #[error("worker {worker} hangs in its device's queue since {waited}; its measurements are lost")]
     Hung {
         /// Number of the worker.
         worker: usize,
-        /// How long it was waited for.
+        /// Time that the run waited.
         waited: Nanos,
     },
     /// The queue broke.
@@ -147,7 +146,7 @@ pub enum Fault {
         /// Error that the queue returned.
         source: plumb_block::Error,
     },
-    /// The queue answered what was not asked, or takes nothing although nothing is in flight.
+    /// The queue answered a request that was not submitted, or refuses requests although none is in flight.
     #[error("the queue of worker {worker} breaks its contract: {how}")]
     Contract {
         /// Number of the worker.

@@ -190,7 +190,7 @@ impl Worker {
         });
     }
 
-    /// How many requests may be in flight from now on; never more than the depth.
+    /// Sets the largest number of requests in flight from now on; never more than the depth.
     pub(crate) fn allow(&mut self, allowance: usize) {
         self.allowance = allowance.min(self.table.capacity());
     }
@@ -201,17 +201,17 @@ impl Worker {
         self.waits = waits;
     }
 
-    /// Shows its latencies too, to who looks while it runs. Call before the start.
+    /// Publishes latencies on the board as well, for displays during the run. Call before the start.
     pub fn show_latency(&mut self) {
         self.board = Arc::new(Board::with_latency());
     }
 
-    /// Returns where others look while it runs.
+    /// Returns the board on which the worker publishes its progress.
     pub(crate) fn board(&self) -> Arc<Board> {
         Arc::clone(&self.board)
     }
 
-    /// Shows what it did so far.
+    /// Publishes its counts on the board.
     pub(crate) fn show(&self) {
         if let Some(running) = &self.running {
             self.board.show(running.recorder.totals());

@@ -82,7 +82,11 @@ impl RequestedTarget {
             Self::Process(process) => format!("process {process}"),
             Self::All => "all disks".to_owned(),
         };
-        let no = |reason: String| NoTarget { shown: shown.clone(), reason };
+        let no = |reason: String| {
+            // The survey says what it cannot survey, which is what cannot be observed.
+            let own = reason.strip_prefix(&format!("cannot survey {shown}: ")).map(str::to_owned);
+            NoTarget { shown: shown.clone(), reason: own.unwrap_or(reason) }
+        };
         let (tree, probe) = (LiveTree::new(), LiveProbe::new());
         let inventory = Inventory::read(&tree, &probe).map_err(|error| no(error.to_string()))?;
         let mut notes = Vec::new();

@@ -59,9 +59,9 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Returns the part of the target that stands for the bytes from `from` until `until` of a device that
-    /// was touched until `end`: all ranges of a device that reaches further than the target are scaled alike.
-    /// At least `longest` bytes long.
+    /// Returns the range of the target for the bytes from `from` until `until` of a device whose last used
+    /// byte is before `end`. If that is beyond the target, all ranges of the device are scaled by the same
+    /// factor. The range has at least `longest` bytes.
     fn range(&self, from: u64, until: u64, end: u64, longest: u64) -> ByteRange {
         let whole = |bytes: u64| bytes - bytes % GRID;
         let scaled = |byte: u64| match end > self.size.0 {

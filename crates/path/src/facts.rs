@@ -257,7 +257,7 @@ pub enum DriveCache {
 pub struct Log {
     /// The name of the cache.
     pub cache: String,
-    /// The layers that it is on.
+    /// Names of the layers below it.
     pub on: Vec<String>,
     /// True if devices of it cannot be seen: nobody knows what they keep.
     pub is_hidden: bool,

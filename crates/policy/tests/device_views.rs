@@ -189,7 +189,7 @@ fn a_word_counts_until_its_end_and_for_its_disk_alone() {
     assert_eq!(protection.rank, ProtectionRank::AdministratorsWord);
     assert!(protection.claim.contains("J. Doe") && protection.until.is_some());
     assert_eq!(refusal_for(&first, State::Protected), None);
-    assert!(refusal_for(&read(&valid, "sdb"), State::Protected).unwrap().reason.contains("nobody says"));
+    assert!(refusal_for(&read(&valid, "sdb"), State::Protected).unwrap().reason.contains("no claim says"));
     let expired = read(&claim("2025-06-01T00:00:00Z"), "sda");
     assert_eq!(expired.protection, None);
     assert!(expired.findings.iter().any(|finding| finding.id == "claim-expired"));

@@ -22,7 +22,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// How long a mount may be in use by programs that were killed just now, and a loop device claimed by a
 /// program that looks for a free one (loop_configure in drivers/block/loop.c).
 const BUSY_MAX: Duration = Duration::from_secs(2);
-/// How often it is tried again.
+/// Interval between two attempts.
 const BUSY_AGAIN: Duration = Duration::from_millis(2);
 
 /// A file system, with the defaults of its mkfs and of the kernel.

@@ -46,7 +46,7 @@ impl Record {
         let failed = write(self.directory.as_mut()?).err();
         let failed_before = std::mem::replace(&mut self.fails, failed.is_some());
         let error = failed.filter(|_| !failed_before)?;
-        Some(format!("{}; what is measured goes on, and it is tried again", in_one_line(&error)))
+        Some(format!("{}; the measurement continues, and plumb tries again", in_one_line(&error)))
     }
 
     /// Returns the directory itself; `None` if nothing is kept.

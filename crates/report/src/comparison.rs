@@ -206,7 +206,8 @@ fn meaning(document: &ComparisonDocument) -> String {
 fn ratio_figure(document: &ComparisonDocument) -> Figure {
     let contrast = &document.contrast;
     let (compared, against) = (printable(&contrast.compared), printable(&contrast.against));
-    let note = format!("{}{} of {compared} to {against}", before_title(document), document.figure);
+    let note =
+        format!("{}{} of {compared} to {against}", before_title(document), figure_words(&document.figure));
     Figure::new("Ratio", or_dash(contrast.ratio.map(|of| of.median), ratio), "times", note)
 }
 

@@ -130,7 +130,7 @@ fn lines(of: &Exposure) -> Vec<String> {
     }
     if let Some(most) = of.unheld_bytes_max {
         lines.push(format!(
-            "Without a holder: at most {}, of files that no process has open for writing any more, and of the file system itself.",
+            "Not attributed to a process: at most {}, of files that no process has open for writing any more, and of the file system itself.",
             size(most)
         ));
     }

@@ -1,6 +1,6 @@
 //! The verdict in one sentence: the worst finding first, then what it means for a write.
 
-use plumb_path::{Finding, Severity, WritePath};
+use plumb_path::{Finding, Severity, Survey, WritePath};
 
 use crate::document::{RunDocument, RunJob, RunTarget};
 use crate::figures::{FlushCount, spread};
@@ -93,6 +93,35 @@ impl Headline {
             quality: String::new(),
             incomplete: None,
         }
+    }
+
+    /// Returns the headline of a survey: the worst finding, or what an fsync reaches.
+    pub(crate) fn of_survey(survey: &Survey) -> Self {
+        let durable = match &survey.paths[..] {
+            [path] => sentence(&path.durable_at.sentence),
+            paths => format!(
+                "An fsync is known to make data durable on {} of {}.",
+                paths.iter().filter(|path| path.durable_at.fsync.is_some()).count(),
+                crate::quantity::counted(paths.len() as u64, "path")
+            ),
+        };
+        let serious = survey.paths.iter().flat_map(|path| &path.findings);
+        let serious = serious.filter(|finding| finding.severity > Severity::Info);
+        // Of several findings that are equally bad, the first.
+        let worst = serious.rev().max_by_key(|finding| finding.severity);
+        let is_known = survey.paths.iter().all(|path| path.durable_at.fsync.is_some());
+        let label = match worst.map(|finding| finding.severity) {
+            Some(Severity::Danger) => "Danger",
+            Some(_) => "Warning",
+            None if is_known => "No finding",
+            None => NOT_KNOWN,
+        };
+        let severity = worst.map(|finding| finding.severity);
+        let (verdict, meaning) = match worst {
+            Some(finding) => (sentence(&finding.sentence), durable),
+            None => (durable, String::new()),
+        };
+        Self { severity, label, meaning, ..Self::of_state(&verdict) }
     }
 
     /// Returns the severity as a word; `none` if there was no finding.

@@ -366,7 +366,8 @@ fn how(document: &ObservationDocument) -> Vec<String> {
     lines
 }
 
-/// Describes whether writes were seen to fail, unless some were, which stands first.
+/// Says that no write failed, or that failures could not be seen; `None` if some failed, which the report says
+/// first.
 fn failures(document: &ObservationDocument) -> Option<&'static str> {
     match document.writeback_errors.as_deref() {
         Some([]) => Some("No write failed after the page cache had taken it."),
@@ -377,7 +378,7 @@ fn failures(document: &ObservationDocument) -> Option<&'static str> {
     }
 }
 
-/// Describes whether the events and the counters of a device agree.
+/// Compares the events of a device with its counters; `None` if it has no counters.
 fn agreement(device: &ObservedDevice) -> Option<String> {
     let counters = device.counters.as_ref()?;
     let name = &device.name;

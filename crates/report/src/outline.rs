@@ -36,13 +36,15 @@ pub(crate) struct Outline<'a> {
 pub struct Page {
     /// Command that the page is of, for formats with a title: `plumb cache status`.
     pub(crate) title: &'static str,
+    /// Summary for the headline of formats that have one.
+    pub(crate) summary: Option<String>,
     pub(crate) sections: Vec<Section>,
 }
 
 impl Page {
-    /// A page of one section without a title.
+    /// Returns a page of one section without a title.
     pub(crate) fn plain(title: &'static str, items: Vec<Item>) -> Self {
-        Self { title, sections: vec![Section::new("", items)] }
+        Self { title, summary: None, sections: vec![Section::new("", items)] }
     }
 
     /// Adds a section, unless it says nothing.

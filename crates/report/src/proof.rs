@@ -18,8 +18,8 @@ use crate::terminal::{Cell, Ink, Table};
 const NAMED: usize = 3;
 /// Note that every report of a proof gives beside its result.
 pub(crate) const HOLDS_FOR: &str = "Proved means: of this recording, on a drive of this profile, every state that a power cut \
-    may leave was explored, and this checker found nothing wrong in any. It says nothing of another run of the program, of \
-    another drive, or of what the checker does not look at.";
+    may leave was explored, and the check found nothing wrong in any. It says nothing about another run of the program, \
+    another drive, or anything that the check does not look at.";
 
 /// More windows than this are not shown one by one.
 pub(crate) const WINDOWS_MAX: usize = 60;
@@ -27,7 +27,7 @@ pub(crate) const WINDOWS_MAX: usize = 60;
 /// Returns the report of `document`.
 pub(crate) fn outline(document: &ProofDocument) -> Outline<'_> {
     Outline {
-        command: "prove app",
+        command: command(document).trim_start_matches("plumb "),
         of: &document.subject,
         headline: headline(document),
         figures: figures(document),
@@ -39,13 +39,23 @@ pub(crate) fn outline(document: &ProofDocument) -> Outline<'_> {
     }
 }
 
+/// Returns the command that made the proof.
+pub(crate) fn command(document: &ProofDocument) -> &'static str {
+    match document.environment.argv.get(1..3) {
+        Some([first, second]) if first == "prove" && second == "ci" => "plumb prove ci",
+        _ => "plumb prove app",
+    }
+}
+
 /// Returns all but the headline and the facts, in order.
 fn sections(document: &ProofDocument) -> Vec<Section> {
     let what_to_do = |failure: &Failure| {
+        let replay = printable(&failure.replay);
+        let is_command = failure.replay.starts_with("plumb ");
         [
             Item::Line(words(failure)),
             Item::Remedy(change(document, failure)),
-            Item::Command(printable(&failure.replay)),
+            if is_command { Item::Command(replay) } else { Item::Line(replay) },
         ]
     };
     let explored: Vec<String> =
@@ -53,9 +63,7 @@ fn sections(document: &ProofDocument) -> Vec<Section> {
     let needless: Vec<String> = syncs_left_out(document).into_iter().collect();
     let (shown, left_out) = windows(document, WINDOWS_MAX);
     let mut windows = vec![Item::Table(shown)];
-    windows.extend(
-        (left_out > 0).then(|| Item::Line(format!("{} more windows are not shown.", count(left_out)))),
-    );
+    windows.extend((left_out > 0).then(|| Item::Line(format!("{} not shown.", counted_more(&left_out)))));
     vec![
         Section::new("What fails", Item::table(failures(document))),
         Section::new("What to change", document.failures.iter().flat_map(what_to_do).collect()),
@@ -73,6 +81,7 @@ fn sections(document: &ProofDocument) -> Vec<Section> {
 pub(crate) fn headline(document: &ProofDocument) -> Headline {
     let states = &document.states;
     let (severity, label) = match document.level.as_str() {
+        "danger" if is_accepted(document) => (Some(Severity::Warning), "Accepted"),
         "danger" => (Some(Severity::Danger), "Danger"),
         "warning" => (Some(Severity::Warning), "Not proved"),
         _ if document.proved => (None, "Proved"),
@@ -88,17 +97,20 @@ pub(crate) fn headline(document: &ProofDocument) -> Headline {
         false => format!(", on a drive of the profile {}", document.drive),
     };
     let mut meaning = format!(
-        "{} {on}{drive}: {} states that a power cut may leave, {} of them distinct; {} fail.",
+        "{} {on}{drive}: {} that a power cut may leave, {} of them distinct; {}.",
         document.subject,
-        count(states.explored),
+        counted(states.explored, "state"),
         count(states.distinct),
-        if states.failing == 0 { "none".to_owned() } else { count(states.failing) },
+        if states.failing == 0 { "none fails".to_owned() } else { fail(states.failing) },
     );
     if document.proved {
         meaning.push_str(match is_by_calls(document) {
-            true => " This holds for this recording, this model and this checker.",
-            false => " This holds for this recording, this drive profile and this checker.",
+            true => " This holds for this recording, this model and this check.",
+            false => " This holds for this recording, this drive profile and this check.",
         });
+    }
+    if let Some(accepted) = accepted(document) {
+        meaning = format!("{meaning} {accepted}");
     }
     Headline {
         severity,
@@ -108,6 +120,40 @@ pub(crate) fn headline(document: &ProofDocument) -> Headline {
         quality: coverage(document),
         incomplete: incomplete(document.complete, document.incomplete_because.as_deref()),
     }
+}
+
+/// Returns true if there are failures and the baseline of `plumb prove ci` lists all of them.
+fn is_accepted(document: &ProofDocument) -> bool {
+    !document.failures.is_empty() && document.failures.iter().all(|failure| failure.accepted)
+}
+
+/// Tells how many of the failures the baseline accepts; `None` if it accepts none.
+fn accepted(document: &ProofDocument) -> Option<String> {
+    let (all, accepted) =
+        (document.failures.len(), document.failures.iter().filter(|failure| failure.accepted).count());
+    match (accepted, all) {
+        (0, _) => None,
+        (1, 1) => Some("The baseline accepts this failure.".to_owned()),
+        (accepted, all) if accepted == all => Some(format!("The baseline accepts all {all} failures.")),
+        (1, all) => Some(format!("The baseline accepts 1 of {all} failures.")),
+        (accepted, all) => Some(format!("The baseline accepts {accepted} of {all} failures.")),
+    }
+}
+
+/// Returns the number of states that fail in one way, with its verb: `1 state fails`.
+pub(crate) fn states_that(failure: &Failure) -> String {
+    let verb = if failure.states == 1 { "fails" } else { "fail" };
+    format!("{} {verb}", counted(failure.states, "state"))
+}
+
+/// Returns a number of states with its verb: `1 fails`, `2 fail`.
+fn fail(states: u64) -> String {
+    format!("{} {}", count(states), if states == 1 { "fails" } else { "fail" })
+}
+
+/// Returns how many states of all fail: `1 of 40 states fails`.
+fn fail_of(failing: u64, all: &str) -> String {
+    format!("{} of {all} {}", count(failing), if failing == 1 { "fails" } else { "fail" })
 }
 
 /// Returns true if the work was recorded by its system calls alone, so that there is no drive.
@@ -202,26 +248,30 @@ pub(crate) fn change(document: &ProofDocument, failure: &Failure) -> String {
         VerifiedBy::SameRecording => "in the same recording",
         VerifiedBy::NewRun => "in a new run",
     };
-    let after = format!("{} of {} states fail {by}", count(change.failing_after), count(change.explored));
-    printable(&format!("{kind}: {} Verified: with it {after}.", sentence(&change.sentence)))
+    let after = fail_of(change.failing_after, &counted(change.explored, "state"));
+    printable(&format!("{kind}: {} Verified: with it {after} {by}.", sentence(&change.sentence)))
 }
 
 /// Returns the checker's message about the minimal case, and the promise that it concerns.
 pub(crate) fn words(failure: &Failure) -> String {
-    let required = match failure.required {
-        Some(required) => format!("acknowledgement {required} had to be found"),
-        None => "nothing was acknowledged yet".to_owned(),
+    let when = match failure.required {
+        Some(required) => format!("after acknowledgement {required}"),
+        None => "before the first acknowledgement".to_owned(),
     };
     let said = sentence(failure.words.trim());
-    printable(&format!("{}: {required}, and the check found: {said}", capital(failure.class.meaning())))
+    printable(&format!("{} {when}. The check says: {said}", capital(failure.class.meaning())))
 }
 
 /// Returns the failures, a row for each class; `None` if there are none.
 pub(crate) fn failures(document: &ProofDocument) -> Option<Table> {
+    let way = |failure: &Failure| match failure.accepted {
+        true => Cell::inked(Ink::Plain, format!("{} (accepted by the baseline)", failure.class.meaning())),
+        false => Cell::inked(Ink::Red, failure.class.meaning()),
+    };
     Table::for_rows(&document.failures)
-        .left("in which way", |failure| Cell::inked(Ink::Red, failure.class.meaning()))
+        .left("in which way", |failure| way(failure))
         .right("states", |failure| count(failure.states))
-        .left("the fewest that a power cut has to take for it", |failure| case(&failure.minimal))
+        .left("fewest writes that a power cut has to take for it", |failure| case(&failure.minimal))
         .if_any()
 }
 
@@ -288,6 +338,12 @@ fn found_in(document: &ProofDocument) -> Option<String> {
     ))
 }
 
+/// Returns the number of windows that a table leaves out, with its verb.
+pub(crate) fn counted_more(windows: &u64) -> String {
+    let (noun, verb) = if *windows == 1 { ("window", "is") } else { ("windows", "are") };
+    format!("{} more {noun} {verb}", count(*windows))
+}
+
 /// Returns how much of a window was explored, in words.
 pub(crate) const fn coverage_words(coverage: Coverage) -> &'static str {
     match coverage {
@@ -328,8 +384,8 @@ pub(crate) fn coverage(document: &ProofDocument) -> String {
 }
 
 /// Tells which sync calls can go, and what they cost; `None` if that was not looked for.
-fn syncs_left_out(document: &ProofDocument) -> Option<String> {
-    let search = document.syncs_left_out?;
+pub(crate) fn syncs_left_out(document: &ProofDocument) -> Option<String> {
+    let Some(search) = document.syncs_left_out else { return no_sync_was_tried(document) };
     let named = |all: &[&NeedlessSync]| {
         let name = |of: &&NeedlessSync| {
             let flushes = of.flushes.map_or_else(String::new, |all| format!(", {}", counted(all, "flush")));
@@ -355,24 +411,39 @@ fn syncs_left_out(document: &ProofDocument) -> Option<String> {
     let seconds: f64 = together.iter().map(|of| of.seconds).sum();
     let share = 100.0 * seconds / search.seconds.max(f64::MIN_POSITIVE);
     Some(printable(&format!(
-        "{} of {} protect nothing that the acknowledgements promise, {share:.0} % of the time of all: {}.{instead} In new runs \
-         without them none of {} explored states fails.{rest}",
+        "{} of {} {} nothing that the acknowledgements promise, {share:.0} % of the time of all: {}.{instead} In new runs \
+         without {}, none of {} fails.{rest}",
         count(together.len() as u64),
         counted(search.calls, "sync call"),
+        if together.len() == 1 { "protects" } else { "protect" },
         named(&together),
-        count(explored)
+        if together.len() == 1 { "it" } else { "them" },
+        counted(explored, "explored state")
     )))
+}
+
+/// Returns why no sync call was left out although that was asked for; `None` if it was not asked for.
+fn no_sync_was_tried(document: &ProofDocument) -> Option<String> {
+    if !document.environment.argv.iter().any(|word| word == "--needless-syncs") {
+        return None;
+    }
+    let fails = document.level == "danger";
+    let why = match &document.incomplete_because {
+        _ if fails => "a state fails with all of them: remove that failure first",
+        Some(why) => why,
+        None => "not every state was explored, or the system calls of the program were not recorded",
+    };
+    Some(format!("No sync call was left out, because {why}."))
 }
 
 /// Describes the states that fail if all device flushes are left out together.
 pub(crate) fn flushes(document: &ProofDocument) -> Option<String> {
     let left = document.flushes.as_ref()?;
-    Some(format!(
-        "All {} device flushes left out together: {} of {} distinct states fail.",
-        count(left.flushes),
-        count(left.failing),
-        count(left.explored)
-    ))
+    let fails = fail_of(left.failing, &counted(left.explored, "distinct state"));
+    Some(match left.flushes {
+        1 => format!("Without the one device flush, {fails}."),
+        flushes => format!("Without any of the {} device flushes, {fails}.", count(flushes)),
+    })
 }
 
 /// Returns the figures that matter most.

@@ -2,7 +2,7 @@
 
 use crate::common;
 use plumb_measure::{Manifest, Out, RunDirectory};
-use plumb_report::document::proof::FailureClass;
+use plumb_report::document::proof::{FailureClass, FlushesLeftOut, StateCounts};
 use plumb_report::{Format, OpenError, ProofDocument, RunContents, RunRecording, Style, render};
 use roxmltree::{Document, Node};
 
@@ -108,7 +108,7 @@ fn proved_is_said_with_its_limits_and_of_nothing_else() {
         let text = render(&document, Format::Terminal, Style::PLAIN).expect("text");
         assert_eq!(text.contains("\nPROVED\n"), document.proved, "{name}: {text}");
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let limits = "This holds for this recording, this drive profile and this checker.";
+        let limits = "This holds for this recording, this drive profile and this check.";
         assert_eq!(words.contains(limits), document.proved, "{name}: {text}");
     }
     let text = render(&common::proof("stopped"), Format::Terminal, Style::PLAIN).expect("text");
@@ -133,4 +133,53 @@ fn a_run_directory_of_a_proof_is_opened_like_any_other() {
         matches!(RunRecording::open(root.path()), Err(OpenError::UnknownKind { .. })),
         "it is not a load"
     );
+}
+
+/// Returns the terminal report in one line.
+fn told(document: &ProofDocument) -> String {
+    let text = render(document, Format::Terminal, Style::PLAIN).expect("text");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn failures_that_a_baseline_accepts_are_not_a_danger() {
+    let mut document = common::proof("lost");
+    document.environment.argv = ["plumb", "prove", "ci", "--", "true"].map(str::to_owned).to_vec();
+    assert!(told(&document).contains(" DANGER "), "{}", told(&document));
+    document.failures[0].accepted = true;
+    let some = told(&document);
+    assert!(some.contains(" DANGER ") && some.contains("The baseline accepts 1 of 2 failures."), "{some}");
+    document.failures.iter_mut().for_each(|failure| failure.accepted = true);
+    let all = told(&document);
+    assert!(all.contains(" ACCEPTED ") && all.contains("The baseline accepts all 2 failures."), "{all}");
+    assert!(all.starts_with("plumb prove ci "), "{all}");
+    let page = render(&document, Format::Html, Style::PLAIN).expect("a page");
+    assert!(page.contains("<strong>plumb prove ci</strong>") && page.contains("accepted by the baseline"));
+}
+
+#[test]
+fn one_state_fails_and_several_fail() {
+    let mut document = common::proof("lost");
+    document.states = StateCounts { explored: 1, distinct: 1, checked: 1, failing: 1 };
+    document.failures.retain(|failure| failure.change.is_some());
+    let change = document.failures[0].change.as_mut().expect("a change");
+    (change.failing_after, change.explored) = (1, 1);
+    document.flushes = Some(FlushesLeftOut { flushes: 1, explored: 1, failing: 1 });
+    let text = told(&document);
+    for words in [
+        "1 state that a power cut may leave, 1 of them distinct; 1 fails.",
+        "with it 1 of 1 state fails in",
+        "Without the one device flush, 1 of 1 distinct state fails.",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn a_search_for_needless_syncs_that_was_not_made_says_why() {
+    let mut document = common::proof("lost");
+    assert!(!told(&document).contains("No sync call was left out"));
+    document.environment.argv.push("--needless-syncs".to_owned());
+    let text = told(&document);
+    assert!(text.contains("No sync call was left out, because a state fails with all of them"), "{text}");
 }

@@ -49,8 +49,8 @@ pub enum ExportError {
     Kernel(String),
     /// There is no `/dev/ublk-control`.
     #[error(
-        "this kernel's ublk driver is not there: `modprobe ublk_drv` loads it where there is one, in Linux >= 6.0 built with \
-         CONFIG_BLK_DEV_UBLK; a loop device (--attach) or NBD needs none"
+        "the ublk driver is not loaded: `modprobe ublk_drv` loads it if the kernel has it (Linux 6.0 or later, built with \
+         CONFIG_BLK_DEV_UBLK); a loop device (--attach) and NBD do not need it"
     )]
     NoDriver(#[source] io::Error),
     /// There is nothing to take over, or not with this device.
@@ -95,7 +95,7 @@ pub enum ExportError {
         device: PathBuf,
     },
     /// The directory for attachments is somebody else's, or open to others.
-    #[error("{0} is not a directory that only its owner, who must be this user, can enter: name another")]
+    #[error("{0}: expected a directory of this user that nobody else can enter (mode 0700)")]
     Directory(PathBuf),
     /// A call failed.
     #[error("cannot {operation} {place}")]

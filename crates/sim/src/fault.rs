@@ -104,7 +104,7 @@ pub struct Fault {
 /// A fault that makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
-    /// The text is not understood, or means nothing.
+    /// The text cannot be parsed, or describes no possible fault.
     #[error(
         "`{found}` is not a part of a fault: expected {expected}, as in `write:eio:nth=100` or `flush:slow=50ms:p=0.1`"
     )]
@@ -115,7 +115,7 @@ pub enum FaultError {
         expected: &'static str,
     },
     /// The fault means blocks that the drive does not have.
-    #[error("`{fault}` means blocks that the drive does not have: its logical blocks are 0 to {last}")]
+    #[error("`{fault}` names blocks that the drive does not have: its logical blocks are 0 to {last}")]
     Beyond {
         /// The fault.
         fault: String,

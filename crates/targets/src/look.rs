@@ -146,7 +146,7 @@ fn refused_open(shown: &str, flags: OFlags, errno: rustix::io::Errno) -> Error {
             "name a place on another file system, or go through the page cache",
         ),
         Os::TXTBSY => {
-            Error::refused(shown, "it is a program that runs, or swap space", "name another target")
+            Error::refused(shown, "it is a running program or active swap space", "name another target")
         }
         Os::ROFS => {
             Error::refused(shown, "it is on a file system that is mounted read-only", "name another place")

@@ -69,7 +69,7 @@ pub struct Medium {
     pub pending: PendingMedium,
 }
 
-/// A medium that is not marked yet, and that can still be left as it was.
+/// Medium that is not marked yet and can still be left unchanged.
 #[derive(Debug)]
 pub struct PendingMedium {
     shown: String,
@@ -160,7 +160,7 @@ fn make(located: &LocatedName, missing: &Missing, wanted: MediumWanted<'_>) -> R
         Missing::DanglingLink => {
             return none("it is a link that leads nowhere", "remove the link, or name a file");
         }
-        Missing::InDev => return none("there is no such device, and a medium is a file", "name a new file"),
+        Missing::InDev => return none("there is no such device: a medium is a file", "name a new file"),
     }
     let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
     let (name, file) = NewName::create(&located.path, shown, mode)?;

@@ -96,12 +96,12 @@ impl Route {
     }
 }
 
-/// A target that may be used as was intended.
+/// Target that passed all safety checks for its use.
 pub struct OpenedTarget {
     /// The target. It can be shared by any number of jobs, and keeps a block device claimed for as long as it
     /// lives.
     pub device: Arc<dyn Device>,
-    /// How requests reach it.
+    /// Way in which requests reach the target.
     pub route: Route,
     /// The target for people: what was typed, and what that stands for.
     pub shown: String,

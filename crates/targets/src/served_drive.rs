@@ -1,5 +1,5 @@
-//! A simulated drive that is served under a name: what only such a drive can be told (power, cuts, faults,
-//! its cache), and how it is.
+//! Simulated drive that is served under a name: the orders that only such a drive takes (power, cuts, faults,
+//! its cache), and its status.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;

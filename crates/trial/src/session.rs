@@ -231,7 +231,7 @@ impl<'a> Session<'a> {
         self.phases.last()?.outcome.as_ref().ok()
     }
 
-    /// Returns whether no turn has measured anything.
+    /// Returns true if no turn has measured anything.
     pub(crate) fn is_empty(&self) -> bool {
         self.phases.is_empty()
     }

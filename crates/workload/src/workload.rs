@@ -93,7 +93,7 @@ pub enum Content {
     Reducible {
         /// How many of 100 bytes of a block compress to nothing, 0 to 99.
         compress_percent: u8,
-        /// How many of 100 blocks are one of a few that come again and again, 0 to 99. They carry no stamp.
+        /// Share of blocks that repeat one of a few, in percent, 0 to 99. They carry no stamp.
         dedup_percent: u8,
     },
     /// One block of noise, made once and written again and again: costs no processor time, but deduplicates.
@@ -107,7 +107,7 @@ pub enum Content {
     /// Content of a file, read into a buffer of this size; each write starts at another place in it (DiskSpd
     /// `-Z<size>,file`).
     File {
-        /// How much of it.
+        /// Size of the buffer.
         size: Bytes,
         /// Path of the file. A shorter file is repeated.
         path: String,

@@ -44,7 +44,7 @@ enum Medium {
     Null,
     /// The file of another drive: this one is a second path to it, with the same serial number.
     SameAs(String),
-    /// A drive that `plumb drive serve` simulates.
+    /// Drive that `plumb drive serve` simulates.
     Simulated,
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn complete(sample: &mut Sample, disks: &[Disk], log: &Path) -> Resul
     Ok(())
 }
 
-/// The flushes of each namespace in the log.
+/// Counts the flushes of each namespace in the log.
 fn count(log: &str) -> BTreeMap<usize, u64> {
     let mut flushes = BTreeMap::new();
     for line in log.lines().filter(|line| line.contains(EVENT)) {

@@ -17,10 +17,10 @@ use super::qmp::{DriveCounters, Sample};
 use crate::process;
 use crate::running::RunningProcess;
 
-/// The model where a disk names none: it has a volatile cache and native FUA.
+/// Model of a disk that names none: it has a volatile cache and native FUA.
 const MODEL: &str = "consumer-nvme-ssd";
 
-/// A drive that is served. Dropping it ends its process.
+/// Served drive. Dropping it ends its process.
 pub(crate) struct SimulatedDrive {
     disk: String,
     name: String,

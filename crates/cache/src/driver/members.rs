@@ -146,7 +146,7 @@ impl MemberQueue {
         }
     }
 
-    /// The queue is broken: nobody knows what became of what is in flight.
+    /// Marks the queue as broken: the outcome of the requests in flight is unknown.
     fn break_off(&mut self, answered: Option<&OwnedFd>, ended: &mut Vec<FinishedAction>) {
         self.is_broken = true;
         if let (Some(answered), Some(descriptor)) = (answered, self.queue.wake_fd()) {

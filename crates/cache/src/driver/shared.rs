@@ -1,18 +1,18 @@
 //! State that the front queues, the thread and the clock share: the core, and the queues of its members.
 //!
-//! Whoever polls a front queue moves the core on, hands its actions to the members, and takes what they
-//! answer: a request costs no other thread. Somebody has to wait for the members meanwhile. In real time that
-//! is the *watcher*: the owner of one front queue, whose descriptor is readable for the members, too; and the
-//! thread when there is none. Between two requests the owner stays the watcher, so that no request wakes the
-//! thread; the thread looks from time to time whether it still waits, and relieves it if not. The thread
-//! keeps the core's timers as well. In virtual time there is no thread: the clock and whoever polls move the
-//! core on.
+//! The caller that polls a front queue advances the core, submits its actions to the members, and takes their
+//! completions: a request needs no other thread. One of two parties waits for the members meanwhile. In real
+//! time that is the *watcher*, the owner of one front queue, whose descriptor becomes readable for the members
+//! too; without a watcher it is the thread. Between two requests the owner stays the watcher, so that no
+//! request wakes the thread. The thread checks from time to time that the watcher still waits, and takes over
+//! if it does not. The thread also runs the core's timers. In virtual time there is no thread: the clock and
+//! the pollers advance the core.
 //!
-//! A member that cannot wake anybody (pread and pwrite where io_uring is forbidden) answers in its poll: then
-//! the thread alone drives.
+//! A member without a descriptor (pread and pwrite where io_uring is forbidden) completes requests in its
+//! poll: then the thread alone drives.
 //!
-//! Locks: the members before the core. Neither is held while anybody waits for an answer, but for that of
-//! members which answer in their poll.
+//! Lock order: the members before the core. Neither lock is held during a wait, except for members that
+//! complete requests in their poll.
 
 use std::cell::Cell;
 use std::os::fd::{AsFd as _, OwnedFd};

@@ -12,10 +12,10 @@ use crate::legs::LegSet;
 use crate::settings::{LEGS_MAX, LOG_BLOCK, Layout, Uuid};
 
 const MAGIC: [u8; 8] = *b"plumbwbc";
-/// The latest version of the format that this module reads and writes: that of a log that has let go of
-/// blocks which cannot be read. Without any it is the one before.
+/// Latest version of the format that this module reads and writes: the version of a log that has given up
+/// unreadable blocks. A log without such blocks has the version before.
 const VERSION: u32 = 2;
-/// How many runs of such blocks there may be.
+/// Largest number of runs of unreadable blocks.
 pub(crate) const UNREADABLE_MAX: usize = 240;
 
 /// State of a leg: whether it counts.

@@ -136,7 +136,7 @@ fn without_missing(
             (None, _) => "is missing".to_owned(),
             (Some(info), None) => format!("({}) has no whole superblock", info.name),
             (Some(info), Some(_)) if info.size < size => {
-                format!("({}) has {} bytes, and the log takes {} of them", info.name, info.size.0, size.0)
+                format!("({}) has {} bytes, but the log needs {}", info.name, info.size.0, size.0)
             }
             (Some(_), Some(_)) => continue,
         };

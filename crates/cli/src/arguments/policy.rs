@@ -137,7 +137,7 @@ pub(crate) struct PlanArguments {
     pub(crate) shared: DiskArguments,
 }
 
-/// Where steps are journalled, and how the result is printed.
+/// Place of the journal, and format of the result.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Carrying {
     /// The directory of the journals

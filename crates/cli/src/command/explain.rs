@@ -24,5 +24,5 @@ fn unknown(typed: &str) -> Refusal {
         Some(near) => format!("did you mean {near}?"),
         None => "`plumb explain` lists all rules".to_owned(),
     };
-    Refusal::new(Exit::Usage, format!("{typed}: no such rule; {remedy}"))
+    Refusal::new(Exit::Usage, format!("`{typed}` is not a rule: {remedy}"))
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use plumb_observe::run_document;
+use plumb_report::printable::shell_word;
 use plumb_report::{Format, RenderError, RunContents, RunDocument, RunRecording, render};
 
 use crate::arguments::report::ReportArguments;
@@ -43,17 +44,34 @@ pub(super) fn opened(run: &Path, number: Option<usize>) -> Result<RunContents, R
         let problem = format!("--result: {} is a recording of plumb, which has one result", run.display());
         return Err(Refusal::new(Exit::Usage, problem));
     }
-    RunContents::open(run).map_err(usage)?.ok_or_else(|| {
-        let why = "has no result: the run ended, or its disk was full, before one was written; what was measured until then, if \
-                   anything, is in its hist.hlog and timeseries.csv";
-        Refusal::new(Exit::NotMeasured, format!("{} {why}", run.display()))
-    })
+    RunContents::open(run).map_err(usage)?.ok_or_else(|| Refusal::new(Exit::NotMeasured, without_result(run)))
+}
+
+/// Says why a run has no result, and what to do.
+fn without_result(run: &Path) -> String {
+    let argv = plumb_measure::Recording::open(run).map_or_else(|_| Vec::new(), |run| run.manifest.argv);
+    let words: Vec<&str> = argv.iter().skip(1).take(2).map(String::as_str).collect();
+    let line = |argv: &[String]| argv.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
+    let name = run.display();
+    match words[..] {
+        ["prove", "app"] => format!(
+            "{name}: this proof did not end, so it has no result. Resume it with `plumb prove app --resume {}`",
+            shell_word(&name.to_string())
+        ),
+        ["prove", ..] => {
+            format!("{name}: this proof did not end, so it has no result. Run it again: `{}`", line(&argv))
+        }
+        _ => format!(
+            "{name} has no result: the run ended, or its disk was full, before one was written. What was measured until then, \
+             if anything, is in its hist.hlog and timeseries.csv"
+        ),
+    }
 }
 
 /// Puts the recording of a host beneath that of its guest.
 fn put_beneath(guest: &mut RunContents, host: &Path) -> Result<(), Refusal> {
     let problem = |problem: String| Refusal::new(Exit::Usage, problem);
-    let only = || problem("--beneath: only runs of a load and observations are put together".to_owned());
+    let only = || problem("--beneath: only runs of a load and observations can be joined".to_owned());
     let host_document = match opened(host, None)? {
         RunContents::Run(recording) => recording.document,
         RunContents::Observation(seen) => {

@@ -48,8 +48,9 @@ fn addresses(arguments: &ExportArguments) -> anyhow::Result<Vec<NbdAddress>> {
         let path = std::path::absolute(path).context("--nbd")?;
         if path.as_os_str().len() > PATH_MAX_BYTES {
             let shown = path.display();
-            let message =
-                format!("--nbd {shown}: no client could name a socket of more than {PATH_MAX_BYTES} bytes");
+            let message = format!(
+                "--nbd {shown}: the path of a socket has at most {PATH_MAX_BYTES} bytes: choose a shorter one"
+            );
             return Err(Refusal::new(Exit::Usage, message).into());
         }
         addresses.push(NbdAddress::Unix(path));

@@ -66,6 +66,14 @@ impl Page {
         if self.command.is_empty() { "plumb".to_owned() } else { format!("plumb {}", self.command) }
     }
 
+    /// Returns the exit statuses that the command uses, with their meanings.
+    pub(super) fn exits(&self) -> impl Iterator<Item = (usize, &'static str)> {
+        let own = |code| self.exits.iter().find(|(own, _)| *own == code).map(|(_, meaning)| *meaning);
+        let meanings =
+            EXITS.iter().enumerate().map(move |(code, meaning)| (code, own(code).unwrap_or(meaning)));
+        meanings.filter(|(_, meaning)| !meaning.is_empty())
+    }
+
     /// Returns the end of `-h`.
     fn short(&self) -> String {
         let example = self.examples.first().map_or_else(String::new, |example| {
@@ -83,19 +91,8 @@ impl Page {
             parts.push(format!("Examples:\n{}", lines.collect::<Vec<_>>().join("\n")));
         }
         parts.extend(self.notes.iter().map(|note| (*note).to_owned()));
-        let exits = match self.exits {
-            "" => {
-                EXITS
-                    .iter()
-                    .enumerate()
-                    .map(|(code, meaning)| format!("{code} {meaning}"))
-                    .collect::<Vec<_>>()
-                    .join("; ")
-                    + "."
-            }
-            exits => exits.to_owned(),
-        };
-        parts.push(format!("Exit status: {exits}"));
+        let exits: Vec<String> = self.exits().map(|(code, meaning)| format!("{code} {meaning}")).collect();
+        parts.push(format!("Exit status: {}.", exits.join("; ")));
         parts.join("\n\n")
     }
 }

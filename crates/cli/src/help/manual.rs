@@ -8,7 +8,7 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, italic, roman};
 
 use super::form::{Form, command, page};
-use super::pages::{EXITS, Page};
+use super::pages::Page;
 use crate::arguments::output::OutputArguments;
 use crate::exit::{Exit, Refusal};
 
@@ -84,14 +84,10 @@ fn sections(page: &Page, command: &Command, words: &[&str]) -> Roff {
         roff.text([bold(example.line)]);
     }
     roff.control("SH", ["EXIT STATUS"]);
-    for (code, meaning) in EXITS.iter().enumerate() {
+    for (code, meaning) in page.exits() {
         roff.control("TP", []);
         roff.text([bold(code.to_string())]);
-        roff.text([roman(*meaning)]);
-    }
-    if !page.exits.is_empty() {
-        roff.control("PP", []);
-        roff.text([roman(format!("Of this command: {}", page.exits))]);
+        roff.text([roman(meaning)]);
     }
     if !page.files.is_empty() {
         roff.control("SH", ["FILES"]);

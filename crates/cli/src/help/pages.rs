@@ -14,8 +14,9 @@ pub(crate) struct Page {
     pub(crate) examples: &'static [Example],
     /// Paragraphs for `--help` and the manual page. A line that begins with spaces stays a line.
     pub(super) notes: &'static [&'static str],
-    /// Exit statuses that mean something of their own in this command.
-    pub(super) exits: &'static str,
+    /// Exit statuses with a meaning of their own in this command, with that meaning; empty for one that the
+    /// command does not use. The others mean what they mean in all commands.
+    pub(super) exits: &'static [(usize, &'static str)],
     /// Files that the command reads or writes without being told their names.
     pub(super) files: &'static [File],
 }
@@ -42,7 +43,7 @@ pub(super) struct File {
 }
 
 const NONE: Page =
-    Page { command: "", essential: &[], groups: &[], examples: &[], notes: &[], exits: "", files: &[] };
+    Page { command: "", essential: &[], groups: &[], examples: &[], notes: &[], exits: &[], files: &[] };
 
 const fn group(heading: &'static str, options: &'static [&'static str]) -> Group {
     Group { heading, options }
@@ -149,9 +150,9 @@ pub(crate) const PAGES: &[Page] = &[
         notes: &[
             "A survey says for each layer what it caches and what it does with FLUSH and FUA, with the evidence. It writes nothing to \
                   any device.",
-            "--now counts the pages of open files with cachestat(2), which takes Linux 6.5, for root of all processes, else of the user's own. \
-                  The rest is the kernel's count: of one device in debugfs, for root since Linux 6.10, else of the whole machine. What the journal and \
-                  the drive hold one reading cannot tell: `plumb observe --exposure` sees commits and flushes.",
+            "--now counts the pages of open files with cachestat(2) (Linux 6.5): as root those of all processes, otherwise those of your own. \
+                  The rest is the kernel's count: as root that of one device (debugfs, Linux 6.10), otherwise that of the whole machine. One reading \
+                  cannot tell how much the journal and the drive hold: `plumb observe --exposure` sees commits and flushes.",
         ],
         ..NONE
     },
@@ -248,7 +249,11 @@ pub(crate) const PAGES: &[Page] = &[
   cache      none, or the same target behind a write-back cache: wb:SIZE, wt:SIZE
   fs         in a file below the directory that is the target. Root only",
         ],
-        exits: "0 whatever the outcome; 1 a limit of --fail-if is exceeded; 3 interrupted, or a limit is not decided.",
+        exits: &[
+            (0, "done, whatever the outcome"),
+            (1, "a limit of --fail-if is exceeded"),
+            (3, "interrupted, or a limit is not decided"),
+        ],
         files: &[RUNS],
     },
     Page {
@@ -318,7 +323,11 @@ pub(crate) const PAGES: &[Page] = &[
             "On simulated drives they take seconds, and the same seed gives the same figures on every machine. --on runs on a real target as \
              much as can be run there; its safety is that of `plumb load`.",
         ],
-        exits: "0 done, also if a figure did not come out, which is said; 3 interrupted.",
+        exits: &[
+            (0, "done, even if a figure did not come out, which the report says"),
+            (1, ""),
+            (3, "interrupted"),
+        ],
         files: &[RUNS],
     },
     Page {
@@ -417,7 +426,7 @@ pub(crate) const PAGES: &[Page] = &[
             ),
         ],
         notes: &[
-            "An EVENT is KIND:N:submitted or KIND:N:completed: the Nth command of a kind from now arrives, or is about to be answered. \
+            "An EVENT is KIND:N:submitted or KIND:N:completed: the moment when the Nth command of a kind from now arrives, or is about to be answered. \
                   KIND is read, write, flush, discard or any. Commands are counted at the drive: a large write over NBD is several, \
                   write-zeroes is a write, and FUA on a drive without it is a write and a flush.",
         ],
@@ -664,7 +673,7 @@ pub(crate) const PAGES: &[Page] = &[
             ),
             example("plumb policy plan off --where 'transport = sas' --out plan.json", "all SAS disks"),
         ],
-        exits: "0 planned, or nothing to do; 2 usage; 4 a disk is refused; 5 failed.",
+        exits: &[(0, "planned, or nothing to do"), (1, ""), (3, ""), (4, "a disk is refused")],
         files: &[CLAIMS],
         ..NONE
     },
@@ -811,7 +820,11 @@ pub(crate) const PAGES: &[Page] = &[
             "A power cut is simulated; nothing is written but files of plumb's own. It takes root, FUSE and a loop device, or with --fs posix \
              strace alone.",
         ],
-        exits: "0 no state fails, proved or not; 1 a state fails; 3 not all could be judged or seen.",
+        exits: &[
+            (0, "no state fails, proved or not"),
+            (1, "a state fails"),
+            (3, "not all could be judged or seen"),
+        ],
         files: &[RUNS],
     },
     Page {
@@ -834,10 +847,13 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         notes: &[
             "The program starts in an empty directory. It is recorded by strace(1), without root, and judged as by `plumb prove app --fs \
-             posix`. A baseline knows a failure by its class and the files that are lost, and by no number.",
+             posix`. A baseline identifies a failure by its class and the names of the lost files, without their numbers.",
         ],
-        exits: "0 what is required is met; 1 a state fails that the baseline does not accept; 3 not proved although that is required, or not \
-                all could be judged.",
+        exits: &[
+            (0, "what is required is met"),
+            (1, "a state fails that the baseline does not accept"),
+            (3, "not proved although that is required, or not all could be judged"),
+        ],
         files: &[RUNS],
     },
     Page {
@@ -851,7 +867,11 @@ pub(crate) const PAGES: &[Page] = &[
             "It takes root, FUSE and a loop device, except for a proof with --fs posix, whose state is made in DIR. Changes to a mounted \
                   state are forgotten.",
         ],
-        exits: "0 with --mount; 1 the state fails as it did; 3 the checker says something else now.",
+        exits: &[
+            (0, "the state was mounted (--mount)"),
+            (1, "the state fails as before"),
+            (3, "the checker says something else now"),
+        ],
         ..NONE
     },
     Page {
@@ -907,7 +927,11 @@ pub(crate) const PAGES: &[Page] = &[
             "when the power is back",
         )],
         notes: &["It reads only."],
-        exits: "1 data that was acknowledged as durable is not there.",
+        exits: &[
+            (0, "all that was acknowledged as durable is there"),
+            (1, "some of it is not"),
+            (3, "nothing can be said"),
+        ],
         ..NONE
     },
     Page {
@@ -955,7 +979,10 @@ pub(crate) const PAGES: &[Page] = &[
             "The launcher's words are followed by the remote command as one word, as ssh takes it; one that names neither ssh nor a shell \
                   is given `sh -c`. It must not ask for anything: keys are the launcher's business. Of its words only the program is recorded.",
         ],
-        exits: "1 something was found, also where a host is missing; 3 a host is missing or its result is not whole, and nothing was found.",
+        exits: &[
+            (1, "a finding, even if a host is missing"),
+            (3, "nothing found, but a host is missing or its result is incomplete"),
+        ],
         files: &[RUNS],
         ..NONE
     },
@@ -990,7 +1017,10 @@ pub(crate) const PAGES: &[Page] = &[
                   host draws its random choices from a seed of its own. The total is the sum of their rates, each over the time that it ran. \
                   Everything else is as in `plumb load`.",
         ],
-        exits: "1 something was found, also where a host is missing; 3 a host is missing or its result is not whole, and nothing was found.",
+        exits: &[
+            (1, "a finding, even if a host is missing"),
+            (3, "nothing found, but a host is missing or its result is incomplete"),
+        ],
         files: &[RUNS],
     },
     Page {
@@ -1020,7 +1050,11 @@ pub(crate) const PAGES: &[Page] = &[
              before its block, and put back after it; cache= and fs= need a place on each machine, and are compared on each alone.",
             "The result is a comparison, so it has no metrics of hosts: --format prometheus is refused.",
         ],
-        exits: "0 whatever the outcome; 1 a limit of --fail-if is exceeded; 3 interrupted, a host is missing, or a limit is not decided.",
+        exits: &[
+            (0, "done, whatever the outcome"),
+            (1, "a limit of --fail-if is exceeded"),
+            (3, "interrupted, a host is missing, or a limit is not decided"),
+        ],
         files: &[RUNS],
     },
     Page {
@@ -1076,7 +1110,13 @@ pub(crate) const PAGES: &[Page] = &[
                   tracing, and block devices and sockets of its servers. Whatever a living plumb holds is never touched. What root has left \
                   takes root to remove.",
         ],
-        exits: "0 nothing is left; 1 something is left (--dry-run); 4 something is in use and stays; 5 something could not be put back.",
+        exits: &[
+            (0, "nothing is left"),
+            (1, "something is left (--dry-run)"),
+            (3, ""),
+            (4, "something is in use and stays"),
+            (5, "something could not be put back"),
+        ],
         ..NONE
     },
     Page {

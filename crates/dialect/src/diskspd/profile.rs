@@ -67,11 +67,11 @@ pub struct TimeSpan {
     pub iops_deviation: bool,
     /// Threads run where the scheduler puts them.
     pub affinity_disabled: bool,
-    /// Measured seconds.
+    /// Length of the measurement, in seconds.
     pub duration: u32,
-    /// Seconds before.
+    /// Length of the warm-up before the measurement, in seconds.
     pub warmup: u32,
-    /// Seconds after.
+    /// Length of the cool-down after the measurement, in seconds.
     pub cooldown: u32,
     /// Threads in all, each on every target; 0: each target has threads of its own.
     pub thread_count: u32,

@@ -55,7 +55,7 @@ impl Reader<'_> {
             return Ok(vec![self.span(table, &file)?]);
         };
         if let Some((key, _)) = table.get_key_value("job") {
-            let problem = "job: beside [[span]] tables it is not clear which span it is in";
+            let problem = "job: the file has [[span]] tables, and this job is in none of them";
             return Err(Error::new(self.lines.place(key.span().start), problem).remedy("write [[span.job]]"));
         }
         let read = |(place, table): (String, &DeTable<'_>)| {

@@ -44,14 +44,14 @@ pub struct Invocation {
     pub files: Vec<File>,
 }
 
-/// Where I/Os go.
+/// Order of the offsets of I/Os.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pattern {
-    /// One after the other.
+    /// Each I/O after the end of the one before.
     Sequential,
-    /// Random places.
+    /// Random offsets.
     Random,
-    /// Places that are so many blocks from one to the next.
+    /// Offsets with a distance of this many blocks.
     Stripe(u32),
 }
 

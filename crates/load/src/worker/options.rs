@@ -14,10 +14,10 @@ pub struct WorkerOptions {
     pub cursor: Cursor,
     /// Go on after a failed read, write or trim, and count it.
     pub continue_on_error: bool,
-    /// Go on after a write that was refused (EINVAL, EOPNOTSUPP), and count it: untorn writes that the kernel
-    /// cannot send as one.
+    /// True if the worker counts a refused write (EINVAL, EOPNOTSUPP) and continues: the kernel cannot send every
+    /// untorn write as one.
     pub counts_refusals: bool,
-    /// How long after the start of the run it begins.
+    /// Delay of the worker after the start of the run.
     pub start_delay: Nanos,
     /// The events of a trace, in place of what the workload generates, which only stands for them: see
     /// [`RecordedEvents::stand_in`].

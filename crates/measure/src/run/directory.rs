@@ -248,8 +248,8 @@ fn before(path: &Path, header: &str, durable: Option<u64>) -> Result<Vec<u8>> {
     Ok(if whole.is_empty() { header.as_bytes().to_vec() } else { whole })
 }
 
-/// Appends `lines` to `path`, beginning the file with `header`, durably. If that fails, the file is cut back
-/// to what it was. What stands behind the first `durable` bytes is replaced.
+/// Appends `lines` durably to `path`, which begins with `header`, and replaces everything after the first
+/// `durable` bytes. After a failure the file is cut back to its old length.
 fn append(path: &Path, header: &str, lines: &[u8], durable: Option<u64>) -> Result<()> {
     match durable {
         None => append_with(path, header, |file| file.write_all(lines)),

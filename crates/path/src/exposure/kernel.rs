@@ -49,7 +49,7 @@ fn of_device(tree: &dyn Tree, device: &str) -> Option<Count> {
     Some(Count {
         least: bytes.saturating_sub(error),
         most: bytes + error,
-        source: format!("{file}, which is exact to {} KiB", error / KIB),
+        source: format!("{file}, which is accurate to within {} KiB", error / KIB),
     })
 }
 
@@ -57,8 +57,8 @@ fn of_machine(tree: &dyn Tree) -> Option<Count> {
     let bytes = sum(&tree.text("/proc/meminfo").ok()?, ["Dirty:", "Writeback:"])?;
     let error = 2 * processors(tree)? * MACHINE_PAGES_MAX * page();
     let source = format!(
-        "/proc/meminfo, which is of all file systems together and exact to {} KiB (that of one device is in debugfs, for root, \
-         since Linux 6.10)",
+        "/proc/meminfo, which counts all file systems together and is accurate to within {} KiB (the count of one device is in \
+         debugfs, for root, since Linux 6.10)",
         error / KIB
     );
     Some(Count { least: 0, most: bytes + error, source })

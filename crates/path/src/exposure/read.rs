@@ -1,6 +1,6 @@
 //! Reading of the loss that a power cut would cause.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use plumb_linux::open_files::{FileInterest, OpenFile, OpenFiles};
 use plumb_linux::probe::{Probe, ProbedDevice, Request, wire::dm};
@@ -131,8 +131,10 @@ impl Reader<'_> {
 
     /// Pages of the page cache: no less than the open files hold, and no more than the kernel counts.
     fn memory(&self, memory: &Memory, count: Option<Count>, exposure: &mut Exposure) -> ExposedPart {
-        let files = &self.files.files;
-        let held: u64 = files.iter().map(|file| file.unwritten.0).sum();
+        let files = || self.files.files.iter();
+        let held: u64 = files().map(|file| file.unwritten.0).sum();
+        let of_others = files().filter(|file| writers(file).next().is_some());
+        let attributed: u64 = of_others.map(|file| file.unwritten.0).sum();
         self.holders(memory, exposure);
         let kind = PartKind::Memory;
         let Some(Count { least, most, source }) = count else {
@@ -141,7 +143,7 @@ impl Reader<'_> {
             return ExposedPart { bytes_min: held, ..unknown(kind, why, "cachestat of open files") };
         };
         let bytes_max = held.max(most);
-        exposure.unheld_bytes_max = Some(bytes_max - held);
+        exposure.unheld_bytes_max = Some(bytes_max - attributed);
         ExposedPart {
             bytes_min: held.max(least),
             age_min_unknown_because: (bytes_max > 0).then(|| ages(self.machine.tree)),
@@ -336,16 +338,23 @@ fn ages(tree: &dyn Tree) -> String {
     }
 }
 
+/// Returns the processes that write a file, except for this one: it records what it reads, and a user wants
+/// to know about the others.
+fn writers(file: &OpenFile) -> impl Iterator<Item = (&u32, &String)> {
+    let own = std::process::id();
+    file.writers.iter().filter(move |(pid, _)| **pid != own)
+}
+
 /// Returns the processes that have files with unwritten data open, those with most first.
 fn holders(files: &[OpenFile]) -> Vec<Holder> {
     let mut by_process: BTreeMap<u32, (Holder, u64)> = BTreeMap::new();
     for file in files.iter().filter(|file| file.unwritten.0 > 0) {
-        let pids: BTreeSet<u32> = file.writers.keys().copied().collect();
-        for (pid, name) in &file.writers {
+        let is_shared = file.writers.len() > 1;
+        for (pid, name) in writers(file) {
             let new = Holder { process: name.clone(), pid: *pid, ..Holder::default() };
             let (holder, most) = by_process.entry(*pid).or_insert((new, 0));
             holder.bytes += file.unwritten.0;
-            if pids.len() > 1 {
+            if is_shared {
                 holder.shared_bytes += file.unwritten.0;
             }
             if file.unwritten.0 > *most {

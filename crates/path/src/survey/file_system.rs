@@ -63,7 +63,7 @@ impl Surveyor<'_> {
             node.saw(MOUNTINFO, "not there", "nothing is known about this file system");
             node.untorn = Untorn::unknown(format!("nothing is known about {name}"));
             let what = format!(
-                "no mount table that can be read shows the {name} (root sees those of other mount namespaces)"
+                "no readable mount table shows the {name} (root can read those of other mount namespaces)"
             );
             node.mark(Mark::Unseen { what });
             node

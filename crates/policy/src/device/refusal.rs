@@ -299,7 +299,7 @@ pub fn refusal_for(view: &DeviceView, state: State) -> Option<Refusal> {
         view.protection.as_ref().is_some_and(|claim| claim.rank <= ProtectionRank::AdministratorsWord);
     if state == State::Protected && !enough {
         return refuse(
-            format!("nobody says that the cache of {} survives a power cut", view.name),
+            format!("no claim says that the cache of {} survives a power cut", view.name),
             "record who says so and until when (`plumb policy claim`), or use the state `on`, in which flushes are sent",
         );
     }

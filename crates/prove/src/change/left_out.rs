@@ -15,7 +15,7 @@ use crate::proof::{Request, Watch};
 use crate::recording::Event;
 use crate::session::RecordedWork;
 
-/// More states than this are not enumerated to find out whether all can be.
+/// Largest number of states that are enumerated to find out if all can be explored.
 const STATES_MAX: u64 = 10_000;
 
 /// `None` if there are no flushes, or too much would be at risk without them to explore it all.

@@ -43,16 +43,16 @@ pub(super) struct Version {
     pub(super) change: u128,
 }
 
-/// A command of which something may be lost.
+/// Command of which a part may be lost.
 pub(super) struct Whole {
     pub(super) pieces: Range<usize>,
     /// Change of the hash in the spots where nothing else is at risk, if the whole command survives.
     pub(super) alone: u128,
-    /// The other spots.
+    /// Spots where other commands are at risk too.
     pub(super) shared: Vec<usize>,
 }
 
-/// A moment at which the power may go.
+/// Moment at which the power may fail.
 pub(super) struct Cut<'a> {
     pub(super) recording: &'a Recording,
     /// Durable image.

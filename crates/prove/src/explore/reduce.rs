@@ -1,4 +1,4 @@
-//! Delta debugging: what a failure does not need is removed (Zeller and Hildebrandt, "Simplifying and
+//! Delta debugging: removes everything that a failure does not need (Zeller and Hildebrandt, "Simplifying and
 //! Isolating Failure-Inducing Input", 2002).
 
 /// Removes parts of `all`, large ones first, where `take` reports that the part could be removed; ends when

@@ -54,8 +54,8 @@ impl Judge<'_> {
     /// Returns the error for a choice that this recording does not have.
     pub(super) fn no_such_state(&self) -> Error {
         let what = format!(
-            "no power cut leaves this state of this recording on a `{}` drive, or it does not fail as it did: it was found with \
-             another recording, profile or checker",
+            "no power cut of this recording leaves this state on a `{}` drive, or the state no longer fails in the same way: it was found \
+             with another recording, profile or checker",
             self.profile.name
         );
         Error::new(ErrorKind::NoSuchState, what)

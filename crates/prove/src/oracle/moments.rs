@@ -1,4 +1,4 @@
-//! Moments of a work: what each name and each file held after each of its system calls.
+//! Moments of a program: the contents of each name and each file after each of its system calls.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::convert::Infallible;

@@ -46,7 +46,7 @@ impl Readings {
         if !first.status.success() {
             let (status, words) = (first.status, first.words);
             let what = format!(
-                "the reader of --read ends with {status} on the files as the program left them: {words}"
+                "the command of --read ends with {status} on the files that the program left: {words}"
             );
             return Err(Error::missing(what, "name a command that reads them, and ends with 0 where it can"));
         }

@@ -41,7 +41,10 @@ impl Request<'_> {
             };
             let replay = match &self.run_directory {
                 Some(run) => format!("plumb prove replay {} {}", shell_word(run), class.name()),
-                None => "nothing was kept to show again: leave --no-record out".to_owned(),
+                None => {
+                    "the recording was not kept, so this state cannot be shown again: run without --no-record"
+                        .to_owned()
+                }
             };
             document.failures.push(Failure {
                 class,

@@ -65,7 +65,7 @@ struct Head<'a> {
     moments: Option<KeptMoments>,
 }
 
-/// Moments of a work that was recorded on a drive: their recording stands before that of the drive.
+/// Moments of a program that was recorded on a drive. Their recording precedes that of the drive in the file.
 #[derive(Serialize, Deserialize)]
 struct KeptMoments {
     /// Length of the recording, in bytes.

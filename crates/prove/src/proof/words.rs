@@ -1,16 +1,21 @@
 //! Wording of a proof: the result in one sentence, and what it does not prove.
 
+use plumb_block::Op;
 use plumb_report::document::ProofDocument;
 use plumb_report::document::proof::{FailureClass, RecordingFacts};
-use plumb_report::quantity::count;
+use plumb_report::quantity::{count, counted};
 
 use super::request::Request;
 use crate::file_system::FileSystemOptions;
 use crate::profile::DriveProfile;
+use crate::recording::Event;
 use crate::session::RecordedWork;
 
 /// Words before a reason why the recording lacks something.
 const NOT_SEEN: &str = "not all that the program did could be seen";
+
+/// Reason why a program that wrote nothing is not proved.
+const NOTHING_WRITTEN: &str = "nothing was written, so nothing is proved";
 
 /// A document with what is known before anything was explored.
 pub(super) fn begun(request: &Request<'_>) -> ProofDocument {
@@ -47,8 +52,23 @@ fn incomplete_because(recorded: &RecordedWork) -> Option<String> {
                   PLUMB_ACK names";
     let silent = recorded.facts.acknowledged_by.is_none().then(|| silent.to_owned());
     let unseen = recorded.unseen.first().map(|why| format!("{NOT_SEEN}: {why}{more}"));
-    let reasons: Vec<String> = ended.chain(unseen).chain(silent).collect();
+    let unwritten = is_unwritten(recorded).then(|| NOTHING_WRITTEN.to_owned());
+    let reasons: Vec<String> = ended.chain(unseen).chain(unwritten).chain(silent).collect();
     (!reasons.is_empty()).then(|| reasons.join("; "))
+}
+
+/// Returns true if the program changed nothing that a power cut could take.
+fn is_unwritten(recorded: &RecordedWork) -> bool {
+    let RecordedWork { facts, recording, from, until, .. } = recorded;
+    let is_write = |event: &Event| match event {
+        Event::Submitted(id) => {
+            recording.commands.get(id.0 as usize).is_some_and(|command| command.op != Op::Flush)
+        }
+        _ => false,
+    };
+    let work = recording.events.get(*from..*until).unwrap_or_default();
+    // The facts are of the whole program, the events perhaps of a part of it (`--target`).
+    facts.writes == 0 && facts.discards == 0 && !work.iter().any(|(_, event)| is_write(event))
 }
 
 /// Why a profile cannot be judged by what was recorded.
@@ -147,19 +167,21 @@ fn headline(document: &ProofDocument) -> String {
         ([worst, rest @ ..], _) => {
             let also: String =
                 rest.iter().map(|failure| format!("; also, {}", failure.class.meaning())).collect();
-            let distinct = match (worst.class, &document.recovery) {
-                (FailureClass::RecoveryNotIdempotent, Some(recovery)) => count(recovery.explored),
-                _ => distinct,
+            let all = match (worst.class, &document.recovery) {
+                (FailureClass::RecoveryNotIdempotent, Some(recovery)) => recovery.explored,
+                _ => states.distinct,
             };
             format!(
-                "After a power cut {} in {} of {distinct} states{also}",
+                "After a power cut {} in {} of {}{also}",
                 worst.class.meaning(),
-                count(worst.states)
+                count(worst.states),
+                counted(all, "state")
             )
         }
         ([], Some(profile)) => {
-            let of_all =
-                format!("{} of {} states fail", count(profile.failing.unwrap_or(0)), count(profile.explored));
+            let failing = profile.failing.unwrap_or(0);
+            let verb = if failing == 1 { "fails" } else { "fail" };
+            let of_all = format!("{} of {} {verb}", count(failing), counted(profile.explored, "state"));
             let first = match profile.name == *drive {
                 true => String::new(),
                 false => format!(", on a {drive} drive none of {distinct}"),
@@ -168,11 +190,15 @@ fn headline(document: &ProofDocument) -> String {
         }
         ([], None) if document.proved => {
             let model = &document.model;
-            format!("None of the {distinct} states that a power cut may leave fails, on {model}")
+            match states.distinct {
+                1 => format!("The one state that a power cut may leave does not fail, on {model}"),
+                _ => format!("None of the {distinct} states that a power cut may leave fails, on {model}"),
+            }
         }
         ([], None) => {
             let because = document.not_proved_because.first().map_or("", |because| because);
-            format!("None of {distinct} explored states fails, but that proves nothing: {because}")
+            let explored = counted(states.distinct, "explored state");
+            format!("None of {explored} fails, but that proves nothing: {because}")
         }
     }
 }

@@ -212,7 +212,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// The lines that come this way.
+    /// Returns an empty buffer for the lines of this way to acknowledge.
     pub(crate) fn new(ack: AckBy) -> Self {
         Self { is_mixed: ack == AckBy::Stdout, rest: Vec::new() }
     }

@@ -83,7 +83,7 @@ pub fn named(typed: &str) -> Result<Arc<dyn Subject>> {
     };
     let (name, given) = typed.split_once(':').unwrap_or((typed, ""));
     let kind = SUBJECTS.iter().find(|kind| kind.name == name);
-    let kind = kind.ok_or_else(|| unknown(format!("nothing is named `{name}`")))?;
+    let kind = kind.ok_or_else(|| unknown(format!("there is no `{name}`")))?;
     let mut set = HashMap::new();
     for item in given.split(',').filter(|item| !item.is_empty()) {
         let first = kind.options.first().map_or("", |(key, _)| key);
@@ -120,9 +120,9 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_name_is_told_with_those_that_there_are() {
+    fn the_refusal_of_a_wrong_name_lists_all_subjects() {
         for (typed, because) in [
-            ("sqlit", "nothing is named `sqlit`"),
+            ("sqlit", "there is no `sqlit`"),
             ("sqlite:jurnal=wal", "sqlite has no option `jurnal`"),
             ("sqlite:journal=wel", "journal cannot be `wel`"),
             ("sqlite:inserts=0", "inserts cannot be `0`"),

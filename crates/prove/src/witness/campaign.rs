@@ -63,7 +63,7 @@ pub struct Campaign {
     pub seed: u64,
 }
 
-/// How a cycle ended.
+/// Result of a cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CycleResult {

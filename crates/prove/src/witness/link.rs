@@ -156,17 +156,18 @@ pub struct Link {
     /// The batch that is not confirmed, and when it was sent.
     pending: Option<(Batch, Instant)>,
     confirmed: u64,
-    /// For how long to try again.
+    /// Time for which a lost connection is retried.
     patience: Duration,
-    /// Since when nobody answers, and why.
+    /// Time and reason of the loss of the connection; `None` while it works.
     lost: Option<(Instant, String)>,
 }
 
 impl Link {
-    /// Connects, for a run if there are facts. A witness that has been lost is tried again for `patience`.
+    /// Connects to the witness, for a run if `facts` are given. Later a lost connection is retried for
+    /// `patience`.
     ///
     /// # Errors
-    /// If nobody answers, or the witness refuses.
+    /// Fails if the witness does not answer, or refuses.
     pub fn connect(peer: Peer, facts: Option<RunFacts>, patience: Duration) -> Result<Self> {
         let mut link =
             Self { peer, facts, connection: None, pending: None, confirmed: 0, patience, lost: None };

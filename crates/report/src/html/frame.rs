@@ -74,7 +74,8 @@ impl Frame {
 
     /// Returns the verdict as elements.
     pub(super) fn verdict(&self) -> String {
-        self.headline.as_ref().map_or_else(String::new, |headline| prose(printable(&headline.verdict)))
+        let verdict = self.headline.as_ref().map_or_else(String::new, |of| prose(printable(&of.verdict)));
+        verdict.split(' ').map(unbroken).collect::<Vec<_>>().join(" ")
     }
 
     /// Returns the meaning of the verdict as elements.
@@ -107,5 +108,16 @@ impl Frame {
 
     fn has_charts(&self) -> bool {
         self.data != "[]"
+    }
+}
+
+/// Longest name that is kept on one line, in letters.
+const NAME_MAX: usize = 16;
+
+/// Returns a word, in an element that keeps it on one line if it is a short name with a hyphen (`sas-15k`).
+fn unbroken(word: &str) -> String {
+    match word.contains('-') && !word.contains('<') && word.chars().count() <= NAME_MAX {
+        true => format!(r#"<span class="name">{word}</span>"#),
+        false => word.to_owned(),
     }
 }

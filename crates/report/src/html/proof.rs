@@ -32,7 +32,7 @@ impl<'a> ProofPage<'a> {
     pub(super) fn new(document: &'a ProofDocument) -> Self {
         let (windows, left_out) = proof::windows(document, ROWS);
         Self {
-            frame: Frame::new("plumb prove app", proof::outline(document), document.seed),
+            frame: Frame::new(proof::command(document), proof::outline(document), document.seed),
             document,
             windows: (table::table(&windows, ""), left_out),
             each: document.windows.len().div_ceil(CELLS).max(1),

@@ -42,14 +42,19 @@ impl SectionsPage {
     /// Returns the page of a survey.
     pub(super) fn of_survey(survey: &Survey) -> Self {
         let sections = survey.paths.iter().enumerate().map(|(number, path)| surveyed(path, number));
-        Self { sections: sections.collect(), frame: Frame::plain("plumb survey"), foot: "" }
+        let headline = Some(Headline::of_survey(survey)).filter(|_| !survey.paths.is_empty());
+        let frame = Frame { headline, ..Frame::plain("plumb survey") };
+        Self { sections: sections.collect(), frame, foot: "" }
     }
 
-    /// The page of how something is. Its headline is the title of its first part, or what that says first.
+    /// Returns the page of the state of something. Its headline is its summary; without one the title of its
+    /// first part, or the first line of that.
     pub(super) fn of_page(page: &Page) -> Self {
         let mut sections: Vec<SectionView> = page.sections.iter().map(section).collect();
         let mut frame = Frame::plain(page.title);
-        if let Some((verdict, items)) = page.sections.first().and_then(Section::gist) {
+        if let Some(summary) = &page.summary {
+            frame.headline = Some(Headline::of_state(summary));
+        } else if let Some((verdict, items)) = page.sections.first().and_then(Section::gist) {
             let first = Section::new("", Vec::new());
             sections[0] = SectionView { body: items.iter().map(item).collect(), ..section(&first) };
             sections.retain(|section| !section.body.is_empty() || !section.title.is_empty());

@@ -68,8 +68,9 @@ fn begin(table: &Table, caption: &str, skip: usize) -> String {
         out.push_str(&format!("<caption>{}</caption>", escape(caption)));
     }
     out.push_str("<thead><tr>");
-    for (name, side) in table.head().skip(skip) {
-        let class = match (side == Side::Right, longest_word(name) > WORD_MAX) {
+    for (index, (name, side)) in table.head().skip(skip).enumerate() {
+        // The first cell of a row is its name, which stands at the left.
+        let class = match (side == Side::Right && index > 0, longest_word(name) > WORD_MAX) {
             (true, true) => r#" class="n long""#,
             (true, false) => r#" class="n""#,
             (false, true) => r#" class="long""#,

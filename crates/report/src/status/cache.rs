@@ -20,7 +20,7 @@ const SHOWN: usize = 8;
 
 impl StatusDocument for Read<CacheShown> {
     fn page(&self) -> Page {
-        let mut page = Page { title: TITLE, sections: Vec::new() };
+        let mut page = Page { title: TITLE, ..Page::default() };
         match self.shown.schema.as_str() {
             "plumb/cache-create/1" => created(&mut page, &self.shown),
             "plumb/cache-serve/1" => served(&mut page, &self.shown),
@@ -50,7 +50,7 @@ impl StatusDocument for Read<CacheShown> {
 
 impl StatusDocument for Read<CachesShown> {
     fn page(&self) -> Page {
-        let mut page = Page { title: TITLE, sections: Vec::new() };
+        let mut page = Page { title: TITLE, ..Page::default() };
         self.shown.caches.iter().for_each(|cache| add(&mut page, cache));
         if self.shown.caches.is_empty() {
             page.add("", vec![Item::text("there is no cache; `plumb cache create` makes one")]);
@@ -140,8 +140,8 @@ fn add(page: &mut Page, cache: &CacheShown) {
     facts.extend(is_deleted.then(|| {
         let name = shell_word(&cache.name);
         format!(
-            "LOG DELETED: a file of the log has lost its name, and is gone, with what only the log holds, when the server ends: give \
-             the cache another log before (`plumb cache replace-log {name} NEW`)"
+            "LOG DELETED: a file of the log was deleted. When the server ends, the file and all data that only the log holds are lost: \
+             give the cache another log first (`plumb cache replace-log {name} NEW`)"
         )
     }));
     facts.extend(cache.warnings.iter().map(|why| format!("WARNING: {why}")));
@@ -373,7 +373,7 @@ const GAUGES: [Gauge; 17] = [
     ("write_back_failing", "Writing back does not go on.", |cache| {
         cache.served.then(|| f64::from(cache.write_back_error.is_some()))
     }),
-    ("log_failed", "The log is not written any more: writes go to the backing device.", |cache| {
+    ("log_failed", "The log takes no more writes: they go to the backing device.", |cache| {
         cache.served.then(|| f64::from(cache.log_error.is_some()))
     }),
     ("unreadable_bytes", "Bytes that the log cannot read any more.", |cache| {

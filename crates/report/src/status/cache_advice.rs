@@ -7,43 +7,47 @@ use super::cache::years;
 use crate::document::cache::{CacheAdvice, CacheSize};
 use crate::document::json::pretty;
 use crate::outline::{Item, Page};
-use crate::quantity::counted;
+use crate::quantity::{counted, rate};
 use crate::terminal::Table;
 
-/// How long the bar of a size is that absorbs everything.
+/// Length of the bar of a size that absorbs everything.
 const BAR: usize = 20;
 
-const LEGEND: &str = "Absorbed: answered as fast as by a log that never fills, or at most a tenth later than its slowest. Stalled: how \
-                      much longer clients waited, all together.";
+const LEGEND: &str = "Absorbed: share of the writes that took at most a tenth longer than the slowest write to a log that never fills. \
+                      Stalled: additional time that all clients together waited.";
 
 impl StatusDocument for CacheAdvice {
     fn page(&self) -> Page {
         let time = Nanos::from_secs_f64;
         let of = format!(
-            "{}: {} of {} and {} in {}",
+            "{}: {} ({}) and {}{}",
             self.recording,
             counted(self.writes, "write"),
             Bytes(self.written_bytes),
             counted(self.flushes, "flush"),
-            time(self.seconds)
+            if self.seconds > 0.0 {
+                format!(" in {}", time(self.seconds))
+            } else {
+                ", without times".to_owned()
+            }
         );
         let uncached = format!(
-            "Begun at these times again, whether those before are answered or not. Without a cache a write takes {}, {} at most; the waits \
-             of all clients add up to {}.",
+            "Each write was replayed at its recorded time, even if earlier ones were not answered. Without a cache a write takes {} on \
+             average and {} at most; all clients together wait {}.",
             time(self.uncached.write_mean),
             time(self.uncached.write_max),
             time(self.uncached.seconds)
         );
-        let mut items = vec![Item::text(&of), Item::text(&uncached)];
+        let advised = Bytes(self.advised_size);
+        let advice = format!("A log of {advised} absorbs the bursts; a much smaller one does not.");
+        let mut items = vec![Item::text(&advice), Item::text(&of), Item::text(&uncached)];
         if self.reads > 0 {
             let reads = self.reads;
             items.push(Item::text(&format!(
-                "{reads} reads are left out: what they take of the slow device is not in its rate."
+                "{reads} reads are left out: the time that they take of the slow device is not part of its rate."
             )));
         }
         items.push(Item::Table(sizes(&self.sizes)));
-        let advised = Bytes(self.advised_size);
-        items.push(Item::text(&format!("{advised} of log absorbs the bursts, and not much less does.")));
         items.extend(wear(self).as_deref().map(Item::text));
         items.push(Item::text(LEGEND));
         Page::plain("plumb cache advise", items)
@@ -75,7 +79,7 @@ fn sizes(sizes: &[CacheSize]) -> Table {
         .right("absorbed", |tried| format!("{:.1}%", tried.absorbed * 100.0))
         .left("", |tried| "#".repeat((tried.absorbed * BAR as f64).round() as usize))
         .right("stalled", |tried| time(tried.stall_seconds))
-        .right("speed-up", |tried| format!("{:.1}x", tried.speed_up))
+        .right("speed-up", |tried| format!("{}x", rate(tried.speed_up)))
         .right("p99", |tried| time(tried.waiting.write_p99))
         .right("max", |tried| time(tried.waiting.write_max))
         .table()

@@ -48,7 +48,7 @@ fn write_cache(words: &str) -> Cell {
 
 impl StatusDocument for DriveModel {
     fn page(&self) -> Page {
-        let mut page = Page { title: "plumb drive show", sections: Vec::new() };
+        let mut page = Page { title: "plumb drive show", ..Page::default() };
         let title = format!("{}: {} {}", self.name, self.interface, self.kind);
         page.add(
             printable(&title),
@@ -94,7 +94,7 @@ fn figures_table(figures: &[ModelFigure]) -> Table {
 
 impl StatusDocument for Read<DriveShown> {
     fn page(&self) -> Page {
-        let mut page = Page { title: TITLE, sections: Vec::new() };
+        let mut page = Page { title: TITLE, ..Page::default() };
         add(&mut page, &self.shown);
         page
     }
@@ -106,7 +106,7 @@ impl StatusDocument for Read<DriveShown> {
 
 impl StatusDocument for Read<DrivesShown> {
     fn page(&self) -> Page {
-        let mut page = Page { title: TITLE, sections: Vec::new() };
+        let mut page = Page { title: TITLE, ..Page::default() };
         self.shown.drives.iter().for_each(|drive| add(&mut page, drive));
         if self.shown.drives.is_empty() {
             page.add("", vec![Item::text("no drive is being served; `plumb drive serve MODEL` makes one")]);
@@ -190,7 +190,7 @@ fn prospects(drive: &DriveShown) -> Vec<String> {
     let mut facts = Vec::new();
     facts.extend(drive.cut_armed.as_ref().map(|when| format!("its power will be cut at {when}")));
     if drive.latched {
-        facts.push("a flush has failed: no later one succeeds until its power was off".to_owned());
+        facts.push("a flush failed: no later flush succeeds until the drive was powered off".to_owned());
     }
     facts.extend(drive.faults.iter().map(|fault| format!("fault {fault}")));
     facts.extend(drive.device.iter().map(|device| format!("device {device}")));

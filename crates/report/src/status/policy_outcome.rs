@@ -24,7 +24,7 @@ macro_rules! outcomes {
     ($($document:ty: $title:literal),*) => {$(
         impl StatusDocument for $document {
             fn page(&self) -> Page {
-                let mut page = Page { title: $title, sections: Vec::new() };
+                let mut page = Page { title: $title, ..Page::default() };
                 self.add_to(&mut page);
                 page
             }

@@ -15,15 +15,15 @@ use crate::printable::printable;
 use crate::quantity::counted;
 use crate::terminal::{Cell, Ink, Table};
 
-const ORDER: &str = "In this order: a wave begins when every disk of the one before it was read back and is as it should be; \
-                     the first that is not stops everything.";
+const ORDER: &str = "The waves are applied in this order. A wave begins when every disk of the one before was read back and is as planned; the \
+                     first disk that is not stops the rest.";
 
 /// Number of columns that are shown on any terminal; the last of the others are left out first.
 const COLUMNS_MIN: usize = 5;
 
 impl StatusDocument for ShownPlan<'_> {
     fn page(&self) -> Page {
-        let mut page = Page { title: "plumb policy plan", sections: Vec::new() };
+        let mut page = Page { title: "plumb policy plan", ..Page::default() };
         let plan = self.plan;
         let (there, refusals) = (plan.unchanged.len(), plan.refused.len());
         let extent = format!(

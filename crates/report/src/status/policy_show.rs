@@ -14,6 +14,7 @@ use crate::document::policy::PolicyShow;
 use crate::format::Kind;
 use crate::outline::{Item, Page, Row};
 use crate::printable::printable;
+use crate::quantity::counted;
 use crate::terminal::{Cell, Ink, Table, severity_ink};
 
 /// Bytes in a line of an answer.
@@ -27,16 +28,16 @@ const HEAD: [(&str, &str); 12] = [
         "off: the cache is off; on: the cache is on and flushes are sent; protected: it is on and the kernel sends no flushes; \
          none: no write cache of its own",
     ),
-    ("cache", "whether the drive says that its write cache is on"),
-    ("changeable", "whether the drive lets its write cache be switched"),
+    ("cache", "state of the write cache that the drive reports"),
+    ("changeable", "yes if the drive lets its write cache be switched"),
     ("default", "the write cache as the maker set it"),
     ("saved", "the write cache after the next power cut"),
     ("kernel", "write back: the kernel sends flushes to the drive; write through: it sends none"),
-    ("protection", "who says that the cache survives a power cut"),
-    ("worst finding", "its id; the sentence is below"),
+    ("protection", "source of the claim that the cache survives a power cut"),
+    ("worst finding", "name of the rule; the sentence is below"),
     ("transport", ""),
     ("model", ""),
-    ("identity", "by what plumb knows the disk again: WWN, EUI or serial number"),
+    ("identity", "name by which plumb recognizes the disk: WWN, EUI or serial number"),
 ];
 
 const NO_ROOT: &str = "Seen without root: what a drive itself says (its cache, what protects it, its counters) stays hidden \
@@ -44,12 +45,15 @@ const NO_ROOT: &str = "Seen without root: what a drive itself says (its cache, w
 
 impl StatusDocument for PolicyShow {
     fn page(&self) -> Page {
-        let mut page = Page { title: "plumb policy show", sections: Vec::new() };
+        let mut page = Page { title: "plumb policy show", ..Page::default() };
         match self.document.devices.as_slice() {
             [] => page
                 .add("", vec![Item::text("No disk here has a write cache of its own, or none is chosen.")]),
             [view] if self.is_of_one => disk(&mut page, view),
-            _ => many(&mut page, &self.document),
+            views => {
+                page.summary = Some(summary(views));
+                many(&mut page, &self.document);
+            }
         }
         if !self.as_root {
             page.add("", vec![Item::text(NO_ROOT)]);
@@ -80,6 +84,17 @@ impl StatusDocument for PolicyShow {
     }
 }
 
+/// Counts the disks by the state of their write cache: `3 disks: write cache on 1, off 2`.
+fn summary(views: &[DeviceView]) -> String {
+    let states =
+        [FoundState::On, FoundState::Protected, FoundState::Off, FoundState::None, FoundState::Unknown];
+    let count = |state| views.iter().filter(|view| view.state == state).count();
+    let states = states.map(|state| (state.word(), count(state))).into_iter();
+    let counts = states.filter(|(_, count)| *count > 0).map(|(word, count)| format!("{word} {count}"));
+    let disks = counted(views.len() as u64, "disk");
+    format!("{disks} with a write cache: {}", counts.collect::<Vec<_>>().join(", "))
+}
+
 fn many(page: &mut Page, document: &PolicyDocument) {
     let table = Table::for_rows(&document.devices)
         .left(HEAD[0].0, |view| Cell::inked(Ink::Bold, printable(&view.name)))
@@ -102,7 +117,7 @@ fn many(page: &mut Page, document: &PolicyDocument) {
     page.add("", wrong(document));
 }
 
-/// Suppressed flushes without a claim are what loses data.
+/// Returns the state, in red where flushes are suppressed without a claim: that loses data.
 fn state(view: &DeviceView) -> Cell {
     let ink = match view.state {
         FoundState::Protected if view.protection.is_none() => Ink::Red,

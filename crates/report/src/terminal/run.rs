@@ -156,7 +156,8 @@ pub(crate) fn groups(document: &RunDocument, name_most: usize) -> Vec<Group> {
     groups
 }
 
-/// Returns the rows of `sides`; what a sync takes where it makes nothing `durable` is not called so.
+/// Returns the rows of `sides`. The time of a sync is not called `durable` if the sync makes nothing durable
+/// (`lost`).
 fn rows(sides: &Sides, lost: bool) -> Vec<SideRow> {
     let mut rows = side_rows(sides);
     // I/O that an application does by itself is not seen.

@@ -186,7 +186,12 @@ fn headline(document: &FleetDocument) -> String {
     }
     let reached = document.measured().and_then(|total| {
         let (bytes, each) = (total.application.bytes_per_second, document.each_bytes_per_second());
-        Some(format!("{}/s and {} in all, {} each", rate(total.rate()?), throughput(bytes), throughput(each)))
+        Some(format!(
+            "{} IOPS and {} in all, {} each",
+            rate(total.rate()?),
+            throughput(bytes),
+            throughput(each)
+        ))
     });
     match (&document.total, reached) {
         (Some(_), Some(reached)) => format!(

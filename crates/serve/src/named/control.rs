@@ -153,8 +153,17 @@ pub enum ControlError {
     },
 }
 
+/// Largest number of drives that a message names.
+const NAMED_MAX: usize = 5;
+
+/// Names some of the drives that there are, and counts the others.
 fn there_are(known: &[String]) -> String {
-    if known.is_empty() { String::new() } else { format!(", but {}", known.join(", ")) }
+    let named = known[..known.len().min(NAMED_MAX)].join(", ");
+    match known.len().saturating_sub(NAMED_MAX) {
+        _ if known.is_empty() => String::new(),
+        0 => format!(", but {named}"),
+        more => format!(", but {named} and {more} more (`plumb drive status` lists all)"),
+    }
 }
 
 /// Gives an order to the device `name` in `directory`; how it is then.

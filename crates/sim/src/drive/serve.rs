@@ -208,7 +208,7 @@ impl Drive {
         self.answer(pending, Outcome::Failed(errno), at);
     }
 
-    /// A write whose flush is not answered as done was not answered as done itself.
+    /// Removes the acknowledgement of a FUA write whose flush did not succeed: the write did not succeed either.
     pub(super) fn give_up_first_half(&mut self, stage: Stage) {
         if let Stage::FlushAfterWrite { write, .. } = stage {
             self.contents.fail(write);

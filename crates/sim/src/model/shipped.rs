@@ -1,4 +1,4 @@
-//! The models that ship with the program, by name.
+//! Models that ship with plumb, by name.
 
 macro_rules! shipped {
     ($($name:literal),* $(,)?) => {

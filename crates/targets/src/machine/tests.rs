@@ -9,7 +9,7 @@ use super::*;
 use crate::facts::{BlockFacts, Contents};
 use crate::look::block_facts;
 
-/// A machine that a test puts together.
+/// Machine that a test builds.
 struct MadeMachine {
     tree: RecordedTree,
     probe: RecordedProbe,

@@ -9,7 +9,7 @@ use plumb_block::{Clock, Device, Lba, LbaRange, Op, Pattern, Payload, Pool, Pool
 use plumb_linux::FileOptions;
 use plumb_targets::{Error, Intent, Name, OpenedTarget, Permission, open};
 
-/// Opens what is at `path`, through the page cache where the test does not care.
+/// Opens the target at `path`, through the page cache unless the test says otherwise.
 pub(crate) fn open_path(path: &Path, intent: Intent, permission: &Permission) -> Result<OpenedTarget, Error> {
     open(&Name::parse(path).expect("a name"), intent, permission, FileOptions::write_buffered(), &clock())
 }

@@ -9,11 +9,11 @@ use super::setup::{Cache, CacheBench, on, qemu_nbd};
 use crate::bench::fio;
 use crate::bench::paired::{Pairs, Side};
 
-/// The size of what is served.
+/// Size of the served device, in bytes.
 const SIZE: u64 = 1 << 30;
-/// The log holds what all cases write in one pair.
+/// Size of the log, in bytes: it holds the writes of all cases in one pair.
 const LOG: u64 = 3 << 30;
-/// How long fio runs each case.
+/// Options of fio that set the time and size of each case.
 const TIMED: &str = "--time_based --runtime=1.5 --size=1G";
 
 /// Case of the bench: what fio does with the cache, and which part of the peer's rate is asked for. The peer

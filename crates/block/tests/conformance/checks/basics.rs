@@ -131,7 +131,7 @@ pub(super) fn patterns_are_their_bytes(rig: &mut dyn Rig, seed: u64) -> CheckRes
     session.must_be_done(tag)
 }
 
-/// Polling an idle queue gives nothing and does not wait, whatever it is told to wait for.
+/// Checks that polling an idle queue returns no completion and does not wait, for any kind of wait.
 pub(super) fn an_idle_queue_does_not_wait(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::bare(rig, seed, 1)?;
     session.poll_one(0, Wait::NONE)?;

@@ -58,7 +58,7 @@ pub(super) fn look(name: &str, give_up_lost: Option<Uuid>, format: Format) -> an
     let beside = found.written_beside().map(|error| Refusal::from(error.clone()));
     drop(found);
     if !is_whole && let Err(error) = NamedCache::look(config, opening, &time) {
-        terminal::say(&format!("plumb: recovered or served as it is, it is refused: {error}"));
+        terminal::say(&format!("plumb: the cache cannot be recovered or served in this state: {error}"));
     }
     match beside {
         Some(refusal) => Err(refusal.into()),

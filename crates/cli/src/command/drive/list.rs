@@ -26,7 +26,7 @@ fn listed(model: Model) -> ListedModel {
     }
 }
 
-/// Describes what becomes of an acknowledged write in the drive when its power is cut.
+/// Describes the effect of a power cut on an acknowledged write in the drive.
 fn write_cache(model: &Model) -> String {
     let behaviour = &model.behaviour;
     let state = match behaviour.wce {

@@ -72,8 +72,10 @@ pub(crate) struct ObserveArguments {
     #[arg(long, conflicts_with_all = ["no_record", "counters", "from"])]
     requests: bool,
 
-    /// Read once a second what a power cut would take from the path: from memory, by process, from the
-    /// journal and the drive, for how long it has been there, and the most at once
+    /// Measure once a second how much data on the path a power cut would take
+    ///
+    /// It is counted in memory, by process, in the journal of the file system and in the drive. The report
+    /// says how long the data has been there, and the largest amount at one moment.
     #[arg(long, conflicts_with_all = ["from", "workload"])]
     exposure: bool,
 

@@ -66,9 +66,11 @@ fn claim(arguments: &ClaimArguments, identity: String) -> anyhow::Result<Claim> 
     };
     for (option, text) in [("--by", who), ("--reason", reason)] {
         if text.trim().is_empty() {
-            return Err(
-                Refusal::new(Exit::Usage, format!("{option} is empty: a claim says who and why")).into()
-            );
+            return Err(Refusal::new(
+                Exit::Usage,
+                format!("{option} is empty: a claim names its author and the reason"),
+            )
+            .into());
         }
     }
     Ok(Claim { identity, who: who.clone(), until, reason: reason.clone() })

@@ -23,7 +23,7 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<Exit> {
     let end = match &arguments.out {
         Some(path) => {
             let word = shell_word(&path.to_string_lossy());
-            format!("Written to {}; `plumb policy apply {word}` carries it out.", path.display())
+            format!("The plan is in {}; `plumb policy apply {word}` applies it.", path.display())
         }
         None if plan.changes.is_empty() => String::new(),
         None => "Nothing was changed. `--out FILE` writes the plan for `plumb policy apply`.".to_owned(),

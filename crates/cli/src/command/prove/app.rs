@@ -37,17 +37,16 @@ use crate::{files, stop, terminal};
 pub(crate) struct AppArguments {
     /// A built-in subject with its options, such as sqlite:journal=wal; a wrong name lists them
     #[arg(long, value_name = "NAME", conflicts_with_all = ["run", "check", "read", "setup", "user", "ack"])]
-    #[arg(required_unless_present_any = ["run", "recording", "resume"])]
     subject: Option<String>,
 
     /// The program to put to the test, a shell command
     #[arg(long, value_name = "CMD")]
     run: Option<String>,
 
-    /// The checker, a shell command
+    /// The checker, a shell command that looks at a state and exits with 0 (intact), 1 (lost) or 2 (corrupt)
     ///
-    /// Without it a state is compared with what the program itself had made visible, and its successful end
-    /// is an acknowledgement if it gives no other.
+    /// Without a checker plumb compares each state with the files that the program itself had made visible.
+    /// A program that acknowledges nothing then acknowledges its work by ending with exit status 0.
     #[arg(long, value_name = "CMD", requires = "run")]
     check: Option<String>,
 
@@ -71,17 +70,19 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "HOW", requires = "run", default_value = "control-file")]
     ack: String,
 
-    /// The drive profile, or several with commas between, which are compared over one recording.
+    /// The drive profile, or several with commas between, which are compared over one recording; a wrong name
+    /// lists them
+    ///
     /// cache:PROFILE puts a write-back cache in front of such a drive, with its log on another one: both lose
     /// their power at once, and the cache recovers each state. cache:PROFILE?size=8M&mode=ordered says how
-    /// long the log is, and when writes are acknowledged
+    /// long the log is, and when writes are acknowledged.
     #[arg(long, value_name = "PROFILE", value_delimiter = ',', default_value = "volatile")]
     drive: Vec<String>,
 
-    /// The file system: ext4, xfs, btrfs or none; or posix: any that promises only what POSIX does, by the
-    /// system calls of the program, without root, mount and drive
+    /// The file system: ext4, xfs, btrfs or none; or posix, any that promises only what POSIX does
     ///
-    /// With posix:garbage a block that was not written may hold other bytes than zeroes.
+    /// posix follows from the system calls of the program, and needs no root, mount and drive. With
+    /// posix:garbage a block that was not written may hold other bytes than zeroes.
     #[arg(long, value_name = "FS", default_value = "ext4")]
     fs: FileSystem,
 
@@ -113,25 +114,30 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// At most this many states are explored
+    /// Largest number of states that are explored
     #[arg(long, value_name = "N", default_value_t = Limits::default().states)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     states: u64,
 
-    /// How long each exploration of the first recording may take, and all further recordings together three
-    /// times as long; the states that fail most often come first
+    /// Time limit of one exploration; the states that fail most often come first
+    ///
+    /// The first recording is explored once for each drive profile, each time within this limit. All further
+    /// recordings together may take three times as long.
     #[arg(long, value_name = "TIME", default_value = "60s")]
     budget: Nanos,
 
-    /// At most this many recordings of the program: after the first, plumb chooses what the file system
-    /// writes back before a sync asks for it. 1 for the first alone; default as many as the program has sync
-    /// calls, and 12
+    /// Largest number of recordings of the program; default 12 and one for each of its sync calls
+    ///
+    /// The first recording is as the kernel writes back. In each further one plumb chooses what the file
+    /// system writes back before a sync asks for it. 1 for the first alone.
     #[arg(long, value_name = "N", conflicts_with = "recording")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     recordings: Option<u64>,
 
-    /// How many times the power is cut: from the second time on during the check of what the cut before has
-    /// left, where that was intact and the check wrote. 1 for no cut during checks; default 2, and 1 with
-    /// --fs posix or none
+    /// Number of power cuts in a row; default 2, and 1 with --fs posix or none
+    ///
+    /// Each cut after the first happens during the check of what the cut before it has left, if that was
+    /// intact and the check wrote something. 1 for no cut during checks.
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=4))]
     recovery_depth: Option<u32>,
@@ -164,7 +170,7 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
 
-    /// Go on with a run that was interrupted: RUN is its directory, and all options are those of then
+    /// Resume an interrupted run from its directory, with the options that it was started with
     #[arg(long, value_name = "RUN")]
     #[arg(conflicts_with_all = ["subject", "run", "recording", "drive", "fs", "mkfs_options", "mount_options", "size", "block_size", "seed", "target", "keep", "out", "no_record"])]
     resume: Option<PathBuf>,
@@ -218,6 +224,7 @@ pub(super) fn proved(typed: AppArguments) -> anyhow::Result<(KeptRun, ProofDocum
         Some(run) => Out::At { path: run.clone(), replace: true },
         None => out(&typed.recorded_in, "prove"),
     };
+    check_work(&typed)?;
     kept_run::check(&out)?;
     check_automatic(&typed)?;
     let [keep, junit] =
@@ -349,6 +356,20 @@ fn recorded(
         recorded: recorded?,
     };
     Ok((kept, program.map(|program| Again { options, program, writeback: None })))
+}
+
+/// Checks that there is a program to record, or a recording.
+fn check_work(typed: &AppArguments) -> Result<(), Refusal> {
+    let AppArguments { subject, run, recording, fs, .. } = typed;
+    if subject.is_some() || run.is_some() || recording.is_some() {
+        return Ok(());
+    }
+    let built_in = if fs.is_posix() { "" } else { ", a built-in one with --subject NAME" };
+    let message = format!(
+        "there is nothing to record: name a program with --run CMD{built_in}, or a recording that was kept with \
+         --recording FILE"
+    );
+    Err(Refusal::new(Exit::Usage, message))
 }
 
 /// Checks that states can be judged without a checker where there is none.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use plumb_report::export::annotations;
 use plumb_report::printable::shell_word;
+use plumb_report::quantity::counted;
 use plumb_report::{Format, Kind, ProofDocument, render};
 
 use super::app::{self, AppArguments};
@@ -23,11 +24,11 @@ pub(crate) struct CiArguments {
     #[arg(long, value_name = "RESULT", default_value = "no-failure")]
     require: Requirement,
 
-    /// Accept the failures that FILE lists, a line each
+    /// Accept the failures that FILE lists, one a line: they do not fail the command
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
 
-    /// Write the failures to FILE as a baseline, so that from now on they are accepted
+    /// Write all failures of this run to FILE, for --baseline in later runs; this run still exits with 1
     #[arg(long, value_name = "FILE")]
     write_baseline: Option<PathBuf>,
 
@@ -35,7 +36,9 @@ pub(crate) struct CiArguments {
     #[arg(long, value_name = "CMD")]
     setup: Option<String>,
 
-    /// The checker, a shell command; without it a state is compared with what the program had made visible
+    /// The checker, a shell command that looks at a state and exits with 0 (intact), 1 (lost) or 2 (corrupt)
+    ///
+    /// Without a checker plumb compares each state with the files that the program had made visible.
     #[arg(long, value_name = "CMD", conflicts_with = "read")]
     check: Option<String>,
 
@@ -43,7 +46,7 @@ pub(crate) struct CiArguments {
     #[arg(long, value_name = "CMD")]
     read: Option<String>,
 
-    /// How long the exploration may take
+    /// Time limit of the exploration
     #[arg(long, value_name = "TIME", default_value = "60s")]
     budget: String,
 
@@ -121,6 +124,9 @@ pub(crate) fn run(typed: &CiArguments) -> anyhow::Result<Exit> {
         }
     }
     terminal::show(&document, format, style)?;
+    if let Some(path) = &typed.write_baseline {
+        terminal::say(&format!("plumb: {}", written(&document, path)));
+    }
     if typed.github || std::env::var_os("GITHUB_ACTIONS").is_some_and(|set| set == "true") {
         terminal::say(annotations::github(&document, &at).trim_end());
     }
@@ -183,6 +189,19 @@ fn listed(document: &ProofDocument) -> String {
         writeln!(text, "{} # {class}: {}", failure.fingerprint(), failure.words.replace('\n', " ")).ok();
     }
     text
+}
+
+/// Says what was written to a baseline, and how to use it.
+fn written(document: &ProofDocument, path: &Path) -> String {
+    let path = path.display();
+    match document.failures.iter().filter(|failure| !failure.accepted).count() {
+        0 => format!("{path} accepts {}", counted(document.failures.len() as u64, "failure")),
+        new => format!(
+            "{path} accepts {} from the next run on, which names it with --baseline; this run does not accept {new} of \
+             them, and exits with 1",
+            counted(document.failures.len() as u64, "failure")
+        ),
+    }
 }
 
 /// Returns how the command ends: a failure that is not accepted is a finding, and less than what is required

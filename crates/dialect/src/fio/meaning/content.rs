@@ -60,7 +60,7 @@ pub(super) fn from_options(options: &Options<'_>, rw: &Rw) -> Result<Content, Er
     })
 }
 
-/// Returns the content of a repeated pattern: of patterns, zeroes alone can be had.
+/// Returns the content of a repeated pattern. Zeroes are the only pattern that is supported.
 fn constant(options: &Options<'_>, pattern: &str, rw: &Rw) -> Result<Content, Error> {
     let digits = pattern.strip_prefix("0x").unwrap_or(pattern);
     if !digits.is_empty() && digits.chars().all(|digit| digit == '0') {
@@ -72,7 +72,7 @@ fn constant(options: &Options<'_>, pattern: &str, rw: &Rw) -> Result<Content, Er
     }
     options.refuse(
         "buffer_pattern",
-        "writes of a given pattern are not supported, except of zeroes",
+        "zeroes are the only pattern of written data that is supported",
         "leave it out for noise, or use buffer_compress_percentage",
     )
 }

@@ -27,7 +27,7 @@ pub(super) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Returns how long it was measured.
+    /// Returns the measured time, in seconds.
     pub(super) fn seconds(&self) -> f64 {
         self.outcome.length.as_secs_f64()
     }

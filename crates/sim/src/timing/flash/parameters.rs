@@ -41,19 +41,18 @@ pub struct Parameters {
     pub program: Time,
     /// Time to erase a block.
     pub erase: Time,
-    /// The rate of one channel.
+    /// Transfer rate of one channel.
     pub channel: Rate,
-    /// How long a program that is going on takes to step aside for a read; absent if the read must wait for
-    /// its end.
+    /// Time to suspend a running program operation for a read; absent if the read must wait for its end.
     pub suspend: Option<Time>,
-    /// The rate of the link to the host.
+    /// Transfer rate of the link to the host.
     pub link: Rate,
     /// True if the link carries both directions at once (PCIe does, SATA does not).
     #[serde(default)]
     pub duplex: bool,
     /// Time that the controller spends on a command before it can take the next.
     pub command: Time,
-    /// Time that a command takes from end to end beside all else; commands overlap in it.
+    /// Fixed latency of a command beside all other times; it overlaps between commands.
     pub latency: Time,
     /// Number of commands that the drive takes at once.
     pub queue: u32,
