@@ -6,6 +6,7 @@ import re
 import subprocess
 import tempfile
 import unittest
+import urllib.request
 from pathlib import Path
 
 from support import INTEGRATIONS, needs
@@ -84,6 +85,7 @@ class Files(unittest.TestCase):
         hosts = ["--hosts", "a,b", "--launcher", "sh -c 'exec sh -c \"$1\"' {host}", "--remote-plumb", PLUMB]
         load = ["sim:consumer-nvme-ssd", "--duration", "1s", "--write", "50", "--no-record", "--format", "prometheus"]
         metrics.append(self.succeeds(PLUMB, "fleet", "load", *hosts, *load))
+        metrics.append(self.served())
         for text in metrics:
             self.succeeds("promtool", "check", "metrics", input=text)
         families = set(re.findall(r"^# TYPE (\S+)", "\n".join(metrics), re.MULTILINE))
@@ -108,6 +110,29 @@ class Files(unittest.TestCase):
         }
         self.assertEqual(unknown, set())
         self.assertGreater(len({name for name, _ in selectors} & set(labels)), 4)
+
+    def served(self):
+        """The metrics of plumb observe --serve after a sync, with what a power cut would take."""
+        words = ["observe", str(self.directory), "--exposure", "--slow", "1ns", "--serve", "127.0.0.1:0"]
+        observing = subprocess.Popen([PLUMB, *words], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(observing.stderr.close)
+        self.addCleanup(observing.wait)
+        self.addCleanup(observing.terminate)
+        lines = []
+        while not lines or "metrics at" not in lines[-1]:
+            lines.append(observing.stderr.readline())
+            if not lines[-1]:
+                self.skipTest(f"plumb observes nothing here: {lines}")
+        url = re.search(r"http://[^;]+", lines[-1])[0]
+        with open(self.directory / "synced", "w") as synced:
+            synced.write("a")
+            synced.flush()
+            os.fsync(synced.fileno())
+        # Each slow event is told once it is counted.
+        while "fsync" not in observing.stderr.readline():
+            self.assertIsNone(observing.poll())
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return answer.read().decode()
 
     @needs("kubectl")
     def test_manifests(self):

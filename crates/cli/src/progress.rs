@@ -89,6 +89,11 @@ impl Bar {
         self.set(0.0, name);
     }
 
+    /// Says a line beside the bar, which stays below it.
+    pub(crate) fn say(&self, line: &str) {
+        self.bar.suspend(|| terminal::say(line));
+    }
+
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();

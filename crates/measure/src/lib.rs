@@ -3,6 +3,7 @@
 //! Pure but for the reading and writing of run directories. Reports are functions of what lives here; no
 //! report asks a live device again.
 
+pub mod buckets;
 pub mod error;
 pub mod histogram;
 pub mod process;
@@ -14,6 +15,7 @@ pub mod storage;
 pub mod verified;
 pub mod watch;
 
+pub use buckets::Buckets;
 pub use error::{Error, Result};
 pub use histogram::Histogram;
 pub use result::{

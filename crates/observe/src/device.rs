@@ -1,15 +1,6 @@
-//! Observation of one device, from the events of its requests.
-//!
-//! A request is inserted into a queue of the kernel (or goes past it), issued to the driver, and completed,
-//! perhaps in parts. It is known by its first sector and what it asks for. Merging moves that sector, and so
-//! do completions of parts.
-//!
-//! # Limitations
-//! Two requests in flight at the same place that ask for the same are told apart by their order alone. A bio
-//! that a device without requests changes on its way (splits) may not be found again; it is then counted
-//! without a latency.
+//! Figures of one device, from the steps of its requests.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use plumb_block::Nanos;
 use plumb_measure::{Histogram, Series, SeriesEvent, SeriesPoint};
@@ -18,50 +9,30 @@ use plumb_report::document::observation::{
 };
 
 use crate::arrivals::Intervals;
-use crate::event::{EventContent, Merge, Op, Request};
+use crate::event::{Op, Request};
+use crate::matcher::{Finished, Step};
 
 /// The ends of so many requests are kept: a request that begins at one of them goes on with what came before.
 const ENDS: usize = 8;
-/// Largest number of requests that wait: of more, some were forgotten by the kernel, or their events were
-/// lost.
-const WAITING_MAX: usize = 1 << 16;
 
 /// Number of parts of the time that are kept at most.
 const PARTS_MAX: usize = 600;
-
-type Key = (u64, Op);
 
 /// Observations of a device so far.
 #[derive(Debug)]
 pub(crate) struct Device {
     has_requests: bool,
     start: Nanos,
-    /// When requests that wait in the kernel's queue were inserted.
-    waiting: HashMap<Key, Nanos>,
-    in_flight: HashMap<Key, Vec<InFlight>>,
-    /// Requests that the driver gave back: they are issued again, and did not come again.
-    requeued: HashSet<Key>,
     directions: [Direction; 3],
     flushes: u64,
     flush_latency: Histogram,
     fua_writes: u64,
     merges: u64,
-    /// Completions without data: of an empty flush, which the kernel counts among the writes, or of the end
-    /// of a flush with data.
+    /// Completions without data.
     empty: u64,
-    /// Number of completions of which no beginning was seen.
-    unmatched: u64,
     depth: Depth,
     intervals: Intervals,
     series: Series,
-}
-
-/// A request that the driver has.
-#[derive(Debug, Clone, Copy)]
-struct InFlight {
-    at: Nanos,
-    bytes: u64,
-    left: u64,
 }
 
 /// Requests of one direction.
@@ -99,57 +70,44 @@ impl Device {
         Self {
             has_requests,
             start,
-            waiting: HashMap::new(),
-            in_flight: HashMap::new(),
-            requeued: HashSet::new(),
             directions: std::array::from_fn(|_| Direction::default()),
             flushes: 0,
             flush_latency: Histogram::new(),
             fua_writes: 0,
             merges: 0,
             empty: 0,
-            unmatched: 0,
             depth: Depth { since: start, ..Depth::default() },
             intervals: Intervals::default(),
             series: Series::starting_at(start, expected),
         }
     }
 
-    /// Something happened. Calls `arrived` with a request when it is issued, with the time when it came.
-    pub(crate) fn take(&mut self, at: Nanos, what: EventContent, arrived: &mut dyn FnMut(Nanos, &Request)) {
-        match what {
-            EventContent::Inserted(request) => self.inserted(at, &request),
-            EventContent::Issued(request) => self.issued(at, &request, arrived),
-            EventContent::Requeued(request) => self.requeued(at, &request),
-            EventContent::Completed(request) => self.completed(at, &request),
-            EventContent::Merged(merge, request) => self.merged(merge, &request),
-            _ => {}
+    /// Takes a step of a request.
+    pub(crate) fn take(&mut self, at: Nanos, request: &Request, step: Step) {
+        match step {
+            Step::Came => self.came(at, request.op),
+            Step::Issued { waited, .. } => {
+                self.depth.change(at, self.depth.now + 1);
+                if let Some(direction) = self.direction(request.op) {
+                    direction.issued(request);
+                    waited.iter().for_each(|waited| direction.queue_latency.record(*waited));
+                }
+            }
+            Step::Reissued => {
+                self.depth.change(at, self.depth.now + 1);
+                self.direction(request.op).into_iter().for_each(|direction| direction.depth += 1);
+            }
+            Step::Returned => self.left(at, request.op),
+            Step::Finished(finished) => self.finished(at, request, &finished),
+            Step::Merged => self.merges += 1,
+            Step::Empty => self.empty += 1,
         }
     }
 
-    fn requeued(&mut self, at: Nanos, request: &Request) {
-        if self.end(at, request, u64::MAX).is_some() {
-            self.requeued.insert((request.sector, request.op));
-        }
-    }
-
-    /// Events were lost: what is in flight is not known any more.
+    /// Forgets what is in flight, after events were lost.
     pub(crate) fn forget(&mut self, at: Nanos) {
-        self.waiting.clear();
-        self.in_flight.clear();
-        self.requeued.clear();
         self.depth.change(at, 0);
         self.directions.iter_mut().for_each(|direction| direction.depth = 0);
-    }
-
-    fn inserted(&mut self, at: Nanos, request: &Request) {
-        if self.waiting.len() >= WAITING_MAX {
-            self.waiting.clear();
-        }
-        let key = (request.sector, request.op);
-        if self.waiting.insert(key, at).is_none() && !self.requeued.contains(&key) {
-            self.came(at, request.op);
-        }
     }
 
     fn came(&mut self, at: Nanos, op: Op) {
@@ -159,90 +117,19 @@ impl Device {
         }
     }
 
-    /// Notes that a request was issued: what it has become by merges is known then.
-    fn issued(&mut self, at: Nanos, request: &Request, arrived: &mut dyn FnMut(Nanos, &Request)) {
-        let key = (request.sector, request.op);
-        let inserted = self.waiting.remove(&key);
-        let is_again = self.requeued.remove(&key);
-        if inserted.is_none() && !is_again {
-            self.came(at, request.op);
-        }
-        if !is_again {
-            arrived(inserted.unwrap_or(at), request);
-        }
-        let begun = InFlight { at, bytes: request.bytes, left: request.bytes };
-        self.in_flight.entry(key).or_default().push(begun);
-        self.depth.change(at, self.depth.now + 1);
-        if let Some(direction) = self.direction(request.op) {
-            if is_again {
-                direction.depth += 1;
-                return;
-            }
-            direction.issued(request);
-            if let Some(inserted) = inserted {
-                direction.queue_latency.record(at.since(inserted));
-            }
-        }
-    }
-
-    fn completed(&mut self, at: Nanos, request: &Request) {
-        if request.bytes == 0 && self.has_requests && request.op != Op::Flush {
-            self.empty += 1;
-            return;
-        }
-        let Some(ended) = self.end(at, request, request.bytes) else {
-            // The request was issued before the first event, or changed on its way. A flush of requests that
-            // nobody issued is an empty one that is answered.
-            if request.op != Op::Flush || !self.has_requests {
-                self.unmatched += 1;
-                self.done(at, request, request.bytes, None);
-            } else {
-                self.empty += 1;
-            }
-            return;
-        };
-        match ended.left {
-            0 => self.done(at, request, ended.bytes, Some(at.since(ended.at))),
-            _ => {
-                // The rest of it goes on at the next sector.
-                self.in_flight.entry((request.end(), request.op)).or_default().push(ended);
-                self.depth.change(at, self.depth.now + 1);
-                if let Some(direction) = self.direction(request.op) {
-                    direction.depth += 1;
-                }
-            }
-        }
-    }
-
-    /// Takes a request out of what is in flight, with so many bytes of it done.
-    fn end(&mut self, at: Nanos, request: &Request, bytes: u64) -> Option<InFlight> {
-        let mut key = (request.sector, request.op);
-        if request.bytes == 0 && !self.has_requests && !self.in_flight.contains_key(&key) {
-            // A bio that was worked off piece by piece is at its end.
-            let ends_here = |(known, of): (&Key, &Vec<InFlight>)| {
-                let is_it =
-                    known.1 == request.op && of.iter().any(|of| known.0 + of.bytes / 512 == request.sector);
-                is_it.then_some(*known)
-            };
-            key = self.in_flight.iter().find_map(ends_here)?;
-        }
-        let of = self.in_flight.get_mut(&key)?;
-        // The first that was issued, for the others may be of a later client.
-        let mut ended = if of.is_empty() { return None } else { of.remove(0) };
-        if of.is_empty() {
-            self.in_flight.remove(&key);
-        }
-        let bytes = if self.has_requests { bytes } else { u64::MAX };
-        ended.left = ended.left.saturating_sub(bytes);
+    /// Notes that the driver has one request less.
+    fn left(&mut self, at: Nanos, op: Op) {
         self.depth.change(at, self.depth.now.saturating_sub(1));
-        if let Some(direction) = self.direction(request.op) {
+        if let Some(direction) = self.direction(op) {
             direction.depth = direction.depth.saturating_sub(1);
         }
-        Some(ended)
     }
 
-    /// A request is done, of so many bytes.
-    fn done(&mut self, at: Nanos, request: &Request, bytes: u64, latency: Option<Nanos>) {
+    fn finished(&mut self, at: Nanos, request: &Request, finished: &Finished) {
+        let (bytes, latency) = (finished.bytes, finished.took);
+        if latency.is_some() {
+            self.left(at, request.op);
+        }
         if request.op == Op::Flush || (request.preflush && !self.has_requests) {
             self.flushes += 1;
         }
@@ -260,22 +147,6 @@ impl Device {
         }
     }
 
-    fn merged(&mut self, merge: Merge, request: &Request) {
-        self.merges += 1;
-        match merge {
-            Merge::Back => {}
-            Merge::Front => {
-                // The waiting request now begins with the part that was merged in front of it.
-                if let Some(at) = self.waiting.remove(&(request.end(), request.op)) {
-                    self.waiting.insert((request.sector, request.op), at);
-                }
-            }
-            Merge::Request => {
-                self.waiting.remove(&(request.sector, request.op));
-            }
-        }
-    }
-
     fn direction(&mut self, op: Op) -> Option<&mut Direction> {
         let place = match op {
             Op::Read => 0,
@@ -284,11 +155,6 @@ impl Device {
             Op::Flush | Op::Other => return None,
         };
         self.directions.get_mut(place)
-    }
-
-    /// Returns true if nothing is on its way.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.in_flight.is_empty() && self.unmatched == 0
     }
 
     /// Returns the number of completions that were without data.

@@ -2,10 +2,13 @@
 //! to be made durable.
 //!
 //! ```text
-//! target ──devices, whose syncs──► session ──pages of the kernel's tracing──► decode ──Event──► observer ──► ObservationDocument
-//!                                     │                                                  (device, syncs, arrivals)    │
-//!                                     └──without tracing: counters ──► counted ──────────────────────────────────────►│
-//!                                                                                          a Scenario ◄── workload ◄──┘
+//! target ──devices, whose syncs──► session ──pages of the kernel's tracing──► decode ──Event──► fold (matcher, syncs, writeback)
+//!                                     │                                                          │finished requests and syncs
+//!                                     │                         slow events, metrics ◄── live ◄──┤
+//!                                     │                                                          ▼
+//!                                     │                              observer (device, sync_figures, arrivals) ──► ObservationDocument
+//!                                     └──without tracing: counters ──► counted ───────────────────────────────────────►│
+//!                                                                                           a Scenario ◄── workload ◄──┘
 //! ```
 //!
 //! Invariants:
@@ -25,13 +28,18 @@ mod counted;
 pub mod decode;
 mod device;
 pub mod event;
+mod file_systems;
+pub mod fold;
 mod headline;
 mod inodes;
+mod live;
+pub mod matcher;
 mod observer;
 mod processes;
 pub mod requests;
 mod session;
 mod sides;
+mod sync_figures;
 mod syncs;
 mod target;
 mod tasks;
@@ -39,8 +47,10 @@ mod tracer;
 pub mod workload;
 mod writeback;
 
+pub use file_systems::FileSystem;
+pub use live::{ClockReading, Meter};
 pub use observer::{FinishedDevice, Observer, SoFar, WatchedDevice};
-pub use session::{Keep, Look, Options, Surroundings, observe};
+pub use session::{Keep, LiveSurroundings, Look, Options, Surroundings, observe, observe_live};
 pub use sides::run_document;
-pub use syncs::{Caller, Place, Processes, Scope, SyncedFile};
+pub use syncs::{Caller, FinishedSync, Place, Processes, Scope, SyncedFile};
 pub use target::{NoTarget, RequestedTarget, Target};

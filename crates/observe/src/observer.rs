@@ -1,4 +1,4 @@
-//! From events to figures: a pure function of events and time, but for who the threads are, which is asked.
+//! From events to the figures of a recording.
 
 use std::collections::HashMap;
 
@@ -7,9 +7,11 @@ use plumb_report::document::observation::{ObservedDevice, ObservedSync, Writebac
 
 use crate::counted;
 use crate::device::Device;
-use crate::event::{Event, EventContent, Request};
-use crate::syncs::{Processes, Scope, Syncs};
-use crate::writeback::WritebackErrors;
+use crate::event::{Event, Inode, Request};
+use crate::fold::{Fold, Identities, Sink};
+use crate::matcher::Step;
+use crate::sync_figures::SyncFigures;
+use crate::syncs::{FinishedSync, Processes, Scope};
 
 /// A device that is observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,11 +28,60 @@ pub struct WatchedDevice {
 #[derive(Debug)]
 pub struct Observer {
     watched: Vec<WatchedDevice>,
+    fold: Fold,
+    figures: Figures,
+}
+
+/// Figures of a recording.
+#[derive(Debug)]
+struct Figures {
     devices: HashMap<u32, Device>,
-    syncs: Syncs,
-    writeback: WritebackErrors,
-    events: u64,
-    lost: u64,
+    syncs: SyncFigures,
+}
+
+/// Sink of a recording: its figures, and two others that see the same.
+struct RecordingSink<'a> {
+    figures: &'a mut Figures,
+    /// Gets each request when it is issued, with the time when it came.
+    arrived: Option<&'a mut Arrived<'a>>,
+    beside: Option<&'a mut (dyn Sink + 'a)>,
+}
+
+/// Receives a request when it is issued, with the time when it came.
+pub(crate) type Arrived<'a> = dyn FnMut(Nanos, &Request) + 'a;
+
+impl Sink for RecordingSink<'_> {
+    fn request(&mut self, at: Nanos, request: &Request, step: Step, who: &mut Identities<'_>) {
+        if let (Step::Issued { arrived: at, .. }, Some(arrived)) = (step, &mut self.arrived) {
+            arrived(at, request);
+        }
+        if let Some(device) = self.figures.devices.get_mut(&request.device) {
+            device.take(at, request, step);
+        }
+        if let Some(beside) = &mut self.beside {
+            beside.request(at, request, step, who);
+        }
+    }
+
+    fn sync(&mut self, at: Nanos, sync: &FinishedSync, who: &mut Identities<'_>) {
+        self.figures.syncs.take(sync);
+        if let Some(beside) = &mut self.beside {
+            beside.sync(at, sync, who);
+        }
+    }
+
+    fn write_failed(&mut self, inode: Inode, who: &mut Identities<'_>) {
+        if let Some(beside) = &mut self.beside {
+            beside.write_failed(inode, who);
+        }
+    }
+
+    fn forget(&mut self, at: Nanos) {
+        self.figures.devices.values_mut().for_each(|device| device.forget(at));
+        if let Some(beside) = &mut self.beside {
+            beside.forget(at);
+        }
+    }
 }
 
 /// Counts until now, for a line of progress.
@@ -56,94 +107,59 @@ impl Observer {
     ) -> Self {
         let device = |of: &WatchedDevice| (of.number, Device::new(of.has_requests, start, expected));
         let devices = watched.iter().map(device).collect();
-        Self {
-            watched,
-            devices,
-            syncs: Syncs::new(scope, except),
-            writeback: WritebackErrors::default(),
-            events: 0,
-            lost: 0,
-        }
+        let fold = Fold::new(&watched, scope, except);
+        Self { watched, fold, figures: Figures { devices, syncs: SyncFigures::default() } }
     }
 
-    /// Takes an event. `arrived` is called with a request when it is issued, with the time when it came.
-    pub fn take(
-        &mut self,
+    /// Takes an event. `arrived` is called with a request when it is issued, with the time when it came;
+    /// `beside` receives what is found too.
+    pub fn take<'a>(
+        &'a mut self,
         event: Event,
         processes: &mut dyn Processes,
-        arrived: &mut dyn FnMut(Nanos, &Request),
+        arrived: &'a mut Arrived<'a>,
+        beside: Option<&'a mut (dyn Sink + 'a)>,
     ) {
-        self.events += 1;
-        match event.what {
-            EventContent::SyncBegan(call, fd) => self.syncs.began(event.at, event.thread, call, fd),
-            EventContent::SyncEnded(is_done) => self.syncs.ended(event.at, event.thread, is_done, processes),
-            EventContent::SyncedOn(device) => self.syncs.told(event.at, event.thread, device),
-            EventContent::Synced(is_done) => self.syncs.synced(event.at, event.thread, is_done, processes),
-            EventContent::WritebackFailed(inode, error) => {
-                self.writeback.failed(event.at, inode, error, processes)
-            }
-            EventContent::ErrorReported(inode) => {
-                self.writeback.reported(event.at, event.thread, inode, processes)
-            }
-            EventContent::TaskBegan(task, name) => self.syncs.tasks.began(event.at, event.thread, task, name),
-            EventContent::TaskNamed(task, name) => self.syncs.tasks.named(task, name),
-            EventContent::TaskEnded => self.syncs.tasks.ended(event.thread),
-            EventContent::Inserted(of) | EventContent::Issued(of) | EventContent::Merged(_, of) => {
-                self.syncs.asked(event.thread, of.device);
-                self.take_of_device(&event, &of, arrived);
-            }
-            // Any thread may be running then.
-            EventContent::Requeued(of) | EventContent::Completed(of) => {
-                self.take_of_device(&event, &of, arrived)
-            }
-        }
-    }
-
-    fn take_of_device(&mut self, event: &Event, of: &Request, arrived: &mut dyn FnMut(Nanos, &Request)) {
-        if let Some(device) = self.devices.get_mut(&of.device) {
-            device.take(event.at, event.what, arrived);
-        }
+        let mut sink = RecordingSink { figures: &mut self.figures, arrived: Some(arrived), beside };
+        self.fold.take(event, processes, &mut sink);
     }
 
     /// Notes that `events` events were lost before `at`.
-    pub fn lost(&mut self, at: Nanos, events: u64) {
-        if events > 0 {
-            self.lost += events;
-            self.devices.values_mut().for_each(|device| device.forget(at));
-            self.syncs.forget();
-        }
+    pub fn lost<'a>(&'a mut self, at: Nanos, events: u64, beside: Option<&'a mut (dyn Sink + 'a)>) {
+        let mut sink = RecordingSink { figures: &mut self.figures, arrived: None, beside };
+        self.fold.lost(at, events, &mut sink);
     }
 
     /// Returns the counts until now.
     pub fn so_far(&self) -> SoFar {
-        SoFar { events: self.events, lost: self.lost, syncs: self.syncs.count() }
+        self.fold.so_far()
     }
 
     /// Returns the writes that failed after the page cache had taken them, by file; times since `start`.
     pub fn writeback_errors(&self, start: Nanos, processes: &mut dyn Processes) -> Vec<WritebackError> {
-        self.writeback.finish(start, self.syncs.scope(), processes)
+        self.fold.writeback_errors(start, processes)
     }
 
     /// Returns the number of such failures of files that are not told apart, since there were too many.
     pub const fn writeback_errors_left_out(&self) -> u64 {
-        self.writeback.left_out()
+        self.fold.writeback_errors_left_out()
     }
 
     /// Returns how long all syncs took that may flush a device.
     pub fn sync_latency(&self) -> Option<plumb_measure::Latency> {
-        self.syncs.latency()
+        self.figures.syncs.latency()
     }
 
     /// Returns all that was seen until `end`; more may follow. Of each device also how many completions were
     /// without data, and whether nothing is on its way.
     pub fn finish(&mut self, start: Nanos, end: Nanos) -> (Vec<FinishedDevice>, Vec<ObservedSync>) {
-        let devices = &mut self.devices;
+        let (fold, devices) = (&self.fold, &mut self.figures.devices);
         let finished = self.watched.iter().filter_map(|of| {
             let device = devices.get_mut(&of.number)?;
-            let (empty, is_idle) = (device.empty(), device.is_idle());
+            let (empty, is_idle) = (device.empty(), fold.is_idle(of.number));
             Some(FinishedDevice { device: device.finish(&of.name, end), empty, is_idle })
         });
-        (finished.collect(), self.syncs.finish(end.since(start).as_secs_f64()))
+        (finished.collect(), self.figures.syncs.finish(end.since(start).as_secs_f64()))
     }
 }
 
@@ -193,7 +209,7 @@ mod tests {
     use plumb_block::{Bytes, DeviceCounters};
 
     use super::*;
-    use crate::event::{Merge, Op};
+    use crate::event::{EventContent, Merge, Op};
     use crate::syncs::Caller;
 
     const NUMBER: u32 = 7 << 20;
@@ -216,7 +232,7 @@ mod tests {
         let mut observer = Observer::new(vec![watched], Scope::All, 0, start, end);
         for (at, what) in events {
             let event = Event { at: Nanos::millis(*at), thread: 1, what: *what };
-            observer.take(event, &mut Nobody, &mut |_, _| ());
+            observer.take(event, &mut Nobody, &mut |_, _| (), None);
         }
         observer.finish(start, end).0.remove(0)
     }
@@ -262,9 +278,8 @@ mod tests {
         let mut kept = Vec::new();
         for (at, what) in events {
             let event = Event { at: Nanos::millis(*at), thread: 1, what: *what };
-            observer.take(event, &mut Nobody, &mut |at, request| {
-                kept.push((at, request.offset(), request.bytes));
-            });
+            let mut keep = |at, request: &Request| kept.push((at, request.offset(), request.bytes));
+            observer.take(event, &mut Nobody, &mut keep, None);
         }
         kept
     }
@@ -377,13 +392,24 @@ mod tests {
         let watched = WatchedDevice { name: "loop0".to_owned(), number: NUMBER, has_requests: true };
         let mut observer = Observer::new(vec![watched], Scope::All, 0, Nanos::ZERO, Nanos::secs(1));
         let event = |at, what| Event { at: Nanos::millis(at), thread: 1, what };
-        observer.take(event(1, EventContent::Issued(request(0, 8, Op::Read))), &mut Nobody, &mut |_, _| ());
-        observer.lost(Nanos::millis(2), 12);
-        observer.take(event(9, EventContent::Issued(request(0, 8, Op::Read))), &mut Nobody, &mut |_, _| ());
+        observer.take(
+            event(1, EventContent::Issued(request(0, 8, Op::Read))),
+            &mut Nobody,
+            &mut |_, _| (),
+            None,
+        );
+        observer.lost(Nanos::millis(2), 12, None);
+        observer.take(
+            event(9, EventContent::Issued(request(0, 8, Op::Read))),
+            &mut Nobody,
+            &mut |_, _| (),
+            None,
+        );
         observer.take(
             event(10, EventContent::Completed(request(0, 8, Op::Read))),
             &mut Nobody,
             &mut |_, _| (),
+            None,
         );
         assert_eq!(observer.so_far().lost, 12);
         let device = observer.finish(Nanos::ZERO, Nanos::millis(10)).0.remove(0).device;

@@ -3,24 +3,30 @@
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::sync::Arc;
 
 use plumb_report::document::observation::ProcessIo;
 
 use crate::event::Inode;
+use crate::file_systems::{FileSystem, FileSystems};
 use crate::inodes;
 use crate::syncs::{Caller, Place, Processes, SyncedFile};
 
 /// Threads are looked up again after so many refreshes: a number may be another one's by then.
 const THREADS_KEPT: u32 = 20;
+/// The mounts are read again after so many refreshes.
+const MOUNTS_KEPT: u32 = 200;
 
 /// Looks them up, each once while it is asked for again and again.
 #[derive(Debug)]
 pub(crate) struct LiveProcesses {
-    threads: HashMap<u32, Caller>,
+    threads: HashMap<u32, Arc<Caller>>,
     files: HashMap<(u32, u32), Option<SyncedFile>>,
     /// Files that the descriptors stood for before: one that was closed since is still known by it.
     earlier: HashMap<(u32, u32), Option<SyncedFile>>,
     refreshed: u32,
+    /// Mounted file systems; `None` until one is looked up.
+    file_systems: Option<FileSystems>,
     /// Names of files that may still be looked at to find the path of one.
     names_left: usize,
 }
@@ -32,6 +38,7 @@ impl Default for LiveProcesses {
             files: HashMap::new(),
             earlier: HashMap::new(),
             refreshed: 0,
+            file_systems: None,
             names_left: inodes::NAMES_MAX,
         }
     }
@@ -45,19 +52,34 @@ impl LiveProcesses {
         if self.refreshed.is_multiple_of(THREADS_KEPT) {
             self.threads.clear();
         }
+        if self.refreshed.is_multiple_of(MOUNTS_KEPT) {
+            self.file_systems = None;
+        }
     }
 }
 
 impl Processes for LiveProcesses {
     fn caller(&mut self, thread: u32, fd: Option<u32>) -> Caller {
-        let caller = self.threads.entry(thread).or_insert_with(|| caller_of(thread)).clone();
+        let caller = self.process(thread);
         let (files, earlier) = (&mut self.files, &self.earlier);
         let file = fd.and_then(|fd| {
             let key = (caller.process, fd);
             let look = || file(thread, fd).or_else(|| earlier.get(&key).cloned().flatten());
             files.entry(key).or_insert_with(look).clone()
         });
-        Caller { file, ..caller }
+        Caller { file, ..Caller::clone(&caller) }
+    }
+
+    fn process(&mut self, thread: u32) -> Arc<Caller> {
+        Arc::clone(self.threads.entry(thread).or_insert_with(|| Arc::new(caller_of(thread))))
+    }
+
+    fn file_system(&mut self, number: u32) -> Option<Arc<FileSystem>> {
+        self.file_systems.get_or_insert_with(FileSystems::read).numbered(number)
+    }
+
+    fn file_system_at(&mut self, disk: u32, sector: Option<u64>) -> Option<Arc<FileSystem>> {
+        self.file_systems.get_or_insert_with(FileSystems::read).at(disk, sector)
     }
 
     fn open_file(&mut self, inode: Inode) -> Option<String> {
@@ -74,7 +96,18 @@ fn caller_of(thread: u32) -> Caller {
     let process = status(thread, "Tgid:").unwrap_or(0);
     let parent = |process: &u32| status(*process, "PPid:").filter(|parent| *parent > 0);
     let parents = std::iter::successors(parent(&process), parent).collect();
-    Caller { process, parents, name: name(process), file: None }
+    Caller { process, parents, name: name(process), cgroup: cgroup(thread), file: None }
+}
+
+/// Returns the path of a task's cgroup: of the one hierarchy of version 2, else of the controller `blkio`, else
+/// of the first one; empty if the task is gone (cgroups(7), "/proc/PID/cgroup").
+fn cgroup(task: u32) -> String {
+    let lines = fs::read_to_string(format!("/proc/{task}/cgroup")).unwrap_or_default();
+    let fields = || lines.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+    let is_of =
+        |wanted: &str| fields().find(|(controllers, _)| controllers.split(',').any(|one| one == wanted));
+    let found = is_of("blkio").or_else(|| is_of("")).or_else(|| fields().next());
+    found.map(|(_, path)| path.to_owned()).unwrap_or_default()
 }
 
 /// Returns a number of `/proc/TASK/status`.

@@ -1,8 +1,8 @@
 //! An observation, from its first event to its document.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plumb_block::{Clock, Nanos, Result, StorageCounters as _, StorageSnapshot, in_one_line};
@@ -14,6 +14,8 @@ use plumb_report::document::observation::{ObservationCost, ObservedDevice, Obser
 
 use crate::counted::CounterReadings;
 use crate::event::Request;
+use crate::fold::{Fold, Sink};
+use crate::live::Meter;
 use crate::observer::{FinishedDevice, Observer, SoFar};
 use crate::processes::{self, LiveProcesses};
 use crate::target::Target;
@@ -21,6 +23,8 @@ use crate::tracer::Tracer;
 
 /// How often events are fetched.
 pub(crate) const READ_EVERY: Duration = Duration::from_millis(50);
+/// How often events are fetched by an observation that goes on: waking up costs more than a later figure.
+const READ_LIVE_EVERY: Duration = Duration::from_millis(200);
 
 /// Keeps a request that came so long after the start.
 pub type Keep<'a> = dyn FnMut(Nanos, &Request) -> io::Result<()> + 'a;
@@ -36,6 +40,18 @@ pub struct Options<'a> {
     /// Is given each request of the first device, which is the uppermost one: beneath it each would come
     /// again. With the time since the start at which it came.
     pub requests: Option<&'a mut Keep<'a>>,
+    /// Counts the same beside, for the lines of slow events.
+    pub meter: Option<&'a Mutex<Meter>>,
+}
+
+/// Meter that several threads use.
+struct SharedMeter<'a>(&'a Mutex<Meter>);
+
+impl SharedMeter<'_> {
+    fn with<T>(&self, use_it: impl FnOnce(&mut Meter) -> T) -> T {
+        // Counts stay true whatever happened to another thread.
+        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// The surroundings of an observation.
@@ -151,14 +167,33 @@ fn by_events(
         }
     };
     progress(Nanos::ZERO, SoFar::default(), &mut Default::default);
+    let meter = options.meter.map(SharedMeter);
+    let mut take = |observer: &mut Observer,
+                    tracer: &mut Tracer,
+                    at: Nanos,
+                    until: Nanos,
+                    processes: &mut LiveProcesses| {
+        // Forgotten first: what began before the loss may not be taken to end in what came after it.
+        let lost = tracer.fetch()?;
+        let mut all = |mut beside: Option<&mut Meter>| {
+            observer.lost(at, lost, beside.as_deref_mut().map(|meter| meter as &mut dyn Sink));
+            for event in tracer.before(until) {
+                let beside = beside.as_deref_mut().map(|meter| meter as &mut dyn Sink);
+                observer.take(event, processes, &mut arrived, beside);
+            }
+        };
+        match &meter {
+            Some(meter) => meter.with(|meter| all(Some(meter))),
+            None => all(None),
+        }
+        Result::Ok(())
+    };
     let mut is_whole = false;
     while !is_whole && !stop.load(Ordering::Acquire) {
         std::thread::sleep(READ_EVERY.min(Duration::from_nanos((start + options.duration).since(now()).0)));
         let at = now();
         is_whole = at.since(start) >= options.duration;
-        // Forgotten first: what began before the loss may not be taken to end in what came after it.
-        observer.lost(at, tracer.fetch()?);
-        tracer.before(at).for_each(|event| observer.take(event, &mut processes, &mut arrived));
+        take(&mut observer, &mut tracer, at, at, &mut processes)?;
         processes.refresh();
         progress(at.since(start), observer.so_far(), &mut || {
             let (devices, syncs) = observer.finish(start, at);
@@ -170,8 +205,7 @@ fn by_events(
     tracer.turn(false)?;
     let end = now();
     let after = snapshot(target, clock);
-    observer.lost(end, tracer.fetch()?);
-    tracer.before(Nanos(u64::MAX)).for_each(|event| observer.take(event, &mut processes, &mut arrived));
+    take(&mut observer, &mut tracer, end, Nanos(u64::MAX), &mut processes)?;
     let (devices, syncs) = observer.finish(start, end);
     let writeback_errors =
         tracer.sees_writeback_errors.then(|| observer.writeback_errors(start, &mut processes));
@@ -207,6 +241,49 @@ fn by_events(
         document.notes.extend(notes_on_requests(target, not_kept));
     }
     Ok(document)
+}
+
+/// Surroundings of an observation that goes on.
+pub struct LiveSurroundings<'a> {
+    /// The time of the events: the kernel's monotonic clock.
+    pub now: &'a dyn Fn() -> Nanos,
+    /// Becomes true when it is to end.
+    pub stop: &'a AtomicBool,
+    /// Is called each time that events were read, with the time since the start and the counts until now.
+    pub progress: &'a mut dyn FnMut(Nanos, SoFar),
+}
+
+/// Observes `target` until it is stopped, and has `meter` count it.
+///
+/// # Errors
+/// If tracing is not possible here, or no more.
+pub fn observe_live(
+    target: &Target,
+    syncs: bool,
+    meter: &Mutex<Meter>,
+    around: LiveSurroundings<'_>,
+) -> Result<()> {
+    let LiveSurroundings { now, stop, progress } = around;
+    let meter = SharedMeter(meter);
+    let mut tracer = Tracer::prepare(&target.devices, syncs)?;
+    let mut processes = LiveProcesses::default();
+    let mut fold = Fold::new(&target.devices, target.scope.clone(), std::process::id());
+    let start = now();
+    tracer.turn(true)?;
+    progress(Nanos::ZERO, SoFar::default());
+    while !stop.load(Ordering::Acquire) {
+        std::thread::sleep(READ_LIVE_EVERY);
+        let at = now();
+        let lost = tracer.fetch()?;
+        meter.with(|meter| {
+            fold.lost(at, lost, meter);
+            tracer.before(at).for_each(|event| fold.take(event, &mut processes, meter));
+            meter.put_unreported(fold.unreported());
+        });
+        processes.refresh();
+        progress(at.since(start), fold.so_far());
+    }
+    tracer.turn(false)
 }
 
 /// Returns what is to be said of requests that were to be kept: of which device they are, and why not all
@@ -299,7 +376,7 @@ mod tests {
             notes: Vec::new(),
         };
         let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
-        let options = Options { duration: Nanos(1), syncs: true, counters_only: true, requests };
+        let options = Options { duration: Nanos(1), syncs: true, counters_only: true, requests, meter: None };
         let around = Surroundings {
             clock: &clock,
             now: &|| Nanos::ZERO,

@@ -1,13 +1,14 @@
-//! How long programs waited for their data to be made durable: calls by process, from the events of their
-//! beginning and end.
+//! Calls that make data durable, from the events of their beginning and end to finished ones with their
+//! callers.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use plumb_block::Nanos;
-use plumb_measure::{Histogram, Latency};
-use plumb_report::document::observation::ObservedSync;
 
 use crate::event::{Inode, SyncCall};
+use crate::file_systems::FileSystem;
+use crate::fold::cgroup_of_ended;
 use crate::tasks::Tasks;
 
 /// Caller of a sync, and the file of the call.
@@ -19,6 +20,8 @@ pub struct Caller {
     pub parents: Vec<u32>,
     /// Name of the process.
     pub name: String,
+    /// Path of its cgroup, as `/proc/PID/cgroup` has it; empty if it is not known.
+    pub cgroup: String,
     /// The file; `None` if the call names none, or it is not open any more.
     pub file: Option<SyncedFile>,
 }
@@ -53,6 +56,22 @@ pub struct Place {
 pub trait Processes {
     /// Whose thread this is, and what its descriptor `fd` stands for.
     fn caller(&mut self, thread: u32, fd: Option<u32>) -> Caller;
+
+    /// Returns whose thread this is, without a file.
+    fn process(&mut self, thread: u32) -> Arc<Caller> {
+        Arc::new(self.caller(thread, None))
+    }
+
+    /// Returns the file system with this number, as events have it.
+    fn file_system(&mut self, _: u32) -> Option<Arc<FileSystem>> {
+        None
+    }
+
+    /// Returns the file system that a request of a device is of: by its place there, or because it is the
+    /// only one.
+    fn file_system_at(&mut self, _: u32, _: Option<u64>) -> Option<Arc<FileSystem>> {
+        None
+    }
 
     /// Returns the path of a file that some process has open.
     fn open_file(&mut self, _: Inode) -> Option<String> {
@@ -128,6 +147,11 @@ impl Scope {
 /// Number of bits of the minor number, below the major number, of a device in an event.
 const MINOR_BITS: u32 = 20;
 
+/// Returns a number of stat(2) as events have it.
+fn event_number(device: u64) -> u32 {
+    rustix::fs::major(device) << MINOR_BITS | rustix::fs::minor(device)
+}
+
 /// The calls so far.
 #[derive(Debug)]
 pub(crate) struct Syncs {
@@ -136,11 +160,24 @@ pub(crate) struct Syncs {
     except: u32,
     begun: HashMap<u32, Begun>,
     pub(crate) tasks: Tasks,
-    by: BTreeMap<Key, Calls>,
 }
 
-/// Whose calls, which, and whether they are known to be of what is observed.
-type Key = (u32, String, SyncCall, bool);
+/// A call that has ended.
+#[derive(Debug, Clone)]
+pub struct FinishedSync {
+    /// Which.
+    pub call: SyncCall,
+    /// How long it took.
+    pub took: Nanos,
+    /// True if it succeeded.
+    pub is_done: bool,
+    /// Whose it was.
+    pub caller: Caller,
+    /// True if it is known to be of what is observed.
+    pub counted: bool,
+    /// Number of the file system that it was of, as events have it, where that is known.
+    pub device: Option<u32>,
+}
 
 /// The name of a process that had ended, and that had begun before it was observed.
 const NOT_KNOWN: &str = "ended";
@@ -152,21 +189,24 @@ struct Begun {
     fd: Option<u32>,
     /// True if the file is on what is observed; `None` until its file system has said where it is.
     is_told_here: Option<bool>,
+    /// Number of that file system.
+    device: Option<u32>,
     /// True if the thread has asked for something of a device that is observed.
     asked_here: bool,
 }
 
-#[derive(Debug, Default)]
-struct Calls {
-    file: Option<String>,
-    errors: u64,
-    latency: Histogram,
+/// End of a call.
+#[derive(Debug, Clone, Copy)]
+struct Ended {
+    at: Nanos,
+    thread: u32,
+    is_done: bool,
 }
 
 impl Syncs {
     /// None so far. Those of the process `except` are left out.
     pub(crate) fn new(scope: Scope, except: u32) -> Self {
-        Self { scope, except, begun: HashMap::new(), tasks: Tasks::default(), by: BTreeMap::new() }
+        Self { scope, except, begun: HashMap::new(), tasks: Tasks::default() }
     }
 
     /// Returns whose calls count.
@@ -176,7 +216,8 @@ impl Syncs {
 
     /// A thread begins one.
     pub(crate) fn began(&mut self, at: Nanos, thread: u32, call: SyncCall, fd: Option<u32>) {
-        self.begun.insert(thread, Begun { at, call, fd, is_told_here: None, asked_here: false });
+        self.begun
+            .insert(thread, Begun { at, call, fd, is_told_here: None, device: None, asked_here: false });
     }
 
     /// The file system says on which device the file is that a thread makes durable, perhaps without a call.
@@ -184,21 +225,29 @@ impl Syncs {
     pub(crate) fn told(&mut self, at: Nanos, thread: u32, device: u32) {
         let is_here = self.scope.is_of(device);
         match self.begun.get_mut(&thread).filter(|begun| begun.call != SyncCall::None) {
-            Some(begun) => begun.is_told_here = Some(begun.is_told_here == Some(true) || is_here),
+            Some(begun) => {
+                begun.is_told_here = Some(begun.is_told_here == Some(true) || is_here);
+                begun.device = Some(device);
+            }
             None => {
-                let (call, is_told_here) = (SyncCall::None, Some(is_here));
-                self.begun.insert(thread, Begun { at, call, fd: None, is_told_here, asked_here: false });
+                let (call, is_told_here, device) = (SyncCall::None, Some(is_here), Some(device));
+                let begun = Begun { at, call, fd: None, is_told_here, device, asked_here: false };
+                self.begun.insert(thread, begun);
             }
         }
     }
 
     /// The file system has done it: of what no call asks for that is the end.
-    pub(crate) fn synced(&mut self, at: Nanos, thread: u32, is_done: bool, processes: &mut dyn Processes) {
-        let without_call = |begun: &Begun| begun.call == SyncCall::None;
-        if let Some(begun) = self.begun.get(&thread).copied().filter(without_call) {
-            self.begun.remove(&thread);
-            self.count_in(at, thread, begun, is_done, processes);
-        }
+    pub(crate) fn synced(
+        &mut self,
+        at: Nanos,
+        thread: u32,
+        is_done: bool,
+        processes: &mut dyn Processes,
+    ) -> Option<FinishedSync> {
+        let begun = self.begun.get(&thread).copied().filter(|begun| begun.call == SyncCall::None)?;
+        self.begun.remove(&thread);
+        self.finished(Ended { at, thread, is_done }, begun, processes)
     }
 
     /// A thread asks a device for something.
@@ -212,6 +261,7 @@ impl Syncs {
     /// that it descends from.
     fn put_ended(&self, caller: &mut Caller, thread: u32, processes: &mut dyn Processes) {
         caller.name = self.tasks.name(thread).unwrap_or_else(|| NOT_KNOWN.to_owned());
+        caller.cgroup = cgroup_of_ended(&self.tasks, thread, processes);
         if matches!(self.scope, Scope::Process(_)) {
             caller.parents = self.tasks.lineage(thread).collect();
             if let Some(oldest) = caller.parents.last() {
@@ -222,37 +272,42 @@ impl Syncs {
         }
     }
 
-    /// Counts the sync of a thread that has ended.
-    pub(crate) fn ended(&mut self, at: Nanos, thread: u32, is_done: bool, processes: &mut dyn Processes) {
-        // Not every file system says when it has done what no call asks for.
-        if let Some(begun) = self.begun.remove(&thread).filter(|begun| begun.call != SyncCall::None) {
-            self.count_in(at, thread, begun, is_done, processes);
-        }
-    }
-
-    fn count_in(
+    /// Returns the sync of a thread that has ended; `None` if it is of no interest.
+    pub(crate) fn ended(
         &mut self,
         at: Nanos,
         thread: u32,
-        begun: Begun,
         is_done: bool,
         processes: &mut dyn Processes,
-    ) {
-        let mut caller = processes.caller(thread, begun.fd);
+    ) -> Option<FinishedSync> {
+        // Not every file system says when it has done what no call asks for.
+        let begun = self.begun.remove(&thread).filter(|begun| begun.call != SyncCall::None)?;
+        self.finished(Ended { at, thread, is_done }, begun, processes)
+    }
+
+    fn finished(
+        &mut self,
+        ended: Ended,
+        begun: Begun,
+        processes: &mut dyn Processes,
+    ) -> Option<FinishedSync> {
+        let mut caller = processes.caller(ended.thread, begun.fd);
         if caller.name.is_empty() {
-            self.put_ended(&mut caller, thread, processes);
+            self.put_ended(&mut caller, ended.thread, processes);
         }
         let side = self.scope.side(&caller, &begun);
         if caller.process == self.except || side == Side::Elsewhere {
-            return;
+            return None;
         }
-        let key = (caller.process, caller.name, begun.call, side == Side::Here);
-        let calls = self.by.entry(key).or_default();
-        calls.latency.record(at.since(begun.at));
-        calls.errors += u64::from(!is_done);
-        if calls.file.is_none() {
-            calls.file = caller.file.map(|file| file.path);
-        }
+        let opened = || caller.file.as_ref()?.devices.first().copied().map(event_number);
+        Some(FinishedSync {
+            call: begun.call,
+            took: ended.at.since(begun.at),
+            is_done: ended.is_done,
+            counted: side == Side::Here,
+            device: begun.device.or_else(opened),
+            caller,
+        })
     }
 
     /// Events were lost: which calls go on is not known any more.
@@ -260,43 +315,51 @@ impl Syncs {
         self.begun.clear();
         self.tasks.forget();
     }
-
-    /// Returns how many there were of those that count.
-    pub(crate) fn count(&self) -> u64 {
-        let counted = self.by.iter().filter(|(key, _)| key.3);
-        counted.map(|(_, calls)| calls.latency.count()).sum()
-    }
-
-    /// Returns how long all of them took that may flush a device.
-    pub(crate) fn latency(&self) -> Option<Latency> {
-        let mut all = Histogram::new();
-        let flushing = self.by.iter().filter(|(key, _)| key.2 != SyncCall::SyncFileRange && key.3);
-        flushing.for_each(|(_, calls)| all.merge(&calls.latency));
-        all.summary()
-    }
-
-    /// Returns all of them, in so many seconds; those first on which most time was spent.
-    pub(crate) fn finish(&self, seconds: f64) -> Vec<ObservedSync> {
-        let mut all: Vec<_> = self.by.iter().collect();
-        all.sort_by_key(|(_, calls)| std::cmp::Reverse(calls.latency.sum_ns()));
-        let one = |((process, name, call, counted), calls): (&Key, &Calls)| ObservedSync {
-            process: *process,
-            name: name.clone(),
-            call: call.name().to_owned(),
-            file: calls.file.clone(),
-            counted: *counted,
-            count: calls.latency.count(),
-            per_second: if seconds > 0.0 { calls.latency.count() as f64 / seconds } else { 0.0 },
-            errors: calls.errors,
-            latency: calls.latency.summary(),
-        };
-        all.into_iter().map(one).collect()
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ops::{Deref, DerefMut};
+
     use super::*;
+    use crate::sync_figures::SyncFigures;
+
+    /// Syncs with the figures that are made of them.
+    struct Counted(Syncs, SyncFigures);
+
+    impl Deref for Counted {
+        type Target = Syncs;
+
+        fn deref(&self) -> &Syncs {
+            &self.0
+        }
+    }
+
+    impl DerefMut for Counted {
+        fn deref_mut(&mut self) -> &mut Syncs {
+            &mut self.0
+        }
+    }
+
+    impl Counted {
+        fn new(scope: Scope, except: u32) -> Self {
+            Self(Syncs::new(scope, except), SyncFigures::default())
+        }
+
+        fn ended(&mut self, at: Nanos, thread: u32, is_done: bool, processes: &mut dyn Processes) {
+            let sync = self.0.ended(at, thread, is_done, processes);
+            sync.iter().for_each(|sync| self.1.take(sync));
+        }
+
+        fn synced(&mut self, at: Nanos, thread: u32, is_done: bool, processes: &mut dyn Processes) {
+            let sync = self.0.synced(at, thread, is_done, processes);
+            sync.iter().for_each(|sync| self.1.take(sync));
+        }
+
+        fn count(&self) -> u64 {
+            self.1.finish(1.0).iter().filter(|row| row.counted).map(|row| row.count).sum()
+        }
+    }
 
     struct Two;
 
@@ -304,12 +367,18 @@ mod tests {
         fn caller(&mut self, thread: u32, fd: Option<u32>) -> Caller {
             let file = fd.map(|fd| SyncedFile { path: format!("/f{fd}"), devices: vec![u64::from(fd)] });
             let parents = if thread / 10 == 2 { vec![5, 1] } else { Vec::new() };
-            Caller { process: thread / 10, parents, name: format!("p{}", thread / 10), file }
+            Caller {
+                process: thread / 10,
+                parents,
+                name: format!("p{}", thread / 10),
+                file,
+                ..Caller::default()
+            }
         }
     }
 
     fn seen(scope: Scope) -> Vec<(u32, String, u64, u64)> {
-        let mut syncs = Syncs::new(scope, 9);
+        let mut syncs = Counted::new(scope, 9);
         // Threads 11 and 12 of process 1 at the same time, one of process 2, one of plumb.
         syncs.began(Nanos::millis(1), 11, SyncCall::Fsync, Some(3));
         syncs.began(Nanos::millis(2), 12, SyncCall::Fsync, Some(4));
@@ -318,7 +387,7 @@ mod tests {
         for thread in [12, 11, 21, 91, 55] {
             syncs.ended(Nanos::millis(5), thread, thread != 12, &mut Two);
         }
-        let rows = syncs.finish(1.0).into_iter();
+        let rows = syncs.1.finish(1.0).into_iter();
         rows.map(|row| (row.process, row.call, row.count, row.errors)).collect()
     }
 
@@ -344,7 +413,7 @@ mod tests {
     }
 
     /// A sync of each of these threads, which end at once; `during` happens in it.
-    fn ended(syncs: &mut Syncs, threads: &[u32], during: fn(&mut Syncs, u32)) {
+    fn ended(syncs: &mut Counted, threads: &[u32], during: fn(&mut Counted, u32)) {
         for thread in threads {
             syncs.began(Nanos::millis(1), *thread, SyncCall::Fdatasync, Some(3));
             during(syncs, *thread);
@@ -354,8 +423,8 @@ mod tests {
     }
 
     /// Returns the syncs of a device with the number 7:4.
-    fn of_device() -> Syncs {
-        Syncs::new(Scope::Devices(BTreeSet::from([rustix::fs::makedev(7, 4)])), 9)
+    fn of_device() -> Counted {
+        Counted::new(Scope::Devices(BTreeSet::from([rustix::fs::makedev(7, 4)])), 9)
     }
 
     #[test]
@@ -363,7 +432,7 @@ mod tests {
         let mut syncs = of_device();
         syncs.tasks.began(Nanos::ZERO, 5, 11, *b"sqlite3\0\0\0\0\0\0\0\0\0");
         ended(&mut syncs, &[11, 12], |_, _| ());
-        let rows = syncs.finish(1.0).into_iter();
+        let rows = syncs.1.finish(1.0).into_iter();
         let mut rows: Vec<_> = rows.map(|row| (row.name, row.process, row.count, row.counted)).collect();
         rows.sort();
         assert_eq!(
@@ -371,7 +440,7 @@ mod tests {
             [(NOT_KNOWN.to_owned(), 0, 1, false), ("sqlite3".to_owned(), 0, 1, false)],
             "whether they are of the device is not known"
         );
-        assert_eq!((syncs.count(), syncs.latency()), (0, None));
+        assert_eq!((syncs.count(), syncs.1.latency()), (0, None));
     }
 
     #[test]
@@ -386,9 +455,9 @@ mod tests {
             syncs.asked(thread, HERE);
             syncs.told(Nanos::millis(1), thread, HERE + 1);
         });
-        assert_eq!((syncs.count(), syncs.finish(1.0).len()), (2, 1), "those of other devices are not told");
+        assert_eq!((syncs.count(), syncs.1.finish(1.0).len()), (2, 1), "those of other devices are not told");
         ended(&mut syncs, &[14], |syncs, thread| syncs.asked(thread, HERE + 1));
-        assert_eq!((syncs.count(), syncs.finish(1.0).len()), (2, 2), "and this may be of either");
+        assert_eq!((syncs.count(), syncs.1.finish(1.0).len()), (2, 2), "and this may be of either");
     }
 
     #[test]
@@ -411,7 +480,7 @@ mod tests {
         // say when it is done.
         syncs.told(Nanos::millis(9), 11, HERE);
         syncs.ended(Nanos::millis(20), 11, true, &mut Two);
-        let rows = syncs.finish(1.0).into_iter();
+        let rows = syncs.1.finish(1.0).into_iter();
         let rows: Vec<_> = rows.map(|row| (row.call, row.count, row.latency.unwrap().mean)).collect();
         assert_eq!(rows, [("msync".to_owned(), 1, 0.004), ("no call".to_owned(), 1, 0.002)]);
     }
@@ -419,7 +488,7 @@ mod tests {
     #[test]
     fn who_has_ended_descends_from_those_that_made_it() {
         for (process, seen) in [(5, 2), (3, 2), (11, 2), (12, 1), (4, 0)] {
-            let mut syncs = Syncs::new(Scope::Process(process), 9);
+            let mut syncs = Counted::new(Scope::Process(process), 9);
             for (task, parent) in [(11, 5), (12, 11)] {
                 syncs.tasks.began(Nanos(u64::from(task)), parent, task, [0; 16]);
             }
@@ -430,10 +499,10 @@ mod tests {
 
     #[test]
     fn the_time_is_that_from_the_beginning_to_the_end() {
-        let mut syncs = Syncs::new(Scope::All, 0);
+        let mut syncs = Counted::new(Scope::All, 0);
         syncs.began(Nanos::millis(1), 11, SyncCall::Fdatasync, Some(3));
         syncs.ended(Nanos::millis(8), 11, true, &mut Two);
-        let row = syncs.finish(2.0).remove(0);
+        let row = syncs.1.finish(2.0).remove(0);
         assert_eq!(
             (row.latency.unwrap().mean, row.per_second, row.file.as_deref()),
             (0.007, 0.5, Some("/f3"))

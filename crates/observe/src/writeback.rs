@@ -36,6 +36,13 @@ struct Failures {
     told_at: Option<Nanos>,
 }
 
+impl Failures {
+    /// Returns true if somebody was told of the last one.
+    fn is_reported(&self) -> bool {
+        self.told_at.is_some_and(|told| told >= self.last)
+    }
+}
+
 impl WritebackErrors {
     /// Takes the failure of a write. Of more than [`FILES_MAX`] files those of the further ones are counted.
     pub(crate) fn failed(&mut self, at: Nanos, inode: Inode, error: Errno, processes: &mut dyn Processes) {
@@ -55,6 +62,15 @@ impl WritebackErrors {
         });
         failures.count += 1;
         (failures.error, failures.last) = (error, at);
+    }
+
+    /// Returns the number of files with a failure of which nobody was told, by device.
+    pub(crate) fn unreported(&self) -> impl Iterator<Item = (u32, u64)> {
+        let mut by_device = BTreeMap::<u32, u64>::new();
+        for (inode, failures) in &self.by_file {
+            *by_device.entry(inode.device).or_default() += u64::from(!failures.is_reported());
+        }
+        by_device.into_iter()
     }
 
     /// Returns the number of failures of files that are not told apart.
@@ -95,7 +111,7 @@ impl WritebackErrors {
                 failures: failures.count,
                 first_at: failures.first.since(start).as_secs_f64(),
                 last_at: failures.last.since(start).as_secs_f64(),
-                reported: failures.told_at.is_some_and(|told| told >= failures.last),
+                reported: failures.is_reported(),
                 reported_to: failures
                     .told
                     .iter()

@@ -1,5 +1,5 @@
 //! Serves any [`Device`](plumb_block::Device) to other programs over NBD, through FUSE and loop, or through
-//! ublk, and opens an NBD export as a device.
+//! ublk, and opens an NBD export as a device. Pages of text it serves over HTTP.
 
 pub mod attach;
 mod block_layer;
@@ -7,6 +7,7 @@ mod busy_poll;
 mod claim;
 mod error;
 mod holders;
+pub mod http;
 mod name;
 pub mod named;
 pub mod nbd;

@@ -258,9 +258,12 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         command: "observe",
-        essential: &["all", "duration", "exposure", "workload", "requests", "tui", "out", "format"],
+        essential: &[
+            "all", "duration", "slow", "serve", "exposure", "workload", "requests", "tui", "out", "format",
+        ],
         groups: &[
             group("What is observed", &["all", "duration", "exposure", "counters", "no-syscalls", "from"]),
+            group("While it is observed", &["slow", "serve"]),
             group("What is kept", &["requests", "workload"]),
         ],
         examples: &[
@@ -279,6 +282,8 @@ pub(crate) const PAGES: &[Page] = &[
                 "plumb observe /srv --exposure --counters --format prometheus",
                 "what would a power cut take, as metrics",
             ),
+            example("plumb observe /srv --slow 50ms", "a line for each slow sync and request"),
+            example("plumb observe --serve 9950", "metrics of all disks for Prometheus, until Ctrl-C"),
             example("plumb observe compare RUN-BEFORE RUN-AFTER", "before and after a change"),
         ],
         notes: &[
@@ -286,6 +291,8 @@ pub(crate) const PAGES: &[Page] = &[
              is removed afterwards; without root only counters are read. Ctrl-C ends the observation and keeps it.",
             "Recording events costs the programs that are observed: a load that saturates a processor ran 18 to 32 % slower in pairs of runs \
              with and without (`cargo xtask bench observe` measures it on a machine); one that waits for its device loses next to nothing.",
+            "--serve records nothing and needs root. Its histograms have the 32 busiest devices, file systems, processes and cgroups, chosen anew \
+             each minute, and \"other\" for all others; a name that leaves takes its series with it.",
         ],
         files: &[RUNS],
         ..NONE

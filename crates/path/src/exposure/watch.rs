@@ -69,6 +69,11 @@ impl ExposureWatch {
         &self.observed.now
     }
 
+    /// Returns what was seen until now.
+    pub const fn observed(&self) -> &ObservedExposure {
+        &self.observed
+    }
+
     /// Ends the watch.
     pub fn finish(self) -> ObservedExposure {
         self.observed

@@ -21,6 +21,7 @@ pub mod drive;
 pub mod fleet;
 pub mod json;
 mod labels;
+pub mod live;
 pub mod observation;
 pub mod policy;
 pub mod power;

@@ -1,13 +1,13 @@
-//! Runs and fleets as metrics of Prometheus.
-//!
-//! Bucket edges are those of etcd's disk histograms, 0.001 s times powers of two up to 8.192 s, so that both
-//! can stand in one panel, continued downwards by halving to about 1 µs for drives that are faster.
+//! Runs, fleets and observations as metrics of Prometheus. The edges of all histograms are those of
+//! [`Buckets`].
 
-use plumb_measure::Histogram;
+use plumb_measure::Buckets;
 use plumb_path::Survey;
-use plumb_path::metrics::Metrics;
+use plumb_path::exposure::ObservedExposure;
+use plumb_path::metrics::{Metrics, kind_of};
 
 use crate::document::fleet::{FleetDisk, FleetHost};
+use crate::document::live::LiveObservation;
 use crate::document::{
     DirectionResult, FleetDocument, ObservationDocument, Part, RunDocument, RunRecording, Sides,
     TargetRecording,
@@ -15,9 +15,6 @@ use crate::document::{
 use crate::exposure;
 use crate::levels::{self, FsyncState};
 use crate::sentences;
-
-/// The exponents of the edges: 0.001 s times two to these.
-const EXPONENTS: std::ops::RangeInclusive<i32> = -10..=13;
 
 /// The label of a way to make writes durable.
 const METHOD: &str = "method";
@@ -64,15 +61,62 @@ pub(crate) fn survey(survey: &Survey) -> String {
 
 /// Loss that a power cut would cause, by the last readings of an observation; `None` if there were none.
 pub(crate) fn observation(document: &ObservationDocument) -> Option<String> {
-    let exposed: Vec<_> = document.exposures.iter().map(|of| (of.target.as_str(), &of.now)).collect();
     let mut out = Metrics::default();
-    exposure::metrics(&mut out, &exposed);
+    exposures(&mut out, &document.exposures);
+    (!document.exposures.is_empty()).then(|| out.into_text())
+}
+
+fn exposures(out: &mut Metrics, watched: &[ObservedExposure]) {
+    let exposed: Vec<_> = watched.iter().map(|of| (of.target.as_str(), &of.now)).collect();
+    exposure::metrics(out, &exposed);
     let peak = "plumb_exposure_bytes_max_peak";
     let help = "The most that was counted at once while it was observed.";
-    out.each(peak, "gauge", help, document.exposures.iter(), |out, of| {
+    out.each(peak, "gauge", help, watched.iter(), |out, of| {
         out.sample(peak, &[("target", &of.target)], of.bytes_max_peak as f64);
     });
-    (!exposed.is_empty()).then(|| out.into_text())
+}
+
+/// Returns the metrics of an observation that goes on: `plumb_observe_...`, and `plumb_exposure_...` if that
+/// is watched.
+pub fn live_observation(seen: &LiveObservation) -> String {
+    let mut out = Metrics::default();
+    for respect in &seen.times {
+        let name = format!("plumb_observe_{}_duration_seconds", respect.name);
+        let named = respect.names.iter().flat_map(|named| {
+            let used = named.times.iter().filter(|(_, buckets)| buckets.count() > 0);
+            used.map(move |(time, buckets)| (&named.labels, time, buckets))
+        });
+        let help = format!("Time of syncs, and in queues and at devices, {}.", respect.help);
+        out.each(&name, "histogram", &help, named, |out, (labels, time, buckets)| {
+            let mut all: Vec<(&str, &str)> =
+                labels.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            all.push(("time", time));
+            put_histogram(out, &name, &all, buckets);
+        });
+    }
+    // They stand there without samples too: an alert on what has not happened yet is not a mistake in it.
+    let failed = "plumb_observe_writeback_failures_total";
+    out.family(failed, kind_of(failed), "Writes that failed after the page cache had taken them.");
+    seen.lost_writes.iter().for_each(|of| out.sample(failed, &of.labels(), of.failures as f64));
+    let unreported = "plumb_observe_writeback_files_unreported";
+    let help = "Files with such a failure of which no program was told since.";
+    out.family(unreported, kind_of(unreported), help);
+    seen.lost_writes.iter().for_each(|of| out.sample(unreported, &of.labels(), of.files_unreported as f64));
+    let own = [
+        ("plumb_observe_events_total", "Events of the kernel that were read.", seen.events as f64),
+        (
+            "plumb_observe_events_lost_total",
+            "Events that were lost since they came too fast.",
+            seen.events_lost as f64,
+        ),
+        ("plumb_observe_cpu_seconds_total", "Processor time that observing took.", seen.cpu_seconds),
+    ];
+    for (name, help, value) in own {
+        out.family(name, kind_of(name), help);
+        out.sample(name, &[], value);
+    }
+    exposures(&mut out, &seen.exposures);
+    out.into_text()
 }
 
 /// The metrics of many hosts: `plumb_load_...` of each host, and `plumb_fleet_...` of all together, so that a
@@ -204,7 +248,7 @@ fn durable_writes(out: &mut Metrics, recording: &RunRecording, methods: &[Measur
         methods.iter().filter_map(|method| Some((method, recording.histogram(method.index, Part::Durable)?)));
     let help = "Time until a write was durable: write and sync together.";
     out.each(name, "histogram", help, kept, |out, (method, histogram)| {
-        put_histogram(out, name, &method.labels(&[]), histogram);
+        put_histogram(out, name, &method.labels(&[]), &histogram.into());
     });
 }
 
@@ -315,26 +359,20 @@ fn histograms(out: &mut Metrics, family: &str, kept: &[TargetRecording], loads: 
     });
     let help = "Time of the operations of a target, by what was timed.";
     out.each(&name, "histogram", help, kept, |out, (load, part, histogram)| {
-        put_histogram(out, &name, &load.labels(&[("operation", part.name())]), histogram);
+        put_histogram(out, &name, &load.labels(&[("operation", part.name())]), &histogram.into());
     });
 }
 
-fn put_histogram(out: &mut Metrics, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
+fn put_histogram(out: &mut Metrics, name: &str, labels: &[(&str, &str)], buckets: &Buckets) {
     let bucket = |out: &mut Metrics, edge: &str, count: u64| {
         out.sample(&format!("{name}_bucket"), &[labels, &[("le", edge)]].concat(), count as f64);
     };
-    let mut bins = histogram.bins().peekable();
-    let mut seen = 0_u64;
-    for exponent in EXPONENTS {
-        let edge = 1e-3 * f64::from(exponent).exp2();
-        while let Some((_, count)) = bins.next_if(|(value, _)| value.as_secs_f64() <= edge) {
-            seen = seen.saturating_add(count);
-        }
+    for (exponent, seen) in buckets.cumulative() {
         bucket(out, &edge_text(exponent), seen);
     }
-    bucket(out, "+Inf", histogram.count());
-    out.sample(&format!("{name}_sum"), labels, histogram.sum_ns() as f64 / 1e9);
-    out.sample(&format!("{name}_count"), labels, histogram.count() as f64);
+    bucket(out, "+Inf", buckets.count());
+    out.sample(&format!("{name}_sum"), labels, buckets.sum());
+    out.sample(&format!("{name}_count"), labels, buckets.count() as f64);
 }
 
 /// An edge as etcd prints it: `0.001`, `8.192`; the exact decimal for the smaller ones.
@@ -359,12 +397,12 @@ mod tests {
 
     #[test]
     fn buckets_are_cumulative_and_the_last_is_the_count() {
-        let mut histogram = Histogram::new();
+        let mut buckets = Buckets::default();
         for value in [500, 1_500_000, 9_000_000_000] {
-            histogram.record(Nanos(value));
+            buckets.record(Nanos(value));
         }
         let mut out = Metrics::default();
-        put_histogram(&mut out, "x_seconds", &[("target", "a\"b")], &histogram);
+        put_histogram(&mut out, "x_seconds", &[("target", "a\"b")], &buckets);
         let text = out.into_text();
         for expected in [
             r#"x_seconds_bucket{target="a\"b",le="0.001"} 1"#,

@@ -11,21 +11,25 @@ use crate::exit::{Exit, Refusal, usage};
 use crate::live_state::Servers;
 
 /// Time between two readings.
-const EVERY: Nanos = Nanos::millis(1000);
+pub(super) const EVERY: Nanos = Nanos::secs(1);
+/// Time between two readings that are served for months: looking through the open files of all processes
+/// costs more than all else.
+pub(super) const EVERY_LIVE: Nanos = Nanos::secs(10);
 
 /// Watches over the paths of the target.
 #[derive(Default)]
 pub(super) struct Exposures {
     watches: Vec<ExposureWatch>,
+    every: Nanos,
     next: Nanos,
 }
 
 impl Exposures {
-    /// Surveys the target, and begins to watch its paths.
+    /// Surveys the target, and begins to watch its paths, with so much time between two readings.
     ///
     /// # Errors
     /// A usage error if the target is a process, or cannot be surveyed.
-    pub(super) fn open(wanted: &RequestedTarget) -> Result<Self, Refusal> {
+    pub(super) fn open(wanted: &RequestedTarget, every: Nanos) -> Result<Self, Refusal> {
         let target = match wanted {
             RequestedTarget::Place(place) => Target::Named(place.clone()),
             RequestedTarget::All => Target::All,
@@ -40,18 +44,23 @@ impl Exposures {
             plumb_path::survey_exposed(&LiveTree::new(), &LiveProbe::new(), &target).map_err(usage)?;
         let targets = survey.paths.into_iter().map(|path| path.target);
         let watches = targets.zip(exposed).map(|(target, exposed)| ExposureWatch::new(target, exposed));
-        Ok(Self { watches: watches.collect(), next: Nanos::ZERO })
+        Ok(Self { watches: watches.collect(), every, next: Nanos::ZERO })
     }
 
     /// Reads, if it is time.
     pub(super) fn look(&mut self, elapsed: Nanos) {
         if elapsed >= self.next {
-            self.next = elapsed + EVERY;
+            self.next = elapsed + self.every;
             let (tree, probe) = (LiveTree::new(), LiveProbe::new());
             for watch in &mut self.watches {
                 watch.look(elapsed, &tree, &probe, &Servers);
             }
         }
+    }
+
+    /// Returns what was seen until now.
+    pub(super) fn observed(&self) -> Vec<ObservedExposure> {
+        self.watches.iter().map(|watch| watch.observed().clone()).collect()
     }
 
     /// Ends all of it.

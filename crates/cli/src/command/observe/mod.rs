@@ -3,13 +3,14 @@
 mod compare;
 mod exposure;
 mod recorded;
+mod serve;
 mod view;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{Args, Subcommand};
 use plumb_block::{Bytes, Clock, Nanos, RealClock};
@@ -18,7 +19,7 @@ use plumb_measure::{Manifest, RunDirectory};
 use plumb_observe::event::Request;
 use plumb_observe::workload::Destination;
 use plumb_observe::{
-    Look, NoTarget, Options, RequestedTarget, SoFar, Surroundings, Target, observe, requests, workload,
+    Look, Meter, NoTarget, Options, RequestedTarget, SoFar, Surroundings, Target, observe, requests, workload,
 };
 use plumb_report::document::observation::{ObservedDevice, Source};
 use plumb_report::quantity::{count, duration};
@@ -28,6 +29,7 @@ use plumb_trial::environment;
 
 use self::exposure::Exposures;
 use self::recorded::recorded;
+use self::serve::{ServeAddress, ServedObservation};
 use self::view::View;
 use crate::arguments::output::PrintFormat;
 use crate::arguments::running::{Detail, RecordingArguments};
@@ -48,7 +50,7 @@ pub(crate) struct ObserveArguments {
     action: Option<Action>,
 
     /// A path, a block device, or the number of a process; a file with a number for a name is ./1234
-    #[arg(value_name = "PATH|DEV|PID", required_unless_present_any = ["all", "from"], conflicts_with = "all")]
+    #[arg(value_name = "PATH|DEV|PID", required_unless_present_any = ["all", "from", "serve"], conflicts_with = "all")]
     target: Option<String>,
 
     /// Observe every disk, and the syncs of every program
@@ -78,6 +80,23 @@ pub(crate) struct ObserveArguments {
     /// says how long the data has been there, and the largest amount at one moment.
     #[arg(long, conflicts_with_all = ["from", "workload"])]
     exposure: bool,
+
+    /// Say a line on stderr for each sync and each request that takes TIME or longer: whose it was, of which
+    /// file, and what the device did meanwhile
+    #[arg(long, value_name = "TIME", value_parser = crate::arguments::running::time_within_a_day, conflicts_with_all = ["from", "counters", "tui"])]
+    slow: Option<Nanos>,
+
+    /// Go on until Ctrl-C or SIGTERM, record nothing, and serve metrics of Prometheus at /metrics and the
+    /// slowest events of the last ten minutes at /slow, over HTTP. ADDRESS is a port of this machine, such as
+    /// 9950, or the path of a unix socket; other machines reach it where their address is given, such as
+    /// 0.0.0.0:9950. Without a target it observes every disk
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        value_parser = ServeAddress::parse,
+        conflicts_with_all = ["from", "counters", "requests", "workload", "tui", "json", "format", "out", "duration", "strict"]
+    )]
+    serve: Option<ServeAddress>,
 
     /// Print a workload of the same kind, which `plumb load` runs, for TARGET: offsets are scaled to its
     /// size, and trims are left out where it takes none. Without TARGET for sim:nearline-4tb
@@ -152,14 +171,19 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
         None => RequestedTarget::All,
     };
     let target = wanted.find().map_err(|error: NoTarget| usage(error))?;
-    let exposures = arguments.exposure.then(|| Exposures::open(&wanted)).transpose()?;
+    let every = if arguments.serve.is_some() { exposure::EVERY_LIVE } else { exposure::EVERY };
+    let exposures = arguments.exposure.then(|| Exposures::open(&wanted, every)).transpose()?;
+    let exposures = exposures.unwrap_or_default();
+    if let Some(address) = &arguments.serve {
+        let (syncs, slow) = (!arguments.no_syscalls, arguments.slow);
+        return serve::run(address, ServedObservation { target: &target, syncs, slow, exposures });
+    }
     let stop = stop::on_signals()?;
     let started_at = time_of_day();
     let mut manifest = Manifest::starting("observe", argv(), 0, started_at.clone());
     manifest.target = Some(target.shown.clone());
     let directory = RunDirectory::create(&out(&arguments.recording, "observe"), &manifest).map_err(usage)?;
-    let mut document =
-        observed(arguments, &target, exposures.unwrap_or_default(), directory.as_ref(), &stop)?;
+    let mut document = observed(arguments, &target, exposures, directory.as_ref(), &stop)?;
     document.environment = environment(&argv(), &started_at);
     document.run_directory = directory.as_ref().map(|directory| directory.path().display().to_string());
     put_workload(&mut document, &destination(workload::DESTINATION)?);
@@ -192,11 +216,13 @@ fn observed(
     let mut keep = file
         .as_mut()
         .map(|file| |at: Nanos, request: &Request| -> io::Result<()> { requests::write(file, at, request) });
+    let meter = arguments.slow.map(|slow| Mutex::new(Meter::new(&target.devices, Some(slow))));
     let options = Options {
         duration: arguments.duration,
         syncs: !arguments.no_syscalls,
         counters_only: arguments.counters,
         requests: keep.as_mut().map(|keep| keep as _),
+        meter: meter.as_ref(),
     };
     let names: Vec<&str> = target.devices.iter().map(|device| device.name.as_str()).collect();
     let (seconds, mut bar) = (arguments.duration.as_secs_f64(), None);
@@ -213,6 +239,10 @@ fn observed(
             None => {
                 let bar = bar.get_or_insert_with(begun);
                 bar.set(elapsed.as_secs_f64() / seconds, &words(elapsed, &of_all, so_far));
+                let slow = meter.iter().flat_map(|meter| {
+                    meter.lock().unwrap_or_else(PoisonError::into_inner).take_slow(serve::clocks())
+                });
+                slow.for_each(|event| bar.say(&serve::dated_line(&event)));
             }
         }
     };

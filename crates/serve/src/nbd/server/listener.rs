@@ -75,12 +75,12 @@ impl Listener {
     }
 
     /// Returns true if the other end may be another machine.
-    pub(super) fn is_beyond_this_machine(&self) -> bool {
+    pub fn is_beyond_this_machine(&self) -> bool {
         self.tcp_address().is_some_and(|address| !address.ip().to_canonical().is_loopback())
     }
 
     /// Takes a connection that waits.
-    pub(super) fn accept(&self) -> io::Result<OwnedFd> {
+    pub(crate) fn accept(&self) -> io::Result<OwnedFd> {
         match &self.kind {
             Kind::Unix(socket) => socket.accept(),
             Kind::Tcp(listener) => {

@@ -1,0 +1,194 @@
+//! `plumb observe --serve`: an observation that goes on, as metrics of Prometheus and as a document of the
+//! slowest events.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+use plumb_block::Nanos;
+use plumb_observe::{ClockReading, LiveSurroundings, Meter, SoFar, Target, observe_live};
+use plumb_path::exposure::ObservedExposure;
+use plumb_report::export::prometheus;
+use plumb_report::slow_line;
+use plumb_serve::http::{HttpPage, serve};
+use plumb_serve::nbd::server::{Listener, OWNER_ONLY};
+
+use super::exposure::Exposures;
+use super::monotonic;
+use crate::exit::{Exit, Refusal, usage};
+use crate::{stop, terminal};
+
+/// Media type of the text format (prometheus.io, "Exposition formats").
+const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// What `/` says.
+const INDEX: &str = "plumb observe\n\n/metrics  metrics of Prometheus\n/slow     the slowest events of the last ten minutes (JSON)\n";
+
+/// Address of the metrics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ServeAddress {
+    /// A unix socket, which only this user can open.
+    Unix(PathBuf),
+    /// A TCP address.
+    Tcp(SocketAddr),
+}
+
+impl ServeAddress {
+    /// Parses a port of this machine, `ADDRESS:PORT`, or the path of a socket, with `unix:` before it or a
+    /// slash in it.
+    pub(super) fn parse(typed: &str) -> Result<Self, String> {
+        let local = |port: &str| Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().ok()?));
+        let path = typed.strip_prefix("unix:").or_else(|| typed.contains('/').then_some(typed));
+        if let Some(path) = path.filter(|path| !path.is_empty()) {
+            return Ok(Self::Unix(PathBuf::from(path)));
+        }
+        let bare = typed.strip_prefix("localhost:").or_else(|| typed.strip_prefix(':')).unwrap_or(typed);
+        local(bare).or_else(|| typed.parse().ok()).map(Self::Tcp).ok_or_else(|| {
+            "expected a port of this machine, an address with a port, or the path of a unix socket, such as 9950, 127.0.0.1:9950 or \
+             /run/plumb/observe.sock"
+                .to_owned()
+        })
+    }
+
+    fn listen(&self) -> Result<Listener, Refusal> {
+        match self {
+            Self::Unix(path) => Listener::unix(path, OWNER_ONLY),
+            Self::Tcp(address) => Listener::tcp(*address),
+        }
+        .map_err(usage)
+    }
+
+    fn url(&self, listener: &Listener) -> String {
+        match (self, listener.tcp_address()) {
+            (Self::Unix(path), _) => path.display().to_string(),
+            (Self::Tcp(address), bound) => format!("http://{}/metrics", bound.unwrap_or(*address)),
+        }
+    }
+}
+
+/// Figures beside those of the meter.
+#[derive(Debug, Default)]
+struct Beside {
+    so_far: SoFar,
+    exposures: Vec<ObservedExposure>,
+}
+
+/// What is observed, and how.
+pub(super) struct ServedObservation<'a> {
+    /// Devices and whose syncs.
+    pub(super) target: &'a Target,
+    /// True if the calls that make data durable are observed.
+    pub(super) syncs: bool,
+    /// Duration from which on an event is told on stderr.
+    pub(super) slow: Option<Nanos>,
+    /// Loss that a power cut would cause.
+    pub(super) exposures: Exposures,
+}
+
+/// Observes and serves until a signal comes.
+pub(super) fn run(address: &ServeAddress, served: ServedObservation<'_>) -> anyhow::Result<Exit> {
+    let ServedObservation { target, syncs, slow, mut exposures } = served;
+    let listener = address.listen()?;
+    let stop = stop::on_signals()?;
+    let (meter, beside) = (Mutex::new(Meter::new(&target.devices, slow)), Mutex::new(Beside::default()));
+    if listener.is_beyond_this_machine() {
+        terminal::say(
+            "plumb: other machines can reach this address: whoever does reads the names of processes, cgroups and files",
+        );
+    }
+    let mut is_begun = false;
+    let mut progress = |elapsed: Nanos, so_far: SoFar| {
+        if !is_begun {
+            is_begun = true;
+            let names: Vec<&str> = target.devices.iter().map(|device| device.name.as_str()).collect();
+            let place = address.url(&listener);
+            terminal::say(&format!(
+                "plumb: observing {}; metrics at {place}; Ctrl-C ends it",
+                names.join(", ")
+            ));
+        }
+        exposures.look(elapsed);
+        let mut beside = held(&beside);
+        beside.so_far = so_far;
+        beside.exposures = exposures.observed();
+        drop(beside);
+        let events = held(&meter).take_slow(clocks());
+        events.iter().for_each(|event| terminal::say(&dated_line(event)));
+    };
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| serve(&listener, &stop, &|path| page(path, &meter, &beside)));
+        let around = LiveSurroundings { now: &monotonic, stop: &stop, progress: &mut progress };
+        let observed = observe_live(target, syncs, &meter, around);
+        stop.store(true, Ordering::Release);
+        let served = server.join().unwrap_or_else(|_| Err(std::io::Error::other("its thread panicked")));
+        observed.map_err(|error| Refusal::because(Exit::NotMeasured, error))?;
+        served.context("cannot serve the metrics")
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Returns an event in one line with the time of its end.
+pub(super) fn dated_line(event: &plumb_report::document::live::SlowEvent) -> String {
+    let time = jiff::Timestamp::from_microsecond((event.ended_at * 1e6) as i64).unwrap_or_default();
+    format!("{} {}", time.strftime("%H:%M:%S%.3fZ"), slow_line(event))
+}
+
+/// Returns how the clocks stand.
+pub(super) fn clocks() -> ClockReading {
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    ClockReading { monotonic: monotonic(), unix_seconds: unix.as_secs_f64() }
+}
+
+fn page(path: &str, meter: &Mutex<Meter>, beside: &Mutex<Beside>) -> Option<HttpPage> {
+    match path {
+        "/metrics" => {
+            let beside = held(beside);
+            let mut seen = held(meter).observation(beside.so_far);
+            seen.exposures.clone_from(&beside.exposures);
+            drop(beside);
+            seen.cpu_seconds = cpu_seconds();
+            Some(HttpPage { content_type: METRICS, body: prometheus::live_observation(&seen) })
+        }
+        "/slow" => {
+            let slowest = held(meter).slowest(clocks());
+            let body = serde_json::to_string(&slowest).ok()?;
+            Some(HttpPage { content_type: "application/json", body: body + "\n" })
+        }
+        "/" => Some(HttpPage { content_type: "text/plain; charset=utf-8", body: INDEX.to_owned() }),
+        _ => None,
+    }
+}
+
+/// Returns what several threads use: counts stay true whatever happened to another thread.
+fn held<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the processor time of this process, in seconds.
+fn cpu_seconds() -> f64 {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_without_a_host_is_of_this_machine_alone() {
+        let tcp = |address: &str| Ok(ServeAddress::Tcp(address.parse().unwrap()));
+        for typed in ["9950", ":9950", "localhost:9950", "127.0.0.1:9950"] {
+            assert_eq!(ServeAddress::parse(typed), tcp("127.0.0.1:9950"), "{typed}");
+        }
+        assert_eq!(ServeAddress::parse("[::1]:9950"), tcp("[::1]:9950"));
+        assert_eq!(ServeAddress::parse("0.0.0.0:9950"), tcp("0.0.0.0:9950"), "only where it is typed");
+        for typed in ["/run/x", "unix:/run/x"] {
+            assert_eq!(ServeAddress::parse(typed), Ok(ServeAddress::Unix("/run/x".into())), "{typed}");
+        }
+        for typed in ["", "unix:", "host", "host:9950", "99999"] {
+            assert!(ServeAddress::parse(typed).is_err(), "{typed}");
+        }
+    }
+}

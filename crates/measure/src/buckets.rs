@@ -1,0 +1,109 @@
+//! Buckets of Prometheus: a distribution of durations in 200 bytes, for what is counted for months and under
+//! many names.
+
+use plumb_block::Nanos;
+
+use crate::histogram::Histogram;
+
+/// Number of edges.
+const EDGES: usize = 24;
+/// Exponent of the first edge: 0.001 s times two to this.
+const FIRST_EXPONENT: i32 = -10;
+/// The first edge is this many nanoseconds, over [`FIRST_EDGE_DIVISOR`].
+const FIRST_EDGE_NS: u64 = 1_000_000;
+/// Two to the power of the first edge's exponent, turned round.
+const FIRST_EDGE_DIVISOR: u64 = 1024;
+
+/// Counts of durations by edges that are those of etcd's disk histograms, 0.001 s times powers of two up to
+/// 8.192 s, so that both can stand in one panel, continued downwards by halving to about 1 µs for drives that
+/// are faster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Buckets {
+    /// Durations of each bucket; the last is of those beyond the last edge.
+    counts: [u64; EDGES + 1],
+    sum_ns: u64,
+}
+
+impl Default for Buckets {
+    fn default() -> Self {
+        Self { counts: [0; EDGES + 1], sum_ns: 0 }
+    }
+}
+
+impl Buckets {
+    /// Records one duration.
+    pub fn record(&mut self, duration: Nanos) {
+        self.add(duration, 1);
+        self.sum_ns = self.sum_ns.saturating_add(duration.0);
+    }
+
+    fn add(&mut self, duration: Nanos, count: u64) {
+        // A duration is in the bucket of the first edge that it does not exceed.
+        let edges = duration.0.saturating_mul(FIRST_EDGE_DIVISOR).div_ceil(FIRST_EDGE_NS).max(1);
+        let place = edges.next_power_of_two().trailing_zeros() as usize;
+        let counted = &mut self.counts[place.min(EDGES)];
+        *counted = counted.saturating_add(count);
+    }
+
+    /// Returns the number of durations.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Returns their sum in seconds.
+    pub fn sum(&self) -> f64 {
+        self.sum_ns as f64 / 1e9
+    }
+
+    /// Returns for each edge its exponent (it is 0.001 s times two to that) and the number of durations that
+    /// do not exceed it.
+    pub fn cumulative(&self) -> impl Iterator<Item = (i32, u64)> + '_ {
+        let mut seen = 0_u64;
+        (FIRST_EXPONENT..).zip(&self.counts[..EDGES]).map(move |(exponent, count)| {
+            seen = seen.saturating_add(*count);
+            (exponent, seen)
+        })
+    }
+}
+
+impl From<&Histogram> for Buckets {
+    fn from(histogram: &Histogram) -> Self {
+        let mut buckets = Self::default();
+        histogram.bins().for_each(|(value, count)| buckets.add(value, count));
+        buckets.sum_ns = u64::try_from(histogram.sum_ns()).unwrap_or(u64::MAX);
+        buckets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the exponent of the first edge that holds a duration, if one does.
+    fn edge_of(ns: u64) -> Option<i32> {
+        let mut buckets = Buckets::default();
+        buckets.record(Nanos(ns));
+        buckets.cumulative().find(|(_, count)| *count > 0).map(|(exponent, _)| exponent)
+    }
+
+    #[test]
+    fn a_duration_is_in_the_bucket_of_the_first_edge_that_it_does_not_exceed() {
+        let edges = || (-10..=13).map(|exponent: i32| (exponent, 1e6 * f64::from(exponent).exp2()));
+        let near = edges().flat_map(|(_, ns)| [ns as u64 - 1, ns as u64, ns as u64 + 1]);
+        for ns in near.chain([0, 1, 10_000_000_000, u64::MAX]) {
+            let expected = edges().find(|(_, edge)| ns as f64 <= *edge).map(|(exponent, _)| exponent);
+            assert_eq!(edge_of(ns), expected, "{ns} ns");
+        }
+    }
+
+    #[test]
+    fn buckets_of_a_histogram_keep_its_count_and_sum() {
+        let mut histogram = Histogram::new();
+        for value in [500, 1_500_000, 9_000_000_000] {
+            histogram.record(Nanos(value));
+        }
+        let buckets = Buckets::from(&histogram);
+        assert_eq!((buckets.count(), buckets.sum()), (3, 9.0015005));
+        assert_eq!(buckets.cumulative().last(), Some((13, 2)));
+    }
+}

@@ -1,0 +1,166 @@
+//! File systems of this machine, by the numbers that events have and by places on devices.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use plumb_linux::tree::DeviceNumber;
+use plumb_linux::tree::mountinfo::{self, Mount};
+
+/// Number of bits of the minor number, below the major number, of a device in an event.
+const MINOR_BITS: u32 = 20;
+
+/// A mounted file system, or a block device that is synced itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileSystem {
+    /// Where it is mounted; empty of a device itself.
+    pub mount_point: String,
+    /// Type of the file system; empty of a device itself.
+    pub kind: String,
+    /// The kernel's name of the disk that it is on, whole; empty if it is on none, or on several.
+    pub device: String,
+}
+
+/// Mounted file systems at one moment.
+#[derive(Debug, Default)]
+pub(crate) struct FileSystems {
+    by_number: HashMap<u32, Arc<FileSystem>>,
+    /// Where they are on each disk, by its number.
+    extents: HashMap<u32, Vec<Extent>>,
+}
+
+/// Sectors of a disk that a file system is on.
+#[derive(Debug)]
+struct Extent {
+    from: u64,
+    until: u64,
+    file_system: Arc<FileSystem>,
+}
+
+impl FileSystems {
+    /// Reads what this process sees mounted. Only btrfs, which has several numbers, is asked itself: a dead
+    /// server of another file system would hang.
+    pub(crate) fn read() -> Self {
+        let mut all = Self::default();
+        let mut mounts = mountinfo::parse(&fs::read("/proc/self/mountinfo").unwrap_or_default());
+        // The root of a file system rather than a directory of it that is mounted elsewhere too.
+        mounts.sort_by_key(|mount| mount.root != "/");
+        mounts.iter().for_each(|mount| all.add(mount));
+        all
+    }
+
+    fn add(&mut self, mount: &Mount) {
+        let number = event_number(mount.device);
+        if self.by_number.contains_key(&number) {
+            return;
+        }
+        let place = match mount.device.is_anonymous() {
+            true => mount.source.strip_prefix("/dev/").and_then(|name| DiskPlace::named(Path::new(name))),
+            false => DiskPlace::numbered(mount.device),
+        };
+        let file_system = Arc::new(FileSystem {
+            mount_point: mount.point.clone(),
+            kind: mount.kind.clone(),
+            device: place.as_ref().map(|place| place.disk.clone()).unwrap_or_default(),
+        });
+        self.by_number.insert(number, Arc::clone(&file_system));
+        if let Some(found) = fs::metadata(&mount.point).ok().filter(|_| mount.kind == "btrfs") {
+            let (major, minor) = (rustix::fs::major(found.dev()), rustix::fs::minor(found.dev()));
+            self.by_number.insert(event_number(DeviceNumber { major, minor }), Arc::clone(&file_system));
+        }
+        if let Some(place) = place {
+            let extent = Extent { from: place.from, until: place.until, file_system };
+            self.extents.entry(place.number).or_default().push(extent);
+        }
+    }
+
+    /// Returns the one with this number, as events have it: of a block device without one that device.
+    pub(crate) fn numbered(&mut self, number: u32) -> Option<Arc<FileSystem>> {
+        if let Some(known) = self.by_number.get(&number) {
+            return Some(Arc::clone(known));
+        }
+        let device = DeviceNumber { major: number >> MINOR_BITS, minor: number & ((1 << MINOR_BITS) - 1) };
+        let place = DiskPlace::numbered(device)?;
+        let itself = Arc::new(FileSystem { device: place.disk, ..FileSystem::default() });
+        self.by_number.insert(number, Arc::clone(&itself));
+        Some(itself)
+    }
+
+    /// Returns the one at a sector of a disk; without a sector the only one there.
+    pub(crate) fn at(&self, disk: u32, sector: Option<u64>) -> Option<Arc<FileSystem>> {
+        let extents = self.extents.get(&disk)?;
+        let found = match sector {
+            Some(sector) => extents.iter().find(|of| (of.from..of.until).contains(&sector)),
+            None => extents.first().filter(|_| extents.len() == 1),
+        };
+        found.map(|extent| Arc::clone(&extent.file_system))
+    }
+}
+
+/// Place of a block device on its disk, in sectors of 512 bytes.
+struct DiskPlace {
+    disk: String,
+    number: u32,
+    from: u64,
+    until: u64,
+}
+
+impl DiskPlace {
+    fn numbered(number: DeviceNumber) -> Option<Self> {
+        let link = fs::read_link(format!("/sys/dev/block/{number}")).ok()?;
+        Self::named(Path::new(link.file_name()?))
+    }
+
+    /// Looks up a device by the kernel's name.
+    fn named(name: &Path) -> Option<Self> {
+        let own = fs::canonicalize(Path::new("/sys/class/block").join(name)).ok()?;
+        let number = |path: &Path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+        let is_part = own.join("partition").exists();
+        let disk = if is_part { own.parent()? } else { &own };
+        let from = if is_part { number(&own.join("start"))? } else { 0 };
+        let of_disk: DeviceNumber = fs::read_to_string(disk.join("dev")).ok()?.parse().ok()?;
+        Some(Self {
+            disk: disk.file_name()?.to_string_lossy().into_owned(),
+            number: event_number(of_disk),
+            from,
+            until: from.saturating_add(number(&own.join("size"))?),
+        })
+    }
+}
+
+const fn event_number(number: DeviceNumber) -> u32 {
+    number.major << MINOR_BITS | number.minor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_of_the_file_system_at_its_place_and_a_flush_of_the_only_one() {
+        let named =
+            |point: &str| Arc::new(FileSystem { mount_point: point.to_owned(), ..FileSystem::default() });
+        let extent = |from, until, point| Extent { from, until, file_system: named(point) };
+        let extents = HashMap::from([
+            (7, vec![extent(0, 100, "/a")]),
+            (8, vec![extent(100, 200, "/b"), extent(200, 300, "/c")]),
+        ]);
+        let all = FileSystems { extents, ..FileSystems::default() };
+        let at = |disk, sector| all.at(disk, sector).map(|found| found.mount_point.clone());
+        assert_eq!(at(7, None).as_deref(), Some("/a"));
+        assert_eq!((at(8, None), at(8, Some(99)), at(9, Some(0))), (None, None, None));
+        assert_eq!((at(8, Some(199)).as_deref(), at(8, Some(200)).as_deref()), (Some("/b"), Some("/c")));
+    }
+
+    #[test]
+    fn the_file_system_of_a_file_here_is_known_by_its_number() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let device = file.as_file().metadata().unwrap().dev();
+        let number = DeviceNumber { major: rustix::fs::major(device), minor: rustix::fs::minor(device) };
+        let found = FileSystems::read().numbered(event_number(number)).unwrap();
+        assert!(file.path().starts_with(&found.mount_point), "{found:?}");
+        assert!(!found.kind.is_empty());
+    }
+}

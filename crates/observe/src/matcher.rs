@@ -1,0 +1,240 @@
+//! Requests of one device, followed from their arrival to their completion.
+//!
+//! A request is inserted into a queue of the kernel (or goes past it), issued to the driver, and completed,
+//! perhaps in parts. It is known by its first sector and what it asks for. Merging moves that sector, and so
+//! do completions of parts. What is counted is decided by whoever receives the [`Step`]s.
+//!
+//! # Limitations
+//! Two requests in flight at the same place that ask for the same are told apart by their order alone. A bio
+//! that a device without requests changes on its way (splits) may not be found again; it then finishes
+//! without a latency.
+
+use std::collections::{HashMap, HashSet};
+
+use plumb_block::Nanos;
+
+use crate::event::{Event, EventContent, Merge, Op, Request};
+
+/// Largest number of requests that wait: of more, some were forgotten by the kernel, or their events were
+/// lost.
+const WAITING_MAX: usize = 1 << 16;
+
+type Key = (u64, Op);
+
+/// A step in the life of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The request came: into a queue of the kernel, or straight to the driver.
+    Came,
+    /// The driver got it, which had come at `arrived`; `waited` is its time in a queue of the kernel, `None`
+    /// if it went past that.
+    Issued {
+        /// When it came.
+        arrived: Nanos,
+        /// Time in a queue of the kernel.
+        waited: Option<Nanos>,
+    },
+    /// The driver got it again after it had given it back.
+    Reissued,
+    /// The driver gave it back, to be issued again.
+    Returned,
+    /// All of it is done.
+    Finished(Finished),
+    /// Something was merged into a request.
+    Merged,
+    /// A completion without data: of an empty flush, which the kernel counts among the writes, or of the end
+    /// of a flush with data.
+    Empty,
+}
+
+/// End of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finished {
+    /// Bytes of the whole request.
+    pub bytes: u64,
+    /// Thread that asked for it; `None` if its beginning was not seen.
+    pub thread: Option<u32>,
+    /// Time in a queue of the kernel; `None` if it went past that.
+    pub waited: Option<Nanos>,
+    /// Time from the driver's getting it to its completion; `None` if its beginning was not seen.
+    pub took: Option<Nanos>,
+}
+
+/// Receives each step of a request.
+pub(crate) type Steps<'a> = dyn FnMut(&Request, Step) + 'a;
+
+/// Requests of a device that are on their way.
+#[derive(Debug)]
+pub(crate) struct RequestMatcher {
+    has_requests: bool,
+    /// Requests that wait in the kernel's queue.
+    waiting: HashMap<Key, Arrival>,
+    in_flight: HashMap<Key, Vec<InFlight>>,
+    /// Requests that the driver gave back: they are issued again, and did not come again.
+    requeued: HashSet<Key>,
+    /// Number of completions of which no beginning was seen.
+    unmatched: u64,
+}
+
+/// Insertion of a request.
+#[derive(Debug, Clone, Copy)]
+struct Arrival {
+    at: Nanos,
+    thread: u32,
+}
+
+/// A request that the driver has.
+#[derive(Debug, Clone, Copy)]
+struct InFlight {
+    at: Nanos,
+    thread: u32,
+    waited: Option<Nanos>,
+    bytes: u64,
+    left: u64,
+}
+
+impl RequestMatcher {
+    /// Creates one for a device with requests, or one that is seen by what it is handed.
+    pub(crate) fn new(has_requests: bool) -> Self {
+        Self {
+            has_requests,
+            waiting: HashMap::new(),
+            in_flight: HashMap::new(),
+            requeued: HashSet::new(),
+            unmatched: 0,
+        }
+    }
+
+    /// Takes an event about a request of this device.
+    pub(crate) fn take(&mut self, event: &Event, steps: &mut Steps<'_>) {
+        match &event.what {
+            EventContent::Inserted(request) => self.inserted(event, request, steps),
+            EventContent::Issued(request) => self.issued(event, request, steps),
+            EventContent::Requeued(request) => self.requeued(request, steps),
+            EventContent::Completed(request) => self.completed(event.at, request, steps),
+            EventContent::Merged(merge, request) => {
+                self.merged(*merge, request);
+                steps(request, Step::Merged);
+            }
+            _ => {}
+        }
+    }
+
+    /// Forgets what is in flight, after events were lost.
+    pub(crate) fn forget(&mut self) {
+        self.waiting.clear();
+        self.in_flight.clear();
+        self.requeued.clear();
+    }
+
+    /// Returns true if nothing is on its way, and every beginning was seen.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.in_flight.is_empty() && self.unmatched == 0
+    }
+
+    fn inserted(&mut self, event: &Event, request: &Request, steps: &mut Steps<'_>) {
+        if self.waiting.len() >= WAITING_MAX {
+            self.waiting.clear();
+        }
+        let key = (request.sector, request.op);
+        let arrival = Arrival { at: event.at, thread: event.thread };
+        if self.waiting.insert(key, arrival).is_none() && !self.requeued.contains(&key) {
+            steps(request, Step::Came);
+        }
+    }
+
+    /// Notes that a request was issued: what it has become by merges is known then.
+    fn issued(&mut self, event: &Event, request: &Request, steps: &mut Steps<'_>) {
+        let (at, key) = (event.at, (request.sector, request.op));
+        let inserted = self.waiting.remove(&key);
+        let is_again = self.requeued.remove(&key);
+        if inserted.is_none() && !is_again {
+            steps(request, Step::Came);
+        }
+        let waited = inserted.map(|arrival| at.since(arrival.at));
+        let begun = InFlight {
+            at,
+            // The thread that issues what waited may be the kernel's.
+            thread: inserted.map_or(event.thread, |arrival| arrival.thread),
+            waited,
+            bytes: request.bytes,
+            left: request.bytes,
+        };
+        self.in_flight.entry(key).or_default().push(begun);
+        let arrived = inserted.map_or(at, |arrival| arrival.at);
+        steps(request, if is_again { Step::Reissued } else { Step::Issued { arrived, waited } });
+    }
+
+    fn requeued(&mut self, request: &Request, steps: &mut Steps<'_>) {
+        if self.end(request, u64::MAX).is_some() {
+            self.requeued.insert((request.sector, request.op));
+            steps(request, Step::Returned);
+        }
+    }
+
+    fn completed(&mut self, at: Nanos, request: &Request, steps: &mut Steps<'_>) {
+        if request.bytes == 0 && self.has_requests && request.op != Op::Flush {
+            return steps(request, Step::Empty);
+        }
+        let Some(ended) = self.end(request, request.bytes) else {
+            // A flush of requests that nobody issued is an empty one that is answered.
+            if request.op == Op::Flush && self.has_requests {
+                return steps(request, Step::Empty);
+            }
+            // The request was issued before the first event, or changed on its way.
+            self.unmatched += 1;
+            let finished = Finished { bytes: request.bytes, thread: None, waited: None, took: None };
+            return steps(request, Step::Finished(finished));
+        };
+        if ended.left > 0 {
+            // The rest of it goes on at the next sector.
+            self.in_flight.entry((request.end(), request.op)).or_default().push(ended);
+            return;
+        }
+        let finished = Finished {
+            bytes: ended.bytes,
+            thread: Some(ended.thread),
+            waited: ended.waited,
+            took: Some(at.since(ended.at)),
+        };
+        steps(request, Step::Finished(finished));
+    }
+
+    /// Takes a request out of what is in flight, with so many bytes of it done.
+    fn end(&mut self, request: &Request, bytes: u64) -> Option<InFlight> {
+        let mut key = (request.sector, request.op);
+        if request.bytes == 0 && !self.has_requests && !self.in_flight.contains_key(&key) {
+            // A bio that was worked off piece by piece is at its end.
+            let ends_here = |(known, of): (&Key, &Vec<InFlight>)| {
+                let is_it =
+                    known.1 == request.op && of.iter().any(|of| known.0 + of.bytes / 512 == request.sector);
+                is_it.then_some(*known)
+            };
+            key = self.in_flight.iter().find_map(ends_here)?;
+        }
+        let of = self.in_flight.get_mut(&key)?;
+        // The first that was issued, for the others may be of a later client.
+        let mut ended = if of.is_empty() { return None } else { of.remove(0) };
+        if of.is_empty() {
+            self.in_flight.remove(&key);
+        }
+        let bytes = if self.has_requests { bytes } else { u64::MAX };
+        ended.left = ended.left.saturating_sub(bytes);
+        Some(ended)
+    }
+
+    fn merged(&mut self, merge: Merge, request: &Request) {
+        match merge {
+            Merge::Back => {}
+            Merge::Front => {
+                // The waiting request now begins with the part that was merged in front of it.
+                if let Some(arrival) = self.waiting.remove(&(request.end(), request.op)) {
+                    self.waiting.insert((request.sector, request.op), arrival);
+                }
+            }
+            Merge::Request => {
+                self.waiting.remove(&(request.sector, request.op));
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! How long programs waited for their data to be made durable: calls by process.
+
+use std::collections::BTreeMap;
+
+use plumb_measure::{Histogram, Latency};
+use plumb_report::document::observation::ObservedSync;
+
+use crate::event::SyncCall;
+use crate::syncs::FinishedSync;
+
+/// Processes with calls that are told apart. Each call of one has a histogram of its own, and a machine that
+/// is observed for a day may start millions of processes.
+const KEYS_MAX: usize = 256;
+/// Name of the row of all other processes.
+const OTHERS: &str = "others";
+
+/// Whose calls, which, and whether they are known to be of what is observed.
+type Key = (u32, String, SyncCall, bool);
+
+/// The calls so far.
+#[derive(Debug, Default)]
+pub(crate) struct SyncFigures {
+    by: BTreeMap<Key, Calls>,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    file: Option<String>,
+    errors: u64,
+    latency: Histogram,
+}
+
+impl SyncFigures {
+    /// Counts one.
+    pub(crate) fn take(&mut self, sync: &FinishedSync) {
+        let mut key = (sync.caller.process, sync.caller.name.clone(), sync.call, sync.counted);
+        if self.by.len() >= KEYS_MAX && !self.by.contains_key(&key) {
+            (key.0, key.1) = (0, OTHERS.to_owned());
+        }
+        let calls = self.by.entry(key).or_default();
+        calls.latency.record(sync.took);
+        calls.errors += u64::from(!sync.is_done);
+        if calls.file.is_none() {
+            calls.file = sync.caller.file.as_ref().map(|file| file.path.clone());
+        }
+    }
+
+    /// Returns how long all of them took that may flush a device.
+    pub(crate) fn latency(&self) -> Option<Latency> {
+        let mut all = Histogram::new();
+        let flushing = self.by.iter().filter(|(key, _)| key.2 != SyncCall::SyncFileRange && key.3);
+        flushing.for_each(|(_, calls)| all.merge(&calls.latency));
+        all.summary()
+    }
+
+    /// Returns all of them, in so many seconds; those first on which most time was spent.
+    pub(crate) fn finish(&self, seconds: f64) -> Vec<ObservedSync> {
+        let mut all: Vec<_> = self.by.iter().collect();
+        all.sort_by_key(|(_, calls)| std::cmp::Reverse(calls.latency.sum_ns()));
+        let one = |((process, name, call, counted), calls): (&Key, &Calls)| ObservedSync {
+            process: *process,
+            name: name.clone(),
+            call: call.name().to_owned(),
+            file: calls.file.clone(),
+            counted: *counted,
+            count: calls.latency.count(),
+            per_second: if seconds > 0.0 { calls.latency.count() as f64 / seconds } else { 0.0 },
+            errors: calls.errors,
+            latency: calls.latency.summary(),
+        };
+        all.into_iter().map(one).collect()
+    }
+}

@@ -1,0 +1,158 @@
+//! Pages of text over HTTP/1.1 (RFC 9112), for Prometheus and for people with curl: GET and HEAD, one
+//! connection at a time, each closed after its answer, so that memory and threads stay few.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::{self, Timeout};
+
+use crate::nbd::server::Listener;
+
+/// How often it is looked whether serving is to end.
+const STOP_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+/// Time that a client has for its request, and again to take the answer.
+const CLIENT_TIME: Duration = Duration::from_secs(2);
+/// Longest head of a request.
+const HEAD_MAX: usize = 8 << 10;
+/// Bytes that are written at once.
+const PIECE: usize = 64 << 10;
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpPage {
+    /// Its media type.
+    pub content_type: &'static str,
+    /// The text.
+    pub body: String,
+}
+
+/// Serves `page`, which returns the page of a path, or `None` if there is none, until `stop` is true. A client
+/// that is slow or says nonsense is sent away, and does not end it.
+///
+/// # Errors
+/// Fails as poll(2).
+pub fn serve(
+    listener: &Listener,
+    stop: &AtomicBool,
+    page: &dyn Fn(&str) -> Option<HttpPage>,
+) -> io::Result<()> {
+    while !stop.load(Ordering::Acquire) {
+        let mut waiting = [PollFd::new(listener, PollFlags::IN)];
+        match poll(&mut waiting, Some(&STOP_LOOK)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // Who left meanwhile, or does not take its answer, harms nobody else.
+        if let Ok(socket) = listener.accept() {
+            answer(socket, page).unwrap_or_default();
+        }
+    }
+    Ok(())
+}
+
+/// Answers one request.
+fn answer(socket: OwnedFd, page: &dyn Fn(&str) -> Option<HttpPage>) -> io::Result<()> {
+    rustix::io::ioctl_fionbio(&socket, false)?;
+    sockopt::set_socket_timeout(socket.as_fd(), Timeout::Recv, Some(CLIENT_TIME))?;
+    sockopt::set_socket_timeout(socket.as_fd(), Timeout::Send, Some(CLIENT_TIME))?;
+    let mut socket = File::from(socket);
+    let response = response(&head(&mut socket)?, page);
+    let until = Instant::now() + CLIENT_TIME;
+    for piece in response.as_bytes().chunks(PIECE) {
+        socket.write_all(piece)?;
+        if Instant::now() > until {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Reads the head of a request.
+fn head(socket: &mut File) -> io::Result<String> {
+    let until = Instant::now() + CLIENT_TIME;
+    let (mut head, mut piece) = (Vec::new(), [0; 1024]);
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < HEAD_MAX {
+        let length = socket.read(&mut piece)?;
+        if length == 0 || Instant::now() > until {
+            break;
+        }
+        head.extend_from_slice(&piece[..length]);
+    }
+    Ok(String::from_utf8_lossy(&head).into_owned())
+}
+
+/// Returns the answer to a request.
+fn response(head: &str, page: &dyn Fn(&str) -> Option<HttpPage>) -> String {
+    let mut words = head.lines().next().unwrap_or_default().split(' ');
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let is_http = words.next().is_some_and(|version| version.starts_with("HTTP/1."));
+    let plain = |body: &str| HttpPage { content_type: "text/plain; charset=utf-8", body: body.to_owned() };
+    let path = target.split('?').next().unwrap_or_default();
+    let (status, page) = match (is_http && head.contains("\r\n\r\n"), method) {
+        (false, _) => ("400 Bad Request", plain("expected a request of HTTP/1.1\n")),
+        (true, "GET" | "HEAD") => match page(path) {
+            Some(page) => ("200 OK", page),
+            None => ("404 Not Found", plain("there is no such page; / names those that there are\n")),
+        },
+        (true, _) => ("405 Method Not Allowed", plain("expected GET or HEAD\n")),
+    };
+    let body = if method == "HEAD" { "" } else { &page.body };
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n{body}",
+        page.content_type,
+        page.body.len()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{SocketAddr, TcpStream};
+
+    use super::*;
+
+    fn page(path: &str) -> Option<HttpPage> {
+        let body = path.strip_prefix("/is/")?.to_owned();
+        Some(HttpPage { content_type: "text/plain", body })
+    }
+
+    /// Sends `request`, and returns the whole answer.
+    fn asked(address: SocketAddr, request: &str) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    #[test]
+    fn pages_are_answered_and_nonsense_harms_nobody() {
+        let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = listener.tcp_address().unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| serve(&listener, &stop, &page));
+            drop(TcpStream::connect(address).unwrap());
+            let got = asked(address, "GET /is/here?x=1 HTTP/1.1\r\nHost: a\r\n\r\n");
+            let head = asked(address, "HEAD /is/here HTTP/1.0\r\n\r\n");
+            let answers = [
+                ("GET /not HTTP/1.1\r\n\r\n", "HTTP/1.1 404 "),
+                ("POST /is/here HTTP/1.1\r\n\r\n", "HTTP/1.1 405 "),
+                ("\u{0}nonsense\r\n\r\n", "HTTP/1.1 400 "),
+                ("GET /is/here SSH-2.0\r\n\r\n", "HTTP/1.1 400 "),
+            ]
+            .map(|(request, status)| (asked(address, request), status));
+            stop.store(true, Ordering::Release);
+            assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.ends_with("\r\n\r\nhere"), "{got}");
+            assert!(got.contains("Content-Length: 4\r\n"), "{got}");
+            assert!(head.contains("Content-Length: 4\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+            for (answer, status) in answers {
+                assert!(answer.starts_with(status), "{status}: {answer}");
+            }
+        });
+    }
+}
