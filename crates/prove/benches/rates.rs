@@ -89,7 +89,7 @@ fn enumeration() {
     let atomicity = Atomicity { unit: 8, boundary: 0 };
     let promise = Promise { atomicity, ..Promise::VOLATILE };
     for (transactions, writes) in [(20, 3), (20, 8), (20, 12), (5, 16), (500, 10), (100, 100)] {
-        let limits = Limits { pieces: 16, commands: 16, states: 3_000_000 };
+        let limits = Limits { pieces: 16, commands: 16, states: 3_000_000, visits: 0 };
         let (states, rate) = explored(&recording(transactions, writes, 8000), limits, promise);
         println!("{transactions} transactions of {writes} writes: {states} states, {rate:.0} states/s");
     }

@@ -108,8 +108,8 @@ impl Case {
             recorded: &self.recorded,
             profile: &DriveProfile::parse(profile, self.recorded.recording.logical_block).unwrap(),
             limits: match seed() {
-                None => Limits { pieces: 4, commands: 4, states },
-                Some(_) => Limits { pieces: 8, commands: 8, states: 10 * states },
+                None => Limits { pieces: 4, commands: 4, states, visits: 0 },
+                Some(_) => Limits { pieces: 8, commands: 8, states: 10 * states, visits: 0 },
             },
             seed: seed().unwrap_or(1),
             subject: &subject,

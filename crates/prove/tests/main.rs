@@ -45,6 +45,7 @@ fn recorded_whole(recording: Recording) -> RecordedWork {
         calls: Vec::new(),
         untraced_because: None,
         cache: None,
+        file_system_options: plumb_prove::file_system::FileSystemOptions::default(),
         missing_syncs: Vec::new(),
         syncs: Vec::new(),
         layout: None,

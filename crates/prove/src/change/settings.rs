@@ -6,37 +6,40 @@ use plumb_report::document::proof::Failure;
 use crate::session::RecordedWork;
 
 /// A program that is known by the names of its files.
-struct Known {
+struct KnownProgram {
     /// Any of these is in the name of a file that only this program makes.
     files: &'static [&'static str],
     advice: &'static str,
 }
 
 /// The first that fits is named.
-const KNOWN: [Known; 8] = [
-    Known {
+const KNOWN: [KnownProgram; 8] = [
+    KnownProgram {
         files: &["global/pg_control", "pg_wal/"],
         advice: "PostgreSQL: leave `fsync`, `full_page_writes` and `synchronous_commit` on",
     },
-    Known {
+    KnownProgram {
         files: &[".git/objects/", ".git/refs/", ".git/index", "HEAD.lock"],
         advice: "git: `git config core.fsync all` syncs all files that git writes",
     },
-    Known {
+    KnownProgram {
         files: &["appendonly", "temp-rewriteaof", "dump.rdb"],
         advice: "Redis: `appendonly yes` with `appendfsync always` syncs each write before its answer",
     },
-    Known {
+    KnownProgram {
         files: &["ib_logfile", "#innodb_redo/", "ibdata1"],
         advice: "MySQL: `innodb_flush_log_at_trx_commit=1`, `sync_binlog=1` and `innodb_doublewrite=ON`",
     },
-    Known { files: &["WiredTiger"], advice: "MongoDB: write with the write concern `j: true`" },
-    Known {
+    KnownProgram { files: &["WiredTiger"], advice: "MongoDB: write with the write concern `j: true`" },
+    KnownProgram {
         files: &["MANIFEST-0", "OPTIONS-0"],
         advice: "LevelDB and RocksDB: write with `WriteOptions::sync = true`",
     },
-    Known { files: &["data.mdb"], advice: "LMDB: open without MDB_NOSYNC, MDB_NOMETASYNC and MDB_MAPASYNC" },
-    Known {
+    KnownProgram {
+        files: &["data.mdb"],
+        advice: "LMDB: open without MDB_NOSYNC, MDB_NOMETASYNC and MDB_MAPASYNC",
+    },
+    KnownProgram {
         files: &["-journal", "-wal"],
         advice: "SQLite: with a rollback journal `PRAGMA synchronous=EXTRA` syncs the directory, too; with `journal_mode=WAL` \
                  `PRAGMA synchronous=FULL` syncs each commit",
@@ -51,7 +54,8 @@ pub(super) fn settings(failures: &[Failure], recorded: &RecordedWork) -> Option<
     let calls =
         recorded.calls.iter().filter_map(|call| Some(call.label.split_once('(')?.1.split_once(") by")?.0));
     let names: Vec<String> = files.chain(calls.map(str::to_owned)).collect();
-    let has = |known: &&Known| names.iter().any(|name| known.files.iter().any(|file| name.contains(file)));
+    let has =
+        |known: &&KnownProgram| names.iter().any(|name| known.files.iter().any(|file| name.contains(file)));
     KNOWN.iter().find(has).map(|known| format!("a setting of {}", known.advice))
 }
 

@@ -27,7 +27,7 @@ const CANDIDATES_MAX: usize = 8;
 const TRIALS_MAX: usize = 24;
 
 /// Result of a search: a change, or the reason why there is none.
-pub(super) type Found = std::result::Result<Change, String>;
+pub(super) type SearchResult = std::result::Result<Change, String>;
 
 /// Looks for the smallest set of sync calls with which no state fails. Remarks go to `notes`.
 pub(super) fn smallest(
@@ -35,7 +35,7 @@ pub(super) fn smallest(
     how: &Again,
     notes: &mut Vec<String>,
     watch: Watch<'_>,
-) -> Result<Found> {
+) -> Result<SearchResult> {
     let missing = &request.judge.recorded.missing_syncs;
     let candidates = &missing[..missing.len().min(CANDIDATES_MAX)];
     if candidates.is_empty() {

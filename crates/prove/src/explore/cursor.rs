@@ -218,6 +218,11 @@ impl<'a> Cursor<'a> {
         self.reads = Reads { is_followed: Cell::new(true), ..Reads::default() };
     }
 
+    /// Wants to know no more what the checks read.
+    pub(super) fn unfollow(&mut self) {
+        self.reads = Reads::default();
+    }
+
     /// Returns true if the check of a state that was shown since [`follow`](Self::follow) read one of the
     /// blocks of this piece, or if not all of these checks told what they read.
     pub(super) fn was_read(&self, piece: usize) -> bool {

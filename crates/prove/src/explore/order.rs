@@ -150,6 +150,7 @@ impl ToldApart {
             }
         };
         let undecided: Vec<usize> = undecided.into_iter().filter(|group| !self.is_decided[*group]).collect();
+        self.announce(cursor, &undecided, show)?;
         let mut is_whole = true;
         for group in &undecided {
             self.is_decided[*group] = true;
@@ -162,6 +163,20 @@ impl ToldApart {
         }
         undecided.iter().for_each(|group| self.is_decided[*group] = false);
         ControlFlow::Continue(is_whole)
+    }
+
+    /// Shows the states that are visited next without waiting for what their checks read, so that several
+    /// checks run side by side.
+    fn announce(&self, cursor: &mut Cursor<'_>, groups: &[usize], show: Show<'_>) -> ControlFlow<()> {
+        cursor.unfollow();
+        for piece in
+            groups.iter().flat_map(|group| &self.alternatives[*group]).take(self.visits_left as usize)
+        {
+            cursor.flip(*piece);
+            cursor.each_order(usize::MAX, false, show)?;
+            cursor.flip(*piece);
+        }
+        ControlFlow::Continue(())
     }
 }
 

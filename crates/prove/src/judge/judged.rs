@@ -66,7 +66,8 @@ impl JudgeResult {
             bounded => format!(", {bounded} more in every subset of whole writes"),
         };
         Some(format!(
-            "{whole} of {all} windows ({} %) were explored whole{bounded}; the largest of the rest is {place}, with              {} blocks of {} writes at risk: {help}",
+            "{whole} of {all} windows ({} %) were explored whole{bounded}; the largest of the rest is {place}, \
+             with {} blocks of {} writes at risk: {help}",
             whole * 100 / all.max(1),
             largest.pieces,
             largest.commands

@@ -141,9 +141,7 @@ impl Run<'_, '_> {
     fn explore(&mut self) -> JudgeResult {
         let explorer = self.judge.explorer();
         let mut windows = explorer.explore(&mut |state| self.see(state));
-        while self.ended.is_none() && !self.pending.is_empty() {
-            self.settle();
-        }
+        self.settle_all();
         self.left.extend(self.pending.drain(..).map(|pending| pending.event));
         for event in &self.left {
             if let Some(window) = windows.iter_mut().find(|window| window.event == *event) {
@@ -178,6 +176,10 @@ impl Run<'_, '_> {
         }
         let known = self.known(state);
         if !state.is_new() {
+            if known.is_none() {
+                self.settle_all();
+                self.known(state);
+            }
             self.again += 1;
             if self.again.is_multiple_of(TOLD_EVERY) {
                 (self.progress)(self.counted);
@@ -202,9 +204,7 @@ impl Run<'_, '_> {
                 let (event, choice, owned) = (state.event(), state.choice(), state.to_owned());
                 self.pending.push_back(Pending { key, event, choice, state: owned, expected, known });
                 if state.wants_reads() {
-                    while self.ended.is_none() && !self.pending.is_empty() {
-                        self.settle();
-                    }
+                    self.settle_all();
                     self.known(state);
                 }
             }
@@ -225,6 +225,13 @@ impl Run<'_, '_> {
             state.set_reads(&read);
         }
         Some(known)
+    }
+
+    /// Waits for all checks that were given out.
+    fn settle_all(&mut self) {
+        while self.ended.is_none() && !self.pending.is_empty() {
+            self.settle();
+        }
     }
 
     /// Waits for the check that was given out first.
