@@ -57,7 +57,8 @@ pub(super) fn with_hint(error: Error, control: &Path) -> Error {
     if !what.contains(&*control.to_string_lossy()) {
         return error;
     }
-    let hint = "a program in a chroot or a container does not see PLUMB_ACK: let it write to a descriptor that was opened \
-                outside (`exec 3> \"$PLUMB_ACK\"`); --user NAME runs the program as another user from its start";
+    let hint = "a program in a chroot or a container does not see PLUMB_ACK: let it write to a descriptor that was \
+                opened outside (`exec 3> \"$PLUMB_ACK\"`); one that becomes another user needs a TMPDIR that this user can \
+                reach, and --user NAME runs it as another user from its start";
     Error::new(error.kind, format!("{what}; {hint}"))
 }
