@@ -304,7 +304,12 @@ impl CacheStatus {
             ranges.iter().map(extent).collect()
         };
         let backing = BackingStatus { size: Some(backing.info().size.0), ..unserved.backing };
-        let Some(status) = cache.device.look(Cache::status) else {
+        // Its clock stands still while nothing happens, and ages are to be those of now.
+        let status = cache.device.with(|core, now| {
+            core.advance(now);
+            core.status()
+        });
+        let Some(status) = status else {
             return Self { backing, ..unserved };
         };
         let Status { figures, legs: states, .. } = &status;
