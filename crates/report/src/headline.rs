@@ -107,7 +107,7 @@ impl Headline {
         };
         let serious = survey.paths.iter().flat_map(|path| &path.findings);
         let serious = serious.filter(|finding| finding.severity > Severity::Info);
-        // Of several findings that are equally bad, the first.
+        // Reversed, since max_by_key returns the last of several equal ones.
         let worst = serious.rev().max_by_key(|finding| finding.severity);
         let is_known = survey.paths.iter().all(|path| path.durable_at.fsync.is_some());
         let label = match worst.map(|finding| finding.severity) {

@@ -366,8 +366,8 @@ fn how(document: &ObservationDocument) -> Vec<String> {
     lines
 }
 
-/// Says that no write failed, or that failures could not be seen; `None` if some failed, which the report says
-/// first.
+/// Says that no write failed, or that failures could not be seen; `None` if some failed, which the report
+/// says first.
 fn failures(document: &ObservationDocument) -> Option<&'static str> {
     match document.writeback_errors.as_deref() {
         Some([]) => Some("No write failed after the page cache had taken it."),

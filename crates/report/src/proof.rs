@@ -380,7 +380,7 @@ pub(crate) fn coverage(document: &ProofDocument) -> String {
         )
     });
     let again = again.unwrap_or_default();
-    format!("{windows}{parts}; {} distinct, {checked}.{again}", counted(states.distinct, "state"))
+    format!("{windows}{parts}; {}, {checked}.{again}", counted(states.distinct, "distinct state"))
 }
 
 /// Tells which sync calls can go, and what they cost; `None` if that was not looked for.

@@ -83,8 +83,8 @@ pub fn make_directory(directory: &Path, mode: u32) -> Result<(), FileError> {
     DirBuilder::new().recursive(true).mode(mode).create(directory).map_err(failed("make", directory))
 }
 
-/// Replaces the contents of `path` with `bytes`. After a failure the old contents are still there; if only the
-/// sync of the directory failed, the new contents are there and may not survive a power cut.
+/// Replaces the contents of `path` with `bytes`. After a failure the old contents are still there; if only
+/// the sync of the directory failed, the new contents are there and may not survive a power cut.
 ///
 /// # Errors
 /// Fails as open(2), write(2), fsync(2) and rename(2).

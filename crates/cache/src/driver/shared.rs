@@ -2,11 +2,11 @@
 //!
 //! The caller that polls a front queue advances the core, submits its actions to the members, and takes their
 //! completions: a request needs no other thread. One of two parties waits for the members meanwhile. In real
-//! time that is the *watcher*, the owner of one front queue, whose descriptor becomes readable for the members
-//! too; without a watcher it is the thread. Between two requests the owner stays the watcher, so that no
-//! request wakes the thread. The thread checks from time to time that the watcher still waits, and takes over
-//! if it does not. The thread also runs the core's timers. In virtual time there is no thread: the clock and
-//! the pollers advance the core.
+//! time that is the *watcher*, the owner of one front queue, whose descriptor becomes readable for the
+//! members too; without a watcher it is the thread. Between two requests the owner stays the watcher, so that
+//! no request wakes the thread. The thread checks from time to time that the watcher still waits, and takes
+//! over if it does not. The thread also runs the core's timers. In virtual time there is no thread: the clock
+//! and the pollers advance the core.
 //!
 //! A member without a descriptor (pread and pwrite where io_uring is forbidden) completes requests in its
 //! poll: then the thread alone drives.

@@ -14,8 +14,8 @@ pub struct WorkerOptions {
     pub cursor: Cursor,
     /// Go on after a failed read, write or trim, and count it.
     pub continue_on_error: bool,
-    /// True if the worker counts a refused write (EINVAL, EOPNOTSUPP) and continues: the kernel cannot send every
-    /// untorn write as one.
+    /// True if the worker counts a refused write (EINVAL, EOPNOTSUPP) and continues: the kernel cannot send
+    /// every untorn write as one.
     pub counts_refusals: bool,
     /// Delay of the worker after the start of the run.
     pub start_delay: Nanos,

@@ -52,8 +52,7 @@ fn incomplete_because(recorded: &RecordedWork) -> Option<String> {
                   PLUMB_ACK names";
     let silent = recorded.facts.acknowledged_by.is_none().then(|| silent.to_owned());
     let unseen = recorded.unseen.first().map(|why| format!("{NOT_SEEN}: {why}{more}"));
-    let unwritten = is_unwritten(recorded).then(|| NOTHING_WRITTEN.to_owned());
-    let reasons: Vec<String> = ended.chain(unseen).chain(unwritten).chain(silent).collect();
+    let reasons: Vec<String> = ended.chain(unseen).chain(silent).collect();
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
@@ -84,9 +83,15 @@ pub(super) fn not_judged_because(profile: &DriveProfile, facts: &RecordingFacts)
 /// Says what all that was found means.
 pub(super) fn conclude(document: &mut ProofDocument, request: &Request<'_>) {
     document.model = model(document, &request.judge.recorded.file_system_options);
-    document.complete = document.incomplete_because.is_none();
     let fails = document.profiles.iter().any(|profile| profile.failing > Some(0));
     let fails = fails || !document.failures.is_empty();
+    // A state that fails shows that something was written, even if it never reached the drive.
+    if !fails && is_unwritten(request.judge.recorded) {
+        let already = document.incomplete_because.take().filter(|why| !why.starts_with(NOTHING_WRITTEN));
+        let already = already.map_or_else(String::new, |why| format!("; {why}"));
+        document.incomplete_because = Some(format!("{NOTHING_WRITTEN}{already}"));
+    }
+    document.complete = document.incomplete_because.is_none();
     let is_judged = document.profiles.iter().all(|profile| profile.not_judged_because.is_none());
     if !fails {
         document.not_proved_because = not_proved_because(document, request);
@@ -197,8 +202,11 @@ fn headline(document: &ProofDocument) -> String {
         }
         ([], None) => {
             let because = document.not_proved_because.first().map_or("", |because| because);
-            let explored = counted(states.distinct, "explored state");
-            format!("None of {explored} fails, but that proves nothing: {because}")
+            let none = match states.distinct {
+                1 => "The only explored state does not fail".to_owned(),
+                _ => format!("None of {distinct} explored states fails"),
+            };
+            format!("{none}, but that proves nothing: {because}")
         }
     }
 }

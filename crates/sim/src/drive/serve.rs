@@ -208,7 +208,8 @@ impl Drive {
         self.answer(pending, Outcome::Failed(errno), at);
     }
 
-    /// Removes the acknowledgement of a FUA write whose flush did not succeed: the write did not succeed either.
+    /// Removes the acknowledgement of a FUA write whose flush did not succeed: the write did not succeed
+    /// either.
     pub(super) fn give_up_first_half(&mut self, stage: Stage) {
         if let Stage::FlushAfterWrite { write, .. } = stage {
             self.contents.fail(write);
