@@ -56,7 +56,6 @@ mod load_reports;
 mod load_simulated;
 mod load_support;
 mod observe;
-mod observe_serve;
 mod old_runs;
 mod outcomes;
 mod output_files;

@@ -193,6 +193,8 @@ struct Begun {
     device: Option<u32>,
     /// True if the thread has asked for something of a device that is observed.
     asked_here: bool,
+    /// The device that it last asked for something.
+    asked: Option<u32>,
 }
 
 /// End of a call.
@@ -216,8 +218,10 @@ impl Syncs {
 
     /// A thread begins one.
     pub(crate) fn began(&mut self, at: Nanos, thread: u32, call: SyncCall, fd: Option<u32>) {
-        self.begun
-            .insert(thread, Begun { at, call, fd, is_told_here: None, device: None, asked_here: false });
+        self.begun.insert(
+            thread,
+            Begun { at, call, fd, is_told_here: None, device: None, asked_here: false, asked: None },
+        );
     }
 
     /// The file system says on which device the file is that a thread makes durable, perhaps without a call.
@@ -231,7 +235,8 @@ impl Syncs {
             }
             None => {
                 let (call, is_told_here, device) = (SyncCall::None, Some(is_here), Some(device));
-                let begun = Begun { at, call, fd: None, is_told_here, device, asked_here: false };
+                let begun =
+                    Begun { at, call, fd: None, is_told_here, device, asked_here: false, asked: None };
                 self.begun.insert(thread, begun);
             }
         }
@@ -254,6 +259,7 @@ impl Syncs {
     pub(crate) fn asked(&mut self, thread: u32, device: u32) {
         if let Some(begun) = self.begun.get_mut(&thread) {
             begun.asked_here |= self.scope.is_of(device);
+            begun.asked = Some(device);
         }
     }
 
@@ -305,7 +311,7 @@ impl Syncs {
             took: ended.at.since(begun.at),
             is_done: ended.is_done,
             counted: side == Side::Here,
-            device: begun.device.or_else(opened),
+            device: begun.device.or_else(opened).or(begun.asked),
             caller,
         })
     }

@@ -83,7 +83,7 @@ pub(crate) struct ObserveArguments {
 
     /// Say a line on stderr for each sync and each request that takes TIME or longer: whose it was, of which
     /// file, and what the device did meanwhile
-    #[arg(long, value_name = "TIME", value_parser = crate::arguments::running::time_within_a_day, conflicts_with_all = ["from", "counters", "tui"])]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["from", "counters", "tui"])]
     slow: Option<Nanos>,
 
     /// Go on until Ctrl-C or SIGTERM, record nothing, and serve metrics of Prometheus at /metrics and the
