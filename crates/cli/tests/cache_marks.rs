@@ -95,7 +95,7 @@ fn a_device_that_has_grown_is_cached_to_its_end_once_that_is_ordered() {
     let server = place.serve();
     load(&place, &server.uri(), &["--write", "100", "--random", "--verify", "--bytes", "32M", "--seed", "5"]);
     server.kill();
-    // What was written beyond the old end is recovered.
+    // Blocks that were written beyond the old end are recovered.
     let server = place.serve();
     assert_eq!(server.document["backing"]["size"], (80 << 20) - 4096);
     load(&place, &server.uri(), &["--write", "0", "--random", "--verify", "--bytes", "32M", "--seed", "5"]);

@@ -1,6 +1,6 @@
 //! Tests of the settings of a cache that may be changed at any time: when it writes back to a device that
-//! sleeps in between, and the endurance of its log; and of what status and metrics say of them, of latency and
-//! of wear.
+//! sleeps in between, and the endurance of its log; and of what status and metrics say of them, of latency
+//! and of wear.
 
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ fn a_backing_device_sleeps_as_it_was_set_and_wakes_when_told() {
     while place.cache(&["status", name])["dirty_bytes"] != 0 {}
     place.cache(&["stop", name]);
     assert_eq!(server.wait(), Some(0));
-    // Of a cache that is not served the setting is kept as well.
+    // The setting of a cache that is not served is kept as well.
     assert_eq!(place.cache(&["tune", name, "--write-back-at", "60"])["sleep"]["at_percent"], 60);
     assert_eq!(place.cache(&["status", name])["sleep"]["at_percent"], 60);
     refused(&place, &["tune", name, "--write-back-at", "61"], 2, &["60"]);

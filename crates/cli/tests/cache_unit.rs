@@ -18,8 +18,8 @@ const PROGRAM: &str = "/usr/bin/plumb";
 const RULE: &str = include_str!("../../../integrations/udev/61-plumb-cache.rules");
 const NAMES: &str = include_str!("../../../integrations/udev/62-plumb-names.rules");
 
-/// Returns what udev would make of this block device with `rule` installed; `None` where that cannot be tried,
-/// which is reported.
+/// Returns what udev would make of this block device with `rule` installed; `None` where that cannot be
+/// tried, which is reported.
 fn as_udev_sees(device: &str, rule: &str) -> Option<String> {
     let rules = std::path::Path::new("/run/udev/rules.d");
     let installed = rules.join(format!("61-plumb-cache-{}.rules", std::process::id()));

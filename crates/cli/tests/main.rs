@@ -56,6 +56,7 @@ mod load_reports;
 mod load_simulated;
 mod load_support;
 mod observe;
+mod observe_serve;
 mod old_runs;
 mod outcomes;
 mod output_files;

@@ -4,7 +4,7 @@ use plumb_block::{DeviceCounters, Error, ErrorKind, Nanos, Result, StorageSnapsh
 use plumb_measure::storage::delta;
 use plumb_report::document::observation::{ObservedDevice, ObservedDirection, OverTime, QueueDepth};
 
-use crate::observer::WatchedDevice;
+use crate::device::WatchedDevice;
 
 /// How often they are read.
 const READ_EVERY: Nanos = Nanos::secs(1);

@@ -10,13 +10,24 @@ use plumb_report::document::observation::{
 
 use crate::arrivals::Intervals;
 use crate::event::{Op, Request};
-use crate::matcher::{Finished, Step};
+use crate::matcher::{FinishedRequest, Step};
 
 /// The ends of so many requests are kept: a request that begins at one of them goes on with what came before.
 const ENDS: usize = 8;
 
 /// Number of parts of the time that are kept at most.
 const PARTS_MAX: usize = 600;
+
+/// A device that is observed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WatchedDevice {
+    /// The kernel's name.
+    pub name: String,
+    /// Number of the device, as in events.
+    pub number: u32,
+    /// True if it has requests.
+    pub has_requests: bool,
+}
 
 /// Observations of a device so far.
 #[derive(Debug)]
@@ -125,7 +136,7 @@ impl Device {
         }
     }
 
-    fn finished(&mut self, at: Nanos, request: &Request, finished: &Finished) {
+    fn finished(&mut self, at: Nanos, request: &Request, finished: &FinishedRequest) {
         let (bytes, latency) = (finished.bytes, finished.took);
         if latency.is_some() {
             self.left(at, request.op);

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use plumb_block::Nanos;
 use plumb_report::document::observation::WritebackError;
 
+use crate::device::WatchedDevice;
 use crate::event::{Event, EventContent, Inode, Request};
 use crate::matcher::{RequestMatcher, Step};
-use crate::observer::{SoFar, WatchedDevice};
-use crate::syncs::{Caller, FinishedSync, Processes, Scope, Syncs};
+use crate::syncs::{Caller, FinishedSync, Processes, Scope, Syncs, cgroup_of_ended};
 use crate::tasks::Tasks;
 use crate::writeback::WritebackErrors;
 
@@ -51,11 +51,15 @@ impl Identities<'_> {
     }
 }
 
-/// Returns the cgroup of a thread that has ended: that of the nearest of those that made it which has not;
-/// empty if there is none. A child begins in the cgroup of its parent.
-pub(crate) fn cgroup_of_ended(tasks: &Tasks, thread: u32, processes: &mut dyn Processes) -> String {
-    let cgroups = tasks.lineage(thread).skip(1).map(|task| processes.process(task).cgroup.clone());
-    cgroups.into_iter().find(|cgroup| !cgroup.is_empty()).unwrap_or_default()
+/// Counts until now, for a line of progress.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SoFar {
+    /// Events.
+    pub events: u64,
+    /// Events that were lost.
+    pub lost: u64,
+    /// Syncs that ended.
+    pub syncs: u64,
 }
 
 /// Takes events in the order of their times.

@@ -47,9 +47,11 @@ mod tracer;
 pub mod workload;
 mod writeback;
 
+pub use device::WatchedDevice;
 pub use file_systems::FileSystem;
+pub use fold::SoFar;
 pub use live::{ClockReading, Meter};
-pub use observer::{FinishedDevice, Observer, SoFar, WatchedDevice};
+pub use observer::{FinishedDevice, Observer};
 pub use session::{Keep, LiveSurroundings, Look, Options, Surroundings, observe, observe_live};
 pub use sides::run_document;
 pub use syncs::{Caller, FinishedSync, Place, Processes, Scope, SyncedFile};

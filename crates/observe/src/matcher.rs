@@ -39,7 +39,7 @@ pub enum Step {
     /// The driver gave it back, to be issued again.
     Returned,
     /// All of it is done.
-    Finished(Finished),
+    Finished(FinishedRequest),
     /// Something was merged into a request.
     Merged,
     /// A completion without data: of an empty flush, which the kernel counts among the writes, or of the end
@@ -49,7 +49,7 @@ pub enum Step {
 
 /// End of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Finished {
+pub struct FinishedRequest {
     /// Bytes of the whole request.
     pub bytes: u64,
     /// Thread that asked for it; `None` if its beginning was not seen.
@@ -183,7 +183,7 @@ impl RequestMatcher {
             }
             // The request was issued before the first event, or changed on its way.
             self.unmatched += 1;
-            let finished = Finished { bytes: request.bytes, thread: None, waited: None, took: None };
+            let finished = FinishedRequest { bytes: request.bytes, thread: None, waited: None, took: None };
             return steps(request, Step::Finished(finished));
         };
         if ended.left > 0 {
@@ -191,7 +191,7 @@ impl RequestMatcher {
             self.in_flight.entry((request.end(), request.op)).or_default().push(ended);
             return;
         }
-        let finished = Finished {
+        let finished = FinishedRequest {
             bytes: ended.bytes,
             thread: Some(ended.thread),
             waited: ended.waited,

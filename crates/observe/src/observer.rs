@@ -6,23 +6,12 @@ use plumb_block::Nanos;
 use plumb_report::document::observation::{ObservedDevice, ObservedSync, WritebackError};
 
 use crate::counted;
-use crate::device::Device;
+use crate::device::{Device, WatchedDevice};
 use crate::event::{Event, Inode, Request};
-use crate::fold::{Fold, Identities, Sink};
+use crate::fold::{Fold, Identities, Sink, SoFar};
 use crate::matcher::Step;
 use crate::sync_figures::SyncFigures;
 use crate::syncs::{FinishedSync, Processes, Scope};
-
-/// A device that is observed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WatchedDevice {
-    /// The kernel's name.
-    pub name: String,
-    /// Number of the device, as in events.
-    pub number: u32,
-    /// True if it has requests.
-    pub has_requests: bool,
-}
 
 /// Takes events in the order of their times.
 #[derive(Debug)]
@@ -43,12 +32,12 @@ struct Figures {
 struct RecordingSink<'a> {
     figures: &'a mut Figures,
     /// Gets each request when it is issued, with the time when it came.
-    arrived: Option<&'a mut Arrived<'a>>,
+    arrived: Option<&'a mut ArrivalHook<'a>>,
     beside: Option<&'a mut (dyn Sink + 'a)>,
 }
 
 /// Receives a request when it is issued, with the time when it came.
-pub(crate) type Arrived<'a> = dyn FnMut(Nanos, &Request) + 'a;
+pub(crate) type ArrivalHook<'a> = dyn FnMut(Nanos, &Request) + 'a;
 
 impl Sink for RecordingSink<'_> {
     fn request(&mut self, at: Nanos, request: &Request, step: Step, who: &mut Identities<'_>) {
@@ -84,17 +73,6 @@ impl Sink for RecordingSink<'_> {
     }
 }
 
-/// Counts until now, for a line of progress.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SoFar {
-    /// Events.
-    pub events: u64,
-    /// Events that were lost.
-    pub lost: u64,
-    /// Syncs that ended.
-    pub syncs: u64,
-}
-
 impl Observer {
     /// Returns one of these devices, and of the syncs in `scope`, from `start` on for some `expected` time.
     /// Syncs of the process `except` are left out.
@@ -117,7 +95,7 @@ impl Observer {
         &'a mut self,
         event: Event,
         processes: &mut dyn Processes,
-        arrived: &'a mut Arrived<'a>,
+        arrived: &'a mut ArrivalHook<'a>,
         beside: Option<&'a mut (dyn Sink + 'a)>,
     ) {
         let mut sink = RecordingSink { figures: &mut self.figures, arrived: Some(arrived), beside };

@@ -99,8 +99,8 @@ fn caller_of(thread: u32) -> Caller {
     Caller { process, parents, name: name(process), cgroup: cgroup(thread), file: None }
 }
 
-/// Returns the path of a task's cgroup: of the one hierarchy of version 2, else of the controller `blkio`, else
-/// of the first one; empty if the task is gone (cgroups(7), "/proc/PID/cgroup").
+/// Returns the path of a task's cgroup: of the one hierarchy of version 2, else of the controller `blkio`,
+/// else of the first one; empty if the task is gone (cgroups(7), "/proc/PID/cgroup").
 fn cgroup(task: u32) -> String {
     let lines = fs::read_to_string(format!("/proc/{task}/cgroup")).unwrap_or_default();
     let fields = || lines.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));

@@ -14,9 +14,10 @@ use plumb_report::document::observation::{ObservationCost, ObservedDevice, Obser
 
 use crate::counted::CounterReadings;
 use crate::event::Request;
+use crate::fold::SoFar;
 use crate::fold::{Fold, Sink};
 use crate::live::Meter;
-use crate::observer::{FinishedDevice, Observer, SoFar};
+use crate::observer::{FinishedDevice, Observer};
 use crate::processes::{self, LiveProcesses};
 use crate::target::Target;
 use crate::tracer::Tracer;

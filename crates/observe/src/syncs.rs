@@ -8,7 +8,6 @@ use plumb_block::Nanos;
 
 use crate::event::{Inode, SyncCall};
 use crate::file_systems::FileSystem;
-use crate::fold::cgroup_of_ended;
 use crate::tasks::Tasks;
 
 /// Caller of a sync, and the file of the call.
@@ -82,6 +81,13 @@ pub trait Processes {
     fn place(&mut self, _: Inode, path: Option<String>) -> Place {
         Place { path, ..Place::default() }
     }
+}
+
+/// Returns the cgroup of a thread that has ended: that of the nearest of those that made it which has not;
+/// empty if there is none. A child begins in the cgroup of its parent.
+pub(crate) fn cgroup_of_ended(tasks: &Tasks, thread: u32, processes: &mut dyn Processes) -> String {
+    let cgroups = tasks.lineage(thread).skip(1).map(|task| processes.process(task).cgroup.clone());
+    cgroups.into_iter().find(|cgroup| !cgroup.is_empty()).unwrap_or_default()
 }
 
 /// Whose calls count.
@@ -165,7 +171,7 @@ pub(crate) struct Syncs {
 /// A call that has ended.
 #[derive(Debug, Clone)]
 pub struct FinishedSync {
-    /// Which.
+    /// System call.
     pub call: SyncCall,
     /// How long it took.
     pub took: Nanos,
@@ -199,7 +205,7 @@ struct Begun {
 
 /// End of a call.
 #[derive(Debug, Clone, Copy)]
-struct Ended {
+struct SyncEnd {
     at: Nanos,
     thread: u32,
     is_done: bool,
@@ -252,7 +258,7 @@ impl Syncs {
     ) -> Option<FinishedSync> {
         let begun = self.begun.get(&thread).copied().filter(|begun| begun.call == SyncCall::None)?;
         self.begun.remove(&thread);
-        self.finished(Ended { at, thread, is_done }, begun, processes)
+        self.finished(SyncEnd { at, thread, is_done }, begun, processes)
     }
 
     /// A thread asks a device for something.
@@ -288,12 +294,12 @@ impl Syncs {
     ) -> Option<FinishedSync> {
         // Not every file system says when it has done what no call asks for.
         let begun = self.begun.remove(&thread).filter(|begun| begun.call != SyncCall::None)?;
-        self.finished(Ended { at, thread, is_done }, begun, processes)
+        self.finished(SyncEnd { at, thread, is_done }, begun, processes)
     }
 
     fn finished(
         &mut self,
-        ended: Ended,
+        ended: SyncEnd,
         begun: Begun,
         processes: &mut dyn Processes,
     ) -> Option<FinishedSync> {
@@ -331,9 +337,9 @@ mod tests {
     use crate::sync_figures::SyncFigures;
 
     /// Syncs with the figures that are made of them.
-    struct Counted(Syncs, SyncFigures);
+    struct CountedSyncs(Syncs, SyncFigures);
 
-    impl Deref for Counted {
+    impl Deref for CountedSyncs {
         type Target = Syncs;
 
         fn deref(&self) -> &Syncs {
@@ -341,13 +347,13 @@ mod tests {
         }
     }
 
-    impl DerefMut for Counted {
+    impl DerefMut for CountedSyncs {
         fn deref_mut(&mut self) -> &mut Syncs {
             &mut self.0
         }
     }
 
-    impl Counted {
+    impl CountedSyncs {
         fn new(scope: Scope, except: u32) -> Self {
             Self(Syncs::new(scope, except), SyncFigures::default())
         }
@@ -384,7 +390,7 @@ mod tests {
     }
 
     fn seen(scope: Scope) -> Vec<(u32, String, u64, u64)> {
-        let mut syncs = Counted::new(scope, 9);
+        let mut syncs = CountedSyncs::new(scope, 9);
         // Threads 11 and 12 of process 1 at the same time, one of process 2, one of plumb.
         syncs.began(Nanos::millis(1), 11, SyncCall::Fsync, Some(3));
         syncs.began(Nanos::millis(2), 12, SyncCall::Fsync, Some(4));
@@ -419,7 +425,7 @@ mod tests {
     }
 
     /// A sync of each of these threads, which end at once; `during` happens in it.
-    fn ended(syncs: &mut Counted, threads: &[u32], during: fn(&mut Counted, u32)) {
+    fn ended(syncs: &mut CountedSyncs, threads: &[u32], during: fn(&mut CountedSyncs, u32)) {
         for thread in threads {
             syncs.began(Nanos::millis(1), *thread, SyncCall::Fdatasync, Some(3));
             during(syncs, *thread);
@@ -429,8 +435,8 @@ mod tests {
     }
 
     /// Returns the syncs of a device with the number 7:4.
-    fn of_device() -> Counted {
-        Counted::new(Scope::Devices(BTreeSet::from([rustix::fs::makedev(7, 4)])), 9)
+    fn of_device() -> CountedSyncs {
+        CountedSyncs::new(Scope::Devices(BTreeSet::from([rustix::fs::makedev(7, 4)])), 9)
     }
 
     #[test]
@@ -494,7 +500,7 @@ mod tests {
     #[test]
     fn who_has_ended_descends_from_those_that_made_it() {
         for (process, seen) in [(5, 2), (3, 2), (11, 2), (12, 1), (4, 0)] {
-            let mut syncs = Counted::new(Scope::Process(process), 9);
+            let mut syncs = CountedSyncs::new(Scope::Process(process), 9);
             for (task, parent) in [(11, 5), (12, 11)] {
                 syncs.tasks.began(Nanos(u64::from(task)), parent, task, [0; 16]);
             }
@@ -505,7 +511,7 @@ mod tests {
 
     #[test]
     fn the_time_is_that_from_the_beginning_to_the_end() {
-        let mut syncs = Counted::new(Scope::All, 0);
+        let mut syncs = CountedSyncs::new(Scope::All, 0);
         syncs.began(Nanos::millis(1), 11, SyncCall::Fdatasync, Some(3));
         syncs.ended(Nanos::millis(8), 11, true, &mut Two);
         let row = syncs.1.finish(2.0).remove(0);

@@ -12,7 +12,7 @@ use plumb_linux::tracing::instance::device_number;
 use plumb_linux::tree::{DeviceNumber, LiveTree, Tree as _};
 use plumb_path::survey::survey_path;
 
-use crate::observer::WatchedDevice;
+use crate::device::WatchedDevice;
 use crate::syncs::Scope;
 
 /// Largest number of places of a process for which the devices beneath are looked up.

@@ -8,8 +8,8 @@ use crate::decode::{
     BIO_EVENTS, Decoder, FILE_SYSTEM_EVENTS, Kind, MergedEvents, REQUEST_EVENTS, WRITEBACK_ERROR_EVENTS,
     sync_events,
 };
+use crate::device::WatchedDevice;
 use crate::event::Event;
-use crate::observer::WatchedDevice;
 
 /// Size of each processor's buffer, in KiB: room for a million events a second that are fetched every
 /// [`READ_EVERY`](crate::session::READ_EVERY).

@@ -115,8 +115,8 @@ impl DriveProfile {
 /// Profile that describes those with any other atomic unit.
 const ATOMIC: &str = "atomic-16k";
 
-/// Returns the atomicity of a drive whose writes of up to `unit` never tear if they do not cross a multiple of
-/// `boundary`: by default of the unit itself, of nothing if it is 0.
+/// Returns the atomicity of a drive whose writes of up to `unit` never tear if they do not cross a multiple
+/// of `boundary`: by default of the unit itself, of nothing if it is 0.
 fn atomicity(typed: &str, unit: &str, boundary: Option<&str>, logical_block: Bytes) -> Result<Atomicity> {
     let wrong = || {
         Error::usage(format!(

@@ -24,14 +24,14 @@ const PIECE: usize = 64 << 10;
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpPage {
-    /// Its media type.
+    /// Media type of the body.
     pub content_type: &'static str,
     /// The text.
     pub body: String,
 }
 
-/// Serves `page`, which returns the page of a path, or `None` if there is none, until `stop` is true. A client
-/// that is slow or says nonsense is sent away, and does not end it.
+/// Serves `page`, which returns the page of a path, or `None` if there is none, until `stop` is true. A
+/// client that is slow or says nonsense is sent away, and does not end it.
 ///
 /// # Errors
 /// Fails as poll(2).
@@ -47,7 +47,7 @@ pub fn serve(
             Ok(_) => {}
             Err(error) => return Err(error.into()),
         }
-        // Who left meanwhile, or does not take its answer, harms nobody else.
+        // A client that left meanwhile, or does not take its answer, harms nobody else.
         if let Ok(socket) = listener.accept() {
             answer(socket, page).unwrap_or_default();
         }

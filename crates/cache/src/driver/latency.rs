@@ -63,14 +63,14 @@ pub struct LatencyBucket {
 /// Histograms that the answers go into.
 #[derive(Default)]
 pub(super) struct Latencies {
-    read: Counted,
-    write: Counted,
-    flush: Counted,
+    read: RequestHistogram,
+    write: RequestHistogram,
+    flush: RequestHistogram,
 }
 
-struct Counted(Histogram);
+struct RequestHistogram(Histogram);
 
-impl Default for Counted {
+impl Default for RequestHistogram {
     fn default() -> Self {
         Self(Histogram::with_digits(DIGITS))
     }
@@ -89,7 +89,7 @@ impl Latencies {
 
     /// Returns the distributions as they are.
     pub(super) fn summary(&self) -> LatencyByRequest {
-        let summary = |Counted(histogram): &Counted| {
+        let summary = |RequestHistogram(histogram): &RequestHistogram| {
             let summary = histogram.summary()?;
             Some(RequestLatency { summary, buckets: buckets(histogram) })
         };

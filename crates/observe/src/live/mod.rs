@@ -14,11 +14,12 @@ use plumb_report::document::live::{
 
 use self::names::{Names, Time, Times};
 use self::slow::{Activity, SlowEvents};
+use crate::device::WatchedDevice;
 use crate::event::{Inode, Op, Request};
 use crate::file_systems::FileSystem;
+use crate::fold::SoFar;
 use crate::fold::{Identities, Sink};
-use crate::matcher::{Finished, Step};
-use crate::observer::{SoFar, WatchedDevice};
+use crate::matcher::{FinishedRequest, Step};
 use crate::syncs::{Caller, FinishedSync};
 
 /// Name of a process that had ended before it could be looked up.
@@ -142,11 +143,17 @@ impl Meter {
         }
     }
 
-    fn finished(&mut self, at: Nanos, request: &Request, finished: Finished, who: &mut Identities<'_>) {
+    fn finished(
+        &mut self,
+        at: Nanos,
+        request: &Request,
+        finished: FinishedRequest,
+        who: &mut Identities<'_>,
+    ) {
         let Some(device) = self.devices.get_mut(&request.device) else { return };
         device.activity.finished(at, request, &finished);
         let (Some(took), Some(thread)) = (finished.took, finished.thread) else { return };
-        let Some(time) = Time::of(request.op) else { return };
+        let Some(time) = Time::for_operation(request.op) else { return };
         let name = device.name.clone();
         let sector = (request.op != Op::Flush).then_some(request.sector);
         let file_system = who.processes.file_system_at(request.device, sector);

@@ -47,7 +47,7 @@ impl Time {
         [Self::Sync, Self::Flush, Self::Fua, Self::Queue, Self::Read, Self::Write, Self::Trim];
 
     /// Returns the time of an operation at the device.
-    pub(super) const fn of(op: Op) -> Option<Self> {
+    pub(super) const fn for_operation(op: Op) -> Option<Self> {
         match op {
             Op::Read => Some(Self::Read),
             Op::Write => Some(Self::Write),
@@ -82,11 +82,11 @@ impl Times {
 
 /// Times under the busiest names, and those of all others together.
 ///
-/// A name that leaves the busiest takes its times with it: were they added to the others', these would seem to
-/// have happened now.
+/// A name that leaves the busiest takes its times with it: were they added to the others', these would seem
+/// to have happened now.
 #[derive(Debug)]
 pub(super) struct Names<K> {
-    by: HashMap<K, Named>,
+    by: HashMap<K, NameTimes>,
     others: Times,
     /// Counts of names without times of their own in this round, each too small by at most as much as was
     /// taken away to make room (Misra and Gries, "Finding repeated elements", 1982).
@@ -95,7 +95,7 @@ pub(super) struct Names<K> {
 }
 
 #[derive(Debug, Default)]
-struct Named {
+struct NameTimes {
     times: Times,
     /// Events in this round.
     recent: u64,
@@ -160,7 +160,7 @@ impl<K: Hash + Eq + Clone + Ord> Names<K> {
                 break;
             }
             self.by.remove(&quiet);
-            self.by.insert(name, Named::default());
+            self.by.insert(name, NameTimes::default());
         }
         self.by.values_mut().for_each(|named| named.recent = 0);
     }

@@ -19,8 +19,8 @@ pub(super) fn labels(of: Option<&FileSystem>) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Returns the identifier of the pod and that of the container in the path of a cgroup, as the kubelet, Docker,
-/// podman, containerd and CRI-O name them; each empty if there is none.
+/// Returns the identifier of the pod and that of the container in the path of a cgroup, as the kubelet,
+/// Docker, podman, containerd and CRI-O name them; each empty if there is none.
 pub(super) fn pod_and_container(cgroup: &str) -> (String, String) {
     let parts = || cgroup.split('/').map(|part| part.trim_end_matches(".slice").trim_end_matches(".scope"));
     let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -6,7 +6,7 @@ use plumb_block::Nanos;
 use plumb_report::document::live::{DeviceActivity, SlowEvent};
 
 use crate::event::{Op, Request};
-use crate::matcher::Finished;
+use crate::matcher::FinishedRequest;
 
 /// Windows that are kept; of older ones nothing is.
 const WINDOWS: usize = 10;
@@ -126,7 +126,7 @@ impl Activity {
     }
 
     /// Counts a request that ended.
-    pub(super) fn finished(&mut self, at: Nanos, request: &Request, finished: &Finished) {
+    pub(super) fn finished(&mut self, at: Nanos, request: &Request, finished: &FinishedRequest) {
         if finished.took.is_some() {
             self.count_in_flight(false);
         }
@@ -210,7 +210,8 @@ mod tests {
     fn what_a_device_did_is_that_of_the_slots_of_the_event() {
         let mut activity = Activity::default();
         let request = |op| Request { op, bytes: 4096, ..Request::default() };
-        let finished = Finished { bytes: 4096, thread: Some(1), waited: None, took: Some(Nanos::millis(7)) };
+        let finished =
+            FinishedRequest { bytes: 4096, thread: Some(1), waited: None, took: Some(Nanos::millis(7)) };
         for (at, op) in [(10, Op::Read), (110, Op::Write), (160, Op::Flush), (210, Op::Write)] {
             activity.count_in_flight(true);
             activity.finished(Nanos::millis(at), &request(op), &finished);
@@ -219,7 +220,7 @@ mod tests {
         let did = activity.during(Nanos::millis(190), Nanos::millis(80));
         assert_eq!((did.reads, did.writes, did.flushes, did.bytes, did.in_flight), (0, 1, 1, 4096, 1));
         assert_eq!((did.seconds, did.longest), (0.1, 0.007));
-        // As much as is kept, of an event that lasted longer.
+        // An event that lasted longer has as much as is kept.
         assert_eq!(activity.during(Nanos::secs(100), Nanos::secs(90)).seconds, 30.0);
     }
 }

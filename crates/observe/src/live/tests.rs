@@ -57,8 +57,8 @@ impl Observation {
         self.fold.take(Event { at, thread, what }, &mut Many, &mut self.meter);
     }
 
-    /// Takes an fsync of a thread that begins at `at`: it writes with FUA for 1 ms after 1 ms in the queue, and
-    /// flushes the device for 4 ms.
+    /// Takes an fsync of a thread that begins at `at`: it writes with FUA for 1 ms after 1 ms in the queue,
+    /// and flushes the device for 4 ms.
     fn sync(&mut self, at: Nanos, thread: u32) {
         let ms = |count| at + Nanos::millis(count);
         let write = Request {

@@ -13,8 +13,8 @@ pub struct Limits {
     pub commands: u32,
     /// At most this many states are shown.
     pub states: u64,
-    /// A window beyond the other limits is explored whole, too, if at most this many states have to be visited
-    /// to show all that a check tells apart by what it reads. 0 where nobody says what a check read.
+    /// A window beyond the other limits is explored whole, too, if at most this many states have to be
+    /// visited to show all that a check tells apart by what it reads. 0 where nobody says what a check read.
     #[serde(default)]
     pub visits: u64,
 }

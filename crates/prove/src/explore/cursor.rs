@@ -254,8 +254,8 @@ impl State<'_> {
         self.cursor.reads.is_followed.get()
     }
 
-    /// Tells which of the blocks that differ between states its check has read: a state with the same in these
-    /// has the same result.
+    /// Tells which of the blocks that differ between states its check has read: a state with the same in
+    /// these has the same result.
     pub fn set_reads(&self, blocks: &[u64]) {
         self.cursor.reads.untold.update(|untold| untold.saturating_sub(1));
         self.cursor.reads.blocks.borrow_mut().extend(blocks);

@@ -131,8 +131,8 @@ impl ToldApart {
     /// at first. Returns false if not all could be visited.
     ///
     /// With the groups that the check has read left as they are, all others make no difference. So the rest
-    /// are the states in which the first of them is another way, those in which the second is and the first is
-    /// not, and so on.
+    /// are the states in which the first of them is another way, those in which the second is and the first
+    /// is not, and so on.
     fn visit(&mut self, cursor: &mut Cursor<'_>, show: Show<'_>) -> ControlFlow<(), bool> {
         if self.visits_left == 0 {
             return ControlFlow::Continue(false);

@@ -44,7 +44,8 @@ impl JudgeResult {
             && self.windows.iter().all(|(window, _)| window.coverage == Coverage::Exhaustive)
     }
 
-    /// Says which windows were not explored whole within these limits, and what would help; `None` if all were.
+    /// Says which windows were not explored whole within these limits, and what would help; `None` if all
+    /// were.
     pub(crate) fn not_exhaustive_because(&self, limits: Limits) -> Option<String> {
         let has = |coverage| self.windows.iter().filter(|(window, _)| window.coverage == coverage).count();
         let left = self.windows.iter().filter(|(window, _)| window.coverage != Coverage::Exhaustive);

@@ -358,7 +358,7 @@ impl Audit {
     fn entry(&mut self, call: &Call, change: &'static str, place: usize) {
         let Some(path) = self.path_at(call, place).filter(|path| self.counts(path)) else { return };
         if change == "unlink" {
-            // What is not durable of a file that has another name is not durable under that.
+            // Data of a file that is not durable is not durable under another name of the file either.
             let left = self.names.others(&path).next().map(Path::to_owned);
             if let (Some(finding), Some(left)) = (self.unsynced.remove(&path), left) {
                 self.unsynced.insert(left.clone(), Finding { path: left, ..finding });

@@ -1,5 +1,5 @@
-//! What an observation that goes on has seen until now: `plumb observe --serve` shows it as metrics, and
-//! its slowest events as a document of their own.
+//! Figures until now of an observation that goes on: `plumb observe --serve` shows them as metrics, and the
+//! slowest events as a document of their own.
 
 use plumb_measure::Buckets;
 use plumb_path::exposure::ObservedExposure;
@@ -38,7 +38,7 @@ pub struct TimesBy {
 pub struct NamedTimes {
     /// Labels that name it.
     pub labels: Vec<(&'static str, String)>,
-    /// What was timed, with the distribution.
+    /// Kinds of time, each with the distribution.
     pub times: Vec<(&'static str, Buckets)>,
 }
 
@@ -102,14 +102,15 @@ pub struct SlowEvent {
     pub pid: Option<u32>,
     /// Path of its cgroup; null if it is not known.
     pub cgroup: Option<String>,
-    /// What the device did then; null if no device is known, or it is not observed.
+    /// Activity of the device at that time; null if no device is known, or it is not observed.
     pub device_then: Option<DeviceActivity>,
 }
 
 /// Requests that a device completed while an event lasted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceActivity {
-    /// Time that is counted, in seconds: that of the event, made whole to twentieths of a second, at most 30 s.
+    /// Time that is counted, in seconds: that of the event, made whole to twentieths of a second, at most 30
+    /// s.
     pub seconds: f64,
     /// Reads.
     pub reads: u64,

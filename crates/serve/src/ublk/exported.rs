@@ -105,7 +105,8 @@ impl UblkDevice {
     }
 
     /// Takes over the block device that a killed server with the same identity has left; exports `device`
-    /// under a free number, as [`new`](Self::new) does, if there is none, or nobody uses it and it is another.
+    /// under a free number, as [`new`](Self::new) does, if there is none, or nobody uses it and it is
+    /// another.
     ///
     /// # Errors
     /// As [`recover`](Self::recover) and [`new`](Self::new).

@@ -4,8 +4,8 @@
 //!   marker at the new end, with the new size ──► superblocks with the new size ──► the marker at the old end goes
 //! ```
 //!
-//! Each step is durable before the next. After a crash the larger of two markers counts, and the log takes its
-//! size: see `Options::grows_backing` of plumb-cache. Nothing beyond the old end is in the log before its
+//! Each step is durable before the next. After a crash the larger of two markers counts, and the log takes
+//! its size: see `Options::grows_backing` of plumb-cache. Nothing beyond the old end is in the log before its
 //! superblocks name the new size, and nobody is served before the old marker, which lies within the cached
 //! device by then, is gone.
 

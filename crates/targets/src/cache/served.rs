@@ -304,7 +304,7 @@ impl CacheStatus {
             ranges.iter().map(extent).collect()
         };
         let backing = BackingStatus { size: Some(backing.info().size.0), ..unserved.backing };
-        // Its clock stands still while nothing happens, and ages are to be those of now.
+        // The clock of the core stands still while nothing happens, and ages are those of now.
         let status = cache.device.with(|core, now| {
             core.advance(now);
             core.status()

@@ -23,7 +23,7 @@ use crate::{stop, terminal};
 
 /// Media type of the text format (prometheus.io, "Exposition formats").
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// What `/` says.
+/// Body of the page `/`.
 const INDEX: &str = "plumb observe\n\n/metrics  metrics of Prometheus\n/slow     the slowest events of the last ten minutes (JSON)\n";
 
 /// Address of the metrics.
@@ -75,7 +75,7 @@ struct Beside {
     exposures: Vec<ObservedExposure>,
 }
 
-/// What is observed, and how.
+/// Observation that is served.
 pub(super) struct ServedObservation<'a> {
     /// Devices and whose syncs.
     pub(super) target: &'a Target,
