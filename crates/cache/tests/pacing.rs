@@ -233,7 +233,7 @@ fn wakes_of_a_resting_device(destage: DestageOptions, pause: Nanos, hours: u64) 
         disks.cache.advance(next);
         disks.ask(Op::Write { fua: false }, 64 << 10);
         disks.hand_over();
-        next = next + pause;
+        next += pause;
     }
     used.dedup_by(|later, earlier| {
         let is_one = later.since(*earlier) < Nanos::secs(600);

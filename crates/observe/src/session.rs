@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use plumb_block::{Clock, Nanos, Result, StorageCounters as _, StorageSnapshot, in_one_line};
+use plumb_block::{Clock, DeviceCounters, Nanos, Result, StorageCounters as _, StorageSnapshot, in_one_line};
 use plumb_linux::BlockCounters;
 use plumb_linux::thread::cpu_times;
 use plumb_measure::storage::delta;
@@ -14,8 +14,7 @@ use plumb_report::document::observation::{ObservationCost, ObservedDevice, Obser
 
 use crate::counted::CounterReadings;
 use crate::event::Request;
-use crate::fold::SoFar;
-use crate::fold::{Fold, Sink};
+use crate::fold::{Fold, Sink, SoFar};
 use crate::live::Meter;
 use crate::observer::{FinishedDevice, Observer};
 use crate::processes::{self, LiveProcesses};
@@ -140,24 +139,86 @@ fn snapshot(target: &Target, clock: &Arc<dyn Clock>) -> Result<StorageSnapshot> 
     BlockCounters::new(names, Arc::clone(clock)).read()
 }
 
+/// Events of a tracer on their way to an observer, and to a meter beside it.
+struct TracedObservation<'a> {
+    tracer: Tracer,
+    observer: Observer,
+    processes: LiveProcesses,
+    meter: Option<SharedMeter<'a>>,
+}
+
+impl TracedObservation<'_> {
+    /// Reads at `at` the events before `until`. `arrived` is told of each request that arrives.
+    fn read(&mut self, at: Nanos, until: Nanos, mut arrived: impl FnMut(Nanos, &Request)) -> Result<()> {
+        let Self { tracer, observer, processes, meter } = self;
+        // Forgotten first: what began before the loss may not be taken to end in what came after it.
+        let lost = tracer.fetch()?;
+        let mut all = |mut beside: Option<&mut Meter>| {
+            observer.lost(at, lost, beside.as_deref_mut().map(|meter| meter as &mut dyn Sink));
+            for event in tracer.before(until) {
+                let beside = beside.as_deref_mut().map(|meter| meter as &mut dyn Sink);
+                observer.take(event, processes, &mut arrived, beside);
+            }
+        };
+        match meter {
+            Some(meter) => meter.with(|meter| all(Some(meter))),
+            None => all(None),
+        }
+        Ok(())
+    }
+
+    /// Returns the document of what was observed from `start` to `end`, with what the kernel `counted` then.
+    fn document(
+        &mut self,
+        start: Nanos,
+        end: Nanos,
+        counted: Option<&[DeviceCounters]>,
+    ) -> ObservationDocument {
+        let (devices, syncs) = self.observer.finish(start, end);
+        let so_far = self.observer.so_far();
+        let (seconds, is_partial) = (end.since(start).as_secs_f64(), so_far.lost > 0);
+        let with_counters = |finished: FinishedDevice| {
+            let own = counted.into_iter().flatten().find(|of| of.name == finished.device.name).cloned();
+            finished.with_counters(own, is_partial, seconds)
+        };
+        let sees_errors = self.tracer.sees_writeback_errors;
+        let errors = sees_errors.then(|| self.observer.writeback_errors(start, &mut self.processes));
+        let unnamed = self.observer.writeback_errors_left_out();
+        let notes = (unnamed > 0)
+            .then(|| format!("Failures of writes to further files, which are not named: {unnamed}."));
+        ObservationDocument {
+            seconds,
+            source: Source::Events,
+            devices: devices.into_iter().map(with_counters).collect(),
+            writeback_errors: errors,
+            syncs: self.tracer.no_syncs.is_none().then_some(syncs),
+            sync_latency: self.observer.sync_latency(),
+            syncs_unknown_because: self.tracer.no_syncs.clone(),
+            cost: ObservationCost {
+                events: so_far.events,
+                events_lost: so_far.lost,
+                ..ObservationCost::default()
+            },
+            notes: notes.into_iter().collect(),
+            ..ObservationDocument::default()
+        }
+    }
+}
+
 fn by_events(
     target: &Target,
-    mut tracer: Tracer,
+    tracer: Tracer,
     mut options: Options<'_>,
     around: Surroundings<'_>,
 ) -> Result<ObservationDocument> {
     let Surroundings { clock, now, stop, progress } = around;
-    let mut processes = LiveProcesses::default();
     let before = snapshot(target, clock)?;
     let start = now();
     tracer.turn(true)?;
-    let mut observer = Observer::new(
-        target.devices.clone(),
-        target.scope.clone(),
-        std::process::id(),
-        start,
-        options.duration,
-    );
+    let scope = target.scope.clone();
+    let observer = Observer::new(target.devices.clone(), scope, std::process::id(), start, options.duration);
+    let meter = options.meter.map(SharedMeter);
+    let mut tracing = TracedObservation { tracer, observer, processes: LiveProcesses::default(), meter };
     let mut not_kept = None;
     let kept = target.devices.first();
     let mut arrived = |at: Nanos, request: &Request| {
@@ -168,34 +229,14 @@ fn by_events(
         }
     };
     progress(Nanos::ZERO, SoFar::default(), &mut Default::default);
-    let meter = options.meter.map(SharedMeter);
-    let mut take = |observer: &mut Observer,
-                    tracer: &mut Tracer,
-                    at: Nanos,
-                    until: Nanos,
-                    processes: &mut LiveProcesses| {
-        // Forgotten first: what began before the loss may not be taken to end in what came after it.
-        let lost = tracer.fetch()?;
-        let mut all = |mut beside: Option<&mut Meter>| {
-            observer.lost(at, lost, beside.as_deref_mut().map(|meter| meter as &mut dyn Sink));
-            for event in tracer.before(until) {
-                let beside = beside.as_deref_mut().map(|meter| meter as &mut dyn Sink);
-                observer.take(event, processes, &mut arrived, beside);
-            }
-        };
-        match &meter {
-            Some(meter) => meter.with(|meter| all(Some(meter))),
-            None => all(None),
-        }
-        Result::Ok(())
-    };
     let mut is_whole = false;
     while !is_whole && !stop.load(Ordering::Acquire) {
         std::thread::sleep(READ_EVERY.min(Duration::from_nanos((start + options.duration).since(now()).0)));
         let at = now();
         is_whole = at.since(start) >= options.duration;
-        take(&mut observer, &mut tracer, at, at, &mut processes)?;
-        processes.refresh();
+        tracing.read(at, at, &mut arrived)?;
+        tracing.processes.refresh();
+        let observer = &mut tracing.observer;
         progress(at.since(start), observer.so_far(), &mut || {
             let (devices, syncs) = observer.finish(start, at);
             let mut devices: Vec<_> = devices.into_iter().map(|finished| finished.device).collect();
@@ -203,41 +244,14 @@ fn by_events(
             (devices, syncs)
         });
     }
-    tracer.turn(false)?;
+    tracing.tracer.turn(false)?;
     let end = now();
     let after = snapshot(target, clock);
-    take(&mut observer, &mut tracer, end, Nanos(u64::MAX), &mut processes)?;
-    let (devices, syncs) = observer.finish(start, end);
-    let writeback_errors =
-        tracer.sees_writeback_errors.then(|| observer.writeback_errors(start, &mut processes));
-    let so_far = observer.so_far();
+    tracing.read(end, Nanos(u64::MAX), &mut arrived)?;
     let counted = after.ok().and_then(|after| delta(&before, &after).ok());
-    let (seconds, is_partial) = (end.since(start).as_secs_f64(), so_far.lost > 0);
-    let with_counters = |finished: FinishedDevice| {
-        let own = counted.iter().flatten().find(|of| of.name == finished.device.name).cloned();
-        finished.with_counters(own, is_partial, seconds)
-    };
-    let mut document = ObservationDocument {
-        seconds,
-        source: Source::Events,
-        devices: devices.into_iter().map(with_counters).collect(),
-        writeback_errors,
-        syncs: tracer.no_syncs.is_none().then_some(syncs),
-        sync_latency: observer.sync_latency(),
-        syncs_unknown_because: tracer.no_syncs.clone(),
-        cost: ObservationCost {
-            events: so_far.events,
-            events_lost: so_far.lost,
-            ..ObservationCost::default()
-        },
-        complete: is_whole,
-        incomplete_because: (!is_whole).then(|| "interrupted".to_owned()),
-        ..ObservationDocument::default()
-    };
-    if observer.writeback_errors_left_out() > 0 {
-        let more = observer.writeback_errors_left_out();
-        document.notes.push(format!("Failures of writes to further files, which are not named: {more}."));
-    }
+    let mut document = tracing.document(start, end, counted.as_deref());
+    document.complete = is_whole;
+    document.incomplete_because = (!is_whole).then(|| "interrupted".to_owned());
     if options.requests.is_some() {
         document.notes.extend(notes_on_requests(target, not_kept));
     }

@@ -166,7 +166,7 @@ impl Meter {
         let whole = took + finished.waited.unwrap_or_default();
         if self.slow.takes(at, slow::Class::Request, whole) {
             let event = SlowEvent {
-                queue_seconds: finished.waited.map(|waited| waited.as_secs_f64()),
+                queue_seconds: finished.waited.map(Nanos::as_secs_f64),
                 operation: if request.fua { "write fua".to_owned() } else { time.name().to_owned() },
                 bytes: Some(finished.bytes),
                 device_then: Some(self.activity(request.device, at, whole)),

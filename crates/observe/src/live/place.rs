@@ -36,8 +36,8 @@ pub(super) fn pod_and_container(cgroup: &str) -> (String, String) {
         is_one.then(|| identifier.get(..SHORT).map(str::to_owned)).flatten()
     };
     let is_of_container = |part: &&str| !part.contains("pod") || part.starts_with("libpod");
-    let containers = parts().filter(is_of_container).filter_map(container);
-    (parts().filter_map(pod).last().unwrap_or_default(), containers.last().unwrap_or_default())
+    let mut containers = parts().rev().filter(is_of_container).filter_map(container);
+    (parts().rev().find_map(pod).unwrap_or_default(), containers.next().unwrap_or_default())
 }
 
 #[cfg(test)]
