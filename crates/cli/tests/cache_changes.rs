@@ -217,7 +217,11 @@ fn verifying_finds_what_a_device_of_the_log_has_lost() {
     std::fs::remove_file(place.path("log2")).unwrap();
     let alone = place.try_cache(&["verify", &place.name]);
     assert_eq!((alone.status.code(), states(&document(&alone))), (Some(1), vec!["live", "lost"]));
-    assert!(said(&alone).contains("it is refused"), "what recovery would do: {}", said(&alone));
+    assert!(
+        said(&alone).contains("cannot be recovered or served"),
+        "what recovery would do: {}",
+        said(&alone)
+    );
 }
 
 /// A log that ends before what was durable is refused, and kept up to there only by whoever names the cache.

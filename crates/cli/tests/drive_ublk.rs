@@ -26,7 +26,7 @@ fn a_kernel_without_the_driver_is_refused_with_what_to_do() {
     if Path::new("/dev/ublk-control").exists() {
         return plumb_testkit::skip("the driver is here");
     }
-    refused(&["--ublk"], 5, &["modprobe ublk_drv", "Linux >= 6.0"]);
+    refused(&["--ublk"], 5, &["modprobe ublk_drv", "Linux 6.0 or later"]);
     refused(&["--ublk", "--recover", "3"], 5, &["modprobe ublk_drv"]);
 }
 

@@ -123,7 +123,7 @@ fn what_a_host_moved_until_it_was_lost_is_the_share_of_nobody() {
     document.unfinished = document.total.take();
     plumb_report::verdict::conclude_fleet(&mut document, &[]);
     assert!(
-        document.headline.starts_with("0 of 8 hosts did what they were asked for; 8 reached 140/s"),
+        document.headline.starts_with("0 of 8 hosts did what they were asked for; 8 reached 140 IOPS"),
         "{}",
         document.headline
     );

@@ -59,7 +59,9 @@ pub(crate) enum CacheCommand {
         /// When writes are acknowledged
         mode: ModeWord,
     },
-    /// Change when data is written back, and the endurance of the log, now and when the cache is served again
+    /// Change when data is written back, and the endurance of the log
+    ///
+    /// The settings hold at once, and when the cache is served again.
     Tune {
         /// The name of the cache
         name: String,
@@ -76,10 +78,9 @@ pub(crate) enum CacheCommand {
         /// The name of the cache
         name: String,
     },
-    /// Enlarge the log on its devices, while the cache is served or not; or cache all of a backing device
-    /// that has grown
+    /// Enlarge the log, or cache all of a backing device that has grown
     ///
-    /// A log is never made smaller.
+    /// A log grows on its devices, while the cache is served or not, and is never made smaller.
     Grow {
         /// The name of the cache
         name: String,
@@ -99,8 +100,9 @@ pub(crate) enum CacheCommand {
     /// as `live` once it has everything. If this is interrupted, copying goes on; if the server ends, it
     /// begins again.
     ReplaceLeg(Box<ReplaceLegArguments>),
-    /// Give the cache another log, while it is served or not; the present one may be read-only, or fail
+    /// Give the cache another log; the present one may be read-only, or fail
     ///
+    /// The cache may be served or not.
     /// Everything in the present log is written back first. Meanwhile writes go to the backing device. If
     /// this is interrupted that stays so until the same command has ended.
     ReplaceLog(Box<ReplaceLogArguments>),

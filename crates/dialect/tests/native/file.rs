@@ -104,7 +104,10 @@ fn refusals_name_the_line_the_word_the_value_and_what_was_expected() {
             "targets = 'a'\n[[job]]\nwarmup = 1",
             "job.toml:3: warmup: is about a span, not about one of its jobs",
         ),
-        ("targets = 'a'\n[[job]]\n[[span]]", "job.toml:2: job: beside [[span]] tables"),
+        (
+            "targets = 'a'\n[[job]]\n[[span]]",
+            "job.toml:2: job: the file has [[span]] tables, and this job is in none of them",
+        ),
         ("targets = 'a'\n[span]\ndepth = 1", "job.toml:2: span: found"),
         ("targets = 'a'\njob = []", "job.toml:2: job: found [], expected [[job]] tables"),
         ("targets = 'a'\njob = [1]", "job.toml:2: job: found [1], expected [[job]] tables"),

@@ -299,10 +299,12 @@ mod tests {
             table.show_wrapped(style),
             "     IOPS  source\n  r     9  a data sheet of the vendor of\n           2012, page 3\n  w     8  the same\n"
         );
-        let narrow = Style { width: 30, ..Style::PLAIN };
+        let mut table = Table::new(&[("", Side::Left), ("IOPS", Side::Right), ("source", Side::Left)]);
+        let source = "a data sheet of the vendor of 2012, page 3";
+        table.row(vec![Cell::plain("read of a file"), Cell::plain("9"), Cell::plain(source)]);
         assert_eq!(
-            table.show_wrapped(narrow),
-            "     IOPS\n  r     9\n      a data sheet of the\n      vendor of 2012, page 3\n  w     8\n      the same\n"
+            table.show_wrapped(style),
+            "                  IOPS\n  read of a file     9\n      a data sheet of the vendor of\n      2012, page 3\n"
         );
         assert_eq!(table.show_wrapped(Style::PLAIN), table.show(Style::PLAIN));
     }

@@ -81,15 +81,17 @@ pub(crate) struct ObserveArguments {
     #[arg(long, conflicts_with_all = ["from", "workload"])]
     exposure: bool,
 
-    /// Say a line on stderr for each sync and each request that takes TIME or longer: whose it was, of which
-    /// file, and what the device did meanwhile
+    /// Print a line on stderr for each sync and each request that takes TIME or longer
+    ///
+    /// The line names the process, the file, and what the device did meanwhile.
     #[arg(long, value_name = "TIME", conflicts_with_all = ["from", "counters", "tui"])]
     slow: Option<Nanos>,
 
-    /// Go on until Ctrl-C or SIGTERM, record nothing, and serve metrics of Prometheus at /metrics and the
-    /// slowest events of the last ten minutes at /slow, over HTTP. ADDRESS is a port of this machine, such as
-    /// 9950, or the path of a unix socket; other machines reach it where their address is given, such as
-    /// 0.0.0.0:9950. Without a target it observes every disk
+    /// Observe until it is stopped, and serve metrics for Prometheus at ADDRESS
+    ///
+    /// `/metrics` has the metrics, and `/slow` the slowest events of the last ten minutes. ADDRESS is a port
+    /// of this machine, such as 9950, or the path of a Unix socket. Other machines reach it only where an
+    /// address is given, such as 0.0.0.0:9950. Nothing is recorded. Without a target every disk is observed.
     #[arg(
         long,
         value_name = "ADDRESS",
