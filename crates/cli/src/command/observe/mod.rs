@@ -100,8 +100,10 @@ pub(crate) struct ObserveArguments {
     )]
     serve: Option<ServeAddress>,
 
-    /// Print a workload of the same kind, which `plumb load` runs, for TARGET: offsets are scaled to its
-    /// size, and trims are left out where it takes none. Without TARGET for sim:nearline-4tb
+    /// Print a workload of the same kind for TARGET, which `plumb load` runs
+    ///
+    /// Offsets are scaled to the size of TARGET, and trims are left out where it takes none. Without TARGET
+    /// the workload is for sim:nearline-4tb.
     #[arg(
         long,
         value_name = "TARGET",
