@@ -55,15 +55,21 @@ impl Buckets {
         self.sum_ns as f64 / 1e9
     }
 
-    /// Returns for each edge its exponent (it is 0.001 s times two to that) and the number of durations that
-    /// do not exceed it.
-    pub fn cumulative(&self) -> impl Iterator<Item = (i32, u64)> + '_ {
+    /// Returns each edge, in seconds, with the number of durations that do not exceed it.
+    pub fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         let mut seen = 0_u64;
         (FIRST_EXPONENT..).zip(&self.counts[..EDGES]).map(move |(exponent, count)| {
             seen = seen.saturating_add(*count);
-            (exponent, seen)
+            (edge(exponent), seen)
         })
     }
+}
+
+/// Returns an edge in seconds that prints as etcd prints it: `0.001`, `8.192`; the exact decimal for the
+/// smaller ones.
+fn edge(exponent: i32) -> f64 {
+    let milliseconds = f64::from(exponent).exp2();
+    if exponent >= 0 { milliseconds / 1e3 } else { 1e-3 * milliseconds }
 }
 
 impl From<&Histogram> for Buckets {
@@ -79,11 +85,19 @@ impl From<&Histogram> for Buckets {
 mod tests {
     use super::*;
 
-    /// Returns the exponent of the first edge that holds a duration, if one does.
-    fn edge_of(ns: u64) -> Option<i32> {
+    /// Returns the first edge that holds a duration, if one does.
+    fn edge_of(ns: u64) -> Option<f64> {
         let mut buckets = Buckets::default();
         buckets.record(Nanos(ns));
-        buckets.cumulative().find(|(_, count)| *count > 0).map(|(exponent, _)| exponent)
+        buckets.cumulative().find(|(_, count)| *count > 0).map(|(edge, _)| edge)
+    }
+
+    #[test]
+    fn the_edges_are_those_of_etcd_from_a_millisecond_up() {
+        let edges: Vec<String> = (0..=13).map(|exponent| edge(exponent).to_string()).collect();
+        let etcd = "0.001 0.002 0.004 0.008 0.016 0.032 0.064 0.128 0.256 0.512 1.024 2.048 4.096 8.192";
+        assert_eq!(edges.join(" "), etcd);
+        assert_eq!(edge(-10).to_string(), "0.0000009765625");
     }
 
     #[test]
@@ -91,7 +105,7 @@ mod tests {
         let edges = || (-10..=13).map(|exponent: i32| (exponent, 1e6 * f64::from(exponent).exp2()));
         let near = edges().flat_map(|(_, ns)| [ns as u64 - 1, ns as u64, ns as u64 + 1]);
         for ns in near.chain([0, 1, 10_000_000_000, u64::MAX]) {
-            let expected = edges().find(|(_, edge)| ns as f64 <= *edge).map(|(exponent, _)| exponent);
+            let expected = edges().find(|(_, edge)| ns as f64 <= *edge).map(|(exponent, _)| edge(exponent));
             assert_eq!(edge_of(ns), expected, "{ns} ns");
         }
     }
@@ -104,6 +118,6 @@ mod tests {
         }
         let buckets = Buckets::from(&histogram);
         assert_eq!((buckets.count(), buckets.sum()), (3, 9.0015005));
-        assert_eq!(buckets.cumulative().last(), Some((13, 2)));
+        assert_eq!(buckets.cumulative().last(), Some((8.192, 2)));
     }
 }

@@ -15,7 +15,7 @@ const MINOR_BITS: u32 = 20;
 /// A mounted file system, or a block device that is synced itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileSystem {
-    /// Where it is mounted; empty of a device itself.
+    /// Mount point; empty for a device itself.
     pub mount_point: String,
     /// Type of the file system; empty of a device itself.
     pub kind: String,
@@ -27,7 +27,7 @@ pub struct FileSystem {
 #[derive(Debug, Default)]
 pub(crate) struct FileSystems {
     by_number: HashMap<u32, Arc<FileSystem>>,
-    /// Where they are on each disk, by its number.
+    /// Places on each disk, by the number of the disk.
     extents: HashMap<u32, Vec<Extent>>,
 }
 

@@ -202,7 +202,7 @@ impl FileSystem {
     /// Makes it as [`make`](Self::make) does, with these options.
     ///
     /// # Errors
-    /// As [`make`](Self::make).
+    /// The errors of [`make`](Self::make).
     pub fn make_with(self, device: &Path, options: &FileSystemOptions) -> Result<()> {
         let Some(kind) = self.kind() else { return Ok(()) };
         let argv: Vec<&str> =
@@ -247,7 +247,7 @@ impl FileSystem {
     /// Mounts it as [`mount`](Self::mount) does, with these options.
     ///
     /// # Errors
-    /// As [`mount`](Self::mount); the kernel refuses options that it does not know.
+    /// The errors of [`mount`](Self::mount); the kernel refuses options that it does not know.
     pub fn mount_with(
         self,
         device: &Path,

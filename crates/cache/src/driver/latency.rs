@@ -1,31 +1,11 @@
 //! Latency of client requests, as the front queues answer them.
 
 use plumb_block::{Nanos, Op};
-use plumb_measure::{Histogram, Latency};
+use plumb_measure::{Buckets, Histogram, Latency};
 use serde::{Deserialize, Serialize};
 
 /// Significant digits of the histograms: one percent in about 30 KiB each.
 const DIGITS: u8 = 2;
-
-/// Upper bounds of the buckets of [`RequestLatency::buckets`].
-const BOUNDS: [Nanos; 16] = [
-    Nanos::micros(100),
-    Nanos::micros(250),
-    Nanos::micros(500),
-    Nanos::millis(1),
-    Nanos::micros(2500),
-    Nanos::millis(5),
-    Nanos::millis(10),
-    Nanos::millis(25),
-    Nanos::millis(50),
-    Nanos::millis(100),
-    Nanos::millis(250),
-    Nanos::millis(500),
-    Nanos::secs(1),
-    Nanos::millis(2500),
-    Nanos::secs(5),
-    Nanos::secs(10),
-];
 
 /// Latency of the requests of clients by kind, since the cache was opened; left out where there was none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -102,15 +82,8 @@ impl Latencies {
 }
 
 fn buckets(histogram: &Histogram) -> Vec<LatencyBucket> {
-    let mut bins = histogram.bins().peekable();
-    let mut count = 0;
-    let bucket = |bound: &Nanos| {
-        while let Some((_, more)) = bins.next_if(|(upper, _)| upper <= bound) {
-            count += more;
-        }
-        LatencyBucket { at_most: bound.as_secs_f64(), count }
-    };
-    BOUNDS.iter().map(bucket).collect()
+    let edges = Buckets::from(histogram);
+    edges.cumulative().map(|(at_most, count)| LatencyBucket { at_most, count }).collect()
 }
 
 #[cfg(test)]
@@ -129,12 +102,14 @@ mod tests {
         assert_eq!(read, None);
         let write = write.unwrap();
         assert_eq!((write.summary.count, write.summary.max), (5, 20.0));
-        let counts: Vec<u64> = write.buckets.iter().map(|bucket| bucket.count).collect();
-        assert_eq!(counts, [&[1, 3, 3][..], &[4; 13]].concat(), "what took 20 s is beyond every bound");
+        let within = |at_most: f64| {
+            write.buckets.iter().find(|bucket| (bucket.at_most - at_most).abs() < 1e-9).unwrap().count
+        };
+        assert_eq!([0.000125, 0.00025, 0.001, 8.192].map(within), [1, 3, 4, 4], "20 s is beyond every bound");
         let flush = flush.unwrap();
         assert_eq!(
             flush.buckets.iter().find(|bucket| bucket.count > 0).map(|first| first.at_most),
-            Some(0.005)
+            Some(0.004)
         );
     }
 }

@@ -37,7 +37,7 @@ impl Readings {
     /// left them, succeeds and gives the same output twice.
     ///
     /// # Errors
-    /// Those of `read`, and a sentence about a reader that fails or changes its output.
+    /// The errors of `read`, and a sentence about a reader that fails or changes its output.
     pub(super) fn check(&self, read: impl Fn() -> Result<Reading>) -> Result<()> {
         if self.is_reliable.load(Ordering::Relaxed) {
             return Ok(());

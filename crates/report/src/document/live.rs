@@ -47,7 +47,7 @@ pub struct NamedTimes {
 pub struct LostWrites {
     /// The kernel's name of the device, or its number.
     pub device: String,
-    /// Where the file system is mounted; empty if it is not known.
+    /// Mount point of the file system; empty if it is not known.
     pub mount_point: String,
     /// Failed writes.
     pub failures: u64,
@@ -92,7 +92,7 @@ pub struct SlowEvent {
     pub bytes: Option<u64>,
     /// The kernel's name of the device; null if it is not known.
     pub device: Option<String>,
-    /// Where the file system is mounted; null if it is not known.
+    /// Mount point of the file system; null if it is not known.
     pub mount_point: Option<String>,
     /// The file of a sync; null if it is not known.
     pub file: Option<String>,

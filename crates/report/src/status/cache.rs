@@ -9,6 +9,7 @@ use crate::document::cache::{
     SleepShown, WearShown,
 };
 use crate::document::json::pretty;
+use crate::export::prometheus::put_histogram;
 use crate::format::Kind;
 use crate::outline::{Item, Page, Row};
 use crate::printable::printable;
@@ -338,14 +339,9 @@ fn latencies(out: &mut Metrics, caches: &[CacheShown]) {
     let help = "Latency of the requests of clients.";
     out.each(name, "histogram", help, all, |out, (cache, request, LatencyShown { summary, buckets })| {
         let labels = [("cache", &*cache.name), ("uuid", &cache.uuid), ("request", request)];
-        let (bucket, count) = (format!("{name}_bucket"), summary.count as f64);
-        for LatencyBucketShown { at_most, count } in buckets {
-            let bound = at_most.to_string();
-            out.sample(&bucket, &[&labels[..], &[("le", &bound)]].concat(), *count as f64);
-        }
-        out.sample(&bucket, &[&labels[..], &[("le", "+Inf")]].concat(), count);
-        out.sample(&format!("{name}_sum"), &labels, summary.mean * count);
-        out.sample(&format!("{name}_count"), &labels, count);
+        let edges = buckets.iter().map(|LatencyBucketShown { at_most, count }| (*at_most, *count));
+        let count = summary.count as f64;
+        put_histogram(out, name, &labels, edges, count, summary.mean * count);
     });
 }
 

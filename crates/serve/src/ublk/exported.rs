@@ -109,7 +109,7 @@ impl UblkDevice {
     /// another.
     ///
     /// # Errors
-    /// As [`recover`](Self::recover) and [`new`](Self::new).
+    /// The errors of [`recover`](Self::recover) and [`new`](Self::new).
     pub fn resume(device: Arc<dyn Device>, name: &str, options: &UblkOptions) -> Result<Self> {
         let Some(number) = waiting_in(options.directory.as_deref(), &options.identity)? else {
             return Self::new(device, name, options);

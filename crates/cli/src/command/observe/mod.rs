@@ -76,8 +76,8 @@ pub(crate) struct ObserveArguments {
 
     /// Measure once a second how much data on the path a power cut would take
     ///
-    /// It is counted in memory, by process, in the journal of the file system and in the drive. The report
-    /// says how long the data has been there, and the largest amount at one moment.
+    /// The data is counted in memory, by process, in the journal of the file system and in the drive. The
+    /// report says how long the data has been there, and the largest amount at one moment.
     #[arg(long, conflicts_with_all = ["from", "workload"])]
     exposure: bool,
 
