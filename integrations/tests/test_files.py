@@ -115,8 +115,8 @@ class Files(unittest.TestCase):
         """The metrics of plumb observe --serve after a sync, with what a power cut would take."""
         words = ["observe", str(self.directory), "--exposure", "--slow", "1ns", "--serve", "127.0.0.1:0"]
         observing = subprocess.Popen([PLUMB, *words], stderr=subprocess.PIPE, text=True)
-        self.addCleanup(observing.stderr.close)
-        self.addCleanup(observing.wait)
+        # It is read to its end: a full pipe would hold it up.
+        self.addCleanup(observing.communicate)
         self.addCleanup(observing.terminate)
         lines = []
         while not lines or "metrics at" not in lines[-1]:

@@ -1,10 +1,17 @@
 //! Programs that a chore starts and waits for. A failure names the command, and what it said where that was
 //! captured.
 
-use std::process::{Command, Output};
+use std::io::{Read as _, pipe};
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+
+/// How long a program of tests may say nothing. It says of each test that it has ended; so one that is
+/// silent for this long hangs, and would until whoever waits for it gives up.
+const SILENCE: Duration = Duration::from_secs(15 * 60);
 
 /// Runs it to its end.
 ///
@@ -44,4 +51,57 @@ pub(crate) fn captured(command: &mut Command, codes: &[i32]) -> Result<Output> {
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(ended, "{command:?}: {}: {}", output.status, said.trim());
     Ok(output)
+}
+
+/// Runs a program of tests to its end and returns all that it says, stdout and stderr as they came. One that
+/// says nothing for [`SILENCE`] is killed, and the text ends with a word of it.
+///
+/// # Errors
+/// When it cannot be started, or waited for.
+pub(crate) fn run_unless_it_hangs(command: Command) -> Result<(ExitStatus, String)> {
+    run_unless_silent_for(SILENCE, command)
+}
+
+fn run_unless_silent_for(silence: Duration, mut command: Command) -> Result<(ExitStatus, String)> {
+    let (mut reader, writer) = pipe().context("making a pipe")?;
+    command.stdin(Stdio::null()).stdout(writer.try_clone().context("sharing a pipe")?).stderr(writer);
+    let mut child = command.spawn().with_context(|| format!("starting {command:?}"))?;
+    // The pipe ends with the last process that can write to it.
+    drop(command);
+    let (pieces, heard) = mpsc::channel();
+    // Not waited for: what a killed program has started may hold the pipe open.
+    std::thread::spawn(move || {
+        let mut piece = vec![0; 4096];
+        while let Ok(length @ 1..) = reader.read(&mut piece)
+            && pieces.send(piece[..length].to_vec()).is_ok()
+        {}
+    });
+    let mut said = Vec::new();
+    loop {
+        match heard.recv_timeout(silence) {
+            Ok(piece) => said.extend(piece),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                child.kill().context("killing what hangs")?;
+                said.extend(format!("\nkilled: it said nothing for {} s\n", silence.as_secs()).bytes());
+                break;
+            }
+        }
+    }
+    let status = child.wait().context("waiting for what was run")?;
+    Ok((status, String::from_utf8_lossy(&said).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_says_no_more_is_killed_and_what_it_said_is_kept() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo one; printf two >&2; exec sleep 1000"]);
+        let (status, said) = run_unless_silent_for(Duration::from_secs(1), command).unwrap();
+        assert!(!status.success());
+        assert_eq!(said, "one\ntwo\nkilled: it said nothing for 1 s\n");
+    }
 }

@@ -4,8 +4,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
+use crate::process;
 use crate::tally::Tally;
 
 /// Runs them with this plumb.
@@ -13,23 +14,22 @@ use crate::tally::Tally;
 /// # Errors
 /// When Python cannot be started.
 pub(super) fn run(root: &Path, plumb: &Path) -> Result<Tally> {
-    let output = Command::new("python3")
+    let mut command = Command::new("python3");
+    command
         .args(["-m", "unittest", "discover", "--verbose", "--start-directory", "integrations/tests"])
         .env("PLUMB", plumb)
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        .current_dir(root)
-        .output()
-        .context("starting python3")?;
-    let said = String::from_utf8_lossy(&output.stderr);
+        .current_dir(root);
+    let (status, said) = process::run_unless_it_hangs(command)?;
     let tally = tally_of(&said);
-    if !output.status.success() || tally.failed > 0 {
-        println!("integrations: {}\n{}{said}", output.status, String::from_utf8_lossy(&output.stdout));
+    if !status.success() || tally.failed > 0 {
+        println!("integrations: {status}\n{said}");
     }
     for line in said.lines().filter(|line| line.contains(" ... skipped ")) {
         println!("skipped integrations {line}");
     }
     // Tests that were not begun have not been counted.
-    let failed = tally.failed.max(usize::from(!output.status.success()));
+    let failed = tally.failed.max(usize::from(!status.success()));
     Ok(Tally { failed, ..tally })
 }
 

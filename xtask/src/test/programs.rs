@@ -2,6 +2,7 @@
 //! until it has ended, and shown if a test failed.
 
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -12,8 +13,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::build::TestProgram;
-use crate::packages;
 use crate::tally::Tally;
+use crate::{packages, process};
 
 /// The variable by which tests say what they skipped; `plumb_testkit::SKIPPED`.
 const SKIPPED: &str = "PLUMB_SKIPPED";
@@ -90,27 +91,30 @@ fn run_one(program: &TestProgram) -> Result<ProgramResult> {
     let skipped = tempfile::NamedTempFile::new().context("making the list of skipped tests")?;
     let began = Instant::now();
     let threads = processors() * if name == WAITING { 2 } else { 1 };
-    let output = among_mounts_of_its_own(path)?
+    let mut command = among_mounts_of_its_own(path)?;
+    command
         // libtest's own variable.
         .env("RUST_TEST_THREADS", threads.to_string())
         .current_dir(directory)
         // Cargo sets this variable too; a program that a test starts may look for its files there.
         .env("CARGO_MANIFEST_DIR", directory)
-        .env(SKIPPED, skipped.path())
-        .output()
-        .with_context(|| format!("starting {}", path.display()))?;
+        .env(SKIPPED, skipped.path());
+    let (status, said) = process::run_unless_it_hangs(command)?;
     let taken = began.elapsed();
-    let said = String::from_utf8_lossy(&output.stdout);
     let mut tally = said.lines().filter_map(tally_of).fold(Tally::default(), |mut sum, tally| {
         sum.add(tally);
         sum
     });
     let mut failures = String::new();
-    if !output.status.success() {
+    if !status.success() {
         // A program that died has not counted its tests.
         tally.failed = tally.failed.max(1);
-        println!("{name}: {}\n{said}{}", output.status, String::from_utf8_lossy(&output.stderr));
-        failures = format!("{name}: {}\n{}", output.status, failures_of(&said));
+        println!("{name}: {status}\n{said}");
+        failures = format!("{name}: {status}\n{}", failures_of(&said));
+        let unended = unended(&said);
+        if !unended.is_empty() {
+            writeln!(failures, "not ended: {}", unended.join(", "))?;
+        }
     }
     for skip in skips(skipped.path())? {
         println!("skipped {name} {skip}");
@@ -125,6 +129,15 @@ fn run_one(program: &TestProgram) -> Result<ProgramResult> {
 /// Returns the part of libtest's output that says why tests failed; empty if it does not say.
 fn failures_of(said: &str) -> &str {
     said.find("\nfailures:\n").map_or("", |at| &said[at + 1..])
+}
+
+/// Returns the tests of which libtest said that they take long, and not that they have ended.
+fn unended(said: &str) -> Vec<&str> {
+    said.lines()
+        .filter_map(|line| line.strip_prefix("test ")?.split_once(" has been running for over "))
+        .map(|(name, _)| name)
+        .filter(|name| !said.contains(&format!("test {name} ... ")))
+        .collect()
 }
 
 /// The tests that said that they cannot run here, each with its reason.
@@ -151,6 +164,13 @@ mod tests {
         let line = "test result: FAILED. 10 passed; 2 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.09s";
         assert_eq!(tally_of(line), Some(Tally { passed: 10, failed: 2, skipped: 1 }));
         assert_eq!(tally_of("running 3 tests"), None);
+    }
+
+    #[test]
+    fn tests_that_have_not_ended_are_named() {
+        let said = "test a has been running for over 60 seconds\n\
+                    test b has been running for over 60 seconds\ntest a ... ok\n";
+        assert_eq!(unended(said), ["b"]);
     }
 
     #[test]
