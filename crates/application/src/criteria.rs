@@ -123,7 +123,7 @@ impl Criterion {
         let sentence = match (measured, standing) {
             (Some(measured), LimitVerdict::Met) => format!("{limit}: it is {measured}"),
             (Some(measured), _) => format!("{limit}, and is {measured}: {}", self.why),
-            (None, _) => format!("{limit}: not known, for none was measured"),
+            (None, _) => format!("{limit}: not known, because none was measured"),
         };
         LimitResult { criterion: self, measured, standing, sentence }
     }

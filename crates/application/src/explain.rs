@@ -24,7 +24,7 @@ pub fn explain(profile: &Profile) -> String {
         .variants
         .iter()
         .map(|variant| format!("\n  {}:{:<16} {}", profile.name, variant.name, variant.summary));
-    line("Variants (the first unless another is named)", &variants.collect::<String>());
+    line("Variants (the first is the default)", &variants.collect::<String>());
     line("Runs", &extent(profile));
     text
 }
@@ -35,8 +35,8 @@ fn extent(profile: &Profile) -> String {
         Work::Files(_) | Work::Sqlite(_) => "in a directory of its own, removed afterwards",
     };
     match profile.extent {
-        Extent::Seconds(seconds) => format!("{how}, for {seconds} s unless said otherwise"),
-        Extent::Files(count) => format!("{how}, until {count} files are done unless said otherwise"),
-        Extent::Transactions(count) => format!("{how}, for {count} transactions unless said otherwise"),
+        Extent::Seconds(seconds) => format!("{how}, for {seconds} s by default"),
+        Extent::Files(count) => format!("{how}, until {count} files are done by default"),
+        Extent::Transactions(count) => format!("{how}, for {count} transactions by default"),
     }
 }

@@ -50,7 +50,7 @@ pub fn run(
     };
     match &profile.work {
         Work::Blocks(_) => Err(Error::Unsuited(format!(
-            "profile {} is a block workload and does not run by calls on files: run its scenario",
+            "profile {} is a block workload, not a program that works on files: run its scenario",
             profile.name
         ))),
         Work::Files(work) => {
@@ -178,8 +178,8 @@ fn scale_of(
     }
     if fits < SCALE_MIN {
         return Err(Error::Unsuited(format!(
-            "profile {} takes {room} and only {free} are free; half of that would be used, and less than 1 % of the profile \
-             says nothing: free some space or name another place",
+            "profile {} needs {room}, but only {free} are free: half of that holds less than 1 % of the \
+             profile, which is too little to measure; free some space or name another directory",
             profile.name
         )));
     }

@@ -93,13 +93,14 @@ pub(crate) fn perform(
     let mut measured = book.finish(end, ending, 1);
     let notes = &mut measured.transactions.get_or_insert_default().notes;
     notes.push(format!(
-        "SQLite {}, journal_mode={}, synchronous={}: its own reads, writes and syncs are not seen from here",
+        "SQLite {}, journal_mode={}, synchronous={}: plumb does not see the reads, writes and syncs of \
+         SQLite itself",
         rusqlite::version(),
         journal.mode().to_uppercase(),
         journal.synchronous().name()
     ));
     if !journal.is_durable() {
-        notes.push("a COMMIT that has returned is visible and may yet be lost at a power cut".to_owned());
+        notes.push("a power cut may lose a transaction although its COMMIT has returned".to_owned());
     }
     Ok(measured)
 }

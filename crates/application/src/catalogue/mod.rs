@@ -98,8 +98,8 @@ pub fn find(typed: &str) -> Result<(&'static Profile, &'static Variant), Error> 
 /// Returns a hint for those who ask for a benchmark that nobody can run any more.
 fn hint(name: &str) -> &'static str {
     if name.to_ascii_lowercase().starts_with("winbench") {
-        "; WinBench 99's score cannot be had any more, and none of these is equivalent to it: desktop, copy, save, \
-         unpack and defrag do what desktop programs do, under names of their own"
+        "; WinBench 99 can no longer be run, and no profile reproduces its score: desktop, copy, save, \
+         unpack and defrag do what desktop programs do, under their own names"
     } else {
         ""
     }

@@ -113,8 +113,8 @@ impl Program for PgWal {
             return Vec::new();
         };
         vec![format!(
-            "{} clients shared syncs: {ratio:.2} syncs a transaction (0.82 were traced; a slower flush is shared by \
-             more)",
+            "{} clients shared syncs: {ratio:.2} syncs per transaction (0.82 in a traced PostgreSQL; the \
+             slower a flush, the more clients share it)",
             self.threads
         )]
     }
