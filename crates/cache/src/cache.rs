@@ -155,7 +155,7 @@ impl Cache {
             )));
         }
         if legs.len() > LEGS_MAX {
-            return Err(invalid(format!("its log has {} devices; name {LEGS_MAX} at the most", legs.len())));
+            return Err(invalid(format!("its log has {} devices: name at most {LEGS_MAX}", legs.len())));
         }
         legs.iter().flatten().try_for_each(transfer_fits).map_err(invalid)?;
         let recovery = Recovery::begin(options, Devices::new(legs, backing));
@@ -483,7 +483,7 @@ fn shape(settings: &Settings, legs: &[DeviceInfo], backing: &DeviceInfo) -> Resu
         )));
     }
     if legs.is_empty() || legs.len() > LEGS_MAX {
-        return Err(invalid(format!("its log has {} devices; name 1 to {LEGS_MAX}", legs.len())));
+        return Err(invalid(format!("its log has {} devices: name 1 to {LEGS_MAX}", legs.len())));
     }
     legs.iter().chain([backing]).try_for_each(block_fits).map_err(invalid)?;
     legs.iter().try_for_each(transfer_fits).map_err(invalid)?;

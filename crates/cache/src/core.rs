@@ -246,7 +246,7 @@ impl Core {
                 }
             }
             Err(because) => {
-                self.latch(format!("the backing device does not take its mark: {because}"), Errno::EIO);
+                self.latch(format!("cannot write the mark on the backing device: {because}"), Errno::EIO);
             }
         }
     }
@@ -382,8 +382,9 @@ impl Core {
             Some(leg) => self.lose_leg(leg, LegFailure::Flush, outcome),
             // Nobody can tell what of all that was written since the flush before is on the device.
             None => {
-                let because = "the backing device failed a flush: what went past the log since the flush before may be lost, and the log has \
-                               the rest; open the cache again once the device is well";
+                let because = "the backing device failed a flush: writes that bypassed the log since the \
+                               previous flush may be lost, and the log has the rest; open the cache again \
+                               once the device works";
                 self.latch(because.to_owned(), errno_of(outcome));
             }
         }
@@ -434,7 +435,8 @@ impl Core {
     /// so everything stops; that of an opening flushed nothing that was acknowledged. A record is written
     /// once more. Otherwise the log is sealed, where the mark can say so.
     fn fail_log(&mut self, leg: usize, failure: LegFailure, outcome: Outcome) {
-        let because = format!("device {leg} of the log {}, and no other has what it has", failure.words());
+        let because =
+            format!("device {leg} of the log {}, and no other device has its data", failure.words());
         let is_open = matches!(self.base.condition, Condition::Serving | Condition::Stopping(_));
         let has_unknown = failure == LegFailure::Flush && self.base.condition != Condition::Opening;
         match failure {
@@ -447,7 +449,7 @@ impl Core {
                             .first_failed()
                             .is_some_and(|it| self.base.log.may_retry(it.place))) => {}
             _ if has_unknown || self.base.options.identity.is_none() => {
-                self.latch(format!("{because}: what was not flushed may be lost"), errno_of(outcome));
+                self.latch(format!("{because}: data that was not flushed may be lost"), errno_of(outcome));
             }
             _ => self.seal(format!("{because} ({})", errno_of(outcome))),
         }
@@ -531,7 +533,7 @@ impl Core {
         if self.base.condition != Condition::Serving || self.base.options.identity.is_none() {
             return Err("the cache does not serve".to_owned());
         }
-        self.seal("another log is to take its place: `plumb cache replace-log` goes on with that".to_owned());
+        self.seal("its log is being replaced: `plumb cache replace-log` continues that".to_owned());
         Ok(())
     }
 

@@ -430,11 +430,12 @@ impl Destage {
             let count = ranges.len();
             let because = match most {
                 0 => format!(
-                    "the log could not be read at {count} places on any of its devices, and is not written any more: all else is written back, \
-                     and another log cannot take its place"
+                    "{count} places of the log cannot be read from any of its devices, and the log is no \
+                     longer written: everything else is written back, but the log cannot be replaced"
                 ),
                 _ => format!(
-                    "the log cannot be read at {count} places on any of its devices, and can let go of {most}: write over some of them"
+                    "{count} places of the log cannot be read from any of its devices, and it can give up \
+                     at most {most}: overwrite some of them"
                 ),
             };
             self.failed(base.io.now(), because);

@@ -91,11 +91,15 @@ pub(crate) fn block_fits(device: &DeviceInfo) -> Result<(), String> {
     if (Bytes(512)..=Bytes(LOG_BLOCK)).contains(&block) && block.0.is_power_of_two() {
         return Ok(());
     }
-    Err(format!("{name} has logical blocks of {block}; 512 bytes to 4 KiB can be"))
+    Err(format!("{name} has logical blocks of {block}: expected 512 bytes to 4 KiB"))
 }
 
 /// Checks that a leg takes the smallest record in one transfer.
 pub(crate) fn transfer_fits(leg: &DeviceInfo) -> Result<(), String> {
     let (name, most, least) = (&leg.name, leg.transfer_max, Bytes(2 * LOG_BLOCK));
-    if most >= least { Ok(()) } else { Err(format!("{name} takes transfers of {most}; a log needs {least}")) }
+    if most >= least {
+        Ok(())
+    } else {
+        Err(format!("{name} takes transfers of at most {most}: a log needs {least}"))
+    }
 }

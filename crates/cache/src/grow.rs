@@ -24,13 +24,16 @@ pub(crate) fn grown_to(base: &Base, size: Bytes, legs: &[Option<DeviceInfo>]) ->
         return Err(SEALED.to_owned());
     }
     if base.condition != Condition::Serving || base.log.grows_to.is_some() {
-        return Err("the cache does not serve, or its log grows already: wait for that".to_owned());
+        return Err(
+            "the cache does not serve, or its log is already being enlarged: wait until that is done"
+                .to_owned(),
+        );
     }
     if per_leg <= geometry.per_leg || !grown.is_sound() {
         let (used, segment) = (base.superblock.geometry.leg_size(), Bytes(geometry.segment_bytes()));
         return Err(format!(
-            "its log takes {used} of each device, and {size} hold no segment of {segment} more. A log is never made smaller: detach \
-             the cache and create it anew for that"
+            "its log already uses {used} of each device, and {size} would not hold another segment of \
+             {segment}. A log cannot be made smaller: detach the cache and create it again for that"
         ));
     }
     for leg in base.superblock.written().iter() {

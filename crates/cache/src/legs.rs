@@ -69,7 +69,7 @@ impl LegFailure {
             Self::Flush => "failed a flush",
             Self::Record => "could not write a record",
             Self::Superblock => "could not write its superblock",
-            Self::Copy => "could not be given what another one has",
+            Self::Copy => "could not be given the data of another one",
             Self::CopyRead => "could not be copied to",
         }
     }

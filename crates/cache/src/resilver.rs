@@ -21,8 +21,8 @@ use crate::seal::SEALED;
 use crate::settings::{LOG_BLOCK, Layout};
 
 /// Refusal of a second change at a time.
-pub(crate) const BUSY: &str =
-    "the cache does not serve, copies to a device already, or its log grows: wait for that";
+pub(crate) const BUSY: &str = "the cache does not serve, is already copying to a device, or its log is \
+                               being enlarged: wait until that is done";
 /// Number of pieces of the log that are copied at the same time.
 const COPIES_MAX: usize = 2;
 
@@ -143,18 +143,21 @@ pub(crate) fn retire_leg(base: &mut Base, leg: usize) -> Result<(), String> {
     }
     if base.log.geometry.layout == Layout::Stripe || leg >= states.len() {
         return Err(
-            "only a device of a mirrored log can be replaced, and each device of this one has what no other has: to change them detach the \
-             cache and create it anew"
+            "only a device of a mirrored log can be replaced, and each device of this log holds data that \
+             no other has: to change them, detach the cache and create it again"
                 .to_owned(),
         );
     }
     if base.log.grows_to.is_some() {
-        return Err("its log grows, which the other device may be too small for: wait for that".to_owned());
+        return Err(
+            "its log is being enlarged, and the new device may be too small for it: wait until that is done"
+                .to_owned(),
+        );
     }
     if !base.superblock.live().any(|other| other != leg) {
         return Err(format!(
-            "device {leg} of the log is the last that has everything: wait until another is live (`plumb cache status`), or detach \
-             the cache and create it anew"
+            "device {leg} of the log is the last that has everything: wait until another is live (`plumb \
+             cache status`), or detach the cache and create it again"
         ));
     }
     if states[leg] != LegState::Lost {

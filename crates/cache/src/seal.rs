@@ -24,7 +24,8 @@ use plumb_block::Bytes;
 use crate::settings::{Layout, Mark};
 
 /// Refusal of a change of a log that is not written any more.
-pub(crate) const SEALED: &str = "its log is not written any more (`plumb cache status` says why): give the cache another with `plumb cache replace-log`";
+pub(crate) const SEALED: &str = "its log is no longer written (`plumb cache status` says why): give the \
+                                 cache another one with `plumb cache replace-log`";
 
 /// Log to which a cache is to move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

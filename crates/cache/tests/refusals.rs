@@ -122,7 +122,7 @@ fn legs_that_have_lost_each_other_are_refused() {
         let mut members = used(&MIRROR).unwrap();
         (members[0], members[1]) = (went_on_alone(1, of_first), went_on_alone(0, of_second));
         let because = refused(&MIRROR, members).unwrap();
-        assert!(because.contains("gone on without each other"), "{of_first}, {of_second}: {because}");
+        assert!(because.contains("written without each other"), "{of_first}, {of_second}: {because}");
     }
 }
 

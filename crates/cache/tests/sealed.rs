@@ -174,9 +174,8 @@ fn the_log_that_a_cache_moved_from_is_refused() {
     again.expect_failures();
     again.setup_any();
     again.settle(&mut Xoshiro256PlusPlus::seed_from_u64(0)).unwrap();
-    assert!(
-        matches!(again.state(), State::Failed { because } if because.contains("bring back the one that was served last"))
-    );
+    assert!(matches!(again.state(), State::Failed { because } if because.contains(
+            "bring back the log that was served last")));
 }
 
 /// The superblocks of a sealed log have an older tail than the mark: opened again, the mark keeps its own,

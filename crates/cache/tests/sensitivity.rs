@@ -145,7 +145,7 @@ fn other_leg_lost(left_out: LeftOut) -> Result<(), String> {
     hold(&mut world, &[Purpose::EpochFlush])?;
     world.members[1].is_dead = true;
     world.is_degraded = true;
-    shown_by_a_cut(&world, "no device is left")
+    shown_by_a_cut(&world, "none of the remaining devices")
 }
 
 #[test]

@@ -128,7 +128,7 @@ impl Destage {
         let Some(bytes) = bytes.filter(|_| is_over) else {
             return self.run_failed(
                 base,
-                format!("the log cannot be read at {lba} on any of its devices: it is tried again"),
+                format!("block {lba} of the log cannot be read from any of its devices: plumb keeps trying"),
             );
         };
         let mut entries = ExtentMap::default();

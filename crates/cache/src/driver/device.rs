@@ -69,7 +69,7 @@ impl CachedDevice {
             Some(Ok(())) => Ok(Self { running, members: Arc::new(Mutex::new(members)), memory }),
             Some(Err(why)) => Err(Error::new(ErrorKind::Invalid, "open the cache of", place()).because(why)),
             None => {
-                let why = "a device of it does not answer";
+                let why = "one of its devices does not answer";
                 Err(Error::new(ErrorKind::PowerLost, "open the cache of", place()).because(why))
             }
         }
@@ -95,8 +95,7 @@ impl CachedDevice {
     /// # Errors
     /// If the system cannot wait, or if in virtual time nothing will ever happen.
     pub fn wait_for<R>(&self, look: impl FnMut(&mut Cache) -> Option<R>) -> Result<R> {
-        let stuck =
-            || Error::new(ErrorKind::PowerLost, "wait for", "a cache of which nothing comes any more");
+        let stuck = || Error::new(ErrorKind::PowerLost, "wait for", "a cache that makes no more progress");
         self.running.wait_for(look)?.ok_or_else(stuck)
     }
 

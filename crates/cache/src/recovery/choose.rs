@@ -30,7 +30,8 @@ pub(super) fn choose(
     for (leg, found) in found.iter().enumerate() {
         if let Some(version) = found.as_ref().and_then(|found| found.newer) {
             return Err(format!(
-                "{} has a cache of format version {version}, which a later version of plumb wrote: use that one",
+                "{} has a cache of format version {version}, written by a later version of plumb: use that \
+                 version",
                 name(leg)
             ));
         }
@@ -64,7 +65,8 @@ pub(super) fn choose(
         let is_other = own.epoch == best.epoch && own.legs != best.legs && !lost(best, own.leg);
         if have_parted || is_other {
             return Err(
-                "devices of the log have gone on without each other: decide which of them counts, take the others away, and serve with --degraded"
+                "devices of the log were written without each other: decide which of them to keep, remove \
+                 the others, and serve with --degraded"
                     .to_owned(),
             );
         }
@@ -103,16 +105,18 @@ fn is_expected(best: &Superblock, expected: &Identity) -> Result<(), String> {
     }
     if best.session < session_min {
         return Err(format!(
-            "the log is of session {} and the backing device was last used in session {session_min}: the log is an old copy, or a \
-             device that was lost, without what was written since: bring back the one that was served last",
+            "the log is of session {}, but the backing device was last used in session {session_min}: this \
+             log is an old copy, or a device that had failed, and lacks later writes; bring back the log \
+             that was served last",
             best.session
         ));
     }
     // A sealed log cannot say that its tail has advanced.
     if best.tail.sequence < marked.tail && !marked.is_sealed {
         return Err(format!(
-            "the log is an old copy: it begins with record {}, and the backing device is marked as having everything before record {}: \
-             written back from this log, it would get older versions of what was flushed since: bring back the log that was served last",
+            "the log is an old copy: it begins with record {}, but the backing device is marked as having \
+             everything before record {}, and writing this log back would replace flushed data by older \
+             versions; bring back the log that was served last",
             best.tail.sequence, marked.tail
         ));
     }
@@ -150,18 +154,20 @@ fn without_missing(
         }
         if best.geometry.layout == Layout::Stripe {
             return Err(format!(
-                "device {leg} of the log {what}, and each device of a stripe has what no other has: bring it back"
+                "device {leg} of the log {what}, and each device of a stripe holds data that no other has: \
+                 bring it back"
             ));
         }
         if !degraded.allows(leg) {
             return Err(format!(
-                "device {leg} of the log {what}, and may have what no other has: bring it back, or serve with --degraded and lose that"
+                "device {leg} of the log {what}, and may hold data that no other has: bring it back, or \
+                 serve with --degraded and lose that data"
             ));
         }
         best.lose(leg);
     }
     if best.live().next().is_none() {
-        return Err("no device is left that has the whole log: bring one back".to_owned());
+        return Err("none of the remaining devices has the whole log: bring one back that has".to_owned());
     }
     Ok(best)
 }

@@ -162,7 +162,7 @@ impl Recovery {
     fn read(&mut self, from: LegBlocks, purpose: Purpose, step: Step) {
         match self.options.memory.take(Bytes(from.blocks * LOG_BLOCK)) {
             Some(buffer) => self.issue(self.devices.read_leg(from, purpose, buffer), step),
-            None => self.refuse("there is no memory to read the log with".to_owned()),
+            None => self.refuse("there is not enough memory to read the log".to_owned()),
         }
     }
 
@@ -259,7 +259,7 @@ impl Recovery {
             is_flushing: false,
             legs,
             sealed: is_sealed
-                .then(|| "its mark says that the log could not be written, or was to be replaced".to_owned()),
+                .then(|| "its mark says that the log failed writes, or was being replaced".to_owned()),
         };
         self.log = Some(Box::new(log));
         self.read_heads();
@@ -322,7 +322,7 @@ impl Recovery {
             Some(buffer)
         });
         let Some(buffer) = buffer else {
-            return self.refuse("there is no memory to read the log with".to_owned());
+            return self.refuse("there is not enough memory to read the log".to_owned());
         };
         chunk.legs.push((leg, buffer));
         chunk.in_flight -= 1;
@@ -384,8 +384,9 @@ impl Recovery {
         let is_same = log.walk.superblock.session == marked.session || marked.is_sealed;
         if !log.is_flushing && is_same && complete < marked.durable && !self.options.gives_up_lost {
             return self.refuse(format!(
-                "the log ends with record {complete}, and was durable up to record {} when the backing device was marked last: it is an old \
-                 copy, or has lost what was flushed: bring back the log that was served last",
+                "the log ends with record {complete}, but was durable up to record {} when the backing \
+                 device was last marked: it is an old copy, or has lost flushed data; bring back the log \
+                 that was served last",
                 marked.durable
             ));
         }
@@ -438,7 +439,8 @@ impl Recovery {
             let errno = errno_of(outcome);
             let is_last = chosen.live().count() == 1 || chosen.geometry.layout == Layout::Stripe;
             let because = format!(
-                "device {leg} of the log could not be written or flushed ({errno}), and no other has what it has"
+                "device {leg} of the log could not be written or flushed ({errno}), and no other device has \
+                 its data"
             );
             match self.options.identity {
                 _ if !is_last => chosen.lose(leg),
@@ -447,7 +449,7 @@ impl Recovery {
                     chosen.legs.clone_from(&log.legs);
                     log.sealed.get_or_insert(because);
                 }
-                None => return self.refuse(format!("{because}: see to it, and do it again")),
+                None => return self.refuse(format!("{because}: fix that, then try again")),
             }
         }
         if self.in_flight == 0 {

@@ -361,9 +361,10 @@ impl Walk {
         }
         if last < durable && !self.gives_up_lost {
             return Err(format!(
-                "the log ends after record {last}, though all up to {durable} were durable: records that a client may count on are \
-                 damaged or gone, so nothing is served; bring back the device that has them, or keep what comes before and lose the rest: \
-                 `plumb cache recover NAME --give-up-lost {}`",
+                "the log ends after record {last}, but all up to {durable} were durable: records that a \
+                 client relies on are damaged or gone, so the cache is not served; bring back the device \
+                 that has them, or keep what comes before and lose the rest: `plumb cache recover NAME \
+                 --give-up-lost {}`",
                 self.superblock.cache
             ));
         }

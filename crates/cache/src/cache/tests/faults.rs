@@ -29,7 +29,7 @@ fn a_leg_that_others_went_on_without_is_refused_alone() {
     rig.failing = None;
     rig.reopen(identity(mark), &[true, false]);
     let State::Failed { because } = rig.cache.state() else { panic!("a stale leg was opened") };
-    assert!(because.contains("device that was lost"), "{because}");
+    assert!(because.contains("device that had failed"), "{because}");
     rig.reopen(identity(mark), &[false, true]);
     assert_eq!(rig.bytes(0, 8), [2; 4096]);
 }
