@@ -200,7 +200,7 @@ impl<'a> Course<'a> {
         let known = document(&self.question, design, self.blocks.clone());
         let mut lines = vec![
             self.named(format!("round {round} of {}", design.rounds())),
-            "until a look that was fixed nothing is decided; it ends earlier if a look settles it".to_owned(),
+            "results are looked at after fixed rounds; it ends early if the outcome is clear then".to_owned(),
         ];
         lines.extend(plumb_report::comparison_standing(&known));
         lines
@@ -221,7 +221,7 @@ impl<'a> Course<'a> {
             let known: Vec<&str> = block.figures.keys().map(String::as_str).collect();
             let level = &self.question.levels[block.level];
             Some(format!(
-                "level {level} has no {figure} to compare by: in practice it had {}",
+                "level {level} has no {figure} to compare by: the pilot blocks had {}",
                 known.join(", ")
             ))
         })

@@ -77,7 +77,7 @@ impl Level {
     fn span(&self, block: Nanos) -> Result<Span, LevelError> {
         let refuse = |because| LevelError { level: self.name.clone(), because };
         let [span] = self.scenario.spans.as_slice() else {
-            return Err(refuse("a level is one span: what has several cannot be compared"));
+            return Err(refuse("a level is one span: a workload with several cannot be compared"));
         };
         if span.steady.is_some() || span.latency_target.is_some() || span.precondition {
             return Err(refuse(

@@ -169,10 +169,11 @@ pub(crate) fn explain(compared: &Counts, against: &Counts) -> Vec<Term> {
             .chain(of_device(&one, &two, [compared, against]))
             .map(|(name, seconds, sentence)| term(name, seconds, sentence)),
     );
-    let computed = format!("the workers compute for {} of each operation", times(one.computed, two.computed));
+    let computed =
+        format!("the workers need {} of processor time per operation", times(one.computed, two.computed));
     terms.push(term("processor", one.processor - two.processor, computed));
     let waits = times(one.processor_wait, two.processor_wait);
-    let waits = format!("the workers, ready to run, wait for a processor for {waits} of each operation");
+    let waits = format!("the workers wait {waits} per operation for a processor");
     terms.push(term("processor-wait", one.processor_wait - two.processor_wait, waits));
     terms.retain(|term| term.seconds != 0.0);
     terms.sort_by(|one, two| two.seconds.abs().total_cmp(&one.seconds.abs()));
@@ -180,7 +181,7 @@ pub(crate) fn explain(compared: &Counts, against: &Counts) -> Vec<Term> {
     terms.push(term(
         "remainder",
         rest,
-        format!("not explained: {} of each operation", times(one.remainder(), two.remainder())),
+        format!("not explained: {} per operation", times(one.remainder(), two.remainder())),
     ));
     let difference = mine - theirs;
     let largest = terms.iter().map(|term| term.seconds.abs()).fold(0.0, f64::max);
@@ -212,13 +213,13 @@ fn times(one: f64, two: f64) -> String {
 fn of_flushes(one: &Parts, two: &Parts) -> Vec<Part> {
     let costs = format!("a flush takes {}", times(one.flushes.cost, two.flushes.cost));
     let calls = times(one.sync_calls, two.sync_calls);
-    let calls = format!("syncs take {calls} of each operation beside the flushes of the devices");
+    let calls = format!("syncs take {calls} per operation in addition to device flushes");
     let flushes = |one: f64, two: f64| against_words(&figure(one), &figure(two));
     if one.syncs == 0.0 || two.syncs == 0.0 {
         let (by_count, by_cost) = one.flushes.difference(two.flushes);
         let counts = flushes(one.flushes.count, two.flushes.count);
         return vec![
-            ("flush-count", by_count, format!("{counts} flushes at the devices for each operation")),
+            ("flush-count", by_count, format!("{counts} device flushes per operation")),
             ("flush-cost", by_cost, costs),
             ("sync-calls", one.sync_calls - two.sync_calls, calls),
         ];
@@ -236,11 +237,11 @@ fn of_flushes(one: &Parts, two: &Parts) -> Vec<Part> {
     let all = by_count + by_cost + rest;
     let times_each = if all == 0.0 { f64::midpoint(one.syncs, two.syncs) } else { by_each / all };
     vec![
-        ("sync-count", by_syncs, format!("{} syncs for each operation", flushes(one.syncs, two.syncs))),
+        ("sync-count", by_syncs, format!("{} syncs per operation", flushes(one.syncs, two.syncs))),
         (
             "flushes-per-sync",
             times_each * by_count,
-            format!("{} flushes at the devices for each sync", flushes(mine.count, theirs.count)),
+            format!("{} device flushes per sync", flushes(mine.count, theirs.count)),
         ),
         ("flush-cost", times_each * by_cost, costs),
         ("sync-calls", times_each * rest, calls),
@@ -262,14 +263,14 @@ fn of_device(one: &Parts, two: &Parts, [compared, against]: [&Counts; 2]) -> [Pa
         (
             "device-ios",
             by_count,
-            format!("{counts} I/Os at the devices for each operation, of {sizes} on average{joined}"),
+            format!("{counts} device I/Os per operation, of {sizes} on average{joined}"),
         ),
         (
             "device-io-cost",
             times_each * by_alone,
-            format!("an I/O takes {} of a busy device", times(mine.cost, theirs.cost)),
+            format!("an I/O keeps the device busy for {}", times(mine.cost, theirs.cost)),
         ),
-        ("queueing", times_each * by_queue, format!("{queues} I/Os are at a busy device at once")),
+        ("queueing", times_each * by_queue, format!("{queues} I/Os at a time are at the busy device")),
     ]
 }
 
@@ -277,7 +278,7 @@ fn of_device(one: &Parts, two: &Parts, [compared, against]: [&Counts; 2]) -> [Pa
 fn coalesced(counts: &Counts, of: &str) -> Option<String> {
     let (ios, size) = (counts.device_ios?, counts.device_bytes?);
     let is_coalesced = ios > 0 && counts.operations >= 2 * ios;
-    let by = if counts.page_cache { ": the page cache joined or kept them" } else { "" };
+    let by = if counts.page_cache { ": the page cache merged or kept them" } else { "" };
     is_coalesced.then(|| {
         let each = bytes(size as f64 / ios as f64);
         format!("; {} operations{of} became {ios} I/Os of {each}{by}", counts.operations)

@@ -221,7 +221,7 @@ fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
         Outcome::NotJudged => format!("{compared} has {than}, from too few runs to tell that from chance"),
         Outcome::NoneSeen | Outcome::NotMeasured => {
             let would = contrast.smallest_detectable.map_or_else(
-                || "so few blocks show no difference".to_owned(),
+                || "too few blocks to show a difference".to_owned(),
                 |smallest| {
                     format!("four of five such experiments would have shown one of {}", percent(smallest))
                 },

@@ -15,8 +15,8 @@ use crate::outcome::{Judgement, judge};
 use crate::statistics::ShiftInterval;
 
 /// Note on every comparison of recorded runs.
-const NOT_INTERLEAVED: &str = "The runs were recorded one after the other, not interleaved: what changed between them is taken for a \
-    difference of the levels.";
+const NOT_INTERLEAVED: &str = "The runs were recorded one after the other, not interleaved: anything that \
+                               changed between them counts as a difference of the levels.";
 
 /// Runs that do not do the same.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,8 +77,7 @@ pub fn compare_recorded(
     }
     if let Some(differing) = differing {
         document.headline = format!("{differing}. {}", document.headline);
-        notes
-            .insert(0, format!("{differing}: the ratio is of the workloads as much as of what they ran on."));
+        notes.insert(0, format!("{differing}: the ratio reflects the workloads as much as the storage."));
     }
     // A run that ended early is not what it was meant to be.
     document.failed = all().any(|(_, run)| run.failed);

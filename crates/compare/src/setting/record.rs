@@ -49,7 +49,7 @@ impl Changes {
         let mut held = Vec::new();
         for device in devices {
             let lock = LockedRecord::hold(&directory.join(device)).map_err(|error| failed(&error))?;
-            let problem = || refused(format!("{device} is changed by another comparison: wait for its end"));
+            let problem = || refused(format!("another comparison is changing {device}: wait until it ends"));
             held.push(lock.ok_or_else(problem)?);
         }
         self.held = held;

@@ -80,7 +80,7 @@ impl Setting for SchedulerSetting {
         let machine = Arc::clone(self.changes.machine());
         let level = &self.levels[level];
         for disk in &self.disks {
-            let gone = || failed(&std::io::Error::other(format!("{disk} has no queue/scheduler any more")));
+            let gone = || failed(&std::io::Error::other(format!("{disk} no longer has queue/scheduler")));
             let choice = Choice::read(&machine, disk).ok_or_else(gone)?;
             if choice.now == *level {
                 continue;

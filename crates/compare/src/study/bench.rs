@@ -98,7 +98,7 @@ impl Switches {
 
 /// Reason why there are no figures of other states.
 pub(super) const NOT_SWITCHED: &str =
-    "the drive stays as it is: --switch puts its cache into each state that it has, and back at the end";
+    "the drive's cache stays as it is: --switch puts it into each of its states, and restores it at the end";
 
 impl<'a> Bench<'a> {
     /// Puts the drive of a real target into a state; the error says why it could not be.

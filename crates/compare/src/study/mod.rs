@@ -127,10 +127,9 @@ fn conduct(
         && before != after
     {
         let (before, after) = (bytes(before as f64), bytes(after as f64));
-        study.notes.push(format!(
-            "{} was {before} long, and is left with {after} of the data of the studies",
-            document.on
-        ));
+        study
+            .notes
+            .push(format!("{} was {before} long, and now holds {after} of data of the studies", document.on));
     }
     document.conclude(ended.reason());
     if let Err(error) = record.close(&document, ended.reason(), (context.time_of_day)()) {

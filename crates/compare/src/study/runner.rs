@@ -201,7 +201,7 @@ impl<'b, 'a> Runner<'b, 'a> {
                 return Ok(UNKNOWN.to_owned());
             };
             let cause = main_cause(&explain(&one.counts, &other.counts));
-            return Ok(cause.unwrap_or_else(|| "the counts do not explain it".to_owned()));
+            return Ok(cause.unwrap_or_else(|| "the counters do not explain it".to_owned()));
         }
         match quoted.strip_suffix(".said") {
             Some(run) => Ok(self.measured(run)?.map_or_else(|_| String::new(), |of| of.said.clone())),
@@ -268,7 +268,8 @@ impl<'b, 'a> Runner<'b, 'a> {
             Some(Needs::Device) if is_file => "it is a file: name a block device for the raw rows",
             Some(Needs::Directory) if !is_directory => "applications work on files: name a directory",
             Some(Needs::Cache) if self.bench.switches.cache.is_none() => {
-                "there is no cache in front of it: --cache-log names the place of its log, and it is gone at the end"
+                "there is no cache in front of it: --cache-log names a place for its log, and the cache is \
+                 removed at the end"
             }
             Some(Needs::Policy) if !self.place.switches => NOT_SWITCHED,
             _ if state.is_empty() || matches!(run.does, Work::ObjectStore(_)) => return None,
