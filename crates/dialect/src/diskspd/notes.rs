@@ -21,11 +21,13 @@ impl Notes {
         self.when(profile.etw.is_some(), "-e (ETW): there is no Windows event tracing; nothing is traced");
         self.when(
             profile.experiment_flags > 0,
-            "-: (ExperimentFlags): DiskSpd's experiments concern its own way to wait; they change nothing here",
+            "-: (ExperimentFlags): DiskSpd's experiments concern its own way of waiting; they have no \
+             effect here",
         );
         self.when(
             profile.verbose_stats,
-            "-vs (VerboseStats): threads wait otherwise than DiskSpd's; what is kept of it here is printed",
+            "-vs (VerboseStats): threads wait in another way than DiskSpd's; the counters that exist here \
+             are printed",
         );
         self.when(
             !matches!(profile.precreate, Precreate::None | Precreate::UseMaxSize),

@@ -115,7 +115,7 @@ impl Words {
             return Err(WordError::unexpected(
                 "direct",
                 "false",
-                "to hear which instead: cached, drop-behind or mapped",
+                "the alternative: cached, drop-behind or mapped",
             ));
         }
         let flush = match self.value("sync-kind") {
@@ -170,11 +170,7 @@ impl Words {
             return Ok(Access::Sequential(Sequential { stride, walk: walk.unwrap_or(Walk::Each) }));
         }
         if self.denies("random") {
-            return Err(WordError::unexpected(
-                "random",
-                "false",
-                "to hear what instead: sequential, or a stride",
-            ));
+            return Err(WordError::unexpected("random", "false", "the alternative: sequential, or a stride"));
         }
         let runs = match (self.value("random-percent"), self.value("run-length")) {
             (Some(random_percent), _) => Runs::Geometric { random_percent },

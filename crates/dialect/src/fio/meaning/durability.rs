@@ -38,7 +38,7 @@ pub(super) fn from_options(options: &Options<'_>, rw: &Rw, caching: Caching) -> 
     if let [(first, ..), (second, ..), ..] = given[..] {
         return options.refuse(
             second,
-            format!("a flush is one call, and {first} is given too"),
+            format!("a job flushes with one call, but {first} is given too"),
             "keep one of them",
         );
     }
@@ -53,7 +53,7 @@ pub(super) fn from_options(options: &Options<'_>, rw: &Rw, caching: Caching) -> 
     } else if at_end && flush == FlushCall::Range {
         return options.refuse(
             "sync_file_range",
-            "a flush is one call, and the end asks for fsync",
+            "a job flushes with one call, but the flush at its end is fsync",
             "leave out end_fsync and fsync_on_close, or use fsync=N",
         );
     } else if at_end && flush == FlushCall::Fdatasync {

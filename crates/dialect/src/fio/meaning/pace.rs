@@ -47,8 +47,9 @@ pub(super) fn stop(
         match (runtime, operations) {
             (None, None) => {
                 let place = options.section().place.clone();
-                return Err(Error::new(place, "it is not known when the job is over")
-                    .remedy("give size, or runtime with time_based"));
+                return Err(
+                    Error::new(place, "the job has no end").remedy("give size, or runtime with time_based")
+                );
             }
             (Some(_), _) => options.note(
                 "without size the job runs for its whole runtime: the size of its target \
