@@ -95,7 +95,7 @@ impl Agent {
             }
             ToAgent::Here => None,
             ToAgent::Run { .. } if self.is_busy || self.heartbeat.is_none() => {
-                self.end(Some("the controller gave a task out of turn".to_owned()))
+                self.end(Some("the controller sent a task out of turn".to_owned()))
             }
             ToAgent::Run { task } => {
                 self.is_busy = true;

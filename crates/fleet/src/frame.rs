@@ -23,15 +23,15 @@ pub(crate) const SHORT_MAX: usize = 400;
 pub enum FrameError {
     /// The length of the first frame is out of range.
     #[error(
-        "it does not speak as plumb does; it began with `{began}`. If the shell of the host greets on stdout, have it greet on \
-         interactive terminals alone"
+        "it does not speak plumb's protocol; it began with `{began}`. If the shell of the host prints a \
+         greeting, make it do so on interactive terminals only"
     )]
     Greeting {
         /// The first bytes, ready to print.
         began: String,
     },
     /// The length of a frame after the first is out of range.
-    #[error("it does not speak as plumb does: a frame of {length} bytes, of 1 to {BODY_MAX} that are taken")]
+    #[error("it does not speak plumb's protocol: a frame of {length} bytes, expected 1 to {BODY_MAX}")]
     Length {
         /// How long it was to be.
         length: usize,
@@ -154,9 +154,6 @@ mod tests {
         assert!(matches!(decoder.take(), Ok(Some(FromAgent::Ready))));
         decoder.push(&(u32::MAX).to_be_bytes());
         let error = decoder.take::<FromAgent>().unwrap_err();
-        assert!(
-            error.to_string().ends_with("a frame of 4294967295 bytes, of 1 to 1048576 that are taken"),
-            "{error}"
-        );
+        assert!(error.to_string().ends_with("a frame of 4294967295 bytes, expected 1 to 1048576"), "{error}");
     }
 }

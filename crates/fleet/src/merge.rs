@@ -283,7 +283,7 @@ fn total(answers: &[Answer<'_>], ok: bool) -> Option<Sides> {
         let of = answer.host.total.as_ref()?.cpu?;
         Some(CpuSeconds { user: sum.user + of.user, system: sum.system + of.system })
     });
-    total.cpu_unknown_because = total.cpu.is_none().then(|| "it is not known of each host".to_owned());
+    total.cpu_unknown_because = total.cpu.is_none().then(|| "it is not known for every host".to_owned());
     Some(total)
 }
 
@@ -311,8 +311,8 @@ fn apart(document: &FleetDocument) -> Option<String> {
     let is_apart = document.measured().is_some() && last > first * (1.0 + APART);
     is_apart.then(|| {
         format!(
-            "Rates in all are the sums of those of the hosts, each over the time that it ran: the first was done after {}, the last \
-             after {}.",
+            "Total rates are the sums of the hosts' rates, each over the time that the host ran: the first \
+             was done after {}, the last after {}.",
             duration(first),
             duration(last)
         )

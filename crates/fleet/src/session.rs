@@ -54,7 +54,8 @@ pub enum SessionError {
     NoLauncher,
     /// The launcher reaches one host, whatever the name.
     #[error(
-        "--launcher: {0} hosts are named, and it reaches the same for each: put {{host}} where the name belongs"
+        "--launcher: {0} hosts are named, but the launcher reaches the same one for each: put {{host}} \
+         where the name belongs"
     )]
     OneHost(usize),
     /// The file of this program cannot be read.

@@ -20,17 +20,17 @@ fn a_host_that_is_lost_is_named_and_the_others_go_on() {
     let cases = [
         (Fault::Killed, "ended by signal 9"),
         (Fault::HalfOpen, "it was silent for 5."),
-        (Fault::Garbage, "does not speak as plumb does: a frame of"),
+        (Fault::Garbage, "does not speak plumb's protocol: a frame of"),
         (Fault::OtherVersion, "plumb 2 is there, 1 here"),
         (Fault::Drips, "it was silent for 5."),
         (Fault::NeverReady, "it was not ready within 600 s"),
         (Fault::Endless, "it had not ended 70 s after its start"),
-        (Fault::ReadyAgain, "answered what it was not asked"),
+        (Fault::ReadyAgain, "sent an answer that was not asked for"),
         (Fault::ReadyAndBegun, "it had not ended 70 s after its start"),
-        (Fault::HelloAgain, "answered what it was not asked"),
-        (Fault::BegunLate, "it began later than it is now"),
-        (Fault::BegunEarly, "answered what it was not asked"),
-        (Fault::FiguresEarly, "answered what it was not asked"),
+        (Fault::HelloAgain, "sent an answer that was not asked for"),
+        (Fault::BegunLate, "reports a start in the future"),
+        (Fault::BegunEarly, "sent an answer that was not asked for"),
+        (Fault::FiguresEarly, "sent an answer that was not asked for"),
     ];
     for (fault, expected) in cases {
         let mut world = with(fault);
@@ -150,7 +150,7 @@ fn what_lasts_as_long_as_it_takes_is_given_up_where_it_comes_no_further() {
     world.hosts[1].fault = Fault::Endless;
     world.controller.begin(|_| Some(load()), None);
     world.turn_until(Controller::is_done);
-    assert_eq!(world.seen()[1].because, Some("it came no further within 600 s (--prepare-timeout)"));
+    assert_eq!(world.seen()[1].because, Some("it made no progress within 600 s (--prepare-timeout)"));
     assert!(world.now >= Nanos::secs(1000) + PREPARE_WITHIN);
 }
 
@@ -162,7 +162,7 @@ fn a_host_that_reads_nothing_is_given_up_before_what_it_is_sent_piles_up() {
     let waiting = world.controller.output(0);
     waiting.resize(3 << 20, 0);
     world.controller.tick(world.now, world.now);
-    assert_eq!(world.seen()[0].because, Some("it does not read what it is sent"));
+    assert_eq!(world.seen()[0].because, Some("it does not read the messages that it is sent"));
     assert!(world.controller.output(0).is_empty());
 }
 
@@ -198,13 +198,13 @@ fn a_result_counts_that_is_whole_and_can_be_true() {
             },
             "no document of the schema plumb/load/1",
         ),
-        (|result| result.lasted = Some(Nanos(u64::MAX)), "figures that cannot be true"),
-        (|result| result.outcome.as_mut().unwrap().length = Nanos::secs(71), "figures that cannot be true"),
+        (|result| result.lasted = Some(Nanos(u64::MAX)), "figures that are impossible"),
+        (|result| result.outcome.as_mut().unwrap().length = Nanos::secs(71), "figures that are impossible"),
         (
             |result| result.outcome.as_mut().unwrap().read.bytes = Bytes(1 << 49),
-            "figures that cannot be true",
+            "figures that are impossible",
         ),
-        (|result| result.outcome.as_mut().unwrap().write.bytes = Bytes(1), "figures that cannot be true"),
+        (|result| result.outcome.as_mut().unwrap().write.bytes = Bytes(1), "figures that are impossible"),
         (|result| result.exit = 3, "plumb ended there with exit code 3"),
     ];
     for (spoil, expected) in cases {

@@ -62,7 +62,7 @@ fn what_hosts_reach_in_all_is_the_sum_of_their_rates_whenever_each_of_them_ends(
         "{document:?}"
     );
     assert_eq!(document.each_bytes_per_second() * 2.0, total.application.bytes_per_second);
-    assert!(document.notes.iter().any(|note| note.starts_with("Rates in all are the sums")), "{document:?}");
+    assert!(document.notes.iter().any(|note| note.starts_with("Total rates are the sums")), "{document:?}");
     let shown = |format| plumb_report::render(&document, format, plumb_report::Style::PLAIN).unwrap();
     let rows = shown(plumb_report::Format::Csv);
     assert!(rows.contains("load,,,read_iops,1100,"), "{rows}");

@@ -281,7 +281,7 @@ impl Host {
                 self.ping_now(now);
             }
             _ if !self.is_known => {
-                return Err("its agent did not say which program it is".to_owned());
+                return Err("its agent did not identify its program".to_owned());
             }
             FromAgent::Hello { .. } => return Err(out_of_turn()),
             FromAgent::Pong { number, received, sent } => {
@@ -373,7 +373,7 @@ impl Host {
         looked: Nanos,
     ) -> Option<String> {
         if self.out.len() > OUT_MAX {
-            return Some(self.with_reason("it does not read what it is sent".to_owned()));
+            return Some(self.with_reason("it does not read the messages that it is sent".to_owned()));
         }
         let Limit { until, since, words } = self.limit(settings, stopping)?;
         (until <= looked).then(|| self.with_reason(words(looked.since(since).as_secs_f64())))
@@ -424,7 +424,7 @@ impl Host {
             }
             (Some(_), None) => {
                 Limit::since(run.moved_at, settings.prepare_within.max(settings.end_within), |s| {
-                    format!("it came no further within {s:.0} s (--prepare-timeout)")
+                    format!("it made no progress within {s:.0} s (--prepare-timeout)")
                 })
             }
         })

@@ -96,7 +96,7 @@ impl Controller {
                     self.hosts[number].state = State::Leaving { since: now };
                 }
                 State::Gone | State::Leaving { .. } => {}
-                _ => self.lose(number, "it was not needed any more".to_owned()),
+                _ => self.lose(number, "it was no longer needed".to_owned()),
             }
         }
     }
@@ -205,7 +205,7 @@ impl Controller {
         let first = *self.started_at.get_or_insert(at);
         for number in 0..self.hosts.len() {
             if !self.hosts[number].is_done() && !self.hosts[number].start(at, first) {
-                self.lose(number, "its clock is before the start of time".to_owned());
+                self.lose(number, "its clock is set to a time before 1970".to_owned());
             }
         }
     }

@@ -31,8 +31,8 @@ pub(super) fn mismatch(theirs: &Identity, settings: &Settings) -> Option<String>
     }
     (theirs.binary != ours.binary && !settings.any_binary).then(|| {
         format!(
-            "another build of plumb {} is there (SHA-256 {}..., here {}...): install the same, use --push, or take it as it is with \
-             --any-build",
+            "another build of plumb {} is there (SHA-256 {}..., here {}...): install the same, use --push, \
+             or accept it with --any-build",
             ours.version,
             short(&theirs.binary),
             short(&ours.binary)

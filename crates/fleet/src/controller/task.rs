@@ -100,7 +100,7 @@ impl Run {
             _ => return Err(out_of_turn()),
         }
         if late > latest {
-            return Err("its agent says that it began later than it is now".to_owned());
+            return Err("its agent reports a start in the future".to_owned());
         }
         self.late = Some(self.late.unwrap_or_default().max(late));
         Ok(())
@@ -120,7 +120,7 @@ impl Run {
             return Err(out_of_turn());
         }
         if !is_plausible(&outcome) || outcome.length > self.longest(end_within) {
-            return Err("its agent sent figures that cannot be true".to_owned());
+            return Err("its agent sent figures that are impossible".to_owned());
         }
         if self.figures.as_ref().is_none_or(|before| outcome.length > before.length) {
             self.moved_at = now;
@@ -154,7 +154,7 @@ impl Run {
         if result.outcome.as_ref().is_some_and(|outcome| !is_plausible(outcome))
             || length.is_some_and(|length| length > self.longest(end_within))
         {
-            return Err("its result has figures that cannot be true".to_owned());
+            return Err("its result has figures that are impossible".to_owned());
         }
         self.figures = None;
         self.result = Some(result);
@@ -168,7 +168,7 @@ impl Run {
 
 /// Returns why a host is given up that says what it was not asked, or says it twice.
 pub(super) fn out_of_turn() -> String {
-    "its agent answered what it was not asked".to_owned()
+    "its agent sent an answer that was not asked for".to_owned()
 }
 
 /// Returns true if figures can be added to those of others: no host has counted so much. The processor times
