@@ -250,7 +250,7 @@ impl LoopDevice {
         }
         Err(io::Error::new(
             io::ErrorKind::Unsupported,
-            format!("the kernel set the flags {:#x} where {wanted:#x} were asked", info.flags),
+            format!("the kernel set the flags {:#x}, but {wanted:#x} were requested", info.flags),
         ))
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn try_both() -> io::Result<()> {
     let copied = there.and_then(|_| unsafe { out_of(memory.as_mut_ptr(), &mut back) });
     match copied {
         Ok(_) if back == [7; 8] => Ok(()),
-        Ok(_) => Err(io::Error::other("the bytes did not come across")),
+        Ok(_) => Err(io::Error::other("not all bytes were copied")),
         Err(errno) => Err(io::Error::from_raw_os_error(errno.0)),
     }
 }

@@ -152,7 +152,7 @@ impl OpenFile {
             let at = end.saturating_sub(written as u64);
             let first = *start.get_or_insert(at);
             if at != first + done as u64 {
-                return Err(self.error(Errno::IO, "append to").because("another append came between"));
+                return Err(self.error(Errno::IO, "append to").because("another append came in between"));
             }
             done += written;
         }

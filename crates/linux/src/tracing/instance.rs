@@ -77,7 +77,7 @@ fn check_pid_namespace() -> Result<()> {
     let namespace = fs::read_link(PLACE).map_err(|error| failed(&error, PLACE))?;
     if namespace != Path::new(FIRST_PID_NAMESPACE) {
         let error = Error::new(ErrorKind::Unsupported, "trace from", "a pid namespace");
-        return Err(error.because("thread numbers are others there"));
+        return Err(error.because("threads have other numbers there"));
     }
     Ok(())
 }
