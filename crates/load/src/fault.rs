@@ -26,7 +26,7 @@ pub enum Error {
         wanted: Bytes,
     },
     /// The file that writes are made from cannot be read.
-    #[error("cannot read what writes are made from: {path}")]
+    #[error("cannot read the content for writes: {path}")]
     Source {
         /// The file.
         path: String,
@@ -82,8 +82,8 @@ pub enum UnsupportedRequest {
     },
     /// Blocks to verify carry a stamp, for which the logical block is too small.
     #[error(
-        "lengths and offsets have no more than {logical_block} in common: expected at least {least}, so that each block \
-         that is verified holds a stamp; leave verification out, or use lengths and offsets of multiples of {least}"
+        "lengths and offsets are multiples of only {logical_block}: verification needs multiples of at \
+         least {least}, so that each block holds a stamp; use multiples of {least}, or leave verification out"
     )]
     BlockTooSmall {
         /// The device's logical block.
