@@ -185,7 +185,7 @@ impl TracedObservation<'_> {
         let errors = sees_errors.then(|| self.observer.writeback_errors(start, &mut self.processes));
         let unnamed = self.observer.writeback_errors_left_out();
         let notes = (unnamed > 0)
-            .then(|| format!("Failures of writes to further files, which are not named: {unnamed}."));
+            .then(|| format!("Failed writes to further files, which are not named here: {unnamed}."));
         ObservationDocument {
             seconds,
             source: Source::Events,
@@ -305,7 +305,7 @@ pub fn observe_live(
 /// are.
 fn notes_on_requests(target: &Target, not_kept: Option<io::Error>) -> Vec<String> {
     let first = target.devices.first().filter(|_| target.devices.len() > 1);
-    let alone = first.map(|device| format!("The requests that are kept are those of {} alone.", device.name));
+    let alone = first.map(|device| format!("Only the requests of {} were kept.", device.name));
     let failed = not_kept.map(|error| format!("Not all requests were kept: {error}."));
     alone.into_iter().chain(failed).collect()
 }

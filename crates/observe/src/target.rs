@@ -125,7 +125,8 @@ impl RequestedTarget {
             }
         }
         if devices.is_empty() {
-            let reason = "no block device of this machine is beneath; name a path on a disk, a device such as /dev/sda, or --all";
+            let reason = "it is on no block device of this machine: name a path on a disk, a device such as \
+                          /dev/sda, or use --all";
             return Err(no(reason.to_owned()));
         }
         Ok(Target { shown, devices, scope, process, notes })
@@ -207,7 +208,7 @@ fn of_process(process: u32, inventory: &Inventory) -> Result<(Vec<String>, Vec<S
     }
     untold.retain(|number, _| !seen.contains(number));
     let untold =
-        untold.into_values().map(|why| format!("What is beneath one of its files is not known: {why}."));
+        untold.into_values().map(|why| format!("The devices beneath one of its files are not known: {why}."));
     Ok((names, untold.collect()))
 }
 
