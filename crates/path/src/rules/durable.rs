@@ -151,7 +151,9 @@ fn synced(flow: &Flow<'_>) -> SyncGuarantee {
     if let Some((_, node)) = flow.nodes().find(|(_, node)| node.marks.contains(&Mark::InMemory)) {
         let name = &node.name;
         return SyncGuarantee::Memory(match node.kind {
-            LayerKind::DmSnapshot => format!("what changed in the snapshot {name} is known in memory alone"),
+            LayerKind::DmSnapshot => {
+                format!("the changes of the snapshot {name} are recorded in memory only")
+            }
             _ => format!("{name} is memory"),
         });
     }
@@ -302,7 +304,7 @@ fn direct(flow: &Flow<'_>, name: &str, words: Words) -> (Option<String>, String)
         return nothing;
     }
     let at_once = match words.is_direct {
-        true => " It is so as soon as it is acknowledged.",
+        true => " It is durable as soon as it is acknowledged.",
         false => {
             " With O_DIRECT the data of a write that overwrites in place is durable as soon as it is acknowledged."
         }

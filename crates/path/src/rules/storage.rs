@@ -51,8 +51,8 @@ pub(super) fn barriers_off(flow: &Flow<'_>) -> Option<RuleResult> {
         found.evidence.push(ends.to_owned());
     }
     found.remedy = Some(format!(
-        "`{}`, and take the option out of where it is set (/etc/fstab, or /etc/modprobe.d for a parameter). Where that \
-         cannot be, switch the volatile caches below off",
+        "`{}`, and remove the option where it is set (/etc/fstab, or /etc/modprobe.d for a parameter). If \
+         that is not possible, switch off the volatile caches below",
         restore.said("`; `")
     ));
     Some(found)
@@ -127,8 +127,8 @@ pub(super) fn no_flush_command(flow: &Flow<'_>) -> Option<RuleResult> {
 pub(super) fn no_flush_offered(flow: &Flow<'_>) -> Option<RuleResult> {
     let those = marked!(flow, Mark::NoFlushOffered => "");
     let sentence = format!(
-        "Nothing written to {those} can be made durable: the NBD server offers neither flush nor FUA, so a sync has nothing \
-         that it could ask for."
+        "Nothing written to {those} can be made durable: the NBD server offers neither flush nor FUA, so no \
+         sync can reach its storage."
     );
     those.found(Severity::Danger, sentence)
 }
@@ -152,8 +152,8 @@ pub(super) fn write_hole(flow: &Flow<'_>) -> Option<RuleResult> {
 pub(super) fn btrfs_parity(flow: &Flow<'_>) -> Option<RuleResult> {
     let those = marked!(flow, Mark::BtrfsParity { what } => what);
     let sentence = format!(
-        "{those} keeps blocks on parity ({}): a power cut during a write leaves parity that does not fit, and a device that \
-         fails afterwards takes other data of the stripe with it.",
+        "{those} stores blocks with parity ({}): a power cut during a write leaves parity that does not \
+         match, and a device that fails afterwards takes other data of the stripe with it.",
         those.said("; ")
     );
     those.found(Severity::Warning, sentence)
@@ -235,7 +235,7 @@ pub(super) fn volatile_cache(flow: &Flow<'_>) -> Option<RuleResult> {
         drives.contains(&node.kind) && node.cache == Cache::Volatile && node.queue != KernelView::WriteThrough
     });
     let verb = those.verb("has a volatile write cache that is on", "have volatile write caches that are on");
-    those.found(Severity::Info, format!("{those} {verb}: what was not flushed is lost at a power cut."))
+    those.found(Severity::Info, format!("{those} {verb}: data that was not flushed is lost at a power cut."))
 }
 
 pub(super) fn simulated(flow: &Flow<'_>) -> Option<RuleResult> {

@@ -52,20 +52,19 @@ fn log_not_flushed(flow: &Flow<'_>) -> Option<RuleResult> {
         Some(Flush::Dropped) => (
             Severity::Danger,
             format!(
-                "{} is volatile: a power cut takes what was synced and only the log has, unless that word is right",
+                "{} is volatile: unless the administrator is right, a power cut takes synced data that only \
+                 the log has",
                 durable::holder(flow, index)
             ),
         ),
         _ if log.nodes.is_empty() => (
             Severity::Warning,
-            "its devices cannot be seen from here: a power cut may take what was synced and only the log has"
+            "its devices cannot be seen from here: a power cut may take synced data that only the log has"
                 .to_owned(),
         ),
         _ => (
             Severity::Warning,
-            format!(
-                "of {log} that cannot be told: a power cut may take what was synced and only the log has"
-            ),
+            format!("this cannot be told of {log}: a power cut may take synced data that only the log has"),
         ),
     };
     let sentence = format!(

@@ -116,7 +116,7 @@ impl Surveyor<'_> {
                     KernelView::WriteThrough => {
                         "the kernel strips flushes and FUA before the driver sees them"
                     }
-                    KernelView::NoQueue | KernelView::Unknown => "not a value that is known",
+                    KernelView::NoQueue | KernelView::Unknown => "not a known value",
                 };
                 node.saw(file, text, means);
                 view
@@ -155,7 +155,7 @@ impl Surveyor<'_> {
         node.below = slaves.iter().map(|slave| self.device(slave)).collect();
         if node.below.is_empty() {
             node.mark(Mark::Unseen {
-                what: format!("{} is a kind of device that this version does not know", node.name),
+                what: format!("this version of plumb does not know devices such as {}", node.name),
             });
         }
     }

@@ -39,7 +39,7 @@ impl Guest {
         let mut guest = Self::default();
         let flag = tree.text("/proc/cpuinfo").ok().and_then(|text| flag(&text));
         if flag == Some(true) {
-            guest.saw("/proc/cpuinfo", "flags: hypervisor", "the processor is a virtual one");
+            guest.saw("/proc/cpuinfo", "flags: hypervisor", "the processor is virtual");
         }
         let xen = tree.text("/sys/hypervisor/type").is_ok_and(|text| text == "xen");
         if xen && tree.text("/proc/xen/capabilities").is_ok_and(|text| text.contains("control_d")) {
