@@ -61,11 +61,12 @@ pub fn protection(view: &DeviceView, claims: &Claims, now: Timestamp) -> Result<
             Ok(own.clone())
         }
         (_, Some(word)) if word.until <= now => Err(format!(
-            "the word of {} that its cache survives a power cut ended at {}",
+            "the claim by {} that its cache survives a power cut expired at {}",
             word.who, word.until
         )),
         (_, Some(word)) => Err(format!(
-            "the word of {} that its cache survives a power cut does not count: the drive itself reports otherwise",
+            "the claim by {} that its cache survives a power cut is ignored: the drive itself reports \
+             otherwise",
             word.who
         )),
         (Some(own), None) => {

@@ -136,7 +136,7 @@ pub enum GatewayError {
         status: u16,
     },
     /// The disk of this name is not the one that was meant.
-    #[error("{name} is not the disk that was meant any more: {found} where {expected} was")]
+    #[error("{name} is another disk now: found {found}, expected {expected}")]
     OtherDisk {
         /// The name.
         name: String,

@@ -43,8 +43,8 @@ pub enum LightLoadError {
     Survey(#[from] SurveyError),
     /// The file is on none of the disks that are changed.
     #[error(
-        "--observe {}: it is on none of the disks that are changed ({disks}), and would feel nothing: name a new file in a \
-         file system on one of them",
+        "--observe {}: it is on none of the disks that are changed ({disks}), so it would measure nothing: \
+         name a new file in a file system on one of them",
         path.display()
     )]
     Elsewhere {

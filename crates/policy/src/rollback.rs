@@ -125,9 +125,8 @@ fn read(
     change: &PlannedChange,
     before: &DiskBefore,
 ) -> Result<Material, Refusal> {
-    let gone = || {
-        Refusal::new(format!("the disk {} is not there", change.identity), "attach it and roll back again")
-    };
+    let gone =
+        || Refusal::new(format!("the disk {} is missing", change.identity), "attach it and roll back again");
     let disk = reader.find_named(&change.name, &change.identity).ok_or_else(gone)?;
     let mut view = reader.one(&disk.name).map_err(|_| gone())?;
     // A state that the apply itself has forced by SCT is not a reason to leave the disk in it.

@@ -52,16 +52,16 @@ fn drifted(meddle: impl FnOnce(&MockGateway), words: &str) {
 
 #[test]
 fn what_has_changed_since_the_plan_is_refused_before_anything_is_done() {
-    drifted(|gateway| gateway.meddle("sdb", |disk| disk.serial = "ANOTHER".into()), "was planned, and naa.");
-    drifted(|gateway| gateway.vanish("sdb"), "no sdb any more");
+    drifted(|gateway| gateway.meddle("sdb", |disk| disk.serial = "ANOTHER".into()), "but naa.");
+    drifted(|gateway| gateway.vanish("sdb"), "sdb no longer exists");
     drifted(|gateway| gateway.meddle("sdb", |disk| disk.wce = false), "settings have changed");
     drifted(|gateway| gateway.meddle("sdb", |disk| disk.kernel.disabled = true), "the kernel's view");
-    drifted(|gateway| gateway.mount("sdb", "/srv", "ext4", "rw"), "what stands on it");
+    drifted(|gateway| gateway.mount("sdb", "/srv", "ext4", "rw"), "what uses it");
     drifted(|gateway| gateway.meddle("sdb", |disk| disk.registrations = 2), "may be shared");
     drifted(|gateway| gateway.meddle("sdb", |disk| disk.write_protected = true), "write-protected");
     drifted(
         |gateway| gateway.device_mapper("dm-0", "mpath-3600", &["sda", "sdb"]),
-        "what stands on it has changed",
+        "what uses it has changed",
     );
     drifted(
         |gateway| {

@@ -126,7 +126,7 @@ fn a_plan_of_another_machine_is_refused() {
     let error = apply_in(&session, &plan, root.path()).unwrap_err();
     assert_eq!(error.kind(), FailureKind::Refused);
     assert!(
-        error.to_string().contains("of another machine") && error.to_string().contains("make a plan anew"),
+        error.to_string().contains("of another machine") && error.to_string().contains("make a new plan"),
         "{error}"
     );
     assert_eq!(here.changes(), 0);
@@ -159,7 +159,7 @@ fn protected_needs_a_claim_that_has_not_ended() {
     let claims =
         Claims { claims: vec![word("sda", "2027-01-01T00:00:00Z"), word("sdb", "2026-11-21T00:00:00Z")] };
     let with_words = plan(&gateway, PlanRequest::Protected, &[], &claims);
-    assert_refused(&with_words, "sdb", "R. Miller that its cache survives a power cut ended at 2026-11-21");
+    assert_refused(&with_words, "sdb", "R. Miller that its cache survives a power cut expired at 2026-11-21");
     assert_eq!(with_words.changes[0].name, "sda");
     assert!(with_words.changes[0].protection.as_ref().unwrap().claim.contains("R. Miller"));
     let without = plan(&gateway, PlanRequest::Protected, &[], &Claims::default());

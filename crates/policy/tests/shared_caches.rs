@@ -156,10 +156,7 @@ fn another_set_of_namespaces_than_was_planned_is_refused() {
 
     gateway.mount("nvme0n2", "/srv", "ext4", "rw");
     let words = refused_now(&gateway, &both);
-    assert!(
-        words.contains("what stands on nvme0n2") && words.contains("nothing before, /srv now"),
-        "{words}"
-    );
+    assert!(words.contains("what uses nvme0n2") && words.contains("nothing before, /srv now"), "{words}");
     let both = off(&gateway, &["nvme0n1"], None);
     gateway.meddle("nvme0n2", |disk| disk.serial = "ANOTHER".into());
     let words = refused_now(&gateway, &both);

@@ -18,18 +18,21 @@ pub(super) enum Extent {
 }
 
 fn refuse<T>(reason: String) -> Result<T, Refusal> {
-    Err(Refusal { reason, remedy: "look at it with `plumb policy show`, and make a plan anew".to_owned() })
+    Err(Refusal { reason, remedy: "check it with `plumb policy show`, and make a new plan".to_owned() })
 }
 
 /// Refuses a disk that has become another one, or has changed in what a plan rests on.
 pub(super) fn unchanged(change: &PlannedChange, now: &DeviceView, extent: Extent) -> Result<(), Refusal> {
     let found = now.identity.as_deref().unwrap_or("none");
     if found != change.identity {
-        return refuse(format!("the disk {} was planned, and {found} has that name now", change.identity));
+        return refuse(format!(
+            "the plan is for the disk {}, but {found} has that name now",
+            change.identity
+        ));
     }
     let (before, after) = (names(&change.holders), names(&now.holders));
     if before != after {
-        return refuse(format!("what stands on it has changed since the plan: {before} before, {after} now"));
+        return refuse(format!("what uses it has changed since the plan: {before} before, {after} now"));
     }
     if extent == Extent::AllButTheCache {
         return Ok(());
@@ -95,8 +98,8 @@ pub(super) fn same_cache(
         }
         if stood != holders {
             return refuse(format!(
-                "what stands on {name}, which has the same write cache as {}, has changed since the plan: {stood} before, \
-                 {holders} now",
+                "what uses {name}, which has the same write cache as {}, has changed since the plan: \
+                 {stood} before, {holders} now",
                 now.name
             ));
         }
@@ -111,7 +114,7 @@ pub(super) fn as_agreed(change: &PlannedChange, steps: &[Step]) -> Result<(), Re
         let (agreed, now) = (change.steps.get(number), now.get(number));
         if !agreed.zip(now).is_some_and(|(agreed, now)| does_the_same(agreed, now)) {
             return refuse(format!(
-                "step {} of the plan is {}, and would be {} now",
+                "step {} of the plan is {}, but would be {} now",
                 number + 1,
                 told(agreed),
                 told(now)
@@ -127,7 +130,9 @@ pub(super) fn as_agreed(change: &PlannedChange, steps: &[Step]) -> Result<(), Re
 pub(super) fn among_agreed(change: &PlannedChange, steps: &[Step]) -> Result<(), Refusal> {
     let is_agreed = |now: &PlannedStep| change.steps.iter().any(|agreed| does_the_same(agreed, now));
     match steps.iter().map(planned).find(|now| !is_agreed(now)) {
-        Some(now) => refuse(format!("{} would be a step now, and is none of the plan", told(Some(&now)))),
+        Some(now) => {
+            refuse(format!("{} would now be a step, but the plan does not have it", told(Some(&now))))
+        }
         None => Ok(()),
     }
 }

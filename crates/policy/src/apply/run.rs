@@ -118,8 +118,7 @@ pub fn resume(session: &Session<'_>, mut journal: Journal) -> Result<Report, Pol
     if journal.entries().iter().any(|entry| rollback(&entry.record)) {
         return Err(PolicyError::NotPossible {
             reason: "this journal was rolled back, or is being rolled back".to_owned(),
-            remedy: "bring the rollback to its end with `plumb policy rollback`, or apply a new plan"
-                .to_owned(),
+            remedy: "finish the rollback with `plumb policy rollback`, or apply a new plan".to_owned(),
         });
     }
     let boot_id = boot_id(session.gateway);
@@ -174,8 +173,8 @@ fn check_disk(
 ) -> Result<(DiskBefore, Vec<Step>), Refusal> {
     let mut view = reader.one(&change.name).map_err(|_| {
         Refusal::new(
-            format!("there is no {} any more", change.name),
-            "look with `plumb policy show --all`, and make a plan anew",
+            format!("{} no longer exists", change.name),
+            "check with `plumb policy show --all`, and make a new plan",
         )
     })?;
     unchanged(change, &view, extent)?;
@@ -205,8 +204,8 @@ fn run(session: &Session<'_>, mut journal: Journal, begun: HashSet<String>) -> R
             match session.reader() {
                 Ok(now) => (reader, read_at) = (now, session.gateway.now()),
                 Err(unseen) => {
-                    let reason = format!("what uses the disks cannot be seen any more: {unseen}");
-                    let remedy = "find out why, then go on".to_owned();
+                    let reason = format!("plumb can no longer see what uses the disks: {unseen}");
+                    let remedy = "find out why, then continue".to_owned();
                     results.push(DiskResult::Refused { reason, remedy });
                     break;
                 }
@@ -242,7 +241,8 @@ fn ended(results: &[DiskResult]) -> ApplyEnd {
 fn how_to_go_on(place: &Path) -> String {
     let place = shell_word(&place.to_string_lossy());
     format!(
-        "`plumb policy rollback {place}` restores what was; `plumb policy apply --resume {place}` goes on"
+        "`plumb policy rollback {place}` restores the old state; `plumb policy apply --resume {place}` \
+         continues"
     )
 }
 
@@ -279,7 +279,7 @@ impl Run<'_> {
             let found = mechanism::read_back(self.session.gateway, material);
             let differs = mechanism::disagreements(material.kind, change.goal(), &found);
             if !differs.is_empty() {
-                let found = format!("it did not stay so: {}", in_words(&differs));
+                let found = format!("it did not stay that way: {}", in_words(&differs));
                 let (phase, disk) = (Phase::Apply, change.name.clone());
                 journal.record(Record::Mismatch { phase, disk, found: found.clone() })?;
                 results[first + index] = DiskResult::Mismatch { found };

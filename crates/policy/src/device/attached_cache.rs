@@ -39,7 +39,7 @@ pub(super) fn describe(view: &mut DeviceView, cache: &AttachedCache, paths: &Pat
         those.map(|disk| disk.name.as_str()).collect::<Vec<_>>().join(", ")
     };
     let beneath = match (&*names(true), &*names(false)) {
-        ("", "") => "the disks of its log and beneath it, of which none is seen from here".to_owned(),
+        ("", "") => "the disks of its log and beneath it, none of which can be seen from here".to_owned(),
         ("", fixed) => format!(
             "see with `plumb policy show` why the write caches of the disks below it cannot be changed: {fixed}"
         ),

@@ -88,7 +88,7 @@ fn refusal(name: &str, kind: DeviceKind) -> Refusal {
                 .to_owned(),
         ),
         DeviceKind::Nbd => (
-            format!("what is behind {name} is elsewhere"),
+            format!("the storage behind {name} is on another machine"),
             "change the disk on the machine that serves it".to_owned(),
         ),
         DeviceKind::Cache => (

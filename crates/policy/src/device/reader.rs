@@ -374,7 +374,7 @@ impl<'a> Reader<'a> {
         Some(Finding {
             id: "claim-expired".to_owned(),
             severity: Severity::Warning,
-            sentence: format!("The word of {} for the protection of {} has expired.", claim.who, block.name),
+            sentence: format!("The claim by {} that {} is protected has expired.", claim.who, block.name),
             evidence: vec![format!(
                 "{}: until {} ({})",
                 plumb_state::places::CLAIMS,

@@ -58,7 +58,7 @@ fn no_disk(case: &Case<'_>) -> Option<Refusal> {
             refuse(format!("{name} is memory: nothing of it survives a power cut"), "nothing can be changed")
         }
         BlockKind::Remote => refuse(
-            format!("what is behind {name} is elsewhere"),
+            format!("the storage behind {name} is on another machine"),
             "change the disk on the machine that has it",
         ),
         BlockKind::Removable => refuse(format!("{name} takes removable media"), "nothing can be changed"),
@@ -102,7 +102,7 @@ fn controller(case: &Case<'_>) -> Option<Refusal> {
 /// Returns why a drive that answers EPERM was not asked. To root it is said that root is not enough here.
 pub(super) const fn denied(is_root: bool) -> &'static str {
     if is_root {
-        "the kernel refuses it to this process although it is root's (EPERM)"
+        "the kernel denies this to the process although it runs as root (EPERM)"
     } else {
         "only root may ask the drive"
     }
@@ -142,7 +142,7 @@ fn unreadable(case: &Case<'_>) -> Option<Refusal> {
         let because = view.device.wce_unknown_because.as_deref().unwrap_or("it does not say");
         return refuse(
             format!("whether the write cache of {name} is on cannot be read back ({because})"),
-            "what cannot be read back is not changed; look into the kernel log for the device",
+            "plumb does not change what it cannot read back; look for the device in the kernel log",
         );
     }
     None
@@ -180,7 +180,7 @@ fn unchangeable(case: &Case<'_>) -> Option<Refusal> {
             ),
             _ => refuse(
                 format!("{name} does not let its write cache be changed"),
-                "ask the maker for a firmware that does, or live with it as it is",
+                "ask the manufacturer for a firmware that does, or keep the setting",
             ),
         };
     }
@@ -191,7 +191,7 @@ fn unchangeable(case: &Case<'_>) -> Option<Refusal> {
 fn multipath_member(name: &str, above: &Block) -> Option<Refusal> {
     let others: Vec<&str> = above.below.iter().map(String::as_str).filter(|other| *other != name).collect();
     let (paths, rescan) = match others.as_slice() {
-        [] => ("no other path is there now".to_owned(), "rescan every path that comes back".to_owned()),
+        [] => ("there is no other path now".to_owned(), "rescan every path that comes back".to_owned()),
         others => {
             let rescan = |other: &&str| {
                 let file = shell_word(&format!("/sys/block/{other}/device/rescan"));

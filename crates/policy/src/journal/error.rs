@@ -19,14 +19,18 @@ pub enum JournalError {
         holder: String,
     },
     /// There is no journal of this name.
-    #[error("{} holds no snapshot and journal: nothing was changed by it, there is nothing to undo; \
-             `plumb policy apply` prints the directory of its journal, by itself one below /var/lib/plumb/policy/journals", path.display())]
+    #[error(
+        "{} holds no snapshot and journal: it changed nothing, so there is nothing to undo; `plumb policy \
+         apply` prints the directory of its journal, by default one below \
+         /var/lib/plumb/policy/journals", path.display())]
     NotBegun {
         /// Directory of the journal.
         path: PathBuf,
     },
     /// A record is damaged and others follow, or a record is missing.
-    #[error("{}, line {line} (byte {offset}): {what}; it is not what plumb wrote, and nothing is done by it", path.display())]
+    #[error(
+        "{}, line {line} (byte {offset}): {what}; it is not what plumb wrote, so plumb does nothing with \
+         it", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,

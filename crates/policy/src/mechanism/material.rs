@@ -70,7 +70,7 @@ impl Material {
         }
         let gone = || {
             Refusal::new(
-                format!("{} is not there any more, or has lost its identity", view.name),
+                format!("{} no longer exists, or has lost its identity", view.name),
                 "run `plumb policy show --all` and plan again",
             )
         };

@@ -42,7 +42,7 @@ pub fn heal(material: &Material) -> Vec<Step> {
         plan.look_again();
         plan.write_back();
         plan.reload();
-        plan.flush("what was written while flushes were lost is made durable");
+        plan.flush("data written while flushes were lost is made durable");
     }
     plan.steps
 }
@@ -111,10 +111,10 @@ impl Plan<'_> {
         if self.material.wce {
             // A flag that was left on the queue would be a trap for whoever switches the cache on again.
             self.write_back();
-            self.flush("all that is in the cache is made durable");
+            self.flush("everything in the cache is made durable");
         }
         self.set(goal)?;
-        self.flush("nothing is left that was acknowledged meanwhile");
+        self.flush("data acknowledged in the meantime is made durable");
         self.look_again();
         Ok(())
     }
@@ -131,7 +131,7 @@ impl Plan<'_> {
             self.write_back();
         }
         self.reload();
-        self.flush("what was written before the kernel knew of the cache is made durable");
+        self.flush("data written before the kernel knew of the cache is made durable");
         if protected {
             let change = self.queue(WRITE_THROUGH);
             // Whatever the queue says: before the kernel has seen the cache it says the same for another
@@ -192,7 +192,7 @@ impl Plan<'_> {
                 self.add(Change::Scsi { cdb, data: sct::set(state, true) }, why);
                 // Ignored by the drive now, but it makes libata read IDENTIFY again.
                 let cdb = ata::set_write_cache(saved).to_vec();
-                self.add(Change::Scsi { cdb, data: Vec::new() }, "the kernel takes notice");
+                self.add(Change::Scsi { cdb, data: Vec::new() }, "the kernel is told");
             }
             Kind::Virtio => {
                 return Err(Refusal::new("a virtio disk saves nothing", "persist the setting on the host"));
@@ -204,7 +204,7 @@ impl Plan<'_> {
     fn mode_select(&mut self, wce: bool, save: mode_page::Save, why: &str) -> Result<(), Refusal> {
         let answer = self.material.mode_page.as_deref().unwrap_or_default();
         let Some(command) = mode_page::select(answer, wce, save) else {
-            let reason = format!("the caching page of {} is not whole", self.material.disk.name);
+            let reason = format!("the caching page of {} is incomplete", self.material.disk.name);
             return Err(Refusal::new(reason, "look at it: `sdparm --page=ca --hex /dev/DISK`"));
         };
         self.add(Change::Scsi { cdb: command.cdb.to_vec(), data: command.parameters }, why);

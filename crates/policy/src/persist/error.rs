@@ -11,7 +11,7 @@ pub enum PersistError {
     #[error(transparent)]
     File(#[from] FileError),
     /// A file of ours is not as it should be.
-    #[error("{} is not what plumb writes there: {what}; mend or remove it", path.display())]
+    #[error("{} is not what plumb writes there: {what}; repair or remove it", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,

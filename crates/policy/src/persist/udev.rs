@@ -23,7 +23,7 @@ use crate::state::State;
 /// `program` and `directory` are plain: they hold nothing that udev or a shell would expand.
 pub fn rules(desired_states: &[DesiredState], program: &str, directory: &str) -> String {
     let mut text = String::from(
-        "# Made by plumb from /etc/plumb/policy.d: `plumb policy persist` writes this file anew.\n\
+        "# Made by plumb from /etc/plumb/policy.d: `plumb policy persist` overwrites this file.\n\
          ACTION!=\"add|change\", GOTO=\"plumb_policy_end\"\n\
          SUBSYSTEM!=\"block\", GOTO=\"plumb_policy_end\"\n\
          ENV{DEVTYPE}!=\"disk\", GOTO=\"plumb_policy_end\"\n",

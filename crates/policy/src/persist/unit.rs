@@ -22,7 +22,7 @@ pub fn resume_unit(program: &str, directory: &str) -> String {
 
 fn unit(what: &str, after: &str, program: &str, directory: &str, wanted_by: &str) -> String {
     format!(
-        "# Made by plumb: `plumb policy persist` writes this file anew.\n\
+        "# Made by plumb: `plumb policy persist` overwrites this file.\n\
          [Unit]\n\
          Description={what} (plumb)\n\
          After={after}\n\

@@ -20,7 +20,7 @@ pub enum PlanError {
     },
     /// Somebody altered it.
     #[error(
-        "the plan was altered since it was made: its hash is {found}, and it says {written}; make a plan anew"
+        "the plan was altered since it was made: its hash is {found}, but it says {written}; make a new plan"
     )]
     Altered {
         /// The hash of what is there.
@@ -30,8 +30,8 @@ pub enum PlanError {
     },
     /// The plan was made in another boot, or on another machine.
     #[error(
-        "the plan is of another boot of this machine or of another machine, where names may mean other disks: make a plan \
-         anew, here"
+        "the plan is of another boot of this machine or of another machine, where names may mean other \
+         disks: make a new plan here"
     )]
     OtherBoot,
 }

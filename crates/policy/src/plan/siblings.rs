@@ -75,7 +75,7 @@ pub(super) fn flushed(reader: &Reader<'_>, siblings: &[String], steps: Vec<Step>
     let disks: Vec<Disk> = siblings.iter().filter_map(|name| reader.disk(name)).collect();
     let flushes =
         |why: &str| -> Vec<Step> { disks.iter().map(|disk| Step::new(disk, Change::Flush, why)).collect() };
-    let before = flushes("the same cache is this namespace's: what it holds is made durable");
-    let after = flushes("nothing of this namespace is left that was acknowledged meanwhile");
+    let before = flushes("this namespace shares the cache: the data in it is made durable");
+    let after = flushes("data of this namespace acknowledged in the meantime is made durable");
     [before, steps, after].concat()
 }

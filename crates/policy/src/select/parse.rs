@@ -145,7 +145,7 @@ impl Parser<'_> {
             return Ok(Expression::Size { operator, bytes: bytes.0 });
         }
         if !operator.is_of_text() {
-            return Err(self.wrong_at(operator_at, "only sizes are compared so: use = != or ~ here"));
+            return Err(self.wrong_at(operator_at, "only sizes have an order: use = != or ~ here"));
         }
         let value = one_of(field, value).map_err(|message| self.wrong_at(value_at, message))?;
         Ok(Expression::Text { field, operator, value })

@@ -94,7 +94,7 @@ fn token(rest: &[char]) -> Result<(Kind, usize), String> {
         '>' if next_is_equals => (Kind::Operator(Operator::GreaterOrEqual), 2),
         '>' => (Kind::Operator(Operator::Greater), 1),
         '!' if next_is_equals => (Kind::Operator(Operator::Unequal), 2),
-        '!' => return Err("`!` alone means nothing here: `!=` compares, `not` turns around".to_owned()),
+        '!' => return Err("`!` alone means nothing here: `!=` compares, `not` negates".to_owned()),
         quote @ ('"' | '\'') => {
             let inside: String = rest[1..].iter().take_while(|letter| **letter != quote).collect();
             let length = inside.chars().count() + 2;
