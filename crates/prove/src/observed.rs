@@ -28,7 +28,7 @@ enum Node<R> {
 /// Two checks read the same and came to different results: the checker depends on something else, such as the
 /// time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the checker comes to different results by reading the same")]
+#[error("the checker gave different results after reading the same data")]
 pub struct NotDeterministic;
 
 impl<R> Default for ObservedResults<R> {

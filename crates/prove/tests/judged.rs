@@ -294,7 +294,7 @@ fn a_check_that_hangs_is_given_up() {
     let judge = Judge { timeout: Duration::from_millis(1), ..case.judge() };
     let Some(judged) = unless_unattachable(judge.judge(&mut |_| ())) else { return };
     let why = judged.incomplete_because.unwrap();
-    assert!(why.contains("has not ended after 0.001 s"), "{why}");
+    assert!(why.contains("did not end within 0.001 s"), "{why}");
     assert_eq!(judged.counts.distinct, 3);
     let (is_open, opened) = &*gate;
     *is_open.lock().unwrap() = true;

@@ -39,8 +39,7 @@ pub(super) fn smallest(
     let missing = &request.judge.recorded.missing_syncs;
     let candidates = &missing[..missing.len().min(CANDIDATES_MAX)];
     if candidates.is_empty() {
-        let what =
-            "no change was tried: of the system calls that were traced none lacks a sync call after it";
+        let what = "no change was tried: each of the traced system calls has a sync call after it";
         return Ok(Err(what.to_owned()));
     }
     let until = Instant::now().checked_add(request.budget.unwrap_or(Duration::MAX).max(LOOK_MAX));

@@ -23,8 +23,9 @@ const WROTE_MAX: usize = 4096;
 /// After so many results that were known progress is told.
 const TOLD_EVERY: u64 = 4096;
 
-const NOT_DETERMINISTIC: &str = "the checker found different things in states in which it read the same, so that each state was \
-     checked; it depends on something else than the drive, such as the time";
+const NOT_DETERMINISTIC: &str = "the checker gave different results for states in which it read the same \
+                                 data, so every state was checked; it depends on something other than the \
+                                 drive, such as the time";
 
 /// An outcome, of which the class counts: words may name a time.
 struct Verdict(Outcome);
@@ -280,8 +281,8 @@ impl Run<'_, '_> {
         let check = |_| self.workers.take(&self.workers.give(state.clone()), self.judge.stop).ok();
         let other = (0..times).filter_map(check).find(|checked| checked.outcome.class() != first.class())?;
         Some(format!(
-            "the checker answers differently for the same state, {} and then {}: it depends on something else than \
-             the files, such as the time or another program, and nothing can be said by it",
+            "the checker answers differently for the same state, {} and then {}: it depends on something \
+             other than the files, such as the time or another program, so its results mean nothing",
             name(first),
             name(&other.outcome)
         ))

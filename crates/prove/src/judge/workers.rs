@@ -154,7 +154,7 @@ impl Workers {
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() > until => {
                     let after = self.timeout.as_secs_f64();
-                    return Err(format!("a check has not ended after {after} s, and was given up"));
+                    return Err(format!("a check did not end within {after} s, and was abandoned"));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }

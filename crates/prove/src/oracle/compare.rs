@@ -218,6 +218,6 @@ impl Comparison<'_> {
             return (Kind::Mixed, format!("{name} holds blocks of different moments"));
         }
         let at = self.first_difference(file, inode, epoch.last, file.size.min(size)).unwrap_or(0) * block;
-        (Kind::Torn, format!("{name} holds from byte {at} on what it held at no moment"))
+        (Kind::Torn, format!("{name} holds data from byte {at} on that it held at no moment"))
     }
 }

@@ -165,8 +165,9 @@ impl Follower {
         match (kind(call), &call.result) {
             (way @ ("io_uring" | "aio"), _) => {
                 let name = if way == "aio" { "Linux AIO" } else { "io_uring" };
-                self.notes
-                    .insert(format!("{name} was refused to the program, since no call tells what it writes"));
+                self.notes.insert(format!(
+                    "plumb made {name} fail, because no system call shows what the program writes with it"
+                ));
             }
             (_, Ok(result)) => {
                 syncs.into_iter().for_each(|(sync, until)| self.persist(sync, until, *result));

@@ -28,7 +28,7 @@ impl Request<'_> {
         let until = self.budget.and_then(|budget| Instant::now().checked_add(budget));
         for class in FailureClass::ALL {
             let Some(failing) = judged.failing.get(&class) else { continue };
-            watch(&format!("looking for the smallest case that is {}", class.name()), None);
+            watch(&format!("looking for the smallest case: {}", class.name()), None);
             let (choice, words) = match self.minimal(class, failing, judged, until) {
                 Err(_) if self.is_over() => (failing.example.clone(), failing.words.clone()),
                 Err(error) if error.kind == ErrorKind::NoSuchState => {

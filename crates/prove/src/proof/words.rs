@@ -12,7 +12,7 @@ use crate::recording::Event;
 use crate::session::RecordedWork;
 
 /// Words before a reason why the recording lacks something.
-const NOT_SEEN: &str = "not all that the program did could be seen";
+const NOT_SEEN: &str = "plumb could not see everything that the program did";
 
 /// Reason why a program that wrote nothing is not proved.
 const NOTHING_WRITTEN: &str = "nothing was written, so nothing is proved";
@@ -48,8 +48,8 @@ fn incomplete_because(recorded: &RecordedWork) -> Option<String> {
         0 | 1 => String::new(),
         all => format!(" (the notes name {all} reasons)"),
     };
-    let silent = "nothing was acknowledged, so that nothing had to be found: let the program write a number to the file that \
-                  PLUMB_ACK names";
+    let silent = "nothing was acknowledged, so no data had to survive: let the program write a number to \
+                  the file that PLUMB_ACK names";
     let silent = recorded.facts.acknowledged_by.is_none().then(|| silent.to_owned());
     let unseen = recorded.unseen.first().map(|why| format!("{NOT_SEEN}: {why}{more}"));
     let reasons: Vec<String> = ended.chain(unseen).chain(silent).collect();
@@ -130,7 +130,7 @@ fn not_proved_because(document: &ProofDocument, request: &Request<'_>) -> Vec<St
             document.recordings_left
         ));
     }
-    reasons.extend(request.target.iter().map(|target| format!("power was cut only in {target}")));
+    reasons.extend(request.target.iter().map(|target| format!("the power was cut only in {target}")));
     reasons.extend(request.judge.recorded.seen_in_part.iter().cloned());
     let facts = &document.recording;
     reasons.extend(match facts.acknowledged_by.as_deref() {

@@ -325,7 +325,7 @@ impl Campaign {
         if is_cut {
             return Ok(Cut::Done(self.aim.is_none().then_some(after.as_secs_f64())));
         }
-        Ok(Cut::NotCounted("the power was not cut, for its moment did not come".to_owned()))
+        Ok(Cut::NotCounted("the power was not cut, because its moment did not come".to_owned()))
     }
 
     /// How long after the filling the power is cut.

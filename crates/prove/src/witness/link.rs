@@ -249,7 +249,7 @@ impl Witness for Link {
                 self.confirmed = number;
                 self.pending.take_if(|(batch, _)| batch.number <= number);
             }
-            Some(_) => return Err(refused("the witness answered something else")),
+            Some(_) => return Err(refused("the witness sent an unexpected answer")),
             None => {
                 if self.pending.as_ref().is_some_and(|(_, sent)| sent.elapsed() > ANSWER_TIMEOUT) {
                     self.lose("it is silent".to_owned())?;

@@ -210,7 +210,7 @@ pub fn verify(
     facts.plan.check(&info)?;
     let mut ledger = Ledger::from_record(record)?;
     if !read_back(device, &mut ledger, stop, progress)? {
-        return Err(refused("stopped before all was read: nothing is said"));
+        return Err(refused("stopped before everything was read: no result"));
     }
     let seed = facts.plan.seed;
     let later = Plan::seeds_between(seed, SystemTime::now());

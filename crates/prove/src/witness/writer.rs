@@ -125,7 +125,7 @@ impl Writer<'_> {
             }
             if self.next >= self.limit || until.is_some_and(|time| self.time.now().since(self.began) >= time)
             {
-                self.end("it had written what it was to write".to_owned(), false);
+                self.end("it had written all that it was told to write".to_owned(), false);
             }
             let is_idle = self.in_flight == 0;
             self.exchange(witness, if is_idle { STOP_EVERY } else { Duration::ZERO })?;
