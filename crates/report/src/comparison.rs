@@ -58,11 +58,7 @@ fn sections(document: &ComparisonDocument) -> Vec<Section> {
     let is_judged = document.blocks > 0;
     let mut sections = vec![
         Section::new("The difference", Item::table(is_judged.then(|| ratios(document)))).charted(),
-        Section::new(
-            "Why: the time from one operation to the next",
-            document.contrasts().flat_map(why).collect(),
-        )
-        .charted(),
+        Section::new("Why: the time per operation", document.contrasts().flat_map(why).collect()).charted(),
         Section::new("Limits", Item::table(limits(document))),
         Section::new("The levels", Item::table(is_judged.then(|| levels(document)))),
         Section::new("How sure", Item::lines(&how_sure(document))),
@@ -178,9 +174,9 @@ fn main_cause(document: &ComparisonDocument) -> Option<String> {
     // The terms are of the time between operations, and explain no difference of another figure.
     let is_explained = document.contrast.outcome == Outcome::Different && is_rate(&document.figure);
     is_explained.then(|| match main.term.as_str() {
-        "remainder" => "what was counted does not explain most of it".to_owned(),
+        "remainder" => "the counters do not explain most of it".to_owned(),
         _ => format!(
-            "{}, which {} {} from one operation to the next",
+            "{}, which {} {} per operation",
             main.sentence,
             if main.seconds > 0.0 { "costs" } else { "saves" },
             duration(main.seconds.abs())
@@ -197,7 +193,9 @@ fn meaning(document: &ComparisonDocument) -> String {
     );
     meaning.extend(main_cause(document).map(|cause| format!("Why: {cause}.")));
     if !document.design.interleaved {
-        meaning.push("Not interleaved: what changed between the runs is taken for a difference.".to_owned());
+        meaning.push(
+            "Not interleaved: anything that changed between the runs counts as a difference.".to_owned(),
+        );
     }
     meaning.join(" ")
 }
@@ -361,14 +359,16 @@ fn how_sure(document: &ComparisonDocument) -> Vec<String> {
     lines.extend(predicted);
     let looks: Vec<String> = design.looks.iter().map(|look| look.rounds.to_string()).collect();
     let early = match design.ended_early {
-        true => "; it ended early, for the outcome was clear",
+        true => "; it ended early, because the outcome was clear",
         false if document.blocks < design.rounds_max => {
-            "; it was stopped before the last: the intervals hold as often as is said only if the results did not decide when"
+            "; it was stopped before the last round: the intervals hold as often as stated only if the \
+             results did not decide when it was stopped"
         }
         false => "",
     };
     lines.push(format!(
-        "The results were looked at after {} rounds, as was fixed before the first; the error of {} is shared out among the looks{early}.",
+        "The results were looked at after {} rounds, as fixed before the first; the error of {} is shared \
+         among these looks{early}.",
         looks.join(", "),
         percent(design.error)
     ));
@@ -407,8 +407,8 @@ fn facts(document: &ComparisonDocument) -> Vec<Fact> {
         ("Factor", format!("{}: {}", document.factor, names.join(", "))),
         ("Order", order.to_owned()),
         ("Rounds", document.chapters().iter().map(rounds).collect::<Vec<_>>().join("; ")),
-        ("A block is measured for", or_dash(design.block_seconds, duration)),
-        ("And runs before that for", or_dash(design.warmup_seconds, duration)),
+        ("Measured time of a block", or_dash(design.block_seconds, duration)),
+        ("Warm-up of a block", or_dash(design.warmup_seconds, duration)),
         ("Equivalent", format!("up to a ratio of {}", ratio(design.equivalent))),
     ];
     facts_of(own, &document.environment, document.run_directory.as_ref())

@@ -39,17 +39,17 @@ pub(crate) fn outline(document: &ObservationDocument) -> Outline<'_> {
         sections: vec![
             Section::new("Writes that did not reach the device", lost(document)),
             Section::new(exposure::TITLE, exposed(document)),
-            Section::new("What the devices were asked", table(asked(document))),
+            Section::new("Requests to the devices", table(asked(document))),
             Section::new("Flushes", table(flushes(document))),
-            Section::new("How many at once, and when", table(depths(document))),
+            Section::new("Queue depth and bursts", table(depths(document))),
             Section::new("Sizes", Item::table(sizes_of(document))),
-            Section::new("Who waited for data to be durable", syncs(document, CALLERS_MAX)),
-            Section::new("What the kernel counted for the process", process(document)),
-            Section::new("How it was seen", Item::lines(&how(document))),
+            Section::new("Who waited for syncs", syncs(document, CALLERS_MAX)),
+            Section::new("Counters of the kernel for the process", process(document)),
+            Section::new("How it was observed", Item::lines(&how(document))),
             Section::new("Notes", Item::lines(&document.notes)),
             Section::new("As a workload", workload).detail(),
         ],
-        facts_title: "Where it was seen",
+        facts_title: "Where it was observed",
         facts: facts(document),
         environment: &document.environment,
         run_directory: document.run_directory.as_deref(),
@@ -123,7 +123,7 @@ fn figures(document: &ObservationDocument) -> Vec<Figure> {
         let iops: f64 = device.transfers().iter().map(|of| of.iops).sum();
         let moved: f64 = device.transfers().iter().map(|of| of.bytes_per_second).sum();
         let note = format!("{} MiB/s at {}", mebibytes(moved), printable(&device.name));
-        figures.push(Figure::new("The device was asked", rate(iops), "IOPS", note));
+        figures.push(Figure::new("Requests to the device", rate(iops), "IOPS", note));
         if let Some(flushes) = device.flushes_per_second {
             let note = or_dash(device.flush_latency, |of| format!("half within {}", duration(of.p50)));
             figures.push(Figure::new("Flushes", rate(flushes), "per second", note));
@@ -232,7 +232,7 @@ pub fn standing(devices: &[ObservedDevice], syncs: &[ObservedSync]) -> Vec<Strin
             .latency
             .map(|of| format!(", half within {}, 99 of 100 within {}", duration(of.p50), duration(of.p99)));
         let (name, times) = (printable(&sync.name), times.unwrap_or_default());
-        format!("{name} ({}): {} {} a second{times}", sync.process, rate(sync.per_second), sync.call)
+        format!("{name} ({}): {} {} per second{times}", sync.process, rate(sync.per_second), sync.call)
     };
     let moves = |device: &&ObservedDevice| device.transfers().iter().any(|of| of.ios > 0);
     let asked = devices.iter().filter(moves).map(device);

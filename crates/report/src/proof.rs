@@ -441,7 +441,7 @@ pub(crate) fn flushes(document: &ProofDocument) -> Option<String> {
     let left = document.flushes.as_ref()?;
     let fails = fail_of(left.failing, &counted(left.explored, "distinct state"));
     Some(match left.flushes {
-        1 => format!("Without the one device flush, {fails}."),
+        1 => format!("Without its only device flush, {fails}."),
         flushes => format!("Without any of the {} device flushes, {fails}.", count(flushes)),
     })
 }

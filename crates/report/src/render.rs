@@ -16,10 +16,10 @@ use crate::{comparison, export, fleet, html, markdown, observation, proof, study
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
     /// The page, or the XML.
-    #[error("the page or the XML could not be made")]
+    #[error("cannot make the page or the XML")]
     Html(#[from] askama::Error),
     /// A JSON format.
-    #[error("the JSON could not be made")]
+    #[error("cannot make the JSON")]
     Json(#[from] serde_json::Error),
     /// The document does not have this format.
     #[error(transparent)]

@@ -154,7 +154,7 @@ fn headline(document: &StudyDocument) -> Headline {
         (!named.is_empty()).then(|| format!("{what}: {}.", named.join("; ")))
     };
     let missed = named("Not as expected", |row| row.came_out == Some(false));
-    let far = named("Not near what was reported", |row| row.came_out != Some(false) && !row.is_reproduced());
+    let far = named("Figures far from the report", |row| row.came_out != Some(false) && !row.is_reproduced());
     let meaning = missed.into_iter().chain(far).collect::<Vec<_>>().join(" ");
     Headline {
         severity,

@@ -169,7 +169,7 @@ fn one_state_fails_and_several_fail() {
     for words in [
         "1 state that a power cut may leave, 1 of them distinct; 1 fails.",
         "with it 1 of 1 state fails in",
-        "Without the one device flush, 1 of 1 distinct state fails.",
+        "Without its only device flush, 1 of 1 distinct state fails.",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }

@@ -22,7 +22,7 @@ pub struct ObservationDocument {
     pub target: String,
     /// How long, in seconds.
     pub seconds: f64,
-    /// How it was seen.
+    /// How it was observed.
     pub source: Source,
     /// Why not by events; null if it was.
     pub source_because: Option<String>,

@@ -243,8 +243,8 @@ impl StudyDocument {
         let on = &self.on;
         let (level, headline) = match expected {
             _ if self.studies.is_empty() => ("info", "nothing was measured".to_owned()),
-            0 if nearness.is_empty() => ("info", format!("{had} of {all} figures could be had on {on}")),
-            0 => ("info", format!("{had} of {all} figures could be had on {on}; {of_reported}")),
+            0 if nearness.is_empty() => ("info", format!("{had} of {all} figures could be measured on {on}")),
+            0 => ("info", format!("{had} of {all} figures could be measured on {on}; {of_reported}")),
             expected => (
                 if expected == came_out { "none" } else { "warning" },
                 format!("{of_reported} on {on}{missed}"),

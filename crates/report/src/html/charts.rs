@@ -102,8 +102,8 @@ fn part_name(document: &RunDocument, index: usize, part: Part) -> String {
 /// Returns the text above the time series.
 pub(super) fn series_words(document: &RunDocument) -> String {
     let words = "What happened in each tenth of a second, or in wider steps if the run was long; of a wider step p50 is a mean \
-                 and p99 the highest. Every chart has its own scale, from zero. Storage is what the block devices beneath \
-                 were handed, by whomever.";
+                 and p99 the highest. Every chart has its own scale, from zero. Storage is what all \
+                 programs sent to the block devices below.";
     match document.targets.len().checked_sub(TARGETS_MAX) {
         Some(more) if more > 0 => {
             format!("{words} The first {TARGETS_MAX} targets are shown; all are in the recording.")

@@ -70,7 +70,7 @@ impl Page {
         let (flushes, flush_words) = tables::flushes(document)
             .map_or_else(Default::default, |(flushes, words)| (table::table(&flushes, ""), words));
         let accounts = tables::accounts(&document.accounting).map(|accounts| {
-            table::table(&accounts, "All that the devices were handed, phase by phase and without a gap")
+            table::table(&accounts, "Everything sent to the devices, phase by phase and without a gap")
         });
         let said = sentences::lines(document).into_iter().chain(document.notes.iter().cloned());
         let mut unmeasured = tables::unmeasured_methods(document);

@@ -79,10 +79,16 @@ impl StatusDocument for CacheDetached {
             0 => String::new(),
             bytes => format!(", but for {} that were given up,", Bytes(bytes)),
         };
-        let after = if self.is_backing_gone { "so is what was written back to" } else { "check what is on" };
+        let after = if self.is_backing_gone {
+            "and so is everything that was written back to"
+        } else {
+            "so check what is on"
+        };
         let words = match self.discarded {
-            false => format!("{name}: gone; {backing} holds everything{but} and is used alone from now on"),
-            true => format!("{name}: gone, with what only its log held; {after} {backing}"),
+            false => {
+                format!("{name}: removed; {backing} holds everything{but} and is used alone from now on")
+            }
+            true => format!("{name}: removed; the data that only its log held is lost, {after} {backing}"),
         };
         Page::plain("plumb cache detach", vec![Item::text(&words)])
     }
@@ -95,7 +101,7 @@ impl StatusDocument for CacheDetached {
 /// Returns why a cache does not serve any more though it is open, and what to do.
 pub fn not_serving(name: &str, why: &str) -> String {
     format!(
-        "{why}; mend that, then stop it (`plumb cache stop {}`) and serve it again, which reads its log",
+        "{why}; fix that, then stop it (`plumb cache stop {}`) and serve it again, which reads its log",
         shell_word(name)
     )
 }
@@ -150,9 +156,9 @@ fn add(page: &mut Page, cache: &CacheShown) {
     if cache.served {
         let flushes = &cache.flushes;
         let amplification =
-            cache.write_amplification.map(|times| format!("; {times:.2} bytes to the log for each written"));
+            cache.write_amplification.map(|times| format!("; {times:.2} bytes to the log per byte written"));
         facts.push(format!(
-            "flushes: {} asked for, {} of the log, {} of the backing device{}",
+            "flushes: {} requested, {} of the log, {} of the backing device{}",
             flushes.front,
             flushes.log,
             flushes.backing,
@@ -211,14 +217,18 @@ fn sleep(cache: &CacheShown) -> Option<String> {
             counted(count, "spin-up")
         )
     });
-    Some(format!("written back at {at_percent} % of the log or an age of {age}{}", count.unwrap_or_default()))
+    Some(format!(
+        "write-back starts at {at_percent} % of the log or an age of {age}{}",
+        count.unwrap_or_default()
+    ))
 }
 
 /// Says that the log is not written any more, and what to do.
 fn log_error(name: &str, why: &str) -> String {
     format!(
-        "LOG NOT WRITTEN: {why}. Everything in it is being written back, and writes go to the backing device, no faster than that. \
-         That stays so until `plumb cache replace-log {name} NEW` gives the cache another log, or `plumb cache detach {name}` takes it away",
+        "LOG NOT WRITTEN: {why}. Its data is being written back, and new writes go to the backing device, \
+         at the speed of that device, until `plumb cache replace-log {name} NEW` gives the cache another \
+         log, or `plumb cache detach {name}` removes the cache",
         name = shell_word(name)
     )
 }
@@ -248,7 +258,8 @@ fn contents(cache: &CacheShown, dirty: u64) -> Vec<String> {
     let (used, log) = (cache.log_used.unwrap_or(0), cache.log_size.unwrap_or(cache.size));
     facts.push(format!("log {} of {} in use", Bytes(used), Bytes(log)));
     facts.extend((cache.mode == "ordered" && !cache.ordered).then(|| {
-        "not in order yet: what was written in another mode, or before it was served, is written back first"
+        "not in order yet: data written in another mode, or before the cache was served, is written back \
+         first"
             .to_owned()
     }));
     facts.extend(cache.write_back_error.iter().map(|why| format!("WRITING BACK FAILS: {why}")));
@@ -281,18 +292,24 @@ fn recovery(cache: &CacheShown, found: &RecoveryShown) -> Vec<String> {
     }));
     facts.extend((given_up > 0).then(|| {
         let given_up = counted(given_up, "record");
-        format!("given up at its end: {given_up} behind a torn one; no record says that anything there was flushed")
+        format!(
+            "discarded at its end: {given_up} after a torn one; no record says that anything there was \
+             flushed"
+        )
     }));
     for (leg, lacks) in cache.legs.iter().zip(&found.legs) {
         let (path, behind, damaged) = (&leg.path, lacks.behind_bytes, lacks.damaged_bytes);
         facts.extend(lacks.front_lost.then(|| {
-            format!("DAMAGED: what log {path} is found by has gone from its start; its end has it, and serving writes it again")
+            format!(
+                "DAMAGED: the start of log {path}, by which it is found, is overwritten; the copy at its \
+                 end is whole, and serving restores it"
+            )
         }));
         facts.extend(
             (behind.0 > 0).then(|| format!("log {path} lacked the last {behind}, which another one has")),
         );
         facts.extend((damaged.0 > 0).then(|| {
-            format!("DAMAGED: log {path} has durable records of {damaged} with something damaged or gone")
+            format!("DAMAGED: in log {path}, durable records of {damaged} are damaged or missing in part")
         }));
     }
     let damaged = |part: &ExtentShown| {

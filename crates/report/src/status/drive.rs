@@ -121,7 +121,7 @@ impl StatusDocument for Read<DrivesShown> {
 
 impl StatusDocument for DriveGone {
     fn page(&self) -> Page {
-        let words = format!("{}: its process was gone; what it left is taken away", self.name);
+        let words = format!("{}: its process was gone; what it left behind was removed", self.name);
         Page::plain("plumb drive detach", vec![Item::text(&words)])
     }
 
@@ -169,8 +169,9 @@ fn history(drive: &DriveShown) -> Vec<String> {
     ];
     if drive.flushes_dropped > 0 {
         let dropped = counted(drive.flushes_dropped, "flush");
-        facts
-            .push(format!("{dropped} more answered by the driver in front of it, which the drive never saw"));
+        facts.push(format!(
+            "{dropped} more answered by the driver in front of it, so the drive never saw them"
+        ));
     }
     facts.extend(drive.lost_at_last_cut_blocks.map(|lost| losses(drive, lost)));
     facts
@@ -190,7 +191,9 @@ fn prospects(drive: &DriveShown) -> Vec<String> {
     let mut facts = Vec::new();
     facts.extend(drive.cut_armed.as_ref().map(|when| format!("its power will be cut at {when}")));
     if drive.latched {
-        facts.push("a flush failed: no later flush succeeds until the drive was powered off".to_owned());
+        facts.push(
+            "a flush failed: no later flush succeeds until the drive is switched off and on".to_owned(),
+        );
     }
     facts.extend(drive.faults.iter().map(|fault| format!("fault {fault}")));
     facts.extend(drive.device.iter().map(|device| format!("device {device}")));

@@ -103,7 +103,7 @@ fn kernel(view: &DeviceView) -> String {
 
 fn protection(view: &DeviceView) -> String {
     let Some(protection) = &view.protection else {
-        return "nobody claims that its cache survives a power cut".to_owned();
+        return "no claim says that its cache survives a power cut".to_owned();
     };
     let until = protection.until.as_deref().map_or_else(String::new, |until| format!(", until {until}"));
     let (rank, rung) = (protection.rank.word(), protection.rank.rung());

@@ -63,10 +63,8 @@ impl Addition for Report {
         let ended = match self.ended {
             ApplyEnd::Complete => "All disks were read back and are as they should be.",
             ApplyEnd::Interrupted => "Interrupted between two steps: what was begun is written down.",
-            ApplyEnd::Refused => {
-                "A disk must not be changed any more: the others behind it were not touched."
-            }
-            ApplyEnd::Failed => "A disk is not as it should be: the others behind it were not touched.",
+            ApplyEnd::Refused => "A disk can no longer be changed: the disks after it were not touched.",
+            ApplyEnd::Failed => "A disk is not as it should be: the disks after it were not touched.",
         };
         let mut items = Item::table(disks.if_any());
         items.push(Item::text(ended));
@@ -103,7 +101,7 @@ fn felt(observation: &Observation) -> Item {
     let time = |seconds: f64| Nanos::from_secs_f64(seconds);
     let switch = |switch: &ObservedSwitch| {
         let stall = switch.longest_stall.map_or_else(
-            || "no operation was under way: nothing is known".to_owned(),
+            || "no operation was in progress, so nothing is known".to_owned(),
             |stall| format!("longest stall {}, {} operations", time(stall), switch.operations),
         );
         let text = format!("switched in {}: {stall}, {} errors", time(switch.duration), switch.errors.len());
@@ -137,7 +135,8 @@ impl StatusDocument for Verification {
         if self.disks.is_empty() {
             items.push(Item::text("The plan changes no disk: there is nothing to verify."));
         } else if self.has_drift() {
-            let remedy = "`plumb policy plan` plans the state anew, `plumb policy watch` says when it drifts";
+            let remedy =
+                "`plumb policy plan` plans the state again, `plumb policy watch` reports when it drifts";
             items.push(Item::Remedy(remedy.to_owned()));
         }
         Page::plain("plumb policy verify", items)
@@ -165,15 +164,15 @@ impl Addition for PolicyClaim {
             match &self.claim {
                 Some(claim) => vec![
                     Item::text(&format!(
-                        "{name}: by the word of {} its cache survives a power cut, until {} ({file})",
+                        "{name}: {} claims that its cache survives a power cut, until {} ({file})",
                         claim.who, claim.until
                     )),
                     Item::text(&format!(
-                        "`plumb policy plan protected {}` shows what would be changed by it.",
+                        "`plumb policy plan protected {}` shows what that would change.",
                         shell_word(name)
                     )),
                 ],
-                None => vec![Item::text(&format!("{}: taken back ({file})", self.identity))],
+                None => vec![Item::text(&format!("{}: withdrawn ({file})", self.identity))],
             },
         );
     }
@@ -194,7 +193,7 @@ impl Addition for PolicyPersist {
         items.push(Item::facts(self.files.iter().map(written)));
         if self.is_here && !self.files.is_empty() {
             let run = self.then_run.join("; ");
-            items.push(Item::text(&format!("So that it counts before the next start: {run}")));
+            items.push(Item::text(&format!("To apply it before the next boot: {run}")));
         }
         page.add("", items);
     }
@@ -203,7 +202,7 @@ impl Addition for PolicyPersist {
 fn words(kept: &KeptPolicy) -> String {
     let means = match kept.means {
         Means::InTheDrive => "kept by the drive",
-        Means::AtEveryStart => "set again at every start",
+        Means::AtEveryStart => "set again at every boot",
     };
     let standing = match &kept.standing {
         Certainty::Requested => format!("requested at {}, not yet tested by a restart", kept.requested_at),

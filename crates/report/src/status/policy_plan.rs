@@ -27,7 +27,7 @@ impl StatusDocument for ShownPlan<'_> {
         let plan = self.plan;
         let (there, refusals) = (plan.unchanged.len(), plan.refused.len());
         let extent = format!(
-            "plan `{}`: {}, {there} as asked for already, {refusals} refused",
+            "plan `{}`: {}, {there} already as requested, {refusals} refused",
             plan.asked,
             extent(plan)
         );
@@ -40,7 +40,7 @@ impl StatusDocument for ShownPlan<'_> {
         if !plan.unchanged.is_empty() {
             let names = plan.unchanged.iter().map(|disk| format!("{} ({})", disk.name, disk.state.word()));
             let names = names.collect::<Vec<_>>().join(", ");
-            page.add("", vec![Item::text(&format!("as asked for already: {names}"))]);
+            page.add("", vec![Item::text(&format!("already as requested: {names}"))]);
         }
         page.add("", refused(plan));
         if !self.end.is_empty() {
@@ -137,7 +137,7 @@ fn beside(change: &PlannedChange) -> Vec<Row> {
         let on: Vec<&str> = disk.holders.iter().map(|holder| holder.name.as_str()).collect();
         let on =
             if on.is_empty() { "nothing is on it".to_owned() } else { format!("on it: {}", on.join(", ")) };
-        let text = format!("{} changes with it, for both have one write cache ({on})", disk.name);
+        let text = format!("{} changes with it, because both share one write cache ({on})", disk.name);
         Row::new("", &format!("{}: {text}", change.name))
     });
     let because = change.protection.iter();

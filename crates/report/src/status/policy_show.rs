@@ -61,7 +61,7 @@ impl StatusDocument for PolicyShow {
         for view in &self.document.devices {
             if let Some(exchanges) = &self.exchanges {
                 let own = exchanges.iter().filter(|exchange| exchange.disk == view.name);
-                page.add(format!("What {} was asked", printable(&view.name)), answers(own));
+                page.add(format!("Commands sent to {}", printable(&view.name)), answers(own));
             }
         }
         raid::add(&mut page, self.raid.as_ref(), &self.raid_controllers);
@@ -84,15 +84,18 @@ impl StatusDocument for PolicyShow {
     }
 }
 
-/// Counts the disks by the state of their write cache: `3 disks: write cache on 1, off 2`.
+/// Counts the disks by the state of their write cache: `Write cache of 3 disks: on for 1, off for 2.`
 fn summary(views: &[DeviceView]) -> String {
     let states =
         [FoundState::On, FoundState::Protected, FoundState::Off, FoundState::None, FoundState::Unknown];
     let count = |state| views.iter().filter(|view| view.state == state).count();
     let states = states.map(|state| (state.word(), count(state))).into_iter();
-    let counts = states.filter(|(_, count)| *count > 0).map(|(word, count)| format!("{word} {count}"));
-    let disks = counted(views.len() as u64, "disk");
-    format!("{disks} with a write cache: {}", counts.collect::<Vec<_>>().join(", "))
+    let counts = states.filter(|(_, count)| *count > 0);
+    let counts = match views {
+        [_] => counts.map(|(word, _)| word).collect::<String>(),
+        _ => counts.map(|(word, count)| format!("{word} for {count}")).collect::<Vec<_>>().join(", "),
+    };
+    format!("Write cache of {}: {counts}.", counted(views.len() as u64, "disk"))
 }
 
 fn many(page: &mut Page, document: &PolicyDocument) {

@@ -18,10 +18,10 @@ impl StatusDocument for RestoreDocument {
         });
         let mut items = vec![Item::Rows(rows.collect())];
         if self.left.is_empty() {
-            items.push(Item::text("nothing is left of a killed plumb"));
+            items.push(Item::text("no killed plumb has left anything"));
         }
         if !self.as_root {
-            items.push(Item::text("not looked for without root: policies of disks, tracing, block devices"));
+            items.push(Item::text("not checked without root: policies of disks, tracing, block devices"));
         }
         Page::plain("plumb restore", items)
     }

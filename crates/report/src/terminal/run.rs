@@ -60,7 +60,7 @@ pub fn run(document: &RunDocument, style: Style) -> String {
     table.push_str(&hung("  ", &sentences::unmeasured(document)));
     table.push_str(&hung("  ", &sentences::unknown_storage(document)));
     section("Application beside storage", table);
-    section("Where the bytes were", hung("  - ", &sentences::balances(document)));
+    section("Where the data went", hung("  - ", &sentences::balances(document)));
     section("How it ran", hung("  - ", &sentences::lines(document)));
     section("Verdicts", verdicts(&document.verdicts, style));
     section("Notes", hung("  - ", &document.notes));

@@ -18,7 +18,7 @@ pub(super) fn reducible(evidence: &Evidence<'_>) -> Option<Verdict> {
     (!lines.is_empty()).then(|| {
         Verdict::new(
             Severity::Info,
-            "What was written compresses or repeats: a path that reduces data had less to write.".to_owned(),
+            "The written data compresses or repeats: a path that reduces data had less to write.".to_owned(),
             lines,
         )
     })

@@ -51,7 +51,7 @@ pub(super) struct Flow {
     pub(super) iops: f64,
     /// The rate at the devices.
     pub(super) storage_iops: f64,
-    /// Where the bytes were.
+    /// Where the data went.
     pub(super) balance: Balance,
 }
 

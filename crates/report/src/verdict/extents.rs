@@ -22,7 +22,7 @@ pub(super) fn unwritten(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(Verdict::new(
         Severity::Warning,
         format!(
-            "Only {} of the range of {name} had been written: reads of the rest are answered from nothing.",
+            "Only {} of the range of {name} had been written: reads of the rest need no disk access.",
             percent(share)
         ),
         unwritten.iter().map(|(name, share)| format!("{name}: {} written", percent(*share))).collect(),

@@ -47,7 +47,7 @@ pub(super) fn operations_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
     let (severity, sentence) = match (flushes, evidence.targets().find_map(refused)) {
         (0, Some(all)) => (Severity::Warning, all),
         (0, None) => {
-            let text = format!("{} operations failed; the figures are of those that did not.", count(failed));
+            let text = format!("{} operations failed; the figures cover the others.", count(failed));
             (Severity::Warning, text)
         }
         (flushes, _) => (

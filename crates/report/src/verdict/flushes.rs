@@ -216,7 +216,7 @@ pub(super) fn dropped(evidence: &Evidence<'_>) -> Option<Verdict> {
         return None;
     }
     let sentence = format!(
-        "{} held written data in a volatile cache and was handed no flush, while other devices were.",
+        "{} held written data in a volatile cache but was sent no flush, while other devices were.",
         list(&names)
     );
     Some(Verdict::new(Severity::Danger, sentence, skipped.into_iter().map(|(_, line)| line).collect()))

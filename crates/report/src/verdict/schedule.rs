@@ -52,8 +52,8 @@ pub(super) fn backlog(evidence: &Evidence<'_>) -> Option<Verdict> {
     let lines = behind.iter().map(|(.., line, _)| line.clone()).collect();
     let mut verdict = Verdict::new(Severity::Warning, sentence, lines);
     verdict.remedy = foreign.map(|_| {
-        "It is others who keep the devices busy, and not the storage that is slow: measure again when they rest, or lower \
-         the rate to what is left beside them."
+        "Other programs keep the devices busy; the storage itself is not slow. Measure again when they are \
+         idle, or lower the rate to what they leave."
             .to_owned()
     });
     Some(verdict)

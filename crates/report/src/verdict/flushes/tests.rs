@@ -132,7 +132,10 @@ fn flushes_of_all_programs_prove_only_that_there_were_no_more() {
     attribute(&mut document, &Attribution::default());
     assert!(dropped(&document).is_none() && missing(&document).is_none());
     let said = crate::Headline::new(&document).meaning;
-    assert!(said.contains("flushes of all programs, which says nothing about these"), "{said}");
+    assert!(
+        said.contains("flushes of all programs, which says nothing about the flushes of this run"),
+        "{said}"
+    );
     assert!(!said.contains("were seen as"), "{said}");
     // Fewer than the syncs of one writer are too few whoever asked for them.
     document.targets[0].sides.storage.as_mut().unwrap().flushes = Some(20_000);
