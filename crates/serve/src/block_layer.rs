@@ -35,14 +35,14 @@ impl Grid {
         let refused = |why| Err(ExportError::Geometry { device: info.name.clone(), how, why });
         let block = info.logical_block;
         if !block.0.is_power_of_two() || !(SECTOR..=PAGE).contains(&block) {
-            return refused(format!("its logical block is {block}, and {SECTOR} to {PAGE} are possible"));
+            return refused(format!("its logical block is {block}: expected {SECTOR} to {PAGE}"));
         }
         if info.size < block || i64::try_from(info.size.0).is_err() {
-            return refused(format!("its size is {}, and 1 block to 2^63 - 1 bytes are possible", info.size));
+            return refused(format!("its size is {}: expected 1 block to 2^63 - 1 bytes", info.size));
         }
         let transfer_max = info.transfer_max.min(limit).round_down(PAGE);
         if transfer_max.0 == 0 {
-            return refused(format!("it takes {} at a time, and {PAGE} are needed", info.transfer_max));
+            return refused(format!("it takes {} at a time: expected at least {PAGE}", info.transfer_max));
         }
         Ok(Self { block: block.0, size: info.size.round_down(block).0, transfer_max })
     }

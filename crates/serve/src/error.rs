@@ -25,8 +25,8 @@ pub enum ExportError {
     },
     /// A server of this name was killed, and what it left cannot be taken away yet.
     #[error(
-        "the process that served {name} is gone, and what it left must stay for now: {why}; end that, and serve {name} again, which \
-         takes away what is left"
+        "the process that served {name} is gone, and what it left behind cannot be removed yet: {why}; end \
+         that, then serve {name} again, which removes it"
     )]
     Left {
         /// The name.

@@ -97,7 +97,7 @@ fn response(head: &str, page: &dyn Fn(&str) -> Option<HttpPage>) -> String {
         (false, _) => ("400 Bad Request", plain("expected a request of HTTP/1.1\n")),
         (true, "GET" | "HEAD") => match page(path) {
             Some(page) => ("200 OK", page),
-            None => ("404 Not Found", plain("there is no such page; / names those that there are\n")),
+            None => ("404 Not Found", plain("there is no such page; / lists the pages\n")),
         },
         (true, _) => ("405 Method Not Allowed", plain("expected GET or HEAD\n")),
     };

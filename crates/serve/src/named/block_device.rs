@@ -91,8 +91,8 @@ impl BlockDevice {
             Self::Loop(_) => None,
             Self::Ublk(device) => device.is_lossy().then(|| {
                 format!(
-                    "{}: writes that were acknowledged may have gone with the cache of the process that was killed, so no \
-                     flush will succeed; unmount it, check it, and serve it anew",
+                    "{}: acknowledged writes may have been lost with the cache of the killed process, so no \
+                     flush will succeed; unmount it, check it, and serve it again",
                     device.path().display()
                 )
             }),

@@ -126,8 +126,8 @@ pub enum ControlError {
     },
     /// The drive's process is there and says nothing.
     #[error(
-        "`{name}` did not answer within {timeout:?}: its process hangs or is held up, and whether the order was \
-         carried out is not known"
+        "`{name}` did not answer within {timeout:?}: its process hangs or is delayed, and whether the \
+         command was carried out is not known"
     )]
     Silent {
         /// The drive.

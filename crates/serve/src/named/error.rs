@@ -18,7 +18,8 @@ pub enum ServiceError {
     Name(String),
     /// There is a drive of this name.
     #[error(
-        "there is a drive `{0}` already: name this one with --name, or take that one out with `plumb drive detach {word}`",
+        "there is already a drive `{0}`: name this one with --name, or remove that one with `plumb drive \
+         detach {word}`",
         word = shell_word(.0)
     )]
     Taken(String),
@@ -59,13 +60,13 @@ pub enum ServiceError {
     #[error("cannot be taken away")]
     Detach(#[source] ExportError),
     /// Clients are connected to it.
-    #[error("cannot be taken away: it is in use over NBD by {}", by.join(", "))]
+    #[error("cannot be removed: it is in use over NBD by {}", by.join(", "))]
     Connected {
         /// Each in words.
         by: Vec<String>,
     },
     /// The block device was taken away although it was in use, since the service ended.
-    #[error("it was taken from those who used it, who get I/O errors now")]
+    #[error("it was removed while in use, and its users get I/O errors now")]
     CutOff(#[source] ExportError),
     /// The system refused a thread or a wait.
     #[error("cannot {operation}")]

@@ -239,7 +239,7 @@ impl<C: Controls> Service<C> {
             match order {
                 Order::Detach { .. } => detaching.push(stream),
                 _ => {
-                    let why = "it is just being taken away".to_owned();
+                    let why = "it is being removed".to_owned();
                     tell(stream, &Answer::<()>::Refused(RefusedOrder::unsafe_now(why)), &name, &say);
                 }
             }
@@ -268,7 +268,7 @@ impl<C: Controls> Service<C> {
             return false;
         }
         if is_forced() {
-            (self.say)(&format!("{}: its block device is taken away, whoever uses it", self.name));
+            (self.say)(&format!("{}: its block device is removed although it is in use", self.name));
             return false;
         }
         // To find out takes a claim of the device, which is in the way of whoever wants to mount it.
@@ -280,8 +280,9 @@ impl<C: Controls> Service<C> {
                 if asked.replace(RealClock::start()).is_none() {
                     let (name, why) = (&self.name, in_one_line(&held));
                     (self.say)(&format!(
-                        "{name}: {why}; it goes on until that has ended; another signal, or `stop --cut-off`, takes it from them: \
-                         what they have not written yet is lost, what was acknowledged is kept"
+                        "{name}: {why}; serving continues until that has ended; another signal, or `stop \
+                         --cut-off`, disconnects the users: data that they have not written yet is lost, \
+                         acknowledged data is kept"
                     ));
                 }
                 true
@@ -352,7 +353,7 @@ impl<C: Controls> Service<C> {
             Err(unflushed) if unflushed.is_unflushed() => {
                 let why = in_one_line(&unflushed);
                 Err(RefusedOrder::failed(format!(
-                    "{why}; it stays, and the same with --cut-off takes it away as it is"
+                    "{why}; it stays, and the same command with --cut-off removes it anyway"
                 )))
             }
             outcome => outcome.map_err(|error| RefusedOrder::failed(in_one_line(&error))),
@@ -398,7 +399,7 @@ fn hear<O: DeserializeOwned>(control: &ControlSocket, waiting: &mut WaitingOrder
     while let Some(mut stream) = control.accept() {
         match control::hear(&mut stream) {
             Ok(order) => waiting.extend(order.map(|order| (stream, order))),
-            Err(error) => say(&format!("{name}: an order was not heard to its end: {error}")),
+            Err(error) => say(&format!("{name}: a control command was cut off: {error}")),
         }
     }
 }
@@ -406,13 +407,13 @@ fn hear<O: DeserializeOwned>(control: &ControlSocket, waiting: &mut WaitingOrder
 /// Answers an order. If whoever gave it is gone the device goes on.
 fn tell(mut stream: UnixStream, answer: &Answer<impl Serialize>, name: &str, say: &Say) {
     if let Err(error) = control::answer(&mut stream, answer) {
-        say(&format!("{name}: an order was not heard to its end: {error}"));
+        say(&format!("{name}: a control command was cut off: {error}"));
     }
 }
 
 fn in_use(error: &ServiceError) -> RefusedOrder {
     RefusedOrder::unsafe_now(format!(
-        "{}; end that first, or say --cut-off, with which its users get I/O errors",
+        "{}; end that first, or add --cut-off, which gives its users I/O errors",
         in_one_line(error)
     ))
 }

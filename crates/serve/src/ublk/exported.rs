@@ -88,7 +88,7 @@ impl UblkDevice {
         let record = match base.find(number, &locked)? {
             Owner::Dead(record) => record,
             Owner::Alive => {
-                return Err(ExportError::not_recoverable(number, "the process that serves it lives"));
+                return Err(ExportError::not_recoverable(number, "the process that serves it is running"));
             }
             Owner::None => return Err(ExportError::not_recoverable(number, "plumb has no record of it")),
         };

@@ -24,8 +24,8 @@ pub enum ConnectError {
     },
     /// The server did not answer in time.
     #[error(
-        "{place} did not answer within {seconds} s: see that it is an NBD server, and that it is neither stopped nor busy \
-         with as many clients as it takes"
+        "{place} did not answer within {seconds} s: check that it is an NBD server, and that it is \
+         neither stopped nor busy with as many clients as it takes"
     )]
     Silent {
         /// Where.

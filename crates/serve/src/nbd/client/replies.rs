@@ -46,7 +46,7 @@ pub(super) struct Answer {
 pub(super) enum ReplyFault {
     #[error(transparent)]
     Malformed(#[from] WireError),
-    #[error("the server answers to cookie {0:#x}, which nothing under way has")]
+    #[error("the server answers cookie {0:#x}, which no request in flight has")]
     Nobody(u64),
     #[error("the server sends {length} bytes at {offset}, which were not asked for or came before")]
     Outside { offset: u64, length: u64 },

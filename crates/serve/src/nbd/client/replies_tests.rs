@@ -205,7 +205,7 @@ fn what_breaks_the_protocol_is_named() {
     };
     let cases: Vec<(&str, Reply)> = vec![
         (
-            "nothing under way has",
+            "no request in flight has",
             Box::new(|_| SimpleReply { errno: WireErrno::NONE, cookie: Cookie(9) }.encode().to_vec()),
         ),
         ("simply", Box::new(|cookie| SimpleReply { errno: WireErrno::NONE, cookie }.encode().to_vec())),

@@ -69,7 +69,8 @@ pub enum TransmissionFault {
     Stalled,
     /// A read failed after a part of its answer was sent.
     #[error(
-        "the device failed in the middle of a read of which a part was sent: it cannot be answered to its end"
+        "the device failed in the middle of a read that was already sent in part: the answer cannot be \
+         completed"
     )]
     HalfSent,
 }
