@@ -134,14 +134,14 @@ fn judge_file(
         return Ok(allowed);
     }
     let mut found = vec!["it is a file that plumb did not make".to_owned()];
-    found.extend(other.map(|size| format!("it has {} and shall have {size}", file.size)));
+    found.extend(other.map(|size| format!("it has {}, but {size} are needed", file.size)));
     if file.changed_since_made {
         found[0] = "plumb made this file, but somebody has used it since".to_owned();
     }
     Err(Error::refused(
         target,
         found.join(", "),
-        "if its contents may go, say --overwrite; else name another file",
+        "if its contents may be lost, add --overwrite; otherwise name another file",
     ))
 }
 
@@ -152,7 +152,7 @@ fn judge_block(
     permission: &Permission,
 ) -> Result<AllowedAccess> {
     if let Some(size) = intent.size.filter(|size| *size > block.size) {
-        let found = format!("the device has {} bytes, and {} were asked for", block.size.0, size.0);
+        let found = format!("the device has {} bytes, but {} were requested", block.size.0, size.0);
         return Err(Error::usage(target, found, "name a size that it has"));
     }
     if !intent.writes {
@@ -168,7 +168,7 @@ fn judge_block(
     if block.read_only {
         // The kernel's names have no colon; an export is named by its URI.
         let remedy = match block.kernel_name.contains(':') {
-            true => "let its server export it to be written, where it may be".to_owned(),
+            true => "have its server export it for writing, if it may be written".to_owned(),
             false => format!("`blockdev --setrw {}` where it may be written", shell_word(&block.node())),
         };
         return Err(Error::refused(target, "the device is read-only", remedy));
@@ -187,7 +187,11 @@ fn judge_block(
     }
     if !permission.overwrite {
         let found = "it is a block device, and all that is on it would be overwritten";
-        return Err(Error::refused(target, found, "if it may go, say --overwrite; else name a file"));
+        return Err(Error::refused(
+            target,
+            found,
+            "if its contents may be lost, add --overwrite; otherwise name a file",
+        ));
     }
     Ok(AllowedAccess::Write { exclusive: true })
 }
@@ -256,7 +260,7 @@ pub(crate) fn how_to_destroy(uses: &[Use], contents: &Contents, identities: &[St
     let first = match uses.first() {
         Some(Use::Mounted { .. }) => "unmount it, or name another target",
         Some(Use::Swap { .. }) => "run swapoff, or name another target",
-        Some(Use::Held { .. }) => "take apart what stands on it, or name another target",
+        Some(Use::Held { .. }) => "remove what uses it, or name another target",
         Some(Use::Loop { by, .. }) => &format!("detach it ({}), or name another target", detaching(by)),
         Some(Use::Locked { .. }) => "stop what has locked it, or name another target",
         None if contents.is_of_a_cache() => {
@@ -266,7 +270,7 @@ pub(crate) fn how_to_destroy(uses: &[Use], contents: &Contents, identities: &[St
     };
     match identities.first() {
         Some(identity) => {
-            format!("{first}; only if all that is on it may be lost, say --destroy {}", shell_word(identity))
+            format!("{first}; only if everything on it may be lost, add --destroy {}", shell_word(identity))
         }
         None => first.to_owned(),
     }
@@ -285,10 +289,7 @@ fn with_erasing(contents: &Contents, path: Option<&String>, remedy: String) -> S
         )
     };
     let commands: Vec<String> = places.iter().map(erase).collect();
-    format!(
-        "if that is left of something that is gone, erase it with {}; else {remedy}",
-        commands.join(" and ")
-    )
+    format!("if that is a leftover, erase it with {}; otherwise {remedy}", commands.join(" and "))
 }
 
 /// Checks that each word typed for `--destroy` names one of the targets, given as their names and identities.
@@ -301,11 +302,11 @@ pub fn each_word_names_a_target(permission: &Permission, targets: &[(&str, &[Str
             let called = |(target, identities): &(&str, &[String])| {
                 let identity =
                     identities.first().map_or_else(|| "nothing".to_owned(), |word| shell_word(word));
-                format!("{target} is called {identity}")
+                format!("{identity} for {target}")
             };
             let called: Vec<String> = targets.iter().map(called).collect();
-            let found = "none of the targets is called so, and nothing was written";
-            let remedy = format!("type what the target is called: {}", called.join(", "));
+            let found = "it names none of the targets, and nothing was written";
+            let remedy = format!("give {}", called.join(", "));
             return Err(Error::refused(&format!("--destroy {}", shell_word(typed)), found, remedy));
         }
     }

@@ -127,8 +127,8 @@ pub(crate) fn open_same(path: &Path, shown: &str, flags: OFlags, key: Key) -> Re
     if Key::from_stat(&stat) == key {
         return Ok(file);
     }
-    let found = "something else took its place while it was looked at, and nothing was written";
-    Err(Error::refused(shown, found, "find out what does that, then run again"))
+    let found = "something else took its place while plumb looked at it, and nothing was written";
+    Err(Error::refused(shown, found, "find out what does that, then try again"))
 }
 
 fn refused_open(shown: &str, flags: OFlags, errno: rustix::io::Errno) -> Error {

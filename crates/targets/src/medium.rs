@@ -124,7 +124,7 @@ impl PendingMedium {
     /// cannot be.
     pub fn settle(self) -> Option<String> {
         if let Err(why) = cache::forget_marker(&self.file) {
-            return Some(format!("{}: it says still that it needs a cache: {why}", self.shown));
+            return Some(format!("{}: it still says that it needs a cache: {why}", self.shown));
         }
         let marked = rustix::fs::fsetxattr(&self.file, MEDIUM, self.mark?.as_bytes(), XattrFlags::empty());
         let why = match marked {
@@ -133,7 +133,7 @@ impl PendingMedium {
             Err(errno) => format!("it cannot be marked: {}", std::io::Error::from(errno)),
         };
         Some(format!(
-            "{}: {why}, so that nothing says that it is the medium of a drive: to serve it again, say --overwrite",
+            "{}: {why}, so nothing marks it as the medium of a drive: to serve it again, add --overwrite",
             self.shown
         ))
     }
@@ -289,19 +289,19 @@ fn judge(shown: &str, file: &FileFacts, state: &State, wanted: MediumWanted<'_>)
         State::Hole => return Ok(()),
         _ if wanted.permission.overwrite => return Ok(()),
         State::Medium { block, model } => format!(
-            "it is the medium of a drive of the model {model} with blocks of {block}, and this one has {}",
+            "it is the medium of a drive of the model {model} with blocks of {block}, but this drive has {}",
             wanted.block
         ),
         State::Copy => "it is a copy of the medium of a drive".to_owned(),
         State::Foreign => "it is a file that plumb did not make".to_owned(),
         State::Unmarkable => {
-            "its file system keeps no user attributes, so nothing says that it is the medium of a drive"
+            "its file system keeps no user attributes, so nothing marks it as the medium of a drive"
                 .to_owned()
         }
     };
     let found = [vec![found], signs(&file.contents, &[])].concat().join(", ");
-    let remedy =
-        "if it shall be the medium of this drive, with what is in it, say --overwrite; else name a new file";
+    let remedy = "to use it as the medium of this drive, with its contents, add --overwrite; otherwise name \
+                  a new file";
     Err(Error::refused(shown, found, remedy))
 }
 

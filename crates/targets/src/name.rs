@@ -86,7 +86,7 @@ impl Name {
             return Ok(Self::Scheme { scheme, rest });
         }
         match windows_hint(&text) {
-            Some(hint) => Err(Error::usage(&text, "it is a name of Windows", hint)),
+            Some(hint) => Err(Error::usage(&text, "it is a Windows name", hint)),
             None => Ok(Self::Path(PathBuf::from(typed))),
         }
     }
@@ -98,7 +98,7 @@ fn disk(text: &str, number: &str) -> Result<Name> {
         Ok(number) if digits => Ok(Name::Disk(number)),
         _ => Err(Error::usage(
             text,
-            "it is not a number of a disk",
+            "it is not the number of a disk",
             format!("type #0 for the first disk, or ./{text} for a file of that name"),
         )),
     }

@@ -87,14 +87,14 @@ fn not_reached(shown: &str, error: &ConnectError) -> Error {
         }
         ConnectError::Io { operation, source, .. } => (
             format!("cannot {operation} it: {source}"),
-            "see that the server runs, and that it listens there",
+            "check that the server runs, and that it listens there",
         ),
         ConnectError::Silent { seconds, .. } => (
             format!("it did not answer within {seconds} s"),
-            "see that it is an NBD server, and neither stopped nor busy",
+            "check that it is an NBD server, and neither stopped nor busy",
         ),
         ConnectError::Protocol { source, .. } => {
-            (format!("it does not speak NBD as expected: {source}"), "see that it is an NBD server")
+            (format!("it does not speak NBD as expected: {source}"), "check that it is an NBD server")
         }
         ConnectError::Refused { because, .. } => (because.clone(), ""),
         ConnectError::Tls { because, .. } => (format!("TLS: {because}"), TLS_REMEDY),

@@ -177,7 +177,7 @@ fn plan(want: &TargetRequest, located: LocatedName, sight: Sight, permission: &P
             _ => Vec::new(),
         };
         let what = if signs.is_empty() { String::new() } else { format!(", although {}", signs.join(", ")) };
-        notes.push(format!("{} is destroyed as typed{what}", located.shown));
+        notes.push(format!("{} is overwritten, as --destroy allows{what}", located.shown));
     }
     Ok(Plan { located, sight, intent: want.intent, allowed, options, notes })
 }
@@ -212,8 +212,8 @@ fn claims(machine: &Machine<'_>, plans: &[Plan], permission: &Permission) -> Res
         nobody_claims_beneath(machine, &found, &plan.located.shown)?;
         let allowed = judge(&plan.located.shown, &found, plan.intent, permission)?;
         if allowed != plan.allowed || identities(&found) != identities(&plan.sight.found) {
-            let found = "it changed while it was looked at, and nothing was written";
-            return Err(Error::refused(&plan.located.shown, found, "find out what uses it, then run again"));
+            let found = "it changed while plumb looked at it, and nothing was written";
+            return Err(Error::refused(&plan.located.shown, found, "find out what uses it, then try again"));
         }
     }
     Ok(claims)
@@ -401,7 +401,7 @@ mod tests {
         // Somebody writes to it: to be made longer, it would now be cut if that were undone.
         std::fs::write(&path, vec![7; 16384]).unwrap();
         let refused = claims(&machine, &planned, &permission).unwrap_err();
-        assert!(refused.found().contains("changed while it was looked at"), "{refused}");
+        assert!(refused.found().contains("changed while plumb looked at it"), "{refused}");
     }
 
     #[test]

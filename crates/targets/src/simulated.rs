@@ -134,8 +134,8 @@ pub(crate) fn in_this_process(
     let shown = want.name.to_string();
     let size = device.info().size;
     if let Some(wanted) = want.intent.size.filter(|wanted| *wanted > size) {
-        let found = format!("{what} has {size}, less than the {wanted} that are asked for");
-        let remedy = format!("type a size that it shall have, as in {example}{}", wanted.0);
+        let found = format!("{what} has {size}, less than the requested {wanted}");
+        let remedy = format!("give its size, as in {example}{}", wanted.0);
         return Err(Error::usage(&shown, found, remedy));
     }
     Ok(OpenedTarget {

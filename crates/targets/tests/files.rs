@@ -231,7 +231,7 @@ fn a_link_is_followed_to_the_file_that_is_judged() {
     assert!(error.target().contains("link") && error.target().contains("theirs"), "{error}");
     let opened = open_path(&link, Intent::WRITE, &destroy(file.to_str().unwrap())).unwrap();
     assert_eq!(opened.path().unwrap(), file);
-    assert!(opened.notes[0].contains("destroyed as typed"), "{:?}", opened.notes);
+    assert!(opened.notes[0].contains("as --destroy allows"), "{:?}", opened.notes);
 }
 
 #[test]

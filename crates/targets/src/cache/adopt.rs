@@ -53,10 +53,10 @@ pub fn adopt(
         if CacheConfig::load(directory, &known).is_ok_and(|known| known.uuid == config.uuid) {
             let shown = format!("cache:{name}");
             let remedy = format!(
-                "use it by that name, also to say where its devices are: `plumb cache adopt --name {}`",
+                "use that name, also to change where its devices are: `plumb cache adopt --name {}`",
                 shell_word(&known)
             );
-            return Err(Error::refused(&shown, format!("this cache is known as {known}"), remedy));
+            return Err(Error::refused(&shown, format!("this cache is already known as {known}"), remedy));
         }
     }
     let open = NamedCache::look(config, Opening { degraded: MissingLegs::Any, ..Opening::STRICT }, &time)?;
@@ -77,7 +77,7 @@ fn marked_again(backing: &str, legs: &[String], cache: Uuid, time: &Time) -> Res
         leg = leg.or(leg_of(&Member::opened(typed, Intent::READ, time)?)?);
     }
     let Some(leg) = leg.filter(|leg| leg.settings.cache == cache) else {
-        let found = format!("no device that was named is of the log of cache {cache}");
+        let found = format!("none of the named devices belongs to the log of cache {cache}");
         return Err(Error::refused(&backing.shown, found, "name the devices of its log with --log"));
     };
     let (spot, size) = (backing.spot_of_new()?, leg.backing_size);
@@ -98,8 +98,8 @@ fn found(
 ) -> Result<CacheConfig> {
     let backing = Member::opened(backing, Intent::READ, time)?;
     let Some((marker, spot)) = backing.markers()?.first().copied() else {
-        let remedy = "name the device that was cached; if it is a copy of that, made without its attributes while the cache was not served, \
-                      say --unmarked with the UUID of the cache";
+        let remedy = "name the device that was cached; if it is a copy of that, made without its attributes \
+                      while the cache was not served, add --unmarked with the UUID of the cache";
         return Err(Error::refused(&backing.shown, "it does not say that it needs a cache", remedy));
     };
     let mut paths: Vec<Option<String>> = Vec::new();
@@ -116,7 +116,8 @@ fn found(
         };
         paths.resize(paths.len().max(leg.legs), None);
         if paths[leg.number].replace(member.path).is_some() {
-            let found = format!("it is device {} of the log, as another one that was named", leg.number);
+            let found =
+                format!("it is device {} of the log, and so is another one that was named", leg.number);
             return Err(Error::refused(&member.shown, found, "name each device of the log once"));
         }
         known = Some(leg);

@@ -176,7 +176,7 @@ impl NamedCache {
             }
             (State::Serving, _, Some(why)) => {
                 let name = shell_word(&self.config().name);
-                let remedy = format!("take the cache away (`plumb cache detach {name}`) and create it anew");
+                let remedy = format!("detach the cache (`plumb cache detach {name}`) and create it again");
                 Error::refused(&shown, why, remedy)
             }
             (State::Latched { because } | State::Failed { because }, ..) => {

@@ -85,12 +85,12 @@ impl Changing {
             // The change may have ended just after the waiting did. A change that ends without a word has
             // panicked.
             Err(_) => Some(self.outcome.try_recv().unwrap_or_else(|_| {
-                let found = "the change of its log ended in an error of plumb's own";
+                let found = "the change of its log failed because of a bug in plumb";
                 Err(Error::new(
                     crate::Kind::Os(None),
                     &self.laid_out().path,
                     found,
-                    "see what its server has said",
+                    "see the messages of its server",
                 ))
             })),
         }

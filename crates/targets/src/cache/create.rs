@@ -158,12 +158,12 @@ pub(super) fn without_made(error: Error, mut made: Vec<OpenedTarget>) -> Error {
 pub(super) fn may_be_named(directory: &Path, name: &str) -> Result<()> {
     let shown = format!("cache:{name}");
     if !registry::is_name(name) {
-        let remedy = "take up to 40 letters, digits, `-`, `_` and `.`, first a letter, a digit or `_`";
+        let remedy = "use up to 40 letters, digits, `-`, `_` and `.`, first a letter, a digit or `_`";
         return Err(Error::usage(&shown, "this is not a name for a cache", remedy));
     }
     if CacheConfig::names(directory)?.iter().any(|known| known == name) {
         let remedy =
-            format!("take another name, or take that one out with `plumb cache detach {}`", shell_word(name));
+            format!("use another name, or remove that cache with `plumb cache detach {}`", shell_word(name));
         return Err(Error::refused(&shown, "there is a cache of this name", remedy));
     }
     Ok(())
@@ -176,8 +176,10 @@ pub(super) fn in_whole_blocks(size: Bytes) -> Result<()> {
         return Ok(());
     }
     let or = if below == 0 { String::new() } else { format!("{below} or ") };
-    let found =
-        format!("a log takes whole blocks of {LOG_BLOCK} bytes of each device, and {} are none", size.0);
+    let found = format!(
+        "a log uses whole blocks of {LOG_BLOCK} bytes of each device, and {} are not a multiple",
+        size.0
+    );
     Err(Error::usage("--size", found, format!("say {or}{}", below + LOG_BLOCK)))
 }
 
@@ -204,7 +206,8 @@ pub(super) fn needs(shown: &str, cache: Uuid) -> Error {
         "it is the backing device of the cache {cache}, which may hold the only copy of its newest data"
     );
     let remedy = format!(
-        "serve that cache, or take it out with `plumb cache detach`; only if what it holds may be lost, say --discard-dirty {cache}"
+        "serve that cache, or remove it with `plumb cache detach`; only if the data in its log may be lost, \
+         add --discard-dirty {cache}"
     );
     Error::refused(shown, found, remedy)
 }

@@ -47,7 +47,7 @@ pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<DiscardedCach
     let config = CacheConfig::load(directory, name)?;
     if config.uuid != uuid {
         let found = format!("its UUID is {}, not {uuid}", config.uuid);
-        let remedy = "type the UUID of the cache whose data may be lost";
+        let remedy = "give the UUID of the cache whose data may be lost";
         return Err(Error::refused(&format!("cache:{name}"), found, remedy));
     }
     let config = find::legs(find::backing(config));

@@ -37,7 +37,7 @@ impl NamedCache {
         let (marker, spot) = self.marking.last();
         let size = self.backing.cached(spot.place()).info().size;
         if size <= marker.size {
-            let found = format!("it has not grown: {} of it are cached, which is all", marker.size);
+            let found = format!("it has not grown: all of its {} are already cached", marker.size);
             let remedy = format!(
                 "make it larger first (lvextend, truncate, a larger disk), then `plumb cache grow {} --backing`",
                 shell_word(&self.config().name)

@@ -21,8 +21,9 @@ use crate::simulated::{Words, in_this_process};
 use crate::wanted::TargetRequest;
 
 /// How such a cache is typed; for messages.
-const TYPED_AS: &str = "type it as in cache:backing=sim:nearline-4tb,log=sim:plp-nvme-ssd,size=1GiB,mode=write-back; several log= \
-                        are a mirror, or with layout=stripe a stripe";
+const TYPED_AS: &str = "write it as in \
+                        cache:backing=sim:nearline-4tb,log=sim:plp-nvme-ssd,size=1GiB,mode=write-back; \
+                        several log= are a mirror, or with layout=stripe a stripe";
 
 /// A cache that is open as a target.
 #[derive(Clone)]

@@ -32,7 +32,8 @@ pub(super) fn is_left_free(member: &Member) -> Result<()> {
     };
     let found = format!("{found}; the last 4096 are where a cache marks the device that needs it");
     let remedy = format!(
-        "make what is on it at most {} bytes long (resize2fs and the like); if it may go, take it off with wipefs; or cache a file",
+        "shrink what is on it to at most {} bytes (resize2fs and the like); if it may be lost, erase it \
+         with wipefs; or cache a file",
         limit.0
     );
     Err(Error::refused(&member.shown, found, remedy))

@@ -95,10 +95,10 @@ pub(super) fn may_hold_log_of(mode: Mode, leg: &str) -> Result<()> {
     let system = rustix::fs::statfs(leg).ok().and_then(|system| writes_elsewhere(system.f_type as u64));
     let Some(system) = system else { return keeps_unflushed(mode, leg) };
     let found = format!(
-        "it is a file on {system}, which writes elsewhere what is overwritten and notes where only with a flush: in the mode protected, \
-         which sends none, a power cut would take back what was acknowledged"
+        "it is a file on {system}, which writes overwritten data to a new place and records the place only \
+         with a flush: in the mode protected, which sends none, a power cut would undo acknowledged writes"
     );
-    let remedy = "take the mode write-back, or a log on a block device, or in a file on ext4 or xfs";
+    let remedy = "use the mode write-back, or a log on a block device, or in a file on ext4 or xfs";
     Err(Error::refused(leg, found, remedy))
 }
 

@@ -179,7 +179,7 @@ impl Member {
             return Ok(());
         }
         let found = format!("it is the same storage as {}", other.shown);
-        Err(Error::refused(&self.shown, found, "name devices or files that are apart"))
+        Err(Error::refused(&self.shown, found, "name different devices or files"))
     }
 
     /// Returns whether it is a file, and holds the log of a cache and nothing else.
@@ -235,7 +235,8 @@ impl Member {
         match Marker::of_file(file.as_fd()) {
             Ok(None) if has_marker(file.as_fd()) => Err(Error::refused(
                 &self.shown,
-                "its attribute user.plumb.cache says that it needs a cache, in words of another version of plumb",
+                "its attribute user.plumb.cache says that it needs a cache, in the format of another \
+                 version of plumb",
                 "use the version that wrote it",
             )),
             Ok(found) => Ok(Some(found)),
@@ -257,8 +258,8 @@ impl Member {
             InLastBlock::Marker | InLastBlock::Nothing => Ok(Spot::Block(last_block(&*self.device))),
             InLastBlock::Other => {
                 let found = "its last 4096 bytes are in use, where a cache marks the device that needs it";
-                let remedy = "make what is on it 4096 bytes shorter (a file system: resize2fs and the like; a partition: leave \
-                              room) and zero them, or cache a file";
+                let remedy = "shrink what is on it by 4096 bytes (a file system: resize2fs and the like; a \
+                              partition: leave room) and zero them, or cache a file";
                 Err(Error::refused(&self.shown, found, remedy))
             }
         }
@@ -337,7 +338,7 @@ fn judge(shown: &str, found: &FoundObject, intent: Intent) -> Result<()> {
         }
         FoundObject::Block(block) => (&block.uses, &block.unseen),
         FoundObject::Missing(_) => {
-            let remedy = "see that it is there under this name, by which the cache finds it";
+            let remedy = "check that it exists under this name, by which the cache finds it";
             return Err(Error::new(crate::Kind::NotFound, shown, "there is no such file or device", remedy));
         }
         FoundObject::Kernel(system) => return Err(kernel_file(shown, system)),
@@ -354,7 +355,7 @@ fn judge(shown: &str, found: &FoundObject, intent: Intent) -> Result<()> {
     let remedy = match first {
         Use::Mounted { .. } => "unmount it; what the cache serves is mounted in its place".to_owned(),
         Use::Loop { by, .. } => format!("detach it ({})", detaching(by)),
-        _ => "take apart what stands on it".to_owned(),
+        _ => "remove what uses it".to_owned(),
     };
     Err(Error::refused(shown, signs(&Contents::BLANK, uses).join(", "), remedy))
 }

@@ -141,8 +141,8 @@ impl NamedCache {
         if size < marker.size {
             let (now, before) = (size.0, marker.size.0);
             let found =
-                format!("it has {now} bytes and had {before} when it was cached: it was made smaller");
-            return Err(Error::refused(&backing.shown, found, "give it its size back"));
+                format!("it has {now} bytes, but had {before} when it was cached: it was made smaller");
+            return Err(Error::refused(&backing.shown, found, "restore its size"));
         }
         // The part by which the device has grown is not cached.
         let cached = backing.part(marker.size);
@@ -327,7 +327,7 @@ impl NamedCache {
             return Error::refused(
                 shown,
                 found,
-                format!("do it again: `plumb cache detach {}`", shell_word(&name)),
+                format!("try again: `plumb cache detach {}`", shell_word(&name)),
             );
         };
         let block = self.device.info().logical_block.0;
@@ -337,8 +337,8 @@ impl NamedCache {
             count => format!(", and {} places more", count - 1),
         };
         let found = format!(
-            "the log cannot be read where {length} from byte {offset} of {backing} on are{more}: the backing device has something older \
-             there"
+            "{length} from byte {offset} of {backing} on cannot be read from the log{more}: the backing \
+             device has older data there"
         );
         let is_sealed = self.device.look(Cache::status).is_some_and(|status| status.log_error.is_some());
         let again = if is_sealed { "" } else { "serve the cache and write these bytes again, or " };
@@ -363,14 +363,15 @@ fn beside(config: &CacheConfig, backing: &Member, why: &str) -> Error {
     let (CacheConfig { name, uuid, .. }, shown) = (config, &backing.shown);
     let (name, device) = (shell_word(name), shell_word(shown));
     let found = format!(
-        "it was written by something else than its cache (mounted, perhaps) since that was served: {why}. What only the log holds would be \
-         written over that"
+        "something other than its cache (perhaps a mount) has written to it since the cache was served: \
+         {why}. Data that only the log holds would overwrite that"
     );
     let remedy = format!(
-        "decide which of the two counts: the backing device, without what only the log holds: `plumb cache detach {name} --discard-dirty \
-         {uuid}`; the log, written over what was written beside it: `plumb cache serve {name} --discard-backing-writes {uuid}`, then check \
-         the file system; to look at both before: `plumb cache verify {name}`, and `mount -o ro,noload` (xfs: ro,norecovery) of {device}, \
-         which changes nothing"
+        "decide which of the two to keep: the backing device, without the data that only the log holds: \
+         `plumb cache detach {name} --discard-dirty {uuid}`; or the log, which overwrites those writes: \
+         `plumb cache serve {name} --discard-backing-writes {uuid}`, then check the file system; to look at \
+         both first: `plumb cache verify {name}`, and `mount -o ro,noload` (xfs: ro,norecovery) of \
+         {device}, which changes nothing"
     );
     Error::refused(shown, found, remedy)
 }
@@ -392,8 +393,8 @@ fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Memb
         (None, Some((other, _))) => Err(needs(&backing.shown, other.cache)),
         (None, None) => {
             let found = format!(
-                "it does not say that it needs the cache {}: it is another device, or was taken out of that cache and \
-                 may have been written since",
+                "it does not say that it needs the cache {}: it is another device, or was removed from that \
+                 cache and may have been written since",
                 config.uuid
             );
             let remedy = format!(

@@ -37,7 +37,8 @@ impl Default for CacheOnOneDrive {
 /// Error for text that is not a [`CacheOnOneDrive`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is nothing that a cache of a proof is told: expected size=SIZE or mode=MODE, such as size=8M&mode=ordered"
+    "`{0}` is not an option of a cache in a proof: expected size=SIZE or mode=MODE, such as \
+     size=8M&mode=ordered"
 )]
 pub struct ParseCacheError(String);
 

@@ -21,10 +21,10 @@ pub(super) fn keeps_unflushed(mode: Mode, leg: &str) -> Result<()> {
         return Ok(());
     };
     let found = format!(
-        "{why}: in the mode protected, which sends no flush, a power cut would take back what was acknowledged"
+        "{why}: in the mode protected, which sends no flush, a power cut would undo acknowledged writes"
     );
-    let remedy = "take the mode write-back, a log on a drive that keeps what it acknowledges, or switch the volatile cache of this one off \
-                  (`plumb policy`)";
+    let remedy = "use the mode write-back, or a log on a drive that keeps what it acknowledges, or switch \
+                  off the volatile cache of this one (`plumb policy`)";
     Err(Error::refused(leg, found, remedy))
 }
 
@@ -39,7 +39,8 @@ pub(super) fn warnings(config: &CacheConfig) -> Vec<String> {
         match survey_unflushed_log(&LiveTree::new(), &LiveProbe::new(), leg) {
             UnflushedLog::Kept => {}
             UnflushedLog::Lost(why) => warnings.push(format!(
-                "the mode is protected, and log {leg} does not keep what it acknowledges ({why}): a power cut takes back what was acknowledged"
+                "the mode is protected, and log {leg} does not keep what it acknowledges ({why}): a power \
+                 cut undoes acknowledged writes"
             )),
             UnflushedLog::Unknown(_) => warnings.push(format!(
                 "the mode is protected, and whether log {leg} keeps over a power cut what it acknowledges cannot be told (`plumb survey {}`)",
