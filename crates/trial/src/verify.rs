@@ -72,15 +72,16 @@ pub(crate) fn note(found: &VerifyResult) -> Option<String> {
     let mut said = Vec::new();
     if at_risk + older > 0 {
         said.push(format!(
-            "power or connection were lost, or a flush failed: of {} blocks that were acknowledged and not durable by then, \
-             {older} do not hold the last version, which is no fault of the storage; those that were durable before are \
-             demanded as written",
+            "power or connection was lost, or a flush failed: of {} blocks that were acknowledged but not \
+             yet durable, {older} do not hold the last version, which is not an error of the storage; \
+             blocks that were durable before must hold what was written",
             at_risk + older
         ));
     }
     if unreached > 0 {
         said.push(format!(
-            "{unreached} blocks could not be read back, since nobody answers any more: nothing is said of them"
+            "{unreached} blocks could not be read back, because the device no longer answers: nothing is \
+             known about them"
         ));
     }
     (!said.is_empty()).then(|| format!("verification: {}", said.join("; ")))
