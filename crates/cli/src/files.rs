@@ -35,7 +35,7 @@ fn text_of(file: impl Read) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LARGEST {
-        let message = format!("it is larger than {} MiB, which no such file is", LARGEST >> 20);
+        let message = format!("it is larger than {} MiB, too large for such a file", LARGEST >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     let text = match bytes.as_slice() {

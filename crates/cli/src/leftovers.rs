@@ -53,9 +53,10 @@ pub(crate) fn put_back_runs() {
     for left in of_runs(Attempt::PutBack) {
         let (words, reason) = (left.words(), left.reason());
         terminal::say(&match left.outcome {
-            Outcome::PutBack => format!("plumb: a plumb was killed; put back what it left: {words}"),
+            Outcome::PutBack => format!("plumb: restored what a killed plumb had left: {words}"),
             _ => format!(
-                "plumb: a plumb was killed; not put back is {words}{reason}; `plumb restore` tries again"
+                "plumb: could not restore what a killed plumb had left: {words}{reason}; `plumb restore` \
+                 tries again"
             ),
         });
     }
@@ -72,10 +73,7 @@ fn say_left(left: &[Leftover]) {
         return;
     }
     let all: Vec<String> = left.iter().map(Leftover::words).collect();
-    terminal::say(&format!(
-        "plumb: a plumb was killed and left {}: `plumb restore` puts it back",
-        all.join(", ")
-    ));
+    terminal::say(&format!("plumb: a killed plumb left {}: `plumb restore` puts it back", all.join(", ")));
 }
 
 /// Returns everything that killed processes left, as far as this user may see it.

@@ -95,5 +95,9 @@ fn list(found: &[native::Foreign]) -> String {
     programs.dedup();
     let width = found.iter().map(|one| one.typed.chars().count()).max().unwrap_or(0);
     let line = |one: &native::Foreign| format!("\n  {:width$}  {}", one.typed, one.native);
-    format!("words of {}; plumb says:{}", programs.join(" and "), found.iter().map(line).collect::<String>())
+    format!(
+        "options of {}; in plumb they are:{}",
+        programs.join(" and "),
+        found.iter().map(line).collect::<String>()
+    )
 }

@@ -51,7 +51,11 @@ fn a_leg_is_replaced_and_the_log_grows_and_nothing_is_lost() {
     assert_eq!(grown["size"], 96 << 20);
     load(&place, &server.uri(), &["--write", "50", "--random", "--verify"]);
     let smaller = place.try_cache(&["grow", name, "--size", "32M"]);
-    assert!(!smaller.status.success() && said(&smaller).contains("never made smaller"), "{}", said(&smaller));
+    assert!(
+        !smaller.status.success() && said(&smaller).contains("cannot be made smaller"),
+        "{}",
+        said(&smaller)
+    );
     place.cache(&["stop", name]);
     assert_eq!(server.wait(), Some(0));
     // The first leg is gone: what only the second had time to be copied is all that there is.
@@ -85,7 +89,7 @@ fn files_are_as_long_as_before_if_the_log_does_not_grow() {
     };
     let server = place.serve();
     // Less than a segment more; more than the other device has.
-    refused("67117056", "never made smaller");
+    refused("67117056", "cannot be made smaller");
     refused("96M", "make it larger first");
     load(&place, &server.uri(), &["--write", "100", "--random", "--verify"]);
     server.kill();
@@ -119,12 +123,12 @@ fn a_cache_is_known_again_by_its_devices() {
     let alone = adopt(&["--log", "log2", "--mode", "ordered"]);
     assert_eq!(alone.status.code(), Some(0), "{}", said(&alone));
     let serve = ["serve", &place.name, "--nbd", "other.sock"];
-    refused(&place, &serve, 4, &["may have what no other has", "--degraded"]);
+    refused(&place, &serve, 4, &["may hold data that no other has", "--degraded"]);
     // The cache is known by this name, and its devices by the paths that they have now.
     let again = adopt(&["--log", "log2", "--log", "log"]);
     assert_eq!(document(&again)["mode"], "ordered", "{}", said(&again));
     let other = ["adopt", "--name", "other", "--backing", "backing", "--log", "log", "--log", "log2"];
-    refused(&place, &other, 4, &["is known as", &place.name]);
+    refused(&place, &other, 4, &["is already known as", &place.name]);
     std::fs::remove_dir_all(place.path("cache")).unwrap();
     let adopted = adopt(&["--log", "log2", "--log", "log"]);
     assert!(adopted.status.success() && said(&adopted).contains("write-back"), "{}", said(&adopted));

@@ -28,7 +28,7 @@ fn a_cache_whose_backing_device_is_gone_is_given_up() {
     let gone = place.try_cache(&["detach", name, "--discard-dirty", &uuid]);
     assert_eq!(gone.status.code(), Some(0), "{}", said(&gone));
     assert_eq!(document(&gone)["discarded"], true);
-    for words in ["is not there", "lacks what only the log held", &uuid] {
+    for words in ["is missing", "lacks the data that only the log held", &uuid] {
         assert!(said(&gone).contains(words), "{words}: {}", said(&gone));
     }
     refused(&place, &["status", name], 2, &["no cache of this name"]);

@@ -191,7 +191,7 @@ fn a_copy_without_attributes_is_adopted_by_the_word_of_the_user() {
     refused(&place, &adopt, 4, &["made without its attributes", "--unmarked"]);
     refused(&place, &["serve", &place.name, "--nbd", "s"], 4, &["does not say that it needs the cache"]);
     let other = "00000000-0000-0000-0000-000000000000";
-    refused(&place, &[&adopt[..], &["--unmarked", other]].concat(), 4, &["no device that was named"]);
+    refused(&place, &[&adopt[..], &["--unmarked", other]].concat(), 4, &["none of the named devices"]);
     place.cache(&[&adopt[..], &["--unmarked", &uuid]].concat());
     place.cache(&["detach", &place.name]);
 }
@@ -233,7 +233,7 @@ fn mounted_beside(is_killed: bool) {
     fs::write(at.path().join("beside"), vec![3; 1 << 20]).unwrap();
     drop(mounted);
     let ways =
-        ["written by something else", "--discard-dirty", "--discard-backing-writes", "ro,noload", &uuid];
+        ["something other than its cache", "--discard-dirty", "--discard-backing-writes", "ro,noload", &uuid];
     let name = place.name.as_str();
     for command in
         [&["serve", name, "--nbd", "s"][..], &["verify", name], &["detach", name], &["recover", name]]

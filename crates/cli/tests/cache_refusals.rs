@@ -78,7 +78,7 @@ fn a_backing_device_keeps_to_its_cache() {
     std::fs::File::options().write(true).open(place.path("backing")).unwrap().set_len(8 << 20).unwrap();
     // Two servers.
     let server = place.serve();
-    refused(&place, &["serve", &place.name, "--nbd", "s"], 4, &["served already"]);
+    refused(&place, &["serve", &place.name, "--nbd", "s"], 4, &["already served"]);
     let offline = ["detach", &place.name, "--discard-dirty", "00000000-0000-0000-0000-000000000000"];
     refused(&place, &offline, 4, &[]);
     drop(server);
@@ -209,7 +209,7 @@ fn a_mirror_without_its_lost_device_is_served_and_detached() {
     // The other one cannot know that it is stale. The backing device does.
     std::fs::rename(place.path("log2"), place.path("away2")).unwrap();
     std::fs::rename(place.path("away"), place.path("log")).unwrap();
-    refused(&place, &["serve", name, "--nbd", "s", "--degraded"], 4, &["old copy", "device that was lost"]);
+    refused(&place, &["serve", name, "--nbd", "s", "--degraded"], 4, &["old copy", "device that had failed"]);
     std::fs::rename(place.path("away2"), place.path("log2")).unwrap();
     std::fs::remove_file(place.path("log")).unwrap();
     let gone = place.cache(&["detach", name]);
@@ -360,7 +360,7 @@ fn a_second_signal_takes_the_device_away_and_leaves_nothing_mounted() {
     drop(file);
     assert!(is_left(&place));
     // A signal that comes within a second of the first counts as the same.
-    server.terminate_until("whoever uses it");
+    server.terminate_until("although it is in use");
     assert_eq!(server.wait(), Some(5), "it was taken from those who used it");
     assert!(!is_left(&place));
     drop(mounted);

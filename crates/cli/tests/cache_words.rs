@@ -41,7 +41,7 @@ fn whoever_said_degraded_is_not_told_to_say_it() {
     std::fs::rename(place.path("away"), place.path("log")).unwrap();
     let output = place.try_cache(&["serve", &place.name, "--nbd", "s", "--degraded"]);
     assert_eq!(output.status.code(), Some(4), "{}", said(&output));
-    assert!(said(&output).contains("device that was lost"), "{}", said(&output));
+    assert!(said(&output).contains("device that had failed"), "{}", said(&output));
     assert!(!said(&output).contains("with --degraded"), "{}", said(&output));
 }
 

@@ -378,7 +378,11 @@ fn a_cache_before_a_file_goes_at_the_end_and_after_a_kill_by_the_next_command() 
     let writing =
         ["load", "other.dat", "--size", "1M", "--write", "100", "--duration", "100ms", "--no-record"];
     let next = here(&place).args(writing).output().unwrap();
-    assert!(said(&next).contains("put back what it left: the cache compare-"), "{}", said(&next));
+    assert!(
+        said(&next).contains("restored what a killed plumb had left: the cache compare-"),
+        "{}",
+        said(&next)
+    );
     nothing_left();
 }
 

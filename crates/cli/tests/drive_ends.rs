@@ -28,7 +28,7 @@ fn a_signal_that_comes_twice_at_once_ends_a_server_well() {
         let control = server.document["control"].as_str().unwrap().to_owned();
         let (code, said) = server.wait();
         // Servers that other tests have killed are told of.
-        let own: Vec<&str> = said.lines().filter(|line| !line.contains("a plumb was killed")).collect();
+        let own: Vec<&str> = said.lines().filter(|line| !line.contains("a killed plumb")).collect();
         assert_eq!((code, own), (Some(0), Vec::new()), "round {round}");
         assert!(!socket.exists() && !Path::new(&control).exists(), "round {round}");
     }

@@ -172,7 +172,11 @@ fn whatever_happens_to_hosts_is_told_and_the_others_go_on() {
     );
     assert!(because("loud").contains("`Welcome to this machine"), "{}", because("loud"));
     assert!(because("hung").starts_with("it did not answer within 1"), "{}", because("hung"));
-    assert!(because("endless").contains("does not speak as plumb does; it began"), "{}", because("endless"));
+    assert!(
+        because("endless").contains("does not speak plumb's protocol; it began"),
+        "{}",
+        because("endless")
+    );
     assert!(because("killed").contains("the connection ended"), "{}", because("killed"));
     assert!(because("stopped").starts_with("it was silent for"), "{}", because("stopped"));
     if Command::new("unshare")
@@ -247,7 +251,7 @@ fn names_stay_names_and_commands_answer_with_their_documents() {
     for scale in ["2,1", "1,1"] {
         let output = fleet("load", "a,b", SHELL).args(["sim:null", "--scale", scale]).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-        assert!(said(&output).contains("that rise, such as 1,2,4,8"), "{}", said(&output));
+        assert!(said(&output).contains("increasing numbers of hosts, such as 1,2,4,8"), "{}", said(&output));
     }
     for word in ["-q", "--no-record", "--out=d", "--forks"] {
         let output = fleet("check", "a", SHELL).args([".", word]).output().unwrap();
@@ -480,7 +484,7 @@ fn levels_are_compared_on_all_hosts_at_once() {
     // A level that is set on the machine is refused where it cannot be, before anything is done.
     for (factor, code, expected) in [
         ("policy=on,off", 3, "no disk of this machine is known"),
-        ("fs=ext4,xfs", 2, "on each host for itself"),
+        ("fs=ext4,xfs", 2, "on each host separately"),
     ] {
         let output = fleet("compare", "a", SHELL)
             .args(["--factor", factor, "/proc/x", "--no-record"])

@@ -19,14 +19,16 @@ pub(crate) fn join(guest: &mut RunDocument, host: &RunDocument) -> Result<(), St
     let together = overlap(guest, host)?;
     let machine = host.environment.host.as_deref().map_or_else(|| "the host".to_owned(), printable);
     guest.notes.push(format!(
-        "Beneath it is what {machine} recorded, of {}: by the clocks of both they ran together for {} of {}.",
+        "Joined with the recording of {machine}, of {}: by their clocks, both ran together for {} of {}.",
         printable(&host.target),
         duration(together),
         duration(guest.duration)
     ));
     match (&guest.total.storage, &host.total.storage) {
         (Some(above), Some(below)) => guest.notes.extend(passed_on(&guest.total, above, below, &machine)),
-        _ => guest.notes.push("What the devices of both were handed is not known of both.".to_owned()),
+        _ => guest.notes.push(
+            "The counts of the devices are not known on both machines, so they are not compared.".to_owned(),
+        ),
     }
     guest.path = match (guest.path.take(), &host.path) {
         (Some(path), Some(beneath)) => Some(path.continued_by(beneath, &machine)),
@@ -53,7 +55,8 @@ fn overlap(guest: &RunDocument, host: &RunDocument) -> Result<f64, String> {
     }
     let (guest, host) = (&guest.environment.started_at, &host.environment.started_at);
     Err(format!(
-        "it is of another time (begun {host}, the guest's {guest}): record both at once, with the clocks of both set"
+        "the two recordings do not overlap (host begun {host}, guest begun {guest}): record both at the \
+         same time, with synchronized clocks"
     ))
 }
 
@@ -82,8 +85,8 @@ fn passed_on(asked: &Sides, above: &StorageSide, below: &StorageSide, machine: &
     )];
     if let (Some(flushes @ 1..), Some(0)) = (above.flushes, below.flushes) {
         lines.push(format!(
-            "None of the {} flushes of the guest reached a device of {machine}: unless these keep nothing in a volatile cache, what the \
-             guest takes for durable is not.",
+            "None of the {} flushes of the guest reached a device of {machine}: unless these devices have \
+             no volatile cache, data that the guest believes durable is not.",
             count(flushes)
         ));
     }

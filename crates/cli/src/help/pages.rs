@@ -142,7 +142,7 @@ pub(crate) const PAGES: &[Page] = &[
         examples: &[
             example("plumb survey /var/lib/postgresql", "each layer down to the drive"),
             example("plumb survey --all --format csv", "all file systems and disks, for a table"),
-            example("plumb survey --now /srv", "what would a power cut take now, and of whom?"),
+            example("plumb survey --now /srv", "what would a power cut take now, and from which processes?"),
             example("plumb survey --guests", "disks of the virtual machines on this host"),
             example("plumb survey . --page-size 16k", "can a power cut tear a page of InnoDB?"),
             example("plumb survey --record host-a /srv", "keep what was read, to survey it elsewhere"),
@@ -242,8 +242,9 @@ pub(crate) const PAGES: &[Page] = &[
         notes: &[
             "Targets, the words of a workload and their safety are those of `plumb load`; --duration is how long a block is measured. Blocks \
              of the levels take turns in an order that is drawn from the seed; the first level is what the others are compared with.",
-            "Levels of the policy of real disks, scheduler, cache and fs are set before each block, and the old setting is put back at the end; \
-             if plumb is killed, the next command that changes something does it and says so, or `plumb restore`.",
+            "Levels of policy on real disks, of scheduler, cache and fs are set before each block, and the \
+             old setting is restored at the end; if plumb is killed, the next command that changes \
+             something restores it and says so, as does `plumb restore`.",
             "  policy     of the disks beneath the targets; protected needs a claim. Root only
   scheduler  of the disks beneath the targets, such as none,mq-deadline. Root only
   cache      none, or the same target behind a write-back cache: wb:SIZE, wt:SIZE
@@ -291,8 +292,9 @@ pub(crate) const PAGES: &[Page] = &[
              is removed afterwards; without root only counters are read. Ctrl-C ends the observation and keeps it.",
             "Recording events costs the programs that are observed: a load that saturates a processor ran 18 to 32 % slower in pairs of runs \
              with and without (`cargo xtask bench observe` measures it on a machine); one that waits for its device loses next to nothing.",
-            "--serve records nothing and needs root. Its histograms have the 32 busiest devices, file systems, processes and cgroups, chosen anew \
-             each minute, and \"other\" for all others; a name that leaves takes its series with it.",
+            "--serve records nothing and needs root. Its histograms have the 32 busiest devices, file \
+             systems, processes and cgroups, chosen again each minute, and \"other\" for all others; the \
+             series of a name ends when the name drops out.",
         ],
         files: &[RUNS],
         ..NONE
@@ -305,8 +307,9 @@ pub(crate) const PAGES: &[Page] = &[
             "before and after a change",
         )],
         notes: &[
-            "Syncs by process, flushes, sizes, mix and bursts of both, side by side. Each observation is one value, and they were not \
-                  interleaved: whatever else changed between them is in every difference, and no interval can be given. With several of each, \
+            "Shows syncs by process, flushes, sizes, mix and bursts of both, side by side. Each observation \
+            is one value, and they were not interleaved: every difference includes whatever else changed \
+            between them, and no interval can be given. With several of each, \
                   `plumb compare A1 A2 --against B1 B2` gives intervals.",
         ],
         ..NONE
@@ -327,8 +330,8 @@ pub(crate) const PAGES: &[Page] = &[
   C  a write-back cache of Storage Spaces in front of hard disks, seen from a VM
   D  fdatasync of Ceph OSDs on hard disks, with the drive's cache on and off
   E  Microsoft KB 332023: slow small writes, and applications that wait for flushes",
-            "On simulated drives they take seconds, and the same seed gives the same figures on every machine. --on runs on a real target as \
-             much as can be run there; its safety is that of `plumb load`.",
+            "On simulated drives they take seconds, and the same seed gives the same figures on every \
+             machine. --on runs what is possible on a real target, with the safety rules of `plumb load`.",
         ],
         exits: &[
             (0, "done, even if a figure did not come out, which the report says"),
@@ -917,10 +920,11 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         examples: &[example(
             "plumb prove writer /dev/sdX --witness 'ssh w plumb prove witness --dir w' --overwrite",
-            "write until the power goes",
+            "write until the power goes out",
         )],
         notes: &[
-            "It writes until the power goes, or --seconds are over. Then: `plumb prove verify TARGET --witness W`.",
+            "It writes until the power goes out, or --seconds are over. Then: `plumb prove verify TARGET \
+             --witness W`.",
             "Writing to a disk, or to a file that plumb did not make, needs --overwrite; a disk that is in use or has a signature needs \
              --destroy with its serial, and a file that has one needs it with its path.",
         ],
@@ -963,8 +967,8 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         notes: &[
             "This machine is the witness, and must keep its power. With --on the writer runs on another machine; the password of an IPMI \
-                  switch is in IPMI_PASSWORD. The same command with the same --dir continues a campaign. Each write of a cycle destroys what \
-                  is in its place.",
+                  switch is in IPMI_PASSWORD. The same command with the same --dir continues a campaign. \
+                  Each write of a cycle overwrites the data in its place.",
         ],
         ..NONE
     },
@@ -983,8 +987,9 @@ pub(crate) const PAGES: &[Page] = &[
             ),
         ],
         notes: &[
-            "The launcher's words are followed by the remote command as one word, as ssh takes it; one that names neither ssh nor a shell \
-                  is given `sh -c`. It must not ask for anything: keys are the launcher's business. Of its words only the program is recorded.",
+            "plumb adds the remote command to the launcher's words as one word, as ssh takes it; a launcher \
+             that names neither ssh nor a shell is given `sh -c`. It must not prompt: set up its keys \
+             first. Of its words only the program is recorded.",
         ],
         exits: &[
             (1, "a finding, even if a host is missing"),
@@ -1114,8 +1119,8 @@ pub(crate) const PAGES: &[Page] = &[
         examples: &[example("plumb restore --dry-run", "is anything left?")],
         notes: &[
             "A killed plumb may leave settings of a comparison (policies, schedulers, caches, file systems), instances of the kernel's \
-                  tracing, and block devices and sockets of its servers. Whatever a living plumb holds is never touched. What root has left \
-                  takes root to remove.",
+                  tracing, and block devices and sockets of its servers. What a running plumb uses is never \
+                  touched. Only root can remove what root has left.",
         ],
         exits: &[
             (0, "nothing is left"),

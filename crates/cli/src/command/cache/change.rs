@@ -46,7 +46,8 @@ pub(super) fn replace_leg(arguments: &ReplaceLegArguments, format: Format) -> an
     let Some((_, end)) = end else { return Ok(Exit::NotMeasured) };
     if end.legs[leg].state != "live" {
         let message = format!(
-            "{name}: {log} failed before it had everything; the cache goes on without it: give another with the same command"
+            "{name}: {log} failed before the copy was complete; the cache continues without it: give \
+             another device with the same command"
         );
         return Err(Refusal::new(Exit::Failed, message).into());
     }
@@ -101,7 +102,8 @@ pub(super) fn grow(name: &str, size: Bytes, format: Format) -> anyhow::Result<Ex
     let Some((before, end)) = end else { return Ok(Exit::NotMeasured) };
     if end.log_size <= before.log_size {
         let message = format!(
-            "{name}: its log is not larger: what is in the way cannot be written back; see its status, then do it again"
+            "{name}: the log was not enlarged, because data in the way cannot be written back; see its \
+             status, then try again"
         );
         return Err(Refusal::new(Exit::Failed, message).into());
     }

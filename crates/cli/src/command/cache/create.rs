@@ -21,7 +21,8 @@ pub(super) fn adopt(arguments: &AdoptArguments, format: Format) -> anyhow::Resul
         cache::adopt(&cache::directory(), name, (backing, log), (mode, *unmarked)).map_err(refused)?;
     if mode.is_none() && !is_known {
         terminal::say(&format!(
-            "plumb: {name} will be served in the mode {}: its devices do not say in which it was (`plumb cache mode` changes it)",
+            "plumb: {name} will be served in the mode {}: its devices do not record the earlier mode \
+             (`plumb cache mode` changes it)",
             word(&adopted.mode)
         ));
     }
@@ -35,7 +36,7 @@ pub(super) fn run(arguments: &CreateArguments, format: Format) -> anyhow::Result
         ..Permission::default()
     };
     if arguments.log.len() < 2 && (arguments.stripe || arguments.mirror) {
-        let message = "--stripe and --mirror say what several devices hold: give --log for each of them";
+        let message = "--stripe and --mirror need several devices: give one --log for each";
         return Err(Refusal::new(Exit::Usage, message).into());
     }
     let wanted = CreateWanted {

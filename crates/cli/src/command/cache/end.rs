@@ -60,8 +60,8 @@ pub(super) struct AcceptedLosses {
 /// Says that a device of the log of a cache that is gone keeps what it has.
 fn say_not_erased(uuid: Uuid, why: &plumb_targets::Error) {
     terminal::say(&format!(
-        "plumb: not erased, so that it looks like the log of a cache still ({uuid}); no device needs it any more, and `plumb cache create \
-         --destroy` takes it for another: {why}"
+        "plumb: not erased, so it still looks like the log of a cache ({uuid}); no device needs it, and \
+         `plumb cache create --destroy` can reuse it: {why}"
     ));
 }
 
@@ -87,8 +87,9 @@ pub(super) fn detach(
             if let Some(why) = backing_gone {
                 is_backing_gone = true;
                 terminal::say(&format!(
-                    "plumb: the backing device is not there, so it was not told: {why}; should it come back, it lacks what only the \
-                     log held, and says still that it needs the cache {uuid}, until `plumb cache create --discard-dirty {uuid}` takes it"
+                    "plumb: the backing device is missing, so its mark was not removed: {why}; if it comes \
+                     back, it lacks the data that only the log held, and says that it needs the cache \
+                     {uuid}, until `plumb cache create --discard-dirty {uuid}` reuses it"
                 ));
             }
             not_erased.iter().for_each(|why| say_not_erased(uuid, why));

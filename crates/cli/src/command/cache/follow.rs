@@ -47,7 +47,7 @@ impl CacheActivity<'_> {
             std::thread::sleep(LOOK_EVERY);
             let Some(next) = (self.look)()? else {
                 let message =
-                    format!("{name} is no longer served: serve it again, then the same command goes on");
+                    format!("{name} is no longer served: serve it again, then the same command continues");
                 return Err(Refusal::new(Exit::Failed, message).into());
             };
             now = next;
@@ -61,11 +61,12 @@ fn how_to_go_on(now: &CacheStatus) -> String {
     let CacheStatus { name, backing, .. } = now;
     match now.served {
         true => format!(
-            "its server goes on with it: `plumb cache status {}` shows how far it is, the same command waits for it again",
+            "its server continues: `plumb cache status {}` shows the progress, and the same command waits \
+             for it again",
             shell_word(name)
         ),
         false => format!(
-            "the same command goes on from there, or serve the cache: until it is done {} needs it",
+            "the same command continues from there, or serve the cache: until it is done, {} needs it",
             backing.path
         ),
     }
@@ -77,7 +78,7 @@ pub(super) fn left(now: &CacheStatus, first: Bytes) -> String {
     let done = Bytes(first.0.saturating_sub(left.0));
     let done = if done.0 > 0 { format!("has written back {done}, and ") } else { String::new() };
     let eta = now.drain_eta.map(|eta| format!(", which takes about {}", Nanos::from_secs_f64(eta)));
-    let why = now.write_back_error.as_ref().map(|why| format!("; it does not go on: {why}"));
+    let why = now.write_back_error.as_ref().map(|why| format!("; it makes no progress: {why}"));
     format!("{done}has {left} to write back{}{}", eta.unwrap_or_default(), why.unwrap_or_default())
 }
 
@@ -93,12 +94,12 @@ mod tests {
         assert_eq!(left(&now, Bytes::mib(8)), "has written back 5 MiB, and has 3 MiB to write back");
         assert_eq!(left(&now, Bytes::mib(3)), "has 3 MiB to write back");
         assert!(
-            how_to_go_on(&now).contains("the same command goes on")
+            how_to_go_on(&now).contains("the same command continues")
                 && how_to_go_on(&now).contains("/dev/slow")
         );
         let served = CacheStatus { served: true, ..now };
         assert!(
-            how_to_go_on(&served).contains("server goes on") && how_to_go_on(&served).contains("status db")
+            how_to_go_on(&served).contains("server continues") && how_to_go_on(&served).contains("status db")
         );
     }
 }

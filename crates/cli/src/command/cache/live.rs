@@ -86,7 +86,7 @@ fn remark(status: &CacheStatus) -> String {
     };
     let legs: Vec<&str> = status.legs.iter().map(|leg| leg.state.as_str()).collect();
     format!(
-        "{name}: {} only in the log{}; log {full:.0} % in use, {}; writes of {} come in, and go out as {}",
+        "{name}: {} only in the log{}; log {full:.0} % in use, {}; mean write {}, mean write-back {}",
         status.only_in_log(),
         age.unwrap_or_default(),
         legs.join(", "),

@@ -15,8 +15,9 @@ use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
 /// Remedy for a server that does not answer.
-const WHEN_SILENT: &str = "; if it is stopped (state T in `ps`) `kill -CONT` lets it go on, if a device of it does not answer the kernel's \
-                           log says so; else ask again: it may be making things durable. Killed, it loses nothing that was acknowledged";
+const WHEN_SILENT: &str = "; if it is stopped (state T in `ps`), `kill -CONT` resumes it; if one of its \
+                           devices does not answer, the kernel log says so; otherwise ask again, since it \
+                           may be waiting for a flush. If you kill it, nothing that was acknowledged is lost";
 
 /// Returns the identity of a cache as the contents of a block device.
 pub(super) fn block_device_identity(config: &CacheConfig) -> String {
@@ -43,7 +44,8 @@ pub(super) fn order(name: &str, order: &Order<CacheOrder>) -> anyhow::Result<Opt
     match status {
         Some(other) if !is_ours(&other) => {
             let message = format!(
-                "{name}: what is served under this name is the cache {}, which is not that of this state directory: stop that one first",
+                "{name}: the cache that is served under this name is {}, not the one of this state \
+                 directory: stop that one first",
                 other.uuid
             );
             Err(Refusal::new(Exit::Refused, message).into())
@@ -87,13 +89,13 @@ fn after_kill(name: &str) -> anyhow::Result<()> {
             "/dev/ublkb{number} waits for the next server (`plumb cache serve {} --ublk`), and so do all requests to it",
             shell_word(name)
         ),
-        (None, None) => "what it left is taken away".to_owned(),
+        (None, None) => "what it left behind was removed".to_owned(),
         (None, Some(why)) => {
-            format!("its block device answers errors, and goes once it is let go of ({why})")
+            format!("its block device returns errors, and is removed when its last user closes it ({why})")
         }
     };
     terminal::say(&format!(
-        "plumb: the process that served {name} was killed: all that was acknowledged stands in the log; {left}"
+        "plumb: the process that served {name} was killed: everything acknowledged is in the log; {left}"
     ));
     Ok(())
 }

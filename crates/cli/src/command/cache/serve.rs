@@ -22,7 +22,7 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
     let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
     if order(name, &Order::Status)?.is_some() {
         let message = format!(
-            "the cache {name} is served already: `plumb cache status {}` says where",
+            "the cache {name} is already served: `plumb cache status {}` shows where",
             shell_word(name)
         );
         return Err(Refusal::new(Exit::Refused, message).into());
@@ -53,8 +53,8 @@ fn stay_in_memory() {
     use rustix::mm::{MlockAllFlags, mlockall};
     if let Err(errno) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE) {
         terminal::say(&format!(
-            "plumb: memory is not locked ({}): when memory is short, requests wait until it is read back from swap; root, or a \
-             raised limit (ulimit -l), locks it",
+            "plumb: memory is not locked ({}): when memory is short, requests wait for swap; run as root, \
+             or raise the limit (ulimit -l)",
             std::io::Error::from(errno)
         ));
     }

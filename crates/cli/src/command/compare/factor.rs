@@ -126,13 +126,13 @@ impl FromStr for Factor {
             return Err(format!("`{other}` is not a level of {name}: expected {}", kind.known.join(", ")));
         }
         if levels.len() < 2 || levels.iter().any(String::is_empty) {
-            return Err(format!("`{typed}` has no two levels: type them with a comma between"));
+            return Err(format!("`{typed}` is not a list of levels: give two or more, separated by commas"));
         }
         if name == "cache" {
             levels.iter().try_for_each(|level| level.parse::<CacheLevel>().map(drop))?;
             if levels[0] != "none" {
                 return Err(
-                    "the first level of cache is none: the others are compared with the target alone"
+                    "the first level of cache must be none: the others are compared with the target alone"
                         .to_owned(),
                 );
             }
@@ -233,7 +233,7 @@ impl Factor {
             Sets::Nothing | Sets::Disks => Ok(None),
             Sets::Place => {
                 let problem = format!(
-                    "{name}= needs a place on each machine: run `plumb compare` on each host for itself"
+                    "{name}= needs a place on each machine: run `plumb compare` on each host separately"
                 );
                 Err(Refusal::new(Exit::Usage, problem))
             }
@@ -400,15 +400,14 @@ fn directory(targets: &[String]) -> Result<PathBuf, Refusal> {
     if Path::new(directory).is_dir() {
         return std::path::absolute(directory).map_err(usage);
     }
-    let problem =
-        format!("fs=: {directory} is not a directory: name the one in which the file systems are to be made");
+    let problem = format!("fs=: {directory} is not a directory: name one in which to make the file systems");
     Err(Refusal::new(Exit::Usage, problem))
 }
 
 fn only(targets: &[String]) -> Result<&str, Refusal> {
     match targets {
         [target] => Ok(target),
-        _ => Err(Refusal::new(Exit::Usage, "name one target: this factor is of one")),
+        _ => Err(Refusal::new(Exit::Usage, "name one target: this factor works on a single target")),
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     })?;
     terminal::show(&document, format, arguments.detail.style())?;
     if let Some(why) = ended.reason() {
-        terminal::say(&format!("plumb: {why}; the whole rounds until then are kept"));
+        terminal::say(&format!("plumb: {why}; the complete rounds before that are kept"));
     }
     terminal::say_report(document.run_directory.as_ref());
     Ok(exit_of_end(&ended).and(exit::of_comparison(&document)))
@@ -88,7 +88,8 @@ pub(crate) fn asked(
     ];
     if let Some((option, _)) = OF_ONE_MACHINE.iter().zip(is_typed).find(|(_, is_typed)| *is_typed) {
         let problem = format!(
-            "--{option} is for one machine: on many hosts the words say the load, and --rounds how many blocks run, one after the other"
+            "--{option} is for one machine: on many hosts the options describe the load, and --rounds sets \
+             how many blocks run one after the other"
         );
         return Err(Refusal::new(Exit::Usage, problem).into());
     }
@@ -155,8 +156,8 @@ fn experiment(
     let least = Nanos(experiment.budget_least().0.saturating_mul(workloads.max(1) as u64));
     if let Some(budget) = arguments.budget.filter(|budget| *budget < least) {
         let problem = format!(
-            "--budget {budget}: the fewest blocks that can be judged take {least} and their warm-up; type that or more, or shorter blocks with \
-             --duration"
+            "--budget {budget} is too short: the fewest blocks that can be judged take {least} plus \
+             warm-up; give at least that, or shorter blocks with --duration"
         );
         return Err(Refusal::new(Exit::Usage, problem));
     }
@@ -202,7 +203,7 @@ fn chapter(workload: &Workload, experiment: Experiment, running: &RunningCommand
     let ends = |job: &Job| job.workload.stop.operations.is_some() || job.workload.stop.bytes.is_some();
     let is_limited = workload.profile.is_none() && jobs().any(ends);
     let notes =
-        is_limited.then(|| "Blocks are measured for a time: --count and --bytes end none.".to_owned());
+        is_limited.then(|| "Blocks are measured for a time: --count and --bytes have no effect.".to_owned());
     let meaning = Meaning { scenario, notes: notes.into_iter().collect() };
     let request = traces::read(running.request(meaning, words))?;
     Ok(Chapter { name: workload.name.clone(), experiment, request })
@@ -216,8 +217,8 @@ fn setting(
     let (Some(factor), Some(first)) = (&arguments.factor, targets.first()) else { return Ok(None) };
     let setting = factor.setting(arguments, first)?;
     let problem = match setting.is_some() {
-        true if arguments.together => "--together: they are set one after the other",
-        true if targets.iter().any(|other| other != first) => "all workloads have to be on the same targets",
+        true if arguments.together => "leave --together out, because only one level can be set at a time",
+        true if targets.iter().any(|other| other != first) => "all workloads must use the same targets",
         _ => return Ok(setting),
     };
     let problem = format!("levels of {} are set on the machine: {problem}", factor.name());
@@ -252,7 +253,8 @@ fn levels(
             Ok(("workload".to_owned(), vec![one, other], Vec::new()))
         }
         _ => {
-            let problem = "nothing to compare: type --factor NAME=LEVEL,LEVEL, or --a WORDS --b WORDS, or RUN... --against RUN...";
+            let problem = "nothing to compare: give --factor NAME=LEVEL,LEVEL, or --a WORDS --b WORDS, or \
+                           RUN... --against RUN...";
             Err(Refusal::new(Exit::Usage, problem))
         }
     }

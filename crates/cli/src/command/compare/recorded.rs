@@ -22,7 +22,7 @@ pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
         against.push(runs.remove(0));
     }
     if runs.is_empty() {
-        let problem = "--against: name the runs that are compared with them, too";
+        let problem = "--against: name the runs to compare with these, too";
         return Err(Refusal::new(Exit::Usage, problem).into());
     }
     let (runs, against) = (open(&runs)?, open(&against)?);

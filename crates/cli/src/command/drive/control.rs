@@ -41,12 +41,13 @@ pub(super) fn run(command: &DriveCommand, format: Format) -> anyhow::Result<Exit
 fn clear_up(name: &str, format: Format) -> anyhow::Result<()> {
     let directory = places::run();
     if let Some(why) = serving::clear_up(name)? {
-        let message = format!("{name}: its process is gone, and what it left must stay for now: {why}");
+        let message =
+            format!("{name}: its process is gone, and what it left behind cannot be removed yet: {why}");
         return Err(Refusal::new(Exit::Refused, message).into());
     }
     if rustix::process::geteuid().is_root() {
         for (device, why) in plumb_serve::ublk::sweep(None)?.kept {
-            terminal::say(&format!("plumb: {device} must stay for now: {why}"));
+            terminal::say(&format!("plumb: {device} cannot be removed yet: {why}"));
         }
     }
     forget(&directory, name).with_context(|| format!("cannot clear up in {}", directory.display()))?;

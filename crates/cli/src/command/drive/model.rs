@@ -16,8 +16,8 @@ pub(super) fn model(typed: &str) -> anyhow::Result<Model> {
         })
     {
         let message = format!(
-            "`{typed}`: only parameters of the model are typed behind it here; for the rest there are --wce, --seed, \
-             --size and --fault"
+            "`{typed}`: only parameters of the model can follow its name here; use --wce, --seed, --size \
+             and --fault for the rest"
         );
         return Err(Refusal::new(Exit::Usage, message).into());
     }

@@ -33,8 +33,7 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
     let fits = faults.iter().try_for_each(|fault| fault.fits(blocks));
     fits.map_err(|error| Refusal::because(Exit::Usage, error))?;
     if arguments.wce.is_some() && model.behaviour.wce == Wce::Absent {
-        let message =
-            format!("--wce: a drive of the model {} has no write cache that could be switched", model.name);
+        let message = format!("--wce: the model {} has no write cache that can be switched", model.name);
         return Err(Refusal::new(Exit::Usage, message).into());
     }
     if model.kind == Kind::Null && arguments.backing != Path::new("memory") {

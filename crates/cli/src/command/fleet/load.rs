@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
         steps => steps.iter().map(|step| *step as usize).collect(),
     };
     if !steps.is_sorted_by(|one, next| one < next) {
-        let problem = "--scale: expected numbers of hosts that rise, such as 1,2,4,8";
+        let problem = "--scale: expected increasing numbers of hosts, such as 1,2,4,8";
         return Err(Refusal::new(Exit::Usage, problem).into());
     }
     if let Some(step) = steps.iter().find(|step| **step > count) {

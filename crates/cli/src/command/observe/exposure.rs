@@ -35,7 +35,8 @@ impl Exposures {
             RequestedTarget::All => Target::All,
             RequestedTarget::Process(process) => {
                 let problem = format!(
-                    "--exposure is of a path or a device, and {process} is a process: name the directory where it writes, or use --all"
+                    "--exposure needs a path or a device, but {process} is a process: name the directory \
+                     where it writes, or use --all"
                 );
                 return Err(Refusal::new(Exit::Usage, problem));
             }

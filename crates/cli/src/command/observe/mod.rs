@@ -157,8 +157,7 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
     }
     let format = arguments.printed.format(Kind::Observation)?;
     if format == Format::Prometheus && arguments.from.is_none() && !arguments.exposure {
-        let problem =
-            "the metrics of an observation are those of what a power cut would take: add --exposure";
+        let problem = "an observation prints metrics of the data that a power cut would take: add --exposure";
         return Err(Refusal::new(Exit::Usage, problem).into());
     }
     let strictness = Strictness { strict: arguments.strict };
@@ -303,7 +302,8 @@ fn show(
             terminal::say(&format!("plumb: {note}"));
         }
         if document.workload.is_empty() {
-            let why = "nothing was seen that a workload can be made of: requests one by one, which takes root and a kernel with tracing";
+            let why = "no single requests were seen, so no workload can be made: run as root, on a kernel \
+                       with tracing";
             return Err(Refusal::new(Exit::NotMeasured, why).into());
         }
         return terminal::print(&document.workload);

@@ -17,7 +17,7 @@ pub(super) fn run(arguments: &ClaimArguments) -> anyhow::Result<Exit> {
     let mut host = Host::new(&arguments.shared)?;
     let file = arguments.shared.claims.as_path();
     if file == Path::new(CLAIMS) {
-        host.need_root("give a word for this machine")?;
+        host.need_root("record a claim for this machine")?;
     }
     if arguments.withdraw {
         return withdraw(&host, arguments, file, format);
@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &ClaimArguments) -> anyhow::Result<Exit> {
     };
     terminal::show_status(&document, format)?;
     if let Some(doubt) = given.doubt {
-        terminal::say(&format!("plumb: it is recorded, but {doubt}"));
+        terminal::say(&format!("plumb: the claim is recorded, but {doubt}"));
         return Ok(Exit::Finding);
     }
     Ok(Exit::Done)
@@ -81,7 +81,7 @@ fn withdraw(host: &Host, arguments: &ClaimArguments, file: &Path, format: Format
     let identity = known.unwrap_or_else(|| arguments.device.clone());
     let withdrawn = claims::withdraw(file, &identity).map_err(|error| refusal(error.into()))?;
     if withdrawn == 0 {
-        let message = format!("{} holds no claim for {identity}: nothing was taken back", file.display());
+        let message = format!("{} holds no claim for {identity}: nothing was withdrawn", file.display());
         return Err(Refusal::new(Exit::Usage, message).into());
     }
     terminal::show_status(&PolicyClaim { withdrawn, ..document(file, &identity) }, format)?;

@@ -16,7 +16,7 @@ pub(super) fn run(arguments: &HealArguments) -> anyhow::Result<Exit> {
     let host = Host::new(&arguments.carrying.shared)?;
     let plan = make(&host, arguments)?;
     let format = arguments.carrying.shared.printed.format(Kind::Status)?;
-    let nothing = "Nothing to heal: no disk that was chosen has its cache on while flushes are kept from it.";
+    let nothing = "Nothing to heal: every chosen disk whose cache is on gets its flushes.";
     let is_nothing = plan.changes.is_empty() && plan.refused.is_empty() && plan.unchanged.is_empty();
     let end = if is_nothing { nothing.to_owned() } else { String::new() };
     let shown = ShownPlan { plan: &plan, with_bytes: false, end };

@@ -86,7 +86,7 @@ impl Host {
             (None, Some(refused)) => Err(refused_disk(name, refused)),
             (None, None) => {
                 let reason =
-                    format!("{name} has no WWN and no serial number by which it could be known again");
+                    format!("{name} has no WWN and no serial number by which plumb could recognize it");
                 Err(Refusal::new(Exit::Refused, reason).into())
             }
             (Some(_), _) => Ok(view),

@@ -91,11 +91,11 @@ fn state(host: &Host, view: &DeviceView) -> Result<State, Refused> {
             Ok(_) => Ok(State::Protected),
             Err(reason) => Err(Refused::new(
                 format!("its flushes are suppressed, and {reason}"),
-                "mend it with `plumb policy heal`, or record a claim with `plumb policy claim`",
+                "repair it with `plumb policy heal`, or record a claim with `plumb policy claim`",
             )),
         },
         FoundState::None | FoundState::Unknown => Err(Refused::new(
-            "which state it is in is unknown",
+            "its state is unknown",
             format!("`plumb policy show {}` says what cannot be read", shell_word(&view.name)),
         )),
     }
@@ -113,7 +113,8 @@ pub(super) fn remove(
         let identity = known.unwrap_or_else(|| name.clone());
         let done = persist::remove(places, &identity).map_err(failed)?;
         if done.files.is_empty() && !ledger.forget(&identity) {
-            let message = format!("nothing is kept for {identity}; `plumb policy persist` lists what is");
+            let message =
+                format!("no state is kept for {identity}; `plumb policy persist` lists the kept states");
             return Err(Refusal::new(Exit::Usage, message).into());
         }
         ledger.forget(&identity);

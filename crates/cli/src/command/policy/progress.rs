@@ -62,10 +62,13 @@ impl Progress for TerminalProgress {
                 let word = shell_word(&journal.to_string_lossy());
                 let journal = journal.display();
                 self.say(&format!(
-                    "{} to change; what is done is written to {journal}",
+                    "{} to change; each step is recorded in {journal}",
                     counted(*disks as u64, "disk")
                 ));
-                self.say(&format!("interrupted, `plumb policy apply --resume {word}` goes on, and `plumb policy rollback {word}` goes back"));
+                self.say(&format!(
+                    "if interrupted: `plumb policy apply --resume {word}` continues, `plumb policy rollback \
+                     {word}` restores the old state"
+                ));
             }
             Event::WaveBegun { wave: 0, .. } => self.progress("the canary, one disk alone"),
             Event::WaveBegun { wave, disks } => {

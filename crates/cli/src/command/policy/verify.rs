@@ -21,7 +21,7 @@ pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let plan = plan(arguments)?;
     if !host.is_root {
         // A drive that may not be queried is not drift.
-        let message = "only root may ask drives how they are; nothing was verified: run it again as root";
+        let message = "only root may read the state of drives; nothing was verified: run it again as root";
         return Err(Refusal::new(Exit::NotMeasured, message).into());
     }
     let stop = AtomicBool::new(false);

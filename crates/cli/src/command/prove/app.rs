@@ -237,7 +237,7 @@ pub(super) fn proved(typed: AppArguments) -> anyhow::Result<(KeptRun, ProofDocum
         judging::private_mounts()?;
     }
     let stop = stop::on_signals()?;
-    let adoption = Adoption::begin().context("cannot take charge of what programs leave running")?;
+    let adoption = Adoption::begin().context("cannot adopt the processes that programs leave running")?;
     let mut shown = ProofProgress::new(Bar::on_stderr());
     let (kept, again) = match &typed.recording {
         Some(path) => {
@@ -285,7 +285,7 @@ pub(super) fn proved(typed: AppArguments) -> anyhow::Result<(KeptRun, ProofDocum
     shown.end();
     let mut document = proof?;
     document.notes.extend(
-        adoption.end().iter().map(|name| format!("`{name}` was left running by a program, and killed")),
+        adoption.end().iter().map(|name| format!("a program left `{name}` running, and plumb killed it")),
     );
     Ok((run, document))
 }
@@ -300,7 +300,10 @@ fn resumed(typed: AppArguments) -> anyhow::Result<(AppArguments, Vec<String>)> {
         _ => None,
     };
     let of_then = of_then.ok_or_else(|| {
-        Refusal::new(Exit::Usage, format!("{}: expected the directory of a `plumb prove app`", run.display()))
+        Refusal::new(
+            Exit::Usage,
+            format!("{}: expected the directory of a run of `plumb prove app`", run.display()),
+        )
     })?;
     let arguments = AppArguments {
         recording: Some(kept_run::recording_of(run)),

@@ -114,8 +114,8 @@ fn meant(typed: CampaignArguments) -> anyhow::Result<Campaign> {
     };
     let switch = switch?;
     if typed.power.is_some() && typed.on.is_none() && !switch.can_aim() {
-        let why = "--power: it takes the power from a machine, and this one is the witness; say with --on how a command is started \
-                   on the machine under test";
+        let why = "--power: this would cut the power of a machine, and this machine is the witness; --on \
+                   says how to start a command on the machine under test";
         return Err(usage(why.to_owned()).into());
     }
     if let Some(aim) = &typed.aim {

@@ -197,8 +197,8 @@ fn written(document: &ProofDocument, path: &Path) -> String {
     match document.failures.iter().filter(|failure| !failure.accepted).count() {
         0 => format!("{path} accepts {}", counted(document.failures.len() as u64, "failure")),
         new => format!(
-            "{path} accepts {} from the next run on, which names it with --baseline; this run does not accept {new} of \
-             them, and exits with 1",
+            "{path} accepts {} in later runs that name it with --baseline; this run does not accept {new} \
+             of them, and exits with 1",
             counted(document.failures.len() as u64, "failure")
         ),
     }

@@ -110,11 +110,12 @@ pub(super) fn profiles(
     for name in typed {
         let profile = DriveProfile::parse(name, logical_block)?;
         if profiles.contains(&profile) {
-            return Err(Error::usage(format!("--drive: `{name}` is there twice")));
+            return Err(Error::usage(format!("--drive: `{name}` is given twice")));
         }
         if profiles.first().is_some_and(|first| first.cache != profile.cache) {
             return Err(Error::usage(format!(
-                "--drive: `{name}` takes another recording than `{}`: a run records once, over one cache or none",
+                "--drive: `{name}` needs another recording than `{}`: a run records once, over one cache or \
+                 none",
                 typed[0]
             )));
         }
@@ -166,7 +167,7 @@ impl Ready {
         if profiles.iter().any(|profile| profile.cache != *cache) {
             let drive = &drives[0];
             return Err(Error::usage(format!(
-                "--drive: `{drive}` is not what was recorded, which was over another cache, or none"
+                "--drive: `{drive}` does not fit the recording, which was made over another cache, or none"
             )));
         }
         let directory = match kept.file_system.is_posix() {
@@ -212,7 +213,8 @@ pub(super) fn private_mounts() -> Result<(), Refusal> {
         return Ok(());
     }
     apart::private_mounts().map_err(|error| {
-        let what = format!("cannot mount out of sight of others: {error}; give the container CAP_SYS_ADMIN");
+        let what =
+            format!("cannot make a private mount namespace: {error}; give the container CAP_SYS_ADMIN");
         Refusal::new(Exit::NotMeasured, what)
     })
 }

@@ -68,7 +68,7 @@ impl KeptRun {
     pub(super) fn keep(&self, so_far: &ProofDocument) {
         let kept = self.directory.as_ref().map_or(Ok(()), |directory| directory.write_result(so_far));
         if let Err(error) = kept {
-            terminal::say(&format!("plumb: {error}; it goes on without"));
+            terminal::say(&format!("plumb: {error}; the run continues without this result"));
         }
     }
 

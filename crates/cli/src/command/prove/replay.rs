@@ -63,7 +63,7 @@ pub(crate) fn run(typed: &ReplayArguments) -> anyhow::Result<Exit> {
     let failure = chosen(typed, &document)?;
     let kept = kept_run::load(&kept_run::recording_with_number(&typed.run, failure.recording))?;
     let stop = stop::on_signals()?;
-    let _adoption = Adoption::begin().context("cannot take charge of what programs leave running")?;
+    let _adoption = Adoption::begin().context("cannot adopt the processes that programs leave running")?;
     let ready = Ready::new(kept, std::slice::from_ref(&document.drive), typed.mount_here, &stop)?;
     let choice = Choice::from(&failure.minimal);
     match &typed.mount {
@@ -87,7 +87,7 @@ fn chosen<'a>(typed: &ReplayArguments, document: &'a ProofDocument) -> Result<&'
             let names: Vec<&str> = failures.iter().map(|failure| failure.class.name()).collect();
             wrong(typed, &format!("no state failed as `{failure}`: expected one of {}", names.join(", ")))
         }
-        _ => wrong(typed, "no failing state is known of that run, so there is none to show"),
+        _ => wrong(typed, "that run found no failing state, so there is none to show"),
     })
 }
 

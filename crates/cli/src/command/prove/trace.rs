@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: TraceArguments) -> anyhow::Result<Exit> {
     }
     // On a drive that fails, a program that ends with an error does what it should.
     if !document.succeeded && !arguments.fail_fsync {
-        terminal::say("plumb: the program failed, so its work when it succeeds was not traced");
+        terminal::say("plumb: the program failed, so this trace does not show what it does when it succeeds");
         return Ok(Exit::NotMeasured);
     }
     Ok(Exit::Done)
