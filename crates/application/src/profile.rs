@@ -163,7 +163,7 @@ impl Provenance {
 }
 
 impl Profile {
-    /// The variant that is taken unless another is named.
+    /// Returns the variant that is taken unless another is named.
     pub fn default_variant(&self) -> &Variant {
         // Variants are never empty: a test of the catalogue holds that.
         &self.variants[0]

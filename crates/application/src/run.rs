@@ -159,7 +159,7 @@ fn extent_of(profile: &Profile, limits: &Limits, scale: f64) -> (Option<Nanos>, 
     }
 }
 
-/// How large a part of the files is made, and a note if that is not all because there is no room.
+/// Returns how large a part of the files is made, and a note if that is not all because there is no room.
 fn scale_of(
     profile: &'static Profile,
     work: &FileWork,

@@ -57,7 +57,7 @@ impl Rounds {
         }
     }
 
-    /// The flush up to a record is over; `None` if it failed.
+    /// Notes that the flush up to a record is over; `None` if it failed.
     pub(crate) fn flushed(&mut self, up_to: Option<u64>) {
         self.flushing = false;
         match up_to {

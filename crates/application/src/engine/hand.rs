@@ -117,7 +117,7 @@ impl<'a> Hand<'a> {
         self.meter.now()
     }
 
-    /// A transaction is done; nothing is said of its durability.
+    /// Records that a transaction is done; nothing is said of its durability.
     pub(crate) fn end(&mut self, began: Nanos) {
         let took = Took { from: began, until: self.meter.now() };
         if let Some(book) = self.meter.book {
@@ -125,7 +125,7 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// A transaction is done, and a sync just made all of it durable.
+    /// Records that a transaction is done, and a sync just made all of it durable.
     pub(crate) fn end_durable(&mut self, began: Nanos) {
         let took = Took { from: began, until: self.meter.now() };
         if let Some(book) = self.meter.book {
@@ -135,7 +135,7 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// A sync just made durable what was begun then.
+    /// Records that a sync just made durable what was begun then.
     pub(crate) fn durable_since(&mut self, began: Nanos) {
         let took = Took { from: began, until: self.meter.now() };
         if let Some(book) = self.meter.book {

@@ -86,7 +86,7 @@ impl Book {
         Self { outcome, calls: [const { None }; NAMES.len()], transactions: Histogram::new(), start }
     }
 
-    /// A call that succeeded and moved `bytes`.
+    /// Records a call that succeeded and moved `bytes`.
     pub(crate) fn done(&mut self, call: Call, took: Took, bytes: Bytes) {
         self.calls[call as usize].get_or_insert_default().record(took.latency());
         if let Some(direction) = self.direction(call) {
@@ -97,7 +97,7 @@ impl Book {
         }
     }
 
-    /// A call that failed.
+    /// Records a call that failed.
     pub(crate) fn failed(&mut self, call: Call, error: &plumb_block::Error) {
         let failure = error.errno().map_or(Failure::Unknown, Failure::Errno);
         if let Some(direction) = self.direction(call) {
@@ -105,12 +105,12 @@ impl Book {
         }
     }
 
-    /// A whole transaction.
+    /// Records a whole transaction.
     pub(crate) fn transaction(&mut self, took: Took) {
         self.transactions.record(took.latency());
     }
 
-    /// Something became durable this long after it was begun.
+    /// Records that something became durable this long after it was begun.
     pub(crate) fn durable(&mut self, took: Took) {
         self.outcome.durable.record(took.latency());
     }
