@@ -159,7 +159,7 @@ impl BufferMut {
         Buffer { slab, slot: this.slot, range: 0..this.length }
     }
 
-    /// The pool it came from.
+    /// Returns the pool it came from.
     pub fn pool(&self) -> Pool {
         Pool(Arc::clone(&self.slab))
     }
@@ -212,7 +212,7 @@ impl Buffer {
         part
     }
 
-    /// The pool it came from.
+    /// Returns the pool it came from.
     pub fn pool(&self) -> Pool {
         Pool(Arc::clone(&self.slab))
     }

@@ -104,8 +104,8 @@ impl VirtualClock {
         Self::default()
     }
 
-    /// From now on the clock stops at the events of `source`, for as long as that exists. Not to be called
-    /// from [`EventSource::advance`].
+    /// Makes the clock stop at the events of `source`, for as long as that exists. Not to be called from
+    /// [`EventSource::advance`].
     pub fn register(&self, source: Weak<dyn EventSource>) {
         let mut sources = self.sources();
         sources.retain(|source| source.strong_count() > 0);

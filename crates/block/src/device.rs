@@ -54,8 +54,8 @@ pub trait Device: Send + Sync {
     /// [`Unsupported`](crate::ErrorKind::Unsupported) where the cache is not the device's to switch.
     fn set_wce(&self, enabled: bool) -> Result<()>;
 
-    /// The failed flush that latched the device, if one did. Visible, not acknowledged, not durable: that is
-    /// all that can be said of what was written since the last good flush.
+    /// Returns the failed flush that latched the device, if one did. Visible, not acknowledged, not durable:
+    /// that is all that can be said of what was written since the last good flush.
     fn latched(&self) -> Option<Latch>;
 
     /// Returns whether the device has power, and how often it lost it. A device whose power this process

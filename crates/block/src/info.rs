@@ -78,7 +78,7 @@ impl DeviceInfo {
         }
     }
 
-    /// Capacity in logical blocks.
+    /// Returns the capacity in logical blocks.
     pub fn blocks(&self) -> u64 {
         self.size.0 / self.logical_block.0
     }

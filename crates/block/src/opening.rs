@@ -101,7 +101,7 @@ impl Caching {
         matches!(self, Self::Cached | Self::Mapped)
     }
 
-    /// In a word.
+    /// Returns the word for it.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Cached => "cached",
