@@ -212,7 +212,7 @@ impl Core {
         }
     }
 
-    /// The next time at which something is due.
+    /// Returns the next time at which something is due.
     pub(crate) fn next_event(&self) -> Option<Nanos> {
         if !self.base.condition.is_serving() {
             return None;
@@ -375,7 +375,7 @@ impl Core {
         }
     }
 
-    /// A leg or, without one, the backing device was flushed, or failed it.
+    /// Notes that a leg or, without one, the backing device was flushed, or failed it.
     fn flush_completed(&mut self, leg: Option<usize>, purpose: Purpose, outcome: Outcome) {
         match leg {
             _ if outcome.is_done() => {}
@@ -391,7 +391,7 @@ impl Core {
         self.left(purpose).into_iter().for_each(|left| *left -= 1);
     }
 
-    /// A leg has answered a record.
+    /// Notes that a leg has answered a record.
     fn record_completed(&mut self, sequence: u64, leg: usize, outcome: Outcome) {
         let base = &mut self.base;
         let has_failed =
@@ -403,7 +403,7 @@ impl Core {
         self.leg_ended(leg, LegFailure::Record, outcome);
     }
 
-    /// An action on a leg has ended: if it failed, the leg is lost.
+    /// Notes that an action on a leg has ended: if it failed, the leg is lost.
     fn leg_ended(&mut self, leg: usize, failure: LegFailure, outcome: Outcome) {
         if !outcome.is_done() {
             self.lose_leg(leg, failure, outcome);
@@ -431,9 +431,9 @@ impl Core {
         }
     }
 
-    /// A leg failed for which no other can stand in. After a failed flush nobody can tell what the leg has,
-    /// so everything stops; that of an opening flushed nothing that was acknowledged. A record is written
-    /// once more. Otherwise the log is sealed, where the mark can say so.
+    /// Notes that a leg failed for which no other can stand in. After a failed flush nobody can tell what the
+    /// leg has, so everything stops; that of an opening flushed nothing that was acknowledged. A record is
+    /// written once more. Otherwise the log is sealed, where the mark can say so.
     fn fail_log(&mut self, leg: usize, failure: LegFailure, outcome: Outcome) {
         let because =
             format!("device {leg} of the log {}, and no other device has its data", failure.words());
@@ -577,7 +577,7 @@ impl Core {
         Ok(())
     }
 
-    /// A device of the new log failed before anything needs it.
+    /// Notes that a device of the new log failed before anything needs it.
     fn fail_move(&mut self, leg: usize, failure: LegFailure, outcome: Outcome) {
         let (words, errno) = (failure.words(), errno_of(outcome));
         self.base.superblocks.abandon();
@@ -587,7 +587,7 @@ impl Core {
         self.base.io.step();
     }
 
-    /// The backing device names the session of the new log.
+    /// Notes that the backing device names the session of the new log.
     fn end_move(&mut self) {
         self.base.seal = None;
         self.destage.end_drain();

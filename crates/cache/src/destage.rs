@@ -116,7 +116,7 @@ impl Destage {
         DestageState { is_draining: self.is_draining, is_writing }
     }
 
-    /// How many actions of the batch are not completed.
+    /// Returns how many actions of the batch are not completed.
     fn left(&mut self) -> Option<&mut usize> {
         self.batch.as_mut().map(|batch| &mut batch.in_flight)
     }
@@ -131,7 +131,8 @@ impl Destage {
         self.failing = Some((since, because));
     }
 
-    /// How much of the log is as good as free, in segments: the part of the batch that the sweep has passed.
+    /// Returns how much of the log is as good as free, in segments: the part of the batch that the sweep has
+    /// passed.
     fn passed(&self, tail: u64) -> f64 {
         let Some(batch) = self.batch.as_ref().filter(|batch| batch.epochs.len() <= 1) else { return 0.0 };
         let (from, to) = batch.swath;
@@ -139,7 +140,7 @@ impl Destage {
         (batch.end - tail) as f64 * share.min(1.0)
     }
 
-    /// The share of the log in use, 0 to 1, as writes are to see it: it falls while a batch is being
+    /// Returns the share of the log in use, 0 to 1, as writes are to see it: it falls while a batch is being
     /// destaged, and not at its end. So writes come in evenly.
     pub(crate) fn pressure(&self, base: &Base) -> f64 {
         (base.log.used() as f64 - self.passed(base.log.tail)) / base.log.geometry.count() as f64
@@ -176,7 +177,7 @@ impl Destage {
         (rate > 0.0).then(|| Nanos::from_secs_f64(left as f64 / rate))
     }
 
-    /// When destaging would begin by itself.
+    /// Returns when destaging would begin by itself.
     pub(crate) fn due(&self, base: &Base) -> Option<Nanos> {
         if self.batch.is_some() {
             return Some(base.pace.runs_from);
@@ -303,8 +304,8 @@ impl Destage {
         self.left().into_iter().for_each(|left| *left -= 1);
     }
 
-    /// A write of the backing device failed, and may land until that is flushed: what is destaged now might
-    /// be beneath it.
+    /// Notes that a write of the backing device failed, and may land until that is flushed: what is destaged
+    /// now might be beneath it.
     pub(crate) fn unsettle(&mut self, base: &Base) {
         self.is_settled = false;
         if let Some(batch) = &mut self.batch
@@ -448,7 +449,7 @@ impl Destage {
         true
     }
 
-    /// The superblocks with a tail at segment `end` are durable.
+    /// Notes that the superblocks with a tail at segment `end` are durable.
     pub(crate) fn free_until(&mut self, base: &mut Base, end: u64) {
         let Some(batch) = self.batch.take_if(|batch| batch.end == end) else { return };
         base.index.forget(&base.log.geometry, &batch.swept, end);

@@ -232,7 +232,7 @@ impl Gathers {
         }
     }
 
-    /// A part was read, or not.
+    /// Notes that a part was read, or not.
     pub(crate) fn part_completed(
         &mut self,
         base: &mut Base,

@@ -89,7 +89,7 @@ impl Pace {
         (self.window_from, self.window) = (now, progress);
     }
 
-    /// A client needs the backing device.
+    /// Notes that a client needs the backing device.
     pub(crate) fn foreground(&mut self, now: Nanos) {
         self.foreground_at = Some(now);
     }

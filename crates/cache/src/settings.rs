@@ -223,7 +223,7 @@ impl DestageOptions {
 }
 
 impl Options {
-    /// Write-back, with what suits devices.
+    /// Creates settings for write-back that suit devices.
     pub const fn new(memory: Pool) -> Self {
         Self {
             mode: Mode::WriteBack,

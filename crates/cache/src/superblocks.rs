@@ -91,7 +91,7 @@ impl Superblocks {
         (self.round, self.wanted) = (None, BTreeSet::new());
     }
 
-    /// How many actions of the version that is being written are not completed.
+    /// Returns how many actions of the version that is being written are not completed.
     pub(crate) fn left(&mut self) -> Option<&mut usize> {
         self.round.as_mut().map(|round| &mut round.left)
     }

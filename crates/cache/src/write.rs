@@ -94,7 +94,7 @@ impl ClientWrite {
         }))
     }
 
-    /// The bytes of its next `blocks` blocks, and zeroes up to the end of `into`.
+    /// Fills `into` with its next `blocks` blocks, and zeroes up to the end.
     fn fill(&self, into: &mut [u8], blocks: usize, logical_block: usize) {
         let (bytes, rest) = into.split_at_mut(blocks * logical_block);
         rest.fill(0);

@@ -52,7 +52,7 @@ impl Destage {
         true
     }
 
-    /// The next run of the sweep. Without one the sweep is at its end.
+    /// Returns the next run of the sweep. Without one the sweep is at its end.
     fn next_run(&mut self, base: &Base) -> Option<Run> {
         let geometry = base.log.geometry;
         let (data_max, blocks) = (base.devices.backing_transfer_max(), base.devices.backing().blocks());

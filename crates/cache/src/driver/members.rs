@@ -48,7 +48,7 @@ struct MemberQueue {
 }
 
 impl MemberQueues {
-    /// None yet.
+    /// Creates an empty set of members.
     ///
     /// # Errors
     /// If the kernel has no descriptor to give.
@@ -57,7 +57,7 @@ impl MemberQueues {
         Ok(Self { queues: Vec::new(), answered, untold: Vec::new(), completions: Vec::new() })
     }
 
-    /// The queue of a member.
+    /// Adds the queue of a member.
     ///
     /// # Errors
     /// If the kernel cannot wait for it.

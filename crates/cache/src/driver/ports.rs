@@ -52,7 +52,7 @@ impl Ports {
         }
     }
 
-    /// The queue is gone; nobody is told what its requests come to.
+    /// Notes that the queue is gone; nobody is told what its requests come to.
     pub(super) fn close(&mut self, port: usize) {
         self.ports[port] = None;
         self.waiting.retain(|_, waiting| waiting.port != port);

@@ -254,8 +254,8 @@ impl RunningCache {
         self.shared.to_mark.notify_all();
     }
 
-    /// A queue is gone. Its memory is free when this returns, but for that of requests which no member
-    /// answers for long.
+    /// Notes that a queue is gone. Its memory is free when this returns, but for that of requests which no
+    /// member answers for long.
     pub(super) fn close(&self, port: usize) {
         let mut inner = lock(&self.shared.inner);
         if inner.is_watcher(port) {

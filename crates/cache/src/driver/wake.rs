@@ -25,7 +25,7 @@ impl Wake {
         Ok(Self { both, ready, answered })
     }
 
-    /// Something is ready.
+    /// Signals that something is ready.
     pub(super) fn fire(&self) {
         fire(&self.ready);
     }

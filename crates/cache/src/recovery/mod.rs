@@ -308,8 +308,8 @@ impl Recovery {
         true
     }
 
-    /// A chunk was read, or not: a power cut may leave a block unreadable, which is no reason to lose those
-    /// around it.
+    /// Notes that a chunk was read, or not: a power cut may leave a block unreadable, which is no reason to
+    /// lose those around it.
     fn chunk_read(&mut self, number: u64, leg: usize, buffer: Option<BufferMut>) {
         let Some(log) = &mut self.log else { return };
         let Some(chunk) = log.chunks.iter_mut().find(|chunk| chunk.number == number) else { return };
@@ -374,8 +374,8 @@ impl Recovery {
         }
     }
 
-    /// The walk is over: whether the log reaches as far as the mark on the backing device says that it did.
-    /// An old copy of it need not.
+    /// Checks, once the walk is over, that the log reaches as far as the mark on the backing device says. An
+    /// old copy of it need not.
     fn walked(&mut self) {
         let (Some(log), Some(identity)) = (&self.log, &self.options.identity) else {
             return self.equalise();
@@ -430,8 +430,8 @@ impl Recovery {
         self.issue(command, Step::Equalised { leg: copy.to });
     }
 
-    /// A leg was written or flushed, or failed: then it goes on without. The epoch that excludes it becomes
-    /// durable with the session, before anything is served.
+    /// Notes that a leg was written or flushed, or failed: then it goes on without. The epoch that excludes
+    /// it becomes durable with the session, before anything is served.
     fn equalised(&mut self, leg: usize, outcome: Outcome) {
         let Some(log) = &mut self.log else { return };
         let chosen = &mut log.walk.superblock;

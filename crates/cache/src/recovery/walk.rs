@@ -54,7 +54,7 @@ struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// Block `block`, as the leg at place `index` of the chunk has it.
+    /// Returns block `block`, as the leg at place `index` of the chunk has it.
     fn get(&self, index: usize, block: u32) -> Option<&'a [u8]> {
         let rest = self.rest.get(index).map_or(&[][..], |rest| rest);
         let first = self.at - (rest.len() / LOG_BLOCK as usize) as u32;
