@@ -119,8 +119,8 @@ pub(crate) fn of_proof(document: &ProofDocument) -> Exit {
     finding.and(if is_whole { Exit::Done } else { Exit::NotMeasured })
 }
 
-/// How a command ends that shows a comparison: a limit that is exceeded is a finding; one that is not decided
-/// was not measured.
+/// Returns the exit code of a command that shows a comparison: a limit that is exceeded is a finding; one
+/// that is not decided was not measured.
 pub(crate) fn of_comparison(document: &ComparisonDocument) -> Exit {
     let limit = |exceeded: Option<bool>| match exceeded {
         Some(true) => Exit::Finding,

@@ -113,7 +113,7 @@ impl Live {
         }
     }
 
-    /// Another turn begins: its totals begin at nothing.
+    /// Notes that another turn begins: its totals begin at nothing.
     fn next_turn(&mut self) {
         self.passed += std::mem::take(&mut self.last);
         self.before.clear();

@@ -36,7 +36,7 @@ pub(crate) fn newest_run() -> Option<PathBuf> {
     places::runs().into_iter().take(2).find_map(runs)
 }
 
-/// RFC 3339 in UTC, to the second.
+/// Returns the time of day by RFC 3339 in UTC, to the second.
 pub(crate) fn time_of_day() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

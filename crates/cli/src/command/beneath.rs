@@ -37,7 +37,7 @@ pub(crate) fn join(guest: &mut RunDocument, host: &RunDocument) -> Result<(), St
     Ok(())
 }
 
-/// For how many seconds both ran.
+/// Returns for how many seconds both ran.
 fn overlap(guest: &RunDocument, host: &RunDocument) -> Result<f64, String> {
     let span = |document: &RunDocument| -> Result<(f64, f64), String> {
         let started_at = &document.environment.started_at;

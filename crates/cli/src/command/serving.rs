@@ -14,7 +14,7 @@ use crate::arguments::exports::ExportArguments;
 use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
-/// A service that is reached as was typed, without a name yet. `what` is served.
+/// Returns a service that is reached as was typed, without a name yet. `what` is served.
 pub(super) fn service_options(arguments: &ExportArguments, what: &str) -> anyhow::Result<ServiceOptions> {
     let nbd = addresses(arguments)?;
     if nbd.is_empty() && !is_block_device(arguments) {

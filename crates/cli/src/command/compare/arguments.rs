@@ -147,7 +147,7 @@ impl CompareArguments {
         }
     }
 
-    /// plumb's own options.
+    /// Returns plumb's own options.
     pub(crate) const fn own(&self) -> &OwnArguments {
         &self.own
     }

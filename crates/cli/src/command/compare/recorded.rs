@@ -93,7 +93,7 @@ fn named_once(all: &[&(String, RunDocument)]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The names of runs as that of a level.
+/// Returns the names of runs as that of a level.
 fn joined(runs: &[(String, RunDocument)]) -> String {
     let last =
         |name: &String| Path::new(name).file_name().map_or(name.clone(), |name| name.display().to_string());

@@ -102,8 +102,8 @@ fn shown(reader: &Reader<'_>, name: &str) -> anyhow::Result<DeviceView> {
     }
 }
 
-/// The view of what the kernel does not know; `None` if it does. A cache that was made is not opened for it:
-/// it may be served, and opening it would recover its log.
+/// Returns the view of what the kernel does not know; `None` if it does. A cache that was made is not opened
+/// for it: it may be served, and opening it would recover its log.
 fn elsewhere(name: &str) -> anyhow::Result<Option<DeviceView>> {
     if let Some(survey) = cache::survey(name).map_err(Refusal::from)? {
         let own = name.strip_prefix("cache:").unwrap_or(name);

@@ -290,7 +290,7 @@ pub(super) fn proved(typed: AppArguments) -> anyhow::Result<(KeptRun, ProofDocum
     Ok((run, document))
 }
 
-/// The arguments with those of the run that is to go on in their place, of all that they do not say
+/// Returns the arguments with those of the run that is to go on in their place, of all that they do not say
 /// themselves; and the command line with which the run was begun.
 fn resumed(typed: AppArguments) -> anyhow::Result<(AppArguments, Vec<String>)> {
     let Some(run) = &typed.resume else { return Ok((typed, argv())) };
@@ -434,7 +434,7 @@ fn options(typed: &AppArguments, cache: Option<CacheOnOneDrive>) -> RecordOption
     }
 }
 
-/// A logical block that a drive has.
+/// Parses the logical block of a drive: 512 or 4096 bytes.
 fn block_size(typed: &str) -> Result<Bytes, String> {
     let size = typed.parse().ok().filter(|size: &Bytes| [512, 4096].contains(&size.0));
     size.ok_or_else(|| "expected 512 or 4096".to_owned())

@@ -30,7 +30,7 @@ const FREE_MIN: Bytes = Bytes::mib(64);
 /// Type of a file system in memory: statfs(2).
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 
-/// The subject that was typed. Its programs may take so long each, and are killed at a `stop`.
+/// Returns the subject that was typed. Its programs may take so long each, and are killed at a `stop`.
 ///
 /// # Errors
 /// A usage error if there is none.
@@ -94,8 +94,8 @@ pub(super) fn from_here(line: &str) -> String {
     found.map_or_else(|| line.to_owned(), |path| shell_word(&path.display().to_string()) + rest)
 }
 
-/// The drive profiles that were typed. States of those that break a drive's contract may crash the kernel
-/// that mounts them.
+/// Returns the drive profiles that were typed. States of those that break a drive's contract may crash the
+/// kernel that mounts them.
 ///
 /// # Errors
 /// A usage error if there is no such profile, one is typed twice, or not all are beneath the same cache; a

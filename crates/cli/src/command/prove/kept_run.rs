@@ -59,7 +59,7 @@ impl KeptRun {
         self.directory.as_ref().map(RunDirectory::path)
     }
 
-    /// The file for the results of checks.
+    /// Returns the file for the results of checks.
     pub(super) fn checks(&self) -> Option<PathBuf> {
         Some(self.path()?.join(CHECKS))
     }
@@ -116,7 +116,7 @@ pub(super) fn check(out: &Out) -> Result<(), Refusal> {
     RunDirectory::check(out).map_err(refusal)
 }
 
-/// The file of the recording in a run directory.
+/// Returns the file of the recording in a run directory.
 pub(super) fn recording_of(run: &Path) -> PathBuf {
     run.join(RECORDING)
 }

@@ -78,7 +78,7 @@ pub(crate) fn run(typed: &ReplayArguments) -> anyhow::Result<Exit> {
     }
 }
 
-/// The failure that was typed, or the first.
+/// Returns the failure that was typed, or the first.
 fn chosen<'a>(typed: &ReplayArguments, document: &'a ProofDocument) -> Result<&'a Failure, Refusal> {
     let failures = &document.failures;
     let is_it = |failure: &&Failure| typed.failure.as_deref().is_none_or(|it| it == failure.class.name());
@@ -152,7 +152,7 @@ fn look(ready: &Ready, choice: &Choice, at: &Path, stop: &AtomicBool) -> anyhow:
     Ok(Exit::Done)
 }
 
-/// Until Enter is pressed or a signal comes. Without a terminal there may be no line to read.
+/// Waits until Enter is pressed or a signal comes. Without a terminal there may be no line to read.
 fn wait(stop: &AtomicBool) -> anyhow::Result<()> {
     let stdin = std::io::stdin();
     let mut is_open = true;

@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     Ok(exit_of(&found.level))
 }
 
-/// How a document of this level ends.
+/// Returns the exit code of a document of this level.
 pub(super) fn exit_of(level: &str) -> Exit {
     match level {
         "danger" => Exit::Finding,

@@ -56,7 +56,7 @@ impl End {
         }
     }
 
-    /// How many events of the recording have happened when it has.
+    /// Returns how many events of the recording have happened when it has.
     fn after(self, recorded: &RecordedWork) -> Option<usize> {
         let recording = &recorded.recording;
         let mut left = if let Self::Command(mark) = self { mark.number } else { 1 };
@@ -82,7 +82,7 @@ impl End {
 }
 
 impl Window {
-    /// Between which events of the recording it is.
+    /// Returns between which events of the recording it is.
     ///
     /// # Errors
     /// If they do not both happen during the work, the first before the second.

@@ -45,7 +45,7 @@ pub(crate) fn run(WitnessArguments { dir, listen }: WitnessArguments) -> anyhow:
     }
 }
 
-/// A socket for this user alone, in place of one that nobody serves any more.
+/// Opens a socket for this user alone, in place of one that nobody serves any more.
 fn open(socket: &Path) -> io::Result<UnixListener> {
     let is_left = fs::symlink_metadata(socket).is_ok_and(|found| found.file_type().is_socket())
         && UnixStream::connect(socket).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
