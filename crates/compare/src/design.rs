@@ -89,12 +89,12 @@ impl Design {
         Self { together, ..self }
     }
 
-    /// At most so many rounds.
+    /// Returns the maximum number of rounds.
     pub fn rounds(&self) -> usize {
         self.looks.last().map_or(0, |look| look.rounds)
     }
 
-    /// The looks, in order.
+    /// Returns the looks, in order.
     pub fn looks(&self) -> &[Look] {
         &self.looks
     }

@@ -25,7 +25,7 @@ impl KeptChapters {
         self.record.attempt(|directory| directory.write_result(&ComparisonDocument::of_chapters(all)))
     }
 
-    /// A chapter is over.
+    /// Adds a chapter that is over.
     pub(crate) fn add(&mut self, chapter: ComparisonDocument) {
         self.chapters.push(chapter);
     }

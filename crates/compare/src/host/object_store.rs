@@ -285,7 +285,7 @@ impl<'a> ObjectStore<'a> {
         }
     }
 
-    /// Somewhere among the data.
+    /// Returns a place somewhere among the data.
     fn place(&mut self, length: Bytes) -> ByteRange {
         let filled = (self.device.info().size.0 as f64 * self.load.filled) as u64;
         let places = (filled.saturating_sub(length.0) / UNIT).max(1);

@@ -25,7 +25,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Nothing was changed yet.
+    /// Creates a record in which nothing was changed yet.
     pub fn new(machine: Arc<Machine>) -> Self {
         Self { machine, record: None, promised: Vec::new(), held: Vec::new() }
     }

@@ -36,7 +36,7 @@ impl Interval {
         low < self.low && self.high < high
     }
 
-    /// Half of its width.
+    /// Returns half of its width.
     pub fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0
     }
