@@ -84,7 +84,7 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// No fewer than [`enumerate`](Self::enumerate) visits; `u128::MAX` if there are more than that.
+    /// Returns no fewer than [`enumerate`](Self::enumerate) visits; `u128::MAX` if there are more than that.
     pub fn outcomes_max(&self, options: Options) -> u128 {
         let whole = self.whole(options.grain);
         let subsets = 1_u128.checked_shl(whole.len() as u32).unwrap_or(u128::MAX);

@@ -72,8 +72,8 @@ impl Run {
 }
 
 impl<T: Clone> Window<T> {
-    /// The runs over which commands lie, in the order of blocks. Everywhere else a cut leaves what the caller
-    /// has stored.
+    /// Returns the runs over which commands lie, in the order of blocks. Everywhere else a cut leaves what
+    /// the caller has stored.
     pub fn runs(&self) -> impl Iterator<Item = Run> {
         self.versions.iter().map(|(range, ids)| {
             let contender = |id: &u64| {

@@ -6,7 +6,7 @@ use crate::command::Command;
 use crate::window::Window;
 
 impl<T: Clone> Window<T> {
-    /// A completed command is durable from now on.
+    /// Makes a completed command durable from now on.
     pub(crate) fn make_durable(&mut self, id: u64, store: &mut (impl FnMut(LbaRange, &T) + ?Sized)) {
         let Some(command) = self.commands.get_mut(&id) else { return };
         command.is_durable = true;
@@ -50,7 +50,7 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// In this run the command is durable: it is stored, and everything older than it is gone for good.
+    /// Makes the command durable in this run: it is stored, and everything older than it is gone for good.
     fn decide(&mut self, run: LbaRange, id: u64, store: &mut (impl FnMut(LbaRange, &T) + ?Sized)) {
         let Some(ids) = self.versions.starting_at(run.lba) else { return };
         if let [only] = ids[..] {
@@ -106,7 +106,7 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// A command does not count in a run any more; it is forgotten if it counts nowhere.
+    /// Takes a command out of a run; it is forgotten if it counts nowhere.
     fn release(&mut self, id: u64, run: LbaRange) {
         let Some(command) = self.commands.get_mut(&id) else { return };
         command.live_blocks -= run.nlb;

@@ -73,7 +73,7 @@ pub struct Window<T> {
 }
 
 impl<T: Clone> Window<T> {
-    /// No commands yet, on a device that keeps this.
+    /// Creates a window without commands, on a device that keeps this.
     pub fn new(promise: Promise) -> Self {
         Self {
             promise,
@@ -116,7 +116,7 @@ impl<T: Clone> Window<T> {
         self.flushes.insert(id, self.now);
     }
 
-    /// The command or flush completes as done. What becomes durable by that is handed to `store`, run by run,
+    /// Completes the command or flush as done. What becomes durable by that is handed to `store`, run by run,
     /// in an order in which the last one for a block counts.
     pub fn complete(&mut self, id: u64, landing: Landing, store: &mut (impl FnMut(LbaRange, &T) + ?Sized)) {
         self.now += 1;
@@ -160,7 +160,7 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// A flush that was submitted at this moment takes effect: rule 2.
+    /// Lets a flush that was submitted at this moment take effect: rule 2.
     fn cover(&mut self, submitted: Moment, store: &mut (impl FnMut(LbaRange, &T) + ?Sized)) {
         while let Some((_, id)) = self.completed.front().copied().filter(|(at, _)| *at < submitted) {
             self.completed.pop_front();
@@ -176,7 +176,7 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// The device has destaged a command: it is durable, or will be as soon as it completes.
+    /// Notes that the device has destaged a command: it is durable, or will be as soon as it completes.
     pub fn destage(&mut self, id: u64, store: &mut (impl FnMut(LbaRange, &T) + ?Sized)) {
         let Some(command) = self.commands.get_mut(&id) else { return };
         if !command.span.is_completed() {
@@ -186,9 +186,9 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// The command failed or was not answered: rule 9. It stays in flight, unless it had completed (the first
-    /// half of a write whose flush failed): that one is where it is, but was not acknowledged. A flush that
-    /// failed covers nothing.
+    /// Notes that the command failed or was not answered: rule 9. It stays in flight, unless it had completed
+    /// (the first half of a write whose flush failed): that one is where it is, but was not acknowledged. A
+    /// flush that failed covers nothing.
     pub fn fail(&mut self, id: u64) {
         self.now += 1;
         self.flushes.remove(&id);
@@ -229,8 +229,8 @@ impl<T: Clone> Window<T> {
         command.is_acknowledged() && (command.is_durable || is_said)
     }
 
-    /// The runs of `range` over which the same commands lie, with their numbers, in order. Runs without one
-    /// are left out.
+    /// Returns the runs of `range` over which the same commands lie, with their numbers, in order. Runs
+    /// without one are left out.
     pub fn versions(&self, range: LbaRange) -> impl Iterator<Item = (LbaRange, &[u64])> {
         self.versions.over(range).map(|(range, ids)| (range, ids.as_slice()))
     }
