@@ -53,7 +53,7 @@ pub(super) fn per_second(amount: u64, window: Nanos) -> f64 {
     if seconds > 0.0 { amount as f64 / seconds } else { 0.0 }
 }
 
-/// MiB per second of `window`.
+/// Returns the MiB per second of `window`.
 pub(super) fn mib_per_second(bytes: u64, window: Nanos) -> f64 {
     per_second(bytes, window) / f64::from(1 << 20)
 }

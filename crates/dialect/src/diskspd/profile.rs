@@ -106,7 +106,7 @@ impl Profile {
 }
 
 impl TimeSpan {
-    /// DiskSpd's defaults: 5 s of warm-up, 10 s measured.
+    /// Creates a profile with DiskSpd's defaults: 5 s of warm-up, 10 s measured.
     pub fn new(targets: Vec<Target>) -> Self {
         Self { duration: 10, warmup: 5, bucket_ms: 1000, targets, ..Self::default() }
     }

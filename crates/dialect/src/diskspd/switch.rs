@@ -123,7 +123,7 @@ impl Draft {
         })
     }
 
-    /// `-Bbase[:length]`.
+    /// Takes `-Bbase[:length]`.
     fn take_base(&mut self, typed: &str, value: &str) -> Result<(), String> {
         if let Some(earlier) = &self.base_given {
             return Err(format!("the base was given before, by {earlier}"));
@@ -144,7 +144,7 @@ impl Draft {
         Ok(())
     }
 
-    /// `-f<size>` or hints `-f{r,s,t}`.
+    /// Takes `-f<size>` or hints `-f{r,s,t}`.
     fn take_end_or_hints(&mut self, typed: &str, value: &str) -> Result<(), String> {
         if value.starts_with(|first: char| first.is_ascii_digit()) {
             let end = size(value, u64::from(self.target.block))?;
@@ -173,7 +173,7 @@ impl Draft {
         Ok(())
     }
 
-    /// `-Z`, `-Zr`, `-Z<size>[,file]`.
+    /// Takes `-Z`, `-Zr`, `-Z<size>[,file]`.
     fn take_content(&mut self, value: &str) -> Result<(), String> {
         let content = match value {
             "" => WriteContent::Zero,

@@ -150,7 +150,7 @@ impl Target {
     /// DiskSpd's default block.
     pub const BLOCK: u32 = 64 << 10;
 
-    /// DiskSpd's defaults: 64 KiB reads one after the other, two outstanding.
+    /// Creates a target with DiskSpd's defaults: 64 KiB reads one after the other, two outstanding.
     pub fn at(path: &str) -> Self {
         Self {
             path: path.to_owned(),

@@ -217,7 +217,7 @@ pub(super) struct XmlWriter {
 }
 
 impl XmlWriter {
-    /// An element that holds others.
+    /// Opens an element that holds others.
     pub(super) fn open(&mut self, name: &str) {
         self.open_with(name, "");
     }
@@ -229,13 +229,13 @@ impl XmlWriter {
         self.depth += 1;
     }
 
-    /// The end of the element opened last.
+    /// Closes the element opened last.
     pub(super) fn close(&mut self, name: &str) {
         self.depth = self.depth.saturating_sub(1);
         self.line(&format!("</{name}>"));
     }
 
-    /// An element that holds a value.
+    /// Writes an element that holds a value.
     pub(super) fn value(&mut self, name: &str, value: impl Display) {
         self.text(name, &value.to_string());
     }
@@ -244,14 +244,14 @@ impl XmlWriter {
         self.line(&format!("<{name}>{}</{name}>", escaped(value)));
     }
 
-    /// An element that holds the name of a choice, if it has one.
+    /// Writes an element that holds the name of a choice, if it has one.
     pub(super) fn choice<T: PartialEq>(&mut self, name: &str, choices: &[(&str, T)], value: &T) {
         if let Some((chosen, _)) = choices.iter().find(|(_, choice)| choice == value) {
             self.text(name, chosen);
         }
     }
 
-    /// The fields of `from`.
+    /// Writes the fields of `from`.
     pub(super) fn fields<T: Clone>(&mut self, fields: &[Field<T>], from: &T) {
         let mut from = from.clone();
         for field in fields {
@@ -267,7 +267,7 @@ impl XmlWriter {
         }
     }
 
-    /// A line as it is.
+    /// Writes a line as it is.
     pub(super) fn line(&mut self, line: &str) {
         // Writing to a string cannot fail.
         let written = writeln!(self.written, "{:1$}{line}", "", 2 * self.depth);

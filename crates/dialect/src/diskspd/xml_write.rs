@@ -13,7 +13,7 @@ pub fn profile(profile: &Profile) -> String {
     writer.finish()
 }
 
-/// The profile within another document.
+/// Writes the profile within another document.
 pub(super) fn write_into(profile: &Profile, writer: &mut XmlWriter) {
     writer.open("Profile");
     writer.fields(PROFILE[0], profile);

@@ -51,7 +51,7 @@ pub(super) fn read(
     reader.finish()
 }
 
-/// The sections asked for, wherever on the command line.
+/// Returns the sections asked for, wherever on the command line.
 fn asked_sections(arguments: &[String]) -> Vec<String> {
     let mut asked = Vec::new();
     for (index, argument) in arguments.iter().enumerate() {

@@ -140,7 +140,7 @@ impl<'a> Options<'a> {
         parse(text).map(Some).map_err(|problem| self.error(name, problem))
     }
 
-    /// 0 or 1; 1 where it may stand alone and does; `otherwise` if it was not typed.
+    /// Returns 0 or 1; 1 where it may stand alone and does; `otherwise` if it was not typed.
     ///
     /// # Errors
     /// If it is neither.

@@ -45,7 +45,7 @@ impl Sections {
     /// The name that stands for all sections.
     pub(super) const GLOBAL: &'static str = "global";
 
-    /// A section begins.
+    /// Begins a section.
     pub(super) fn begin(&mut self, name: &str, place: String) {
         self.in_section = name != Self::GLOBAL;
         self.skipping =
@@ -56,7 +56,7 @@ impl Sections {
         }
     }
 
-    /// A setting of the section that began last, or of all.
+    /// Adds a setting of the section that began last, or of all.
     pub(super) fn set(&mut self, setting: Setting) {
         if self.skipping {
             return;
@@ -67,7 +67,7 @@ impl Sections {
         }
     }
 
-    /// The next settings are global again: another file begins.
+    /// Makes the next settings global again: another file begins.
     pub(super) fn leave(&mut self) {
         self.in_section = false;
         self.skipping = false;

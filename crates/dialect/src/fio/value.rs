@@ -117,7 +117,7 @@ pub(super) fn decimal(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("`{text}` is not a number from 0"))
 }
 
-/// 0 or 1.
+/// Returns 0 or 1.
 ///
 /// # Errors
 /// What was expected.

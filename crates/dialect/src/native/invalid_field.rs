@@ -76,7 +76,7 @@ impl InvalidField {
     }
 }
 
-/// `spans[3].rest` is 3 and `rest`.
+/// Splits `spans[3].rest` into 3 and `rest`.
 fn numbered<'a>(field: &'a str, list: &str) -> (Option<usize>, &'a str) {
     let taken = field.strip_prefix(list).and_then(|rest| rest.split_once(']'));
     let parsed = taken.and_then(|(number, rest)| Some((number.parse().ok()?, rest)));

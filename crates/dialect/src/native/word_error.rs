@@ -19,12 +19,12 @@ enum Problem {
 }
 
 impl WordError {
-    /// Both words cannot hold.
+    /// Returns the error that both words cannot hold.
     pub(super) fn contradiction(word: &'static str, other: &'static str) -> Self {
         Self { word, problem: Problem::Contradicts(other) }
     }
 
-    /// The word means nothing without one of the others.
+    /// Returns the error that the word means nothing without one of the others.
     pub(super) fn need(word: &'static str, others: &'static str) -> Self {
         Self { word, problem: Problem::Needs(others) }
     }
@@ -39,13 +39,13 @@ impl WordError {
         Self { word, problem }
     }
 
-    /// On the command line, where words have dashes.
+    /// Returns the error for the command line, where words have dashes.
     pub(super) fn typed(&self) -> Error {
         let place = if self.word == "targets" { "TARGET".to_owned() } else { format!("--{}", self.word) };
         Error::new(place, self.problem("--"))
     }
 
-    /// In a file, at `place`.
+    /// Returns the error for a file, at `place`.
     pub(super) fn written(&self, place: String) -> Error {
         Error::new(place, format!("{}: {}", self.word, self.problem("")))
     }

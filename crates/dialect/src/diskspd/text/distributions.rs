@@ -25,7 +25,7 @@ pub(super) fn section(span: &TimeSpan, result: &SpanResult, page: &mut Page) {
     }
 }
 
-/// Ascending numbers, three or more in a row as ` 0 - 3`.
+/// Returns ascending numbers, three or more in a row as ` 0 - 3`.
 fn runs(numbers: impl Iterator<Item = usize>) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for number in numbers {

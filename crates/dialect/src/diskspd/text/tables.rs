@@ -8,7 +8,7 @@ use super::super::profile::TimeSpan;
 use super::super::size::shown;
 use super::page::{Page, STARS};
 
-/// The three tables of a time span.
+/// Prints the three tables of a time span.
 pub(super) fn sections(span: &TimeSpan, result: &SpanResult, page: &mut Page) {
     for (heading, side) in [("Total", Side::Total), ("Read", Side::Read), ("Write", Side::Write)] {
         page.line(&format!("\n{heading} IO"));

@@ -216,7 +216,7 @@ fn incomplete(options: &Options<'_>, measured: &JobSides, name: &str) -> Option<
 }
 
 impl JobSides {
-    /// Time of the longest direction, at least that of the job.
+    /// Returns the time of the longest direction, at least that of the job.
     fn seconds(&self) -> f64 {
         let sides = [&self.read, &self.write, &self.trim, &self.mixed];
         sides.iter().map(|side| side.seconds).chain(self.job_seconds).fold(0.0, f64::max)

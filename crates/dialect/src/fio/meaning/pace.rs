@@ -12,7 +12,7 @@ use crate::fio::value::{self, Three};
 /// A second.
 const SECOND: Nanos = Nanos::secs(1);
 
-/// Until when the clones of a job run that share one workload.
+/// Returns the limits until which the clones of a job run that share one workload.
 pub(super) fn stop(
     options: &Options<'_>,
     extent: &Extent,
@@ -125,7 +125,7 @@ fn of_directions(
     })
 }
 
-/// From the share of writes in the bytes to that in the operations.
+/// Converts the share of writes in the bytes into that in the operations.
 fn by_operations(share: f64, blocks: &BlockSizes) -> f64 {
     let mean = |split: &BlockSplit| {
         split.0.iter().map(|(block, percent)| block.0 as f64 * f64::from(*percent) / 100.0).sum::<f64>()

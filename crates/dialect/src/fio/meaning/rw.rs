@@ -79,7 +79,7 @@ pub(super) fn from_options(options: &Options<'_>) -> Result<Rw, Error> {
     Ok(Rw { name: name.to_owned(), reads, writes, trims, random, modifier, write_percent })
 }
 
-/// The share of writes of a mix: whichever of the two was typed later.
+/// Returns the share of writes of a mix: whichever of the two was typed later.
 fn mix(options: &Options<'_>) -> Result<u8, Error> {
     let read = options.whole("rwmixread", 0..=100)?;
     let write = options.whole("rwmixwrite", 0..=100)?;

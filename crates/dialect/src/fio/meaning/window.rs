@@ -53,7 +53,7 @@ pub(super) fn from_options(options: &Options<'_>) -> Result<Window, Error> {
     Ok(Window { warmup, steady, latency_target, latency_window })
 }
 
-/// fio's window becomes the five rounds over which a steady state is judged.
+/// Turns fio's window into the five rounds over which a steady state is judged.
 fn steady(options: &Options<'_>) -> Result<Option<(Steady, Nanos)>, Error> {
     let duration = options.time("steadystate_duration", Nanos::secs(1))?.unwrap_or_default();
     let Some(criterion) = options.text("steadystate")? else {

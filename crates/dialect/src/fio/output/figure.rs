@@ -30,7 +30,7 @@ pub(super) fn bytes(value: f64) -> (String, String) {
     (raised(&kib, true), raised(&kb, false))
 }
 
-/// From a figure in KiB or kB to one with its unit: `65.0Ki` of KiB is `65.0MiB`.
+/// Converts a figure in KiB or kB into one with its unit: `65.0Ki` of KiB is `65.0MiB`.
 fn raised(figure: &str, binary: bool) -> String {
     let split = figure.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(figure.len());
     let (number, prefix) = figure.split_at(split);

@@ -66,7 +66,7 @@ fn deviation_max(rates: &[f64]) -> f64 {
     rates.iter().map(|rate| (rate - mean).abs()).fold(0.0, f64::max)
 }
 
-/// By how much the fitted line rises from one round to the next.
+/// Returns by how much the fitted line rises from one round to the next.
 fn slope(rates: &[f64]) -> f64 {
     let (mean, middle) = (mean(rates), (rates.len() as f64 - 1.0) / 2.0);
     let places = || (0..rates.len()).map(|place| place as f64 - middle);

@@ -30,7 +30,7 @@ impl Vocabulary for Affinity {
     }
 }
 
-/// In the order given, rising runs as ranges.
+/// Returns the processors in the order given, rising runs as ranges.
 fn show_processors(processors: &[u32]) -> String {
     let runs = processors.chunk_by(|one, next| one.checked_add(1) == Some(*next));
     let show = |run: &[u32]| match run {

@@ -43,7 +43,7 @@ pub(super) fn size_with_unit(Bytes(bytes): Bytes) -> String {
     scaled(bytes).unwrap_or_else(|| format!("{bytes}B"))
 }
 
-/// In the largest power of 1024 that leaves a whole number.
+/// Returns the size in the largest power of 1024 that leaves a whole number.
 fn scaled(bytes: u64) -> Option<String> {
     let units = [(50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     let (shift, unit) = units.into_iter().find(|(shift, _)| bytes > 0 && bytes.trailing_zeros() >= *shift)?;
