@@ -107,7 +107,7 @@ impl Agent {
         }
     }
 
-    /// The controller's end of the connection is closed.
+    /// Notes that the controller's end of the connection is closed.
     pub fn closed(&mut self) -> Option<Action> {
         self.end(Some("the connection to the controller ended".to_owned()))
     }
@@ -137,7 +137,7 @@ impl Agent {
         encode(message, &mut self.out);
     }
 
-    /// The task is ready to start, and waits for the others.
+    /// Notes that the task is ready to start, and waits for the others.
     pub fn ready(&mut self) {
         self.say(&FromAgent::Ready);
     }

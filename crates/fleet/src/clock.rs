@@ -80,7 +80,7 @@ impl Sample {
         u64::try_from(high - low).unwrap_or(u64::MAX)
     }
 
-    /// Between which two the offset lies, in nanoseconds.
+    /// Returns between which two the offset lies, in nanoseconds.
     fn bounds_at(&self, at: Nanos) -> (i128, i128) {
         let middle = |one: Nanos, two: Nanos| (i128::from(one.0) + i128::from(two.0)) / 2;
         let ahead_ns = middle(self.theirs_received, self.theirs_sent) - middle(self.sent, self.received);

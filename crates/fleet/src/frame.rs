@@ -106,7 +106,7 @@ pub(crate) fn bounded(text: &str, longest: usize) -> String {
     short
 }
 
-/// The beginning of what was said, ready to print.
+/// Returns the beginning of what was said, ready to print.
 fn excerpt(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(EXCERPT)]);
     plumb_report::printable::printable(text.trim())

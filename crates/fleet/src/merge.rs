@@ -326,8 +326,8 @@ pub fn together<'a>(outcomes: impl Iterator<Item = &'a LoadOutcome>) -> Option<L
     Some(LoadOutcome::together(outcomes))
 }
 
-/// The document of the answers, without what only the caller knows: command, environment, scale. What is told
-/// of the hosts is moved into it but for their names: their own documents are large.
+/// Returns the document of the answers, without what only the caller knows: command, environment, scale. What
+/// is told of the hosts is moved into it but for their names: their own documents are large.
 pub fn document(answers: &mut [Answer<'_>]) -> FleetDocument {
     let [total, unfinished] = [true, false].map(|ok| total(answers, ok));
     let take = |answer: &mut Answer<'_>| {

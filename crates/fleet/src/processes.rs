@@ -62,8 +62,8 @@ struct Process {
 }
 
 impl Processes {
-    /// None is launched yet. With `push` that program, of this SHA-256, is copied to each host first, where
-    /// it waits so long for its agent.
+    /// Creates the agents; none is launched yet. With `push` that program, of this SHA-256, is copied to each
+    /// host first, where it waits so long for its agent.
     pub fn new(launcher: Launcher, names: &[String], push: Option<(PathBuf, String, Nanos)>) -> Self {
         // Three pipes of each host. What the system does not let is told when a launcher cannot be started.
         descriptors::raise(names.len() as u64 * 3 + 64);
@@ -271,7 +271,7 @@ impl Processes {
 }
 
 impl Drop for Processes {
-    /// Nobody is left behind: an agent whose pipes are closed stops what it does.
+    /// Leaves no agent behind: one whose pipes are closed stops what it does.
     fn drop(&mut self) {
         for mut process in self.running.drain(..).flatten() {
             signal_group(&process.child, Signal::TERM);

@@ -72,7 +72,7 @@ impl Link {
         self.say(Said::Begun(late));
     }
 
-    /// All that it has measured until now.
+    /// Sends all that it has measured until now.
     pub fn figures(&self, outcome: LoadOutcome) {
         self.say(Said::Figures(Box::new(outcome)));
     }

@@ -346,8 +346,8 @@ impl Host {
         }
     }
 
-    /// The heartbeat. While an answer is awaited, which a controller with much to read may have and not know,
-    /// it says just that it is there: the lease of the agent does not end for that.
+    /// Sends the heartbeat, if it is due. While an answer is awaited, which a controller with much to read
+    /// may have and not know, it says just that it is there: the lease of the agent does not end for that.
     pub(super) fn beat_if_due(&mut self, settings: &Settings, now: Nanos) {
         if !self.is_connected() || now < self.next_ping {
             return;

@@ -150,7 +150,7 @@ impl Controller {
         self.hosts[number].said(bytes);
     }
 
-    /// The connection to a host has ended; `how` the launcher did, in words.
+    /// Notes that the connection to a host has ended; `how` the launcher did, in words.
     pub fn closed(&mut self, number: usize, how: &str) {
         let host = &mut self.hosts[number];
         if matches!(host.state, State::Leaving { .. }) {
