@@ -68,8 +68,8 @@ impl FileDevice {
         Self::over(file, path.display().to_string(), options, clock)
     }
 
-    /// A device over what is open already, in the way that `options` say: the descriptor's own flags are not
-    /// changed, so it must have been opened so. `name` is for messages.
+    /// Creates a device over what is open already, in the way that `options` say: the descriptor's own flags
+    /// are not changed, so it must have been opened so. `name` is for messages.
     ///
     /// # Errors
     /// As [`open`](Self::open).

@@ -37,27 +37,27 @@ pub enum Access {
 }
 
 impl FileOptions {
-    /// With everything else as it is by default.
+    /// Creates options with everything else as it is by default.
     pub const fn new(access: Access, opening: Opening) -> Self {
         Self { access, opening, append: None, logical_block: None, is_shared: false }
     }
 
-    /// For reading, past the page cache.
+    /// Creates options for reading past the page cache.
     pub const fn read_direct() -> Self {
         Self::new(Access::ReadOnly, Opening::DIRECT)
     }
 
-    /// For reading and writing, past the page cache.
+    /// Creates options for reading and writing past the page cache.
     pub const fn write_direct() -> Self {
         Self::new(Access::ReadWrite, Opening::DIRECT)
     }
 
-    /// For reading, through the page cache.
+    /// Creates options for reading through the page cache.
     pub const fn read_buffered() -> Self {
         Self::new(Access::ReadOnly, Opening::CACHED)
     }
 
-    /// For reading and writing, through the page cache.
+    /// Creates options for reading and writing through the page cache.
     pub const fn write_buffered() -> Self {
         Self::new(Access::ReadWrite, Opening::CACHED)
     }

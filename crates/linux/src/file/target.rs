@@ -90,7 +90,7 @@ impl Target {
         &self.options
     }
 
-    /// Capacity in bytes.
+    /// Returns the capacity in bytes.
     pub(crate) fn size(&self) -> Bytes {
         self.grid.logical_block * self.blocks()
     }

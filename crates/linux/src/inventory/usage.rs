@@ -135,8 +135,8 @@ impl Inventory {
         found
     }
 
-    /// The lock on a file beneath the device asked about. Of a file that is asked about itself, the lock may
-    /// be the own one.
+    /// Returns the lock on a file beneath the device asked about. Of a file that is asked about itself, the
+    /// lock may be the own one.
     fn locked(&self, asked: &UsageQuery<'_>, lock: &Lock) -> Option<Use> {
         if asked.file.is_some() || !asked.storage.includes_file(lock.file) {
             return None;

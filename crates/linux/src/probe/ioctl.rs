@@ -60,7 +60,7 @@ pub(super) fn loop_status(device: &File) -> Reply {
     Ok(info)
 }
 
-/// Identify Controller, 4096 bytes: NVMe Base 2.0 5.17.2.1.
+/// Asks for Identify Controller, 4096 bytes: NVMe Base 2.0 5.17.2.1.
 ///
 /// # Errors
 /// The [`Refusal`] of the kernel or the controller.
@@ -69,7 +69,7 @@ pub(super) fn nvme_identify_controller(device: &File) -> Reply {
     nvme_admin(device, command, 4096).map(|reply| reply.bytes)
 }
 
-/// Identify Namespace of the namespace that `device` is, 4096 bytes: NVMe Base 2.0 5.17.2, CNS 00h.
+/// Asks for Identify Namespace of the namespace that `device` is, 4096 bytes: NVMe Base 2.0 5.17.2, CNS 00h.
 ///
 /// # Errors
 /// The [`Refusal`] of the kernel or the controller.
@@ -93,8 +93,8 @@ pub(super) fn nvme_write_cache(device: &File, select: u32) -> Reply {
     nvme_admin(device, command, 0).map(|reply| reply.result.to_le_bytes().to_vec())
 }
 
-/// Get Log Page 02h (SMART / Health Information) of the controller, 512 bytes: NVMe Base 2.0 5.16.1.3. The
-/// low half of the number of dwords, one less, is in the high half of CDW10.
+/// Asks for Get Log Page 02h (SMART / Health Information) of the controller, 512 bytes: NVMe Base 2.0
+/// 5.16.1.3. The low half of the number of dwords, one less, is in the high half of CDW10.
 ///
 /// # Errors
 /// The [`Refusal`] of the kernel or the controller.

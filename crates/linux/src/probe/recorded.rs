@@ -37,7 +37,7 @@ impl RecordedProbe {
         Self::default()
     }
 
-    /// The answer of the device called `name` to `request`.
+    /// Adds the answer of the device called `name` to `request`.
     pub fn put(&mut self, name: &str, request: Request, reply: Reply) {
         self.answers.entry(name.to_owned()).or_default().insert(request, reply);
     }

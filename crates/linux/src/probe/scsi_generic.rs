@@ -14,7 +14,7 @@ const TIMEOUT: Nanos = Nanos(5_000_000_000);
 /// IDENTIFY DEVICE: SAT-4 12.2.2.2 ATA PASS-THROUGH(16), PIO data-in, length in the count field, one block.
 pub(super) const ATA_IDENTIFY: [u8; 16] = [0x85, 0x08, 0x0e, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0x40, 0xec, 0];
 
-/// MODE SENSE(10), caching page 08h: SPC-5 6.15. The PC field is bits 7:6 of byte 2.
+/// Returns the command MODE SENSE(10), caching page 08h: SPC-5 6.15. The PC field is bits 7:6 of byte 2.
 pub(super) fn mode_sense_caching(control: PageControl) -> [u8; 10] {
     let pc = match control {
         PageControl::Current => 0,

@@ -82,29 +82,29 @@ impl RecordedTree {
         recorded::encode(self)
     }
 
-    /// A file at `path` with these bytes; a file there is replaced, a directory stays.
+    /// Adds a file at `path` with these bytes; a file there is replaced, a directory stays.
     pub fn put_bytes(&mut self, path: &str, bytes: &[u8]) {
         self.tree.put(path, Node::file(bytes));
     }
 
-    /// A file at `path` with this text.
+    /// Adds a file at `path` with this text.
     pub fn put_text(&mut self, path: &str, text: &str) {
         self.put_bytes(path, text.as_bytes());
     }
 
-    /// A symbolic link at `path`.
+    /// Adds a symbolic link at `path`.
     pub fn put_link(&mut self, path: &str, target: &str) {
         self.tree.put(path, Node::link(target));
     }
 
-    /// A refusal at `path`; [`Absence::NotThere`] and [`Absence::NotRecorded`] leave the path as it is.
+    /// Adds a refusal at `path`; [`Absence::NotThere`] and [`Absence::NotRecorded`] leave the path as it is.
     pub fn put_absence(&mut self, path: &str, absence: Absence) {
         if let Some(node) = Node::absence(absence) {
             self.tree.put(path, node);
         }
     }
 
-    /// A directory at `path` with these names, of which nothing more is known yet.
+    /// Adds a directory at `path` with these names, of which nothing more is known yet.
     pub fn put_names(&mut self, path: &str, names: &[String]) {
         self.tree.put(path, Node::directory());
         for name in names {
@@ -117,7 +117,7 @@ impl RecordedTree {
         self.stat.insert(path.to_owned(), stat);
     }
 
-    /// The attributes of the file or directory at `path`.
+    /// Sets the attributes of the file or directory at `path`.
     pub fn put_attributes(&mut self, path: &str, attributes: Attributes) {
         self.attributes.insert(path.to_owned(), attributes);
     }

@@ -145,7 +145,7 @@ impl InFlight {
         self.waiting.remove(position)
     }
 
-    /// The answer to a call made aside.
+    /// Takes the answer to a call made aside.
     pub(super) fn answered_aside(&mut self, index: SlotIndex, answer: Result<u64, Errno>, target: &Target) {
         match self.progress(index, answer, target) {
             Some(outcome) => self.ended.push((index, outcome)),
