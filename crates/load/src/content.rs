@@ -153,7 +153,7 @@ fn unit_of(block: usize, write: &[u8]) -> usize {
     if block < STAMP.0 as usize { write.len().max(1) } else { block }
 }
 
-/// The blocks of `pattern`; bytes that are too short for a stamp are noise from behind one.
+/// Fills `into` with the blocks of `pattern`; bytes that are too short for a stamp are noise from behind one.
 fn fill(pattern: Pattern, block: usize, into: &mut [u8]) {
     let unit = unit_of(block, into);
     if unit >= STAMP.0 as usize {

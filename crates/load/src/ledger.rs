@@ -119,7 +119,8 @@ impl Ledger {
         }
     }
 
-    /// A write or a trim ended. A trim is given no version: what trimmed blocks hold is the device's choice.
+    /// Notes that a write or a trim ended. A trim is given no version: what trimmed blocks hold is the
+    /// device's choice.
     pub(crate) fn changed(&mut self, range: LbaRange, version: Option<u64>, outcome: Outcome) {
         self.changed_with(range, version, false, outcome);
     }
@@ -148,14 +149,16 @@ impl Ledger {
         }
     }
 
-    /// A flush succeeded that was submitted when nothing was in flight: all that was acknowledged is durable.
+    /// Notes that a flush succeeded that was submitted when nothing was in flight: all that was acknowledged
+    /// is durable.
     pub(crate) fn flushed(&mut self) {
         // The counter saturates only after years of flushes; even then no data is wrongly reported as
         // durable.
         self.epoch = self.epoch.saturating_add(1);
     }
 
-    /// Power or connection were lost, or a flush failed: from now on only what was durable is demanded.
+    /// Notes that power or connection were lost, or a flush failed: from now on only what was durable is
+    /// demanded.
     pub fn lose_power(&mut self) {
         self.has_lost_power = true;
     }

@@ -128,7 +128,7 @@ impl Phases {
         }
     }
 
-    /// The run is over; a window that nothing else has ended ends here.
+    /// Notes that the run is over; a window that nothing else has ended ends here.
     pub(crate) fn end(&self, observer: &mut dyn Observer) {
         if matches!(self.stage, Stage::Measuring { .. }) {
             observer.on(&Event::WindowEnds);

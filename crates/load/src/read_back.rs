@@ -27,7 +27,7 @@ pub trait ReadBack {
     fn check(&mut self, range: LbaRange, bytes: &[u8]);
     /// Notes that these blocks cannot be read.
     fn unreadable(&mut self, range: LbaRange);
-    /// Nobody answers any more for these blocks.
+    /// Notes that nobody answers any more for these blocks.
     fn unreached(&mut self, range: LbaRange);
     /// Returns true if power or connection were lost before: then a device of which nothing can be read says
     /// nothing.

@@ -87,7 +87,7 @@ impl Recorder {
         }
     }
 
-    /// Measuring begins at `from` and ends `duration` later, if time ends it.
+    /// Begins to measure at `from`, and ends `duration` later, if time ends it.
     pub(crate) fn measure(&mut self, from: Nanos, duration: Option<Nanos>) {
         self.from = Some(from);
         self.until = duration.map(|duration| from.saturating_add(duration));
@@ -126,7 +126,7 @@ impl Recorder {
         }
     }
 
-    /// Nothing starts any more from `now` on, `unstarted` operations that were due among them.
+    /// Notes that nothing starts any more from `now` on, `unstarted` operations that were due among them.
     pub(crate) fn ended(&mut self, now: Nanos, unstarted: u64) {
         if !self.stream_ended {
             self.stream_ended = true;
@@ -157,7 +157,7 @@ impl Recorder {
         }
     }
 
-    /// One that is not like those before it.
+    /// Records a completion that is not like those before it.
     fn completed_unlike(&mut self, request: &InFlight, answer: &Answer) {
         self.settle();
         let failure = Failure::from_outcome(answer.outcome);

@@ -26,7 +26,7 @@ impl Window {
         Self { from: AtomicU64::new(UNKNOWN), cooldown }
     }
 
-    /// Measuring begins at `from`, by the clock of the run. Should lie ahead by as much as a worker may
+    /// Begins to measure at `from`, by the clock of the run. Should lie ahead by as much as a worker may
     /// sleep, so that all learn of it in time.
     pub fn begin_at(&self, from: Nanos) {
         self.from.store(from.0, Ordering::Release);

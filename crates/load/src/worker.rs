@@ -136,7 +136,7 @@ impl Worker {
         }));
     }
 
-    /// No operation starts any more, a flush that is due neither; those in flight are waited for.
+    /// Lets no operation start any more, nor a flush that is due; those in flight are waited for.
     pub fn interrupt(&mut self) {
         self.interrupted |= self.stream.cut();
     }

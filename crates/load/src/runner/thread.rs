@@ -43,7 +43,7 @@ pub(super) struct TeamThread {
 }
 
 impl TeamThread {
-    /// The whole work of the thread, from the start that it is told.
+    /// Does the whole work of the thread, from the start that it is told.
     pub(super) fn run(self, team: Team, start: &Receiver<Nanos>) {
         let Team { workers, shared_depth, prepare, cpu } = team;
         let ready = prepare.map_or(Ok(()), |prepare| prepare());

@@ -72,7 +72,7 @@ impl Stream {
         self.schedule.is_some()
     }
 
-    /// The mean time between two intended starts.
+    /// Returns the mean time between two intended starts.
     pub(crate) fn interval(&self) -> Option<Nanos> {
         self.schedule.as_ref().map(Schedule::interval)
     }
