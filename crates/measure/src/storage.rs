@@ -224,7 +224,7 @@ fn grown(unit: u64, before: u64, after: u64) -> Option<u64> {
     is_wrap.then(|| WRAP * unit - before + after)
 }
 
-/// The writes of a delta that carried data, as far as can be told.
+/// Returns the writes of a delta that carried data, as far as can be told.
 fn data_writes(device: &DeviceCounters, flush_writes: FlushWrites) -> u64 {
     match (flush_writes, device.flushes) {
         (FlushWrites::TakenOut, Some(flushes)) => {

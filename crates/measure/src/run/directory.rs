@@ -291,7 +291,8 @@ fn check_free(directory: &Path, replace: bool) -> Result<()> {
     }
 }
 
-/// The directory holds something that is not a recording of plumb, so nothing is written there.
+/// Returns the error for a directory that holds something that is not a recording of plumb, so nothing is
+/// written there.
 fn occupied(path: &Path, found: &str) -> Error {
     let path = path.display();
     Error::Place(format!(
@@ -299,7 +300,7 @@ fn occupied(path: &Path, found: &str) -> Error {
     ))
 }
 
-/// The directory is to be made in one that is not there.
+/// Returns the error for a directory whose parent does not exist.
 fn no_parent(path: &Path, parent: &Path) -> Error {
     let (path, parent) = (path.display(), parent.display());
     Error::Place(format!("{path}: there is no directory {parent}: make it, or name another place"))
