@@ -27,7 +27,7 @@ impl Default for Intervals {
 }
 
 impl Intervals {
-    /// One came.
+    /// Counts an arrival.
     pub(crate) fn take(&mut self, at: Nanos) {
         if let Some(last) = self.last.replace(at) {
             self.lengths.record(at.since(last));

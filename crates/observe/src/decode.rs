@@ -56,7 +56,8 @@ pub const BIO_EVENTS: [(&str, Kind); 2] = [
     ("block/block_bio_complete", Kind::Bio(EventContent::Completed)),
 ];
 
-/// The events of the calls that make data durable, and of tasks: one that has ended is known by nothing else.
+/// Returns the events of the calls that make data durable, and of tasks: one that has ended is known by
+/// nothing else.
 pub fn sync_events() -> impl Iterator<Item = (String, Kind)> {
     let calls = SyncCall::ALL.into_iter().flat_map(|call| {
         let event = |way: &str| format!("syscalls/sys_{way}_{}", call.name());

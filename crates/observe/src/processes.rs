@@ -45,7 +45,7 @@ impl Default for LiveProcesses {
 }
 
 impl LiveProcesses {
-    /// Some time has passed: a descriptor may stand for another file.
+    /// Notes that some time has passed: a descriptor may stand for another file.
     pub(crate) fn refresh(&mut self) {
         self.earlier = std::mem::take(&mut self.files);
         self.refreshed += 1;

@@ -53,7 +53,7 @@ pub struct Place {
 
 /// Knows the processes and files of this machine.
 pub trait Processes {
-    /// Whose thread this is, and what its descriptor `fd` stands for.
+    /// Returns whose thread this is, and what its descriptor `fd` stands for.
     fn caller(&mut self, thread: u32, fd: Option<u32>) -> Caller;
 
     /// Returns whose thread this is, without a file.
@@ -222,7 +222,7 @@ impl Syncs {
         &self.scope
     }
 
-    /// A thread begins one.
+    /// Notes that a thread begins a sync.
     pub(crate) fn began(&mut self, at: Nanos, thread: u32, call: SyncCall, fd: Option<u32>) {
         self.begun.insert(
             thread,
@@ -230,8 +230,8 @@ impl Syncs {
         );
     }
 
-    /// The file system says on which device the file is that a thread makes durable, perhaps without a call.
-    /// An msync may be of several files.
+    /// Notes that the file system says on which device the file is that a thread makes durable, perhaps
+    /// without a call. An msync may be of several files.
     pub(crate) fn told(&mut self, at: Nanos, thread: u32, device: u32) {
         let is_here = self.scope.is_of(device);
         match self.begun.get_mut(&thread).filter(|begun| begun.call != SyncCall::None) {
@@ -261,7 +261,7 @@ impl Syncs {
         self.finished(SyncEnd { at, thread, is_done }, begun, processes)
     }
 
-    /// A thread asks a device for something.
+    /// Notes that a thread asks a device for something.
     pub(crate) fn asked(&mut self, thread: u32, device: u32) {
         if let Some(begun) = self.begun.get_mut(&thread) {
             begun.asked_here |= self.scope.is_of(device);

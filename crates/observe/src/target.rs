@@ -176,8 +176,8 @@ fn numbers_on(name: &str, inventory: &Inventory) -> BTreeSet<u64> {
     numbers
 }
 
-/// The devices beneath what a process has open, and beneath its working directory; and of what it could not
-/// be told, with the reason.
+/// Returns the devices beneath what a process has open, and beneath its working directory; and of what it
+/// could not be told, with the reason.
 fn of_process(process: u32, inventory: &Inventory) -> Result<(Vec<String>, Vec<String>), String> {
     let place = |name: &str| format!("/proc/{process}/{name}");
     let entries = fs::read_dir(place("fd")).map_err(|error| {

@@ -21,17 +21,17 @@ struct Task {
 }
 
 impl Tasks {
-    /// `parent` makes `task`, a process or a thread.
+    /// Notes that `parent` makes `task`, a process or a thread.
     pub(crate) fn began(&mut self, at: Nanos, parent: u32, task: u32, name: Name) {
         self.by_number.insert(task, Task { name, made: Some((parent, at)) });
     }
 
-    /// A task is called this from now on.
+    /// Names a task from now on.
     pub(crate) fn named(&mut self, task: u32, name: Name) {
         self.by_number.entry(task).or_insert(Task { name, made: None }).name = name;
     }
 
-    /// A task has ended; what it did before has been taken.
+    /// Notes that a task has ended; what it did before has been taken.
     pub(crate) fn ended(&mut self, task: u32) {
         self.by_number.remove(&task);
     }
