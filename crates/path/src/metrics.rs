@@ -15,7 +15,7 @@ impl Metrics {
         self.text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
     }
 
-    /// A family with what `put` says of each; without any there is no family.
+    /// Adds a family with what `put` says of each; without any there is no family.
     pub fn each<T>(
         &mut self,
         name: &str,
