@@ -83,7 +83,7 @@ pub(crate) fn text(views: &[&DeviceView], changes: &dyn Fn(&DeviceView) -> u64, 
     out.into_text()
 }
 
-/// By how much each disk of a plan differs from it.
+/// Returns by how much each disk of a plan differs from it.
 pub(crate) fn drift(disks: &[DiskDrift]) -> String {
     let name = "plumb_policy_drift";
     let help = "Differences between a disk and what was planned: 0 is as planned.";

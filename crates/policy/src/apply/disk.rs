@@ -95,7 +95,7 @@ impl Worker<'_> {
         Ok(result)
     }
 
-    /// A step failed: says so, and what is now.
+    /// Returns the result of a disk whose step failed, with its present state.
     pub(crate) fn give_up(&self, error: &str, now: &ReadBack) -> DiskResult {
         self.session.progress.event(&Event::DiskEnded {
             disk: self.disk,

@@ -81,7 +81,7 @@ impl Journal {
         self.store.place()
     }
 
-    /// Everything as it was.
+    /// Returns the state of everything before the change.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }

@@ -15,7 +15,7 @@ pub enum Means {
     AtEveryStart,
 }
 
-/// How `state` lasts on a disk that was read after it was changed.
+/// Returns how `state` lasts on a disk that was read after it was changed.
 ///
 /// What the kernel believes is made anew at every start, so `protected` is kept by no drive.
 pub fn means(view: &DeviceView, state: State) -> Means {

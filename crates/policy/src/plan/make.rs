@@ -213,7 +213,7 @@ fn places(accepted: &[(DeviceView, AcceptedChange)], wave_size: usize) -> Vec<Wa
     waves::arrange(&disks.iter().map(AsRef::as_ref).collect::<Vec<_>>(), wave_size)
 }
 
-/// A disk with what stands on those that have the same cache.
+/// Returns a disk with what stands on those that have the same cache.
 fn whole<'a>(view: &'a DeviceView, accepted: &AcceptedChange) -> Cow<'a, DeviceView> {
     let mut whole = Cow::Borrowed(view);
     for sibling in &accepted.siblings {

@@ -12,8 +12,8 @@ use crate::mechanism::{self, Goal, Material, Step};
 use crate::state::State;
 use crate::view::{DeviceView, Refusal};
 
-/// The steps for what is asked; none if the disk and all above it are there. What shares the drive's cache is
-/// judged, too, as it is now.
+/// Returns the steps for what is asked; none if the disk and all above it are there. What shares the drive's
+/// cache is judged, too, as it is now.
 pub(crate) fn route(
     gateway: &dyn Gateway,
     reader: &Reader<'_>,
