@@ -53,7 +53,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of `kind`.
+    /// Returns an error of `kind`.
     pub fn new(kind: ErrorKind, what: impl Into<String>) -> Self {
         Self { kind, what: what.into() }
     }
@@ -79,7 +79,7 @@ impl Error {
     }
 }
 
-/// A failed call while doing `operation`.
+/// Wraps the error of a call that failed while doing `operation`.
 pub(crate) fn cannot<S: Into<io::Error>>(operation: impl Display) -> impl Fn(S) -> Error {
     let operation = operation.to_string();
     move |source| {

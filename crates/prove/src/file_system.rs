@@ -175,7 +175,7 @@ impl FileSystem {
         KINDS.get(self as usize)
     }
 
-    /// The smallest device that it is made on, in MiB.
+    /// Returns the smallest device that it is made on, in MiB.
     pub fn size_min_mib(self) -> u64 {
         self.kind().map_or(1, |kind| kind.size_min_mib)
     }
@@ -351,7 +351,7 @@ pub struct MountedFileSystem {
 }
 
 impl MountedFileSystem {
-    /// Where it is mounted; the block device where there is no file system.
+    /// Returns where it is mounted; the block device where there is no file system.
     pub fn path(&self) -> &Path {
         &self.path
     }

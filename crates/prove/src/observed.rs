@@ -38,7 +38,8 @@ impl<R> Default for ObservedResults<R> {
 }
 
 impl<R: PartialEq> ObservedResults<R> {
-    /// The result of an earlier check that must be that of a state which holds `content` in its blocks.
+    /// Returns the result of an earlier check that must be that of a state which holds `content` in its
+    /// blocks.
     pub fn result(&self, required: Option<u64>, mut content: impl FnMut(u64) -> Content) -> Option<&R> {
         let mut node = self.roots.get(&required)?;
         loop {
@@ -103,7 +104,7 @@ fn chain<R>(read: &[(u64, Content)], result: R) -> Node<R> {
 mod tests {
     use super::*;
 
-    /// A checker that looks at block 0, and by what it finds there at block 1 or at block 2.
+    /// Returns a checker that looks at block 0, and by what it finds there at block 1 or at block 2.
     fn check(blocks: [u32; 4]) -> (Vec<(u64, Content)>, u32) {
         let next = if blocks[0] == 0 { 1 } else { 2 };
         let read = [0, next].map(|lba| (lba as u64, Content(blocks[lba])));

@@ -60,8 +60,8 @@ impl DriveProfile {
         Err(Error::new(ErrorKind::Refused, what))
     }
 
-    /// The profile of a name, of a drive whose logical blocks have `logical_block` bytes; with `cache:`
-    /// before it and perhaps `?size=8M&mode=ordered` behind it, of a cache in front of such drives.
+    /// Returns the profile of a name, of a drive whose logical blocks have `logical_block` bytes; with
+    /// `cache:` before it and perhaps `?size=8M&mode=ordered` behind it, of a cache in front of such drives.
     ///
     /// # Errors
     /// If there is none.

@@ -60,7 +60,7 @@ impl Roles {
             .map_or((None, None), |(_, file, role)| (file.as_deref(), Some(role.as_str())))
     }
 
-    /// The longest range of a drive of `size` bytes of which nothing is known.
+    /// Returns the longest range of a drive of `size` bytes of which nothing is known.
     pub fn longest_gap(&self, size: u64) -> Range<u64> {
         let (mut longest, mut begin) = (0..0, 0);
         let known = self.ranges.iter().map(|(start, (end, ..))| (*start, *end));
@@ -117,7 +117,7 @@ impl Roles {
         }
     }
 
-    /// All files beneath a directory. One that cannot be opened, or that goes while it is looked at, is
+    /// Adds all files beneath a directory. One that cannot be opened, or that goes while it is looked at, is
     /// passed over.
     fn files(&mut self, mount: &Path, beneath: &Path, chunks: &[Chunk]) {
         let path = mount.join(beneath);

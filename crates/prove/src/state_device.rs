@@ -39,7 +39,7 @@ struct SharedState {
 }
 
 impl StateDevice {
-    /// A device of the size of what was recorded; zeroes until it is given a state.
+    /// Creates a device of the size of what was recorded; zeroes until it is given a state.
     pub fn new(recording: Arc<Recording>, clock: Arc<dyn Clock>) -> Self {
         let mut info = DeviceInfo::plain("a state of a recording", recording.size, recording.logical_block);
         info.volatile_cache = VolatileCache::Enabled;
@@ -55,7 +55,7 @@ impl StateDevice {
         self.lock().varied = varied;
     }
 
-    /// Another one for states of the same recording.
+    /// Creates another device for states of the same recording.
     pub fn another(&self) -> Self {
         let shared = SharedState { varied: self.lock().varied.clone(), ..SharedState::default() };
         Self { shared: Arc::new(Mutex::new(shared)), ..self.clone() }
@@ -68,8 +68,8 @@ impl StateDevice {
         *shared = SharedState { state: Some(state), varied, ..SharedState::default() };
     }
 
-    /// The blocks that may differ between states and were read since the state is held, in the order in which
-    /// they first were.
+    /// Returns the blocks that may differ between states and were read since the state is held, in the order
+    /// in which they first were.
     pub fn read(&self) -> Vec<(u64, Content)> {
         self.lock().read.clone()
     }

@@ -22,7 +22,7 @@ use crate::proof::{Request, Watch};
 use crate::recording::{Command, CommandId, Event, Recording};
 use crate::session::RecordedWork;
 
-/// The smallest set that was found, explored; `None` if no flushes help.
+/// Returns the smallest set that was found, explored; `None` if no flushes help.
 pub(super) fn smallest(
     request: &Request<'_>,
     failures: &[Failure],
@@ -101,7 +101,7 @@ impl Search<'_> {
     }
 }
 
-/// The events just before which something has completed that no flush has covered since.
+/// Returns the events just before which something has completed that no flush has covered since.
 fn places(recording: &Recording, work: Range<usize>, is_place: &dyn Fn(&Event) -> bool) -> Vec<usize> {
     let mut places = Vec::new();
     let mut is_uncovered = false;
@@ -120,7 +120,7 @@ fn places(recording: &Recording, work: Range<usize>, is_place: &dyn Fn(&Event) -
     places
 }
 
-/// The recording with a flush before each of these events.
+/// Returns the recording with a flush before each of these events.
 fn with_flushes(recorded: &RecordedWork, places: &[usize]) -> RecordedWork {
     let mut changed = (*recorded.recording).clone();
     let mut events = Vec::with_capacity(changed.events.len() + 2 * places.len());

@@ -36,7 +36,7 @@ pub(super) fn left_out(request: &Request<'_>, watch: Watch<'_>) -> Result<Option
     Ok(Some(left).filter(|_| judged.is_exhaustive()))
 }
 
-/// The recording without the flushes of the work, and how many they were.
+/// Returns the recording without the flushes of the work, and how many they were.
 fn without_flushes(recorded: &RecordedWork) -> (RecordedWork, u64) {
     let mut changed = (*recorded.recording).clone();
     let work = recorded.from..recorded.until;

@@ -68,7 +68,7 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Where nothing survives that may be lost.
+    /// Creates a cursor at the state in which nothing survives that may be lost.
     pub(super) fn new(cut: &'a Cut<'a>) -> Self {
         let mut cursor = Self {
             cut,
@@ -261,22 +261,22 @@ impl State<'_> {
         self.cursor.reads.blocks.borrow_mut().extend(blocks);
     }
 
-    /// Equal for states in which every block holds the same.
+    /// Returns a hash that is equal for states in which every block holds the same.
     pub const fn hash(&self) -> u128 {
         self.hash
     }
 
-    /// The last acknowledgement before the cut: what a checker must find.
+    /// Returns the last acknowledgement before the cut: what a checker must find.
     pub const fn required(&self) -> Option<u64> {
         self.cursor.cut.required
     }
 
-    /// The event of the recording before which the power goes.
+    /// Returns the event of the recording before which the power goes.
     pub const fn event(&self) -> usize {
         self.cursor.cut.event
     }
 
-    /// The blocks in which the state may differ from what was durable, with what they hold, in order.
+    /// Returns the blocks in which the state may differ from what was durable, with what they hold, in order.
     pub fn changes(&self) -> Vec<(u64, Content)> {
         let spots = self.cursor.cut.spots.iter().enumerate();
         spots.map(|(number, spot)| (spot.lba, self.left(number, spot.lba))).collect()

@@ -170,8 +170,8 @@ impl<'a> Cut<'a> {
         alternatives
     }
 
-    /// The blocks of a run; where nothing but zeroes may be left beside what is stored, those that are not
-    /// zeroes yet, for a discard may be as long as the device.
+    /// Returns the blocks of a run; where nothing but zeroes may be left beside what is stored, those that
+    /// are not zeroes yet, for a discard may be as long as the device.
     fn blocks_of(&self, run: &Run) -> Vec<u64> {
         if run.versions.iter().all(|one| self.command(one.id).contents.is_empty()) {
             self.image.blocks_in(run.range).map(|(lba, _)| lba).collect()
@@ -197,7 +197,7 @@ impl<'a> Cut<'a> {
         &self.versions[self.spots[spot].versions.clone()]
     }
 
-    /// By what the hash changes if this is left in a spot.
+    /// Returns by what the hash changes if this is left in a spot.
     pub(super) fn change(&self, spot: usize, survivor: Survivor) -> u128 {
         let mut versions = self.runs[self.spots[spot].run].versions.iter();
         let place = versions.position(|one| Survivor::Command(one.id) == survivor);

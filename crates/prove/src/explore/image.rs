@@ -25,7 +25,7 @@ pub(super) fn hash_of(lba: u64, content: Content) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// A number as a part of a hash that blocks are parts of.
+/// Returns a number as a part of a hash that blocks are parts of.
 pub(super) fn hash_of_number(number: Option<u64>) -> u128 {
     let part = |seed| number.map_or(0, |number| u128::from(mixed(mixed(number) ^ seed)));
     part(0xa409_3822_299f_31d0) << 64 | part(0x082e_fa98_ec4e_6c89)
@@ -37,17 +37,18 @@ impl Image {
         self.blocks.get(&lba).copied().unwrap_or_default()
     }
 
-    /// Equal for equal images, and different for different ones but for one chance in 2^127 or so.
+    /// Returns a hash that is equal for equal images, and different for different ones but for one chance in
+    /// 2^127 or so.
     pub const fn hash(&self) -> u128 {
         self.hash
     }
 
-    /// The blocks that are not zeroes, in order.
+    /// Returns the blocks that are not zeroes, in order.
     pub fn blocks(&self) -> impl Iterator<Item = (u64, Content)> {
         self.blocks.iter().map(|(lba, content)| (*lba, *content))
     }
 
-    /// The blocks of `range` that are not zeroes, in order.
+    /// Returns the blocks of `range` that are not zeroes, in order.
     pub fn blocks_in(&self, range: LbaRange) -> impl Iterator<Item = (u64, Content)> {
         self.blocks.range(range.lba.0..range.end().0).map(|(lba, content)| (*lba, *content))
     }
@@ -61,8 +62,8 @@ impl Image {
         self.hash ^= hash_of(lba, old.unwrap_or_default()) ^ hash_of(lba, content);
     }
 
-    /// In `range`, a part of that of `command`, there is what the command leaves. A discard may be as long as
-    /// the device: of it only the blocks are looked at that are not zeroes yet.
+    /// Sets `range`, a part of that of `command`, to what the command leaves. A discard may be as long as the
+    /// device: of it only the blocks are looked at that are not zeroes yet.
     pub fn apply(&mut self, range: LbaRange, command: &Command) {
         let blocks: Vec<u64> = if command.contents.is_empty() {
             self.blocks_in(range).map(|(lba, _)| lba).collect()

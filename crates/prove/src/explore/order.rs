@@ -207,7 +207,7 @@ fn each_choice(cursor: &mut Cursor<'_>, alternatives: &[Vec<usize>], show: Show<
     }
 }
 
-/// All subsets, each one flip away from the one before: a Gray code. Whether all orders of landing were
+/// Shows all subsets, each one flip away from the one before: a Gray code. Whether all orders of landing were
 /// shown, too.
 fn subsets(
     cursor: &mut Cursor<'_>,
@@ -222,7 +222,7 @@ fn subsets(
     ControlFlow::Continue(has_all)
 }
 
-/// The state with these commands flipped.
+/// Shows the state with these commands flipped.
 fn flipped(cursor: &mut Cursor<'_>, commands: &[usize], show: Show<'_>) -> ControlFlow<()> {
     commands.iter().for_each(|command| cursor.flip_command(*command));
     cursor.each_order(1, true, show)?;
@@ -251,8 +251,8 @@ fn pairs(cursor: &mut Cursor<'_>, count: usize, show: Show<'_>) -> ControlFlow<(
     all.try_for_each(|pair| flipped(cursor, &pair, show))
 }
 
-/// The ways in which one command is torn: the first blocks alone, all but the last, all but the first, and
-/// one in the middle missing.
+/// Returns the ways in which one command is torn: the first blocks alone, all but the last, all but the
+/// first, and one in the middle missing.
 fn ways_to_tear(blocks: u64) -> Vec<Keep> {
     let mut ways = vec![
         Keep::First(blocks / 2),

@@ -193,7 +193,7 @@ impl Place {
         self.file_system.mount_with(&self.block_device, &self.mount_point, &self.options)
     }
 
-    /// The kernel's name of the block device, such as `loop3`.
+    /// Returns the kernel's name of the block device, such as `loop3`.
     pub(super) fn disk(&self) -> String {
         self.block_device.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }

@@ -144,7 +144,7 @@ struct HasMoments {
     moments: Option<KeptMoments>,
 }
 
-/// The first line is that of something else.
+/// Returns the error for a first line that is not that of a recording.
 fn head(why: &str) -> Error {
     Error::usage(format!("the first line is not that of a recording that `plumb prove app` kept ({why})"))
 }

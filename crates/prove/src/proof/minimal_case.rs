@@ -16,13 +16,13 @@ use crate::session::RecordedWork;
 /// Maximum number of items drawn from what happened before the cut.
 const ITEMS_MAX: usize = 80;
 
-/// When an event happened, in seconds; the last one's time for the end.
+/// Returns when an event happened, in seconds; the last one's time for the end.
 pub(super) fn time_of(recording: &Recording, event: usize) -> f64 {
     let happened = recording.events.get(event).or(recording.events.last());
     happened.map_or(0.0, |(at, _)| at.as_secs_f64())
 }
 
-/// The last acknowledgement before a cut at `event`.
+/// Returns the last acknowledgement before a cut at `event`.
 pub(super) fn required_at(recording: &Recording, event: usize) -> Option<u64> {
     recording.events[..event.min(recording.events.len())].iter().rev().find_map(|(_, event)| match event {
         Event::Acknowledged(number) => Some(*number),
@@ -30,7 +30,8 @@ pub(super) fn required_at(recording: &Recording, event: usize) -> Option<u64> {
     })
 }
 
-/// The event at which the last of the lost commands was submitted: no earlier cut can take all of them.
+/// Returns the event at which the last of the lost commands was submitted: no earlier cut can take all of
+/// them.
 pub(super) fn submitted(recording: &Recording, choice: &Choice) -> usize {
     let is_last = |event: &Event| matches!(event, Event::Submitted(id) if choice.lost.contains_key(id));
     recording.events.iter().rposition(|(_, event)| is_last(event)).unwrap_or(choice.event)
@@ -72,7 +73,7 @@ pub(super) fn minimal_case(request: &Request<'_>, choice: &Choice) -> MinimalCas
     minimal
 }
 
-/// How many blocks of a command survive that change something.
+/// Returns how many blocks of a command survive that change something.
 fn surviving(command: &Command, lost: &[u64], durable: &Image) -> u64 {
     let lost: BTreeSet<u64> = lost.iter().copied().collect();
     let changes = |lba: &u64| !lost.contains(lba) && durable.content(*lba) != command.content(*lba);
@@ -134,7 +135,7 @@ impl Case<'_> {
         }
     }
 
-    /// The system call that had begun last of those during which the command was sent.
+    /// Returns the system call that had begun last of those during which the command was sent.
     fn cause(&self, id: CommandId) -> Option<String> {
         let mut events = self.recording.events.iter();
         let (at, _) = events.find(|(_, event)| *event == Event::Submitted(id))?;

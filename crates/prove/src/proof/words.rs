@@ -17,7 +17,7 @@ const NOT_SEEN: &str = "plumb could not see everything that the program did";
 /// Reason why a program that wrote nothing is not proved.
 const NOTHING_WRITTEN: &str = "nothing was written, so nothing is proved";
 
-/// A document with what is known before anything was explored.
+/// Returns a document with what is known before anything was explored.
 pub(super) fn begun(request: &Request<'_>) -> ProofDocument {
     let recorded = request.judge.recorded;
     ProofDocument {
@@ -70,7 +70,7 @@ fn is_unwritten(recorded: &RecordedWork) -> bool {
     facts.writes == 0 && facts.discards == 0 && !work.iter().any(|(_, event)| is_write(event))
 }
 
-/// Why a profile cannot be judged by what was recorded.
+/// Returns why a profile cannot be judged by what was recorded.
 pub(super) fn not_judged_because(profile: &DriveProfile, facts: &RecordingFacts) -> Option<String> {
     let hides = profile.has_native_fua && facts.attached_by == "loop";
     hides.then(|| {
@@ -106,7 +106,7 @@ pub(super) fn conclude(document: &mut ProofDocument, request: &Request<'_>) {
     document.headline = headline(document);
 }
 
-/// All that may have hidden a state that fails.
+/// Returns all that may have hidden a state that fails.
 fn not_proved_because(document: &ProofDocument, request: &Request<'_>) -> Vec<String> {
     let mut reasons: Vec<String> = document.incomplete_because.iter().cloned().collect();
     for profile in &document.profiles {

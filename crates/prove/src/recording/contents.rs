@@ -28,13 +28,13 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// None but zeroes, of blocks of this size.
+    /// Creates contents that hold only zeroes, of blocks of this size.
     pub fn new(logical_block: Bytes) -> Self {
         let block = logical_block.0 as usize;
         Self { block, known: HashMap::new(), bytes: Vec::new(), zeroes: vec![0; block] }
     }
 
-    /// The number of these bytes, which are one block.
+    /// Returns the number of these bytes, which are one block.
     pub fn number(&mut self, bytes: &[u8]) -> Content {
         if bytes == self.zeroes {
             return Content::ZEROES;
@@ -49,13 +49,13 @@ impl Contents {
         content
     }
 
-    /// The bytes of a content; zeroes if it is none of these.
+    /// Returns the bytes of a content; zeroes if it is none of these.
     pub fn bytes(&self, content: Content) -> &[u8] {
         let start = (content.0 as usize).checked_sub(1).map(|index| index * self.block);
         start.and_then(|start| self.bytes.get(start..start + self.block)).unwrap_or(&self.zeroes)
     }
 
-    /// How many there are, zeroes among them.
+    /// Returns how many there are, zeroes among them.
     pub fn len(&self) -> usize {
         self.bytes.len() / self.block + 1
     }
@@ -65,7 +65,7 @@ impl Contents {
         self.bytes.is_empty()
     }
 
-    /// The bytes of all but zeroes, in the order of their numbers.
+    /// Returns the bytes of all but zeroes, in the order of their numbers.
     pub(super) fn all_bytes(&self) -> &[u8] {
         &self.bytes
     }

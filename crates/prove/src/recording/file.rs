@@ -159,7 +159,7 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Capacity in logical blocks.
+    /// Returns the capacity in logical blocks.
     pub fn blocks(&self) -> u64 {
         self.size.0 / self.logical_block.0
     }

@@ -26,7 +26,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder of a blank device with these properties.
+    /// Creates a recorder of a blank device with these properties.
     pub fn of_blank(info: &DeviceInfo, clock: Arc<dyn Clock>) -> Self {
         Self::continuing(Recording::of_blank(info.size, info.logical_block), clock)
     }
@@ -50,7 +50,7 @@ impl Recorder {
         self
     }
 
-    /// The device through which `inner`, which is blank, is recorded.
+    /// Returns the device through which `inner`, which is blank, is recorded.
     pub fn device(&self, inner: Arc<dyn Device>) -> Arc<dyn Device> {
         Arc::new(RecorderState { inner, recorder: self.clone() })
     }
@@ -185,8 +185,8 @@ impl Queue for RecordedQueue {
     }
 }
 
-/// The bytes of a write, none for another command that changes something; `None` for a read, and for what
-/// cannot be done and is refused by the device.
+/// Returns the bytes of a write, none for another command that changes something; `None` for a read, and for
+/// what cannot be done and is refused by the device.
 pub(crate) fn bytes_of(info: &DeviceInfo, request: &Request) -> Option<Vec<u8>> {
     let length = || info.length_of(request.range).0 as usize;
     match (request.op, &request.payload) {

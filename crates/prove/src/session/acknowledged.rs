@@ -53,7 +53,7 @@ impl Numbers {
 }
 
 impl Acknowledgements {
-    /// None yet.
+    /// Creates a list without acknowledgements.
     pub(super) fn new(recorder: Recorder) -> Self {
         Self { recorder, numbers: Mutex::default() }
     }
@@ -66,8 +66,8 @@ impl Acknowledgements {
         }
     }
 
-    /// The file through which a program acknowledges. Each write(2) holds whole lines; what is wrong fails
-    /// with EINVAL.
+    /// Returns the file through which a program acknowledges. Each write(2) holds whole lines; what is wrong
+    /// fails with EINVAL.
     pub(super) fn control_file(self: &Arc<Self>) -> ControlFile {
         let own = Arc::clone(self);
         ControlFile(Arc::new(move |bytes| {
@@ -77,7 +77,7 @@ impl Acknowledgements {
         }))
     }
 
-    /// The last one.
+    /// Returns the number of the last acknowledgement.
     pub(super) fn last(&self) -> Option<u64> {
         self.lock().last
     }

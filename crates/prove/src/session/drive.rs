@@ -68,7 +68,7 @@ impl Drive {
 }
 
 impl AttachedDrive {
-    /// The block device.
+    /// Returns the block device.
     pub(super) fn path(&self) -> &Path {
         if let Some(device) = &self.by_ublk {
             return device.path();
@@ -76,7 +76,7 @@ impl AttachedDrive {
         self.by_loop.path()
     }
 
-    /// By what, as a report has it.
+    /// Returns the kind of attachment in the words of a report.
     pub(super) fn by(&self) -> &'static str {
         if self.by_ublk.is_some() {
             return "ublk";
@@ -84,7 +84,7 @@ impl AttachedDrive {
         "loop"
     }
 
-    /// The control file, if there is one.
+    /// Returns the control file, if there is one.
     pub(super) fn control_file(&self) -> PathBuf {
         self.by_loop.control_file().unwrap_or_default()
     }

@@ -22,8 +22,8 @@ const WRITES: usize = 8;
 const ROUNDS: usize = 100;
 const LENGTH: Bytes = Bytes::kib(4);
 
-/// Why requests may have been recorded one after the other; `None` if writes at once and a flush beside them
-/// were seen.
+/// Returns why requests may have been recorded one after the other; `None` if writes at once and a flush
+/// beside them were seen.
 pub(super) fn serialised_because() -> Result<Option<String>> {
     let drive = Drive::blank(Bytes::mib(1), LENGTH, None);
     let mut attachment = drive.attach(None)?;

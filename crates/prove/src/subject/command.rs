@@ -217,7 +217,7 @@ impl Lines {
         Self { is_mixed: ack == AckBy::Stdout, rest: Vec::new() }
     }
 
-    /// The numbers in the lines that end within `bytes`, and the lines that hold none.
+    /// Takes the numbers in the lines that end within `bytes`, and the lines that hold none.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<std::result::Result<u64, String>> {
         let mut found = Vec::new();
         for byte in bytes {

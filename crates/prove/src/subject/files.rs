@@ -158,7 +158,7 @@ fn content(name: &str, version: u64, bytes: usize) -> Vec<u8> {
     format!("{name} {version} ").bytes().cycle().take(bytes).collect()
 }
 
-/// The steps that are done at first, each with its round.
+/// Returns the steps that are done at first, each with its round.
 fn set_up(protocol: &'static Protocol) -> impl Iterator<Item = (&'static str, u64)> {
     let steps = || protocol[1].split(',').filter(|step| !step.is_empty());
     steps().flat_map(|step| (1..=if step.contains('#') { ROUNDS } else { 1 }).map(move |round| (step, round)))
@@ -185,7 +185,8 @@ impl Files {
         Self::doing(settings.typed, protocol)
     }
 
-    /// A program that does this. What there may be follows from doing the same where no power is cut.
+    /// Creates a program that follows this protocol. What there may be follows from doing the same where no
+    /// power is cut.
     pub(super) fn doing(name: &str, protocol: &'static Protocol) -> Result<Self> {
         let trees = || {
             let place = tempfile::tempdir()?;
@@ -323,7 +324,7 @@ mod tests {
         named(&format!("files:{protocol}")).unwrap()
     }
 
-    /// A place after its set-up and so many rounds.
+    /// Returns a place after its set-up and so many rounds.
     fn after(protocol: &str, rounds: u64) -> tempfile::TempDir {
         let place = tempfile::tempdir().unwrap();
         let protocol = PROTOCOLS.iter().find(|known| known[0] == protocol).unwrap();

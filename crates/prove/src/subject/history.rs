@@ -45,7 +45,7 @@ impl History {
         Ok(Self { inserts, deletes, row_bytes })
     }
 
-    /// Each transaction, with the number of its acknowledgement.
+    /// Returns each transaction, with the number of its acknowledgement.
     pub(super) fn transactions(self) -> impl Iterator<Item = (u64, Transaction)> {
         let inserts = (1..=self.inserts).map(Transaction::Insert);
         (1..).zip(inserts.chain((1..=self.deletes).map(Transaction::Delete)))
@@ -96,7 +96,7 @@ impl History {
         Outcome::failure(FailureClass::Resurrected, words)
     }
 
-    /// After which transaction these are the rows; `None` if after none.
+    /// Returns after which transaction these are the rows; `None` if after none.
     fn is_after(self, rows: &[u64]) -> Option<u64> {
         let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Some(0) };
         let is_whole = rows.len() as u64 == last - first + 1;

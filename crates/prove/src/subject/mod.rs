@@ -44,7 +44,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The class of a failure.
+    /// Returns the class of a failure.
     pub const fn class(&self) -> Option<FailureClass> {
         match self {
             Self::Intact => None,
@@ -52,7 +52,7 @@ impl Outcome {
         }
     }
 
-    /// A failure.
+    /// Creates a failure.
     const fn failure(class: FailureClass, words: String) -> Self {
         Self::Failed { class, words }
     }
@@ -93,7 +93,7 @@ pub trait Subject: Send + Sync {
         Err(Error::failed(self.name(), "its work is done by a program"))
     }
 
-    /// The program that does the work in place of [`work`](Self::work), if one does.
+    /// Returns the program that does the work in place of [`work`](Self::work), if one does.
     fn program(&self) -> Option<Program> {
         None
     }

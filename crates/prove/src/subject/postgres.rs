@@ -155,8 +155,8 @@ impl Subject for Postgres {
     }
 }
 
-/// The first line of what a server complains of that ended a statement or itself; else the last line of what
-/// it said.
+/// Returns the first line of what a server complains of that ended a statement or itself; else the last line
+/// of what it said.
 fn complaint(ended: &ProcessEnd) -> Option<String> {
     let is_grave = |line: &&str| ["ERROR:", "FATAL:", "PANIC:"].iter().any(|level| line.contains(level));
     let last = || (!ended.status.success()).then(|| ended.said.lines().last()).flatten();

@@ -146,7 +146,7 @@ mod tests {
     use super::super::named;
     use super::*;
 
-    /// The file after set-up and after each acknowledgement, as a power cut would leave it that loses
+    /// Returns the file after set-up and after each acknowledgement, as a power cut would leave it that loses
     /// nothing.
     fn states(options: &str) -> (std::sync::Arc<dyn Subject>, Vec<Vec<u8>>) {
         let subject = named(&format!("redb:inserts=4,deletes=2,{options}")).unwrap();

@@ -63,7 +63,7 @@ impl Sqlite {
         Error::failed(&self.name, format!("cannot {what}: {error}"))
     }
 
-    /// The database, in the mode that was asked for.
+    /// Opens the database in the requested mode.
     fn open(&self, place: &Path) -> rusqlite::Result<Connection> {
         let connection = Connection::open(place.join(DATABASE))?;
         connection.pragma_update(None, "journal_mode", &self.journal)?;
@@ -78,8 +78,8 @@ impl Sqlite {
         Ok(connection)
     }
 
-    /// The files that SQLite would find at `place`, by the ends of their names. What cannot be read is the
-    /// outcome.
+    /// Reads the files that SQLite would find at `place`, by the ends of their names. What cannot be read is
+    /// the outcome.
     fn read(place: &Path) -> std::result::Result<Vec<(&'static str, Vec<u8>)>, Outcome> {
         let mut files = Vec::new();
         for suffix in ["", "-journal", "-wal"] {
@@ -229,8 +229,8 @@ mod tests {
         format!("{DATABASE}{suffix}")
     }
 
-    /// The files of the database after set-up and after each acknowledgement, as a power cut would leave them
-    /// that loses nothing.
+    /// Returns the files of the database after set-up and after each acknowledgement, as a power cut would
+    /// leave them that loses nothing.
     fn states(options: &str) -> (std::sync::Arc<dyn Subject>, Vec<TempDir>) {
         let subject = named(&format!("sqlite:inserts=4,{options}")).unwrap();
         let place = tempfile::tempdir().unwrap();

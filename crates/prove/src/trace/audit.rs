@@ -92,7 +92,7 @@ impl Audit {
         Self { beneath: directory.to_owned(), ..Self::default() }
     }
 
-    /// How often each file was synced with success.
+    /// Returns how often each file was synced with success.
     pub const fn synced(&self) -> &BTreeMap<PathBuf, u64> {
         &self.synced
     }
@@ -137,7 +137,7 @@ impl Audit {
         self.calls += 1;
     }
 
-    /// Something that this call leaves to luck.
+    /// Returns the finding on an operation that this call leaves unsynced.
     fn finding(&self, lapse: Lapse, path: &Path, call: &Call) -> Finding {
         Finding { lapse, path: path.to_owned(), call: self.calls, at: call.at }
     }
@@ -158,7 +158,7 @@ impl Audit {
         Some((kind, path.filter(|path| self.counts(path))?))
     }
 
-    /// The path that a file had before the call renamed it.
+    /// Returns the path that a file had before the call renamed it.
     pub(super) fn renamed_from(&self, call: &Call) -> Option<PathBuf> {
         self.path_at(call, 0)
     }
@@ -178,7 +178,7 @@ impl Audit {
         }
     }
 
-    /// The path with this number that a call was given, from 0, made absolute.
+    /// Returns the path with this number that a call was given, from 0, made absolute.
     fn path_at(&self, call: &Call, number: usize) -> Option<PathBuf> {
         let mut texts = call.arguments.iter().enumerate().filter_map(|(place, argument)| match argument {
             Argument::Text(path) => Some((place, path)),
@@ -376,7 +376,7 @@ impl Audit {
     }
 }
 
-/// The path behind the descriptor at this place.
+/// Returns the path behind the descriptor at this place.
 fn descriptor(call: &Call, place: usize) -> Option<&Path> {
     match call.arguments.get(place)? {
         Argument::Descriptor(_, path) => Some(path),
@@ -384,12 +384,13 @@ fn descriptor(call: &Call, place: usize) -> Option<&Path> {
     }
 }
 
-/// The file that a call writes to.
+/// Returns the file that a call writes to.
 fn written_to(call: &Call) -> Option<&Path> {
     written_through(call).map(|(_, path)| path)
 }
 
-/// The descriptor that a call writes through, and its path: the first one, or the second of those that copy.
+/// Returns the descriptor that a call writes through, and its path: the first one, or the second of those
+/// that copy.
 fn written_through(call: &Call) -> Option<(i64, &Path)> {
     let place = if matches!(call.name.as_str(), "copy_file_range" | "splice") { 2 } else { 0 };
     match call.arguments.get(place)? {
@@ -398,7 +399,7 @@ fn written_through(call: &Call) -> Option<(i64, &Path)> {
     }
 }
 
-/// The number at this place.
+/// Returns the number at this place.
 fn number_at(call: &Call, place: usize) -> Option<u64> {
     match call.arguments.get(place)? {
         Argument::Word(word) => number(word).map(i64::cast_unsigned),

@@ -58,7 +58,7 @@ impl fmt::Display for Injection {
     }
 }
 
-/// The name of a file with `#` for each number.
+/// Returns the name of a file with `#` for each number.
 fn without_numbers(path: &Path) -> String {
     let mut name = String::new();
     for letter in path.file_name().unwrap_or_default().to_string_lossy().chars() {
@@ -71,7 +71,8 @@ fn without_numbers(path: &Path) -> String {
     name
 }
 
-/// How likely it is that a lapse of this kind loses something: 0 is the most. None if no sync call mends it.
+/// Returns how likely it is that a lapse of this kind loses something: 0 is the most. None if no sync call
+/// mends it.
 fn rank(lapse: &Lapse) -> Option<u8> {
     match lapse {
         Lapse::DirectoryNotSynced("unlink" | "rename") => Some(0),
@@ -83,8 +84,9 @@ fn rank(lapse: &Lapse) -> Option<u8> {
     }
 }
 
-/// The sync calls that may mend what the calls of a program leave to luck, the likeliest first. Only what was
-/// left to luck at one of the times in `acknowledged`, which rise, counts; by the clock of the calls.
+/// Returns the sync calls that may mend what the calls of a program leave to luck, the likeliest first. Only
+/// what was left to luck at one of the times in `acknowledged`, which rise, counts; by the clock of the
+/// calls.
 pub fn candidates(traced: &TracedCalls, acknowledged: &[Nanos]) -> Vec<Injection> {
     let mut audit = Audit::beneath(&traced.root);
     let mut rest = traced.calls.iter().peekable();

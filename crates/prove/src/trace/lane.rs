@@ -8,8 +8,8 @@ use plumb_report::document::proof::{Lane, TimelineItem};
 
 use super::{Argument, Audit, TracedCalls};
 
-/// The calls that change something beneath the root or sync it, each with the process that made it. Their
-/// times are those of the calls less `began`.
+/// Returns the calls that change something beneath the root or sync it, each with the process that made it.
+/// Their times are those of the calls less `began`.
 pub(crate) fn lane(traced: &TracedCalls, began: Nanos) -> Vec<TimelineItem> {
     let root = &*traced.root;
     let mut audit = Audit::beneath(root);

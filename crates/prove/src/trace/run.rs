@@ -133,9 +133,9 @@ impl Tracer {
         Ok(Self { directory, column, refuses, injected, reader: Some(reader) })
     }
 
-    /// The command that runs `command` traced, with its arguments, variables and directory. Its descriptors
-    /// and its process group are for the caller to set. It ends as `command` does, when all of its children
-    /// have ended, and is to be run once.
+    /// Returns the command that runs `command` traced, with its arguments, variables and directory. Its
+    /// descriptors and its process group are for the caller to set. It ends as `command` does, when all of
+    /// its children have ended, and is to be run once.
     pub fn command(&self, command: &Command) -> Command {
         self.command_as(command, None)
     }
@@ -171,7 +171,7 @@ impl Tracer {
         traced
     }
 
-    /// The calls, once the program has ended.
+    /// Returns the calls, once the program has ended.
     ///
     /// # Errors
     /// If the trace cannot be read, or a sync call made in place of the program failed.
@@ -197,7 +197,7 @@ impl Tracer {
         self.directory.path().join("trace")
     }
 
-    /// A reader to whom nobody has written yet would wait for ever.
+    /// Wakes the reader: one to whom nobody has written yet would wait for ever.
     fn wake(&self) {
         drop(rustix::fs::open(
             self.path(),
@@ -213,7 +213,7 @@ impl Drop for Tracer {
     }
 }
 
-/// A FIFO to read from, and how many bytes it holds.
+/// Opens a FIFO to read from, and returns how many bytes it holds.
 fn open_fifo(path: &Path) -> rustix::io::Result<(File, usize)> {
     rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;

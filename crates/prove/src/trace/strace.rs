@@ -79,7 +79,7 @@ pub(super) const CALLS: [(&str, &str); 17] = [
     ("aio", "io_setup"),
 ];
 
-/// The plainest name of a call of this kind; empty if an audit makes nothing of it.
+/// Returns the plainest name of a call of this kind; empty if an audit makes nothing of it.
 pub(crate) fn kind(call: &Call) -> &'static str {
     let is_one = |names: &str| names.split(',').any(|name| name.trim_start_matches('?') == call.name);
     CALLS.iter().find(|(_, names)| is_one(names)).map_or("", |(kind, _)| kind)
@@ -93,8 +93,8 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The call that has returned with this line. Lines that are no calls (signals, exits) are passed over;
-    /// so is one that was cut off.
+    /// Returns the call that has returned with this line. Lines that are no calls (signals, exits) are passed
+    /// over; so is one that was cut off.
     pub fn parse(&mut self, line: &str) -> Option<Call> {
         let (thread, rest) = line.trim_ascii_start().split_once(' ')?;
         let (at, rest) = rest.trim_ascii_start().split_once(' ')?;
@@ -120,14 +120,14 @@ pub(super) fn exited(line: &str) -> Option<u32> {
     (words.nth(1) == Some("+++")).then_some(thread)
 }
 
-/// `1795386843.676686`.
+/// Parses a time such as `1795386843.676686`.
 fn time(text: &str) -> Option<Nanos> {
     let (seconds, micros) = text.split_once('.')?;
     let (seconds, micros): (u64, u64) = (seconds.parse().ok()?, micros.parse().ok()?);
     seconds.checked_mul(1_000_000)?.checked_add(micros)?.checked_mul(1000).map(Nanos)
 }
 
-/// `name(arguments) = result`.
+/// Parses `name(arguments) = result`.
 fn call(thread: u32, at: Nanos, text: &str) -> Option<Call> {
     let (name, rest) = text.split_once('(')?;
     let (inside, after) = divide(rest)?;
@@ -160,7 +160,7 @@ pub(super) fn number(text: &str) -> Option<i64> {
     }
 }
 
-/// The arguments up to the bracket that ends them, and what comes after it.
+/// Returns the arguments up to the bracket that ends them, and what comes after it.
 fn divide(text: &str) -> Option<(Vec<&str>, &str)> {
     let (mut depth, mut start, mut is_quoted, mut is_escaped) = (0_u32, 0, false, false);
     let mut arguments = Vec::new();

@@ -154,7 +154,7 @@ impl CampaignDocument {
     /// The name of the JSON document.
     pub const SCHEMA: &str = "plumb/prove-campaign/1";
 
-    /// The figures that follow from the cycles.
+    /// Computes the figures that follow from the cycles.
     fn concluded(&mut self) {
         let count = |result| self.cycles.iter().filter(|cycle| cycle.result == result).count() as u64;
         (self.clean, self.losses) = (count(CycleResult::Clean), count(CycleResult::Loss));
@@ -180,7 +180,8 @@ impl CampaignDocument {
         (self.level, self.headline) = (level.to_owned(), format!("{what} ({})", self.power));
     }
 
-    /// Why no further cycle is tried, if so: the last have said nothing, or the drive did not come back.
+    /// Returns why no further cycle is tried, if so: the last have said nothing, or the drive did not come
+    /// back.
     fn is_in_vain(&self) -> Option<String> {
         let ends = self.cycles.get(self.resumed_at..).unwrap_or_default();
         let last = ends.last()?;
@@ -267,7 +268,7 @@ impl Campaign {
         replaced.map_err(|error| refused(plumb_block::in_one_line(&error)))
     }
 
-    /// The next cycle; none if it was stopped. One that an earlier process left after its cut is only
+    /// Runs the next cycle; `None` if it was stopped. One that an earlier process left after its cut is only
     /// verified.
     fn cycle(&self, document: &mut CampaignDocument, stop: &AtomicBool) -> Result<Option<Cycle>> {
         let number = document.cycles.len() as u64 + 1;
@@ -328,7 +329,7 @@ impl Campaign {
         Ok(Cut::NotCounted("the power was not cut, because its moment did not come".to_owned()))
     }
 
-    /// How long after the filling the power is cut.
+    /// Returns how long after the filling the power is cut.
     fn moment(&self, number: u64) -> Duration {
         let (from, to) = self.cut_after;
         let mut chance =

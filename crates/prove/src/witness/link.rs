@@ -28,7 +28,7 @@ pub trait Witness {
     /// If it can never be recorded.
     fn send(&mut self, batch: &Batch) -> Result<()>;
 
-    /// The last batch that is durable at the witness, waited for at most so long.
+    /// Returns the last batch that is durable at the witness, waited for at most so long.
     ///
     /// # Errors
     /// If the witness is not to be reached any more, or refuses.
@@ -191,7 +191,7 @@ impl Link {
         Ok(())
     }
 
-    /// The connection is lost: it is made again, unless that has been tried for too long.
+    /// Notes that the connection is lost, and makes it again, unless that has been tried for too long.
     fn lose(&mut self, why: String) -> Result<()> {
         self.connection = None;
         let (since, why) = self.lost.get_or_insert_with(|| (Instant::now(), why)).clone();

@@ -94,7 +94,8 @@ impl Plan {
         broken.map_or(Ok(()), |(_, what)| Err(Error::usage(what)))
     }
 
-    /// A seed that no other run has and that says when this one began: seconds since 1970 in its upper half.
+    /// Returns a seed that no other run has and that says when this one began: seconds since 1970 in its
+    /// upper half.
     ///
     /// # Errors
     /// If there are no random numbers.
@@ -104,25 +105,25 @@ impl Plan {
         Ok(seconds(SystemTime::now()) << 32 | u64::from(u32::from_ne_bytes(chance)))
     }
 
-    /// The seeds of runs that began after the one with `seed`, until `now`. None by clocks that contradict
-    /// each other.
+    /// Returns the seeds of runs that began after the one with `seed`, until `now`. None by clocks that
+    /// contradict each other.
     pub(super) fn seeds_between(seed: u64, now: SystemTime) -> Option<Range<u64>> {
         let after = ((seed >> 32) + 1) << 32;
         let until = (seconds(now) + 1) << 32;
         (seed >> 32 > 0 && after < until).then_some(after..until)
     }
 
-    /// Logical blocks of a write of the filling.
+    /// Returns the number of logical blocks of a write of the filling.
     pub fn fill_blocks(&self) -> u64 {
         (FILL.0 / self.logical_block.0).max(self.write_blocks)
     }
 
-    /// How many writes fill the region.
+    /// Returns how many writes fill the region.
     pub fn fills(&self) -> u64 {
         self.blocks.div_ceil(self.fill_blocks())
     }
 
-    /// Where write `number` goes, and whether it has FUA.
+    /// Returns where write `number` goes, and whether it has FUA.
     pub fn write(&self, number: u64) -> (LbaRange, bool) {
         if number < self.fills() {
             let first = number * self.fill_blocks();
@@ -146,13 +147,13 @@ impl Plan {
         }
     }
 
-    /// The run as it is named in files and reports.
+    /// Returns the run as it is named in files and reports.
     pub fn name(&self) -> String {
         format!("{:016x}", self.seed)
     }
 }
 
-/// Since 1970; in 32 bits until 2106.
+/// Returns the seconds since 1970; in 32 bits until 2106.
 fn seconds(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     since.min(u64::from(u32::MAX - 1))

@@ -34,7 +34,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The words that run a command there.
+    /// Returns the words that run a command there.
     pub fn command(&self, words: &[String]) -> Vec<String> {
         if self.launcher.is_empty() {
             return words.to_vec();

@@ -32,17 +32,18 @@ pub struct Record {
 }
 
 impl Record {
-    /// A record without batches.
+    /// Creates a record without batches.
     pub const fn new(facts: RunFacts) -> Self {
         Self { facts, batches: Vec::new() }
     }
 
-    /// The last batch that is durable; 0 before the first.
+    /// Returns the last batch that is durable; 0 before the first.
     pub fn confirmed(&self) -> u64 {
         self.batches.last().map_or(0, |batch| batch.number)
     }
 
-    /// The newest run in `directory` on this drive: of its identity if it has one, else of the target's name.
+    /// Finds the newest run in `directory` on this drive: of its identity if it has one, else of the target's
+    /// name.
     ///
     /// # Errors
     /// If there is none, or what is recorded is damaged.
@@ -121,7 +122,7 @@ impl RecordFile {
     }
 }
 
-/// The files of a record, in order; none if there is no directory.
+/// Returns the files of a record, in order; none if there is no directory.
 fn files(directory: &Path) -> Result<Vec<RecordFile>> {
     let failed = cannot(format!("read {}", directory.display()));
     let entries = match fs::read_dir(directory) {
@@ -173,7 +174,7 @@ impl Session {
         Ok(session)
     }
 
-    /// The last batch that is durable.
+    /// Returns the last batch that is durable.
     pub const fn confirmed(&self) -> u64 {
         self.confirmed
     }
@@ -201,8 +202,8 @@ impl Session {
     }
 }
 
-/// Is a witness for one connection, until the other side hangs up. What was said is told to `heard` once it
-/// is done: what is confirmed is durable in `directory`.
+/// Serves one connection as a witness, until the other side hangs up. What was said is told to `heard` once
+/// it is done: what is confirmed is durable in `directory`.
 ///
 /// # Errors
 /// If the record is not known to be durable, or the connection fails. Whatever was confirmed stands.
@@ -267,7 +268,7 @@ pub(super) fn send(to: &mut (impl Write + ?Sized), message: &Message) -> io::Res
     to.flush()
 }
 
-/// The next message; none at the end. A line without an end was cut off, and is an end too.
+/// Receives the next message; `None` at the end. A line without an end was cut off, and is an end too.
 pub(super) fn receive(from: &mut impl BufRead) -> io::Result<Option<Message>> {
     let mut line = Vec::new();
     from.take(LINE_MAX).read_until(b'\n', &mut line)?;
