@@ -33,8 +33,8 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// The balance of the writes, or the reads, that moved `bytes`; `None` if what the devices moved is not
-    /// known or the application moved nothing.
+    /// Returns the balance of the writes, or the reads, that moved `bytes`; `None` if what the devices moved
+    /// is not known or the application moved nothing.
     pub fn from_sides(write: bool, bytes: u64, sides: &Sides) -> Option<Self> {
         let storage = sides.storage.as_ref()?;
         let whose = storage.attribution.as_ref();
@@ -69,7 +69,8 @@ impl Balance {
         self.device / self.application
     }
 
-    /// The parts with what they are, largest meaning first: memory, dirty, device. Empty parts are left out.
+    /// Returns the parts with what they are, largest meaning first: memory, dirty, device. Empty parts are
+    /// left out.
     pub fn parts(&self) -> Vec<(&'static str, f64, String)> {
         let memory = match (self.write, self.dirty_known) {
             (true, true) => "overwritten in memory",

@@ -231,7 +231,7 @@ fn figures(document: &ComparisonDocument) -> Vec<Figure> {
     ]
 }
 
-/// The ends of an interval.
+/// Returns the ends of an interval.
 pub(crate) fn ends(estimate: &Estimate, show: impl Fn(f64) -> String) -> String {
     match (estimate.low, estimate.high) {
         (None, None) => "not bounded".to_owned(),

@@ -40,7 +40,7 @@ pub(crate) fn sentence(of: &Exposure) -> String {
     format!("A power cut now {amount}{whence}{}{rest}.", losers(&of.holders))
 }
 
-/// `, of postgres and rsyslog`.
+/// Returns the owners of the loss: `, of postgres and rsyslog`.
 fn losers(holders: &[Holder]) -> String {
     let mut names: Vec<String> = Vec::new();
     for holder in holders {
@@ -57,7 +57,7 @@ fn losers(holders: &[Holder]) -> String {
     if names.is_empty() { String::new() } else { format!(", of {}", listed(&names)) }
 }
 
-/// `a, b and c`.
+/// Returns the names as a list: `a, b and c`.
 fn listed(names: &[String]) -> String {
     match names.split_last() {
         Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),

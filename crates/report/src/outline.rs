@@ -68,7 +68,7 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    /// A part for everybody.
+    /// Creates a section that everybody sees.
     pub(crate) fn new(title: impl Into<Cow<'static, str>>, items: Vec<Item>) -> Self {
         Self { title: title.into(), items, is_detail: false, is_charted: false }
     }
@@ -135,17 +135,17 @@ impl Item {
         Self::finding(&Finding { evidence: Vec::new(), ..finding.clone() })
     }
 
-    /// Each of `lines`, made printable.
+    /// Returns each of `lines`, made printable.
     pub(crate) fn lines(lines: &[String]) -> Vec<Self> {
         lines.iter().map(|line| Self::Line(printable(line))).collect()
     }
 
-    /// The table, if there is one.
+    /// Returns the table, if there is one.
     pub(crate) fn table(table: Option<Table>) -> Vec<Self> {
         table.map(Self::Table).into_iter().collect()
     }
 
-    /// A paragraph, made printable.
+    /// Creates a paragraph, made printable.
     pub(crate) fn text(text: &str) -> Self {
         Self::Text(Cell::plain(printable(text)))
     }
@@ -164,12 +164,12 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A row, made printable.
+    /// Creates a row, made printable.
     pub(crate) fn new(name: &str, text: &str) -> Self {
         Self::inked(Ink::Plain, name, text)
     }
 
-    /// A row whose name is set in `ink`, made printable.
+    /// Creates a row whose name is set in `ink`, made printable.
     pub(crate) fn inked(ink: Ink, name: &str, text: &str) -> Self {
         Self { name: Cell::inked(ink, printable(name)), text: printable(text) }
     }

@@ -19,7 +19,7 @@ pub fn printable(text: &str) -> String {
     out
 }
 
-/// Text of any number of lines made fit for a terminal: everything but line ends, tabs, and with
+/// Makes text of any number of lines fit for a terminal: everything but line ends, tabs, and with
 /// `has_colours` the sequences that set colours, is shown as an escape if it steers. The escapes (`\u001b`)
 /// mean the same character in a JSON string.
 pub fn printable_text(text: &str, has_colours: bool) -> Cow<'_, str> {

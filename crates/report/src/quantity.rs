@@ -101,7 +101,7 @@ pub fn bytes(value: f64) -> String {
     if value.is_finite() && value >= 0.0 { Bytes(value.round() as u64).to_string() } else { NONE.to_owned() }
 }
 
-/// MiB/s without its unit: `1,294`.
+/// Returns the MiB/s without its unit: `1,294`.
 pub fn mebibytes(bytes_per_second: f64) -> String {
     rate(bytes_per_second / Bytes::MIB as f64)
 }

@@ -13,8 +13,9 @@ const TOLD_BELOW: f64 = 0.95;
 /// balance is described.
 const BEYOND_TOLD_FROM: f64 = 0.1;
 
-/// How it ran: one sentence or two for each target, then for each span, then for all. As they came: not yet
-/// printable. The phases of a check are always the same: only what the survey says of untorn writes is told.
+/// Returns how it ran: one sentence or two for each target, then for each span, then for all. As they came:
+/// not yet printable. The phases of a check are always the same: only what the survey says of untorn writes
+/// is told.
 pub(crate) fn lines(document: &RunDocument) -> Vec<String> {
     let mut lines = Vec::new();
     if document.is_check() {
@@ -32,7 +33,7 @@ pub(crate) fn lines(document: &RunDocument) -> Vec<String> {
     lines
 }
 
-/// Why targets could not be measured.
+/// Returns why targets could not be measured.
 pub(crate) fn unmeasured(document: &RunDocument) -> Vec<String> {
     let labelled = document.labels().into_iter().zip(&document.targets);
     let words = |(label, target): (String, &RunTarget)| {
@@ -46,8 +47,8 @@ pub(crate) fn is_method(document: &RunDocument, target: &RunTarget) -> bool {
     document.job_of(target).is_some_and(|job| job.method.is_some())
 }
 
-/// The balances that tell something: of what did not wholly reach the devices, or made them move much more.
-/// What a verdict rests on is told there.
+/// Returns the balances that tell something: of what did not wholly reach the devices, or made them move much
+/// more. What a verdict rests on is told there.
 pub(crate) fn balances(document: &RunDocument) -> Vec<String> {
     let mut lines = all_balances(document);
     lines.retain(|line| !document.verdicts.iter().any(|finding| finding.evidence.contains(line)));
@@ -78,7 +79,7 @@ fn balances_of(label: &str, sides: &Sides) -> Vec<String> {
     balances.filter(telling).map(|balance| format!("{label}: {}", balance.sentence())).collect()
 }
 
-/// Where the storage's side is not known, and why: for all targets at once if they are alike.
+/// Returns where the storage's side is not known, and why: for all targets at once if they are alike.
 pub(crate) fn unknown_storage(document: &RunDocument) -> Vec<String> {
     let shown = document
         .labels()
@@ -189,8 +190,8 @@ pub(crate) fn kept(target: &LatencyTargetResult) -> String {
     format!("{} of 100 operations within {}", three_digits(target.percentile), duration(target.latency))
 }
 
-/// The measured latency at the percentile of the span's target, if a depth was chosen to keep that and did
-/// not.
+/// Returns the measured latency at the percentile of the span's target, if a depth was chosen to keep that
+/// and did not.
 pub(crate) fn measured_beyond(span: &RunSpan) -> Option<f64> {
     let target = span.latency_target.as_ref().filter(|target| target.depth.is_some())?;
     let latency = span.total.application.latency.as_ref()?;

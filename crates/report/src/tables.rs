@@ -62,7 +62,7 @@ fn flush_words(label: &str, target: &RunTarget) -> Vec<String> {
     words
 }
 
-/// The writes of a window, as far as they can be told from its flushes.
+/// Returns the writes of a window, as far as they can be told from its flushes.
 fn writes(storage: &StorageSide) -> String {
     match storage.flush_writes {
         FlushWrites::TakenOut => writes_without_flushes(storage.writes, storage.flushes),

@@ -16,7 +16,7 @@ pub(crate) fn lines(path: &WritePath) -> Vec<String> {
     direct.into_iter().map(direct_line).chain(cached.into_iter().map(cached_line)).collect()
 }
 
-/// Neighbouring pages that are `alike`.
+/// Groups neighbouring pages that are `alike`.
 fn grouped(pages: &[UntornPage], alike: fn(&UntornPage, &UntornPage) -> bool) -> Vec<&[UntornPage]> {
     pages.chunk_by(alike).collect()
 }

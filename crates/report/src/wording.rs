@@ -5,7 +5,7 @@ use plumb_path::{Cache, Flush, Fua, Layer, LayerKind};
 
 use crate::quantity::NONE;
 
-/// A method as it is named in documents.
+/// Returns a method as it is named in documents.
 pub const fn method(method: SyncMethod) -> &'static str {
     match method {
         SyncMethod::OverwriteFdatasync => "overwrite-fdatasync",
@@ -15,7 +15,7 @@ pub const fn method(method: SyncMethod) -> &'static str {
     }
 }
 
-/// A method where several stand side by side: short, and unlike the others.
+/// Returns a method where several stand side by side: short, and unlike the others.
 pub const fn method_short(method: SyncMethod) -> &'static str {
     match method {
         SyncMethod::OverwriteFsync => "overwrite with fsync",
@@ -23,7 +23,7 @@ pub const fn method_short(method: SyncMethod) -> &'static str {
     }
 }
 
-/// The write of a method, which its call makes durable.
+/// Returns the write of a method, which its call makes durable.
 pub const fn method_write(method: SyncMethod) -> &'static str {
     match method {
         SyncMethod::OverwriteFdatasync | SyncMethod::OverwriteFsync => "overwrite",
@@ -32,7 +32,7 @@ pub const fn method_write(method: SyncMethod) -> &'static str {
     }
 }
 
-/// The call that makes the write durable.
+/// Returns the call that makes the write durable.
 pub const fn method_call(method: SyncMethod) -> &'static str {
     match method {
         SyncMethod::OverwriteFdatasync | SyncMethod::AppendFdatasync => "fdatasync",
@@ -41,7 +41,7 @@ pub const fn method_call(method: SyncMethod) -> &'static str {
     }
 }
 
-/// A layer's cache in a word.
+/// Returns a layer's cache in a word.
 pub const fn cache(cache: Cache) -> &'static str {
     match cache {
         Cache::None => "none",
@@ -74,7 +74,7 @@ pub fn fua(layer: &Layer) -> &'static str {
     }
 }
 
-/// A kind of layer for people.
+/// Returns a kind of layer for people.
 pub const fn kind(kind: LayerKind) -> &'static str {
     match kind {
         LayerKind::Application => "application",

@@ -19,8 +19,8 @@ impl RunDocument {
             .collect()
     }
 
-    /// For each target whether another one of its span is on devices of it, so that what these moved is of
-    /// both.
+    /// Returns for each target whether another one of its span is on devices of it, so that what these moved
+    /// is of both.
     pub fn sharing(&self) -> Vec<bool> {
         let mut on: HashMap<(usize, &str), usize> = HashMap::new();
         for target in &self.targets {

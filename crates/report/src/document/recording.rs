@@ -273,7 +273,7 @@ impl RunRecording {
         }
     }
 
-    /// The document with what `recording` kept of its targets.
+    /// Returns the document with what `recording` kept of its targets.
     fn new(document: RunDocument, recording: &Recording) -> Self {
         let mut run = Self::without_distributions(document);
         take_histograms(&mut run.targets, &recording.histograms);

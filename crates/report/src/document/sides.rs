@@ -159,7 +159,7 @@ impl Sides {
         }
     }
 
-    /// Processor seconds for each million operations; `None` if not known.
+    /// Returns the processor seconds for each million operations; `None` if not known.
     pub fn cpu_per_million(&self) -> Option<f64> {
         let cpu = self.cpu?;
         let operations = self.application.operations;
@@ -168,7 +168,7 @@ impl Sides {
 }
 
 impl DirectionResult {
-    /// From what the workers saw of one direction.
+    /// Creates the side from what the workers saw of one direction.
     pub fn from_side(side: &ApplicationSide, errors_by: Vec<ErrorCount>) -> Self {
         Self {
             ios: side.operations,

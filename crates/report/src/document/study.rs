@@ -257,12 +257,12 @@ impl StudyDocument {
 }
 
 impl ExpectedRange {
-    /// At least this.
+    /// Creates a range of at least this.
     pub const fn at_least(low: f64) -> Self {
         Self { low: Some(low), high: None }
     }
 
-    /// From one to the other.
+    /// Creates a range from one to the other.
     pub const fn between(low: f64, high: f64) -> Self {
         Self { low: Some(low), high: Some(high) }
     }

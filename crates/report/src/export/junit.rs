@@ -94,7 +94,7 @@ fn case(document: &ProofDocument, profile: &ProfileResult, class: FailureClass) 
     case
 }
 
-/// Text within an element or an attribute; what XML cannot hold is shown as an escape.
+/// Returns text for the inside of an element or an attribute; what XML cannot hold is shown as an escape.
 fn text(text: &str) -> String {
     escape::escape(&printable(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}"))
 }

@@ -19,7 +19,7 @@ use crate::sentences;
 /// The label of a way to make writes durable.
 const METHOD: &str = "method";
 
-/// The metrics of a recording. The caller writes them to a temporary file and renames it.
+/// Returns the metrics of a recording. The caller writes them to a temporary file and renames it.
 pub fn prometheus(recording: &RunRecording) -> String {
     let document = &recording.document;
     let mut out = Metrics::default();
@@ -31,7 +31,7 @@ pub fn prometheus(recording: &RunRecording) -> String {
     out.into_text()
 }
 
-/// The findings of a survey, and at each path whether synced data is durable.
+/// Returns the findings of a survey, and at each path whether synced data is durable.
 pub(crate) fn survey(survey: &Survey) -> String {
     let mut out = Metrics::default();
     let name = "plumb_survey_durable";
@@ -119,8 +119,8 @@ pub fn live_observation(seen: &LiveObservation) -> String {
     out.into_text()
 }
 
-/// The metrics of many hosts: `plumb_load_...` of each host, and `plumb_fleet_...` of all together, so that a
-/// sum over hosts counts none twice. `kept` are the distributions of the hosts.
+/// Returns the metrics of many hosts: `plumb_load_...` of each host, and `plumb_fleet_...` of all together,
+/// so that a sum over hosts counts none twice. `kept` are the distributions of the hosts.
 pub(crate) fn fleet(document: &FleetDocument, kept: &[TargetRecording]) -> String {
     let mut out = Metrics::default();
     let info = [("command", document.command.as_str()), ("version", &document.environment.plumb)];
@@ -157,7 +157,7 @@ pub(crate) fn fleet(document: &FleetDocument, kept: &[TargetRecording]) -> Strin
     out.into_text()
 }
 
-/// The write caches that the hosts told of, named as `plumb policy show --prometheus` names them.
+/// Writes the write caches that the hosts told of, named as `plumb policy show --prometheus` names them.
 fn states(out: &mut Metrics, document: &FleetDocument) {
     let known = document.hosts.iter().flat_map(|host| host.disks().map(move |disk| (host, disk)));
     let name = "plumb_policy_state";
@@ -195,8 +195,8 @@ impl MeasuredSeries<'_> {
     }
 }
 
-/// The targets that measure what a durable write costs, and the others. All phases of a check have one
-/// target, so their names are labels of their own.
+/// Returns the targets that measure what a durable write costs, and the others. All phases of a check have
+/// one target, so their names are labels of their own.
 fn measured(document: &RunDocument) -> (Vec<MeasuredSeries<'_>>, Vec<MeasuredSeries<'_>>) {
     let all = document.labels().into_iter().zip(&document.targets).enumerate();
     let ran = all.filter(|(_, (_, target))| target.failed_because.is_none());
@@ -314,7 +314,7 @@ impl Figure {
     }
 }
 
-/// The figures of `loads`, and their errors.
+/// Writes the figures of `loads`, and their errors.
 fn figures(out: &mut Metrics, family: &str, loads: &[MeasuredSeries<'_>]) {
     for figure in FIGURES {
         figure.put(out, family, loads);

@@ -94,7 +94,7 @@ pub(super) fn rate(rows: &[TimeseriesRow], seconds: f64) -> Option<f64> {
     Some(rows.iter().map(|row| row.operations as f64).sum::<f64>() / seconds)
 }
 
-/// MiB per second.
+/// Returns the MiB per second.
 pub(super) fn throughput(rows: &[TimeseriesRow], seconds: f64) -> Option<f64> {
     Some(rows.iter().map(|row| row.bytes as f64).sum::<f64>() / f64::from(1 << 20) / seconds)
 }
@@ -153,7 +153,8 @@ fn significant(value: f64, digits: i32) -> f64 {
     format!("{value:.*e}", (digits - 1).max(0) as usize).parse().unwrap_or(value)
 }
 
-/// JSON that can stand within a `<script>` element: no `</`, no `<!--`, no line separators of JavaScript.
+/// Returns JSON that can stand within a `<script>` element: no `</`, no `<!--`, no line separators of
+/// JavaScript.
 pub(super) fn embeddable(json: &str) -> String {
     json.replace('<', r"\u003c").replace('\u{2028}', r"\u2028").replace('\u{2029}', r"\u2029")
 }

@@ -192,7 +192,7 @@ fn time_chart(
     Some((ChartView::new(&chart, label, format!("{title}: {ranges}"), aria), chart))
 }
 
-/// From where to where each line goes.
+/// Returns from where to where each line goes.
 pub(super) fn ranges(lines: &[Line], show: impl Fn(f64) -> String) -> String {
     let range = |line: &Line| {
         let known = || line.y.iter().flatten().copied();

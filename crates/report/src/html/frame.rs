@@ -66,7 +66,7 @@ impl Frame {
         }
     }
 
-    /// With `charts`, which a script draws.
+    /// Adds `charts`, which a script draws.
     pub(super) fn drawing(self, charts: &[Chart]) -> Self {
         let data = serde_json::to_string(charts).unwrap_or_else(|_| "[]".to_owned());
         Self { data: embeddable(&data), ..self }

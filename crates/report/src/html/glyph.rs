@@ -46,7 +46,7 @@ pub(super) const fn cache(cache: Cache) -> Sign {
     Sign { class, of: "cache", word: wording::cache(cache), shape }
 }
 
-/// The sign of what becomes of a FLUSH.
+/// Returns the sign of what becomes of a FLUSH.
 pub(super) const fn flush(flush: Flush) -> Sign {
     let (class, shape) = match flush {
         Flush::Forwarded => ("st-flow", DOWN),
@@ -57,7 +57,7 @@ pub(super) const fn flush(flush: Flush) -> Sign {
     Sign { class, of: "flush", word: wording::flush(flush), shape }
 }
 
-/// The sign of what becomes of FUA at `layer`.
+/// Returns the sign of what becomes of FUA at `layer`.
 pub(super) fn fua(layer: &Layer) -> Sign {
     let (class, shape) = match layer.fua {
         // A layer without FUA sends none on.

@@ -102,7 +102,7 @@ fn content(text: &str) -> String {
     }
 }
 
-/// One row, which may lack the first columns of the table.
+/// Writes one row, which may lack the first columns of the table.
 fn push_row(out: &mut String, table: &Table, row: &[Cell]) {
     let columns: Vec<(&str, Side)> = table.head().collect();
     let columns = &columns[columns.len().saturating_sub(row.len())..];

@@ -149,7 +149,7 @@ fn add(page: &mut Page, drive: &DriveShown) {
     page.add(title, vec![Item::facts(facts)]);
 }
 
-/// State of a drive, and its counters.
+/// Returns the state of a drive, and its counters.
 fn history(drive: &DriveShown) -> Vec<String> {
     let power = if drive.power { "on" } else { "OFF" };
     let cache = match drive.wce {

@@ -39,7 +39,7 @@ pub(super) fn disk(page: &mut Page, view: &DeviceView) {
     page.add("", view.findings.iter().map(Item::finding).collect());
 }
 
-/// Vendor and model as one; the vendor that a translation layer makes up is left out.
+/// Returns vendor and model as one; the vendor that a translation layer makes up is left out.
 pub(super) fn model(view: &DeviceView) -> String {
     let vendor = view.vendor.as_deref().filter(|vendor| *vendor != "ATA" && *vendor != "NVMe");
     let both: Vec<&str> = vendor.into_iter().chain(view.model.as_deref()).map(str::trim).collect();
@@ -87,7 +87,7 @@ fn device(view: &DeviceView) -> String {
     )
 }
 
-/// In a sentence.
+/// Returns the answer in a sentence.
 fn said(word: &'static str) -> &'static str {
     if word == "?" { "not said" } else { word }
 }

@@ -200,7 +200,7 @@ fn unknown(view: &DeviceView) -> Vec<((&'static str, &str), &str)> {
     unknown.map(|(what, _, why)| ((what, why), &*view.name)).collect()
 }
 
-/// All questions to a disk with their answers.
+/// Returns all questions to a disk with their answers.
 fn answers<'a>(exchanges: impl Iterator<Item = &'a Exchange>) -> Vec<Item> {
     let mut items = Vec::new();
     for Exchange { question, answer, .. } in exchanges {

@@ -68,7 +68,7 @@ pub(super) const fn cache(cache: Cache) -> Ink {
     }
 }
 
-/// The ink of what becomes of a flush.
+/// Returns the ink of what becomes of a flush.
 pub(super) const fn flush(flush: Flush) -> Ink {
     match flush {
         Flush::Forwarded | Flush::Absorbed => Ink::Plain,
@@ -77,7 +77,7 @@ pub(super) const fn flush(flush: Flush) -> Ink {
     }
 }
 
-/// The ink of what becomes of FUA at `layer`.
+/// Returns the ink of what becomes of FUA at `layer`.
 pub(super) fn fua(layer: &Layer) -> Ink {
     match layer.fua {
         Fua::Dropped if layer.flush != Flush::Absorbed => Ink::Red,

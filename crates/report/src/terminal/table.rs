@@ -57,12 +57,12 @@ pub struct Rows<T> {
 }
 
 impl<T> Rows<T> {
-    /// With a column of words under `name`.
+    /// Adds a column of words under `name`.
     pub fn left<C: Into<Cell>>(self, name: &str, cell: impl Fn(&T) -> C) -> Self {
         self.column(name, Side::Left, cell)
     }
 
-    /// With a column of figures under `name`.
+    /// Adds a column of figures under `name`.
     pub fn right<C: Into<Cell>>(self, name: &str, cell: impl Fn(&T) -> C) -> Self {
         self.column(name, Side::Right, cell)
     }

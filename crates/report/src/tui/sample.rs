@@ -100,7 +100,7 @@ pub struct LiveStorage {
 }
 
 impl LivePhase {
-    /// In a word or two.
+    /// Returns its words, one or two.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Preparing => "preparing",

@@ -110,7 +110,7 @@ fn directions<'a>(name: &str, target: &'a RunTarget) -> Vec<(String, &'a Latency
     used.iter().filter_map(|(direction, result)| Some((title(direction), result.latency.as_ref()?))).collect()
 }
 
-/// The reads and the writes of a target, where what the devices were handed is known.
+/// Returns the reads and the writes of a target, where what the devices were handed is known.
 fn flows(target: &RunTarget, name: &str, cached: bool) -> Vec<Flow> {
     let Some(storage) = &target.sides.storage else { return Vec::new() };
     let seconds = target.sides.application.seconds;

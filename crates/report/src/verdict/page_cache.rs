@@ -16,7 +16,7 @@ impl Flow {
         format!("{}: {}", self.name, self.balance.sentence())
     }
 
-    /// "The application read at 470,889 IOPS"
+    /// Returns the subject of a sentence: "The application read at 470,889 IOPS"
     fn subject(&self) -> String {
         let verb = if self.balance.write { "wrote" } else { "read" };
         format!("The application {verb} at {} IOPS", rate(self.iops))

@@ -109,7 +109,7 @@ pub(super) fn draw(
     out.push_str("</g></a>");
 }
 
-/// The words within a node.
+/// Draws the words within a node.
 fn words(out: &mut String, shape: Shape, rect: Rect, name: &str, kind: &str, signs: [Sign; 3]) {
     let Rect { x, y, width, .. } = rect;
     let (left, inner) = (x + 12.0, width - 24.0);
