@@ -25,7 +25,7 @@ pub(crate) fn bound_to(file: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// Everybody who uses the device that /sys/block has as `disk`, but for the descriptors `own` of this
+/// Returns everybody who uses the device that /sys/block has as `disk`, but for the descriptors `own` of this
 /// process. Where that cannot be read it counts as in use.
 pub(crate) fn users_of(disk: &str, own: &[BorrowedFd<'_>]) -> Vec<String> {
     let unknown = |source: &dyn Display| vec![format!("perhaps in use: cannot read {source}")];

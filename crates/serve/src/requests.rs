@@ -230,7 +230,7 @@ impl<T> Requests<T> {
         }
     }
 
-    /// A request that has ended and was not told of yet.
+    /// Returns a request that has ended and was not told of yet.
     pub(crate) fn next_ended(&mut self) -> Option<FinishedRequest<T>> {
         self.ended.pop_front()
     }
@@ -288,7 +288,7 @@ impl<T> Requests<T> {
         }
     }
 
-    /// The queue is broken: whatever is in flight is unanswered.
+    /// Notes that the queue is broken: whatever is in flight is unanswered.
     fn break_off(&mut self) {
         self.is_broken = true;
         self.backlog.clear();

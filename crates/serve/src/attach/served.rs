@@ -67,14 +67,14 @@ impl ServedLoop {
         self.geometry.grid.transfer_max
     }
 
-    /// The largest request that the loop device may make, where it must not make larger ones: FUSE cuts a
-    /// request that touches too many pages anywhere in a page, which is off the grid if blocks are larger
-    /// than the 512 bytes that memory is aligned to.
+    /// Returns the largest request that the loop device may make, where it must not make larger ones: FUSE
+    /// cuts a request that touches too many pages anywhere in a page, which is off the grid if blocks are
+    /// larger than the 512 bytes that memory is aligned to.
     pub(super) fn loop_request_max(&self) -> Option<Bytes> {
         (self.geometry.block > 512).then(|| self.transfer_max().min(LOOP_REQUEST_MAX))
     }
 
-    /// Memory for `depth` requests and the one that is being read.
+    /// Returns the shape of the memory for `depth` requests and the one that is being read.
     pub(super) fn pool_shape(&self, depth: u32) -> PoolShape {
         PoolShape {
             buffer: self.transfer_max() + COLOUR.max(self.alignment),

@@ -88,17 +88,17 @@ pub enum RefusedKind {
 }
 
 impl RefusedOrder {
-    /// [`Invalid`](RefusedKind::Invalid).
+    /// Creates an [`Invalid`](RefusedKind::Invalid).
     pub fn invalid(why: String) -> Self {
         Self { kind: RefusedKind::Invalid, why }
     }
 
-    /// [`UnsafeNow`](RefusedKind::UnsafeNow).
+    /// Creates an [`UnsafeNow`](RefusedKind::UnsafeNow).
     pub fn unsafe_now(why: String) -> Self {
         Self { kind: RefusedKind::UnsafeNow, why }
     }
 
-    /// [`Failed`](RefusedKind::Failed).
+    /// Creates a [`Failed`](RefusedKind::Failed).
     pub fn failed(why: String) -> Self {
         Self { kind: RefusedKind::Failed, why }
     }

@@ -49,7 +49,7 @@ impl ControlSocket {
         Ok((Self(socket), name))
     }
 
-    /// The service is open.
+    /// Notes that the service is open.
     pub(crate) fn confirm(&mut self) {
         self.0.stays = false;
     }
@@ -58,7 +58,7 @@ impl ControlSocket {
         self.0.path()
     }
 
-    /// Somebody who waits to give an order, if there is one.
+    /// Accepts somebody who waits to give an order, if there is one.
     pub(crate) fn accept(&self) -> Option<UnixStream> {
         self.0.accept().ok().map(UnixStream::from)
     }

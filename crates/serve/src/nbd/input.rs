@@ -41,7 +41,7 @@ impl Input {
         &mut self.bytes[self.end..end]
     }
 
-    /// `count` bytes were put into the space.
+    /// Notes that `count` bytes were put into the space.
     pub(super) fn received(&mut self, count: usize) {
         self.end = (self.end + count).min(self.bytes.len());
     }

@@ -55,7 +55,7 @@ impl Output {
         self.parts.push_back(Part::Head(bytes, length as u8));
     }
 
-    /// A buffer of the request `number`.
+    /// Adds a buffer of the request `number`.
     pub(super) fn buffer(&mut self, buffer: Buffer, number: u32) {
         if buffer.len() <= COPIED_MAX_BYTES {
             return self.bytes(buffer.to_vec());
@@ -115,7 +115,7 @@ impl Output {
         slices.len().min(self.parts.len())
     }
 
-    /// `sent` more bytes are on their way.
+    /// Notes that `sent` more bytes are on their way.
     fn took(&mut self, sent: usize) {
         self.sent += sent;
         while let Some(first) = self.parts.front() {

@@ -119,7 +119,7 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// The server accepts no more connections, finishes the requests that it has, and returns.
+    /// Makes the server accept no more connections, finish the requests that it has, and return.
     pub fn stop(&self) {
         self.is_stopped.store(true, Ordering::Release);
         // The write fails only when the counter is full, and then the server has been woken already.

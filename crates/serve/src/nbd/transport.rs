@@ -71,7 +71,7 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Plain.
+    /// Creates a plain transport.
     pub(super) fn new(fd: Arc<OwnedFd>) -> Self {
         Self { fd, tls: None, is_patient: false }
     }

@@ -109,7 +109,7 @@ impl TlsUri {
     }
 }
 
-/// With everything as `%41` that has a meaning in a URI or in a shell, or is not ASCII.
+/// Writes everything as `%41` that has a meaning in a URI or in a shell, or is not ASCII.
 fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {

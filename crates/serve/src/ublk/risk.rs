@@ -56,13 +56,13 @@ struct Inner {
 }
 
 impl Risk {
-    /// From what `record` says.
+    /// Creates the state from what `record` says.
     pub(super) fn new(record: Record) -> Self {
         let state = record.state;
         Self { inner: Mutex::new(Inner { record, state, acknowledged: 0 }) }
     }
 
-    /// A write that is not durable is going to be acknowledged.
+    /// Notes that a write that is not durable is going to be acknowledged.
     ///
     /// # Errors
     /// If that cannot be written down: then it must not be acknowledged.
@@ -76,7 +76,7 @@ impl Risk {
         Ok(())
     }
 
-    /// A flush is going to be sent.
+    /// Notes that a flush is going to be sent.
     pub(super) fn before_flushing(&self) -> AcknowledgedWrites {
         AcknowledgedWrites(self.inner().acknowledged)
     }
@@ -95,7 +95,7 @@ impl Risk {
         }
     }
 
-    /// A flush has failed.
+    /// Notes that a flush has failed.
     pub(super) fn failed(&self) {
         let mut inner = self.inner();
         inner.state = State::Failed;

@@ -48,7 +48,7 @@ impl ServedDisk {
         }
     }
 
-    /// Memory for `depth` tags.
+    /// Returns the shape of the memory for `depth` tags.
     pub(super) fn pool_shape(&self, depth: u16) -> PoolShape {
         PoolShape {
             buffer: self.geometry.grid.transfer_max.max(self.alignment),
@@ -77,7 +77,7 @@ impl ServedDisk {
         self.risk.flushed(covered);
     }
 
-    /// The device is gone, and so is its record.
+    /// Removes the record of a device that is gone.
     pub(super) fn forget(&self) -> crate::error::Result<()> {
         self.risk.forget()
     }

@@ -54,7 +54,7 @@ impl Commands {
         (u64::from(*count) == cookie.0 >> 32).then_some(asked)
     }
 
-    /// The command with this cookie is over.
+    /// Notes that the command with this cookie is over.
     pub(super) fn finish(&mut self, cookie: Cookie) -> Option<PendingCommand> {
         self.get(cookie)?;
         self.asked.remove(cookie.0 as u32).map(|(_, asked)| asked)

@@ -74,7 +74,7 @@ impl Connections {
         &self.links[lane % self.links.len()]
     }
 
-    /// One of them is lost: all are given up. Those who wait for another see it end.
+    /// Notes that one of them is lost: all are given up. Those who wait for another see it end.
     pub(super) fn lost(&self, because: &str) {
         if self.lost.set(because.to_owned()).is_ok() {
             self.links.iter().for_each(|link| link.cut());

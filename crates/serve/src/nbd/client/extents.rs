@@ -67,7 +67,7 @@ impl ExtentRuns {
         }
     }
 
-    /// Everything up to `end` is in `state`.
+    /// Adds everything up to `end` as in `state`.
     fn push(&mut self, end: u64, state: ExtentState) {
         let end = end.min(self.end);
         if end <= self.cursor {

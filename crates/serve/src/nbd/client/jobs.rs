@@ -77,7 +77,7 @@ impl Job {
         self.phase == Phase::Flush || self.plan.command == Command::FLUSH
     }
 
-    /// Offset in the request and length of the next piece.
+    /// Returns the offset in the request and the length of the next piece.
     pub(super) fn next_piece(&self) -> (u64, u64) {
         (self.staged, (self.plan.length - self.staged).min(self.plan.piece_max))
     }

@@ -35,7 +35,7 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// A flush has failed.
+    /// Notes that a flush has failed.
     pub(super) fn flush_failed(&self, errno: Errno, at: Nanos) {
         self.latch.get_or_init(|| Latch { errno, at });
     }
@@ -165,8 +165,8 @@ impl Link {
         Some(index as PortId)
     }
 
-    /// The port is given up: the memory of its jobs is let go at once, their answers are thrown away when
-    /// they come.
+    /// Notes that the port is given up: the memory of its jobs is let go at once, their answers are thrown
+    /// away when they come.
     pub(super) fn leave(&self, port: PortId) {
         let mut state = self.state();
         let State { jobs, to_stage, output, ports, .. } = &mut *state;
@@ -329,7 +329,8 @@ impl State {
         }
     }
 
-    /// The connection is lost: everything the server may have seen is unknown, the rest has failed.
+    /// Notes that the connection is lost: everything the server may have seen is unknown, the rest has
+    /// failed.
     fn end(&mut self, lost: Lost, common: &Common) {
         let now = common.time.now();
         self.lost = Some(lost);

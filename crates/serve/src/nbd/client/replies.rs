@@ -321,7 +321,7 @@ fn cover(asked: &mut PendingCommand, offset: u64, length: u32) -> Result<(), Rep
     if asked.command == Command::READ && asked.coverage.add(start, end) { Ok(()) } else { Err(outside) }
 }
 
-/// The reply is whole.
+/// Notes that the reply is whole.
 fn conclude(cookie: Cookie, commands: &mut Commands, answers: &mut Vec<Answer>) -> Result<(), ReplyFault> {
     let asked = commands.finish(cookie).ok_or(ReplyFault::Nobody(cookie.0))?;
     let outcome = match asked.failed {

@@ -40,13 +40,13 @@ impl Wakeups {
         Ok(Self { epoll, mail, timer, state })
     }
 
-    /// There is mail.
+    /// Signals that there is mail.
     pub(super) fn mail(&self) {
         // The write fails only if the counter is full, and then the counter is readable already.
         rustix::io::write(&self.mail, &1_u64.to_ne_bytes()).ok();
     }
 
-    /// The mail was taken.
+    /// Notes that the mail was taken.
     pub(super) fn mail_taken(&self) {
         // The read fails only if the counter was clear.
         rustix::io::read(&self.mail, &mut [0_u8; 8]).ok();

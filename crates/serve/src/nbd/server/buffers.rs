@@ -118,8 +118,8 @@ impl Buffers {
         pool.take(Bytes(u64::from(length)))
     }
 
-    /// In how many pieces a read may be that waits for all of them in buffers of the pool: half of it, so
-    /// that others get on.
+    /// Returns in how many pieces a read may be that waits for all of them in buffers of the pool: half of
+    /// it, so that others get on.
     pub(super) const fn pieces_held_max(&self, cut: Cut) -> u32 {
         if cut.is_large { LARGE_COUNT / 2 } else { self.small_count / 2 }
     }

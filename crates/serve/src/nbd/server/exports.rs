@@ -43,7 +43,7 @@ impl Exports {
         self.connection(None, self.options.handshake_timeout.into())
     }
 
-    /// A connection of a client that is told that there is no room for it.
+    /// Returns a connection of a client that is told that there is no room for it.
     pub(super) fn refuse(&self) -> Connection {
         let limit = self.options.connections_max;
         let refusal = format!("the server has all of its {limit} connections: try again later");

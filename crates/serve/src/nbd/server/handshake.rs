@@ -106,7 +106,8 @@ impl Handshake {
         ServerHello { flags }.encode()
     }
 
-    /// The connection is encrypted from here on: what was said before may have been said by anyone.
+    /// Notes that the connection is encrypted from here on: what was said before may have been said by
+    /// anyone.
     pub(super) fn encrypted(&mut self) {
         self.terms.encryption = Encryption::Established;
         self.is_structured = false;
@@ -167,7 +168,7 @@ impl Handshake {
     }
 }
 
-/// An error reply with a sentence for people.
+/// Sends an error reply with a sentence for people.
 fn refuse(code: OptionCode, kind: OptionReplyKind, why: &str, output: &mut Vec<u8>) {
     encode_option_reply(code, kind, why.as_bytes(), output);
 }

@@ -70,7 +70,7 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
-    /// The message must be over.
+    /// Checks that the message is over.
     pub(super) fn end(self) -> Result<(), WireError> {
         if self.rest.is_empty() {
             Ok(())

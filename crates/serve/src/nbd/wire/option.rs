@@ -118,7 +118,7 @@ impl OptionReplyHeader {
     }
 }
 
-/// A reply to an option with its data, as it travels, appended to `into`.
+/// Appends to `into` a reply to an option with its data, as it travels.
 pub fn encode_option_reply(code: OptionCode, kind: OptionReplyKind, data: &[u8], into: &mut Vec<u8>) {
     into.extend_from_slice(&REPLY_MAGIC.to_be_bytes());
     into.extend_from_slice(&code.0.to_be_bytes());
@@ -208,7 +208,7 @@ impl Info {
     }
 }
 
-/// A string with its length before it.
+/// Appends a string with its length before it.
 fn put_counted(text: &str, into: &mut Vec<u8>) {
     into.extend_from_slice(&(text.len() as u32).to_be_bytes());
     into.extend_from_slice(text.as_bytes());

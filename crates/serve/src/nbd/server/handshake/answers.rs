@@ -182,7 +182,7 @@ fn acknowledge(code: OptionCode, output: &mut Vec<u8>) {
     encode_option_reply(code, OptionReplyKind::ACK, &[], output);
 }
 
-/// At most as much of `text` as a string of the protocol may have.
+/// Returns at most as much of `text` as a string of the protocol may have.
 fn clipped(text: &str) -> &str {
     let end = (0..=text.len().min(STRING_MAX_BYTES)).rev().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or(0)]

@@ -11,7 +11,7 @@ use crate::nbd::wire::{
 use crate::requests::{Failure, FinishedRequest};
 
 impl Transmission {
-    /// A piece has ended.
+    /// Notes that a piece has ended.
     pub(super) fn ended(&mut self, ended: FinishedRequest<Piece>) -> Result<(), TransmissionFault> {
         let FinishedRequest { asked: Piece { command: id, number }, result, payload } = ended;
         let failure = match result {
@@ -34,7 +34,7 @@ impl Transmission {
         if is_over { self.finish(id) } else { Ok(()) }
     }
 
-    /// All pieces have ended.
+    /// Notes that all pieces have ended.
     fn finish(&mut self, id: u32) -> Result<(), TransmissionFault> {
         let Some(command) = self.commands.get(id) else { return Ok(()) };
         if command.flush_after && command.failure.is_none() {
@@ -107,7 +107,7 @@ impl Transmission {
         }
     }
 
-    /// The answer to a command that is not done. Where chunks were negotiated it says why in words.
+    /// Sends the answer to a command that is not done. Where chunks were negotiated it says why in words.
     pub(super) fn refuse(&mut self, cookie: Cookie, refusal: Refusal) {
         let Refusal { errno, why } = refusal;
         if self.session.is_structured {

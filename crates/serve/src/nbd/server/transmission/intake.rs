@@ -73,7 +73,7 @@ impl Intake {
         }
     }
 
-    /// `count` bytes were received there.
+    /// Notes that `count` bytes were received there.
     pub(super) fn payload_received(&mut self, count: usize) {
         if let Self::Payload(PayloadIntake { buffer: Some((_, filled)), .. }) = self {
             *filled += count;
@@ -289,7 +289,7 @@ impl Transmission {
         None
     }
 
-    /// A piece of the payload is complete.
+    /// Notes that a piece of the payload is complete.
     fn submit_written(&mut self, payload: &mut PayloadIntake, buffer: BufferMut) {
         let nlb = buffer.len() as u64 / self.rules.info.logical_block.0;
         let range = LbaRange::new(payload.lba, nlb);
