@@ -33,7 +33,7 @@ impl Sectors {
         self.first + self.count
     }
 
-    /// Their length.
+    /// Returns the length of the sectors.
     pub const fn bytes(self) -> Bytes {
         Bytes(self.count * SECTOR.0)
     }

@@ -26,7 +26,7 @@ enum Setting {
     Fired,
 }
 
-/// The descriptor of a timer, which is readable when the timer has gone off.
+/// Returns the descriptor of a timer, which is readable when the timer has gone off.
 pub(crate) fn descriptor() -> Result<OwnedFd> {
     timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
         .map_err(|errno| Error::io(&errno.into(), "make a timer for", "a simulated drive"))

@@ -49,7 +49,7 @@ struct WakeUp {
 }
 
 impl WakeAhead {
-    /// Nothing learnt; the clock stands at `now`.
+    /// Creates one that has learnt nothing; the clock stands at `now`.
     pub(crate) fn new(now: Nanos) -> Self {
         Self { lateness: LATENESS_AT_FIRST, budget: BUDGET_MAX, budget_at: now, next: None }
     }

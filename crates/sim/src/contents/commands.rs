@@ -95,9 +95,9 @@ impl Contents {
         self.window.submit(id.0, kind, range, content);
     }
 
-    /// The command is answered as done. Visible from now on; durable if it is FUA or the promise is not
-    /// volatile. For a flush: what completed before it was submitted is durable from now on, if flushes are
-    /// kept. What is durable is in the backing file when this returns.
+    /// Notes that the command is answered as done. Visible from now on; durable if it is FUA or the promise
+    /// is not volatile. For a flush: what completed before it was submitted is durable from now on, if
+    /// flushes are kept. What is durable is in the backing file when this returns.
     ///
     /// # Errors
     /// If the backing file failed: the command must be answered with an error instead.
@@ -107,7 +107,7 @@ impl Contents {
         self.backing_failed().map_or(Ok(()), Err)
     }
 
-    /// A command takes effect.
+    /// Notes that a command takes effect.
     fn land(&mut self, id: u64) {
         // Either of two commands in flight together may be the last: each lands at its submission or at its
         // answer.
@@ -117,8 +117,8 @@ impl Contents {
         window.complete(id, landing, &mut |range, content| medium.store(range, content));
     }
 
-    /// The drive has destaged all that an answered command carried: it is durable. Of a command that is not
-    /// answered yet: durable when it is. Nothing happens if it is durable already.
+    /// Notes that the drive has destaged all that an answered command carried: it is durable. Of a command
+    /// that is not answered yet: durable when it is. Nothing happens if it is durable already.
     ///
     /// A failure of the backing file stays and comes with the next [`complete`](Self::complete).
     pub fn persist(&mut self, id: CommandId) {
@@ -135,10 +135,10 @@ impl Contents {
         medium.drain();
     }
 
-    /// The command failed or is not answered. What becomes of it is drawn: it lands now, later or never, or
-    /// each of its blocks lands, does not, or becomes unreadable. Visible or not, it is at risk as long as it
-    /// is not flushed. A flush that failed covers nothing. A command that was answered to the drive, and is
-    /// not to the host because its flush failed, is where it is.
+    /// Notes that the command failed or is not answered. What becomes of it is drawn: it lands now, later or
+    /// never, or each of its blocks lands, does not, or becomes unreadable. Visible or not, it is at risk as
+    /// long as it is not flushed. A flush that failed covers nothing. A command that was answered to the
+    /// drive, and is not to the host because its flush failed, is where it is.
     pub fn fail(&mut self, id: CommandId) {
         let id = id.0;
         self.window.fail(id);

@@ -122,7 +122,7 @@ impl Cut<'_> {
         }
     }
 
-    /// One block of a command that is torn inside or shorn.
+    /// Lands one block of a command that is torn inside or shorn.
     fn land_block(&mut self, id: u64, command: &Command<Content>, lba: Lba, corruption: &Corruption) {
         let block = LbaRange::new(lba, 1);
         let old = corruption.old_parts(lba, self.block_bytes);
@@ -147,7 +147,7 @@ impl Cut<'_> {
         self.report.torn_inside_blocks += 1;
     }
 
-    /// One block of a misdirected write; its own place stays as it is.
+    /// Lands one block of a misdirected write; its own place stays as it is.
     fn land_elsewhere(&mut self, command: &Command<Content>, lba: Lba, to: Lba, corruption: &Corruption) {
         if corruption.old_parts(lba, self.block_bytes).iter().map(std::ops::Range::len).sum::<usize>()
             >= self.block_bytes

@@ -17,12 +17,12 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// The drive has something to do from `now` on.
+    /// Notes that the drive has something to do from `now` on.
     pub(super) const fn busy(&mut self, now: Nanos) {
         self.busy_since = now;
     }
 
-    /// The drive has nothing left to do.
+    /// Notes that the drive has nothing left to do.
     pub(super) fn idle(&mut self, now: Nanos) {
         self.storage.busy_time = self.storage.busy_time.saturating_add(now.since(self.busy_since));
     }

@@ -97,7 +97,8 @@ impl Drive {
         }
     }
 
-    /// The timing is done with a command: it becomes visible and is answered, or suffers its fault.
+    /// Notes that the timing is done with a command: it becomes visible and is answered, or suffers its
+    /// fault.
     pub(super) fn finish(&mut self, id: CommandId, at: Nanos) {
         if !self.finish_plainly(id, at) {
             self.finish_other(id, at);

@@ -181,7 +181,8 @@ impl FlashProbe<'_> {
         }
     }
 
-    /// Sequential writes over the whole drive: bytes written so far, and MB/s over the last `step` of them.
+    /// Measures sequential writes over the whole drive: bytes written so far, and MB/s over the last `step` of
+    /// them.
     pub fn cliff(&self, step: Bytes) -> Vec<(Bytes, f64)> {
         let mut drive = (self.made)();
         let mut probe = Probe::new(&mut *drive);
@@ -203,7 +204,7 @@ impl FlashProbe<'_> {
         })
     }
 
-    /// MB/s of `count` chunks of 128 KiB from the chunk `from` on, at depth 32.
+    /// Returns the MB/s of `count` chunks of 128 KiB from the chunk `from` on, at depth 32.
     fn sequential(&self, probe: &mut Probe<'_>, op: Op, from: u64, count: u64) -> f64 {
         let chunks = self.size.0 / (LARGE * SECTOR.0);
         let at = |index| Sectors { first: (from + index) % chunks * LARGE, count: LARGE };

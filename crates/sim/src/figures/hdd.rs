@@ -106,7 +106,7 @@ impl Bench<'_> {
         2.0 * Probe::new(&mut self.drive(true)).run(1, 4000, next).mean_ms()
     }
 
-    /// For a minute or so, so that a media cache is in its steady state.
+    /// Measures for a minute or so, so that a media cache is in its steady state.
     fn uncached_writes(&self) -> f64 {
         let mut place = self.places();
         Probe::new(&mut self.drive(false)).run(1, 16_000, |_| (Op::Write { fua: false }, place())).mean_ms()

@@ -227,7 +227,7 @@ impl State {
         self.io.write(&runs)
     }
 
-    /// A directory was made.
+    /// Notes that a directory was made.
     pub(super) fn made_directory(&mut self) {
         self.changes += 3;
     }

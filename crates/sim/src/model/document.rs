@@ -103,7 +103,8 @@ impl<'t> Document<'t> {
         T::deserialize(Deserializer::from(self.root.clone())).map_err(|error| self.misread("", &error))
     }
 
-    /// The table `name` as a `T`, within its limits; a table that is not there is read as an empty one.
+    /// Returns the table `name` as a `T`, within its limits; a table that is not there is read as an empty
+    /// one.
     pub(super) fn table<T: DeserializeOwned + Limits>(&self, name: &str) -> Result<T, Box<ContentError>> {
         let read = match self.root.get_ref().get(name) {
             Some(value) => match value.get_ref() {

@@ -39,7 +39,8 @@ pub(super) fn text_of(path: &Path) -> Result<String, ModelError> {
     })
 }
 
-/// Without waiting for a writer at the other end of a pipe, and without a terminal becoming ours.
+/// Opens the file without waiting for a writer at the other end of a pipe, and without a terminal becoming
+/// ours.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)

@@ -26,7 +26,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// `value` of `field` must lie in `range`.
+    /// Checks that `value` of `field` lies in `range`.
     pub fn within<T: PartialOrd + Display>(&mut self, field: &str, value: &T, range: &RangeInclusive<T>) {
         // Not-a-number is in no range, so it is refused here as well.
         if !range.contains(value) {
@@ -34,14 +34,14 @@ impl Check {
         }
     }
 
-    /// `field` is as `expected` only if `holds`.
+    /// Checks that `field` is as `expected` only if `holds`.
     pub fn that(&mut self, field: &str, holds: bool, expected: &str) {
         if !holds {
             self.refuse(field, format!("expected {expected}"));
         }
     }
 
-    /// The table `name` within this one must be within its own limits.
+    /// Checks that the table `name` within this one is within its own limits.
     pub fn table(&mut self, name: &str, table: &impl Limits) {
         let mut inner = Self::default();
         table.limits(&mut inner);

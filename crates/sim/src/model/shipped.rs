@@ -24,7 +24,7 @@ const SHIPPED: &[(&str, &str)] = shipped![
     "memory",
 ];
 
-/// Their names.
+/// Returns the names of the shipped models.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     SHIPPED.iter().map(|(name, _)| *name)
 }

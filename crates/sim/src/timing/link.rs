@@ -16,7 +16,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// With `overhead` for each command; a duplex wire carries both directions at once.
+    /// Creates a link with `overhead` for each command; a duplex wire carries both directions at once.
     pub(super) const fn new(overhead: Time, rate: Rate, is_duplex: bool) -> Self {
         Self { overhead: overhead.0.0, rate, is_duplex, controller_free: 0, wire_free: [0; 2] }
     }
@@ -34,7 +34,7 @@ impl Link {
         *free
     }
 
-    /// Nothing is under way any more.
+    /// Forgets everything that is under way.
     pub(super) const fn clear(&mut self) {
         self.controller_free = 0;
         self.wire_free = [0; 2];

@@ -125,7 +125,7 @@ impl Pieces {
         (0..).zip(&self.places).filter(|(_, whole)| wanted(whole)).map(|(place, _)| place).collect()
     }
 
-    /// The power is gone: nobody waits any more.
+    /// Notes that the power is gone: nobody waits any more.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

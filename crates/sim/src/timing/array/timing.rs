@@ -92,7 +92,7 @@ impl ArrayTiming {
         }
     }
 
-    /// Over how many members a stripe runs.
+    /// Returns over how many members a stripe runs.
     pub(super) const fn columns(&self) -> u32 {
         self.columns
     }

@@ -227,7 +227,7 @@ impl Cache {
         Some(sectors)
     }
 
-    /// `job` is on the medium: appends who waited for it.
+    /// Notes that `job` is on the medium: appends who waited for it.
     pub(super) fn destaged(&mut self, job: JobId, waited: &mut Vec<WaiterId>) {
         let Some(place) = self.destaging.iter().position(|one| one.job == job) else { return };
         let Destaging { first, mut run, .. } = self.destaging.swap_remove(place);
@@ -235,7 +235,7 @@ impl Cache {
         waited.append(&mut run.waiting);
     }
 
-    /// All runs: those that wait in the order of their addresses, and those that are being destaged.
+    /// Returns all runs: those that wait in the order of their addresses, and those that are being destaged.
     fn each(&mut self) -> impl Iterator<Item = (Sectors, &mut Run)> {
         let waiting = self.waiting.iter_mut().map(|(first, run)| (*first, run));
         let destaging = self.destaging.iter_mut().map(|one| (one.first, &mut one.run));

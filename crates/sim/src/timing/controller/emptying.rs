@@ -71,7 +71,7 @@ impl<M: Mechanics> Controller<M> {
         self.mechanics.submit(Nanos(now), Job { id, kind: JobKind::Write, sectors, urgency });
     }
 
-    /// The mechanics have done `job`.
+    /// Notes that the mechanics have done `job`.
     pub(super) fn job_done(&mut self, now: u64, job: JobId, events: &mut Vec<Event>) {
         if job.0 < FIRST_DESTAGE {
             let slot = job.0 as Slot;

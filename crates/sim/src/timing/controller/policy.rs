@@ -41,7 +41,7 @@ impl<M: Mechanics> Controller<M> {
         self.wce && self.write_room.is_some() && self.protection != Protection::DeadNoticed
     }
 
-    /// The room for writes as things are.
+    /// Returns the room for writes as things are.
     pub(super) fn room(&self) -> Option<&Room> {
         let media = self.media_room.as_ref().map(|(_, room)| room);
         if self.cache_is_on() { self.write_room.as_ref() } else { media }

@@ -35,7 +35,7 @@ impl Waiters {
         (self.waiters.len() - 1) as WaiterId
     }
 
-    /// The waiter `id` waits for `runs` runs.
+    /// Makes the waiter `id` wait for `runs` runs.
     pub(super) fn await_runs(&mut self, id: WaiterId, runs: u32) {
         self.waiters[id as usize].0 = runs;
     }

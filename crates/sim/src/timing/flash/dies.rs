@@ -224,7 +224,7 @@ impl Dies {
         Some(slc.program)
     }
 
-    /// The power is gone: nothing goes on. What is on the flash is still there.
+    /// Notes that the power is gone: nothing goes on. What is on the flash is still there.
     pub(super) fn power_cut(&mut self) {
         self.dies.fill(Die::default());
         self.channel_free.fill(0);

@@ -233,7 +233,7 @@ impl Ftl {
 mod tests {
     use super::*;
 
-    /// Every followed page is where the map says, and the counts agree.
+    /// Checks that every followed page is where the map says, and that the counts agree.
     fn self_check(ftl: &Ftl) {
         assert_eq!(ftl.slot_of.iter().filter(|slot| **slot == NONE).count(), ftl.unmapped);
         for (page, slot) in ftl.slot_of.iter().enumerate().filter(|(_, slot)| **slot != NONE) {

@@ -78,7 +78,7 @@ impl Units {
         }
     }
 
-    /// The unit `number` is programmed: hands its commands to `each`, and forgets it.
+    /// Notes that the unit `number` is programmed: hands its commands to `each`, and forgets it.
     pub(super) fn land(&mut self, number: u32, each: impl FnMut(CommandId)) {
         let unit = &mut self.flying[number as usize];
         self.bytes -= unit.bytes;
@@ -87,7 +87,7 @@ impl Units {
         self.free.push(number);
     }
 
-    /// The power is gone: everything is.
+    /// Notes that the power is gone: everything is.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

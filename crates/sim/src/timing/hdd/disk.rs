@@ -119,7 +119,7 @@ impl Hdd {
         if job.kind == JobKind::Write && !whole { self.disk.revolution() } else { 0 }
     }
 
-    /// The current job is done: the arm stays behind it.
+    /// Notes that the current job is done: the arm stays behind it.
     fn finish(&mut self, Current { job, place, done }: Current) {
         let Sectors { first, count } = job.sectors;
         self.arm = self.disk.arm_after(place, job.sectors);

@@ -92,7 +92,7 @@ impl Geometry {
         u64::from(self.zones[place.zone as usize].sectors_per_track - place.sector)
     }
 
-    /// By how much the platter turns while `sectors`, of one track, pass at `place`.
+    /// Returns by how much the platter turns while `sectors`, of one track, pass at `place`.
     pub(super) fn turn_of(&self, place: &Place, sectors: u64) -> Angle {
         (sectors as u32).wrapping_mul(self.zones[place.zone as usize].sector_angle)
     }
@@ -102,8 +102,8 @@ impl Geometry {
         u64::from(angle / self.zones[place.zone as usize].sector_angle)
     }
 
-    /// By how much the platter turns between the end of the track of `place` and the beginning of the next
-    /// one.
+    /// Returns by how much the platter turns between the end of the track of `place` and the beginning of the
+    /// next one.
     pub(super) const fn skew_after(&self, place: &Place) -> Angle {
         if place.head + 1 < self.heads { self.head_skew } else { self.cylinder_skew }
     }

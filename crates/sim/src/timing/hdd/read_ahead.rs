@@ -56,7 +56,7 @@ impl ReadAhead {
         self.stream = None;
     }
 
-    /// `sectors` have been read.
+    /// Notes that `sectors` have been read.
     pub(super) fn keep(&mut self, sectors: Sectors) {
         if self.segments_max == 0 {
             return;
@@ -79,7 +79,7 @@ impl ReadAhead {
         }
     }
 
-    /// The head stays behind `sectors`, which it has read, and reads on from `at`.
+    /// Notes that the head stays behind `sectors`, which it has read, and reads on from `at`.
     pub(super) fn stream_from(&mut self, sectors: Sectors, at: u64, gap: u64) {
         if self.segments_max > 0 {
             self.stream =
@@ -100,7 +100,7 @@ impl ReadAhead {
         self.stream = (stream.next < stream.limit).then_some(stream);
     }
 
-    /// The head goes elsewhere at `now`.
+    /// Notes that the head goes elsewhere at `now`.
     pub(super) fn stop(&mut self, now: u64, disk: &Positioning) {
         self.catch_up(now, disk);
         self.stream = None;
@@ -135,7 +135,7 @@ impl ReadAhead {
         })
     }
 
-    /// `sectors` are being written: what the buffer holds of them is stale.
+    /// Notes that `sectors` are being written: what the buffer holds of them is stale.
     pub(super) fn forget(&mut self, sectors: Sectors) {
         let stale = |first: u64, end: u64| sectors.overlaps(Sectors { first, count: end - first });
         self.segments.retain(|segment| !stale(segment.first, segment.end));

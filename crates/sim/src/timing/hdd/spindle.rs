@@ -36,7 +36,7 @@ impl Spindle {
         (angle as u64 * self.revolution) >> 32
     }
 
-    /// By how much it turns in `time`, which is less than a revolution, rounded up.
+    /// Returns by how much it turns in `time`, which is less than a revolution, rounded up.
     pub(super) const fn turned_in(&self, time: Nanos) -> Angle {
         ((time.0 << 32).div_ceil(self.revolution)) as Angle
     }
