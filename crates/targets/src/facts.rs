@@ -100,8 +100,8 @@ impl Contents {
     /// No signature.
     pub const BLANK: Self = Self::Read(Vec::new());
 
-    /// The name of the first thing that was found of which it is not known how long it is. A copy that was
-    /// left of something that is gone takes no room.
+    /// Returns the name of the first thing that was found of which it is not known how long it is. A copy
+    /// that was left of something that is gone takes no room.
     pub fn of_unknown_length(&self) -> Option<&'static str> {
         let Self::Read(found) = self else { return None };
         let mut names = found.iter().filter(|found| !found.is_copy).map(|found| found.name);

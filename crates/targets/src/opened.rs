@@ -60,7 +60,7 @@ pub enum Route {
 }
 
 impl Route {
-    /// For people and recordings: `io_uring`, `pread/pwrite`, `simulation`.
+    /// Returns the name for people and recordings: `io_uring`, `pread/pwrite`, `simulation`.
     pub fn name(&self) -> &str {
         match self {
             Self::Kernel(engine) => engine.name(),
@@ -175,8 +175,8 @@ impl OpenedTarget {
         }
     }
 
-    /// The way to what the kernel does not know: as far as the device says itself, of a cache that was made
-    /// also what is below. `None` for a file or a block device.
+    /// Returns the way to what the kernel does not know: as far as the device says itself, of a cache that
+    /// was made also what is below. `None` for a file or a block device.
     pub fn survey(&self) -> Option<Survey> {
         let kind = self.kind.device_kind()?;
         let of_cache = cache::survey(&self.shown).ok().flatten();

@@ -254,7 +254,7 @@ impl CacheStatus {
         }
     }
 
-    /// The document: each value that is null has its reason beside it.
+    /// Returns the document: each value that is null has its reason beside it.
     ///
     /// # Errors
     /// None in practice: all of it can be serialised.
@@ -281,7 +281,7 @@ impl CacheStatus {
         Bytes(self.dirty_bytes.unwrap_or(0) + self.zeroed_bytes.unwrap_or(0))
     }
 
-    /// Why a value is null, unless that is because there is nothing of that kind.
+    /// Returns why a value is null, unless that is because there is nothing of that kind.
     fn unknown_because(&self, key: &str) -> Option<&'static str> {
         match key {
             "nbd" | "device" | "control" | "pid" | "write_back_error" | "log_error" | "sleep" => None,
@@ -372,7 +372,7 @@ fn leads_to(path: &str, file: &OwnedFd) -> bool {
     matches!((named, open), (Ok(named), Ok(open)) if lead_to_one(&named, &open))
 }
 
-/// In a word, or why it does not serve.
+/// Returns the state in a word, or why it does not serve.
 fn state_words(state: &State) -> String {
     match state {
         State::Recovering => "recovering".to_owned(),
