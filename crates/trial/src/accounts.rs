@@ -29,7 +29,7 @@ pub(crate) struct Accounts {
 }
 
 impl CheckBegun {
-    /// Counting begins.
+    /// Begins to count.
     pub(crate) fn begin(target: String, path: WritePath, beneath: &Beneath) -> Self {
         let mut accounts = Accounts { watch: beneath.watch.clone(), last: None, booked: Vec::new() };
         accounts.book("begin");

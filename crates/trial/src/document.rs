@@ -57,7 +57,7 @@ pub(crate) struct Readings {
 }
 
 impl Readings {
-    /// Read now, before the span with this number.
+    /// Reads now, before the span with this number.
     pub(crate) fn before(targets: &Targets, number: usize) -> Self {
         let written = targets.of_span(number).map(|(_, one)| share_written(&one.opened));
         // In virtual time nothing waits for a processor.
@@ -274,8 +274,8 @@ pub fn sides(outcome: &LoadOutcome, storage: Result<StorageSide, String>, cpu: O
     }
 }
 
-/// For each target the processor time of the threads that worked on it and on no other; `None` where a thread
-/// worked on others as well, or its time is not known.
+/// Returns for each target the processor time of the threads that worked on it and on no other; `None` where
+/// a thread worked on others as well, or its time is not known.
 fn cpu_by_target(result: &SpanResult) -> Vec<Option<CpuUse>> {
     let mut all = vec![Some(CpuUse::default()); result.targets.len()];
     for thread in &result.threads {

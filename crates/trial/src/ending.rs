@@ -70,7 +70,7 @@ impl TrialEnded {
         }
     }
 
-    /// Reason why the run is not complete; `None` if it is.
+    /// Returns the reason why the run is not complete; `None` if it is.
     pub fn reason(&self) -> Option<String> {
         match self {
             Self::Complete => None,

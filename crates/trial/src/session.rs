@@ -118,7 +118,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The targets of a check are ready, `size` of them.
+    /// Notes that the targets of a check are ready, `size` of them.
     pub(crate) fn prepared(&mut self, targets: &Targets, size: Bytes) {
         let Some(surveyed) = &mut self.surveyed else { return };
         surveyed.file_bytes = size.0;

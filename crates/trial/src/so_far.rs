@@ -74,18 +74,18 @@ pub(crate) struct SoFar {
 }
 
 impl SoFar {
-    /// Nothing yet.
+    /// Creates an empty record.
     pub(crate) const fn new(outlet: Outlet<SpanRun>) -> Self {
         Self { outlet, rounds: Vec::new(), results: Vec::new(), looks: Vec::new() }
     }
 
-    /// A round of the span is over; `results` and `looks` are those of the rounds that count.
+    /// Notes that a round of the span is over; `results` and `looks` are those of the rounds that count.
     pub(crate) fn round(&mut self, rounds: &[Round], results: &[SpanResult], looks: &[(Nanos, Vec<Looks>)]) {
         (self.rounds, self.results) = (rounds.to_vec(), results.to_vec());
         self.looks = looks.to_vec();
     }
 
-    /// The round that runs has measured this.
+    /// Notes that the round that runs has measured this.
     pub(crate) fn send(&self, ran: FinishedSpan) {
         let results = self.results.iter().cloned().chain([ran.result]).collect();
         let looks = [&self.looks[..], &ran.looks].concat();

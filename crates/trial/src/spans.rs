@@ -63,7 +63,7 @@ fn threads_of(result: &SpanResult, asked: &Span) -> u64 {
     of_programs.reduce(|all, more| all + more).unwrap_or(result.threads.len() as u64)
 }
 
-/// Everything together, over several targets.
+/// Returns everything together, over several targets.
 pub(crate) fn total(
     outcome: &LoadOutcome,
     storage: Result<StorageSide, String>,

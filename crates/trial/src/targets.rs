@@ -367,7 +367,8 @@ struct KnownStorage {
 }
 
 impl KnownStorage {
-    /// The place of what is beneath `opened` in `all`, to which it is added if it is new, and the path to it.
+    /// Returns the place of what is beneath `opened` in `all`, to which it is added if it is new, and the
+    /// path to it.
     fn place_of(
         &mut self,
         opened: &OpenedTarget,
@@ -412,7 +413,7 @@ fn time_of(
     Ok(plumb_targets::time_of(&names, clock))
 }
 
-/// The spans with writes through the page cache that are not synced one by one.
+/// Returns the spans with writes through the page cache that are not synced one by one.
 fn written_back(scenario: &Scenario) -> HashSet<usize> {
     let stays = |job: &Job| {
         if job.program.is_some() {

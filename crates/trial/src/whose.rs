@@ -41,19 +41,20 @@ pub(crate) struct OwnCounts {
 }
 
 impl Whose {
-    /// The device is the run's own, for this reason.
+    /// Creates the attribution of a device that is the run's own, for this reason.
     pub(crate) fn own(because: String) -> Self {
         Self { owner: Owner::Run(because), first: Vec::new(), is_direct: true }
     }
 
-    /// Any program may use the devices; `first` are those directly beneath the target.
+    /// Creates the attribution of devices that any program may use; `first` are those directly beneath the
+    /// target.
     pub(crate) fn shared(first: Vec<String>, is_direct: bool) -> Self {
         let because =
             format!("{} may be used by any program, and its flushes were not traced", first.join(", "));
         Self { owner: Owner::Anybody(because), first, is_direct }
     }
 
-    /// Nothing is known of the devices.
+    /// Creates the attribution of devices of which nothing is known.
     pub(crate) fn unknown(because: String) -> Self {
         Self { owner: Owner::Anybody(because), first: Vec::new(), is_direct: false }
     }
@@ -95,7 +96,7 @@ impl Whose {
         }
     }
 
-    /// Whose `side` is, which was counted between two readings.
+    /// Returns whose `side` is, which was counted between two readings.
     pub(crate) fn attribution(
         &self,
         side: &StorageSide,
