@@ -74,12 +74,12 @@ impl Stop {
     /// A time in which nothing is measured: as near to none as a workload can say.
     pub const NO_TIME: Nanos = Nanos(1);
 
-    /// After a time.
+    /// Creates a limit of time.
     pub const fn after(duration: Nanos) -> Self {
         Self { duration: Some(duration), operations: None, bytes: None }
     }
 
-    /// After so many operations.
+    /// Creates a limit of operations.
     pub const fn operations(count: u64) -> Self {
         Self { duration: None, operations: Some(count), bytes: None }
     }

@@ -75,7 +75,7 @@ impl Replay {
         self.targets.iter().map(|target| target.events().len() as u64).sum()
     }
 
-    /// From the first event to the last, at the speed of the replay.
+    /// Returns the time from the first event to the last, at the speed of the replay.
     pub fn length(&self) -> Nanos {
         self.targets.iter().map(RecordedEvents::length).max().unwrap_or(Nanos::ZERO)
     }
@@ -129,7 +129,8 @@ impl RecordedEvents {
         self.sums.last
     }
 
-    /// By which scale of the whole trace its events fit `size` bytes; `None` if one request alone is longer.
+    /// Returns the scale of the whole trace by which its events fit `size` bytes; `None` if one request alone
+    /// is longer.
     pub fn scale_for(&self, size: Bytes) -> Option<u64> {
         let longest = self.sums.longest();
         let room = size.0.checked_sub(longest)?;

@@ -74,8 +74,8 @@ impl Schedule {
         self.step(self.bytes_mean.map_or(1, |_| length.0));
     }
 
-    /// The mean time between two starts of this worker: that of an operation of mean length, if bytes are
-    /// scheduled.
+    /// Returns the mean time between two starts of this worker: that of an operation of mean length, if bytes
+    /// are scheduled.
     pub fn interval(&self) -> Nanos {
         Nanos((self.mean() as f64 * self.scale()) as u64)
     }
@@ -111,8 +111,8 @@ impl Schedule {
         }
     }
 
-    /// The start of what comes after `taken`, on the schedule of all workers. Multiplication and division
-    /// alone: exact as far as the numbers are, without drift, and the same on every machine.
+    /// Returns the start of what comes after `taken`, on the schedule of all workers. Multiplication and
+    /// division alone: exact as far as the numbers are, without drift, and the same on every machine.
     fn fixed(&self, taken: u64) -> Nanos {
         let of = u64::from(self.share.shares().get());
         let mine = u64::from(self.share.index()).saturating_mul(self.mean());

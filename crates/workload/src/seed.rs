@@ -9,7 +9,7 @@ pub(crate) const ARRIVALS: u64 = 0x6172_7269_7661_6c73;
 /// Sets the likely places of a skewed distribution apart from the operations.
 pub(crate) const SCATTER: u64 = 0x7363_6174_7465_7221;
 
-/// Distinct seeds for the workers of a run; the first worker's is the run's.
+/// Returns distinct seeds for the workers of a run; the first worker's is the run's.
 pub(crate) fn of_worker(seed: u64, index: u32) -> u64 {
     seed ^ u64::from(index).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

@@ -18,7 +18,7 @@ impl Share {
     /// All of it, for a single worker.
     pub const WHOLE: Self = Self { index: 0, of: NonZeroU32::MIN };
 
-    /// The shares of `of` workers, in order.
+    /// Returns the shares of `of` workers, in order.
     pub fn all(of: NonZeroU32) -> impl Iterator<Item = Self> {
         (0..of.get()).map(move |index| Self { index, of })
     }

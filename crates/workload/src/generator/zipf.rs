@@ -65,12 +65,12 @@ impl Zipf {
     }
 }
 
-/// (e^x - 1) / x.
+/// Returns (e^x - 1) / x.
 fn exp_m1_over(x: f64) -> f64 {
     if x.abs() > 1e-8 { libm::expm1(x) / x } else { 1.0 + x / 2.0 }
 }
 
-/// ln(1 + x) / x.
+/// Returns ln(1 + x) / x.
 fn ln_1p_over(x: f64) -> f64 {
     if x.abs() > 1e-8 { libm::log1p(x) / x } else { 1.0 - x / 2.0 }
 }
