@@ -21,7 +21,7 @@ pub(crate) struct Program {
     pub package: &'static str,
 }
 
-/// The programs of a list: `name`, or `name=package` where the package is called otherwise.
+/// Returns the programs of a list: `name`, or `name=package` where the package is called otherwise.
 pub(crate) fn programs(list: &'static str) -> impl Iterator<Item = Program> {
     list.split_whitespace().map(|entry| {
         let (name, package) = entry.split_once('=').unwrap_or((entry, entry));
@@ -84,7 +84,8 @@ pub(crate) fn ensure_installed(programs: &[Program]) -> Result<Outcome> {
     Ok(Outcome::Ready)
 }
 
-/// Where a program is: the path of this process, then the directories for the administrator's programs.
+/// Returns where a program is: the path of this process, then the directories for the administrator's
+/// programs.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)

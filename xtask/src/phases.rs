@@ -21,7 +21,7 @@ impl Phases {
         self.0.push((name.into(), taken));
     }
 
-    /// A line for each.
+    /// Returns a line for each.
     pub(crate) fn table(&self) -> String {
         let mut text = String::new();
         for (name, taken) in &self.0 {

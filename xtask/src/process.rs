@@ -32,7 +32,8 @@ pub(crate) fn text(command: &mut Command) -> Result<String> {
     String::from_utf8(printed).with_context(|| format!("what {command:?} printed is not text"))
 }
 
-/// The document that a plumb prints. One that has found something (exit 1) is as good as one that has not.
+/// Returns the document that a plumb prints. One that has found something (exit 1) is as good as one that has
+/// not.
 ///
 /// # Errors
 /// As [`run`]; when it is no JSON.
@@ -41,7 +42,7 @@ pub(crate) fn document(command: &mut Command) -> Result<Value> {
     serde_json::from_slice(&printed).with_context(|| format!("reading what {command:?} printed"))
 }
 
-/// All that it says, if it ends with one of these codes.
+/// Returns all that it says, if it ends with one of these codes.
 ///
 /// # Errors
 /// As [`run`].

@@ -31,7 +31,7 @@ pub(crate) fn main() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A binary that runs on any Linux of this architecture: no dynamic loader, no shared library.
+/// Builds a binary that runs on any Linux of this architecture: no dynamic loader, no shared library.
 fn static_binary(root: &Path) -> Result<PathBuf> {
     eprintln!("release: building the static binary");
     let flags = "-C target-feature=+crt-static -C relocation-model=pie";
@@ -80,7 +80,7 @@ fn debian_package(root: &Path, binary: &Path) -> Result<PathBuf> {
     Ok(package)
 }
 
-/// Manual pages are made by the binary itself, and compressed as Debian wants them.
+/// Writes the manual pages with the binary itself, compressed as Debian wants them.
 fn manual_pages(binary: &Path, directory: &Path) -> Result<()> {
     fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     process::run(Command::new(binary).arg("manual").arg(directory))?;
@@ -102,7 +102,7 @@ fn control() -> String {
     )
 }
 
-/// Debian's name of the architecture.
+/// Returns Debian's name of the architecture.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

@@ -74,7 +74,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The tests with power cuts, with many of them.
+/// Runs the tests with power cuts, with many of them.
 fn cuts(arguments: &Arguments, root: &Path) -> Result<bool> {
     let (cuts, seed) = (arguments.cuts, arguments.seed);
     let tests = "--package plumb --package plumb-prove --test all -- cache_cuts:: drive_cuts:: witnessed:: --nocapture";
@@ -89,8 +89,8 @@ const CACHE_OPERATIONS: u64 = 6;
 /// How many servers of a cache live and are killed under verification.
 const CACHE_LIVES: u64 = 300;
 
-/// Random histories of the write-back cache, every cut of every short one, every byte of a small log damaged,
-/// and servers killed.
+/// Runs random histories of the write-back cache, every cut of every short one, every byte of a small log
+/// damaged, and servers killed.
 fn cache(arguments: &Arguments, root: &Path) -> Result<bool> {
     let (histories, seed) = (arguments.histories, arguments.seed);
     let tests = "--package plumb-cache --package plumb --test all -- random:: exhaustive:: flips:: cache_killed:: --nocapture";
@@ -117,8 +117,8 @@ fn world(arguments: &Arguments, root: &Path) -> Result<bool> {
     Ok(passed)
 }
 
-/// Synthetic experiments: how often their intervals hold the true ratio, and how often their outcomes are
-/// wrong.
+/// Runs synthetic experiments: how often their intervals hold the true ratio, and how often their outcomes
+/// are wrong.
 fn compare(arguments: &Arguments, root: &Path) -> Result<bool> {
     let (series, seed) = (arguments.series, arguments.seed);
     let tests = "--package plumb-compare --test all -- series:: --nocapture";

@@ -19,7 +19,7 @@ impl Tally {
         self.skipped += other.skipped;
     }
 
-    /// One test.
+    /// Counts one test.
     pub(crate) fn one(passed: bool) -> Self {
         Self { passed: usize::from(passed), failed: usize::from(!passed), skipped: 0 }
     }

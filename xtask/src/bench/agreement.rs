@@ -110,7 +110,7 @@ fn rate(document: &Value, name: &str) -> Result<f64> {
     bail!("plumb check measured no {name}")
 }
 
-/// fio's rate with these options, on its own file.
+/// Returns fio's rate with these options, on its own file.
 fn fio(options: &[&str], place: &Path) -> Result<f64> {
     let own = [format!("--filename={}", place.join(PEER).display()), format!("--size={SIZE}")];
     super::fio::rate(&options.iter().map(|option| (*option).to_owned()).chain(own).collect::<Vec<_>>())

@@ -103,7 +103,7 @@ impl LoopedFile {
         }
     }
 
-    /// The block device.
+    /// Returns the block device.
     pub(super) fn device(&self) -> &Path {
         &self.device
     }

@@ -35,7 +35,7 @@ pub(super) fn run(root: &Path, plumb: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A load on a target for each that all agents of this machine start at one moment.
+/// Measures a load on a target for each that all agents of this machine start at one moment.
 fn starts(plumb: &Path, target: &[&str]) -> Result<()> {
     let mut load = Command::new(plumb);
     load.args(["fleet", "load", "--hosts", &format!("a[1-{AGENTS}]"), "--remote-plumb"]).arg(plumb);
@@ -58,7 +58,7 @@ fn starts(plumb: &Path, target: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// A survey of sshds of this machine.
+/// Measures a survey of sshds of this machine.
 fn survey(plumb: &Path) -> Result<()> {
     let place = tempfile::tempdir().context("a directory for sshds")?;
     let Some(sshds) = Sshds::start(place.path(), AGENTS, false) else {
@@ -82,7 +82,7 @@ fn survey(plumb: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The test of a change of 400 disks, with as many hosts as the bar names; it tells its times.
+/// Runs the test of a change of 400 disks, with as many hosts as the bar names; it tells its times.
 fn ansible(root: &Path) -> Result<()> {
     let test = "test_policy.Policy.test_four_hundred_disks";
     let mut command = Command::new("python3");

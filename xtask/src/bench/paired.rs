@@ -54,7 +54,7 @@ pub(super) const fn verdict(is_met: bool) -> &'static str {
     if is_met { "met" } else { "NOT MET" }
 }
 
-/// The median of some values; not-a-number if there are none.
+/// Returns the median of some values; not-a-number if there are none.
 pub(super) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -65,7 +65,7 @@ pub(super) fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The interval that covers the median of the population with at least 95 % (order statistics of the
+/// Returns the interval that covers the median of the population with at least 95 % (order statistics of the
 /// binomial, which need no assumption about the distribution); the whole range where the pairs are too few
 /// for that.
 pub(super) fn median_interval(values: &[f64]) -> (f64, f64) {

@@ -184,7 +184,7 @@ fn line(name: &str, share: f64, model: &Answers, pairs: &[Pair]) {
     );
 }
 
-/// The model's answers, from several angles if it turns.
+/// Returns the model's answers, from several angles if it turns.
 fn modelled(plumb: &Path, case: &Case) -> Result<Answers> {
     let target = format!("sim:{}?seed={SEED}&size={SIZE}", case.model);
     let mut answers = Answers::default();
@@ -198,7 +198,7 @@ fn modelled(plumb: &Path, case: &Case) -> Result<Answers> {
     Ok(answers)
 }
 
-/// The answers of new drives of `model` over NBD.
+/// Returns the answers of new drives of `model` over NBD.
 fn over_nbd(plumb: &Path, case: &Case, model: &str, seconds: f64) -> Result<Answers> {
     let mut drives = Vec::new();
     for _ in 0..case.drives {
@@ -228,7 +228,7 @@ struct Run {
     delay_microseconds: u32,
 }
 
-/// The answers that a load on `target` got.
+/// Returns the answers that a load on `target` got.
 fn load(plumb: &Path, case: &Case, target: &str, run: &Run) -> Result<Answers> {
     let place = tempfile::tempdir().context("making a directory for the recording")?;
     let recording = place.path().join("run");

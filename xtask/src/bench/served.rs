@@ -49,12 +49,12 @@ impl ServedDrive {
         Ok(Self { _server: server, place, answer })
     }
 
-    /// The socket of a drive that is served over NBD.
+    /// Returns the socket of a drive that is served over NBD.
     pub(super) fn socket(&self) -> PathBuf {
         self.place.path().join("nbd")
     }
 
-    /// The block device of a drive that is attached.
+    /// Returns the block device of a drive that is attached.
     pub(super) fn device(&self) -> Result<PathBuf> {
         let device = self.answer["device"].as_str().context("the drive is attached as no device")?;
         Ok(device.into())
@@ -69,7 +69,7 @@ impl ServedDrive {
 /// The seed of every drive and of every load on it.
 pub(super) const SEED: &str = "7";
 
-/// The name of what is served on a unix socket.
+/// Returns the name of what is served on a unix socket.
 pub(super) fn uri(socket: &Path) -> String {
     format!("nbd+unix:///?socket={}", socket.display())
 }

@@ -257,7 +257,7 @@ fn listen(stream: UnixStream, events: Sender<Event>) {
     });
 }
 
-/// The guest's next frame; none when its channel has ended.
+/// Returns the guest's next frame; none when its channel has ended.
 fn next_frame(inbox: &Receiver<Event>) -> Result<Option<Frame>> {
     match inbox.recv_timeout(SILENCE) {
         Ok(Event::Frame(frame)) => Ok(Some(frame)),

@@ -20,7 +20,7 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// An empty one.
+    /// Creates an empty archive.
     ///
     /// # Errors
     /// As those of all here: when a file of this machine cannot be read or written.

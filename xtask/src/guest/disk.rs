@@ -87,8 +87,8 @@ impl Disk {
     /// The usual capacity in MiB.
     pub(crate) const SIZE_MIB: u64 = 512;
 
-    /// QEMU's name of the device that has to go so that this drive is unplugged; none where that is not
-    /// provided for.
+    /// Returns QEMU's name of the device that has to go so that this drive is unplugged; none where that is
+    /// not provided for.
     pub(crate) fn unplugged_as(&self) -> Option<String> {
         (self.bus == Bus::VirtioScsi).then(|| format!("{}-disk", self.name))
     }
@@ -98,7 +98,7 @@ impl Disk {
         self.medium == Medium::Simulated
     }
 
-    /// The serial number that the guest sees.
+    /// Returns the serial number that the guest sees.
     pub(crate) fn serial(&self) -> &str {
         match &self.medium {
             Medium::SameAs(other) => other,
@@ -117,8 +117,8 @@ impl Disk {
         Ok(())
     }
 
-    /// The `-drive` of this disk. Writes of the guest need not be durable on the host (cache=unsafe): QEMU's
-    /// counters count a flush when the emulated drive receives it, whatever becomes of it later.
+    /// Returns the `-drive` of this disk. Writes of the guest need not be durable on the host (cache=unsafe):
+    /// QEMU's counters count a flush when the emulated drive receives it, whatever becomes of it later.
     fn drive(&self, directory: &Path) -> String {
         let name = &self.name;
         match self.medium {
@@ -142,7 +142,7 @@ impl Disk {
         }
     }
 
-    /// The `-device`s of this disk, the `index`th on its bus.
+    /// Returns the `-device`s of this disk, the `index`th on its bus.
     fn devices(&self, index: usize) -> Vec<String> {
         let (name, serial) = (&self.name, self.serial());
         let wwn = self.wwn.map_or_else(String::new, |wwn| format!(",wwn={wwn:#x}"));
@@ -172,7 +172,8 @@ impl Disk {
         vec![device]
     }
 
-    /// The controllers of an NVMe drive. A namespace of a subsystem is reached over all of its controllers.
+    /// Returns the controllers of an NVMe drive. A namespace of a subsystem is reached over all of its
+    /// controllers.
     fn nvme_controllers(&self) -> Vec<String> {
         let (name, serial) = (&self.name, self.serial());
         let controller = format!("nvme,id={name}-controller,serial={serial}");
@@ -225,7 +226,7 @@ impl Bus {
         matches!(self, Self::Ahci | Self::VirtioScsi | Self::Megasas | Self::UsbStorage | Self::Uas)
     }
 
-    /// The kernel modules that drive it.
+    /// Returns the kernel modules that drive it.
     pub(crate) const fn modules(self) -> &'static [&'static str] {
         self.needs().1
     }
@@ -260,7 +261,7 @@ pub(crate) fn attach(disks: &[Disk], directory: &Path) -> Result<Vec<String>> {
     Ok(arguments)
 }
 
-/// A network without an outside, one address of which is the socket of the drive.
+/// Returns a network without an outside, one address of which is the socket of the drive.
 fn network(disk: &Disk, directory: &Path) -> [String; 6] {
     let socket = super::simulated::socket(directory, disk);
     let forward = "guestfwd=tcp:10.0.2.100:10809-chardev:drive";
@@ -274,7 +275,7 @@ fn network(disk: &Disk, directory: &Path) -> [String; 6] {
     ]
 }
 
-/// The NVMe drives by the number of their namespace, which is unique in a boot.
+/// Returns the NVMe drives by the number of their namespace, which is unique in a boot.
 pub(crate) fn namespaces(disks: &[Disk]) -> Vec<(usize, &str)> {
     let all = disks.iter().enumerate().filter(|(_, disk)| disk.bus == Bus::Nvme);
     all.map(|(position, disk)| (namespace_number(index_on_bus(disks, position)), &*disk.name)).collect()

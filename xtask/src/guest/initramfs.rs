@@ -48,7 +48,7 @@ global { use_lvmpolld = 0 thin_check_executable = \"\" thin_repair_executable = 
 /// How long one scenario may take inside the guest.
 pub(crate) const SCENARIO_SECONDS: u64 = 240;
 
-/// Everything that must be on this machine to make guests.
+/// Returns everything that must be on this machine to make guests.
 pub(crate) fn programs() -> Vec<Program> {
     [MACHINE, TOOLS, policy::TOOLS].into_iter().flat_map(packages::programs).collect()
 }

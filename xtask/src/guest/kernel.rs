@@ -25,7 +25,7 @@ pub(crate) enum Line {
 }
 
 impl Line {
-    /// The directory name in the cache, and what the version in the package's name starts with.
+    /// Returns the directory name in the cache, and what the version in the package's name starts with.
     const fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::V6_12 => ("6.12", "6.12."),
@@ -45,7 +45,7 @@ pub(crate) struct Kernel {
     pub root: PathBuf,
 }
 
-/// The kernel of that line, from the cache or else from apt.
+/// Returns the kernel of that line, from the cache or else from apt.
 ///
 /// # Errors
 /// When apt offers no such kernel, or it cannot be downloaded or unpacked.
@@ -60,7 +60,7 @@ pub(crate) fn fetch(line: Line, cache: &Path) -> Result<Kernel> {
     Ok(Kernel { image: home.join(format!("boot/vmlinuz-{release}")), root: home, release })
 }
 
-/// The newest kernel package of a line that apt knows, refreshing its lists once when it knows none.
+/// Returns the newest kernel package of a line that apt knows, refreshing its lists once when it knows none.
 fn newest_package(line: Line) -> Result<String> {
     if let Some(package) = newest(&search()?, line) {
         return Ok(package);
@@ -74,7 +74,7 @@ fn search() -> Result<String> {
     process::text(Command::new("apt-cache").args(["search", "--names-only", names]))
 }
 
-/// The plain (not cloud, not real-time) kernel of the highest version in apt-cache's list.
+/// Returns the plain (not cloud, not real-time) kernel of the highest version in apt-cache's list.
 fn newest(list: &str, line: Line) -> Option<String> {
     list.lines()
         .filter_map(|text| text.split_whitespace().next())
@@ -89,7 +89,7 @@ fn newest(list: &str, line: Line) -> Option<String> {
         .map(|(_, package)| package)
 }
 
-/// The numbers in a version, which order it.
+/// Returns the numbers in a version, which order it.
 fn numbers(version: &str) -> Vec<u64> {
     version.split(|letter: char| !letter.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
@@ -111,7 +111,7 @@ fn download(package: &str, home: &Path) -> Result<()> {
     }
 }
 
-/// The name of the only thing in a directory.
+/// Returns the name of the only thing in a directory.
 fn only_entry(directory: &Path) -> Result<String> {
     let names: Vec<_> = std::fs::read_dir(directory)
         .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<_>>())

@@ -57,7 +57,7 @@ impl Files {
 }
 
 impl Lab<'_> {
-    /// The drives of all scenarios, each once.
+    /// Returns the drives of all scenarios, each once.
     pub(crate) fn disks(&self) -> Vec<Disk> {
         let mut disks: Vec<Disk> = Vec::new();
         for disk in self.scenarios.iter().flat_map(|scenario| &scenario.disks) {
@@ -68,7 +68,7 @@ impl Lab<'_> {
         disks
     }
 
-    /// The command that boots this laboratory with `drives`, QEMU's arguments for the disks.
+    /// Returns the command that boots this laboratory with `drives`, QEMU's arguments for the disks.
     ///
     /// QEMU runs in a process group of its own, so that Ctrl-C comes to us alone, and under setpriv, which
     /// makes the kernel kill it when we die without having ended it.

@@ -31,13 +31,13 @@ pub(crate) fn add_program(
     Ok(())
 }
 
-/// The shared libraries of a program; none when it is static, which ldd reports as a failure.
+/// Returns the shared libraries of a program; none when it is static, which ldd reports as a failure.
 fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
     let output = Command::new("ldd").arg(program).output().context("running ldd")?;
     Ok(parse(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// The paths in ldd's output: `name => /path (address)` and `/path/of/loader (address)`.
+/// Returns the paths in ldd's output: `name => /path (address)` and `/path/of/loader (address)`.
 fn parse(text: &str) -> Vec<PathBuf> {
     text.lines()
         .filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')))

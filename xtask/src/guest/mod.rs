@@ -112,7 +112,7 @@ pub(crate) fn programs() -> Vec<crate::packages::Program> {
     initramfs::programs()
 }
 
-/// All scenarios on the newer kernel with that plumb inside: the guests' part of the whole test.
+/// Runs all scenarios on the newer kernel with that plumb inside: the guests' part of the whole test.
 ///
 /// # Errors
 /// Those of [`main`].
@@ -130,7 +130,7 @@ pub(crate) fn cache_speed(plumb: &Path) -> Result<Vec<(&'static str, Vec<String>
     run::notes(&options, &scenarios::CACHE_SPEED)
 }
 
-/// Where kernels, unpacked modules and logs are kept: beside the other things that cargo builds.
+/// Returns where kernels, unpacked modules and logs are kept: beside the other things that cargo builds.
 ///
 /// # Errors
 /// When this program was not started from a target directory, or the cache cannot be made.

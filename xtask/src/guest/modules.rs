@@ -37,8 +37,8 @@ impl Modules {
         Ok(Self { root: root.clone(), release: release.clone(), unpacked_dir: unpacked_dir.to_owned() })
     }
 
-    /// The files to insert, in order and each once, so that all of `wanted` are there. What is built in needs
-    /// no file.
+    /// Returns the files to insert, in order and each once, so that all of `wanted` are there. What is built
+    /// in needs no file.
     ///
     /// # Errors
     /// When the kernel has no such module, or it cannot be unpacked.
@@ -72,17 +72,17 @@ impl Modules {
     }
 }
 
-/// A program of kmod, which is seldom in the path of a user.
+/// Returns a program of kmod, which is seldom in the path of a user.
 fn kmod(program: &str) -> Result<Command> {
     Ok(Command::new(packages::find(program).with_context(|| format!("{program} has gone"))?))
 }
 
-/// The files in what modprobe would do: `insmod /path/to/module.ko parameters`, or `builtin name`.
+/// Returns the files in what modprobe would do: `insmod /path/to/module.ko parameters`, or `builtin name`.
 fn inserted(said: &str) -> impl Iterator<Item = &Path> {
     said.lines().filter_map(|line| line.strip_prefix("insmod ")?.split(' ').next().map(Path::new))
 }
 
-/// `…/dm-mod.ko.xz` is dm_mod: the kernel spells module names with underscores.
+/// Converts `…/dm-mod.ko.xz` to dm_mod: the kernel spells module names with underscores.
 pub(crate) fn module_name(path: &Path) -> Option<String> {
     Some(path.file_name()?.to_str()?.split_once(".ko")?.0.replace('-', "_"))
 }

@@ -138,8 +138,8 @@ impl Oracle {
     }
 }
 
-/// The flushes that each block device of the guest completed between the two copies of /proc/diskstats;
-/// devices that counted none are left out.
+/// Returns the flushes that each block device of the guest completed between the two copies of
+/// /proc/diskstats; devices that counted none are left out.
 fn block_layer_flushes(evidence: &Evidence) -> Result<BTreeMap<String, u64>> {
     let stats = |label: &str| -> Result<BTreeMap<String, u64>> {
         let text =
@@ -154,8 +154,8 @@ fn block_layer_flushes(evidence: &Evidence) -> Result<BTreeMap<String, u64>> {
     Ok(deltas.filter(|(_, flushes)| *flushes > 0).collect())
 }
 
-/// The name of a block device and the flushes it completed. A line is major, minor, name and 17 fields, of
-/// which the 16th counts them (Documentation/admin-guide/iostats.rst).
+/// Returns the name of a block device and the flushes it completed. A line is major, minor, name and 17
+/// fields, of which the 16th counts them (Documentation/admin-guide/iostats.rst).
 fn parse_diskstats(line: &str) -> Option<(String, u64)> {
     const WORDS_BEFORE_FIELD_1: usize = 3;
     let mut words = line.split_whitespace();

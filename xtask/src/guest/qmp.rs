@@ -69,7 +69,7 @@ impl Qmp {
         Ok(qmp)
     }
 
-    /// The counters of all drives now.
+    /// Returns the counters of all drives now.
     ///
     /// # Errors
     /// When QEMU ends, is silent, or answers something else.

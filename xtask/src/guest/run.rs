@@ -192,7 +192,7 @@ impl Workshop {
     }
 }
 
-/// The named scenarios, or all, by the boot to which they belong.
+/// Returns the named scenarios, or all, by the boot to which they belong.
 fn select(names: &[String]) -> Result<Vec<(&'static Group, Vec<&'static Scenario>)>> {
     let known =
         |name: &String| scenarios::GROUPS.iter().flat_map(|group| &group.scenarios).any(|s| s.name == *name);
@@ -282,7 +282,8 @@ fn judge_program(run: &Run, console: &Path) -> Result<Verdict> {
     }
 }
 
-/// The counts of a scenario in one line: for each drive what arrived, and what its block layer handed over.
+/// Returns the counts of a scenario in one line: for each drive what arrived, and what its block layer handed
+/// over.
 fn counts(oracle: &Oracle) -> String {
     let disks = oracle.disks.iter().map(|disk| {
         let cache = if disk.write_cache { "on" } else { "off" };

@@ -31,7 +31,7 @@ pub(crate) struct SimulatedDrive {
     pub(crate) acknowledged: Cell<u64>,
 }
 
-/// The drive of that disk.
+/// Returns the drive of that disk.
 ///
 /// # Errors
 /// When no such disk is simulated.
@@ -39,7 +39,7 @@ pub(crate) fn find<'a>(drives: &'a [SimulatedDrive], disk: &str) -> Result<&'a S
     drives.iter().find(|drive| drive.disk == disk).with_context(|| format!("{disk} is not a simulated drive"))
 }
 
-/// Where the socket of a disk is.
+/// Returns where the socket of a disk is.
 pub(crate) fn socket(directory: &Path, disk: &Disk) -> PathBuf {
     directory.join(format!("{}.nbd", disk.name))
 }

@@ -79,7 +79,7 @@ fn said(row: &Row) -> String {
     format!("uses {}; in its tests also {}", list(&row.uses), list(&row.tests_use))
 }
 
-/// The rows of the table of crates; none if there is no such table.
+/// Returns the rows of the table of crates; none if there is no such table.
 fn table(document: &str) -> Vec<Row> {
     let rows = document.lines().skip_while(|line| *line != HEAD).skip(2);
     rows.take_while(|line| line.starts_with('|')).map(row).collect()
@@ -93,12 +93,12 @@ fn row(line: &str) -> Row {
     Row { name, uses: next(), tests_use: next() }
 }
 
-/// The words of a cell between backquotes.
+/// Returns the words of a cell between backquotes.
 fn quoted(cell: &str) -> BTreeSet<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// The crates under crates/, with what cargo says of them.
+/// Returns the crates under crates/, with what cargo says of them.
 fn rows_of(metadata: &Value) -> Result<Vec<Row>> {
     let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
     let is_crate = |name: &Value| name != "xtask" && name != "plumb-examples";
@@ -123,7 +123,7 @@ fn row_of(package: &Value) -> Row {
     row
 }
 
-/// The name of a crate's directory.
+/// Returns the name of a crate's directory.
 fn short(name: &str) -> &str {
     if name == "plumb" { "cli" } else { name.strip_prefix("plumb-").unwrap_or(name) }
 }

@@ -30,7 +30,7 @@ fn judge(manifest: &str, document: &str) -> Vec<Offence> {
     missing.chain(stale).collect()
 }
 
-/// The names under `[workspace.dependencies]` that are not our own crates.
+/// Returns the names under `[workspace.dependencies]` that are not our own crates.
 fn declared(manifest: &str) -> BTreeSet<&str> {
     manifest
         .lines()

@@ -23,7 +23,7 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     Ok(found)
 }
 
-/// Each relative link with its line, outside code blocks.
+/// Returns each relative link with its line, outside code blocks.
 fn links(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut in_code = false;
@@ -38,7 +38,7 @@ fn links(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// Why a link leads nowhere, if it does.
+/// Returns why a link leads nowhere, if it does.
 fn broken(directory: &Path, own_text: &str, link: &str) -> Option<String> {
     let (file, heading) = link.split_once('#').map_or((link, None), |(file, heading)| (file, Some(heading)));
     let text = if file.is_empty() {
@@ -56,7 +56,7 @@ fn broken(directory: &Path, own_text: &str, link: &str) -> Option<String> {
     (!known).then(|| format!("{link} names a heading that is not there"))
 }
 
-/// The anchor that a Markdown viewer gives a heading.
+/// Returns the anchor that a Markdown viewer gives a heading.
 fn anchor(heading: &str) -> String {
     heading
         .trim_start_matches('#')

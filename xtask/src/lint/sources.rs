@@ -33,7 +33,7 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     Ok(found)
 }
 
-/// The offences of one file.
+/// Returns the offences of one file.
 fn judge(name: &str, text: &str) -> Vec<Offence> {
     let mut found = Vec::new();
     if !text.starts_with("//!") && !text.starts_with("#!") {

@@ -37,7 +37,7 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     Ok(found)
 }
 
-/// The rows `| word, word | instead |` below the heading.
+/// Returns the rows `| word, word | instead |` below the heading.
 fn table(glossary: &str) -> Vec<Word<'_>> {
     let rows = glossary.split_once(HEADING).map_or("", |(_, rest)| rest).lines();
     let rows = rows.filter_map(|line| line.strip_prefix("| ")?.trim_end_matches(" |").split_once(" | "));

@@ -82,7 +82,7 @@ fn cargo(root: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// The driver beside the compiler of this toolchain.
+/// Returns the driver beside the compiler of this toolchain.
 fn clippy_driver() -> Result<PathBuf> {
     let sysroot = process::text(Command::new("rustc").args(["--print", "sysroot"]))?;
     let driver = Path::new(sysroot.trim()).join("bin/clippy-driver");
@@ -115,7 +115,7 @@ fn is_of_kind(target: &Value, kind: &str) -> bool {
     target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|known| known == kind))
 }
 
-/// The program that an artifact is; examples hold no tests.
+/// Returns the program that an artifact is; examples hold no tests.
 fn program(artifact: &Value) -> Option<TestProgram> {
     let target = &artifact["target"];
     let path = artifact["executable"].as_str()?.into();
@@ -129,7 +129,7 @@ fn program(artifact: &Value) -> Option<TestProgram> {
     Some(TestProgram { name, path, directory })
 }
 
-/// The name in `path+file:///home/x/crates/sim#plumb-sim@0.1.0` or `path+file:///home/x/xtask#0.1.0`.
+/// Returns the name in `path+file:///home/x/crates/sim#plumb-sim@0.1.0` or `path+file:///home/x/xtask#0.1.0`.
 fn package_name(id: &str) -> &str {
     let (path, fragment) = id.rsplit_once('#').unwrap_or(("", id));
     match fragment.split_once('@') {

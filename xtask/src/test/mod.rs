@@ -78,8 +78,8 @@ pub(crate) fn main() -> Result<ExitCode> {
     Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The plumb of the tests for the guests, without its symbols, since all of it is unpacked at each boot; and
-/// the directory that holds it. None if it could not be made.
+/// Returns the plumb of the tests for the guests, without its symbols, since all of it is unpacked at each
+/// boot; and the directory that holds it. None if it could not be made.
 fn plumb_of_guests(built: &Built) -> Result<Option<(PathBuf, TempDir)>> {
     let Some(plumb) = &built.plumb else { return Ok(None) };
     let directory = tempfile::tempdir().context("making a directory for the plumb of the guests")?;

@@ -69,9 +69,9 @@ pub(super) fn run(mut programs: Vec<TestProgram>) -> Result<Vec<ProgramResult>> 
     ran.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect()
 }
 
-/// The program, as root with a copy of all mounts whose changes reach the copies that are made of it, as
-/// systemd has it. In a container they would not: what one program has mounted while another makes its copy
-/// would stay in use.
+/// Returns the program, as root with a copy of all mounts whose changes reach the copies that are made of it,
+/// as systemd has it. In a container they would not: what one program has mounted while another makes its
+/// copy would stay in use.
 fn among_mounts_of_its_own(path: &Path) -> Result<Command> {
     if !packages::is_root()? {
         return Ok(Command::new(path));
@@ -140,7 +140,7 @@ fn unended(said: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The tests that said that they cannot run here, each with its reason.
+/// Returns the tests that said that they cannot run here, each with its reason.
 fn skips(list: &Path) -> Result<Vec<String>> {
     let text = fs::read_to_string(list).context("reading the list of skipped tests")?;
     Ok(text.lines().map(str::to_owned).collect())

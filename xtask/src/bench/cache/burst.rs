@@ -82,12 +82,12 @@ fn timed(seconds: u64, divisor: u64) -> String {
     format!("--time_based --runtime={seconds} --size={}", part(DISK, divisor))
 }
 
-/// A part of a size, in whole MiB.
+/// Returns a part of a size, in whole MiB.
 const fn part(bytes: u64, divisor: u64) -> u64 {
     (bytes / divisor) & !((1 << 20) - 1)
 }
 
-/// The rate in each second of a log of fio, which leaves out those in which nothing was done.
+/// Returns the rate in each second of a log of fio, which leaves out those in which nothing was done.
 fn by_second(path: &Path) -> Result<Vec<f64>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
     let (mut rates, mut last) = (Vec::new(), 0.0);

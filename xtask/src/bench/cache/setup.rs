@@ -30,8 +30,8 @@ pub(super) const WRITTEN: u64 = 512 << 20;
 /// The name of every cache here: each has a directory of its own.
 const NAME: &str = "bench";
 
-/// A disk of `bytes` in memory that takes 150 operations and 150 MiB a second, over NBD: QEMU's own throttle,
-/// as in a guest. It counts operations, so it rewards merging and not the order of addresses.
+/// Serves a disk of `bytes` in memory that takes 150 operations and 150 MiB a second, over NBD: QEMU's own
+/// throttle, as in a guest. It counts operations, so it rewards merging and not the order of addresses.
 pub(super) fn slow_disk(bytes: u64) -> Result<Peer> {
     let place = tempfile::tempdir_in(MEMORY).context("making a directory for a slow disk")?;
     let file = place.path().join("disk");
@@ -57,7 +57,7 @@ fn make(path: &Path, bytes: u64) -> std::io::Result<()> {
     file.set_len(bytes)
 }
 
-/// A file that qemu-nbd serves, past the page cache and with Linux's own asynchronous I/O.
+/// Serves a file by qemu-nbd, past the page cache and with Linux's own asynchronous I/O.
 pub(super) fn qemu_nbd(file: &Path) -> Result<Peer> {
     let place = tempfile::tempdir().context("making a directory for a socket")?;
     Peer::start(place, |socket| {

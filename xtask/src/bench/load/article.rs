@@ -55,7 +55,7 @@ fn rows(plumb: &Path, name: &str, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The two sides of one run.
+/// Returns the two sides of one run.
 fn row(plumb: &Path, switches: &[&str], target: &Path) -> Result<(Side, Side)> {
     let place = tempfile::tempdir().context("making a directory for the recording")?;
     let mut command = Command::new(plumb);

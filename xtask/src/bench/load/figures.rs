@@ -23,7 +23,8 @@ impl Figures {
     }
 }
 
-/// The document that `plumb load --json` prints with these arguments, run in a directory that is removed.
+/// Returns the document that `plumb load --json` prints with these arguments, run in a directory that is
+/// removed.
 pub(super) fn plumb_load(plumb: &Path, arguments: &[&str], targets: &[&Path]) -> Result<Value> {
     let place = tempfile::tempdir().context("making a directory for the recording")?;
     let mut command = Command::new(plumb);
@@ -31,7 +32,7 @@ pub(super) fn plumb_load(plumb: &Path, arguments: &[&str], targets: &[&Path]) ->
     process::document(command.args(targets))
 }
 
-/// The figures of that document.
+/// Returns the figures of that document.
 pub(super) fn of_plumb(document: &Value) -> Result<Figures> {
     let number = |pointer: &str| {
         document.pointer(pointer).and_then(Value::as_f64).with_context(|| format!("no {pointer}"))
@@ -44,7 +45,7 @@ pub(super) fn of_plumb(document: &Value) -> Result<Figures> {
     })
 }
 
-/// fio's figures with these options: of its job's thread alone, as plumb's are.
+/// Returns fio's figures with these options: of its job's thread alone, as plumb's are.
 pub(super) fn of_fio(options: &[&str], target: &Path) -> Result<Figures> {
     let mut command = Command::new("fio");
     command.args(["--name=peer", "--thread", "--output-format=json", "--randrepeat=0", "--norandommap"]);

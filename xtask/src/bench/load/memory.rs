@@ -39,7 +39,7 @@ pub(super) fn run(plumb: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The largest resident size of one load, in MB.
+/// Returns the largest resident size of one load, in MB.
 fn peak(plumb: &Path, duration: &str, more: &[&str], targets: &[PathBuf]) -> Result<f64> {
     let place = tempfile::tempdir().context("making a directory for the recording")?;
     let mut command = Command::new("time");
@@ -54,7 +54,7 @@ fn peak(plumb: &Path, duration: &str, more: &[&str], targets: &[PathBuf]) -> Res
     peak_megabytes(command.args(more).arg("--out").arg(place.path().join("run")).args(targets))
 }
 
-/// The largest resident size in MB of what `time --format %M` runs.
+/// Returns the largest resident size in MB of what `time --format %M` runs.
 fn peak_megabytes(command: &mut Command) -> Result<f64> {
     let output = process::captured(command.stdout(Stdio::null()), &[0, 1])?;
     let said = String::from_utf8_lossy(&output.stderr);

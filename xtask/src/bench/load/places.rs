@@ -40,8 +40,8 @@ pub(super) struct Zram {
 }
 
 impl Zram {
-    /// A disk of `mib` full of noise; `None` with a reason on stdout where this kernel or user cannot make
-    /// one.
+    /// Makes a disk of `mib` full of noise; `None` with a reason on stdout where this kernel or user cannot
+    /// make one.
     pub(super) fn new(mib: u64) -> Result<Option<Self>> {
         if !Path::new(ZRAM_CONTROL).exists()
             && !Command::new("modprobe").arg("zram").status().is_ok_and(|s| s.success())

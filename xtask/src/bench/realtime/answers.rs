@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(super) struct Answers(BTreeMap<u64, u64>);
 
 impl Answers {
-    /// The bins of a report in the format of fio.
+    /// Returns the bins of a report in the format of fio.
     pub(super) fn of_fio(bins: &Value) -> Result<Self> {
         let bins = bins.as_object().context("the report has no histogram")?;
         let parsed = bins.iter().map(|(bound, count)| Some((bound.parse().ok()?, count.as_u64()?)));
@@ -36,7 +36,7 @@ impl Answers {
         Self(sums)
     }
 
-    /// The time within which `share` of all came, in seconds.
+    /// Returns the time within which `share` of all came, in seconds.
     pub(super) fn percentile(&self, share: f64) -> f64 {
         let total: u64 = self.0.values().sum();
         let mut left = share * total as f64;

@@ -36,7 +36,7 @@ pub(crate) static GROUPS: LazyLock<Vec<Group>> = LazyLock::new(|| {
 pub(crate) static CACHE_SPEED: LazyLock<Group> =
     LazyLock::new(|| Group::read("cache-speed", include_str!("cache-speed.toml")));
 
-/// All of them for people, a line each under the name of their boot.
+/// Returns all of them for people, a line each under the name of their boot.
 pub(crate) fn list() -> String {
     let line = |scenario: &Scenario| format!("\n  {:28} {}", scenario.name, scenario.about);
     let group =
