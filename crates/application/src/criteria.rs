@@ -11,7 +11,7 @@ use serde::Deserialize;
 pub struct Criterion {
     /// A name for it.
     pub id: String,
-    /// Whose latency.
+    /// Operation whose latency is limited.
     pub of: Quantity,
     /// Figure of the distribution that is limited.
     pub statistic: Statistic,
@@ -21,7 +21,7 @@ pub struct Criterion {
     pub why: String,
 }
 
-/// Whose latency a limit is about.
+/// Operation whose latency is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Quantity {

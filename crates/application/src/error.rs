@@ -74,7 +74,7 @@ pub enum Cause {
     Sqlite {
         /// Operation that was going on.
         doing: &'static str,
-        /// Why not.
+        /// Reason why not.
         #[source]
         source: rusqlite::Error,
     },

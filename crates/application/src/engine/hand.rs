@@ -219,19 +219,19 @@ impl<'a> Hand<'a> {
         self.meter.call(Call::Close, 0, |store| store.close(file))
     }
 
-    /// Reads so much of a file from `offset`; the bytes are thrown away.
+    /// Reads `length` bytes of a file from `offset`; the bytes are thrown away.
     pub(crate) fn read(&mut self, file: FileId, offset: u64, length: u64) -> Step<()> {
         let (into, _) = self.into.first(length as usize);
         self.meter.call(Call::Read, into.len(), |store| store.read_at(file, Bytes(offset), into))
     }
 
-    /// Writes so much noise at `offset`.
+    /// Writes `length` bytes of noise at `offset`.
     pub(crate) fn write(&mut self, file: FileId, offset: u64, length: u64) -> Step<()> {
         let bytes = self.noise.next(length as usize);
         self.meter.call(Call::Write, bytes.len(), |store| store.write_at(file, Bytes(offset), bytes))
     }
 
-    /// Appends so much noise.
+    /// Appends `length` bytes of noise.
     pub(crate) fn append(&mut self, file: FileId, length: u64) -> Step<()> {
         let bytes = self.noise.next(length as usize);
         self.meter.call(Call::Append, bytes.len(), |store| store.append(file, bytes).map(|_at| ()))

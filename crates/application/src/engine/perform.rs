@@ -21,7 +21,7 @@ pub(crate) struct Conduct<'a> {
     pub(crate) profile: &'a str,
     /// Clock from which times are read.
     pub(crate) clock: &'a dyn Clock,
-    /// Becomes true when the run shall end early.
+    /// Becomes true when the run must end early.
     pub(crate) stop: &'a AtomicBool,
     /// No transaction starts after this time.
     pub(crate) duration: Option<Nanos>,

@@ -172,7 +172,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// More than so many threads share books.
+    /// Number of books: more threads than that share them.
     const BOOKS_MAX: u32 = 8;
 
     /// Books for `threads`.
@@ -182,7 +182,7 @@ impl Recording {
         Self { books: books.collect() }
     }
 
-    /// Begins anew at `start`.
+    /// Begins again at `start`.
     pub(crate) fn restart(&self, start: Nanos, expected: Nanos) {
         for book in &self.books {
             *lock(book) = Book::starting_at(start, expected);
