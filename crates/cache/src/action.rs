@@ -88,7 +88,7 @@ pub enum Purpose {
     /// Flush of the legs, before what is not known to be durable there is destaged.
     LogFlushBeforeDestage,
     /// Flush of the backing device before a session destages anything, and again after a write of destaging
-    /// failed: that write cannot land any more.
+    /// failed: that write can no longer land.
     BackingFlushBeforeDestage,
     /// Destaging reads the log.
     DestageRead,
@@ -114,7 +114,7 @@ pub enum Purpose {
     Stop,
     /// Flush after that.
     StopFlush,
-    /// Flush of the legs of a log that is not written any more, before the mark says where it ends.
+    /// Flush of the legs of a log that is no longer written, before the mark says where it ends.
     SealFlush,
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Base {
     /// overwritten since.
     pub(crate) unreadable: ExtentMap<()>,
     pub(crate) log: Log,
-    /// Seal of a log that is not written any more.
+    /// Seal of a log that is no longer written.
     pub(crate) seal: Option<Seal>,
     pub(crate) pace: Pace,
     pub(crate) figures: Figures,

@@ -377,9 +377,9 @@ impl Cache {
         grow::grow(&mut self.core_at(now)?.base, size, legs).map_err(invalid)
     }
 
-    /// Begins to empty the log, so that another can [take its place](Self::move_log): it is not written any
-    /// more, what it holds is written back, and writes go past it. That stays so until another log is in its
-    /// place, also when the cache is opened again.
+    /// Begins to empty the log, so that another can [take its place](Self::move_log): it is no longer
+    /// written, what it holds is written back, and writes go past it. That stays so until another log is in
+    /// its place, also when the cache is opened again.
     ///
     /// # Errors
     /// A sentence: the cache does not serve, or nobody marks its backing device.
@@ -387,7 +387,7 @@ impl Cache {
         self.core_at(now)?.retire_log().map_err(invalid)
     }
 
-    /// Returns true if everything in a log that is not written any more is durable on the backing device, and
+    /// Returns true if everything in a log that is no longer written is durable on the backing device, and
     /// nobody reads that log: its devices may go.
     pub fn is_log_spent(&self) -> bool {
         self.core().is_some_and(Core::is_log_spent)

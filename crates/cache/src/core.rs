@@ -411,7 +411,7 @@ impl Core {
     }
 
     /// Goes on without a leg that failed: nothing is acknowledged until the superblocks of the others say so
-    /// (order (e)). Without another one that has all, the log is not written any more.
+    /// (order (e)). Without another one that has all, the log is no longer written.
     pub(crate) fn lose_leg(&mut self, leg: usize, failure: LegFailure, outcome: Outcome) {
         if self.base.superblock.legs[leg] == LegState::Lost {
             return;

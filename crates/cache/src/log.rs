@@ -228,7 +228,7 @@ impl Log {
     }
 
     /// Puts what a complete record changes into the index; and with its segment, where that is wanted. How
-    /// many blocks of it only the log had an older version of, which is not destaged any more.
+    /// many blocks of it only the log had an older version of, which is no longer destaged.
     pub(crate) fn apply(&mut self, index: &mut Index, header: &Header) -> u64 {
         let segment = header.place.segment;
         let mut absorbed = 0;

@@ -14,7 +14,7 @@ const DELAY_FULL: f64 = 0.96;
 const SHUT: f64 = 0.98;
 /// Share of the log in use from which destaging is urgent, as long as writes arrive.
 const URGENT_FROM: f64 = 0.8;
-/// Writes come for so long after the last one.
+/// Time after a write for which the cache counts as being written to.
 const WRITING: Nanos = Nanos::millis(200);
 /// Longest time of a batch at the estimated rate, in seconds.
 const BATCH: f64 = 2.0;

@@ -1,4 +1,4 @@
-//! A log that is not written any more: its devices fail writes, or it is to be replaced. Everything in it is
+//! A log that is no longer written: its devices fail writes, or it is to be replaced. Everything in it is
 //! written back, and writes of clients go past it, to the backing device.
 //!
 //! ```text
@@ -6,9 +6,9 @@
 //!                                                                            mark with each new tail ──► segments free
 //! ```
 //!
-//! The log cannot say any more where it begins and ends, so the mark on the backing device does: recovery
-//! takes of a sealed log the records from [`Mark::tail`] to [`Mark::durable`] and no other. A record that
-//! failed and landed all the same is beyond that end; its writes go past the log once the mark is durable
+//! The log can no longer say where it begins and ends, so the mark on the backing device does: recovery takes
+//! of a sealed log the records from [`Mark::tail`] to [`Mark::durable`] and no other. A record that failed
+//! and landed all the same is beyond that end; its writes go past the log once the mark is durable
 //! ([`Wait::SealMarked`](crate::Wait)). No write goes past the log where a record from the tail on has a
 //! block: recovery would put the older version over it. It waits until that is written back and the mark says
 //! so.
@@ -23,7 +23,7 @@ use plumb_block::Bytes;
 
 use crate::settings::{Layout, Mark};
 
-/// Refusal of a change of a log that is not written any more.
+/// Refusal of a change of a log that is no longer written.
 pub(crate) const SEALED: &str = "its log is no longer written (`plumb cache status` says why): give the \
                                  cache another one with `plumb cache replace-log`";
 
@@ -36,7 +36,7 @@ pub struct NewLog {
     pub layout: Layout,
 }
 
-/// Seal of a log that is not written any more.
+/// Seal of a log that is no longer written.
 #[derive(Debug)]
 pub(crate) struct Seal {
     because: String,

@@ -51,7 +51,7 @@ pub struct Figures {
     pub bypassed: Bytes,
     /// How much data of clients was put into records.
     pub logged: Bytes,
-    /// How much of what was written replaced what only the log had, which is not destaged any more.
+    /// How much of what was written replaced what only the log had, which is no longer destaged.
     pub absorbed: Bytes,
     /// Reads of the backing device for clients, and how much.
     pub backing_reads: u64,
@@ -125,8 +125,8 @@ pub struct Status {
     pub drain_eta: Option<Nanos>,
     /// True if the log is to become larger, and is not yet.
     pub is_growing: bool,
-    /// Reason why the log is not written any more; `None` if it is. Everything in it is being written back,
-    /// and writes go past it: they are as fast as the backing device.
+    /// Reason why the log is no longer written; `None` if it is. Everything in it is being written back, and
+    /// writes go past it: they are as fast as the backing device.
     pub log_error: Option<String>,
     /// True if everything is being destaged.
     pub is_draining: bool,

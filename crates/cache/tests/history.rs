@@ -71,7 +71,7 @@ pub(crate) enum Fault {
     Fails { member: usize, kind: FaultKind, nth: u64 },
     /// Bits of a byte of a leg flip.
     Flip { leg: usize, byte: u64, bits: u8 },
-    /// A block cannot be read any more.
+    /// A block can no longer be read.
     Unreadable { member: usize, lba: u64 },
     /// Every leg can be read, and not written any more.
     ReadOnly,

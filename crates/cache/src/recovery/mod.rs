@@ -46,7 +46,7 @@ pub(crate) struct RecoveryResult {
     pub(crate) superblock: Superblock,
     /// Session that the log has durably.
     pub(crate) session: u64,
-    /// Reason why the log is not written any more; `None` if nothing speaks against that.
+    /// Reason why the log is no longer written; `None` if nothing speaks against that.
     pub(crate) sealed: Option<String>,
     /// Slot of each leg that the next version of the superblock goes to.
     pub(crate) slots: Vec<usize>,

@@ -92,7 +92,7 @@ pub(super) struct Walk {
     durable: u64,
     /// True if durable records may be missing.
     gives_up_lost: bool,
-    /// Mark of a log that is not written any more: it says which records count.
+    /// Mark of a log that is no longer written: it says which records count.
     sealed: Option<Mark>,
     /// First record that counts of a sealed log, where a segment begins with it.
     sealed_tail: Option<Tail>,
@@ -191,7 +191,7 @@ impl Walk {
     }
 
     /// Begins where the records of a sealed log begin that count, once all heads are known: those before may
-    /// not be readable any more. Returns what is read first; `None` if no record counts.
+    /// no longer be readable. Returns what is read first; `None` if no record counts.
     pub(super) fn begin(&mut self) -> Option<Read> {
         let is_spent = self.sealed.is_some_and(|sealed| sealed.tail > sealed.durable);
         if let Some(sealed) = self.sealed.filter(|_| is_spent) {
