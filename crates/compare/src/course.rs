@@ -228,7 +228,7 @@ impl<'a> Course<'a> {
     }
 
     /// Returns how long a block runs before it is measured, from the first round of practice. A profile makes
-    /// its files anew for each block.
+    /// its files again for each block.
     fn settled(&self) -> Nanos {
         if self.experiment.is_of_profile() {
             return Nanos::ZERO;

@@ -29,7 +29,8 @@ use plumb_report::quantity::{bytes, duration, percent};
 
 /// Differences smaller than this part of the whole are not shared out.
 const SHARED_MIN: f64 = 0.02;
-/// Nor are those of which one term is more than so many times as large: others take back most of it.
+/// Differences of which one term is more than this many times as large are not shared out either: the other
+/// terms cancel most of it.
 const CANCELLING_MIN: f64 = 2.0;
 
 /// Where the time of one operation of a level goes, in seconds of a place.

@@ -21,7 +21,7 @@ use self::replayed::{tried, waiting};
 const LOG_PER_WRITTEN: u64 = 3;
 /// The smallest log that is tried as one that never fills.
 const ENDLESS_MIN: Bytes = Bytes::gib(1);
-/// A log absorbs the bursts if so many writes in a thousand are.
+/// Share of the writes that a log must absorb to absorb the bursts.
 const ABSORBED_MIN: f64 = 0.999;
 /// The smallest log that is tried.
 const SIZE_MIN: Bytes = Bytes::mib(16);

@@ -45,7 +45,7 @@ pub trait Setting {
     }
 }
 
-/// Nothing is set: targets are only opened anew for each block, and simulated drives are as new in each.
+/// Nothing is set: targets are only opened again for each block, and simulated drives are as new in each.
 #[derive(Debug, Clone, Copy)]
 pub struct Anew;
 

@@ -21,7 +21,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use super::location::locations;
 use super::{Interval, left_out};
 
-/// Up to so many pairs all orders are looked at.
+/// Maximum number of pairs for which all orders are tried.
 const EXACT_MAX: usize = 14;
 /// Number of orders that are drawn for more pairs than `EXACT_MAX`.
 const DRAWN: usize = 19_999;
