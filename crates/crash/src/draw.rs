@@ -34,9 +34,9 @@ pub enum Strategy {
     AllSurvive,
     /// Everything that was acknowledged survives.
     AcknowledgedSurvive,
-    /// The first so many in the order of submission.
+    /// The first commands in the order of submission.
     Prefix,
-    /// The first so many in the order of submission survive, but for one of them.
+    /// The first commands in the order of submission survive, except one of them.
     PrefixMinusOne,
     /// One alone.
     OnlyOne,
