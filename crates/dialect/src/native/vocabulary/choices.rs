@@ -7,7 +7,7 @@ use super::Vocabulary;
 /// How `sync-every` makes writes durable: by a call after them, or by the write itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::native) enum SyncKind {
-    /// A flush after so many writes.
+    /// A flush after a number of writes.
     Call(FlushCall),
     /// One of so many writes is a durable one.
     Dsync,
