@@ -39,7 +39,7 @@ pub enum FrameError {
     /// The body is not a message.
     #[error("it sent a message that this version does not know: {why}: `{body}`")]
     Body {
-        /// Why not.
+        /// Reason why not.
         why: String,
         /// The beginning of the body, ready to print.
         body: String,

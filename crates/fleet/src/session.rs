@@ -38,7 +38,7 @@ pub struct Reach {
     pub any_build: bool,
     /// Number of hosts that are connected at one time.
     pub forks: usize,
-    /// How long a host may take until its agent has answered.
+    /// How long an agent may take to answer.
     pub connect_within: Nanos,
     /// How long a host may take to make its targets ready, or to run a command.
     pub prepare_within: Nanos,
@@ -94,7 +94,7 @@ pub struct Session {
     pub names: Vec<String>,
     controller: Controller,
     processes: Processes,
-    /// Becomes true when the hosts shall end early.
+    /// Becomes true when the hosts must end early.
     pub stop: Arc<AtomicBool>,
     /// Place where the run is kept.
     out: Out,

@@ -41,7 +41,7 @@ pub struct Link {
     to: Sender<Said>,
     wake: PipeWriter,
     start: Receiver<Nanos>,
-    /// Becomes true when the task shall end early.
+    /// Becomes true when the task must end early.
     pub stop: Arc<AtomicBool>,
     /// True while the task has changed what it puts back at its end: until then the process does not end.
     pub restores: Arc<AtomicBool>,
@@ -82,7 +82,7 @@ impl Link {
 pub type Work = dyn Fn(Task, &Link) -> TaskResult + Send + Sync;
 
 /// Returns the agent of this process, until its controller says good-bye or is lost; why, if it was lost.
-/// `stop` is set when a task shall end early, also by signals. `work` does a task.
+/// `stop` is set when a task must end early, also by signals. `work` does a task.
 ///
 /// # Errors
 /// If the system cannot wait.

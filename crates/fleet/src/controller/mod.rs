@@ -45,8 +45,8 @@ impl Controller {
         self.hosts.iter().map(|host| host.now(self.started_at))
     }
 
-    /// Takes out what the loads of the hosts have measured, in the order of the hosts; the controller does
-    /// not keep it any more.
+    /// Takes out what the loads of the hosts have measured, in the order of the hosts; the controller no
+    /// longer keeps it.
     pub fn take_measured(&mut self) -> Vec<Option<LoadOutcome>> {
         self.hosts.iter_mut().map(Host::take_measured).collect()
     }
