@@ -108,7 +108,7 @@ impl Queue for SerialQueue {
 
     /// Executes as many requests as are waited for, and one if none are: nothing else would ever execute it.
     /// The deadline is looked at between requests. A request that is answered after its own deadline has its
-    /// answer all the same; one whose deadline passed before its turn came is not executed any more.
+    /// answer all the same; one whose deadline passed before its turn came is no longer executed.
     fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
         let mut count = 0;
         while count < wait.completions.max(1) as usize {
