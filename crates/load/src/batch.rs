@@ -31,7 +31,7 @@ use plumb_block::Nanos;
 
 use crate::share::Trial;
 
-/// The pace is averaged over about so many polls, a power of two.
+/// Approximate number of polls over which the pace is averaged, a power of two.
 const MEMORY: u64 = 16;
 /// Factor by which averaged values are scaled, so that slow averaging does not round to nothing.
 const SCALE: u64 = 1 << 10;
@@ -44,8 +44,8 @@ const CALM: u32 = 32;
 /// so it costs no programming.
 const STALL_MAX: Nanos = Nanos::millis(4);
 
-/// Into about so many parts what completed all at once is broken when it is submitted again. More would be a
-/// system call for every request or two.
+/// Approximate number of parts into which requests that completed all at once are split when they are
+/// submitted again. More would be a system call for every request or two.
 const CONVOY_PARTS: usize = 8;
 
 /// The pace of completions, and the batch that follows from it.

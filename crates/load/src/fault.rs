@@ -30,7 +30,7 @@ pub enum Error {
     Source {
         /// The file.
         path: String,
-        /// Why not.
+        /// Reason why not.
         source: std::io::Error,
     },
     /// The device has no queue or no memory for it.

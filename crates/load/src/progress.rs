@@ -171,7 +171,7 @@ impl Board {
         }
     }
 
-    /// Shows that an operation took so long.
+    /// Shows the latency of an operation.
     #[inline]
     pub(crate) fn took(&self, kind: Kind, latency: Nanos) {
         if kind == Kind::Flush {

@@ -5,7 +5,7 @@ use plumb_measure::Ramp;
 
 /// How wide the buckets are that the rate is looked at in.
 const BUCKET: Nanos = Nanos::millis(100);
-/// The rate must have been steady for so many buckets.
+/// Number of buckets over which the rate must have been steady.
 const STEADY_BUCKETS: usize = 20;
 /// The longest that a warm-up takes; then measuring begins all the same, and that it had not settled is said.
 pub(crate) const WARMUP_MAX: Nanos = Nanos::secs(60);

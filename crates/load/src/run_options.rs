@@ -9,7 +9,7 @@ use plumb_workload::Warmup;
 pub struct RunOptions<'a> {
     /// Time with which the devices' queues stamp completions.
     pub time: Time,
-    /// Becomes true when the run shall end early.
+    /// Becomes true when the run must end early.
     pub stop: &'a AtomicBool,
     /// Length of the warm-up, which is not measured.
     pub warmup: Warmup,

@@ -9,7 +9,8 @@ use plumb_block::Nanos;
 const STRETCH: u64 = 4096;
 /// Number of stretches of which one tries the other way.
 const TURNS: u32 = 12;
-/// By one part of so many half must be better to be preferred: quarters give truer latencies.
+/// Margin by which half must be better to be preferred, as the denominator of a fraction: quarters give truer
+/// latencies.
 const MARGIN: u64 = 32;
 
 /// The two ways, tried in turn.
