@@ -26,7 +26,7 @@ pub trait Sink {
     /// Notes that a write failed that the page cache had taken.
     fn write_failed(&mut self, _: Inode, _: &mut Identities<'_>) {}
 
-    /// Notes that events were lost: what is in flight is not known any more.
+    /// Notes that events were lost: what is in flight is no longer known.
     fn forget(&mut self, at: Nanos);
 }
 

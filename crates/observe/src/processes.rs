@@ -12,9 +12,10 @@ use crate::file_systems::{FileSystem, FileSystems};
 use crate::inodes;
 use crate::syncs::{Caller, Place, Processes, SyncedFile};
 
-/// Threads are looked up again after so many refreshes: a number may be another one's by then.
+/// Number of refreshes after which threads are looked up again: a number may belong to another thread by
+/// then.
 const THREADS_KEPT: u32 = 20;
-/// The mounts are read again after so many refreshes.
+/// Number of refreshes after which the mounts are read again.
 const MOUNTS_KEPT: u32 = 200;
 
 /// Looks them up, each once while it is asked for again and again.

@@ -21,7 +21,7 @@ pub struct Caller {
     pub name: String,
     /// Path of its cgroup, as `/proc/PID/cgroup` has it; empty if it is not known.
     pub cgroup: String,
-    /// The file; `None` if the call names none, or it is not open any more.
+    /// The file; `None` if the call names none, or it is no longer open.
     pub file: Option<SyncedFile>,
 }
 
@@ -322,7 +322,7 @@ impl Syncs {
         })
     }
 
-    /// Events were lost: which calls go on is not known any more.
+    /// Events were lost: which calls go on is no longer known.
     pub(crate) fn forget(&mut self) {
         self.begun.clear();
         self.tasks.forget();
