@@ -156,7 +156,7 @@ pub enum Untorn {
         /// Reason, as a clause.
         why: String,
     },
-    /// Nothing says.
+    /// No source says.
     Unknown {
         /// Reason, as a clause.
         why: String,

@@ -184,7 +184,7 @@ pub enum PageAnswer {
     Yes,
     /// A power cut may leave a part of it old and a part new.
     No,
-    /// Nothing says.
+    /// No source says.
     Unknown,
 }
 
@@ -302,7 +302,7 @@ pub enum Cache {
     Volatile,
     /// The layer holds data that survives: battery, capacitors, flash.
     Protected,
-    /// Nothing says.
+    /// No source says.
     Unknown,
 }
 
@@ -317,7 +317,7 @@ pub enum Flush {
     Absorbed,
     /// The FLUSH ends here although something volatile is held at or below this layer.
     Dropped,
-    /// Nothing says.
+    /// No source says.
     Unknown,
 }
 
@@ -331,7 +331,7 @@ pub enum Fua {
     Emulated,
     /// FUA ends here.
     Dropped,
-    /// Nothing says.
+    /// No source says.
     Unknown,
 }
 

@@ -43,7 +43,7 @@ pub(crate) enum Reading {
     Drive(Drive),
     /// Nothing that a cut takes, by what is declared.
     Nothing { because: &'static str },
-    /// Nothing says.
+    /// No source says.
     Unknown { because: String },
 }
 
