@@ -1,6 +1,6 @@
 //! A light load on a disk that is switched: 4 KiB and fdatasync, every 10 ms, on a file of its own.
 //!
-//! The file is made anew and loses its name at once, so that nothing stays of it however the process ends. A
+//! The file is made again and loses its name at once, so that nothing stays of it however the process ends. A
 //! disk that the load does not reach would feel nothing, which would look like a switch that disturbs nobody:
 //! so it must be on one of the disks of the plan.
 
@@ -35,7 +35,7 @@ pub enum LightLoadError {
     File {
         /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Reason why not.
         source: io::Error,
     },
     /// The directory of the file cannot be surveyed.

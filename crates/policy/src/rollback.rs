@@ -41,7 +41,7 @@ pub fn rollback_in(session: &Session<'_>, directory: &Path) -> Result<Report, Po
 /// Restores every disk to which something was done. The caller holds the [`Lock`].
 ///
 /// # Errors
-/// With nothing changed: the journal is of a heal. Otherwise only if the journal cannot be written any more.
+/// With nothing changed: the journal is of a heal. Otherwise only if the journal can no longer be written.
 /// What else goes wrong is in the report.
 pub fn rollback(session: &Session<'_>, mut journal: Journal) -> Result<Report, PolicyError> {
     if journal.snapshot().plan.asked == PlanRequest::Heal {

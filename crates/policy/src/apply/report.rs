@@ -50,7 +50,7 @@ pub enum DiskResult {
         /// Why, and what was read afterwards.
         error: String,
     },
-    /// The disk must not be changed any more.
+    /// The disk must no longer be changed.
     Refused {
         /// Why.
         reason: String,
@@ -71,7 +71,7 @@ pub enum ApplyEnd {
     Complete,
     /// The run was told to stop.
     Interrupted,
-    /// A disk must not be changed any more. What was changed before it stays and is verified.
+    /// A disk must no longer be changed. What was changed before it stays and is verified.
     Refused,
     /// A disk is not as it should be, or a step failed.
     Failed,

@@ -24,7 +24,7 @@ use crate::plan::{Plan, PlanError, PlannedChange, boot_id, judge, kernel_release
 use crate::view::Refusal;
 
 /// How old what is known of all disks together may be when a wave begins: what stands on what. Each disk
-/// itself is read anew before it is changed, and its identity is checked with every step.
+/// itself is read again before it is changed, and its identity is checked with every step.
 const INVENTORY_LASTS: Nanos = Nanos::secs(1);
 
 /// Environment of an apply, a resume or a rollback.
@@ -87,8 +87,8 @@ pub fn resume_in(session: &Session<'_>, directory: &Path) -> Result<Report, Poli
 ///
 /// # Errors
 /// With nothing changed: the plan was altered, is of another boot, a disk is not as it was planned, or the
-/// snapshot could not be made durable. Otherwise only if the journal cannot be written any more. What else
-/// goes wrong is in the report.
+/// snapshot could not be made durable. Otherwise only if the journal can no longer be written. What else goes
+/// wrong is in the report.
 pub fn apply(
     session: &Session<'_>,
     plan: &Plan,
@@ -163,8 +163,8 @@ fn check_plan(session: &Session<'_>, plan: &Plan) -> Result<Snapshot, PolicyErro
     })
 }
 
-/// Reads a disk, and refuses it if it is not what was planned or must not be changed any more. Gives the
-/// steps from where it is to where it is to be, too.
+/// Reads a disk, and refuses it if it is not what was planned or must no longer be changed. Gives the steps
+/// from where it is to where it is to be, too.
 fn check_disk(
     session: &Session<'_>,
     reader: &Reader<'_>,
