@@ -17,7 +17,7 @@
 //! - [`oracle`]: a state compared with what the program made visible, where there is no checker.
 //! - [`proof`]: all of it put together, and what to change.
 //! - [`posix`]: a file system that promises only what POSIX does, recorded from system calls.
-//! - [`trace`]: the system calls of a program, and what it leaves to luck.
+//! - [`trace`]: the system calls of a program, and what it leaves unsynced.
 //! - [`roles`]: what the blocks of a drive are for.
 //! - [`witness`]: a writer, a witness and real cuts of power.
 //!

@@ -21,9 +21,9 @@ use crate::session::{Trace, record_traced};
 use crate::subject::Program;
 use crate::trace::Injection;
 
-/// At most so many sync calls are tried.
+/// Maximum number of sync calls that are tried.
 const CANDIDATES_MAX: usize = 8;
-/// At most so many sets of them are tried.
+/// Maximum number of sets of them that are tried.
 const TRIALS_MAX: usize = 24;
 
 /// Result of a search: a change, or the reason why there is none.

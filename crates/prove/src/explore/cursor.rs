@@ -132,7 +132,7 @@ impl<'a> Cursor<'a> {
         self.cut.runs[self.cut.spots[spot].run].survivors(known, false, survivors);
     }
 
-    /// Finds out anew what is left in a spot.
+    /// Finds out again what is left in a spot.
     fn settle(&mut self, spot: usize) {
         let mut survivors = std::mem::take(&mut self.survivors);
         self.survivors(spot, &mut survivors);

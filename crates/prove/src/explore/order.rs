@@ -10,7 +10,7 @@ use super::coverage::{Coverage, Limits};
 use super::cursor::{Cursor, Show};
 use super::cut::Cut;
 
-/// At most so many orders of landing are tried for one choice of survivors.
+/// Maximum number of orders of landing that are tried for one choice of survivors.
 const ORDERS_MAX: usize = 64;
 /// In a window with more commands not every pair of them is left out.
 const PAIRS_MAX: usize = 64;

@@ -20,7 +20,7 @@ use crate::subject::Outcome;
 const AHEAD: usize = 8;
 /// Largest number of states whose checks wrote that are named.
 const WROTE_MAX: usize = 4096;
-/// After so many results that were known progress is told.
+/// Number of results, known from earlier checks, after which progress is reported.
 const TOLD_EVERY: u64 = 4096;
 
 const NOT_DETERMINISTIC: &str = "the checker gave different results for states in which it read the same \

@@ -71,7 +71,7 @@ impl Request<'_> {
 }
 
 impl Search<'_, '_> {
-    /// Returns true if no further check shall be cut.
+    /// Returns true if no further check is to be cut.
     fn is_over(&self) -> bool {
         let is_late = self.until.is_some_and(|until| Instant::now() >= until);
         is_late || self.request.is_over() || self.failure.is_some() || self.because.is_some()

@@ -97,7 +97,7 @@ impl Request<'_> {
         &self.profiles[0]
     }
 
-    /// Returns true once nothing more shall be explored.
+    /// Returns true once exploration must stop.
     pub(crate) fn is_over(&self) -> bool {
         self.judge.stop.load(Ordering::Acquire)
     }

@@ -1,4 +1,4 @@
-//! Audit of which files a program syncs, and of what it leaves to luck.
+//! Audit of which files a program syncs, and of what it leaves unsynced.
 //!
 //! POSIX promises for fsync(2) of a file its data, and for fsync(2) of a directory its entries. Linux file
 //! systems often do more (ext4, xfs and btrfs keep the name of a new file whose fsync returned); what rests

@@ -34,7 +34,7 @@ pub struct TraceDocument {
     pub not_seen: BTreeMap<String, u64>,
 }
 
-/// One thing that was left to luck.
+/// One thing that was left unsynced.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceFinding {
     /// `data-not-synced`, `directory-not-synced`, `renamed-before-sync`, `failed-sync-ignored`,

@@ -85,7 +85,7 @@ fn rank(lapse: &Lapse) -> Option<u8> {
 }
 
 /// Returns the sync calls that may mend what the calls of a program leave to luck, the likeliest first. Only
-/// what was left to luck at one of the times in `acknowledged`, which rise, counts; by the clock of the
+/// what was left unsynced at one of the times in `acknowledged`, which rise, counts; by the clock of the
 /// calls.
 pub fn candidates(traced: &TracedCalls, acknowledged: &[Nanos]) -> Vec<Injection> {
     let mut audit = Audit::beneath(&traced.root);

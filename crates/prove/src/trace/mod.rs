@@ -1,4 +1,4 @@
-//! System calls that a program made, what it leaves to luck by them, and the program run again with a sync
+//! System calls that a program made, what it leaves unsynced by them, and the program run again with a sync
 //! call that it lacks.
 
 mod audit;

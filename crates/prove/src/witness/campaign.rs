@@ -51,7 +51,7 @@ pub struct Campaign {
     pub switch: PowerSwitch,
     /// Where everything is kept.
     pub directory: PathBuf,
-    /// How many cycles.
+    /// Number of cycles.
     pub cycles: u64,
     /// How long after the filling the power is cut: from, and at most.
     pub cut_after: (Duration, Duration),
@@ -111,7 +111,7 @@ pub struct CampaignDocument {
     pub power: String,
     /// True if drives lose their power by that.
     pub is_power_cut: bool,
-    /// How many cycles are wanted.
+    /// Number of cycles are wanted.
     pub cycles_wanted: u64,
     /// Cycles in which nothing was lost.
     pub clean: u64,

@@ -41,7 +41,7 @@ pub struct Plan {
     pub depth: u32,
     /// A flush follows every so many writes; 0: none but that of the filling.
     pub flush_every: u64,
-    /// How many of a hundred writes have FUA.
+    /// Percentage of the writes that have FUA.
     pub fua_percent: u8,
     /// How many writes may be issued beyond those that the last confirmed batch tells of.
     pub window: u64,

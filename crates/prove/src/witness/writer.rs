@@ -26,9 +26,9 @@ const STOP_TRIES: u32 = 20;
 /// When to end without a cut.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Until {
-    /// After so many writes, the filling included.
+    /// Number of writes, including those of the filling.
     pub writes: Option<u64>,
-    /// After so long.
+    /// Duration of the writing.
     pub time: Option<Nanos>,
 }
 
