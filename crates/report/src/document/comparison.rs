@@ -54,7 +54,7 @@ pub struct ComparisonDocument {
     pub seed: u64,
     /// True if it ran to its end.
     pub complete: bool,
-    /// Why not.
+    /// Reason why not.
     pub incomplete_because: Option<String>,
     /// True if something failed that should not: a flush, a device.
     pub failed: bool,
@@ -219,7 +219,7 @@ pub struct DesignFacts {
     /// True if the levels of a round ran at the same time, rather than in turns.
     #[serde(default)]
     pub together: bool,
-    /// At most so many rounds, each with a block of every level.
+    /// Maximum number of rounds, each with a block of every level.
     pub rounds_max: u64,
     /// After which rounds the results were looked at, and with which part of the error.
     pub looks: Vec<LookFacts>,
@@ -259,7 +259,7 @@ pub struct Prediction {
 /// A look at the results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct LookFacts {
-    /// After so many rounds.
+    /// Number of rounds after which it was taken.
     pub rounds: u64,
     /// The part of the error that it uses.
     pub error: f64,

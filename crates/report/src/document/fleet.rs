@@ -59,7 +59,7 @@ pub struct FleetHost {
     pub name: String,
     /// True if it did all that it was asked for.
     pub ok: bool,
-    /// Why not.
+    /// Reason why not.
     pub because: Option<String>,
     /// The exit code of the command there.
     pub exit: Option<u8>,

@@ -47,7 +47,7 @@ pub struct ObservationDocument {
     pub cost: ObservationCost,
     /// True if it ran as long as was asked.
     pub complete: bool,
-    /// Why not.
+    /// Reason why not.
     pub incomplete_because: Option<String>,
     /// Remarks that supplement the figures.
     pub notes: Vec<String>,

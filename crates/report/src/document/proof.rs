@@ -71,7 +71,7 @@ pub struct ProofDocument {
     pub seconds: f64,
     /// True if it went on to its end.
     pub complete: bool,
-    /// Why not.
+    /// Reason why not.
     pub incomplete_because: Option<String>,
     /// Remarks that supplement the figures.
     pub notes: Vec<String>,
@@ -410,7 +410,7 @@ pub enum Fate {
 pub enum ChangeKind {
     /// A flush of the device, where the writes had completed: the states are a subset of those recorded.
     DeviceFlush,
-    /// A sync call of the program: the program ran again with it, and was recorded anew.
+    /// A sync call of the program: the program ran again with it, and was recorded again.
     SyncCall,
 }
 

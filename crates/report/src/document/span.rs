@@ -100,7 +100,7 @@ pub struct Round {
 pub struct LatencyTargetResult {
     /// The latency to keep, in seconds.
     pub latency: f64,
-    /// For so many of 100 operations.
+    /// Percentage of the operations that the latency holds for.
     pub percentile: f64,
     /// The depth that was found; null if not even one request at a time kept it.
     pub depth: Option<u32>,

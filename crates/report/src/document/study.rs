@@ -23,7 +23,7 @@ pub struct StudyDocument {
     pub seed: u64,
     /// True if it ran to its end.
     pub complete: bool,
-    /// Why not.
+    /// Reason why not.
     pub incomplete_because: Option<String>,
     /// Where and how it was made.
     pub environment: Environment,

@@ -98,7 +98,7 @@ impl StatusDocument for CacheDetached {
     }
 }
 
-/// Returns why a cache does not serve any more though it is open, and what to do.
+/// Returns why a cache no longer serves though it is open, and what to do.
 pub fn not_serving(name: &str, why: &str) -> String {
     format!(
         "{why}; fix that, then stop it (`plumb cache stop {}`) and serve it again, which reads its log",
@@ -223,7 +223,7 @@ fn sleep(cache: &CacheShown) -> Option<String> {
     ))
 }
 
-/// Says that the log is not written any more, and what to do.
+/// Says that the log is no longer written, and what to do.
 fn log_error(name: &str, why: &str) -> String {
     format!(
         "LOG NOT WRITTEN: {why}. Its data is being written back, and new writes go to the backing device, \

@@ -65,8 +65,8 @@ impl LiveTerminal {
         }
     }
 
-    /// Draws `view`, at whatever size the terminal has now. After a panic somewhere the terminal is not ours
-    /// any more, and nothing is drawn.
+    /// Draws `view`, at whatever size the terminal has now. After a panic somewhere the terminal is no longer
+    /// ours, and nothing is drawn.
     ///
     /// # Errors
     /// If the terminal is gone.

@@ -13,7 +13,7 @@ const UNSTARTED_FROM: f64 = 0.01;
 const LATE_FROM: f64 = 0.1;
 /// Share from which other programs count as the main users of the devices.
 const MOSTLY_FROM: f64 = 0.5;
-/// A backlog of so many seconds is more than a hiccup.
+/// Backlog, in seconds, from which on it is reported.
 const BACKLOG_FROM: f64 = 0.1;
 
 /// Judges `backlog`: operations started late or not at all, so latencies since the intended start grow with
