@@ -16,7 +16,7 @@ const POLL_FOR: Nanos = Nanos::micros(50);
 /// How long the processor pauses between two looks, in its own short pauses: about a microsecond. Looking
 /// without a break would contend with the sender for the locks between the two.
 const PAUSES: u32 = 30;
-/// How many waits at most sleep at once before looking again is tried anew.
+/// How many waits at most sleep at once before looking again is tried again.
 const SLEEPS_MAX: u32 = 1023;
 
 /// Record of whether busy polling has paid of late.

@@ -104,7 +104,7 @@ pub enum ExportError {
         operation: &'static str,
         /// Path of the new place.
         place: PathBuf,
-        /// Why not.
+        /// Reason why not.
         source: io::Error,
     },
 }

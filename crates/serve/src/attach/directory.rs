@@ -146,7 +146,7 @@ impl AttachmentDirectory {
         Ok(matches!(LockedRecord::take_over(&self.record())?, Owner::Alive))
     }
 
-    /// Takes the directory away; what is not there any more is fine. Fails while the file system is mounted.
+    /// Takes the directory away; what no longer exists is fine. Fails while the file system is mounted.
     pub(super) fn remove(&self) -> Result<()> {
         remove_if_there(&self.mount_point(), |path| fs::remove_dir(path))?;
         remove_if_there(&self.record(), |path| fs::remove_file(path))?;

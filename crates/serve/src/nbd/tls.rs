@@ -53,7 +53,7 @@ pub enum TlsError {
     Rejected {
         /// Name of the file that cannot be used.
         what: String,
-        /// Why not.
+        /// Reason why not.
         source: rustls::Error,
     },
     /// The authority of the other side cannot be used.

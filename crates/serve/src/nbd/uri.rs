@@ -30,7 +30,7 @@ pub struct Uri {
     pub tls: Option<TlsUri>,
 }
 
-/// Where a server listens.
+/// Place where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// A Unix stream socket.

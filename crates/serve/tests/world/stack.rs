@@ -60,7 +60,7 @@ pub(super) struct World {
     is_broken: bool,
     /// True if the connections of the client are lost, or about to be.
     is_disconnected: bool,
-    /// True if so much broke that the cache cannot be opened any more.
+    /// True if so much broke that the cache can no longer be opened.
     is_hopeless: bool,
     digest: DefaultHasher,
     has_trace: bool,

@@ -1,4 +1,4 @@
-//! Where a server listens.
+//! Place where a server listens.
 //!
 //! The unix socket of a dead server is replaced, that of a live one is not: whether it is alive is asked by
 //! connecting.

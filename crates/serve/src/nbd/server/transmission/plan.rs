@@ -26,7 +26,7 @@ pub(super) enum Plan {
     Leave,
 }
 
-/// Why not.
+/// Reason why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) errno: WireErrno,
