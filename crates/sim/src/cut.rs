@@ -48,8 +48,8 @@ impl Mark {
 pub enum CutWhen {
     /// Cut at once.
     Now,
-    /// When the mark is reached: a submitted command has arrived and is in flight, a completed one is not
-    /// answered any more.
+    /// When the mark is reached: a submitted command has arrived and is in flight, a completed one is no
+    /// longer answered.
     At(Mark),
     /// Cut at a random moment after the first and no later than the second.
     Between(Mark, Mark),

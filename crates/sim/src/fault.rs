@@ -78,7 +78,7 @@ pub enum Effect {
     Fail(Errno),
     /// The command is never answered; a write may land all the same.
     Timeout,
-    /// The command takes so much longer.
+    /// Additional time that the command takes.
     Slow(Nanos),
 }
 
@@ -89,7 +89,7 @@ pub struct Fault {
     effect: Effect,
     /// The only command that is meant, counted from 1.
     nth: Option<u64>,
-    /// Every so many commands.
+    /// Number of commands from one fault to the next.
     every: Option<u64>,
     /// Probability that the fault occurs.
     probability: Option<f64>,

@@ -87,7 +87,7 @@ impl From<ContentsError> for plumb_block::Error {
     }
 }
 
-/// The backing file failed. The first failure stays: what is durable is not known any more.
+/// The backing file failed. The first failure stays: what is durable is no longer known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "cannot {operation} the backing file at byte {offset}: {errno}; the drive can only answer with errors now"

@@ -9,7 +9,7 @@ use toml::de::DeValue;
 
 use super::error::ContentError;
 
-/// A parameter with the value that it shall have.
+/// A parameter with its new value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Change {
     /// The field with its tables, as `plumb drive show` prints it.

@@ -25,7 +25,7 @@ pub struct Figure {
     pub line: usize,
 }
 
-/// Where something stands.
+/// Place of a value in the text.
 struct Place {
     path: String,
     key: std::ops::Range<usize>,
