@@ -6,7 +6,7 @@ use crate::opened::{OpenedTarget, TargetKind};
 
 impl OpenedTarget {
     /// Returns a sentence if the file was removed, replaced or cut since it was opened; `None` for all other
-    /// targets, and where its path cannot be followed any more.
+    /// targets, and where its path can no longer be followed.
     pub fn change_since_open(&self) -> Option<String> {
         let node = self.origin.node().filter(|_| self.kind == TargetKind::RegularFile)?;
         let what = match rustix::fs::lstat(&node.path) {

@@ -115,7 +115,7 @@ pub struct LastCut {
     pub survived: u64,
     /// Commands, in flight or at risk, of which some blocks survived.
     pub torn: u64,
-    /// Blocks that cannot be read any more.
+    /// Blocks that can no longer be read.
     pub unreadable_blocks: u64,
     /// Blocks torn inside.
     pub torn_inside_blocks: u64,

@@ -85,11 +85,11 @@ impl NamedCache {
 
     /// Has a new log on the devices that are called `typed` take the place of the present one, which may be
     /// read-only: everything in that is written back first, while writes of clients go past it. A process
-    /// that is killed in between leaves the old log, which is not written any more, or the new one.
+    /// that is killed in between leaves the old log, which is no longer written, or the new one.
     ///
     /// # Errors
-    /// The refusal, EINTR when it was stopped. Once the present log is not written any more that stays so,
-    /// until this is done again.
+    /// The refusal, EINTR when it was stopped. Once the present log is no longer written that stays so, until
+    /// this is done again.
     pub fn replace_log(
         &self,
         typed: &[String],

@@ -13,7 +13,7 @@
 //! where nothing is stated, 8 dots where it was discarded and may change by itself. The line is shorter than
 //! a sector, so that a power cut leaves the old one or the new one. A line of version 1 is read as one that
 //! states nothing of the log and of the contents, and replaced at the next opening. Version 3 says that the
-//! log is not written any more ([`Mark::is_sealed`]): a plumb that does not know it refuses the device.
+//! log is no longer written ([`Mark::is_sealed`]): a plumb that does not know it refuses the device.
 
 use std::fmt;
 use std::io;

@@ -121,7 +121,7 @@ pub struct CacheStatus {
     /// True if the backing device alone is old and consistent by now, in the mode `ordered`.
     #[serde(default)]
     pub ordered: bool,
-    /// Ranges that the log cannot read any more, in bytes of the cached device: reads of them fail until they
+    /// Ranges that the log can no longer read, in bytes of the cached device: reads of them fail until they
     /// are overwritten.
     #[serde(default)]
     pub unreadable: Vec<ByteExtent>,
@@ -135,7 +135,7 @@ pub struct CacheStatus {
     /// Reason why data is not being written back, if something prevents it.
     #[serde(default)]
     pub write_back_error: Option<String>,
-    /// Reason why the log is not written any more: what it holds is being written back, and writes go to the
+    /// Reason why the log is no longer written: what it holds is being written back, and writes go to the
     /// backing device. Null if it is written.
     #[serde(default)]
     pub log_error: Option<String>,
