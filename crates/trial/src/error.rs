@@ -28,7 +28,7 @@ pub enum TrialError {
     Flush {
         /// Name of the target.
         target: String,
-        /// Why not.
+        /// Reason why not.
         source: plumb_load::FlushError,
     },
     /// A target could not be read into the page cache.
@@ -36,7 +36,7 @@ pub enum TrialError {
     PageCache {
         /// Name of the target.
         target: String,
-        /// Why not.
+        /// Reason why not.
         source: plumb_load::Fault,
     },
     /// An application profile could not be run, or had to stop.

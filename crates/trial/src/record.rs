@@ -28,7 +28,7 @@ pub fn begin_recording(request: &Request, seed: u64) -> plumb_measure::Result<Op
 #[derive(Default)]
 pub(crate) struct Recorder {
     directory: Option<RunDirectory>,
-    /// How a run ends that is complete, but for what cannot be written any more.
+    /// How a run ends that is complete, but for what can no longer be written.
     lost: Option<TrialEnded>,
 }
 
@@ -47,8 +47,8 @@ impl Recorder {
         self.directory.is_some()
     }
 
-    /// Returns how a run ends that is complete, where it cannot be recorded any more. What was recorded
-    /// before stays as it is.
+    /// Returns how a run ends that is complete, where it can no longer be recorded. What was recorded before
+    /// stays as it is.
     pub(crate) fn lost(&self) -> Option<&TrialEnded> {
         self.lost.as_ref()
     }
@@ -92,8 +92,8 @@ impl Recorder {
     }
 
     /// Adds the distributions and the time series of targets, the first of which is the `first` of the
-    /// document, with what else was seen `over_time`, and writes the document. A recording that cannot be
-    /// written any more is given up; what was recorded stays as it is.
+    /// document, with what else was seen `over_time`, and writes the document. A recording that can no longer
+    /// be written is given up; what was recorded stays as it is.
     pub(crate) fn add(
         &mut self,
         document: &mut RunDocument,

@@ -40,7 +40,7 @@ pub struct Request {
 pub struct Context<'a> {
     /// The clock; before targets are open the machine's, then the one that they go by.
     pub clock: &'a Arc<dyn Clock>,
-    /// Becomes true when the run shall end early.
+    /// Becomes true when the run must end early.
     pub stop: &'a AtomicBool,
     /// The time of day, RFC 3339 in UTC.
     pub time_of_day: &'a dyn Fn() -> String,

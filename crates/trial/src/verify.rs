@@ -24,7 +24,7 @@ pub(crate) struct ReadBackResult {
 /// Reads back what one worker wrote on `one`.
 ///
 /// # Errors
-/// If the target cannot be read any more.
+/// If the target can no longer be read.
 pub(crate) fn verify(
     one: &Use,
     mut ledger: Ledger,
