@@ -122,7 +122,7 @@ pub struct Job {
     pub priority: Priority,
     /// Go on after a failed read, write or trim, and count it. A failed flush always ends the run.
     pub continue_on_error: bool,
-    /// Wait so long after the start of the span before this job begins.
+    /// Time from the start of the span until this job begins.
     pub start_delay: Nanos,
     /// A trace that says what they do, in place of the workload; its targets are those of the trace if none
     /// are named.
