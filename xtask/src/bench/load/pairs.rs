@@ -19,7 +19,7 @@ const PROCESSOR: &str = "1";
 /// Requirement of a place on the ratio to fio.
 #[derive(Clone, Copy)]
 enum Bar {
-    /// At least so many times fio's rate.
+    /// Minimum ratio to fio's rate.
     Rate(f64),
     /// Rate of fio, and at most so much of fio's processor time.
     SameRateCpu(f64),
