@@ -111,7 +111,7 @@ pub(crate) enum CacheCommand {
         /// The name of the cache
         name: String,
 
-        /// Also when it is in use: its users get I/O errors
+        /// Do this even if it is in use: its users get I/O errors
         #[arg(long, visible_alias = "force")]
         cut_off: bool,
     },
@@ -120,17 +120,17 @@ pub(crate) enum CacheCommand {
         /// The name of the cache
         name: String,
 
-        /// Also when it is in use: its users get I/O errors
+        /// Do this even if it is in use: its users get I/O errors
         #[arg(long, visible_alias = "force")]
         cut_off: bool,
 
-        /// Do not open the log: what only it holds is lost. UUID is that of the cache, as its status prints
-        /// it
+        /// Do not open the log: data that only it holds is lost. UUID is that of the cache, as its status
+        /// prints it
         #[arg(long, value_name = "UUID")]
         discard_dirty: Option<Uuid>,
 
-        /// Blocks that the log cannot read any more are lost: the backing device has something older there.
-        /// UUID is that of the cache
+        /// Give up blocks that the log can no longer read: the backing device has older data there. UUID is
+        /// that of the cache
         #[arg(long, value_name = "UUID", conflicts_with = "discard_dirty")]
         give_up_unreadable: Option<Uuid>,
     },
@@ -148,8 +148,8 @@ pub(crate) enum CacheCommand {
         #[arg(long)]
         dry_run: bool,
 
-        /// Durable records are damaged or gone: keep those before, and lose them and all that come after.
-        /// UUID is that of the cache
+        /// Give up durable records that are damaged or gone, and all that come after them; those before are
+        /// kept. UUID is that of the cache
         #[arg(long, value_name = "UUID")]
         give_up_lost: Option<Uuid>,
     },
@@ -191,11 +191,11 @@ pub(crate) struct CreateArguments {
     pub(crate) backing: String,
 
     /// A fast device that holds the log: a block device, or a file, which is made if it is missing. Several
-    /// hold the same (a mirror), or with --stripe a part each
+    /// hold the same data (a mirror), or with --stripe a part each
     #[arg(long, value_name = "PATH", required = true)]
     pub(crate) log: Vec<String>,
 
-    /// Several --log hold the same: the cache survives the loss of all but one (the default)
+    /// Several --log hold the same data: the cache survives the loss of all but one (the default)
     #[arg(long, conflicts_with = "stripe")]
     pub(crate) mirror: bool,
 
@@ -214,7 +214,7 @@ pub(crate) struct CreateArguments {
     #[command(flatten)]
     pub(crate) tuning: TuningArguments,
 
-    /// Use a --log that plumb did not make and that shows no sign of use: what is on it goes
+    /// Use a --log that plumb did not make and that shows no sign of use; its contents are lost
     #[arg(long)]
     pub(crate) overwrite: bool,
 
@@ -223,8 +223,8 @@ pub(crate) struct CreateArguments {
     #[arg(long, value_name = "ID")]
     pub(crate) destroy: Vec<String>,
 
-    /// The backing device says that it needs another cache: what only that one holds is lost. UUID is that of
-    /// the other cache
+    /// Use a backing device that says that it needs another cache; data that only that cache holds is lost.
+    /// UUID is that of the other cache
     #[arg(long, value_name = "UUID")]
     pub(crate) discard_dirty: Option<Uuid>,
 }
@@ -233,7 +233,7 @@ pub(crate) struct CreateArguments {
 #[derive(Debug, Args)]
 pub(crate) struct TuningArguments {
     /// Let the backing device sleep: write back only when this much of the log is in use, or the oldest data
-    /// is as old as --write-back-age; then all of it. 1 to 60
+    /// is as old as --write-back-age; then write back all of it. 1 to 60
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=i64::from(Sleep::PERCENT_MAX)))]
     pub(crate) write_back_at: Option<u32>,
 
@@ -241,12 +241,11 @@ pub(crate) struct TuningArguments {
     #[arg(long, value_name = "TIME")]
     pub(crate) write_back_age: Option<Nanos>,
 
-    /// The backing device spins down after this time without a request, for the count of spin-ups; 10m
+    /// Time without a request after which the backing device spins down, to count spin-ups; default 10m
     #[arg(long, value_name = "TIME")]
     pub(crate) spin_down: Option<Nanos>,
 
-    /// How much may be written to each device of the log in its life (TBW), for its wear; without it plumb
-    /// asks NVMe drives
+    /// Rated endurance of each device of the log (TBW), to show its wear; without it plumb asks NVMe drives
     #[arg(long, value_name = "SIZE")]
     pub(crate) endurance: Option<Bytes>,
 }
@@ -280,15 +279,15 @@ pub(crate) struct ReplaceLogArguments {
     /// The name of the cache
     pub(crate) name: String,
 
-    /// The device that is to hold the log; several share it as the present ones do, or hold the same
+    /// The new device for the log; several form a stripe if the present ones do, otherwise a mirror
     #[arg(value_name = "NEW", required = true)]
     pub(crate) log: Vec<String>,
 
-    /// The bytes used of each NEW; if this is not given, as many as of the present devices
+    /// The bytes used of each NEW; default as many as of the present devices
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
 
-    /// Use a device that plumb did not make and that shows no sign of use: what is on it goes
+    /// Use a device that plumb did not make and that shows no sign of use; its contents are lost
     #[arg(long)]
     pub(crate) overwrite: bool,
 
@@ -300,7 +299,7 @@ pub(crate) struct ReplaceLogArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct AdoptArguments {
-    /// The name that the cache is to have
+    /// The name for the cache
     #[arg(long, value_name = "NAME")]
     pub(crate) name: String,
 
@@ -312,13 +311,13 @@ pub(crate) struct AdoptArguments {
     #[arg(long, value_name = "PATH", required = true)]
     pub(crate) log: Vec<String>,
 
-    /// When writes are acknowledged: its devices do not say in which mode it was. If this is not given
-    /// write-back, or as the cache of this name had it
+    /// When writes are acknowledged, which its devices do not record; default the mode of the known cache of
+    /// this name, or write-back
     #[arg(long, value_enum)]
     pub(crate) mode: Option<ModeWord>,
 
-    /// The backing device is a copy that was made without its attributes while the cache was not served, and
-    /// so does not say that it needs the cache. UUID is that of the cache
+    /// Accept a backing device that does not say that it needs the cache, because it is a copy that was made
+    /// without its attributes while the cache was not served. UUID is that of the cache
     #[arg(long, value_name = "UUID")]
     pub(crate) unmarked: Option<Uuid>,
 }
@@ -329,11 +328,11 @@ pub(crate) struct AdviseArguments {
     #[arg(value_name = "RECORDING")]
     pub(crate) recording: String,
 
-    /// How many bytes a second the backing device takes of sorted writes, such as 150M
+    /// Bytes per second that the backing device takes of sorted writes, such as 150M
     #[arg(long, value_name = "SIZE", required_unless_present = "backing", conflicts_with = "backing")]
     pub(crate) backing_rate: Option<Bytes>,
 
-    /// How many requests a second it takes
+    /// Requests per second that the backing device takes
     #[arg(long, value_name = "N", default_value = "150", conflicts_with = "backing")]
     pub(crate) backing_iops: NonZeroU32,
 
@@ -345,7 +344,7 @@ pub(crate) struct AdviseArguments {
     #[arg(long, value_name = "sim:MODEL", default_value = "sim:plp-nvme-ssd")]
     pub(crate) log: String,
 
-    /// How much may be written to the device of the log in its life (TBW): say how long it lasts
+    /// Rated endurance of the device of the log (TBW), to say how long it lasts
     #[arg(long, value_name = "SIZE")]
     pub(crate) endurance: Option<Bytes>,
 
@@ -367,7 +366,7 @@ pub(crate) struct ReplaceLegArguments {
     #[arg(long, value_name = "PATH")]
     pub(crate) log: String,
 
-    /// Use a --log that plumb did not make and that shows no sign of use: what is on it goes
+    /// Use a --log that plumb did not make and that shows no sign of use; its contents are lost
     #[arg(long)]
     pub(crate) overwrite: bool,
 
@@ -385,12 +384,12 @@ pub(crate) struct ServeArguments {
     #[command(flatten)]
     pub(crate) exports: ExportArguments,
 
-    /// Serve a mirror although a device of its log is not there
+    /// Serve a mirror although a device of its log is missing
     #[arg(long)]
     pub(crate) degraded: bool,
 
-    /// Serve although something else has written to the backing device since the cache was served: what only
-    /// the log holds is written over that. Check the file system then. UUID is that of the cache
+    /// Serve although something else has written to the backing device since the cache was served: data that
+    /// only the log holds overwrites that. Check the file system afterwards. UUID is that of the cache
     #[arg(long, value_name = "UUID")]
     pub(crate) discard_backing_writes: Option<Uuid>,
 }

@@ -21,7 +21,7 @@ pub(crate) struct CheckArguments {
     #[arg(long, default_value = "20s", value_name = "TIME", visible_alias = "duration", value_parser = time_within_a_day)]
     pub(crate) seconds: Nanos,
 
-    /// Check a cache that has to do with real devices: what is at its beginning goes
+    /// Check a cache on real devices; the data at its beginning is lost
     #[arg(long)]
     pub(crate) overwrite: bool,
 

@@ -170,7 +170,7 @@ pub(crate) struct DetachArguments {
     /// The name of the drive
     pub(crate) name: String,
 
-    /// Also when the drive is in use: its users get I/O errors
+    /// Do this even if the drive is in use: its users get I/O errors
     #[arg(long, visible_alias = "force")]
     pub(crate) cut_off: bool,
 }

@@ -27,9 +27,9 @@ impl OutputArguments {
 /// Format in which a result is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
 pub(crate) struct PrintFormat {
-    /// How the result is printed: text, html, markdown, json, csv or prometheus
+    /// Format of the result: text, html, markdown, json, csv or prometheus
     ///
-    /// A command that has no such form says which it has.
+    /// A command that lacks a format names those that it has.
     #[arg(long, value_name = "FORMAT", conflicts_with = "json")]
     pub(crate) format: Option<Format>,
 

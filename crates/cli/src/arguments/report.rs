@@ -20,8 +20,8 @@ pub(crate) struct ReportArguments {
     #[arg(long, value_name = "N", requires = "run")]
     pub(crate) result: Option<usize>,
 
-    /// Recording that the host of a guest made while this run was in the guest, of a load or an observation:
-    /// both are shown as one path
+    /// Recording that the host made while this run, a load or an observation, ran in its guest: both are
+    /// shown as one path
     #[arg(long, value_name = "HOST-RUN", requires = "run")]
     pub(crate) beneath: Option<PathBuf>,
 

@@ -34,7 +34,7 @@ pub(crate) struct OwnArguments {
     #[arg(long)]
     pub(crate) show_workload: bool,
 
-    /// Remove the targets at the end, of those files that plumb has made
+    /// Remove at the end those target files that plumb has made
     #[arg(long)]
     pub(crate) remove_after: bool,
 

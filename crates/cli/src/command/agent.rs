@@ -29,7 +29,7 @@ pub(crate) struct AgentArguments {
     #[arg(long, required = true)]
     stdio: bool,
 
-    /// Take the file of this program away first: it was copied for this run alone
+    /// Remove the file of this program first: it was copied for this run alone
     #[arg(long)]
     remove_program: bool,
 }

@@ -7,7 +7,7 @@ use crate::command::running::{RunningCommand, target_size};
 use crate::exit::{Exit, usage};
 use crate::{files, own, terminal};
 
-/// Runs what was typed.
+/// Runs the command line as typed.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     let (own, arguments) = own::take(arguments)?;
     if arguments.iter().any(|typed| typed == "--help") {

@@ -18,7 +18,7 @@ use crate::command::running::{RunningCommand, target_size};
 use crate::exit::{Exit, Refusal, usage};
 use crate::{files, own, terminal};
 
-/// Runs what was typed.
+/// Runs the command line as typed.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     let (own, arguments) = own::take(arguments)?;
     let asks = |words: &[&str]| arguments.iter().any(|typed| words.contains(&typed.as_str()));

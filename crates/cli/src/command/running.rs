@@ -244,12 +244,12 @@ fn say_finding(document: &RunDocument, strictness: Strictness) {
     terminal::say(&format!("plumb: {}: {sentence}{rule}", headline.label.to_uppercase()));
 }
 
-/// Returns how a command ends that ran `trial`.
+/// Returns the exit code of a command that ran `trial`.
 pub(crate) fn exit_of(trial: &Trial, strictness: Strictness) -> Exit {
     exit_of_end(&trial.ended).and(exit::of_run(&trial.recording.document, strictness))
 }
 
-/// Returns how a command ends whose trial ended so.
+/// Returns the exit code of a command whose trial ended this way.
 pub(super) fn exit_of_end(ended: &TrialEnded) -> Exit {
     match ended {
         TrialEnded::Complete => Exit::Done,

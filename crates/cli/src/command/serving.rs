@@ -90,7 +90,7 @@ const fn is_block_device(arguments: &ExportArguments) -> bool {
     arguments.attach || arguments.ublk
 }
 
-/// Takes away the loop devices and mounts that killed processes have left. Why those of what was served as
+/// Removes the loop devices and mounts that killed processes have left. Returns why those of the service
 /// `name` must stay for now, if they must.
 pub(super) fn clear_up(name: &str) -> anyhow::Result<Option<String>> {
     if !rustix::process::geteuid().is_root() {

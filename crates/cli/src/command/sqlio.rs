@@ -6,7 +6,7 @@ use crate::command::running::RunningCommand;
 use crate::exit::{Exit, usage};
 use crate::{files, own, terminal};
 
-/// Runs what was typed.
+/// Runs the command line as typed.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     let (own, arguments) = own::take(arguments)?;
     if arguments.iter().any(|typed| ["-?", "--help"].contains(&typed.as_str())) {

@@ -27,12 +27,12 @@ pub(crate) struct StudyArguments {
     #[arg(long, value_name = "PATH|DEV")]
     on: Option<String>,
 
-    /// Put the write cache of the disks beneath --on into each state that it has, as `plumb policy` does, and
-    /// back at the end. Root only
+    /// Put the write cache of the disks beneath --on into each of its states, as `plumb policy` does, and
+    /// restore it at the end. Root only
     #[arg(long, requires = "on")]
     switch: bool,
 
-    /// Study C: put a write-back cache with its log there in front of --on, and take it away at the end
+    /// Study C: put a write-back cache with its log there in front of --on, and remove it at the end
     #[arg(long, value_name = "PATH", requires = "on")]
     cache_log: Option<String>,
 

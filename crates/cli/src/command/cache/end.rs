@@ -1,5 +1,4 @@
-//! `plumb cache drain`, `stop` and `detach`: what leads to a cache that holds nothing, or is not there any
-//! more.
+//! `plumb cache drain`, `stop` and `detach`: what leads to a cache that holds nothing, or no longer exists.
 
 use std::sync::Arc;
 

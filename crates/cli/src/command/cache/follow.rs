@@ -16,7 +16,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Activity of a cache that is followed.
 pub(super) struct CacheActivity<'a> {
-    /// How it is by now; `None` if the cache is not served any more.
+    /// Reads the present status; `None` if the cache is no longer served.
     pub(super) look: &'a dyn Fn() -> anyhow::Result<Option<CacheStatus>>,
     /// Test whether the activity is over.
     pub(super) is_over: &'a dyn Fn(&CacheStatus) -> bool,

@@ -18,7 +18,7 @@ use self::end::AcceptedLosses;
 use crate::arguments::cache::{CacheArguments, CacheCommand};
 use crate::exit::Exit;
 
-/// Does what was typed.
+/// Runs the command as typed.
 pub(crate) fn run(arguments: &CacheArguments) -> anyhow::Result<Exit> {
     let kind = match arguments.command {
         CacheCommand::Advise(_) | CacheCommand::Detach { .. } => Kind::Status,

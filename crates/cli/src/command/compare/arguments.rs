@@ -48,8 +48,8 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "NAME=LEVEL,LEVEL", conflicts_with_all = ["a", "b"])]
     pub(super) factor: Option<Factor>,
 
-    /// The file or block device of the log of cache=; default a file beside the target. Of a simulated target
-    /// sim:MODEL
+    /// The file or block device for the log of cache=; default a file beside the target. For a simulated
+    /// target sim:MODEL
     #[arg(long, value_name = "PATH", requires = "factor")]
     pub(super) cache_log: Option<String>,
 
@@ -57,11 +57,11 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "SIZE", requires = "factor")]
     pub(super) fs_size: Option<Bytes>,
 
-    /// Words of the level that is compared with, over those that both have
+    /// Options of the first level, in addition to those of both levels
     #[arg(long, value_name = "WORDS", requires = "b", allow_hyphen_values = true)]
     pub(super) a: Option<String>,
 
-    /// Words of the level that is compared
+    /// Options of the second level, which is compared with the first
     #[arg(long, value_name = "WORDS", requires = "a", allow_hyphen_values = true)]
     pub(super) b: Option<String>,
 
@@ -75,7 +75,7 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "TIME")]
     pub(super) budget: Option<Nanos>,
 
-    /// Use the whole budget, also when the outcome is clear
+    /// Use the whole budget, even when the outcome is clear
     #[arg(long)]
     pub(super) whole_budget: bool,
 
@@ -103,12 +103,12 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "NAME")]
     pub(super) profile: Vec<String>,
 
-    /// Compare under these words, over those that all workloads have; each of several has a chapter of its
-    /// own
+    /// Compare under these options, in addition to those of all workloads; each of several has a chapter of
+    /// its own
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     pub(super) workload: Vec<String>,
 
-    /// The difference that is to be found: after practice it is said how long that takes. Default 3%
+    /// The difference to detect: after the pilot blocks plumb says how long that takes. Default 3%
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(super) find: Option<f64>,
 

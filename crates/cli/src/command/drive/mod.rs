@@ -11,7 +11,7 @@ use plumb_report::Kind;
 use crate::arguments::drive::{DriveArguments, DriveCommand};
 use crate::exit::Exit;
 
-/// Does what was typed.
+/// Runs the command as typed.
 pub(crate) fn run(arguments: &DriveArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Status)?;
     match &arguments.command {

@@ -27,9 +27,9 @@ pub(super) struct FleetCompareArguments {
     #[command(flatten)]
     reach: Reach,
 
-    /// How many blocks of each level count, 8 to 64; one of each runs before them for practice. Of 8 there
-    /// are so few orders that the 95 % interval holds in 97.1 % of experiments, and is as much wider; of 10
-    /// in 95.2 %
+    /// Number of measured blocks of each level, 8 to 64, after one pilot block of each. With 8 there are so
+    /// few orders that the 95 % interval holds in 97.1 % of experiments, and is wider by that; with 10 in
+    /// 95.2 %
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u8).range(8..=64))]
     rounds: u8,
 

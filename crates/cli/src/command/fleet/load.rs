@@ -22,7 +22,7 @@ pub(super) struct LoadArguments {
     #[command(flatten)]
     reach: Reach,
 
-    /// Run it on so many hosts after one another, such as 1,2,4,8, and say what each host still reaches
+    /// Run it on these numbers of hosts, one after the other, such as 1,2,4,8, and show the rate of each host
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     scale: Vec<u32>,
 

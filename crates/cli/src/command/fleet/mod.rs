@@ -70,7 +70,7 @@ struct CommandArguments {
     arguments: Vec<String>,
 }
 
-/// Runs what was typed.
+/// Runs the command line as typed.
 pub(crate) fn run(arguments: &FleetArguments) -> anyhow::Result<Exit> {
     match &arguments.command {
         FleetCommand::Load(load) => load::run(load),

@@ -20,7 +20,7 @@ pub(super) struct Reach {
     #[arg(long, value_name = "FILE|NAMES", allow_hyphen_values = true)]
     hosts: String,
 
-    /// Command that starts another on {host}, which may be written {pod} or {node}
+    /// Command that runs another command on {host}, which may be written {pod} or {node}
     #[arg(long, value_name = "WORDS", default_value = "ssh -o BatchMode=yes {host}")]
     launcher: String,
 
@@ -28,11 +28,11 @@ pub(super) struct Reach {
     #[arg(long, value_name = "PROGRAM", default_value = "plumb", conflicts_with = "push")]
     remote_plumb: String,
 
-    /// Copy this program to each host first, and take it away afterwards
+    /// Copy this program to each host first, and remove it afterwards
     #[arg(long)]
     push: bool,
 
-    /// Take another build of the same version on the hosts as it is
+    /// Accept another build of the same version on the hosts
     #[arg(long)]
     any_build: bool,
 
@@ -40,17 +40,17 @@ pub(super) struct Reach {
     #[arg(long, value_name = "N", default_value = "32", value_parser = clap::value_parser!(u16).range(1..))]
     forks: u16,
 
-    /// How long a host may take until its agent has answered
+    /// How long an agent may take to answer
     #[arg(long, value_name = "TIME", default_value = "30s")]
     connect_timeout: Nanos,
 
-    /// How long a host may take to make its targets ready, or to run a command; it is given up then, and the
-    /// others start without it
+    /// How long a host may take to prepare its targets, or to run a command; after that the others start
+    /// without it
     #[arg(long, value_name = "TIME", default_value = "2h")]
     pub(super) prepare_timeout: Nanos,
 
-    /// How often agents and controller hear of each other; after two of them and a second without, either
-    /// gives up
+    /// Interval of the heartbeats between agents and controller; after two missed ones and a second, either
+    /// side gives up
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = heartbeat)]
     heartbeat: Nanos,
 }

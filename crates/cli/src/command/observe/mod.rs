@@ -65,8 +65,7 @@ pub(crate) struct ObserveArguments {
     #[arg(long)]
     counters: bool,
 
-    /// Leave system calls alone: who waits for syncs is then not seen, and system calls cost what they always
-    /// do
+    /// Do not trace system calls: who waits for syncs is then not shown, and system calls are not slowed down
     #[arg(long)]
     no_syscalls: bool,
 
@@ -121,7 +120,7 @@ pub(crate) struct ObserveArguments {
     #[command(flatten)]
     printed: PrintFormat,
 
-    /// Show a live view: what each device is asked, and who waits for syncs; times are those of the whole
+    /// Show a live view: the requests to each device, and who waits for syncs; times are those of the whole
     /// observation
     #[arg(long, conflicts_with = "from")]
     tui: bool,
@@ -132,7 +131,7 @@ pub(crate) struct ObserveArguments {
     #[command(flatten)]
     detail: Detail,
 
-    /// Exit with 3 where not all was seen: counters alone, no system calls, or lost events
+    /// Exit with 3 if not everything was seen: counters alone, no system calls, or lost events
     #[arg(long)]
     strict: bool,
 }

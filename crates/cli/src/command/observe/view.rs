@@ -12,7 +12,7 @@ use plumb_report::tui::{LiveApplication, LiveTarget};
 
 use crate::live::Live;
 
-/// How often it is drawn anew.
+/// How often it is drawn again.
 const DRAW_EVERY: Nanos = Nanos::millis(500);
 
 /// The view.

@@ -20,7 +20,7 @@ mod watch;
 use crate::arguments::policy::{PolicyArguments, PolicyCommand};
 use crate::exit::Exit;
 
-/// Does what was typed.
+/// Runs the command as typed.
 pub(crate) fn run(arguments: &PolicyArguments) -> anyhow::Result<Exit> {
     match &arguments.command {
         PolicyCommand::Show(show) => show::run(show),

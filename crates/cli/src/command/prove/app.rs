@@ -60,8 +60,8 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "CMD", requires = "run")]
     setup: Option<String>,
 
-    /// The user as whom --run, --check and --setup run, by name or number: takes root. The file system and
-    /// the control file are theirs
+    /// The user, by name or number, that --run, --check and --setup run as; needs root. The file system and
+    /// the control file belong to that user
     #[arg(long, value_name = "NAME", requires = "run")]
     user: Option<String>,
 
@@ -86,7 +86,7 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "FS", default_value = "ext4")]
     fs: FileSystem,
 
-    /// Arguments of the mkfs of the file system, after those that plumb gives it, such as `-O fast_commit`
+    /// Arguments for mkfs of the file system, after those that plumb gives it, such as `-O fast_commit`
     #[arg(
         long,
         value_name = "ARGS",
@@ -158,7 +158,7 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "TIME", default_value = "20s")]
     check_timeout: Nanos,
 
-    /// Let this kernel mount what a drive left that breaks its contract: it may crash
+    /// Let this kernel mount the states of a drive that breaks its contract: the kernel may crash
     #[arg(long)]
     mount_here: bool,
 

@@ -22,16 +22,16 @@ use crate::{stop, terminal};
 /// Arguments of `plumb prove campaign`.
 #[derive(Debug, Args)]
 pub(crate) struct CampaignArguments {
-    /// Where the record and the results are kept
+    /// Directory of the record and the results
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
 
-    /// How many cycles
+    /// Number of cycles
     #[arg(long, default_value_t = 100, value_name = "N")]
     cycles: u64,
 
-    /// The power switch: ipmi:USER@HOST, drive:NAME of a served drive; sysrq and qemu:SOCKET, which are no
-    /// power cuts
+    /// The power switch: ipmi:USER@HOST, drive:NAME of a served drive; or sysrq and qemu:SOCKET, which do not
+    /// cut the power
     #[arg(long, value_name = "SWITCH", required_unless_present = "cut_with")]
     power: Option<String>,
 
@@ -39,7 +39,7 @@ pub(crate) struct CampaignArguments {
     #[arg(long, value_name = "COMMAND", conflicts_with = "power")]
     cut_with: Option<String>,
 
-    /// The command that gives it back, if the first does not
+    /// The command that turns it on again, if the first does not
     #[arg(long, value_name = "COMMAND", requires = "cut_with")]
     power_on_with: Option<String>,
 
@@ -81,7 +81,7 @@ fn moments(typed: &str) -> Result<(Nanos, Nanos), String> {
     times.ok_or_else(|| "expected two times up to 24h, as in 2s..20s".to_owned())
 }
 
-/// Does what was typed.
+/// Runs the command as typed.
 pub(crate) fn run(arguments: CampaignArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Status)?;
     let campaign = meant(arguments)?;

@@ -61,7 +61,7 @@ impl ProveArguments {
     }
 }
 
-/// Does what was typed.
+/// Runs the command as typed.
 pub(crate) fn run(arguments: ProveArguments) -> anyhow::Result<Exit> {
     match arguments.command {
         ProveCommand::App(app) => app::run(*app),

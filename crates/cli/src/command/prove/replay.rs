@@ -29,7 +29,7 @@ const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Arguments of `plumb prove replay`.
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArguments {
-    /// The directory of a `plumb prove app`
+    /// The directory of a run of `plumb prove app`
     #[arg(value_name = "RUN")]
     run: PathBuf,
 
@@ -42,7 +42,7 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "format"])]
     mount: Option<PathBuf>,
 
-    /// Let this kernel mount what a drive left that breaks its contract: it may crash
+    /// Let this kernel mount the states of a drive that breaks its contract: the kernel may crash
     #[arg(long)]
     mount_here: bool,
 
@@ -50,7 +50,7 @@ pub(crate) struct ReplayArguments {
     printed: PrintFormat,
 }
 
-/// Does what was typed.
+/// Runs the command as typed.
 pub(crate) fn run(typed: &ReplayArguments) -> anyhow::Result<Exit> {
     let format = typed.printed.format(Kind::Status)?;
     let document = match RunContents::open(&typed.run) {

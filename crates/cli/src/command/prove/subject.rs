@@ -19,10 +19,10 @@ pub(crate) struct SubjectArguments {
     name: String,
     /// The mount point, or the block device
     place: PathBuf,
-    /// Make what the work begins with
+    /// Prepare the files that the work begins with
     #[arg(long, conflicts_with = "check")]
     set_up: bool,
-    /// Look whether all is there up to this acknowledgement; 0: there was none. Exit code 1 if not
+    /// Check that everything up to this acknowledgement is there (0: no acknowledgement); exit code 1 if not
     #[arg(long, value_name = "N")]
     check: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! `plumb prove trace`: which files a program syncs, and what it leaves to luck.
+//! `plumb prove trace`: which files a program syncs, and what it leaves unsynced.
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub(crate) struct TraceArguments {
     command: Vec<String>,
 }
 
-/// Traces the program, and prints what it leaves to luck.
+/// Traces the program, and prints what it leaves unsynced.
 pub(crate) fn run(arguments: TraceArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Status)?;
     let stop = stop::on_signals()?;

@@ -22,7 +22,7 @@ pub(crate) struct VerifyArguments {
     /// The target of the writer
     target: String,
 
-    /// The witness of the writer, in the same words
+    /// The witness, in the same words as for the writer
     #[arg(long, value_name = "COMMAND")]
     witness: String,
 
@@ -30,7 +30,7 @@ pub(crate) struct VerifyArguments {
     printed: PrintFormat,
 }
 
-/// Does what was typed.
+/// Runs the command as typed.
 pub(crate) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Status)?;
     let stop = stop::on_signals()?;

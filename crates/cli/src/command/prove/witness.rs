@@ -18,7 +18,7 @@ use crate::terminal;
 /// Arguments of `plumb prove witness`.
 #[derive(Debug, Args)]
 pub(crate) struct WitnessArguments {
-    /// Where the record is kept
+    /// Directory of the record
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
 
@@ -27,7 +27,7 @@ pub(crate) struct WitnessArguments {
     listen: Option<PathBuf>,
 }
 
-/// Does what was typed.
+/// Runs the command as typed.
 pub(crate) fn run(WitnessArguments { dir, listen }: WitnessArguments) -> anyhow::Result<Exit> {
     let Some(socket) = listen else {
         serve(&dir, io::stdin().lock(), io::stdout().lock(), &mut |_| ())?;

@@ -23,12 +23,12 @@ const WINDOW: u64 = 256;
 /// Arguments of `plumb prove writer`.
 #[derive(Debug, Args)]
 pub(crate) struct WriterArguments {
-    /// The witness: a command whose stdin and stdout lead to one, unix:SOCKET, or - for one's own stdin and
-    /// stdout
+    /// The witness: a command whose stdin and stdout lead to one, unix:SOCKET, or - for stdin and stdout of
+    /// this command
     #[arg(long, value_name = "COMMAND")]
     witness: String,
 
-    /// For how long to look for a witness that does not answer any more
+    /// How long to wait for a witness that no longer answers
     #[arg(long, default_value = "60s", value_name = "TIME")]
     patience: Nanos,
 
@@ -58,11 +58,11 @@ pub(super) struct PatternArguments {
     #[arg(long, default_value_t = 32, value_name = "N")]
     depth: u32,
 
-    /// A flush after every so many writes; 0: none but that of the filling
+    /// Number of writes after which a flush follows; 0: only the flush after the filling
     #[arg(long, default_value_t = 16, value_name = "N")]
     flush_every: u64,
 
-    /// How many of a hundred writes have FUA
+    /// Percentage of the writes that have FUA
     #[arg(long, default_value_t = 25, value_name = "N")]
     fua_percent: u8,
 
@@ -115,7 +115,7 @@ impl PatternArguments {
     }
 }
 
-/// Does what was typed.
+/// Runs the command as typed.
 pub(crate) fn run(arguments: &WriterArguments) -> anyhow::Result<Exit> {
     let stop = stop::on_signals()?;
     let time = Time::Real(Arc::new(RealClock::start()));
