@@ -135,7 +135,7 @@ impl StatusDocument for DriveGone {
 }
 
 fn add(page: &mut Page, drive: &DriveShown) {
-    let gone = if drive.is_gone { ", taken away" } else { "" };
+    let gone = if drive.is_gone { ", removed" } else { "" };
     let title = printable(&format!("{}: {} of {}{gone}", drive.name, drive.model, Bytes(drive.size)));
     if drive.schema == "plumb/drive-serve/1" {
         let places = places(drive.device.as_ref(), &drive.nbd_uris);
