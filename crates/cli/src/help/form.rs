@@ -2,7 +2,7 @@
 
 use clap::{Arg, Command, CommandFactory as _};
 
-use super::pages::{COMMON, EXITS, PAGES, Page};
+use super::pages::{PAGES, Page};
 use crate::arguments::Arguments;
 
 /// Form of help that a command line asks for.
@@ -28,7 +28,7 @@ pub(crate) fn command(form: Form) -> Command {
 
 /// Returns the page of a command by the words after `plumb`. A command that is hidden has none.
 pub(super) fn page(command: &str) -> Option<&'static Page> {
-    PAGES.iter().find(|page| page.command == command)
+    PAGES.pages.iter().find(|page| page.command == command)
 }
 
 fn with_help(command: Command, words: &str, form: Form) -> Command {
@@ -46,18 +46,20 @@ fn with_help(command: Command, words: &str, form: Form) -> Command {
 
 impl Page {
     /// Puts an argument under its heading, and hides it from `-h` unless it is essential.
-    fn arrange(&self, argument: Arg, form: Form) -> Arg {
+    fn arrange(&'static self, argument: Arg, form: Form) -> Arg {
         let Some(long) = argument.get_long().map(str::to_owned) else {
             // A heading of the options before it would take a positional argument too.
             return argument.help_heading(None::<&str>);
         };
-        let is_named = |names: &[&str]| names.contains(&long.as_str());
+        let is_named = |names: &[String]| names.contains(&long);
         match form {
-            Form::Screen => argument.hide_short_help(!is_named(self.essential)).help_heading(None::<&str>),
-            Form::Whole => match self.groups.iter().chain(&COMMON).find(|group| is_named(group.options)) {
-                Some(group) => argument.help_heading(group.heading),
-                None => argument,
-            },
+            Form::Screen => argument.hide_short_help(!is_named(&self.essential)).help_heading(None::<&str>),
+            Form::Whole => {
+                match self.groups.iter().chain(&PAGES.groups).find(|(_, options)| is_named(options)) {
+                    Some((heading, _)) => argument.help_heading(heading.as_str()),
+                    None => argument,
+                }
+            }
         }
     }
 
@@ -67,10 +69,12 @@ impl Page {
     }
 
     /// Returns the exit statuses that the command uses, with their meanings.
-    pub(super) fn exits(&self) -> impl Iterator<Item = (usize, &'static str)> {
-        let own = |code| self.exits.iter().find(|(own, _)| *own == code).map(|(_, meaning)| *meaning);
-        let meanings =
-            EXITS.iter().enumerate().map(move |(code, meaning)| (code, own(code).unwrap_or(meaning)));
+    pub(super) fn exits(&self) -> impl Iterator<Item = (String, &str)> {
+        let all = PAGES.exits.iter().enumerate().map(|(code, meaning)| (code.to_string(), meaning));
+        let meanings = all.map(|(code, meaning)| {
+            let meaning = self.exits.get(&code).unwrap_or(meaning).as_str();
+            (code, meaning)
+        });
         meanings.filter(|(_, meaning)| !meaning.is_empty())
     }
 
@@ -90,7 +94,7 @@ impl Page {
             let lines = examples.map(|example| format!("  # {}\n  {}", example.purpose, example.line));
             parts.push(format!("Examples:\n{}", lines.collect::<Vec<_>>().join("\n")));
         }
-        parts.extend(self.notes.iter().map(|note| (*note).to_owned()));
+        parts.extend(self.notes().map(str::to_owned));
         let exits: Vec<String> = self.exits().map(|(code, meaning)| format!("{code} {meaning}")).collect();
         parts.push(format!("Exit status: {}.", exits.join("; ")));
         parts.join("\n\n")
@@ -120,23 +124,23 @@ mod tests {
         each(&Arguments::command(), "", &mut |command, words| {
             let page = page(words).unwrap_or_else(|| panic!("`{words}` has no page"));
             let longs: Vec<&str> = command.get_arguments().filter_map(Arg::get_long).collect();
-            for long in page.essential.iter().chain(page.groups.iter().flat_map(|group| group.options)) {
-                let is_global = *long == "format" && words.contains(' ');
-                assert!(longs.contains(long) || is_global, "`{words}` has no --{long}");
+            for long in page.essential.iter().chain(page.groups.values().flatten()) {
+                let is_global = long == "format" && words.contains(' ');
+                assert!(longs.contains(&long.as_str()) || is_global, "`{words}` has no --{long}");
             }
             found.push(words.to_owned());
         });
-        for page in PAGES {
-            assert!(found.iter().any(|words| words == page.command), "`{}` is not a command", page.command);
+        for page in &PAGES.pages {
+            assert!(found.contains(&page.command), "`{}` is not a command", page.command);
         }
     }
 
     #[test]
     fn every_command_has_an_example_that_parses() {
-        for page in PAGES {
+        for page in &PAGES.pages {
             assert!(!page.examples.is_empty(), "`{}` has no example", page.command);
-            for example in page.examples {
-                let line = example.line;
+            for example in &page.examples {
+                let line = &example.line;
                 let words = split(line).unwrap_or_else(|| panic!("{line}: a quote has no end"));
                 // The shell takes the file to which the result goes.
                 let words = words.split(|word| word == ">").next().unwrap_or_default();
@@ -182,8 +186,8 @@ mod tests {
             for long in visible.filter_map(Arg::get_long) {
                 assert!(help.contains(&format!("--{long}")), "`{words}` does not list --{long}");
             }
-            for example in page(words).map_or(&[][..], |page| page.examples) {
-                assert!(help.contains(example.purpose), "`{words}` does not show {}", example.line);
+            for example in page(words).iter().flat_map(|page| &page.examples) {
+                assert!(help.contains(&example.purpose), "`{words}` does not show {}", example.line);
             }
         });
     }

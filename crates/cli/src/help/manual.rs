@@ -70,32 +70,32 @@ fn synopsis(command: &Command) -> Roff {
 /// Returns the sections after the options.
 fn sections(page: &Page, command: &Command, words: &[&str]) -> Roff {
     let mut roff = Roff::new();
-    if !page.notes.is_empty() {
+    if page.notes().next().is_some() {
         roff.control("SH", ["NOTES"]);
     }
-    for note in page.notes {
+    for note in page.notes() {
         roff.control("PP", []);
         note.lines().for_each(|line| verbatim_or_text(&mut roff, line));
     }
     roff.control("SH", ["EXAMPLES"]);
-    for example in page.examples {
+    for example in &page.examples {
         roff.control("TP", []);
-        roff.text([roman(example.purpose)]);
-        roff.text([bold(example.line)]);
+        roff.text([roman(example.purpose.as_str())]);
+        roff.text([bold(example.line.as_str())]);
     }
     roff.control("SH", ["EXIT STATUS"]);
     for (code, meaning) in page.exits() {
         roff.control("TP", []);
-        roff.text([bold(code.to_string())]);
+        roff.text([bold(code)]);
         roff.text([roman(meaning)]);
     }
-    if !page.files.is_empty() {
+    if page.files().next().is_some() {
         roff.control("SH", ["FILES"]);
     }
-    for file in page.files {
+    for file in page.files() {
         roff.control("TP", []);
-        roff.text([italic(file.path)]);
-        roff.text([roman(file.content)]);
+        roff.text([italic(file.path.as_str())]);
+        roff.text([roman(file.content.as_str())]);
     }
     roff.control("SH", ["SEE ALSO"]);
     roff.text(
