@@ -14,14 +14,17 @@ use crate::quantity::{NONE, count, duration, mebibytes, or_dash, percent, rate, 
 use crate::terminal::{Cell, Ink, Table};
 
 /// Note that every report of interleaved blocks gives beside its result.
-const HOLDS_FOR: &str = "The unit is the block: all that one block measured is one value, and a ratio is of blocks of one round. The \
-    interval holds the ratios that a permutation test does not reject, over the orders that could have been drawn. A ratio \
-    further from the others than those of practice were from each other counts as one at that distance.";
+const HOLDS_FOR: &str = "The unit is the block: each block gives one value, and a ratio compares blocks of \
+                         the same round. The interval holds the ratios that a permutation test, over the \
+                         orders that could have been drawn, does not reject. A ratio that lies further from \
+                         the others than the pilot rounds lay from each other counts as one at that \
+                         distance.";
 
 /// Note that replaces [`HOLDS_FOR`] where the levels ran at the same time.
-const HOLDS_FOR_TOGETHER: &str = "The unit is the block, and a ratio is of the blocks of one round, which ran at the same time: they compete \
-    for what they share. The interval holds the ratios that a permutation test does not reject, where either level may come out ahead in \
-    each round.";
+const HOLDS_FOR_TOGETHER: &str = "The unit is the block, and a ratio compares the blocks of one round, \
+                                  which ran at the same time and compete for what they share. The interval \
+                                  holds the ratios that a permutation test does not reject, where either \
+                                  level may come out ahead in each round.";
 
 /// Returns the prefix of each title about a workload; empty if there is only one workload.
 pub(crate) fn before_title(document: &ComparisonDocument) -> String {
@@ -97,8 +100,8 @@ pub fn predicted(prediction: &Prediction, planned: u64) -> String {
         false => "any".to_owned(),
     };
     format!(
-        "to detect a difference of {} with a chance of {} takes {rounds} rounds{longer}, a budget of {}; the {planned} rounds of this budget \
-         detect {found}",
+        "to detect a difference of {} with a probability of {}, {rounds} rounds{longer} are needed, a \
+         budget of {}; the {planned} rounds of this budget detect {found}",
         percent(*difference),
         percent(*power),
         duration(*seconds)
@@ -347,7 +350,10 @@ fn how_sure(document: &ComparisonDocument) -> Vec<String> {
     for contrast in document.contrasts() {
         let would = match contrast.smallest_detectable {
             Some(smallest) => {
-                format!("a difference of {} is found in four of five such experiments", percent(smallest))
+                format!(
+                    "a difference of {} would be found in four of five such experiments",
+                    percent(smallest)
+                )
             }
             None => "no difference could have been found with so few blocks".to_owned(),
         };

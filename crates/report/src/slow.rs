@@ -15,7 +15,7 @@ pub fn slow_line(event: &SlowEvent) -> String {
     let places: Vec<String> = places.map(|place| printable(place)).collect();
     let place = if places.is_empty() { String::new() } else { format!(" on {}", places.join(" ")) };
     let did = match (&event.device_then, &event.device) {
-        (Some(then), Some(device)) => format!("; {} then: {}", printable(device), activity(then)),
+        (Some(then), Some(device)) => format!("; {} meanwhile: {}", printable(device), activity(then)),
         _ => String::new(),
     };
     format!(

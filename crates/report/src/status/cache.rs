@@ -170,7 +170,9 @@ fn add(page: &mut Page, cache: &CacheShown) {
     facts.extend(sleep(cache));
     facts.extend(cache.device.iter().map(|device| format!("device {device}")));
     facts.extend(cache.nbd_uris.iter().map(|uri| format!("nbd {uri}")));
-    facts.extend((!cache.nbd_uris.is_empty()).then(|| format!("{} connected over NBD", cache.nbd_clients)));
+    facts.extend(
+        (!cache.nbd_uris.is_empty()).then(|| format!("NBD clients connected: {}", cache.nbd_clients)),
+    );
     facts.push(format!("uuid {}", cache.uuid));
     page.add(printable(&title), vec![Item::facts(facts)]);
 }
@@ -213,7 +215,7 @@ fn sleep(cache: &CacheShown) -> Option<String> {
     let (age, pause) = (Nanos::from_secs_f64(*age), Nanos::from_secs_f64(*spin_down));
     let count = cache.spin_ups.map(|count| {
         format!(
-            "; {} since it was opened, after {pause} or more without a request",
+            "; {} since it was opened (uses after {pause} or more without a request)",
             counted(count, "spin-up")
         )
     });

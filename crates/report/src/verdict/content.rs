@@ -7,7 +7,7 @@ use super::outcome::Verdict;
 use crate::document::{FlushMethod, Sides};
 use crate::quantity::count;
 
-/// Judges `compressible`: what was written compresses or repeats, and the storage took it. What mostly stayed
+/// Judges `compressible`: the test data compresses or repeats, and the storage took it. What mostly stayed
 /// in the page cache says nothing of the storage anyway.
 pub(super) fn reducible(evidence: &Evidence<'_>) -> Option<Verdict> {
     let lines: Vec<String> = evidence
@@ -39,6 +39,12 @@ pub(super) fn not_durable(evidence: &Evidence<'_>) -> Option<Verdict> {
             format!("{label}: {} calls of sync_file_range", count(target.sides.sync.ios))
         })
         .collect();
-    (!lines.is_empty()).then(|| Verdict::new(Severity::Info, "sync_file_range hands dirty pages to the device and empties no cache: nothing became durable by it."
-                .to_owned(), lines))
+    (!lines.is_empty()).then(|| {
+        Verdict::new(
+            Severity::Info,
+            "sync_file_range hands dirty pages to the device and empties no cache: it makes nothing durable."
+                .to_owned(),
+            lines,
+        )
+    })
 }

@@ -44,7 +44,7 @@ pub(super) fn not_reached(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(Verdict::new(
         if capped { Severity::Warning } else { Severity::Info },
         format!(
-            "{} requests were asked to be in flight on {label}, and {} were on average{why}.",
+            "{} requests should have been in flight on {label}, but {} were on average{why}.",
             count(*asked),
             three_digits(*mean)
         ),

@@ -83,10 +83,19 @@ fn rates(document: &FleetDocument) -> Vec<(&FleetHost, f64)> {
 }
 
 impl Sides {
-    /// Operations per second, or syncs where there are no others; `None` if there were none.
+    /// Returns operations per second, or syncs where there are no operations; `None` if there were none.
     fn rate(&self) -> Option<f64> {
         let iops = if self.application.operations > 0 { self.application.iops } else { self.sync.iops };
         (iops > 0.0).then_some(iops)
+    }
+
+    /// Returns the unit of [`rate`](Self::rate).
+    fn rate_unit(&self) -> &'static str {
+        match self.application.operations {
+            0 => "syncs per second",
+            _ if self.is_synced_one_by_one() => "synced writes per second",
+            _ => "IOPS",
+        }
     }
 }
 
@@ -186,12 +195,11 @@ fn headline(document: &FleetDocument) -> String {
     }
     let reached = document.measured().and_then(|total| {
         let (bytes, each) = (total.application.bytes_per_second, document.each_bytes_per_second());
-        Some(format!(
-            "{} IOPS and {} in all, {} each",
-            rate(total.rate()?),
-            throughput(bytes),
-            throughput(each)
-        ))
+        let reached = format!("{} {}", rate(total.rate()?), total.rate_unit());
+        Some(match bytes > 0.0 {
+            true => format!("{reached} and {} in all, {} each", throughput(bytes), throughput(each)),
+            false => format!("{reached} in all"),
+        })
     });
     match (&document.total, reached) {
         (Some(_), Some(reached)) => format!(
