@@ -59,7 +59,7 @@ fn syncs_are_served_as_metrics_until_sigterm() {
         line.clear();
         assert!(said.read_line(&mut line).unwrap() > 0, "it ended");
     }
-    assert!(line.contains(" then: ") && line.contains(&device.path), "{line}");
+    assert!(line.contains(" meanwhile: ") && line.contains(&device.path), "{line}");
     let name = device.path.trim_start_matches("/dev/");
     let (device_label, sync) = (format!("device=\"{name}\""), "time=\"sync\"");
     let count = "plumb_observe_device_duration_seconds_count";
