@@ -1,4 +1,4 @@
-//! Why a profile could not be run, or had to stop.
+//! Reasons why a profile could not be run, or had to stop.
 
 use std::path::PathBuf;
 
@@ -30,9 +30,9 @@ pub enum Error {
     LeftBehind {
         /// The directory.
         path: PathBuf,
-        /// Why it could not be removed.
+        /// Reason why it could not be removed.
         removal: String,
-        /// Why the run failed.
+        /// Reason why the run failed.
         #[source]
         source: Box<Error>,
     },

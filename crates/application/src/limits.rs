@@ -20,7 +20,7 @@ pub struct Directory<'a> {
     pub open: OpenStore<'a>,
 }
 
-/// How long a profile runs, and how.
+/// Time that a profile runs, and other limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// No transaction starts after this time; `None` with no count either: as long as the profile says.

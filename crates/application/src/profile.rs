@@ -30,7 +30,7 @@ pub struct Profile {
     pub criteria: Vec<Criterion>,
     /// The ways to run it; the first is taken unless another is named. Never empty.
     pub variants: Vec<Variant>,
-    /// How long it runs unless that is said.
+    /// Time that it runs by default.
     pub extent: Extent,
     /// How it is carried out.
     pub work: Work,
@@ -61,7 +61,7 @@ pub struct Variant {
     pub(crate) threads: Option<u32>,
 }
 
-/// How long a profile runs unless that is said.
+/// Time that a profile runs by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extent {

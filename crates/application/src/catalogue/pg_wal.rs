@@ -30,7 +30,7 @@ pub(super) struct PgWal {
     log: Mutex<Option<Log>>,
 }
 
-/// Where the log ends. Held by the flusher.
+/// End of the log. Held by the flusher.
 struct Log {
     file: FileId,
     segment: u64,

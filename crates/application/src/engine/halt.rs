@@ -1,10 +1,10 @@
-//! Why a thread stops before its end.
+//! Reasons why a thread stops before its end.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::Error;
 
-/// Why a thread stops before its end.
+/// Reason why a thread stops before its end.
 #[derive(Debug)]
 pub(crate) enum Halt {
     /// The run was told to stop, or another thread failed.

@@ -64,5 +64,5 @@ impl Setting {
     }
 }
 
-/// How long a waiting thread sleeps at most before it looks whether the run has ended.
+/// Time that a waiting thread sleeps at most before it looks whether the run has ended.
 pub(crate) const LOOK_EVERY: Nanos = Nanos::millis(20);
