@@ -25,7 +25,7 @@ use crate::units::Bytes;
 pub struct PoolShape {
     /// The size of one buffer. Rounded up to `alignment`.
     pub buffer: Bytes,
-    /// How many there are.
+    /// Number of them.
     pub count: u32,
     /// A power of two; at least the device's DMA alignment.
     pub alignment: Bytes,

@@ -140,7 +140,7 @@ pub struct QueueOptions {
     pub pool: Pool,
 }
 
-/// How long a poll may wait.
+/// Time that a poll may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
     /// Return when this many have completed, or nothing is in flight; 0 does not wait at all.

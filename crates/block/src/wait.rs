@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::request::Completion;
 use crate::units::Nanos;
 
-/// How long to wait in real time where a queue has no descriptor: then it is time to poll it again.
+/// Time to wait in real time where a queue has no descriptor: then it is time to poll it again.
 const UNSIGNALLED_WAIT: Nanos = Nanos::millis(1);
 
 /// Descriptors that tell that queues have completions.

@@ -28,10 +28,10 @@ use seen::{Shape, check_payload};
 
 /// How often queues are polled for what does not come before it counts as lost.
 const PATIENCE: u32 = 400;
-/// How long one poll may wait, in real time.
+/// Time that one poll may wait, in real time.
 const POLL_WAIT: Nanos = Nanos::millis(100);
 
-/// Why a check ended early.
+/// Reason why a check ended early.
 #[derive(Debug)]
 pub(super) enum Stop {
     Failed(String),
