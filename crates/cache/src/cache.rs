@@ -54,7 +54,7 @@ pub struct InitialWrite {
 pub struct Leg {
     /// The number of the leg.
     pub number: usize,
-    /// How many there are.
+    /// Number of them.
     pub legs: usize,
     /// Settings that the cache was made with, or has grown to.
     pub settings: Settings,

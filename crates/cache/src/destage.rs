@@ -31,7 +31,7 @@ use crate::pace::Progress;
 use crate::settings::Mode;
 use crate::superblocks::Reason;
 
-/// How long to wait after a read or write of destaging has failed.
+/// Time to wait after a read or write of destaging has failed.
 const RETRY: Nanos = Nanos::secs(1);
 /// Time without progress after which a block that no leg holds intact is left out; a passing fault must not
 /// lose it.

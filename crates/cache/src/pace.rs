@@ -38,7 +38,7 @@ pub(crate) struct Pace {
     written_at: Option<Nanos>,
     /// How much of the log becomes free, in bytes per second; 0 until it is known.
     pub(crate) rate: f64,
-    /// How long one write of the backing device takes when it has nothing else to do; 0 until it is known.
+    /// Time that one write of the backing device takes when it has nothing else to do; 0 until it is known.
     /// And when the last one ended.
     operation: Nanos,
     done_at: Nanos,

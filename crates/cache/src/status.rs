@@ -121,7 +121,7 @@ pub struct Status {
     pub oldest: Option<Nanos>,
     /// How much of the log becomes free, in bytes per second; 0 until it is known.
     pub drain_rate: f64,
-    /// How long it would take to destage everything at that rate.
+    /// Time that it would take to destage everything at that rate.
     pub drain_eta: Option<Nanos>,
     /// True if the log is to become larger, and is not yet.
     pub is_growing: bool,

@@ -66,7 +66,7 @@ struct Round {
     version: Version,
     /// True if the writes are done.
     is_flushing: bool,
-    /// How many actions are not completed.
+    /// Number of actions that are not completed.
     left: usize,
 }
 

@@ -49,11 +49,11 @@ struct ClientWrite {
     kind: Kind,
     is_fua: bool,
     payload: Payload,
-    /// How many of its blocks are in records.
+    /// Number of its blocks that are in records.
     queued: u64,
     /// How many records with a part of it are not in the index.
     records: u32,
-    /// Why no more of it gets into the log.
+    /// Reason why no more of it gets into the log.
     error: Option<Errno>,
 }
 

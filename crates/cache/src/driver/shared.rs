@@ -32,7 +32,7 @@ use super::ports::Ports;
 use super::wake::{Wake, fire, signal};
 use crate::{Action, Cache, Mark, Member};
 
-/// How long whoever waits for the core sleeps before it looks again, should nobody wake it.
+/// Time that whoever waits for the core sleeps before it looks again, should nobody wake it.
 const LOOK_EVERY: Nanos = Nanos::millis(100);
 /// How often the thread looks whether the watcher still waits. What is destaged goes on after so long if
 /// nobody else drives.
@@ -40,9 +40,9 @@ const RELIEVE_EVERY: Nanos = Nanos::millis(10);
 /// How often whoever uses the cache goes on with what was answered meanwhile, before it takes its own
 /// answers.
 const ROUNDS: u32 = 8;
-/// How long the thread waits for members that cannot wake it.
+/// Time that the thread waits for members that cannot wake it.
 const UNSIGNALLED: Nanos = Nanos::millis(1);
-/// How long a queue that is dropped waits for its requests: as long as a server does before it gives one up.
+/// Time that a queue that is dropped waits for its requests: as long as a server does before it gives one up.
 const UNANSWERED: Nanos = Nanos::secs(30);
 
 /// A cache that runs: until its last owner, a device or a queue, is gone.
@@ -76,7 +76,7 @@ struct Inner {
     watcher: Option<Watcher>,
     /// How the thread waits, unless it runs.
     asleep: Option<Asleep>,
-    /// How many wait for `changed`.
+    /// Number that wait for `changed`.
     waiting: u32,
     is_stopping: bool,
 }

@@ -3,7 +3,7 @@
 
 /// The length of a block.
 pub(crate) const BLOCK: usize = 4096;
-/// Where the checksum is.
+/// Place of the checksum.
 const CRC_AT: usize = BLOCK - 4;
 
 /// Puts fields into a block, one after another.

@@ -34,7 +34,7 @@ impl LegState {
     const ALL: [Self; 3] = [Self::Live, Self::Lost, Self::Resilvering];
 }
 
-/// Where the log begins: the oldest record that recovery reads.
+/// Start of the log: the oldest record that recovery reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tail {
     /// The first segment that is not free.

@@ -47,7 +47,7 @@ pub(super) type Chunk<'a> = [(usize, &'a [u8])];
 /// Known blocks of a segment: a chunk, and before it the beginning of a record that goes on in it.
 struct Blocks<'a> {
     chunk: &'a Chunk<'a>,
-    /// Where the chunk begins.
+    /// Start of the chunk.
     at: u32,
     /// Bytes before the chunk, of each leg.
     rest: &'a [Vec<u8>],
