@@ -26,7 +26,7 @@ pub(crate) struct Live {
     expected: Option<Nanos>,
     /// When the phase began.
     begun: Nanos,
-    /// How long the turns before this one ran, and how long this one has.
+    /// Time that the turns before this one ran, and how long this one has.
     passed: Nanos,
     last: Nanos,
     span: usize,

@@ -308,7 +308,10 @@ fn practice_predicts_what_finds_a_difference() {
         assert!(!shown.contains(words), "{words}: {shown}");
     }
     assert!(
-        document["headline"].as_str().unwrap().contains("to detect a difference of 10% with a probability of 80%")
+        document["headline"]
+            .as_str()
+            .unwrap()
+            .contains("to detect a difference of 10% with a probability of 80%")
     );
     assert!(predicted("rounds") >= 10.0 && predicted("seconds") > 10.0 * 2.0 * 0.4);
     // A smaller one takes longer, and what the budget finds is the same.

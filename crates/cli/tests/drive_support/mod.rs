@@ -201,7 +201,7 @@ impl MountedFileSystem {
     }
 }
 
-/// How long a device may stay claimed after it was unmounted.
+/// Time that a device may stay claimed after it was unmounted.
 const CLAIMED_MAX: Duration = Duration::from_secs(10);
 
 impl Drop for MountedFileSystem {
