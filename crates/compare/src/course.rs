@@ -36,13 +36,13 @@ pub(crate) struct Course<'a> {
     blocks: Vec<Block>,
     /// The level and round of the turn that runs, or of the one that is to be taken.
     turns: Vec<(usize, u64)>,
-    /// How many of them have become blocks.
+    /// Number of them that have become blocks.
     taken: usize,
-    /// How long each block runs before it is measured, and when that was known.
+    /// Time that each block runs before it is measured, and when that was known.
     warmup: Option<(Nanos, Nanos)>,
     design: Option<Design>,
     prediction: Option<Prediction>,
-    /// Why practice has shown that the question cannot be answered.
+    /// Reason why practice has shown that the question cannot be answered.
     refused: Option<String>,
     /// Distribution of each level: known at the end.
     distributions: Vec<Distribution>,

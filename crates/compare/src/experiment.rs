@@ -32,7 +32,7 @@ pub struct Experiment {
     pub terms: Terms,
     /// Limits of the user's own.
     pub limits: Vec<Gate>,
-    /// How long it may take.
+    /// Time that it may take.
     pub budget: Nanos,
     /// How long a block is measured; if it is not said, as the budget allows.
     pub block: Option<Nanos>,

@@ -1,4 +1,4 @@
-//! Why two levels differ: the time from one operation to the next, taken apart by what was counted.
+//! Reasons why two levels differ: the time from one operation to the next, taken apart by what was counted.
 //!
 //! There are as many places for a request as the depth, each always with some operation. What an operation
 //! takes of the time of a place, divided by the depth, is the time from one operation to the next, and a rate

@@ -20,7 +20,7 @@ use crate::statistics::{Flips, Interval, median, reach};
 pub struct Question {
     /// Factor that differs between the levels.
     pub factor: String,
-    /// Their names, the one that the others are compared with first.
+    /// Names of the levels, the one that the others are compared with first.
     pub levels: Vec<String>,
     /// The figure that decides.
     pub figure: String,

@@ -62,9 +62,9 @@ impl StoreLoad {
 /// Measurements of the store.
 #[derive(Debug, Default)]
 pub(crate) struct StoreFigures {
-    /// How long every fdatasync took.
+    /// Time that every fdatasync took.
     pub(crate) syncs: Histogram,
-    /// How long small writes took until they were acknowledged.
+    /// Time that small writes took until they were acknowledged.
     pub(crate) writes: Histogram,
 }
 
