@@ -29,7 +29,7 @@ pub enum Unit {
 pub struct Share {
     /// Number of 100 I/Os that go to the part; 0 is a hole.
     pub io_percent: u8,
-    /// How long the part is. Zero bytes in the last place: the rest of the target.
+    /// Length of the part. Zero bytes in the last place: the rest of the target.
     pub length: u64,
 }
 

@@ -105,7 +105,7 @@ impl<'a> Ranks<'a> {
 /// I/Os in intervals of equal length, the whole ones of a window.
 #[derive(Debug)]
 pub(super) struct Intervals {
-    /// How long each is.
+    /// Length of each.
     pub(super) length: Nanos,
     /// One after the other.
     pub(super) buckets: Vec<SeriesPoint>,

@@ -11,9 +11,9 @@ pub struct Target {
     pub path: String,
     /// Bytes of an I/O.
     pub block: u32,
-    /// Where the range begins.
+    /// Start of the range.
     pub base: u64,
-    /// Where the range ends; 0: with the target.
+    /// End of the range; 0: with the target.
     pub max_size: u64,
     /// Access hints.
     pub hints: Hints,

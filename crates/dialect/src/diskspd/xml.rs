@@ -9,7 +9,7 @@ use roxmltree::{Document, Node};
 use super::xml_fields::{Field, Slot};
 use crate::error::Error;
 
-/// How long a document may be, in bytes.
+/// Maximum length of a document, in bytes.
 const LENGTH_MAX: usize = 4 << 20;
 
 /// Reads a document; `file` is its name for errors.

@@ -16,7 +16,7 @@ use crate::{Error, may_be_suggested};
 pub(super) struct Layer {
     /// The words.
     pub(super) words: Words,
-    /// Where the table begins: the place of a word that is not said.
+    /// Start of the table: the place of a word that is not said.
     place: String,
     /// Where each word stands; nowhere if it was typed.
     places: Vec<(&'static str, Option<String>)>,

@@ -73,7 +73,7 @@ pub enum Buffering {
 pub struct File {
     /// Name as typed; a drive is `#N`.
     pub name: String,
-    /// How many threads work on it.
+    /// Number of threads that work on it.
     pub threads: u32,
     /// Where they run.
     pub affinity: Affinity,

@@ -12,7 +12,7 @@ use plumb_workload::{Cursor, Job, Share, Span, Thread};
 
 use crate::streams::recording::{Log, Recording, SeenRequest};
 
-/// How long each request takes.
+/// Time that each request takes.
 pub(crate) const LATENCY: Nanos = Nanos::millis(1);
 /// How large targets are that are not made larger.
 pub(crate) const SIZE: Bytes = Bytes::mib(64);
