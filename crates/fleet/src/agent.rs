@@ -11,7 +11,7 @@ use plumb_load::LoadOutcome;
 use crate::frame::{Decoder, encode};
 use crate::message::{FromAgent, Identity, Task, TaskResult, ToAgent};
 
-/// How long an agent waits for its controller's first message.
+/// Time that an agent waits for its controller's first message.
 const HELLO_WITHIN: Nanos = Nanos::secs(60);
 /// Number of bytes of a result in one frame: as JSON in JSON it grows, at most sixfold.
 const PART: usize = 128 << 10;

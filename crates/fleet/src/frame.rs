@@ -33,7 +33,7 @@ pub enum FrameError {
     /// The length of a frame after the first is out of range.
     #[error("it does not speak plumb's protocol: a frame of {length} bytes, expected 1 to {BODY_MAX}")]
     Length {
-        /// How long it was to be.
+        /// Expected length.
         length: usize,
     },
     /// The body is not a message.

@@ -122,13 +122,13 @@ pub struct Level {
 pub struct TaskResult {
     /// The exit code of the command.
     pub exit: u8,
-    /// Why it is not complete, if it is not.
+    /// Reason why it is not complete, if it is not.
     pub because: Option<String>,
     /// The JSON document that the command prints.
     pub document: Option<String>,
     /// Measurements of a load.
     pub outcome: Option<LoadOutcome>,
-    /// How long a load ran, from its start to its last operation, by the clock that it went by.
+    /// Time that a load ran, from its start to its last operation, by the clock that it went by.
     pub lasted: Option<Nanos>,
 }
 

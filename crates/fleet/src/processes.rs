@@ -26,7 +26,7 @@ use crate::launcher::{Launcher, pushed_to};
 const LOOK_EVERY: Nanos = Nanos::millis(100);
 /// How often an exit is looked for that is about to come.
 const EXIT_EVERY: Nanos = Nanos::millis(10);
-/// How long a launcher may take to exit.
+/// Time that a launcher may take to exit.
 const EXIT_WITHIN: Nanos = Nanos::secs(3);
 /// Reading goes on for so long before pings are sent again.
 const READ_FOR: Nanos = Nanos::millis(100);

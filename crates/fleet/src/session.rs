@@ -18,7 +18,7 @@ use crate::processes::Processes;
 use crate::record::{Command, Content, InterimRecord, Recording};
 use crate::work::{PROGRAM, own_identity};
 
-/// How long a host may take to give its result after its load was expected to be over.
+/// Time that a host may take to give its result after its load was expected to be over.
 const END_WITHIN: Nanos = Nanos::secs(120);
 /// Longest time for a host to end its work when it is told to.
 const STOP_WITHIN: Nanos = Nanos::secs(30);
@@ -38,15 +38,15 @@ pub struct Reach {
     pub any_build: bool,
     /// Number of hosts that are connected at one time.
     pub forks: usize,
-    /// How long an agent may take to answer.
+    /// Time that an agent may take to answer.
     pub connect_within: Nanos,
-    /// How long a host may take to make its targets ready, or to run a command.
+    /// Time that a host may take to make its targets ready, or to run a command.
     pub prepare_within: Nanos,
     /// How often agents and controller hear of each other.
     pub heartbeat: Nanos,
 }
 
-/// Why a command on many hosts ended without a result.
+/// Reason why a command on many hosts ended without a result.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The launcher has no words.

@@ -22,8 +22,8 @@ use crate::processes::{read, unblock, write};
 
 /// How often the flags are looked at.
 const LOOK_EVERY: Nanos = Nanos::millis(100);
-/// How long a task may take to end once its controller is lost, unless it has something to put back: a device
-/// that hangs does not keep the process.
+/// Time that a task may take to end once its controller is lost, unless it has something to put back: a
+/// device that hangs does not keep the process.
 const END_WITHIN: Nanos = Nanos::secs(10);
 /// Number of bytes that are read at once.
 const CHUNK: usize = 64 << 10;

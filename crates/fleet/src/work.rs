@@ -29,7 +29,7 @@ pub const PROGRAM: &str = "/proc/self/exe";
 const OF_AGENT: &str = "PLUMB_OF_AGENT";
 /// Interval at which figures are sent.
 const FIGURES_EVERY: Nanos = Nanos::secs(1);
-/// How long a command may take to end when it is told to. It does not outlive its agent.
+/// Time that a command may take to end when it is told to. It does not outlive its agent.
 const END_WITHIN: Duration = Duration::from_secs(5);
 /// The longest document of a command.
 const DOCUMENT_MAX: usize = 6 << 20;
@@ -174,7 +174,7 @@ fn outcome(trial: &Trial) -> Option<LoadOutcome> {
 /// Watches a load that runs together with those of other hosts.
 struct Together<'a> {
     link: &'a Link,
-    /// How long the span runs that runs now, and how long those before it ran.
+    /// Time that the span runs that runs now, and how long those before it ran.
     lasted: Nanos,
     before: Nanos,
     /// How late it was already when it was told to start.
@@ -184,7 +184,7 @@ struct Together<'a> {
     sent: Option<Nanos>,
 }
 
-/// How long a load in virtual time waits once it has begun. A hundred agents on two processors have begun
+/// Time that a load in virtual time waits once it has begun. A hundred agents on two processors have begun
 /// within a fifth of it.
 const ALL_BEGIN: Duration = Duration::from_millis(50);
 

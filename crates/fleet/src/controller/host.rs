@@ -23,7 +23,7 @@ const OUT_MAX: usize = 2 * BODY_MAX;
 /// Beyond what is known of its clock, a host may say that it began so much later than it can have: what it
 /// says is not cut to a moment.
 const LATE_ERROR: Nanos = Nanos::secs(1);
-/// How long a launcher may take to end.
+/// Time that a launcher may take to end.
 const LEAVE_WITHIN: Nanos = Nanos::secs(3);
 /// Number of bytes that are sent within a second over the slowest link: the answer to a ping waits behind
 /// them.
@@ -95,7 +95,7 @@ pub struct HostNow<'a> {
     pub boot_id: Option<&'a str>,
     /// The schema of the document that its task gives; empty without one.
     pub schema: &'a str,
-    /// Why it is missing.
+    /// Reason why it is missing.
     pub because: Option<&'a str>,
     /// How far its clock was ahead at the start, or at the last answer.
     pub clock: Option<Offset>,

@@ -1,4 +1,4 @@
-//! Why a host is not reached, in words.
+//! Reasons why a host is not reached, in words.
 
 use super::settings::Settings;
 use crate::frame::{SHORT_MAX, short};

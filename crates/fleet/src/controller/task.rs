@@ -49,7 +49,7 @@ pub(super) struct Run {
     pub(super) told_at: Nanos,
     /// When it has last come further: it was given or told to start, or its figures went on.
     pub(super) moved_at: Nanos,
-    /// How long it runs from its start, as far as that is known.
+    /// Time that it runs from its start, as far as that is known.
     pub(super) expected: Option<Nanos>,
     pub(super) late: Option<Nanos>,
     pub(super) figures: Option<LoadOutcome>,

@@ -105,7 +105,7 @@ pub(crate) struct World {
     outcomes: Vec<LoadOutcome>,
     /// How long the loads run.
     pub(crate) length: Nanos,
-    /// Why the results are not complete, if they are not.
+    /// Reason why the results are not complete, if they are not.
     pub(crate) because: Option<String>,
     /// The document of each host.
     document: String,
