@@ -52,7 +52,7 @@ pub struct ScsiReply {
     pub bytes: Vec<u8>,
 }
 
-/// Why a SCSI command did not succeed.
+/// Reason why a SCSI command did not succeed.
 #[derive(Debug)]
 pub enum ScsiFailure {
     /// The command was not sent, or nothing is known of its end.

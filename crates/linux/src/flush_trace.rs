@@ -27,7 +27,7 @@ pub const RECORDER: &str = "plumb-recorder";
 /// `PF_KTHREAD` of include/linux/sched.h, in the ninth field of /proc/PID/stat.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// How many flushes were handed to the devices, by who asked for them.
+/// Number of flushes that were handed to the devices, by who asked for them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TracedFlushes {
     /// Threads of this process.

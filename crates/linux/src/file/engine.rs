@@ -16,7 +16,7 @@ pub enum Engine {
     IoUring,
     /// pread(2) and pwrite(2): one request at a time for each queue, however deep it is.
     Positioned {
-        /// Why not io_uring.
+        /// Reason why not io_uring.
         because: String,
     },
     /// mmap(2) and msync(2): one request at a time for each queue, however deep it is.

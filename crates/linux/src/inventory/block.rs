@@ -98,13 +98,13 @@ pub(super) struct Backing {
 /// A part of a device-mapper device that lies in one piece on a device below.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Segment {
-    /// Where the part begins, in bytes of the device-mapper device.
+    /// Start of the part, in bytes of the device-mapper device.
     pub(super) from: u64,
     /// Length of the part in bytes.
     pub(super) length: u64,
     /// The device below.
     pub(super) below: DeviceNumber,
-    /// Where the part begins there, in bytes.
+    /// Start of the part there, in bytes.
     pub(super) at: u64,
 }
 

@@ -21,7 +21,7 @@ const LOCKS: &str = "/proc/locks";
 /// parameters the device is followed by the first sector there.
 const IN_ONE_PIECE: [&str; 5] = ["linear", "crypt", "delay", "flakey", "dust"];
 
-/// Why it cannot be known what uses the devices of this machine.
+/// Reason why it cannot be known what uses the devices of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InventoryError {
     /// A source is there and cannot be read.
@@ -29,7 +29,7 @@ pub enum InventoryError {
     Unreadable {
         /// The file or directory.
         path: String,
-        /// Why it cannot be read.
+        /// Reason why it cannot be read.
         absence: Absence,
     },
     /// The mount table has no lines. The root file system alone is one.

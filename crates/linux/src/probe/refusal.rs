@@ -1,11 +1,11 @@
-//! Why a probe has no answer.
+//! Reasons why a probe has no answer.
 
 use std::fmt;
 use std::str::FromStr;
 
 use plumb_block::Errno;
 
-/// Why a probe has no answer.
+/// Reason why a probe has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// This user may not ask; root may.

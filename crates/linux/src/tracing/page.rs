@@ -27,7 +27,7 @@ const MISSED_STORED: u64 = 1 << 30;
 pub struct PageLayout {
     commit: Field,
     data: usize,
-    /// How long a page is.
+    /// Length of a page.
     pub size: usize,
 }
 

@@ -1,11 +1,11 @@
-//! Why an answer could not be had.
+//! Reasons why an answer could not be had.
 
 use plumb_block::Errno;
 
 /// An answer of a [`Tree`](super::Tree), or why there is none.
 pub type Answer<T> = Result<T, Absence>;
 
-/// Why an answer could not be had.
+/// Reason why an answer could not be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Absence {
     /// There is nothing of that kind at the path.

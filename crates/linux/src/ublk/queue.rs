@@ -47,7 +47,7 @@ pub enum Event {
     Watched,
 }
 
-/// How long to wait for events.
+/// Time to wait for events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
     /// Not at all.
