@@ -40,8 +40,8 @@ const SCALE: u64 = 1 << 10;
 const SPAN: Nanos = Nanos::micros(32);
 /// Number of successive batches in time after which the next is awaited without a short timer.
 const CALM: u32 = 32;
-/// How long a batch is waited for without a short timer. Beyond the tick of most kernels, which comes anyway:
-/// so it costs no programming.
+/// Time that a batch is waited for without a short timer. Beyond the tick of most kernels, which comes
+/// anyway: so it costs no programming.
 const STALL_MAX: Nanos = Nanos::millis(4);
 
 /// Approximate number of parts into which requests that completed all at once are split when they are
@@ -64,7 +64,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// How long the first completion of a batch may wait for the last, stalls apart.
+    /// Time that the first completion of a batch may wait for the last, stalls apart.
     pub(crate) const EXCESS_MAX: Nanos = Nanos::micros(80);
 
     /// Begins at `now`, expecting a slow device.

@@ -62,7 +62,7 @@ pub enum UnsupportedRequest {
     EventOffGrid {
         /// Number of the event on this target, from 1.
         number: u64,
-        /// Where in bytes.
+        /// Offset in bytes.
         offset: u64,
         /// Length of the event in bytes.
         length: u64,

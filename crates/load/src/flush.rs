@@ -4,7 +4,7 @@ use plumb_block::{Bytes, Device, Outcome, Pool, PoolShape, QueueOptions, Request
 
 use crate::fault::{Error, Fault};
 
-/// Why flushes came to nothing.
+/// Reason why flushes came to nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum FlushError {
     /// The device has no queue for them.

@@ -35,7 +35,7 @@ pub struct Totals {
     pub read_bytes: Bytes,
     /// Bytes written.
     pub write_bytes: Bytes,
-    /// How many operations, flushes left out, took how long: see [`LiveLatency`]. Empty unless asked for.
+    /// Number of operations by latency, without flushes: see [`LiveLatency`]. Empty unless asked for.
     pub latency: LiveLatency,
     /// Number of flushes that took how long.
     pub flush_latency: LiveLatency,

@@ -12,7 +12,7 @@ use crate::outcome::LoadOutcome;
 /// Measurements of one span.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SpanResult {
-    /// How long the jobs ran before they were measured.
+    /// Time that the jobs ran before they were measured.
     pub warmup: Nanos,
     /// How long they were measured.
     pub window: Nanos,

@@ -38,7 +38,7 @@ pub struct Worker {
     stream: Stream,
     shape: Shape,
     options: WorkerOptions,
-    /// How long it runs while it is measured, if time ends it.
+    /// Time that it runs while it is measured, if time ends it.
     duration: Option<Nanos>,
     /// Expected content of each block, if that is verified.
     ledger: Option<Ledger>,
@@ -80,7 +80,7 @@ struct RunningOperation {
     next_watch: Nanos,
 }
 
-/// How long a poll waits at most, so that a flag to stop is seen soon.
+/// Time that a poll waits at most, so that a flag to stop is seen soon.
 pub(crate) const POLL_MAX: Nanos = Nanos::millis(50);
 
 impl Worker {

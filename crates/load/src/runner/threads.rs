@@ -21,9 +21,9 @@ use crate::worker::{POLL_MAX, Worker};
 
 /// How often the calling thread looks around.
 const TICK: Nanos = Nanos::millis(25);
-/// How long threads may take to get going before the others start without them.
+/// Time that threads may take to get going before the others start without them.
 const READY_WITHIN: Nanos = Nanos::secs(5);
-/// How long threads that have reported may take to drop their queues before they are left behind.
+/// Time that threads that have reported may take to drop their queues before they are left behind.
 const JOIN_WITHIN: Nanos = Nanos::secs(5);
 
 /// The thread of a team.

@@ -8,7 +8,7 @@ use plumb_workload::{Cursor, RecordedEvents, Share};
 pub struct WorkerOptions {
     /// Part of the workload that is this worker's.
     pub share: Share,
-    /// How long a request may go without an answer before the run is ended.
+    /// Time that a request may go without an answer before the run is ended.
     pub answer_within: Nanos,
     /// The position of interlocked workers, of which all hold the same.
     pub cursor: Cursor,

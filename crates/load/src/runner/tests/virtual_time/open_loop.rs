@@ -27,7 +27,7 @@ const TOLERANCE: f64 = 0.02;
 /// Relative error that a histogram of three digits may have.
 const DIGITS: f64 = 0.001;
 
-/// How long the server takes.
+/// Time that the server takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Service {
     /// Always [`SERVICE`].
