@@ -162,7 +162,7 @@ pub struct SyncResult {
     pub method: SyncMethod,
     /// Durable writes that completed.
     pub operations: u64,
-    /// How long each took until it was durable: write and sync together, in seconds; null if none completed.
+    /// Time that each took until it was durable: write and sync together, in seconds; null if none completed.
     pub latency: Option<Latency>,
     /// The write alone; null where write and sync are one call.
     pub write_latency: Option<Latency>,
@@ -172,7 +172,7 @@ pub struct SyncResult {
     pub seconds: f64,
     /// Flush requests that the devices beneath counted in the window, summed.
     pub device_flushes: Option<u64>,
-    /// Why `device_flushes` is null.
+    /// Reason why `device_flushes` is null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_flushes_unknown_because: Option<String>,
     /// Device flushes per durable write.
@@ -181,7 +181,7 @@ pub struct SyncResult {
     pub storage: Option<StorageSide>,
     /// Influence of the surroundings during the measurement.
     pub quality: Quality,
-    /// Why the method could not be measured, if it could not.
+    /// Reason why the method could not be measured, if it could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_because: Option<String>,
 }
@@ -201,14 +201,14 @@ pub struct IoResult {
     pub application: Option<ApplicationSide>,
     /// Storage's side: what was submitted to the underlying devices.
     pub storage: Option<StorageSide>,
-    /// Why `storage` is null.
+    /// Reason why `storage` is null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_unknown_because: Option<String>,
     /// For writes through the page cache: bytes still dirty in the page cache at the end of the window.
     pub dirty_bytes_after: Option<u64>,
     /// Influence of the surroundings during the measurement.
     pub quality: Quality,
-    /// Why it could not be measured, if it could not.
+    /// Reason why it could not be measured, if it could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_because: Option<String>,
 }

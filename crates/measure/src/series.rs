@@ -71,7 +71,7 @@ pub struct SeriesEvent {
     pub at: Nanos,
     /// Bytes it moved.
     pub bytes: u64,
-    /// How long it took.
+    /// Time that it took.
     pub latency: Nanos,
 }
 

@@ -13,7 +13,7 @@ use plumb_block::{Bytes, DeviceCounters, Nanos, StorageSnapshot};
 
 use crate::result::{FlushWrites, StorageSide};
 
-/// Why two readings have no difference.
+/// Reason why two readings have no difference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoDelta(String);

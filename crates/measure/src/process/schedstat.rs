@@ -1,4 +1,4 @@
-//! How long a thread was on a processor, and how long it waited for one: /proc/PID/task/TID/schedstat
+//! Time that a thread was on a processor, and how long it waited for one: /proc/PID/task/TID/schedstat
 //! (Documentation/scheduler/sched-stats.rst).
 
 use std::path::Path;

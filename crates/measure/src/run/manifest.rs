@@ -31,7 +31,7 @@ pub struct Manifest {
     pub ended_at: Option<String>,
     /// Status of the run: whether it is complete.
     pub status: RunStatus,
-    /// Why it is not complete; null if it is, or still runs.
+    /// Reason why it is not complete; null if it is, or still runs.
     pub reason: Option<String>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Where to put the recording.
+/// Place for the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Out {
     /// Nowhere: nothing is kept.

@@ -35,13 +35,14 @@ pub struct TimeseriesRow {
     pub operations: u64,
     /// Bytes they moved.
     pub bytes: u64,
-    /// Their mean service time in seconds; `None` if none completed or it is not known.
+    /// Mean service time of the operations in seconds; `None` if none completed or it is not known.
     pub latency_mean: Option<f64>,
     /// The longest of them in seconds; `None` if none completed or it is not known.
     pub latency_max: Option<f64>,
-    /// Their median in seconds; `None` if none completed or it is not known.
+    /// Median service time of the operations in seconds; `None` if none completed or it is not known.
     pub latency_p50: Option<f64>,
-    /// Their 99th percentile in seconds; `None` if none completed or it is not known.
+    /// 99th percentile of the service time of the operations in seconds; `None` if none completed or it is
+    /// not known.
     pub latency_p99: Option<f64>,
 }
 
