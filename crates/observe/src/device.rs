@@ -64,7 +64,7 @@ struct Direction {
     intervals: Intervals,
 }
 
-/// How many requests are in flight, over time.
+/// Number of requests that are in flight, over time.
 #[derive(Debug, Default)]
 struct Depth {
     since: Nanos,

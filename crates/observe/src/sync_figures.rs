@@ -1,4 +1,4 @@
-//! How long programs waited for their data to be made durable: calls by process.
+//! Time that programs waited for their data to be made durable: calls by process.
 
 use std::collections::BTreeMap;
 

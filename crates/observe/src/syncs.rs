@@ -90,7 +90,7 @@ pub(crate) fn cgroup_of_ended(tasks: &Tasks, thread: u32, processes: &mut dyn Pr
     cgroups.into_iter().find(|cgroup| !cgroup.is_empty()).unwrap_or_default()
 }
 
-/// Whose calls count.
+/// Processes whose calls count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// Everybody's.
@@ -173,7 +173,7 @@ pub(crate) struct Syncs {
 pub struct FinishedSync {
     /// System call.
     pub call: SyncCall,
-    /// How long it took.
+    /// Time that it took.
     pub took: Nanos,
     /// True if it succeeded.
     pub is_done: bool,

@@ -36,7 +36,7 @@ pub struct Target {
     pub shown: String,
     /// The devices, those first that it is directly on.
     pub devices: Vec<WatchedDevice>,
-    /// Whose syncs count.
+    /// Processes whose syncs count.
     pub scope: Scope,
     /// The process, if it is one.
     pub process: Option<u32>,

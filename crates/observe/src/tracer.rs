@@ -28,7 +28,7 @@ pub(crate) struct Tracer {
     instance: Instance,
     decoder: Decoder,
     merged: MergedEvents,
-    /// Why the calls are not seen.
+    /// Reason why the calls are not seen.
     pub(crate) no_syncs: Option<String>,
     /// True if the kernel says which writes failed after the page cache had taken them.
     pub(crate) sees_writeback_errors: bool,
