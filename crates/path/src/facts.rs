@@ -141,7 +141,7 @@ pub enum Untorn {
         /// The size in bytes up to which it takes writes to every file, by a copy where the devices do not;
         /// `None` where nothing says.
         most: Option<u64>,
-        /// Why nothing is known of larger writes.
+        /// Reason why nothing is known of larger writes.
         why: String,
         /// True if it may make a copy of what the devices do not take.
         by_copy: bool,

@@ -61,7 +61,7 @@ pub struct WritePath {
     pub layers: Vec<Layer>,
     /// Where an acknowledged write and a synced one become durable.
     pub durable_at: DurableAt,
-    /// Why the survey cannot see further down, if it cannot: a hypervisor, a server, a controller.
+    /// Reason why the survey cannot see further down, if it cannot: a hypervisor, a server, a controller.
     pub unknown_below: Option<String>,
     /// Answers to whether a page of a database stays whole over a power cut, by its size; empty where no
     /// layer has a say, and in documents of earlier versions.
@@ -205,7 +205,7 @@ pub struct LayerUntorn {
     pub bytes_min: Option<u64>,
     /// The largest, in bytes; zero if it takes none.
     pub bytes_max: Option<u64>,
-    /// Why they are null.
+    /// Reason why they are null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_unknown_because: Option<String>,
 }

@@ -205,7 +205,7 @@ fn answer(flow: &Flow<'_>, page: u64) -> UntornPage {
     }
 }
 
-/// Why the switch of a file system to a new copy may survive a power cut, and the copy not.
+/// Reason why the switch of a file system to a new copy may survive a power cut, and the copy not.
 struct NotOrdered<'a> {
     /// No, or not known.
     answer: PageAnswer,

@@ -19,7 +19,7 @@ pub enum Target {
     All,
 }
 
-/// Why a survey could not begin.
+/// Reason why a survey could not begin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SurveyError {
     /// There is nothing at that name.
