@@ -1,4 +1,4 @@
-//! Why a policy was not changed, and by which of the ways that a caller must tell apart.
+//! Reasons why a policy was not changed, and by which of the ways that a caller must tell apart.
 
 use plumb_block::FailureKind;
 
@@ -8,7 +8,7 @@ use crate::persist::PersistError;
 use crate::plan::PlanError;
 use crate::select::SelectError;
 
-/// Why a policy was not changed.
+/// Reason why a policy was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     /// The expression of `--where`.

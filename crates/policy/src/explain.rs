@@ -3,7 +3,7 @@
 use crate::gateway::{Change, NvmeCommand};
 use crate::wire::{ata, mode_page, nvme_command, sct};
 
-/// How many bytes of data are printed; what follows is zero in everything that plumb sends.
+/// Maximum number of bytes of data that are printed; what follows is zero in everything that plumb sends.
 const BYTES_MAX: usize = 64;
 
 /// Returns the bytes of a change, one line each.

@@ -104,7 +104,7 @@ pub enum Change {
     ReloadTable,
 }
 
-/// Why a step, or a reading, did not succeed.
+/// Reason why a step, or a reading, did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GatewayError {
     /// The system refused or failed.
@@ -112,7 +112,7 @@ pub enum GatewayError {
     Os {
         /// Step: what was done, to what.
         step: String,
-        /// Why it failed.
+        /// Reason why it failed.
         errno: Errno,
     },
     /// The device answered with a check condition.

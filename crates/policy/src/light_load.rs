@@ -27,7 +27,7 @@ const BEFORE: usize = 25;
 /// A disk that does not even do these in time is reported as it is.
 const BEFORE_MAX: Duration = Duration::from_secs(10);
 
-/// Why a load was not started.
+/// Reason why a load was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum LightLoadError {
     /// The file is there, or cannot be made.
@@ -60,7 +60,7 @@ pub enum LightLoadError {
         path: PathBuf,
         /// Operation that failed.
         operation: &'static str,
-        /// Why it failed.
+        /// Reason why it failed.
         source: io::Error,
     },
 }

@@ -20,9 +20,9 @@ use crate::apply::{Event, Progress};
 pub struct LoadSample {
     /// When it was submitted.
     pub submitted_at: Nanos,
-    /// How long it took.
+    /// Time that it took.
     pub latency: Nanos,
-    /// Why it failed, if it did.
+    /// Reason why it failed, if it did.
     pub error: Option<String>,
 }
 
@@ -53,7 +53,7 @@ pub struct Observation {
 pub struct ObservedSwitch {
     /// The disk.
     pub disk: String,
-    /// How long the switch took.
+    /// Time that the switch took.
     pub duration: f64,
     /// Number of operations that were under way during it.
     pub operations: u64,
@@ -66,13 +66,13 @@ pub struct ObservedSwitch {
 /// Behaviour of the load at other times. Durations in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UndisturbedLoad {
-    /// How many operations.
+    /// Number of operations.
     pub operations: u64,
-    /// Their median latency; null if there was none.
+    /// Median latency of the operations; null if there was none.
     pub median: Option<f64>,
-    /// Their longest latency.
+    /// Longest latency of the operations.
     pub max: Option<f64>,
-    /// How many failed.
+    /// Number of failures.
     pub errors: u64,
 }
 

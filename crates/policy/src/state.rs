@@ -72,7 +72,7 @@ pub enum FoundState {
     /// There is no write cache of its own that could be in a state: a loop device, a partition, a zram.
     #[default]
     None,
-    /// Nothing says, or not to this user.
+    /// No source says, or not to this user.
     Unknown,
 }
 

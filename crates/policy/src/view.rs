@@ -63,7 +63,7 @@ pub struct DeviceView {
     /// Party that can change the state: `plumb as root`, `the RAID controller's own tool (storcli)`, `nobody:
     /// ...`.
     pub changeable_by: String,
-    /// Why nobody can with plumb, if so; null if it can be changed.
+    /// Reason why nobody can with plumb, if so; null if it can be changed.
     pub refusal: Option<Refusal>,
 }
 
@@ -86,7 +86,7 @@ impl DeviceView {
 pub struct DeviceSide {
     /// True if the volatile write cache is on now.
     pub wce: Option<bool>,
-    /// Why that is not known.
+    /// Reason why that is not known.
     pub wce_unknown_because: Option<String>,
     /// True if the device lets the write cache be changed.
     pub changeable: Option<bool>,
@@ -181,7 +181,7 @@ pub struct HealthCounter {
     pub source: String,
 }
 
-/// Why something is not changed, and what to do instead.
+/// Reason why something is not changed, and what to do instead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// Why.

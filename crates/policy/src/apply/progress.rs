@@ -9,7 +9,7 @@ use plumb_block::Nanos;
 pub enum Event<'a> {
     /// The snapshot is durable; changes follow.
     Begun {
-        /// How many disks.
+        /// Number of disks.
         disks: usize,
         /// The journal.
         journal: &'a Path,
@@ -27,9 +27,9 @@ pub enum Event<'a> {
         disk: &'a str,
         /// How many were done before it.
         done: usize,
-        /// How many there are.
+        /// Number of them.
         total: usize,
-        /// How long the rest will take, if it goes on as until now; unknown for the first.
+        /// Time that the rest will take, if it goes on as until now; unknown for the first.
         remaining: Option<Nanos>,
     },
     /// A step is about to be carried out.
@@ -38,7 +38,7 @@ pub enum Event<'a> {
         disk: &'a str,
         /// Number of the step, from 0.
         step: usize,
-        /// How many there are.
+        /// Number of them.
         steps: usize,
         /// Purpose of the step.
         words: &'a str,
@@ -49,7 +49,7 @@ pub enum Event<'a> {
         disk: &'a str,
         /// True if it is as it should be.
         verified: bool,
-        /// How long the device and the kernel took to agree.
+        /// Time that the device and the kernel took to agree.
         settled_in: Nanos,
     },
     /// All disks of a wave were read back again.

@@ -1,5 +1,5 @@
-//! Why a disk is not changed, and what to do instead. The order is that of weight: the first that holds is
-//! said.
+//! Reasons why a disk is not changed, and what to do instead. The order is that of weight: the first that
+//! holds is said.
 
 use super::drive::Drive;
 use crate::state::State;

@@ -36,7 +36,7 @@ pub enum JournalError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// Where the line begins.
+        /// Start of the line.
         offset: usize,
         /// Description of what is wrong.
         what: String,

@@ -57,7 +57,7 @@ pub struct Outcome {
     pub found: ReadBack,
     /// How it differs from the goal; empty if it does not.
     pub disagreements: Vec<Disagreement>,
-    /// How long it took.
+    /// Time that it took.
     pub waited: Nanos,
 }
 

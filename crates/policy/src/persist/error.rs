@@ -1,4 +1,4 @@
-//! Why a policy could not be made to last.
+//! Reasons why a policy could not be made to last.
 
 use std::path::PathBuf;
 

@@ -8,7 +8,7 @@
 
 use super::little;
 
-/// How long the answer is.
+/// Length of the answer.
 pub const BYTES: usize = 512;
 const TABLE: std::ops::Range<usize> = 2..362;
 const ENTRY_BYTES: usize = 12;

@@ -89,7 +89,7 @@ pub struct MockDisk {
     pub ignores_set: bool,
     /// A set takes effect that long after it was acknowledged.
     pub set_delay: Nanos,
-    /// How long the kernel takes to read the drive again after SET FEATURES.
+    /// Time that the kernel takes to read the drive again after SET FEATURES.
     pub revalidate_delay: Nanos,
     /// The next command after a change ends with unit attention 2A/01.
     pub attention_after_change: bool,
