@@ -1,4 +1,4 @@
-//! Why something could not be done: what to decide by, and a sentence.
+//! Reasons why something could not be done: what to decide by, and a sentence.
 
 use std::fmt::Display;
 use std::io;

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// How long a mount may be in use by programs that were killed just now, and a loop device claimed by a
+/// Time that a mount may be in use by programs that were killed just now, and a loop device claimed by a
 /// program that looks for a free one (loop_configure in drivers/block/loop.c).
 const BUSY_MAX: Duration = Duration::from_secs(2);
 /// Interval between two attempts.

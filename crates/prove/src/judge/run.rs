@@ -15,8 +15,8 @@ use crate::explore::{Choice, Coverage, OwnedState, State};
 use crate::observed::ObservedResults;
 use crate::subject::Outcome;
 
-/// How many checks are given out before what the first of them has read is made known: more than there are
-/// workers, and the same whatever their number, so that this decides nothing.
+/// Number of checks that are given out before what the first of them has read is made known: more than there
+/// are workers, and the same whatever their number, so that this decides nothing.
 const AHEAD: usize = 8;
 /// Largest number of states whose checks wrote that are named.
 const WROTE_MAX: usize = 4096;
@@ -49,7 +49,7 @@ struct Pending {
     known: std::result::Result<CheckResult, Ticket>,
 }
 
-/// Why judging ends early.
+/// Reason why judging ends early.
 enum EarlyEnd {
     NotDeterministic,
     Because(String),
@@ -68,7 +68,7 @@ struct Run<'r, 'a> {
     /// `None`: each state is checked.
     observed: Option<ObservedResults<Verdict>>,
     pending: VecDeque<Pending>,
-    /// How many states needed no check.
+    /// Number of states that needed no check.
     hits: u64,
     /// How many were shown again.
     again: u64,

@@ -23,8 +23,8 @@ use crate::explore::OwnedState;
 use crate::file_system::MountedFileSystem;
 use crate::subject::Outcome;
 
-/// How long a check may take beyond its time: a subject that kills its own program in time has to say so, and
-/// to unmount takes time as well. So long, too, whoever wants to stop waits for checks.
+/// Time that a check may take beyond its time: a subject that kills its own program in time has to say so,
+/// and to unmount takes time as well. So long, too, whoever wants to stop waits for checks.
 const GRACE: Duration = Duration::from_secs(3);
 /// How often whoever waits looks whether it is to stop.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -179,7 +179,7 @@ impl Workers {
     }
 }
 
-/// Why no more is judged after a signal.
+/// Reason why no more is judged after a signal.
 pub(super) const STOPPED: &str = "it was stopped";
 
 /// Mounts the state, unless the subject looks at the bare device, lets it look, and unmounts it.

@@ -49,7 +49,7 @@ pub struct KeptRecording {
     pub subject: SubjectWords,
     /// File system of the subject.
     pub file_system: FileSystem,
-    /// How long a check may take, in seconds.
+    /// Time that a check may take, in seconds.
     pub check_timeout: f64,
     /// Recorded work of the subject.
     #[serde(flatten)]

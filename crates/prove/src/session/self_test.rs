@@ -16,7 +16,7 @@ use super::drive::Drive;
 use crate::error::{Result, cannot};
 use crate::recording::{Event, Recording};
 
-/// How many writes are to be in flight at once.
+/// Number of writes that are to be in flight at once.
 const WRITES: usize = 8;
 /// How often it is tried: threads may be late on a busy machine.
 const ROUNDS: usize = 100;

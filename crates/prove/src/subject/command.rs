@@ -123,7 +123,7 @@ pub struct Programs {
     pub check: CheckBy,
     /// Command that prepares the place, if there is one.
     pub setup: Option<String>,
-    /// How long each may take.
+    /// Time that each may take.
     pub timeout: Duration,
     /// Set when the user wants an end: what runs is killed.
     pub stop: Arc<AtomicBool>,

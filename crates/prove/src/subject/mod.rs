@@ -36,9 +36,9 @@ pub enum Outcome {
     Intact,
     /// Not so.
     Failed {
-        /// In which way.
+        /// Class of the failure.
         class: FailureClass,
-        /// In its own words, cut to what a report can show.
+        /// Words of the checker, cut to what a report can show.
         words: String,
     },
 }

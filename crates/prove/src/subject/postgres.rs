@@ -20,7 +20,7 @@ use super::process::{Process, ProcessEnd};
 use super::{AckBy, Outcome, Program, Subject};
 use crate::error::{Error, Result};
 
-/// How long it may take to make a cluster, or to check one.
+/// Time that it may take to make a cluster, or to check one.
 const TIME_MAX: Duration = Duration::from_secs(300);
 /// Text before the rows in the answer of the check.
 const ROWS: &str = "\"rows=";

@@ -24,7 +24,7 @@ const DATABASE: &str = "plumb.sqlite";
 /// Directory that is in memory on a Linux machine, if it is there.
 const MEMORY: &str = "/dev/shm";
 
-/// How many outcomes are kept.
+/// Number of outcomes that are kept.
 const KNOWN_MAX: usize = 100_000;
 
 /// The hash of files, and what had to be found in them.

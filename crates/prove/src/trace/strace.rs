@@ -15,7 +15,7 @@ pub struct Call {
     pub thread: u32,
     /// When it began, since the epoch.
     pub at: Nanos,
-    /// How long it took, if that was traced.
+    /// Time that it took, if that was traced.
     pub took: Nanos,
     /// Name of the system call.
     pub name: String,

@@ -22,7 +22,7 @@ pub struct SyncCall {
     pub occurrence: Option<u64>,
     /// When it began, by the clock of the calls.
     pub at: Nanos,
-    /// How long it took.
+    /// Time that it took.
     pub took: Nanos,
 }
 

@@ -29,13 +29,13 @@ use crate::error::{Error, Result, cannot};
 
 /// How often it is looked whether to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long a writer may go on after the power is gone: its connection may not know.
+/// Time that a writer may go on after the power is gone: its connection may not know.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// How long a process may take to end by itself.
+/// Time that a process may take to end by itself.
 const GRACE: Duration = Duration::from_millis(200);
-/// How long a killed process may take to end.
+/// Time that a killed process may take to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long to wait before the next try to verify.
+/// Time to wait before the next try to verify.
 const RETRY: Duration = Duration::from_millis(500);
 /// Number of cycles in a row that say nothing after which a campaign ends.
 const NOT_COUNTED_MAX: usize = 3;
@@ -57,7 +57,7 @@ pub struct Campaign {
     pub cut_after: (Duration, Duration),
     /// At which command a simulated drive is cut instead, as `plumb drive cut` takes it.
     pub aim: Option<String>,
-    /// How long the filling may take, and the drive to come back.
+    /// Time that the filling may take, and the drive to come back.
     pub patience: Duration,
     /// The seed of the moments.
     pub seed: u64,
@@ -84,11 +84,11 @@ pub struct Cycle {
     pub number: u64,
     /// How it ended.
     pub result: CycleResult,
-    /// Why it does not count, or what was found.
+    /// Reason why it does not count, or what was found.
     pub because: String,
     /// Seconds from the end of the filling to the cut; null if the cut was aimed or did not happen.
     pub cut_after: Option<f64>,
-    /// How long it took, in seconds.
+    /// Time that it took, in seconds.
     pub seconds: f64,
     /// Writes that had to be there.
     pub required: u64,
@@ -120,7 +120,7 @@ pub struct CampaignDocument {
     /// With 95 % confidence a cut in the windows that were tested loses something less often than this: 3 /
     /// clean cycles. Null if something was lost, or there is no clean cycle.
     pub loss_rate_below: Option<f64>,
-    /// Why it ended before all cycles; null if it did not.
+    /// Reason why it ended before all cycles; null if it did not.
     pub incomplete_because: Option<String>,
     /// The cycle whose power may have been cut and which is not verified yet.
     pub pending: Option<u64>,

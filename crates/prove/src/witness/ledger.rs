@@ -12,7 +12,7 @@ use super::verify::{Class, ClassCount, Example, VerifyDocument};
 use super::{Event, Plan};
 use crate::error::{Error, Result};
 
-/// How many wrong blocks are told of one by one.
+/// Number of wrong blocks that are told of one by one.
 const EXAMPLES_MAX: usize = 16;
 /// Maximum number of other runs for which it is kept that blocks were found.
 const OTHERS_MAX: usize = 10_000;

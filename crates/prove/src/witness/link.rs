@@ -15,9 +15,9 @@ use super::record::{receive, send};
 use super::{Batch, Message, RunFacts, refused};
 use crate::error::{Error, ErrorKind, Result};
 
-/// How long an answer may take before the connection counts as lost.
+/// Time that an answer may take before the connection counts as lost.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long to wait before the next try to connect.
+/// Time to wait before the next try to connect.
 const RETRY: Duration = Duration::from_millis(200);
 
 /// Whom the writer tells what was answered.

@@ -86,7 +86,7 @@ pub enum Event {
     },
     /// A flush was answered as done.
     Flushed {
-        /// How many writes had been answered when it was submitted: those it covers.
+        /// Number of writes that had been answered when it was submitted: those it covers.
         covers: u64,
         /// The first write that was not issued yet when it was answered.
         next: u64,
@@ -104,7 +104,7 @@ pub struct Batch {
     pub lease: u64,
     /// Events that were seen since the batch before.
     pub events: Vec<Event>,
-    /// Why the writer ended, if it did: no write was issued afterwards.
+    /// Reason why the writer ended, if it did: no write was issued afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
 }

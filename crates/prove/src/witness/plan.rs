@@ -33,17 +33,17 @@ pub struct Plan {
     pub seed: u64,
     /// The logical block of the target.
     pub logical_block: Bytes,
-    /// How many logical blocks are written, from the first of the target on.
+    /// Number of logical blocks that are written, from the first of the target on.
     pub blocks: u64,
     /// Logical blocks of each write. Writes may overlap in part, also those in flight together.
     pub write_blocks: u64,
-    /// How many writes are in flight.
+    /// Number of writes that are in flight.
     pub depth: u32,
     /// A flush follows every so many writes; 0: none but that of the filling.
     pub flush_every: u64,
     /// Percentage of the writes that have FUA.
     pub fua_percent: u8,
-    /// How many writes may be issued beyond those that the last confirmed batch tells of.
+    /// Number of writes that may be issued beyond those that the last confirmed batch tells of.
     pub window: u64,
 }
 

@@ -17,7 +17,7 @@ use plumb_targets::served_drive::{DriveOrder, DriveStatus};
 use super::refused;
 use crate::error::{Error, Result, cannot};
 
-/// How many seconds a switch may take.
+/// Number of seconds that a switch may take.
 const SWITCH_SECONDS: u32 = 120;
 /// How many to wait for a machine that is told to reset itself: no answer comes.
 const RESET_SECONDS: u32 = 5;

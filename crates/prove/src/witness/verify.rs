@@ -45,7 +45,7 @@ impl fmt::Display for Class {
 /// How often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassCount {
-    /// In which way.
+    /// Class of the failure.
     pub class: Class,
     /// Durable writes; none for classes that are told of blocks alone.
     pub writes: u64,
@@ -56,7 +56,7 @@ pub struct ClassCount {
 /// One wrong block.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Example {
-    /// In which way.
+    /// Class of the failure.
     pub class: Class,
     /// First byte of the block on the target.
     pub offset: Bytes,

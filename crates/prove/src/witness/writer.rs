@@ -15,9 +15,9 @@ use crate::error::Result;
 
 /// The tag of flushes; writes have their number.
 const FLUSH: Tag = Tag(u64::MAX);
-/// How long to wait for the device before the witness is looked at again.
+/// Time to wait for the device before the witness is looked at again.
 const LOOK_EVERY: Nanos = Nanos::millis(1);
-/// How long to wait for the witness before it is looked whether to stop.
+/// Time to wait for the witness before it is looked whether to stop.
 const STOP_EVERY: Duration = Duration::from_millis(100);
 /// How often the witness is waited for so long by whoever was told to stop: what it has not confirmed is not
 /// required.
