@@ -99,7 +99,7 @@ pub(crate) struct SideRow {
     pub(crate) bytes_per_second: Option<f64>,
     /// Mean bytes of an operation.
     pub(crate) size: Option<f64>,
-    /// How long an operation takes.
+    /// Time that an operation takes.
     pub(crate) latency: Option<Latency>,
     /// Flushes.
     pub(crate) flushes: Option<u64>,

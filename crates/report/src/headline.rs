@@ -24,7 +24,7 @@ pub struct Headline {
     /// Statement of what spoils the figures, by the verdicts, or that nothing was found; part of `meaning`.
     /// Empty if nothing was measured.
     pub quality: String,
-    /// Why the run is not complete, if it is not and the verdict says something else.
+    /// Reason why the run is not complete, if it is not and the verdict says something else.
     pub incomplete: Option<String>,
 }
 

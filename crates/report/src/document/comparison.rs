@@ -231,7 +231,7 @@ pub struct DesignFacts {
     pub equivalent: f64,
     /// How long a block was measured, in seconds; null of recorded runs.
     pub block_seconds: Option<f64>,
-    /// How long each block ran before that, in seconds; null of recorded runs.
+    /// Time that each block ran before that, in seconds; null of recorded runs.
     pub warmup_seconds: Option<f64>,
     /// Prediction from practice; null for recorded runs, and before practice was over.
     #[serde(default)]
@@ -274,7 +274,7 @@ pub struct Block {
     pub round: u64,
     /// How long it was measured, in seconds.
     pub seconds: f64,
-    /// How long the rate took to settle within it, in seconds; null if it never did or the block was too
+    /// Time that the rate took to settle within it, in seconds; null if it never did or the block was too
     /// short to say.
     pub settled_after: Option<f64>,
     /// Figures of the block, by name.

@@ -42,7 +42,7 @@ pub struct FleetDocument {
     pub workload: String,
     /// The seed of all random choices.
     pub seed: u64,
-    /// Why it is partial: which hosts did not do all, and each reason.
+    /// Reason why it is partial: which hosts did not do all, and each reason.
     pub incomplete_because: Option<String>,
     /// Remarks that supplement the figures.
     pub notes: Vec<String>,

@@ -81,7 +81,7 @@ impl SlowDocument {
 pub struct SlowEvent {
     /// When it ended, in seconds since 1970.
     pub ended_at: f64,
-    /// How long it took, with its time in a queue of the kernel.
+    /// Time that it took, with its time in a queue of the kernel.
     pub seconds: f64,
     /// Part of it in a queue of the kernel; null of a sync, and of a request that went past that.
     pub queue_seconds: Option<f64>,

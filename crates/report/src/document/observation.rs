@@ -24,7 +24,7 @@ pub struct ObservationDocument {
     pub seconds: f64,
     /// How it was observed.
     pub source: Source,
-    /// Why not by events; null if it was.
+    /// Reason why not by events; null if it was.
     pub source_because: Option<String>,
     /// The devices, those first that the target is directly on; of all disks the busiest first.
     pub devices: Vec<ObservedDevice>,
@@ -35,7 +35,7 @@ pub struct ObservationDocument {
     pub sync_latency: Option<Latency>,
     /// Writes that failed after the page cache had taken them, by file; null if they were not seen.
     pub writeback_errors: Option<Vec<WritebackError>>,
-    /// Why they were not; null if they were.
+    /// Reason why they were not; null if they were.
     pub syncs_unknown_because: Option<String>,
     /// Kernel's counters of the observed process; null if it was not one process.
     pub process: Option<ProcessIo>,
@@ -89,7 +89,7 @@ pub struct ObservedDevice {
     pub flushes: Option<u64>,
     /// Flushes that the device received, per second.
     pub flushes_per_second: Option<f64>,
-    /// How long the device took for a flush; null if there was none, or flushes were not seen one by one.
+    /// Time that the device took for a flush; null if there was none, or flushes were not seen one by one.
     pub flush_latency: Option<Latency>,
     /// Writes that were durable when they completed; null if they were not seen one by one.
     pub fua_writes: Option<u64>,
@@ -134,7 +134,7 @@ pub struct ObservedDirection {
     pub depth_max: u64,
     /// How long those waited in a queue of the kernel that did, before the device got them; null if none did.
     pub queue_latency: Option<Latency>,
-    /// How long the device took, from being handed a request to its completion.
+    /// Time that the device took, from being handed a request to its completion.
     pub latency: Option<Latency>,
     /// When they came; null if there were too few.
     pub arrivals: Option<Arrivals>,
@@ -195,7 +195,8 @@ pub struct OverTime {
     pub ios: u64,
     /// Bytes of these.
     pub bytes: u64,
-    /// Their mean time at the device, in seconds; null if there were none, or they were not seen one by one.
+    /// Mean time of the requests at the device, in seconds; null if there were none, or they were not seen
+    /// one by one.
     pub latency_mean: Option<f64>,
 }
 

@@ -22,7 +22,7 @@ pub struct ProofDocument {
     pub level: String,
     /// The result in one sentence.
     pub headline: String,
-    /// Why it is not proved although no state fails; empty if it is, or if one does.
+    /// Reason why it is not proved although no state fails; empty if it is, or if one does.
     pub not_proved_because: Vec<String>,
     /// Tested subject, such as `sqlite:journal=delete,synchronous=full`, or the command as typed.
     pub subject: String,
@@ -36,7 +36,7 @@ pub struct ProofDocument {
     pub model: String,
     /// Facts about the recording.
     pub recording: RecordingFacts,
-    /// How many states.
+    /// Number of states.
     pub states: StateCounts,
     /// How much of the windows was explored.
     pub coverage: CoverageCounts,
@@ -89,7 +89,7 @@ impl ProofDocument {
 /// Facts about the recording: what was recorded, and how.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecordingFacts {
-    /// How long it took, in seconds.
+    /// Time that it took, in seconds.
     pub seconds: f64,
     /// Capacity of the drive, in bytes.
     pub size: u64,
@@ -109,8 +109,8 @@ pub struct RecordingFacts {
     /// Way of recording: `loop` (FUA arrives as write and flush), `ublk` (with FUA), or `system calls`
     /// (without a drive).
     pub attached_by: String,
-    /// Why requests may have been recorded one after the other, so that reordering is hidden; null if the
-    /// self-test passed.
+    /// Reason why requests may have been recorded one after the other, so that reordering is hidden; null if
+    /// the self-test passed.
     pub serialised_because: Option<String>,
 }
 
@@ -121,7 +121,7 @@ impl RecordingFacts {
     pub const BY_EXIT: &str = "exit";
 }
 
-/// How many states.
+/// Number of states.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateCounts {
     /// States that a cut may leave, as they were enumerated.
@@ -130,11 +130,11 @@ pub struct StateCounts {
     pub distinct: u64,
     /// For how many of these the checker ran; the result of the others follows from what it had read.
     pub checked: u64,
-    /// How many fail.
+    /// Number that fail.
     pub failing: u64,
 }
 
-/// How many windows were explored how far.
+/// Number of windows that were explored how far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoverageCounts {
     /// Windows.
@@ -173,7 +173,7 @@ pub struct WindowResult {
     pub at_risk: u64,
     /// Distinct states.
     pub states: u64,
-    /// How many of them fail.
+    /// Number of them that fail.
     pub failing: u64,
     /// How much that is.
     pub coverage: Coverage,
@@ -270,7 +270,7 @@ impl FailureClass {
 pub struct Failure {
     /// How.
     pub class: FailureClass,
-    /// How many states.
+    /// Number of states.
     pub states: u64,
     /// Checker's message about the minimal case.
     pub words: String,
@@ -446,9 +446,9 @@ pub struct ProfileResult {
     pub name: String,
     /// Distinct states.
     pub explored: u64,
-    /// How many fail; null if it was not judged.
+    /// Number that fail; null if it was not judged.
     pub failing: Option<u64>,
-    /// In which ways, the worst first.
+    /// Classes of the failures, the worst first.
     pub classes: Vec<FailureClass>,
     /// True if every window was exhaustive.
     pub exhaustive: bool,
@@ -456,7 +456,7 @@ pub struct ProfileResult {
     /// all were.
     #[serde(default)]
     pub not_exhaustive_because: Option<String>,
-    /// Why it was not judged.
+    /// Reason why it was not judged.
     pub not_judged_because: Option<String>,
 }
 
@@ -531,7 +531,7 @@ pub struct RecordingResult {
     pub number: u64,
     /// Choice of writeback.
     pub writeback: Writeback,
-    /// How many states, under the first drive profile.
+    /// Number of states, under the first drive profile.
     pub states: StateCounts,
     /// How much of its windows was explored, under the first drive profile.
     pub coverage: CoverageCounts,
@@ -578,6 +578,6 @@ pub struct FlushesLeftOut {
     pub flushes: u64,
     /// Distinct states that were explored without them.
     pub explored: u64,
-    /// How many fail.
+    /// Number that fail.
     pub failing: u64,
 }

@@ -30,7 +30,7 @@ pub struct RunDocument {
     pub duration: f64,
     /// True if everything ran to its end.
     pub complete: bool,
-    /// Why it is not complete.
+    /// Reason why it is not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete_because: Option<String>,
     /// True if it ended because something failed that should not: a flush, a device.
@@ -46,7 +46,7 @@ pub struct RunDocument {
     /// known.
     #[serde(default)]
     pub path: Option<WritePath>,
-    /// Why the path beneath a target is not known: that of the first such target.
+    /// Reason why the path beneath a target is not known: that of the first such target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_unknown_because: Option<String>,
     /// Each write path beneath the targets once, in the order of the targets. Empty in documents of checks,
@@ -98,7 +98,7 @@ pub struct TargetPath {
 pub struct Account {
     /// The phase, including its preparation and its recording.
     pub phase: String,
-    /// How long it took, in seconds.
+    /// Time that it took, in seconds.
     pub seconds: f64,
     /// Flush requests; null where the kernel does not count them.
     pub flushes: Option<u64>,
@@ -116,7 +116,7 @@ pub struct Account {
 /// Transactions that an application performed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Transactions {
-    /// How many completed.
+    /// Number that completed.
     pub count: u64,
     /// Per second.
     pub per_second: f64,
@@ -154,10 +154,10 @@ pub struct RunTarget {
     pub range_bytes: u64,
     /// How requests reached the kernel: `io_uring`, `pread/pwrite`, `mmap`.
     pub engine: String,
-    /// Why not by io_uring.
+    /// Reason why not by io_uring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine_because: Option<String>,
-    /// Why it could not be measured, if it could not.
+    /// Reason why it could not be measured, if it could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_because: Option<String>,
     /// Facts that the device states about itself.
@@ -222,7 +222,7 @@ pub struct Environment {
     /// runs have each their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
-    /// Why not by io_uring.
+    /// Reason why not by io_uring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine_because: Option<String>,
     /// Findings that root would have shown in addition, one line each; empty when run as root.

@@ -31,7 +31,7 @@ pub struct Sides {
     pub in_flight_max: u64,
     /// Requests that the underlying devices received in the same seconds; targets on one device share it.
     pub storage: Option<StorageSide>,
-    /// Why `storage` is null.
+    /// Reason why `storage` is null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_unknown_because: Option<String>,
     /// For writes through the page cache: bytes still dirty at the end.
@@ -42,7 +42,7 @@ pub struct Sides {
     pub verified: Option<VerifyResult>,
     /// Processor time of the workers; null if it is not known.
     pub cpu: Option<CpuSeconds>,
-    /// Why `cpu` is null.
+    /// Reason why `cpu` is null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_unknown_because: Option<String>,
     /// Influence of the surroundings during the measurement.

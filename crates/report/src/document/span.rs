@@ -8,13 +8,13 @@ use super::sides::{CpuSeconds, Sides};
 /// Jobs that ran at the same time, and how they were measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunSpan {
-    /// How long the jobs ran before they were measured, in seconds.
+    /// Time that the jobs ran before they were measured, in seconds.
     pub warmup: f64,
     /// True if the rate had settled when measuring began; null if the warm-up was of a given length.
     pub settled: Option<bool>,
     /// The length of the window, in seconds.
     pub duration: f64,
-    /// How long the jobs ran on after it, in seconds.
+    /// Time that the jobs ran on after it, in seconds.
     pub cooldown: f64,
     /// The jobs.
     pub jobs: Vec<RunJob>,

@@ -66,12 +66,12 @@ pub struct StudyRow {
     /// True if so much or more was reported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reported_at_least: bool,
-    /// Why nothing was reported.
+    /// Reason why nothing was reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported_unknown_because: Option<String>,
     /// Our value; null if it could not be obtained.
     pub ours: Option<f64>,
-    /// Why it could not be had.
+    /// Reason why it could not be had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ours_unknown_because: Option<String>,
     /// Ours over reported; null if one of both is not known, or nothing was reported but zero.

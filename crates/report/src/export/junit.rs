@@ -25,7 +25,7 @@ struct Case {
     class: &'static str,
     /// Failure, in a line and in full.
     failure: Option<(String, String)>,
-    /// Why nothing is known.
+    /// Reason why nothing is known.
     skipped: Option<String>,
 }
 

@@ -26,13 +26,13 @@ pub(super) struct Page {
     frame: Frame,
     /// The write paths, each with its drawings and layers.
     paths: Vec<PathView>,
-    /// Why one is missing; empty if none is.
+    /// Reason why one is missing; empty if none is.
     path_unknown: String,
     has_methods: bool,
     /// True if a sync makes nothing durable, so that its cost is not called that of a durable write.
     lost: bool,
     durable: String,
-    /// Why methods or targets were not measured, and the storage's side is not known.
+    /// Reason why methods or targets were not measured, and the storage's side is not known.
     unmeasured: Vec<String>,
     cdf: Option<ChartView>,
     sides: String,
