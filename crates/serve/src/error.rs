@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 /// Shorthand for results of attaching and exporting.
 pub(crate) type Result<T> = std::result::Result<T, ExportError>;
 
-/// Why a device could not be made a block device of this machine (`/dev/loopN`, `/dev/ublkbN`), taken over,
-/// or taken away.
+/// Reason why a device could not be made a block device of this machine (`/dev/loopN`, `/dev/ublkbN`), taken
+/// over, or taken away.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The name cannot be that of a directory.

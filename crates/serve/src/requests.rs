@@ -31,7 +31,7 @@ const PATROL_EVERY: Nanos = Nanos::millis(250);
 /// While requests complete, the clock is only looked at in one of so many polls.
 const PATROL_POLLS: u32 = 16;
 
-/// Why a request failed.
+/// Reason why a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The device has failed it.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use plumb_block::{Clock, Device, Nanos, Outcome, Power};
 
-/// How long the device may take for a request: as long as the kernel gives a SCSI disk
+/// Time that the device may take for a request: as long as the kernel gives a SCSI disk
 /// (`/sys/block/*/device/timeout`) and an NVMe one (`nvme_core.io_timeout`).
 pub(crate) const REQUEST_TIMEOUT: Nanos = Nanos::secs(30);
 /// Longest time for a request once the device has to be taken away in any case.

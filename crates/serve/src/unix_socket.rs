@@ -18,7 +18,7 @@ use rustix::net::{
 
 /// Number of connections that may wait to be accepted.
 const BACKLOG: i32 = 1024;
-/// How long the path of a unix socket may be: what `sun_path` holds with the zero behind it (unix(7)).
+/// Time that the path of a unix socket may be: what `sun_path` holds with the zero behind it (unix(7)).
 pub const PATH_MAX_BYTES: usize = 107;
 
 /// A unix socket that listens. Dropping it removes it from its path, unless it [`stays`](Self::stays) or

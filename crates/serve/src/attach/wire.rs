@@ -276,13 +276,13 @@ impl Answer {
     }
 }
 
-/// How long the kernel may keep names and attributes: nothing here changes.
+/// Time that the kernel may keep names and attributes: nothing here changes.
 const VALID_SECONDS: u64 = 1 << 30;
 
 /// Limits agreed on in `FUSE_INIT`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InitLimits {
-    /// How many asynchronous requests may be in flight.
+    /// Number of asynchronous requests that may be in flight.
     pub(super) background: u16,
     /// The largest write.
     pub(super) write_bytes: u32,

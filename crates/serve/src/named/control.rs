@@ -13,14 +13,14 @@ use super::registry;
 
 /// The longest line that is read.
 const LINE_MAX: u64 = 1 << 16;
-/// How long an answer may take.
+/// Time that an answer may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Timeout for an order that requires no work: whoever looks at a device wants to know soon that it hangs.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout for taking the device away: everything is made durable first, by a device that may be slow or not
 /// answer.
 const DETACH_TIMEOUT: Duration = Duration::from_secs(600);
-/// How long whoever connected may take to say what is to be done: meanwhile nobody else is heard.
+/// Time that whoever connected may take to say what is to be done: meanwhile nobody else is heard.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Order to a service; `O` is an order that its device alone takes, marked in the same way.
@@ -104,7 +104,7 @@ impl RefusedOrder {
     }
 }
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// There is no such drive.

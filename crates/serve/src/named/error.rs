@@ -1,4 +1,4 @@
-//! Why a device cannot be served, or not to the end.
+//! Reasons why a device cannot be served, or not to the end.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use plumb_block::shell_word;
 use crate::error::ExportError;
 use crate::nbd::server::ServeError;
 
-/// Why a device cannot be served, or not to the end.
+/// Reason why a device cannot be served, or not to the end.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     /// The name cannot be used.

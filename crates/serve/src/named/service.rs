@@ -22,7 +22,7 @@ use crate::retry::retry;
 
 /// How often the flag to stop is looked at.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// How long a client that has just hung up may take to be seen as gone.
+/// Time that a client that has just hung up may take to be seen as gone.
 const LEAVING: Nanos = Nanos::secs(1);
 /// How often it is looked whether somebody still uses the block device, once a signal has come.
 const ASK_AGAIN: Nanos = Nanos::secs(3);
@@ -71,7 +71,7 @@ pub struct ServiceOptions {
     pub name: Option<String>,
     /// Kind of device, in one word.
     pub kind: String,
-    /// Where to serve NBD.
+    /// Addresses to serve NBD at.
     pub nbd: Vec<NbdAddress>,
     /// How to encrypt what is served over TCP; beyond this machine nothing is served without.
     pub encryption: Option<ServerTls>,

@@ -56,7 +56,7 @@ const REFUSED_AT_ONCE: usize = 16;
 /// How long no connection is accepted after the system had no room for one.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// Why a server cannot serve.
+/// Reason why a server cannot serve.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// Nothing to serve, or the exports cannot be told apart.

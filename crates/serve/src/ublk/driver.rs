@@ -14,11 +14,11 @@ use crate::retry::retry;
 
 /// Mark of this program's devices for the driver, which does not look at it: "plumb" and a version.
 pub(super) const MARK: u64 = 0x0001_706c_756d_6200;
-/// How long the last requests of a device that is being stopped may take.
+/// Time that the last requests of a device that is being stopped may take.
 const STOP_WITHIN: Duration = Duration::from_secs(60);
 /// How long somebody who only looks at a block device that goes away (udev) may take.
 const DELETE_WITHIN: Duration = Duration::from_secs(5);
-/// How long the kernel may take to notice that a server is dead: it looks every 30 s if all that it had was
+/// Time that the kernel may take to notice that a server is dead: it looks every 30 s if all that it had was
 /// in flight.
 const DEAD_WITHIN: Nanos = Nanos::secs(90);
 

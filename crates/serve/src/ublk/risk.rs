@@ -38,7 +38,7 @@ impl State {
     }
 }
 
-/// How many writes had been acknowledged when a flush was sent.
+/// Number of writes that had been acknowledged when a flush was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AcknowledgedWrites(u64);
 

@@ -12,7 +12,7 @@ use plumb_serve::nbd::wire::{
     encode_option,
 };
 
-/// How long a test waits for what never comes: only reached when it fails.
+/// Time that a test waits for what never comes: only reached when it fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Client {

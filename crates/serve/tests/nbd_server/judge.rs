@@ -28,7 +28,7 @@ struct Scene {
     seed: u64,
 }
 
-/// Why the server is not what it should be.
+/// Reason why the server is not what it should be.
 #[derive(Debug)]
 struct Wrong(String);
 

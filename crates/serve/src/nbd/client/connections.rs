@@ -28,7 +28,7 @@ pub(super) struct Connections {
     pub(super) common: Arc<Common>,
     pub(super) links: Vec<Arc<Link>>,
     pub(super) export: Arc<Export>,
-    /// Why there are none any more.
+    /// Reason why there are none any more.
     lost: OnceLock<String>,
 }
 

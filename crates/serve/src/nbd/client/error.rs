@@ -1,4 +1,4 @@
-//! Why an export could not be opened, and what requests fail with once its connection is lost.
+//! Reasons why an export could not be opened, and what requests fail with once its connection is lost.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::nbd::wire::WireError;
 /// ENOTCONN: the error of requests once the connection is lost.
 pub(super) const NOT_CONNECTED: Errno = Errno(107);
 
-/// Why an export could not be opened. `place` is its URI.
+/// Reason why an export could not be opened. `place` is its URI.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The server cannot be reached, or the connection broke.
@@ -19,7 +19,7 @@ pub enum ConnectError {
         operation: &'static str,
         /// Where.
         place: String,
-        /// Why it failed.
+        /// Reason why it failed.
         source: io::Error,
     },
     /// The server did not answer in time.

@@ -11,7 +11,7 @@ use crate::nbd::wire::BlockDescriptor;
 /// The largest question: a multiple of any block, and within the 32 bits of the field.
 const QUESTION_MAX_BYTES: u64 = 1 << 30;
 
-/// Why the extents are not known.
+/// Reason why the extents are not known.
 pub(super) enum NoExtents {
     Lost(Lost),
     Failed(Errno),

@@ -47,7 +47,7 @@ pub(super) struct Job {
     pub(super) wanted: JobWaiter,
     pub(super) phase: Phase,
     pub(super) submitted_at: Option<Nanos>,
-    /// How many bytes went into commands.
+    /// Number of bytes that went into commands.
     pub(super) staged: u64,
     /// Number of commands not answered.
     pub(super) pieces: u32,

@@ -32,7 +32,7 @@ pub(super) struct NbdQueue {
     pending: VecDeque<Request>,
     /// Number of requests that the connection has, those given up included.
     taken: usize,
-    /// How many of them were given up.
+    /// Number of them that were given up.
     given_up: usize,
     /// No deadline is before this.
     deadline_earliest: Nanos,

@@ -41,7 +41,7 @@ pub(super) struct Answer {
     pub(super) outcome: Result<(), Errno>,
 }
 
-/// Why the server is not listened to any further.
+/// Reason why the server is not listened to any further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ReplyFault {
     #[error(transparent)]

@@ -12,7 +12,7 @@ use super::transmission::Limits;
 use super::{Options, ServeError};
 use crate::nbd::wire::STRING_MAX_BYTES;
 
-/// How long a refused client may take to hear it.
+/// Time that a refused client may take to hear it.
 const REFUSAL_TIMEOUT: Nanos = Nanos::secs(2);
 
 /// Exports that connections may be made to, by whichever transport.

@@ -43,7 +43,7 @@ pub(super) enum Encryption {
 pub(super) struct Terms {
     pub(super) exports: Arc<[Arc<ServedExport>]>,
     pub(super) encryption: Encryption,
-    /// Why no export is served on this connection, if so.
+    /// Reason why no export is served on this connection, if so.
     pub(super) refusal: Option<String>,
 }
 

@@ -26,9 +26,9 @@ pub struct Options {
     pub tls: Option<ServerTls>,
     /// Number of connections that are served at once; further ones are told so and closed.
     pub connections_max: u32,
-    /// How long a handshake may take. The transmission phase has no limit: idle clients are held.
+    /// Time that a handshake may take. The transmission phase has no limit: idle clients are held.
     pub handshake_timeout: Duration,
-    /// How long a stop waits for requests in flight and replies unread before connections are closed under
+    /// Time that a stop waits for requests in flight and replies unread before connections are closed under
     /// them.
     pub stop_timeout: Duration,
     /// Number of requests that the queue of a connection holds in flight.

@@ -52,7 +52,7 @@ const INPUT_BYTES: usize = 256 << 10;
 /// goes where the device takes it from.
 const LARGE_BYTES: u32 = 32 << 10;
 
-/// Why a connection ended before the client said so.
+/// Reason why a connection ended before the client said so.
 #[derive(Debug, thiserror::Error)]
 pub enum TransmissionFault {
     /// The client sent something that is not the protocol.

@@ -20,7 +20,7 @@ pub enum WireError {
     Long {
         /// Name of the message.
         what: &'static str,
-        /// How many bytes.
+        /// Number of bytes.
         excess: usize,
     },
     /// The message does not begin as it should: the peer does not speak the protocol, or the two are out of

@@ -35,7 +35,7 @@ codes! {
 pub struct OptionHeader {
     /// Code of the option.
     pub code: OptionCode,
-    /// How many bytes follow.
+    /// Number of bytes that follow.
     pub length: u32,
 }
 
@@ -95,7 +95,7 @@ pub struct OptionReplyHeader {
     pub code: OptionCode,
     /// Kind of the reply.
     pub kind: OptionReplyKind,
-    /// How many bytes follow.
+    /// Number of bytes that follow.
     pub length: u32,
 }
 

@@ -68,7 +68,7 @@ pub struct ChunkHeader {
     pub kind: ChunkKind,
     /// Cookie of the request.
     pub cookie: Cookie,
-    /// How many bytes follow.
+    /// Number of bytes that follow.
     pub length: u32,
 }
 
@@ -163,7 +163,7 @@ pub struct ErrorChunk {
 /// A run of bytes in one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockDescriptor {
-    /// How many bytes.
+    /// Number of bytes.
     pub length: u32,
     /// Description of the bytes: see [`BlockDescriptor::HOLE`] and [`BlockDescriptor::ZERO`] for
     /// `base:allocation`.

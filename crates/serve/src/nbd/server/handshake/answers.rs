@@ -18,7 +18,7 @@ pub(in crate::nbd::server) const ALLOCATION_ID: u32 = 1;
 /// Block size that a client keeps to if it says nothing of block sizes ("Block size constraints").
 const ASSUMED_BLOCK: Bytes = Bytes(512);
 
-/// Why an option is refused, in a sentence for people.
+/// Reason why an option is refused, in a sentence for people.
 type Refusal = (OptionReplyKind, String);
 
 fn refusal<T>(kind: OptionReplyKind, why: impl Into<String>) -> Result<T, Refusal> {
