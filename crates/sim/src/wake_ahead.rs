@@ -30,7 +30,7 @@ const BUDGET_MAX: Nanos = Nanos::millis(1);
 pub(crate) struct WakeAhead {
     /// How late a wake-up is expected to be.
     lateness: Nanos,
-    /// How long it may yet be awake early, as of `budget_at`.
+    /// Time that it may yet be awake early, as of `budget_at`.
     budget: Nanos,
     budget_at: Nanos,
     next: Option<WakeUp>,

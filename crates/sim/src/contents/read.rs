@@ -7,7 +7,7 @@ use super::content::Content;
 use super::medium::MediumContent;
 use super::shape::BackingError;
 
-/// Why a read fails.
+/// Reason why a read fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// A block cannot be read until it is written again.

@@ -61,7 +61,7 @@ pub enum Backing {
     Nothing,
 }
 
-/// Why there can be no such contents.
+/// Reason why there can be no such contents.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ContentsError {
     /// The logical block is none.
@@ -95,7 +95,7 @@ impl From<ContentsError> for plumb_block::Error {
 pub struct BackingError {
     /// Operation that failed: "read", "write", "punch a hole in", "sync".
     pub operation: &'static str,
-    /// Where in the file.
+    /// Offset in the file.
     pub offset: u64,
     /// Error that the system reported.
     pub errno: Errno,

@@ -25,7 +25,7 @@ use plumb_block::{
 pub(super) struct Split {
     device: Arc<dyn Device>,
     time: Time,
-    /// How long a piece may be: a multiple of the logical block.
+    /// Maximum length of a piece: a multiple of the logical block.
     limit: Bytes,
 }
 
@@ -99,7 +99,7 @@ struct Piece {
     place: usize,
     /// Number of the piece, from 0.
     index: u64,
-    /// How many there are.
+    /// Number of them.
     count: u64,
     op: Op,
     /// The blocks of the whole request.

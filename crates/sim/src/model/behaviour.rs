@@ -56,7 +56,7 @@ pub struct Behaviour {
     pub ignores_flush: IgnoresFlush,
     /// A driver in front of the drive answers flushes itself; the drive never sees one.
     pub driver_drops_flush: bool,
-    /// How long a flush takes that is answered and not done; 20 us if it is not said.
+    /// Time that a flush takes that is answered and not done; 20 us if it is not said.
     pub ignored_flush_time: Option<Time>,
     /// A FUA write is a plain write.
     pub ignores_fua: bool,

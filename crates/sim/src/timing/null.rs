@@ -14,7 +14,7 @@ use crate::timing::{Event, Timing};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameters {
-    /// How long every command takes.
+    /// Time that every command takes.
     pub latency: Time,
 }
 

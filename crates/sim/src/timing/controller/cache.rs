@@ -38,7 +38,7 @@ struct Destaging {
 pub(super) struct Cache {
     /// Runs that wait, by where they begin.
     waiting: BTreeMap<u64, Run>,
-    /// Where the run begins that was written then; empty unless the cache is emptied by age.
+    /// Start of the run that was written then; empty unless the cache is emptied by age.
     by_age: BTreeMap<u64, u64>,
     emptied_by_age: bool,
     /// Runs that the mechanics have been given, in no order.

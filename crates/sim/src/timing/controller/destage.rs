@@ -9,7 +9,7 @@ use crate::model::Size;
 pub(super) struct Room {
     sectors: u64,
     segments: usize,
-    /// How long a run may grow by joining what it touches.
+    /// Time that a run may grow by joining what it touches.
     pub(super) coalesce: u64,
     above: u64,
     resume: u64,

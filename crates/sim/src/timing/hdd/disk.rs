@@ -48,7 +48,7 @@ pub struct Hdd {
     last: Option<(u64, u64, JobKind)>,
     /// All of them are looked at each time: what that takes stands side by side.
     queue: Vec<WaitingJob>,
-    /// Their jobs, in the same order.
+    /// Jobs of the waiting requests, in the same order.
     jobs: Vec<Job>,
     current: Option<Current>,
     /// Done without the arm, in the order of time.

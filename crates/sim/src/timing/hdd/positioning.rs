@@ -1,4 +1,4 @@
-//! How long it takes until the head is where a sector begins, and until sectors have passed.
+//! Time that it takes until the head is where a sector begins, and until sectors have passed.
 //!
 //! A disk asks for the former of its whole queue at each access, and no processor can foresee what comes out:
 //! so that is computed without branches.

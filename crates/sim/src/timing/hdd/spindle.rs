@@ -10,7 +10,7 @@ pub(super) type Angle = u32;
 pub(super) struct Spindle {
     /// 2^-64 revolutions a nanosecond.
     rate: u64,
-    /// How long a revolution takes.
+    /// Time that a revolution takes.
     revolution: u64,
 }
 
