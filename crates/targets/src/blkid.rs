@@ -14,7 +14,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// Where it may be: a user's PATH often leaves out the second and third.
 const PROGRAMS: [&str; 3] = ["blkid", "/usr/sbin/blkid", "/sbin/blkid"];
-/// How long it may take. It reads some hundred places of a disk.
+/// Time that it may take. It reads some hundred places of a disk.
 const TIME: Duration = Duration::from_secs(10);
 /// Maximum number of bytes read of blkid's answer.
 const ANSWER_BYTES: usize = 64 << 10;

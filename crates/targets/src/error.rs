@@ -1,4 +1,4 @@
-//! Why a target is not opened: what was found, and what to do about it.
+//! Reasons why a target is not opened: what was found, and what to do about it.
 
 use std::fmt;
 

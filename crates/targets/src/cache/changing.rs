@@ -14,7 +14,7 @@ use super::laying_out::LayoutObserver;
 use super::served::{CacheOrder, LaidOut};
 use crate::error::{Error, Result};
 
-/// How long one who asks waits: others are not heard meanwhile. Most changes take less.
+/// Time that one who asks waits: others are not heard meanwhile. Most changes take less.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 /// Time within which a repeated request asks how the change ended; a later one asks for a new change.
 const ASKS_AGAIN_WITHIN: Duration = Duration::from_secs(5);

@@ -31,10 +31,10 @@ use crate::mark::mark_as_free;
 /// Remains of a cache that was given up.
 #[derive(Debug)]
 pub struct DiscardedCache {
-    /// Why devices of the log could not be looked at or written, of each: they were not erased.
+    /// Reason why devices of the log could not be looked at or written, of each: they were not erased.
     pub not_erased: Vec<Error>,
-    /// Why the backing device could not be looked at, if it is gone: should it come back, it needs the cache
-    /// still.
+    /// Reason why the backing device could not be looked at, if it is gone: should it come back, it needs the
+    /// cache still.
     pub backing_gone: Option<Error>,
 }
 

@@ -44,7 +44,8 @@ pub struct NamedCache {
     /// Writer of the marks on the backing device; none for a cache that is only looked at, or is detached.
     follower: Option<Follower>,
     pub(super) marking: Arc<Marking>,
-    /// Why the backing device is said to have been written by somebody else; only of one that is looked at.
+    /// Reason why the backing device is said to have been written by somebody else; only of one that is
+    /// looked at.
     written_beside: Option<Error>,
     /// Facts about its devices, once somebody has asked for them.
     placement: Mutex<Option<Placement>>,
