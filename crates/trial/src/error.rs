@@ -1,9 +1,9 @@
-//! Why a trial was not run, or not to its end.
+//! Reasons why a trial was not run, or not to its end.
 
 use plumb_application::Error as Application;
 use plumb_block::{FailureKind, in_one_line};
 
-/// Why a trial was not run.
+/// Reason why a trial was not run.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
     /// The scenario makes no sense.

@@ -20,7 +20,7 @@ const STEADY_ROUNDS: usize = 5;
 const PRECONDITION_PASSES: u64 = 2;
 /// Number of requests in flight while preconditioning.
 const PRECONDITION_DEPTH: u32 = 32;
-/// How long each trial of a depth takes at most.
+/// Time that each trial of a depth takes at most.
 const PROBE: Nanos = Nanos::secs(2);
 
 impl Stage<'_> {

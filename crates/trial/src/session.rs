@@ -69,7 +69,7 @@ pub(crate) struct Session<'a> {
     surveyed: Option<CheckBegun>,
     opened: OpenedBefore,
     phases: Vec<Phase>,
-    /// Why a phase could not be run, of the first such.
+    /// Reason why a phase could not be run, of the first such.
     lacking: Option<String>,
     /// Measurements of all phases that a document tells, one after the other.
     whole: Option<LoadOutcome>,

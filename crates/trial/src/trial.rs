@@ -103,7 +103,7 @@ struct Turns<'a> {
     /// own in each.
     measured: Nanos,
     left_behind: Vec<String>,
-    /// Why something could not be removed.
+    /// Reason why something could not be removed.
     trouble: Option<TrialError>,
 }
 

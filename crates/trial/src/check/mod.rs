@@ -42,7 +42,7 @@ pub struct CheckRequest {
     pub seed: u64,
     /// Permission to write beside files of plumb's own: a cache.
     pub permission: Permission,
-    /// Where to put the recording.
+    /// Place for the recording.
     pub out: Out,
     /// The command line, for the recording.
     pub argv: Vec<String>,
