@@ -26,8 +26,8 @@ pub struct Random {
     pub runs: Runs,
 }
 
-/// How many operations follow one another from a drawn place. Each run is all reads, all writes or all trims,
-/// and ends at the end of the range or of its zone at the latest.
+/// Number of operations that follow one another from a drawn place. Each run is all reads, all writes or all
+/// trims, and ends at the end of the range or of its zone at the latest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Runs {

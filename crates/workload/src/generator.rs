@@ -53,14 +53,14 @@ pub use zones::EffectiveZone;
 pub enum Operation {
     /// Read.
     Read {
-        /// Where in the target.
+        /// Offset in the target.
         offset: Bytes,
         /// How much.
         length: Bytes,
     },
     /// Write.
     Write {
-        /// Where in the target.
+        /// Offset in the target.
         offset: Bytes,
         /// How much.
         length: Bytes,
@@ -72,7 +72,7 @@ pub enum Operation {
     },
     /// Tell the device that what these bytes hold is no longer needed.
     Trim {
-        /// Where in the target.
+        /// Offset in the target.
         offset: Bytes,
         /// How much.
         length: Bytes,

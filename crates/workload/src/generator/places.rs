@@ -26,7 +26,7 @@ pub(crate) struct Place {
     pub(crate) offset: u64,
     /// Remainder of the draw, evenly spread over 64 bits and independent of the place.
     pub(crate) fraction: u64,
-    /// Where a run that begins here must end.
+    /// Start of a run that here must end.
     pub(crate) end: u64,
 }
 
