@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-/// How long a program of tests may say nothing. It says of each test that it has ended; so one that is
+/// Time that a program of tests may say nothing. It says of each test that it has ended; so one that is
 /// silent for this long hangs, and would until whoever waits for it gives up.
 const SILENCE: Duration = Duration::from_secs(15 * 60);
 

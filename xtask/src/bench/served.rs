@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::running::RunningProcess;
 
-/// How many drives have been started.
+/// Number of drives that have been started.
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
 /// How a drive can be reached.

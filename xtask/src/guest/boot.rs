@@ -24,7 +24,7 @@ use super::scenario::Scenario;
 use super::simulated::{self, SimulatedDrive};
 use super::{disk, initramfs, nvme_trace};
 
-/// How long a guest may say nothing: longer than a scenario may take by its own clock.
+/// Time that a guest may say nothing: longer than a scenario may take by its own clock.
 const SILENCE: Duration = Duration::from_secs(initramfs::SCENARIO_SECONDS + 30);
 
 /// Result of a scenario in a guest.

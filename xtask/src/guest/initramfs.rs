@@ -45,7 +45,7 @@ activation { udev_sync = 0 udev_rules = 0 monitoring = 0 }
 global { use_lvmpolld = 0 thin_check_executable = \"\" thin_repair_executable = \"\" }
 ";
 
-/// How long one scenario may take inside the guest.
+/// Time that one scenario may take inside the guest.
 pub(crate) const SCENARIO_SECONDS: u64 = 240;
 
 /// Returns everything that must be on this machine to make guests.

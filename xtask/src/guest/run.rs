@@ -24,7 +24,7 @@ use crate::tally::Tally;
 pub(crate) struct Request {
     /// Options that every boot needs.
     pub options: Options,
-    /// Where to write recordings.
+    /// Directory for recordings.
     pub record: Option<PathBuf>,
     /// Guests at once.
     pub jobs: usize,

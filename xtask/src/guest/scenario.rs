@@ -40,7 +40,7 @@ pub(crate) struct Scenario {
     /// Target about which plumb is asked, and to which is written: a directory, or a device (shell text,
     /// expanded after setup).
     pub target: String,
-    /// How many writes are synced between the two samples.
+    /// Number of writes that are synced between the two samples.
     pub syncs: u32,
     /// Counts of what must have arrived.
     pub expected: ExpectedCounts,

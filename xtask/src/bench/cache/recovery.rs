@@ -1,4 +1,4 @@
-//! How long a cache takes to recover after its server was killed.
+//! Time that a cache takes to recover after its server was killed.
 
 use anyhow::{Context, Result};
 

@@ -12,7 +12,7 @@ use crate::packages;
 
 /// The size of each place.
 const MIB: u64 = 256;
-/// How long each of the two runs.
+/// Time that each of the two runs.
 const SECONDS: &str = "3s";
 /// The processor that both are pinned to.
 const PROCESSOR: &str = "1";
