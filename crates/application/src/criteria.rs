@@ -15,7 +15,7 @@ pub struct Criterion {
     pub of: Quantity,
     /// Figure of the distribution that is limited.
     pub statistic: Statistic,
-    /// Must be below this.
+    /// Upper bound of the figure.
     pub below: Nanos,
     /// Consequence if the limit is missed.
     pub why: String,

@@ -18,7 +18,7 @@ pub(super) struct Replace {
 }
 
 impl Replace {
-    /// Values of 4 KiB, each as likely.
+    /// Creates the profile with values of 4 KiB, each as likely.
     pub(super) fn registry_kv(setting: &Setting) -> Self {
         Self {
             threads: setting.threads,

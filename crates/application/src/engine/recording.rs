@@ -175,7 +175,7 @@ impl Recording {
     /// Number of books: more threads than that share them.
     const BOOKS_MAX: u32 = 8;
 
-    /// Books for `threads`.
+    /// Creates books for `threads`.
     pub(crate) fn starting_at(start: Nanos, expected: Nanos, threads: u32) -> Self {
         let books =
             (0..threads.clamp(1, Self::BOOKS_MAX)).map(|_| Mutex::new(Book::starting_at(start, expected)));
