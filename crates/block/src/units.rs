@@ -76,7 +76,7 @@ impl Nanos {
         Self((seconds * 1e9).round() as u64)
     }
 
-    /// This duration in seconds.
+    /// Returns this duration in seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -86,7 +86,7 @@ impl Nanos {
         Self(self.0.saturating_sub(earlier.0))
     }
 
-    /// This plus `other`, without wrapping: far in the future stays far in the future.
+    /// Returns this plus `other`, without wrapping: far in the future stays far in the future.
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
