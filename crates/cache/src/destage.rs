@@ -431,8 +431,8 @@ impl Destage {
             let count = ranges.len();
             let because = match most {
                 0 => format!(
-                    "{count} places of the log cannot be read from any of its devices, and the log is no \
-                     longer written: everything else is written back, but the log cannot be replaced"
+                    "{count} places of the log cannot be read from any of its devices, and the log \
+                     is no longer written: everything else is written back, but the log cannot be replaced"
                 ),
                 _ => format!(
                     "{count} places of the log cannot be read from any of its devices, and it can give up \

@@ -213,7 +213,8 @@ impl Gathers {
         }
     }
 
-    /// No leg has all of a part whole: its blocks are read one by one, and a single one is unreadable.
+    /// Reads the blocks of a part of which no leg has all whole: they are read one by one, and a single one
+    /// is unreadable.
     fn block_by_block(&mut self, base: &mut Base, read: &PartRead, address: u64, blocks: u64) {
         let Some(gather) = self.by_id.get_mut(&read.gather) else { return };
         if blocks == 1 {
@@ -264,7 +265,7 @@ impl Gathers {
         self.send_part(base, read, buffer);
     }
 
-    /// Blocks of the log were read whole: legs that have not got them are given them.
+    /// Takes blocks of the log that were read whole, and writes them to legs that lack them.
     fn part_is_whole(&mut self, base: &mut Base, mut read: PartRead, address: u64, buffer: BufferMut) {
         let (segment, block, _) = base.log.geometry.locate(address);
         let mut failed = std::mem::take(&mut read.failed);

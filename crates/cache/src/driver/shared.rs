@@ -32,7 +32,7 @@ use super::ports::Ports;
 use super::wake::{Wake, fire, signal};
 use crate::{Action, Cache, Mark, Member};
 
-/// Time that whoever waits for the core sleeps before it looks again, should nobody wake it.
+/// Time after which a thread that waits for the core looks again, should nobody wake it.
 const LOOK_EVERY: Nanos = Nanos::millis(100);
 /// How often the thread looks whether the watcher still waits. What is destaged goes on after so long if
 /// nobody else drives.
@@ -470,8 +470,8 @@ impl Inner {
     }
 }
 
-/// Whoever carries out writes of the cache must not wait for writes to the very device that it serves when it
-/// needs memory. Without the privilege it runs none the less.
+/// Marks this thread as an I/O flusher: one that carries out writes of the cache must not wait for writes to
+/// the very device that it serves when it needs memory. Without the privilege it runs none the less.
 pub(super) fn become_io_flusher() {
     thread_local! {
         static IS_FLUSHER: Cell<bool> = const { Cell::new(false) };

@@ -15,7 +15,7 @@ pub(super) struct Wake {
 }
 
 impl Wake {
-    /// For a front queue whose owner may wait for `answered`, too.
+    /// Creates the wake-up for a front queue whose owner may wait for `answered`, too.
     ///
     /// # Errors
     /// If the kernel has no descriptor to give.

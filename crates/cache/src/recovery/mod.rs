@@ -393,8 +393,8 @@ impl Recovery {
         self.equalise();
     }
 
-    /// Order (f): every leg gets what only another one has, and is flushed, before anything is served or said
-    /// to be durable. One copy after another; then all legs are flushed.
+    /// Equalises the legs, order (f): every leg gets what only another one has, and is flushed, before
+    /// anything is served or said to be durable. One copy after another; then all legs are flushed.
     fn equalise(&mut self) {
         let waits = self.options.waits.hold(Wait::LegsEqual) && !self.options.dry_run;
         let Some(log) = &mut self.log else { return };

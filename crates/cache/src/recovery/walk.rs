@@ -333,7 +333,7 @@ impl Walk {
         }
     }
 
-    /// No leg has the next record here: it begins the next segment, or the log has ended.
+    /// Goes on where no leg has the next record: it begins the next segment, or the log has ended.
     fn segment_ended(&mut self, segment: u64, block: u32) -> Result<Option<Read>, String> {
         let end = self.log.tail + self.log.geometry.count();
         if block > 0 && segment + 1 < end {
