@@ -20,12 +20,12 @@ pub(crate) struct ProgressLines {
 }
 
 impl ProgressLines {
-    /// Lines as the environment asks for them.
+    /// Creates lines as the environment asks for them.
     pub(crate) fn from_environment() -> Self {
         Self { is_unbounded: std::env::var(VARIABLE).is_ok_and(|value| value == "all"), ..Self::default() }
     }
 
-    /// Lines of something that may soon be over: the first comes after ten seconds too.
+    /// Creates lines of something that may soon be over: the first comes after ten seconds too.
     pub(crate) fn later() -> Self {
         Self { last: Some(Instant::now()), ..Self::default() }
     }
@@ -63,7 +63,7 @@ impl ProgressLines {
 mod tests {
     use super::*;
 
-    /// Lines that go out when one comes every 100 ms for a minute.
+    /// Returns how many lines go out when one comes every 100 ms for a minute.
     fn lines_in_a_minute(mut lines: ProgressLines) -> usize {
         let begun = Instant::now();
         let out = (0..600).filter(|number| {

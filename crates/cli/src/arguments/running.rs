@@ -59,7 +59,7 @@ pub(crate) struct Detail {
 }
 
 impl Detail {
-    /// Everything, unless the verdict alone is asked for.
+    /// Shows everything, unless the verdict alone is asked for.
     pub(crate) const fn or_everything(self) -> Self {
         Self { verbose: !self.quiet, ..self }
     }

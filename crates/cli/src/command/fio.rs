@@ -85,7 +85,7 @@ fn print(
     files::write_or_print(output(invocation, writing), &text)
 }
 
-/// Rounds of a trial in the terms of fio.
+/// Returns the rounds of a trial in the terms of fio.
 fn steady_rounds(rounds: &[Round]) -> Vec<SteadyRound> {
     let of = |round: &Round| SteadyRound { iops: round.iops, bytes_per_second: round.bytes_per_second };
     rounds.iter().map(of).collect()

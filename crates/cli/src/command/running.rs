@@ -231,8 +231,8 @@ pub(crate) fn say_end(trial: &Trial, quiet: bool) {
     }
 }
 
-/// Says on stderr, in one line, why a command ends with another code than 0 whose stdout another program's
-/// parser reads.
+/// Prints to stderr, in one line, why a command whose stdout another program parses ends with another code
+/// than 0.
 fn say_finding(document: &RunDocument, strictness: Strictness) {
     if exit::of_run(document, strictness) == Exit::Done {
         return;

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::terminal;
 
 impl Names {
-    /// Word that stands in a script where the shell is to ask plumb.
+    /// Returns the word that stands in a script where the shell is to ask plumb.
     const fn placeholder(self) -> &'static str {
         match self {
             Self::Profiles => "PLUMB_NAMES_PROFILES",

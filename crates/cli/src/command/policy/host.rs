@@ -29,7 +29,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// This machine, now.
+    /// Creates the view of this machine as it is now.
     pub(super) fn new(shared: &DiskArguments) -> anyhow::Result<Self> {
         let claims = Claims::load(&shared.claims).map_err(|error| refusal(error.into()))?;
         let is_root = rustix::process::geteuid().is_root();

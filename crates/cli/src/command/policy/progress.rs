@@ -20,7 +20,7 @@ pub(super) struct TerminalProgress {
 }
 
 impl TerminalProgress {
-    /// Lines on stderr, and a bar if that is a terminal.
+    /// Creates a progress of lines on stderr, and a bar if that is a terminal.
     pub(super) fn on_stderr() -> Self {
         let (target, lines) = match std::io::stderr().is_terminal() {
             true => (ProgressDrawTarget::stderr(), None),
