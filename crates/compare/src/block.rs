@@ -43,8 +43,8 @@ pub fn figure_names() -> impl Iterator<Item = &'static str> {
     FIGURES.iter().map(|(name, _)| *name)
 }
 
-/// Operations per second. Where none completed it is taken for half of one: a logarithm is needed, and the
-/// block is no other's.
+/// Returns the operations per second. Where none completed it is taken for half of one: a logarithm is
+/// needed, and the block is no other's.
 fn iops(sides: &Sides) -> Option<f64> {
     let application = &sides.application;
     let is_empty = application.operations == 0 && application.seconds > 0.0;

@@ -238,7 +238,7 @@ struct Left {
     under_way: f64,
 }
 
-/// Figures of a pass, after which so much is left to be written.
+/// Returns the figures of a pass, after which `left` is still to be written.
 fn of_pass(counts: Counts, length: u64, left: Left) -> ExperimentResult {
     let Left { dirty, under_way } = left;
     let (operations, ios) = (counts.operations as f64, counts.device_ios.unwrap_or(0) as f64);

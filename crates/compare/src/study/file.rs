@@ -30,7 +30,7 @@ const SHIPPED: [(&str, &str); 5] = [
     ("E", include_str!("../../studies/e.toml")),
 ];
 
-/// Names of the studies, in the order in which they run.
+/// Returns the names of the studies, in the order in which they run.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     SHIPPED.iter().map(|(name, _)| *name)
 }
@@ -400,7 +400,7 @@ mod tests {
         Place { is_simulated: false, switches: true },
     ];
 
-    /// Figures that an experiment gives, as `experiment` names them.
+    /// Returns the figures that an experiment gives, as `experiment` names them.
     fn vocabulary(work: &Work) -> Vec<&str> {
         match work {
             Work::Load(load) => {
@@ -424,7 +424,7 @@ mod tests {
         }
     }
 
-    /// Figures that a text quotes, and those of a product; of a cause the runs, with no figure.
+    /// Returns the figures that a text quotes, and those of a product; of a cause the runs, with no figure.
     fn named(texts: &[&str], products: &[&str]) -> Vec<String> {
         let quotes = |text: &&str| -> Vec<String> {
             text.split('{').skip(1).filter_map(|part| Some(part.split_once('}')?.0.to_owned())).collect()
