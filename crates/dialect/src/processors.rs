@@ -5,7 +5,7 @@ use crate::Machine;
 /// More processors than any machine has: a range is written out, and must not fill the memory.
 const PROCESSORS_MAX: u64 = 1 << 16;
 
-/// Numbers and ranges of them: `0-3,8`. `None` if it is no such list.
+/// Parses numbers and ranges of them: `0-3,8`. `None` if it is no such list.
 pub(crate) fn of_list(text: &str, separators: &[char]) -> Option<Vec<u32>> {
     let mut processors = Vec::new();
     for part in text.split(separators) {

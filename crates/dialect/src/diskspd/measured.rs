@@ -58,7 +58,7 @@ pub(super) fn mib_per_second(bytes: u64, window: Nanos) -> f64 {
     per_second(bytes, window) / f64::from(1 << 20)
 }
 
-/// Seconds as milliseconds.
+/// Converts seconds to milliseconds.
 pub(super) fn ms(seconds: f64) -> f64 {
     seconds * 1e3
 }

@@ -22,7 +22,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Nothing said but the block, which sizes in `b` refer to.
+    /// Creates switches of which only the block is given, which sizes in `b` refer to.
     pub(super) fn new(block: u32) -> Self {
         let profile = Profile::new(vec![TimeSpan::new(Vec::new())]);
         let target = Target { block, alignment: u64::from(block), ..Target::at("") };

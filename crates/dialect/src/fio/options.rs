@@ -202,7 +202,7 @@ impl<'a> Options<'a> {
         self.parsed(name, |text| value::time(text, unit))
     }
 
-    /// Bytes.
+    /// Returns an option in bytes.
     ///
     /// # Errors
     /// If they are none.
@@ -211,7 +211,7 @@ impl<'a> Options<'a> {
         self.parsed(name, |text| value::bytes(text, self.base))
     }
 
-    /// Bytes or percent.
+    /// Returns an option in bytes or percent.
     ///
     /// # Errors
     /// If they are neither.
@@ -220,7 +220,7 @@ impl<'a> Options<'a> {
         self.parsed(name, |text| value::size(text, self.base))
     }
 
-    /// Bytes for each direction.
+    /// Returns an option in bytes for each direction.
     ///
     /// # Errors
     /// If they are none.
@@ -245,7 +245,7 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// Units of this kind surprise.
+    /// Notes that units of this kind multiply a number.
     fn tell_units(&self, name: &'static str) {
         let text = self.setting(name).and_then(|setting| setting.value.as_deref());
         if self.base == KbBase::Compatible

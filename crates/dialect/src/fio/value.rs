@@ -23,7 +23,7 @@ pub(super) enum Size {
     Percent(f64),
 }
 
-/// Bytes: a whole number, decimal or `0x`, and a unit.
+/// Parses bytes: a whole number, decimal or `0x`, and a unit.
 ///
 /// # Errors
 /// What was expected. fio itself reads as far as it understands and drops the rest.
@@ -51,7 +51,7 @@ pub(super) fn bytes(text: &str, base: KbBase) -> Result<u64, String> {
     number.checked_mul(factor.pow(power)).ok_or_else(|| format!("`{text}` is more than 16 EiB"))
 }
 
-/// Bytes or a percentage.
+/// Parses bytes or a percentage.
 ///
 /// # Errors
 /// What was expected.
@@ -141,7 +141,7 @@ pub(super) struct Three<T> {
 }
 
 impl<T> Default for Three<T> {
-    /// None given.
+    /// Returns a value of which nothing is given.
     fn default() -> Self {
         Self { read: None, write: None, trim: None }
     }

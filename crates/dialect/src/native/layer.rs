@@ -113,7 +113,7 @@ fn value_of(word: &Word, value: &DeValue<'_>) -> Option<Value> {
     }
 }
 
-/// Strings and numbers as text, and arrays of them with commas.
+/// Returns strings and numbers as text, and arrays of them with commas.
 fn text_of(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.clone().into_owned()),

@@ -42,7 +42,7 @@ pub(super) fn gives_way(inherited: &str, said: &Words) -> bool {
     CONTRADICTIONS.iter().any(|(left, right)| (is_in(left) && has(right)) || (is_in(right) && has(left)))
 }
 
-/// Words said in one breath must not contradict each other.
+/// Checks that words given together do not contradict each other.
 pub(super) fn check_agreement(said: &Words) -> Result<(), WordError> {
     let find = |words: &'static str| words.split(' ').find(|word| said.has(word));
     for (left, right) in CONTRADICTIONS {

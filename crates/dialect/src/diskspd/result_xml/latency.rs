@@ -59,8 +59,8 @@ fn moments(direction: &Direction, mean: &str, deviation: &str, writer: &mut XmlW
     }
 }
 
-/// Percentiles as they are written, and as parts of 1,000,000,000: 0 to 99, 99.9 to seven nines after the
-/// point, 100.
+/// Returns the percentiles as they are written, and as parts of 1,000,000,000: 0 to 99, 99.9 to seven nines
+/// after the point, 100.
 fn rows() -> Vec<(String, u64)> {
     let whole = (0..100).map(|percent| (percent.to_string(), percent * 10_000_000));
     let nines = (1..=7_u32).map(|nines| {

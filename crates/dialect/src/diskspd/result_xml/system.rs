@@ -23,8 +23,8 @@ pub(super) fn write(machine: &Machine, writer: &mut XmlWriter) {
     writer.close("System");
 }
 
-/// Processors in groups of 64, as `-ag` counts them, and which of a group belong to each node, socket and
-/// core.
+/// Writes the processors in groups of 64, as `-ag` counts them, and which of a group belong to each node,
+/// socket and core.
 fn topology(machine: &Machine, writer: &mut XmlWriter) {
     writer.open("ProcessorTopology");
     for (group, mask) in masks(machine, |_| ()).into_iter().map(|(((), group), mask)| (group, mask)) {

@@ -176,7 +176,7 @@ fn parameter(text: &str, default: f64) -> Result<f64, String> {
     }
 }
 
-/// Zones, the same for every direction.
+/// Returns the zones, the same for every direction.
 fn zones(text: &str, parse: impl Fn(&str) -> Result<Vec<Zone>, String>) -> Result<Vec<Zone>, String> {
     let zones = value::three(text, parse)?;
     let mut given = [zones.read, zones.write, zones.trim].into_iter().flatten();

@@ -56,7 +56,7 @@ pub(super) fn from_options(options: &Options<'_>) -> Result<ReportedJob, Error> 
     })
 }
 
-/// Settings as `job options` shows them: those that stand alone are left out, as fio does.
+/// Returns the settings as `job options` shows them: those that stand alone are left out, as fio does.
 pub(super) fn typed(settings: &[Setting], name: Option<&String>) -> Vec<(String, String)> {
     let name = name.map(|name| ("name".to_owned(), name.clone()));
     let with_value =
@@ -69,7 +69,7 @@ fn command(section: &Section) -> Vec<String> {
     std::iter::once(format!("--name={}", section.name)).chain(arguments(&section.own)).collect()
 }
 
-/// Settings as arguments.
+/// Returns the settings as arguments.
 pub(super) fn arguments(settings: &[Setting]) -> impl Iterator<Item = String> {
     settings.iter().map(|setting| match &setting.value {
         Some(value) => format!("--{}={value}", setting.name),

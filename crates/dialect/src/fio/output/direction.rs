@@ -6,7 +6,7 @@ use plumb_report::export::fio::{FioDirection, Samples, latency};
 
 use crate::fio::ReportedJob;
 
-/// Bytes and operations per second in each whole window of `width` within `length`.
+/// Returns bytes and operations per second in each whole window of `width` within `length`.
 pub(super) fn rates(direction: &Direction, length: Nanos, width: Nanos) -> Vec<(f64, f64)> {
     let bucket = direction.series.width();
     let together = usize::try_from(width.0 / bucket.0).unwrap_or(usize::MAX).max(1);
@@ -33,7 +33,7 @@ pub(super) fn samples(direction: &Direction, length: Nanos, reported: &ReportedJ
     (Samples::from_values(&bandwidths), Samples::from_values(&operations))
 }
 
-/// Bytes and operations per second over all of `length`.
+/// Returns bytes and operations per second over all of `length`.
 pub(super) fn mean_rates(direction: &Direction, length: Nanos) -> (f64, f64) {
     let seconds = length.as_secs_f64();
     let rate = |amount: u64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
