@@ -53,7 +53,7 @@ pub struct Offset {
 }
 
 impl Offset {
-    /// In the middle of these two, in nanoseconds; both are rounded outwards.
+    /// Creates the estimate in the middle of these two, in nanoseconds; both are rounded outwards.
     fn between(low_ns: i128, high_ns: i128, jumped: bool) -> Self {
         let ahead_ns = (low_ns + high_ns).div_euclid(2);
         let error = u64::try_from(high_ns - ahead_ns).unwrap_or(u64::MAX);

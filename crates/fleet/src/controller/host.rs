@@ -76,7 +76,7 @@ struct Limit {
 }
 
 impl Limit {
-    /// No more than `within` from `since` on.
+    /// Creates a limit of no more than `within` from `since` on.
     fn since(since: Nanos, within: Nanos, words: fn(f64) -> String) -> Self {
         Self { until: since.saturating_add(within), since, words }
     }

@@ -29,7 +29,7 @@ pub struct Controller {
     stopping_since: Option<Nanos>,
     /// When the hosts were told to start, by this clock.
     started_at: Option<Nanos>,
-    /// Hosts whose launchers are to be ended.
+    /// Returns the hosts whose launchers are to be ended.
     to_kill: Vec<usize>,
 }
 
@@ -106,7 +106,7 @@ impl Controller {
         self.hosts.iter().all(|host| matches!(host.state, State::Gone))
     }
 
-    /// Hosts whose launchers are to be started now; each is connecting from now on.
+    /// Returns the hosts whose launchers are to be started now; each is connecting from now on.
     pub fn to_launch(&mut self, now: Nanos) -> Vec<usize> {
         let connecting =
             self.hosts.iter().filter(|host| matches!(host.state, State::Connecting { .. })).count();
@@ -128,7 +128,7 @@ impl Controller {
         chosen
     }
 
-    /// Hosts whose launchers are to be ended now.
+    /// Returns the hosts whose launchers are to be ended now.
     pub fn to_kill(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.to_kill)
     }

@@ -129,7 +129,8 @@ impl Run {
         Ok(())
     }
 
-    /// No load runs for longer: by the clock that it goes by, which may be that of a simulated drive.
+    /// Returns the longest time that a load may run: by the clock that it goes by, which may be that of a
+    /// simulated drive.
     fn longest(&self, end_within: Nanos) -> Nanos {
         self.expected.map_or(Nanos(COUNT_MAX), |expected| expected.saturating_add(end_within))
     }
