@@ -155,7 +155,7 @@ fn unshare(flags: UnshareFlags) -> io::Result<()> {
     Ok(unsafe { unshare_unsafe(flags) }?)
 }
 
-/// Whoever asked may have left.
+/// Sends the answer; the receiver may be gone.
 fn tell<T>(sender: &SyncSender<io::Result<T>>, answer: io::Result<T>) {
     drop(sender.try_send(answer));
 }

@@ -35,7 +35,7 @@ pub fn open(when_idle: WhenIdle) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC | nonblocking, Mode::empty())?)
 }
 
-/// Another file of the connection that `connected` belongs to.
+/// Opens another file of the connection that `connected` belongs to.
 ///
 /// # Errors
 /// As open(2) and ioctl(2); EINVAL if `connected` is not connected.

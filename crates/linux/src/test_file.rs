@@ -82,7 +82,7 @@ impl TestFile {
         Err(failed(rustix::io::Errno::EXIST))
     }
 
-    /// For people: `a test file in /srv`.
+    /// Returns the place in words for people: `a test file in /srv`.
     pub fn place(&self) -> String {
         format!("a test file in {}", self.directory.display())
     }

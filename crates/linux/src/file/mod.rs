@@ -129,8 +129,8 @@ impl Device for FileDevice {
         }
     }
 
-    /// Always an error: a file has no cache of its own to switch, and a disk's is switched by policy, which
-    /// verifies and restores it.
+    /// Returns an error always: a file has no cache of its own to switch, and a disk's is switched by policy,
+    /// which verifies and restores it.
     fn set_wce(&self, _enabled: bool) -> Result<()> {
         Err(Error::new(ErrorKind::Unsupported, "switch the write cache of", self.target.name.as_str())
             .because("the write cache of a disk is not switched through an open file, and a file has none"))

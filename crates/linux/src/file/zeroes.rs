@@ -7,7 +7,7 @@ struct Zeroes([u8; ZEROES_BYTES]);
 pub(crate) const ZEROES_BYTES: usize = 64 << 10;
 static ZEROES: Zeroes = Zeroes([0; ZEROES_BYTES]);
 
-/// Zeroes, aligned for direct I/O; at most as many as one
+/// Returns zeroes, aligned for direct I/O; at most as many as one
 /// [`Call::WriteZeroes`](super::work::Call::WriteZeroes) writes.
 pub(crate) fn zeroes(length: u64) -> &'static [u8] {
     let length = usize::try_from(length).unwrap_or(ZEROES_BYTES).min(ZEROES_BYTES);

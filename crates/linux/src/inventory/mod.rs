@@ -78,7 +78,8 @@ impl Inventory {
         order
     }
 
-    /// Depth first, a device behind all above it; `seen` keeps a cycle of a damaged tree from being followed.
+    /// Visits depth first, a device behind all above it; `seen` keeps a cycle of a damaged tree from being
+    /// followed.
     fn visit<'a>(&'a self, name: &str, seen: &mut BTreeSet<&'a str>, order: &mut Vec<&'a Block>) {
         let Some(block) = self.blocks.get(name) else { return };
         if !seen.insert(&block.name) {

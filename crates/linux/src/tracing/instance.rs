@@ -71,7 +71,8 @@ impl Tracefs {
     }
 }
 
-/// Threads are told apart by numbers, which are others in a container.
+/// Checks that threads have the same numbers here as in the kernel's tracing, which they do not have in a
+/// container.
 fn check_pid_namespace() -> Result<()> {
     const PLACE: &str = "/proc/self/ns/pid";
     let namespace = fs::read_link(PLACE).map_err(|error| failed(&error, PLACE))?;

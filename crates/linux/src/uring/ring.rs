@@ -264,7 +264,7 @@ impl Drop for Ring {
     }
 }
 
-/// Timers of the calling thread end when they should. By default the kernel ends a thread's waits up to 50 us
+/// Makes timers of the calling thread end on time. By default the kernel ends a thread's waits up to 50 us
 /// late, to save interrupts (prctl(2), PR_SET_TIMERSLACK), and a wait for a batch is hardly longer than that.
 fn be_punctual() {
     const NANOSECONDS: libc::c_ulong = 1;
