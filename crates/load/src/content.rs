@@ -53,7 +53,7 @@ pub(crate) struct Reducible {
 }
 
 impl Maker {
-    /// For the writes of `workload` on blocks of `logical_block` bytes.
+    /// Creates the content for the writes of `workload` on blocks of `logical_block` bytes.
     pub(crate) fn new(workload: &Workload, logical_block: Bytes, alignment: Bytes) -> Result<Self, Error> {
         let seed = stamp_seed(workload.seed, logical_block);
         let size = workload.block_max();

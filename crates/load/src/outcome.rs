@@ -109,7 +109,7 @@ impl Failure {
 }
 
 impl Direction {
-    /// Nothing yet. `expected` is how long it will run, as far as that is known.
+    /// Creates an empty outcome. `expected` is how long it will run, as far as that is known.
     pub(crate) fn starting_at(start: Nanos, expected: Nanos, scheduled: bool) -> Self {
         Self {
             latency: Histogram::new(),
@@ -204,7 +204,7 @@ impl LoadOutcome {
         Self::starting_at(Nanos::ZERO, Nanos::ZERO, false)
     }
 
-    /// Nothing yet. `expected` is how long it will run, as far as that is known.
+    /// Creates an empty outcome. `expected` is how long it will run, as far as that is known.
     pub(crate) fn starting_at(start: Nanos, expected: Nanos, scheduled: bool) -> Self {
         let direction = |scheduled| Direction::starting_at(start, expected, scheduled);
         Self {

@@ -219,7 +219,7 @@ impl Board {
     }
 }
 
-/// Room for every step.
+/// Returns room for every step.
 fn no_latency() -> Box<[AtomicU64]> {
     (0..STEPS).map(|_| AtomicU64::new(0)).collect()
 }

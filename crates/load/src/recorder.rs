@@ -224,7 +224,7 @@ impl Recorder {
         }
     }
 
-    /// Operations of each kind that completed since the start, warm-up included, and their bytes.
+    /// Returns the operations of each kind that completed since the start, warm-up included, and their bytes.
     pub(crate) fn totals(&self) -> [(u64, u64); Kind::COUNT] {
         self.totals
     }

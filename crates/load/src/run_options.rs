@@ -1,4 +1,4 @@
-//! How a run goes, apart from what its workers do.
+//! Options of a run that do not concern its workers.
 
 use std::sync::atomic::AtomicBool;
 

@@ -29,7 +29,7 @@ pub struct SpanResult {
 pub struct ThreadResult {
     /// First of the jobs that the thread works for: its place in the span.
     pub job: usize,
-    /// Processor time of the thread during the window; `None` where it is not kept.
+    /// Returns the processor time of the thread during the window; `None` where it is not kept.
     pub cpu: Option<CpuUse>,
     /// Results of the thread on each of its targets.
     pub parts: Vec<Part>,
@@ -118,7 +118,7 @@ impl SpanResult {
         }
     }
 
-    /// Everything together.
+    /// Returns everything together.
     pub fn total(&self) -> LoadOutcome {
         Self::merged(self.threads.iter().flat_map(|thread| &thread.parts))
     }
@@ -139,7 +139,8 @@ impl SpanResult {
         Self::merged(parts.filter(|part| part.target == target))
     }
 
-    /// Processor time of the threads of one job, and of the jobs with the same threads that follow it.
+    /// Returns the processor time of the threads of one job, and of the jobs with the same threads that
+    /// follow it.
     pub fn cpu_of_job(&self, job: usize) -> CpuUse {
         let threads = self.threads.iter().filter(|thread| thread.job == job);
         threads.filter_map(|thread| thread.cpu).fold(CpuUse::default(), CpuUse::plus)
