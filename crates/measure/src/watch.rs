@@ -21,7 +21,7 @@ pub struct StorageWatch {
 }
 
 impl StorageWatch {
-    /// Over the devices of these names, which `open` finds the counters of.
+    /// Creates a watch over the devices of these names, which `open` finds the counters of.
     pub fn over(devices: Vec<String>, open: impl FnOnce(Vec<String>) -> Arc<dyn StorageCounters>) -> Self {
         if devices.is_empty() {
             return Self::unknown("no block device of this machine is beneath the target");
@@ -29,12 +29,12 @@ impl StorageWatch {
         Self { counters: Ok(open(devices)), flush_writes: FlushWrites::Unknown }
     }
 
-    /// Over the target itself, which counts what reaches it; flushes are no writes there.
+    /// Creates a watch over the target itself, which counts what reaches it; flushes are no writes there.
     pub fn new(counters: Arc<dyn StorageCounters>) -> Self {
         Self { counters: Ok(counters), flush_writes: FlushWrites::NotCounted }
     }
 
-    /// Over nothing that can be read, for this reason.
+    /// Creates a watch over nothing that can be read, for this reason.
     pub fn unknown(reason: impl Into<String>) -> Self {
         Self { counters: Err(reason.into()), flush_writes: FlushWrites::Unknown }
     }

@@ -4,12 +4,12 @@ use std::fs;
 
 use crate::process::ProcessorTimes;
 
-/// Processor times of the whole machine now; `None` where /proc is hidden.
+/// Returns the processor times of the whole machine now; `None` where /proc is hidden.
 pub fn processor_times() -> Option<ProcessorTimes> {
     ProcessorTimes::parse(&fs::read_to_string("/proc/stat").ok()?)
 }
 
-/// Processor times of each processor now, by number; empty where /proc is hidden.
+/// Returns the processor times of each processor now, by number; empty where /proc is hidden.
 pub fn each_processor() -> Vec<(u32, ProcessorTimes)> {
     fs::read_to_string("/proc/stat").map_or_else(|_| Vec::new(), |text| ProcessorTimes::parse_each(&text))
 }
@@ -38,7 +38,7 @@ pub fn kernel() -> Option<String> {
     Some(fs::read_to_string("/proc/sys/kernel/osrelease").ok()?.trim_end().to_owned())
 }
 
-/// Time since the machine started, in milliseconds (/proc/uptime).
+/// Returns the time since the machine started, in milliseconds (/proc/uptime).
 pub fn uptime_ms() -> Option<u64> {
     let text = fs::read_to_string("/proc/uptime").ok()?;
     let seconds: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;

@@ -85,7 +85,7 @@ pub(super) fn lines(path: &Path, rows: impl IntoIterator<Item = TimeseriesRow>) 
     Ok(text.into_bytes())
 }
 
-/// Seconds to the nanosecond.
+/// Writes seconds to the nanosecond.
 fn nanoseconds(seconds: f64) -> String {
     let text = format!("{seconds:.9}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
