@@ -39,7 +39,7 @@ impl CounterReadings {
         now.since(self.last.at) >= READ_EVERY
     }
 
-    /// Another reading.
+    /// Takes another reading.
     ///
     /// # Errors
     /// If a device was replaced.

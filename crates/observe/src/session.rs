@@ -37,8 +37,8 @@ pub struct Options<'a> {
     pub syncs: bool,
     /// True if only counters are read.
     pub counters_only: bool,
-    /// Is given each request of the first device, which is the uppermost one: beneath it each would come
-    /// again. With the time since the start at which it came.
+    /// Callback for each request of the first device, with its time since the start. That device is the
+    /// uppermost one: devices beneath it would show each request again.
     pub requests: Option<&'a mut Keep<'a>>,
     /// Counts the same beside, for the lines of slow events.
     pub meter: Option<&'a Mutex<Meter>>,

@@ -212,7 +212,7 @@ struct SyncEnd {
 }
 
 impl Syncs {
-    /// None so far. Those of the process `except` are left out.
+    /// Creates an empty count. Syncs of the process `except` are left out.
     pub(crate) fn new(scope: Scope, except: u32) -> Self {
         Self { scope, except, begun: HashMap::new(), tasks: Tasks::default() }
     }
@@ -322,7 +322,7 @@ impl Syncs {
         })
     }
 
-    /// Events were lost: which calls go on is no longer known.
+    /// Notes that events were lost: which calls go on is no longer known.
     pub(crate) fn forget(&mut self) {
         self.begun.clear();
         self.tasks.forget();

@@ -36,7 +36,7 @@ impl Tasks {
         self.by_number.remove(&task);
     }
 
-    /// Events were lost: who began and who ended is no longer known.
+    /// Notes that events were lost: who began and who ended is no longer known.
     pub(crate) fn forget(&mut self) {
         self.by_number.clear();
     }

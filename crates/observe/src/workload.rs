@@ -167,7 +167,7 @@ impl Of<'_> {
         Job { name: format!("{}-{number}", self.name), ..Job::on(&target.name, workload) }
     }
 
-    /// Bursts if there were any; otherwise as regular as they came, and regularly if there are few.
+    /// Returns bursts if there were any; otherwise as regular as they came, and regularly if there are few.
     fn arrivals(&self, ios: f64, rate: f64) -> (Option<Burst>, Arrival) {
         let arrivals = self.direction.arrivals.unwrap_or_default();
         let burst = arrivals.bursts.and_then(|bursts| {

@@ -18,7 +18,7 @@ const CANDIDATES_MAX: usize = 512;
 /// Time after which the busiest are chosen again.
 const ROUND: Nanos = Nanos::secs(60);
 
-/// Name of all that have none of their own.
+/// Returns the name of all that have none of their own.
 pub(super) fn other() -> String {
     "other".to_owned()
 }
