@@ -63,12 +63,13 @@ impl Error {
         Self::new(ErrorKind::Usage, what)
     }
 
-    /// Something failed: `who` is the program, the subject or the file, `what` what became of it.
+    /// Creates the error that something failed: `who` is the program, the subject or the file, `what` what
+    /// became of it.
     pub fn failed(who: impl Display, what: impl Display) -> Self {
         Self::new(ErrorKind::Failed, format!("{who}: {what}"))
     }
 
-    /// Something is missing here, and what to do about it.
+    /// Creates the error that something is missing here, and what to do about it.
     pub(crate) fn missing(what: impl Display, remedy: impl Display) -> Self {
         Self::new(ErrorKind::NotMeasured, format!("{what}; {remedy}"))
     }

@@ -168,7 +168,7 @@ impl Roles {
         }
     }
 
-    /// Blocks as `17` or `17-20`.
+    /// Parses blocks as `17` or `17-20`.
     fn blocks(&mut self, text: &str, block: u64, role: &str) {
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         if let (Ok(first), Ok(last)) = (first.parse::<u64>(), last.parse::<u64>()) {

@@ -198,8 +198,8 @@ impl Place {
         self.block_device.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Words in which the names that only this place has are the same as in every other one, cut to what a
-    /// report can show.
+    /// Returns the words in which the names that only this place has are the same as in every other one, cut
+    /// to what a report can show.
     pub(super) fn without_names(&self, words: &str) -> String {
         let mount_point = self.mount_point.display().to_string();
         let words =

@@ -97,8 +97,8 @@ impl Audit {
         &self.synced
     }
 
-    /// Ways to write that calls do not tell of, with how often they were set up: what goes through them is
-    /// not judged.
+    /// Returns the ways to write that calls do not tell of, with how often they were set up: what goes
+    /// through them is not judged.
     pub const fn not_seen(&self) -> &BTreeMap<&'static str, u64> {
         &self.not_seen
     }

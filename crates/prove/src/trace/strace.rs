@@ -203,7 +203,7 @@ fn argument(text: &str) -> Argument {
     descriptor.unwrap_or_else(|| Argument::Word(text.to_owned()))
 }
 
-/// Letters of C: `\n`, `\"`, `\303`.
+/// Decodes the escapes of C: `\n`, `\"`, `\303`.
 fn unescape(text: &str) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
     let mut bytes = Vec::with_capacity(text.len());
