@@ -47,7 +47,8 @@ pub(crate) struct Fact {
     pub(crate) value: String,
 }
 
-/// Facts of a document: its own first, then where, when and by what it was made, and where it is kept.
+/// Returns the facts of a document: its own first, then where, when and by what it was made, and where it is
+/// kept.
 pub(crate) fn facts_of<const N: usize>(
     own: [(&'static str, String); N],
     environment: &Environment,

@@ -150,7 +150,7 @@ impl Item {
         Self::Text(Cell::plain(printable(text)))
     }
 
-    /// Facts below one another without names, made printable.
+    /// Creates facts below one another without names, made printable.
     pub(crate) fn facts<T: AsRef<str>>(facts: impl IntoIterator<Item = T>) -> Self {
         Self::Rows(facts.into_iter().map(|fact| Row::new("", fact.as_ref())).collect())
     }

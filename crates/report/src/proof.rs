@@ -205,7 +205,7 @@ fn listed(commands: &[CommandRole], more: impl Fn(&[&CommandRole]) -> String) ->
     }
 }
 
-/// Commands that are alike: `the write to t.db (data, 4 KiB)`, `5 writes to t.db (data, 20 KiB)`.
+/// Describes commands that are alike: `the write to t.db (data, 4 KiB)`, `5 writes to t.db (data, 20 KiB)`.
 fn words_of(group: &[&CommandRole]) -> String {
     let Some(first) = group.first() else { return String::new() };
     let (one, several) = match first.op.as_str() {

@@ -144,7 +144,7 @@ pub enum DurationUnit {
 }
 
 impl DurationUnit {
-    /// Microseconds as long as some typical value is below one millisecond.
+    /// Chooses microseconds as long as some typical value is below one millisecond.
     pub fn for_typical(medians: impl IntoIterator<Item = f64>) -> Self {
         if medians.into_iter().any(|median| median < 1e-3) { Self::Micros } else { Self::Millis }
     }

@@ -101,7 +101,7 @@ pub struct CpuSeconds {
 }
 
 impl Sides {
-    /// Sides of which only what the application saw is known.
+    /// Creates sides of which only what the application saw is known.
     pub fn of_application(application: ApplicationSide) -> Self {
         Self { application, ..Self::default() }
     }
@@ -122,7 +122,7 @@ impl Sides {
         used
     }
 
-    /// Operations that made something durable: syncs; without any, writes.
+    /// Returns the operations that made something durable: syncs; without any, writes.
     pub fn syncs(&self) -> u64 {
         if self.sync.is_used() { self.sync.ios } else { self.write.ios }
     }

@@ -121,7 +121,7 @@ impl StudyRow {
         self.reported(value)
     }
 
-    /// Nothing was reported, because.
+    /// Sets the reason why nothing was reported.
     pub fn unreported(mut self, because: &str) -> Self {
         self.reported_unknown_because = Some(because.to_owned());
         self
@@ -140,7 +140,7 @@ impl StudyRow {
         self.judged()
     }
 
-    /// This is expected of ours.
+    /// Sets the range that is expected of our figure.
     pub fn expecting(mut self, expected: ExpectedRange) -> Self {
         self.expected = Some(expected);
         self.judged()

@@ -59,7 +59,8 @@ pub(crate) fn survey(survey: &Survey) -> String {
     out.into_text()
 }
 
-/// Loss that a power cut would cause, by the last readings of an observation; `None` if there were none.
+/// Returns the loss that a power cut would cause, by the last readings of an observation; `None` if there
+/// were none.
 pub(crate) fn observation(document: &ObservationDocument) -> Option<String> {
     let mut out = Metrics::default();
     exposures(&mut out, &document.exposures);
@@ -332,7 +333,7 @@ fn used<'a>(
     loads.iter().flat_map(|load| load.sides.used().into_iter().map(move |used| (load, used)))
 }
 
-/// Percentiles, where the distributions are not there.
+/// Writes percentiles, where the distributions are not there.
 fn latencies(out: &mut Metrics, family: &str, loads: &[MeasuredSeries<'_>]) {
     let name = format!("{family}_latency_seconds");
     let known =

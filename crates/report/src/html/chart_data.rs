@@ -89,7 +89,7 @@ fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 /// number of seconds that they cover.
 pub(super) type PointFunction = fn(&[TimeseriesRow], f64) -> Option<f64>;
 
-/// Operations per second.
+/// Returns the operations per second.
 pub(super) fn rate(rows: &[TimeseriesRow], seconds: f64) -> Option<f64> {
     Some(rows.iter().map(|row| row.operations as f64).sum::<f64>() / seconds)
 }

@@ -115,8 +115,8 @@ pub(super) fn series_words(document: &RunDocument) -> String {
 /// A line to be: its name, what it is made from, what is shown of that.
 type LineRequest<'a> = (&'static str, &'a [TimeseriesRow], PointFunction);
 
-/// Charts for each target: rates, throughput, latency, and that of its syncs. A line without a value is left
-/// out, and so is a chart without a line.
+/// Returns the charts for each target: rates, throughput, latency, and that of its syncs. A line without a
+/// value is left out, and so is a chart without a line.
 pub(super) fn series(recording: &RunRecording) -> (Vec<ChartView>, Vec<Chart>) {
     let document = &recording.document;
     let labels = document.labels();

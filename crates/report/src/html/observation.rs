@@ -36,7 +36,7 @@ impl ObservationPage {
     }
 }
 
-/// Requests per second of each device, if there is anything to draw.
+/// Draws the requests per second of each device, if there is anything to draw.
 fn over_time(document: &ObservationDocument) -> Option<(ChartView, Chart)> {
     let lines: Vec<Line> =
         document.devices.iter().take(STYLES).enumerate().map(|(style, device)| line(style, device)).collect();

@@ -125,7 +125,7 @@ fn served(page: &mut Page, cache: &CacheShown) {
     page.add(printable(&title), vec![Item::Rows(places.chain([stop]).collect())]);
 }
 
-/// Rows that say where something is served.
+/// Returns the rows that say where something is served.
 pub(super) fn places<'a>(device: Option<&'a String>, uris: &'a [String]) -> impl Iterator<Item = Row> {
     let device = device.into_iter().map(|device| Row::new("device", device));
     device.chain(uris.iter().map(|uri| Row::new("nbd", uri)))

@@ -143,7 +143,7 @@ fn worst(view: &DeviceView) -> Cell {
     )
 }
 
-/// Warnings and dangers: what several disks share is said once.
+/// Returns warnings and dangers: what several disks share is said once.
 fn wrong(document: &PolicyDocument) -> Vec<Item> {
     let said = document.devices.iter().flat_map(|view| serious(view).map(|finding| (finding, &*view.name)));
     let mut said = grouped(said);
@@ -217,7 +217,7 @@ fn answers<'a>(exchanges: impl Iterator<Item = &'a Exchange>) -> Vec<Item> {
     items
 }
 
-/// Offsets and hexadecimal digits; rows of zeroes are left out.
+/// Returns offsets and hexadecimal digits; rows of zeroes are left out.
 fn dump(bytes: &[u8]) -> String {
     let mut out = String::new();
     let mut is_gap = false;

@@ -120,7 +120,7 @@ impl LiveSample {
         Some((self.elapsed / expected).clamp(0.0, 1.0))
     }
 
-    /// Seconds left; `None` if how long it runs is not known.
+    /// Returns the seconds left; `None` if how long it runs is not known.
     pub fn left(&self) -> Option<f64> {
         let expected = self.expected.filter(|expected| expected.is_finite())?;
         Some((expected - self.elapsed).max(0.0))

@@ -51,7 +51,7 @@ fn one_machine(document: &FleetDocument) -> Vec<String> {
         .collect()
 }
 
-/// Names, the first of many.
+/// Returns the names, or the first of many.
 pub fn named<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     let more = names.len().saturating_sub(NAMED);

@@ -367,7 +367,8 @@ fn is_bottom(layer: &Layer) -> bool {
     layer.below.is_empty() && wording::is_beyond_sight(layer.kind)
 }
 
-/// Devices with a volatile cache that were written to and handed no flush while others were handed many.
+/// Returns the devices with a volatile cache that were written to and handed no flush while others were
+/// handed many.
 fn skipped_devices(evidence: &Evidence<'_>) -> Vec<(String, String)> {
     let mut skipped: Vec<(String, String)> = Vec::new();
     for (label, target, job) in evidence.targets() {

@@ -125,8 +125,8 @@ fn parts(evidence: &Evidence<'_>, target: &RunTarget, of_worker: f64) -> Vec<Par
     parts
 }
 
-/// Seconds of a sync that the lowest devices spend on flushes and on writes, and that the topmost device
-/// above them spends on both; zero where it is not known.
+/// Returns the seconds of a sync that the lowest devices spend on flushes and on writes, and that the topmost
+/// device above them spends on both; zero where it is not known.
 fn device_times(sides: &Sides) -> (f64, f64, f64) {
     let Some(storage) = &sides.storage else { return (0.0, 0.0, 0.0) };
     let syncs = sides.syncs().max(1) as f64;

@@ -116,7 +116,7 @@ fn direction(
     }
 }
 
-/// From a distribution, or from the figures of the document alone.
+/// Returns the times from a distribution, or from the figures of the document alone.
 fn times(histogram: Option<&Histogram>, latency: Option<&Latency>, all: bool) -> Value {
     match (histogram, latency) {
         (None, Some(latency)) => {
