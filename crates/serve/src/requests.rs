@@ -96,7 +96,8 @@ pub(crate) struct Requests<T> {
 }
 
 impl<T> Requests<T> {
-    /// None yet, with a queue of `depth`, of users who know of the losses of power in `known`.
+    /// Opens it without requests, with a queue of `depth`, of users who know of the losses of power in
+    /// `known`.
     ///
     /// # Errors
     /// If the device gives no queue.

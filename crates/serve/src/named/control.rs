@@ -31,7 +31,7 @@ pub enum Order<O> {
     Status,
     /// Serve it no longer.
     Detach {
-        /// Even to those who use it.
+        /// True if it ends even for those who use it.
         cut_off: bool,
     },
     /// An order that the device's [`Controls`](super::Controls) know.
@@ -124,7 +124,7 @@ pub enum ControlError {
         /// The drive.
         name: String,
     },
-    /// The drive's process is there and says nothing.
+    /// The drive's process exists but does not answer.
     #[error(
         "`{name}` did not answer within {timeout:?}: its process hangs or is delayed, and whether the \
          command was carried out is not known"

@@ -281,7 +281,7 @@ impl<K: Kernel> Worker<K> {
         }
     }
 
-    /// Memory that may be lent: with room for the largest request.
+    /// Returns memory that may be lent: with room for the largest request.
     fn whole(&mut self) -> io::Result<BufferMut> {
         self.device.memory(self.served.geometry.grid.transfer_max)
     }

@@ -26,7 +26,7 @@ pub(super) struct NbdQueue {
     to_write: bool,
     is_lost: bool,
     depth: usize,
-    /// Where there is a socket to wait for.
+    /// Wake-ups, if there is a socket to wait for.
     wakeups: Option<Arc<Wakeups>>,
     /// Requests that the connection has not taken yet.
     pending: VecDeque<Request>,

@@ -64,8 +64,8 @@ pub(super) fn export_info(served: &ServedExport, info: &DeviceInfo, is_structure
     Info::Export { size: info.size.0, flags: served.flags(info, is_structured) }
 }
 
-/// Returns the block size constraints: the minimum is the logical block, for a smaller one would be read, changed
-/// and written here, which breaks the crash rules of its neighbours.
+/// Returns the block size constraints: the minimum is the logical block, for a smaller one would be read,
+/// changed and written here, which breaks the crash rules of its neighbours.
 pub(super) fn block_size_info(info: &DeviceInfo) -> Info {
     let clamped = |bytes: Bytes| u32::try_from(bytes.0).unwrap_or(u32::MAX).min(PAYLOAD_MAX_BYTES);
     let minimum = clamped(info.logical_block);

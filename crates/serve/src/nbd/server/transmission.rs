@@ -121,7 +121,7 @@ pub(super) struct Transmission {
 }
 
 impl Transmission {
-    /// Transmission as agreed in `session`; `received` came behind the handshake already.
+    /// Creates the transmission as agreed in `session`; `received` came behind the handshake already.
     pub(super) fn new(session: Session, limits: Limits, received: &[u8]) -> Self {
         let mut input = Input::new(INPUT_BYTES.max(received.len()));
         input.append(received);

@@ -92,7 +92,8 @@ impl Handshake {
         found.ok_or_else(|| (OptionReplyKind::ERR_UNKNOWN, "there is no export of this name".to_owned()))
     }
 
-    /// Transmission of `served`, which must have power, with a client that knows of all its losses until now.
+    /// Returns the transmission of `served`, which must have power, with a client that knows of all its
+    /// losses until now.
     fn session(&self, served: &Arc<ServedExport>) -> Result<Session, Refusal> {
         let known = KnownLosses::for_device(&*served.export.device);
         if !served.export.device.power().is_on {
