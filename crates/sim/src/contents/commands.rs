@@ -32,7 +32,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Contents of a new drive: all zeroes, or what the backing file holds.
+    /// Creates the contents of a new drive: all zeroes, or what the backing file holds.
     ///
     /// # Errors
     /// If there can be no such drive.

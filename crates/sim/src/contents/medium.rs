@@ -155,7 +155,7 @@ impl Medium {
         self.file.as_mut()
     }
 
-    /// Lets what was collected reach the file.
+    /// Writes the collected bytes to the file.
     pub(super) fn drain(&mut self) {
         if let Some(file) = &mut self.file {
             file.drain();

@@ -84,7 +84,7 @@ impl Drive {
         }
     }
 
-    /// Commands whose deadline has passed are as if they had failed, and may still land.
+    /// Expires commands whose deadline has passed: they are as if they had failed, and may still land.
     fn expire(&mut self, now: Nanos) {
         let (overdue, next) = self.in_flight.overdue(now);
         self.no_deadline_before = next;

@@ -181,8 +181,8 @@ impl FlashProbe<'_> {
         }
     }
 
-    /// Measures sequential writes over the whole drive: bytes written so far, and MB/s over the last `step` of
-    /// them.
+    /// Measures sequential writes over the whole drive: bytes written so far, and MB/s over the last `step`
+    /// of them.
     pub fn cliff(&self, step: Bytes) -> Vec<(Bytes, f64)> {
         let mut drive = (self.made)();
         let mut probe = Probe::new(&mut *drive);

@@ -72,7 +72,7 @@ impl Bench<'_> {
         Controller::new(self.controller, hdd, wce, Protection::None)
     }
 
-    /// Random places of 4 KiB.
+    /// Returns random places of 4 KiB.
     fn places(&self) -> impl FnMut() -> Sectors + use<'_> {
         let mut chance = Xoshiro256PlusPlus::seed_from_u64(self.seed);
         move || Sectors { first: chance.next_u64() % (self.sectors / SMALL) * SMALL, count: SMALL }
@@ -83,7 +83,7 @@ impl Bench<'_> {
         Probe::new(&mut self.drive(true)).run(depth, 3000 * depth.min(4), |_| (Op::Read, place()))
     }
 
-    /// In MB/s: 128 KiB after 128 KiB, two at a time as a host's own read-ahead does.
+    /// Measures in MB/s: 128 KiB after 128 KiB, two at a time as a host's own read-ahead does.
     fn sequential(&self, first: u64) -> f64 {
         let at = |index| Sectors { first: first + index * LARGE, count: LARGE };
         let taken = Probe::new(&mut self.drive(true)).run(2, 2000, |index| (Op::Read, at(index)));

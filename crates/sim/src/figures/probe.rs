@@ -17,7 +17,7 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Commands per second.
+    /// Returns the commands per second.
     pub fn iops(&self) -> f64 {
         self.commands as f64 / self.elapsed.as_secs_f64()
     }

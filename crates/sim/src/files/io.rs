@@ -38,7 +38,7 @@ pub(super) struct Io {
     /// Number of requests in flight that a call waits for.
     awaited: usize,
     background: usize,
-    /// Pages that are to be written back.
+    /// Counts the pages that are to be written back.
     waiting: VecDeque<Pages>,
     request_max: Bytes,
     generation: u64,
@@ -118,7 +118,7 @@ impl Io {
         self.pump()
     }
 
-    /// Pages that are to be written back and are not yet.
+    /// Counts the pages that are to be written back and are not yet.
     pub(super) fn unwritten(&self) -> usize {
         self.waiting.len() + self.background
     }

@@ -1,4 +1,4 @@
-//! From the tables of a model to the timing of a drive.
+//! Conversion of the tables of a model to the timing of a drive.
 
 use plumb_block::Bytes;
 

@@ -54,7 +54,7 @@ impl Cache {
         Self { emptied_by_age: sweep.cursor().is_none(), ..Self::default() }
     }
 
-    /// Sectors that wait or are being destaged.
+    /// Returns the sectors that wait or are being destaged.
     pub(super) const fn sectors(&self) -> u64 {
         self.sectors
     }
@@ -252,7 +252,8 @@ impl Cache {
         count
     }
 
-    /// Nothing is at risk any more, as it has all been saved elsewhere; returns who waited for that.
+    /// Notes that nothing is at risk any more, as it has all been saved elsewhere; returns who waited for
+    /// that.
     pub(super) fn secure(&mut self) -> Vec<WaiterId> {
         self.sectors_at_risk = 0;
         let mut waited = Vec::new();
@@ -338,8 +339,8 @@ mod tests {
         }
     }
 
-    /// Something that was being destaged is done: its waiters are due, and no older write of their sectors
-    /// may be outstanding.
+    /// Notes that something that was being destaged is done: its waiters are due, and no older write of their
+    /// sectors may be outstanding.
     fn come_back(
         cache: &mut Cache,
         written: &mut [Option<Sectors>],

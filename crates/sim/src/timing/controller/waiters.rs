@@ -40,7 +40,7 @@ impl Waiters {
         self.waiters[id as usize].0 = runs;
     }
 
-    /// One of the runs is out of the cache: the waiter, if it was the last.
+    /// Notes that one of the runs is out of the cache; returns the waiter if it was the last.
     pub(super) fn run_destaged(&mut self, id: WaiterId) -> Option<Waiter> {
         let (runs, waiter) = &mut self.waiters[id as usize];
         *runs -= 1;

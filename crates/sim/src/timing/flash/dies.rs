@@ -91,7 +91,7 @@ pub(super) struct Dies {
     next: usize,
     /// When the last unit is programmed, and all before it.
     pub(super) last_end: u64,
-    /// Bytes that collection still has to move.
+    /// Adds bytes that collection still has to move.
     debt: u64,
     /// Host bytes over which a debt is paid.
     window: u64,
@@ -172,7 +172,7 @@ impl Dies {
         *free
     }
 
-    /// Bytes that collection has to move because of what was written.
+    /// Adds bytes that collection has to move because of what was written.
     pub(super) fn owe(&mut self, bytes: u64) {
         self.debt = self.debt.saturating_add(bytes);
     }

@@ -119,7 +119,7 @@ impl Geometry {
     }
 }
 
-/// Sectors on a track of `zone`: evenly less from the outermost to the innermost.
+/// Returns the sectors on a track of `zone`: evenly less from the outermost to the innermost.
 fn width_of(parameters: &HddParameters, zone: u32) -> u32 {
     let (outer, inner) = (parameters.sectors_per_track_outer, parameters.sectors_per_track_inner);
     let steps = (parameters.zones - 1).max(1);
