@@ -74,7 +74,7 @@ pub struct Medium {
 pub struct PendingMedium {
     shown: String,
     file: OwnedFd,
-    /// The mark that it shall have, if it has not.
+    /// Mark that the file is to get, if it lacks one.
     mark: Option<String>,
     undo: Undo,
 }

@@ -129,7 +129,7 @@ impl Plan {
     }
 }
 
-/// Steps 1 and 2.
+/// Takes steps 1 and 2.
 fn plans(
     machine: &Machine<'_>,
     wanted: &[TargetRequest],
@@ -190,7 +190,7 @@ fn identities(found: &FoundObject) -> &[String] {
     }
 }
 
-/// Step 3.
+/// Takes step 3.
 fn claims(machine: &Machine<'_>, plans: &[Plan], permission: &Permission) -> Result<Vec<(Key, Claim)>> {
     let mut claims: Vec<(Key, Claim)> = Vec::new();
     for plan in plans {

@@ -39,7 +39,7 @@ pub(super) fn is_stranger_at_backing(config: &CacheConfig) -> bool {
     is_backing(&config.backing, config) == Ok(false)
 }
 
-/// Returns where the device is that `is_it` knows: `path`, if it is there or nowhere else.
+/// Returns the path of the device that `is_it` recognizes: `path`, if it is there or nowhere else.
 fn now_at(path: &str, is_it: impl Fn(&str) -> Result<bool, Errno>) -> String {
     let may_be_elsewhere = match is_it(path) {
         Ok(is_it) => !is_it,

@@ -51,7 +51,7 @@ pub(super) fn warnings(config: &CacheConfig) -> Vec<String> {
     warnings
 }
 
-/// Devices that have a disk in common: of a mirror, and a log with its backing device.
+/// Returns the devices that have a disk in common: of a mirror, and a log with its backing device.
 fn shared_disks(config: &CacheConfig) -> Vec<String> {
     let (tree, probe) = (LiveTree::new(), LiveProbe::new());
     let disks = |path: &str| disks_below(&tree, &probe, path);

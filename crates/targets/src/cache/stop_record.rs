@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct StopRecord {
     /// Session of the log that was stopped.
     pub session: u64,
-    /// `/proc/sys/kernel/random/boot_id`: another one, and nothing else here can be compared.
+    /// `/proc/sys/kernel/random/boot_id`: if it differs, nothing else here can be compared.
     pub boot: String,
     /// State of the device.
     pub state: BackingState,

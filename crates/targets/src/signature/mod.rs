@@ -28,8 +28,8 @@ const ALONE: [&str; 1] = [computed::BOOT_SECTOR];
 /// Pairs of names of which the second is how the first is also readable, and says less.
 const SAYS_MORE: [(&str, &str); 1] = [("UDF", "ISO 9660")];
 
-/// Everything that `source` bears the marks of, each name once, at its first place; a copy only where the
-/// first is gone.
+/// Finds everything that `source` bears the marks of, each name once, at its first place; a copy only where
+/// the first is gone.
 ///
 /// # Errors
 /// If a part cannot be read; places beyond the end hold nothing.
