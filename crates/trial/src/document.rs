@@ -89,7 +89,7 @@ impl Readings {
     }
 }
 
-/// Bytes of a file that are dirty in the page cache now.
+/// Returns the bytes of a file that are dirty in the page cache now.
 fn dirty_bytes(one: &Use) -> Option<u64> {
     if one.opened.kind != TargetKind::RegularFile {
         return None;
@@ -308,9 +308,9 @@ const FLUSHES_EACH_MAX: u64 = 3;
 /// A journal ends its transaction every so many seconds (jbd2: `commit=5`), also when nobody syncs.
 const JOURNAL_SECONDS: f64 = 5.0;
 
-/// Bytes that the device beneath moved beyond what the load can account for, so others did; `None` where the
-/// load's own share cannot be bounded, because the page cache writes when it likes, or the file system as
-/// much as it likes.
+/// Returns the bytes that the device beneath moved beyond what the load can account for, so others did;
+/// `None` where the load's own share cannot be bounded, because the page cache writes when it likes, or the
+/// file system as much as it likes.
 fn foreign_bytes(sides: &Sides, one: &Use, job: &Job) -> Option<u64> {
     let storage = sides.storage.as_ref()?;
     let flushes = job.workload.durability.flush_every.is_some();

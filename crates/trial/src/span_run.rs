@@ -81,7 +81,7 @@ impl Round {
     }
 }
 
-/// Several rounds as one window: the times add up, and so does everything else.
+/// Joins several rounds as one window: the times add up, and so does everything else.
 pub(crate) fn together(rounds: Vec<SpanResult>) -> SpanResult {
     let mut rounds = rounds.into_iter();
     let Some(mut whole) = rounds.next() else {
