@@ -21,7 +21,7 @@ pub struct BlockSizes {
 pub struct BlockSplit(pub Vec<(Bytes, u8)>);
 
 impl BlockSplit {
-    /// Always `block`.
+    /// Creates block sizes that are always `block`.
     pub fn one(block: Bytes) -> Self {
         Self(vec![(block, 100)])
     }

@@ -167,7 +167,7 @@ impl std::fmt::Debug for RecordedEvents {
     }
 }
 
-/// Targets without events are not opened.
+/// Removes the targets without events, which are not opened.
 fn forget_untouched(trace: &mut Trace) {
     let mut places: Vec<Option<u16>> = vec![None; trace.targets.len()];
     for event in &trace.events {
@@ -292,7 +292,8 @@ impl Sums {
         }
     }
 
-    /// No buffer is needed for a trim, so the length of one does not make buffers larger.
+    /// Returns the block sizes of the buffers. A trim needs none, so the length of one does not make buffers
+    /// larger.
     fn blocks(&self) -> BlockSizes {
         let longest = match self.read.longest.max(self.write.longest) {
             0 => self.trim.longest.clamp(1, Bytes::MIB),

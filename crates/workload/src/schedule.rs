@@ -125,7 +125,7 @@ impl Schedule {
         self.bytes_mean.unwrap_or(1)
     }
 
-    /// Nanoseconds for each operation or byte of this worker.
+    /// Returns the nanoseconds for each operation or byte of this worker.
     fn scale(&self) -> f64 {
         f64::from(self.share.shares().get()) * 1e9 / self.amount
     }

@@ -33,7 +33,7 @@ impl Share {
         self.of
     }
 
-    /// This share of `total` things: the shares differ by at most one and add up.
+    /// Returns this share of `total` things: the shares differ by at most one and add up.
     pub fn count_of(self, total: u64) -> u64 {
         self.start_of(total, self.index + 1) - self.start_of(total, self.index)
     }

@@ -37,7 +37,7 @@ enum Position {
 }
 
 impl Walker {
-    /// Through `range`, from its start; `depth` requests in flight.
+    /// Creates a walk through `range`, from its start; `depth` requests in flight.
     pub(crate) fn new(
         sequential: Sequential,
         range: ByteRange,

@@ -133,7 +133,7 @@ struct Steps {
     end: u64,
 }
 
-/// Zones in percent, each on whole steps.
+/// Returns the zones in percent, each on whole steps.
 fn in_steps<'a>(zones: impl Iterator<Item = &'a Zone>, range: ByteRange, grid: Grid) -> Vec<EffectiveZone> {
     let places = grid.places(range.length.0);
     let whole = places.saturating_mul(grid.step);
@@ -192,7 +192,7 @@ fn in_steps<'a>(zones: impl Iterator<Item = &'a Zone>, range: ByteRange, grid: G
     cut.iter().map(bytes).collect()
 }
 
-/// Zones of which some are in bytes, cut to the range.
+/// Returns the zones of which some are in bytes, cut to the range.
 fn in_bytes<'a>(zones: impl Iterator<Item = &'a Zone>, range: ByteRange, grid: Grid) -> Vec<EffectiveZone> {
     let mut cut = Vec::new();
     let mut start = 0;

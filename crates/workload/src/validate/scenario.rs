@@ -279,7 +279,7 @@ fn check_job_in(job: &Job, span: &Span) -> CheckResult {
     Ok(())
 }
 
-/// Nothing else may change what a job verifies.
+/// Checks that nothing else changes what a job verifies.
 fn check_verified_alone(span: &Span) -> CheckResult {
     let uses: Vec<(usize, &Job, &str)> = span
         .jobs
