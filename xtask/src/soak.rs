@@ -18,9 +18,9 @@ enum Part {
     Tests,
     /// Power cuts in the middle of workloads on mounted file systems
     Cuts,
-    /// Histories of the write-back cache with power cuts, kills and faults
+    /// Runs histories of the write-back cache with power cuts, kills and faults
     Cache,
-    /// Histories of NBD client, server, cache and simulated drives in one process, in virtual time
+    /// Runs histories of NBD client, server, cache and simulated drives in one process, in virtual time
     World,
     /// Experiments on synthetic blocks of which the true ratio is known
     Compare,
@@ -107,7 +107,7 @@ fn cache(arguments: &Arguments, root: &Path) -> Result<bool> {
     Ok(passed)
 }
 
-/// Histories of the whole stack, from a client to the drives.
+/// Runs histories of the whole stack, from a client to the drives.
 fn world(arguments: &Arguments, root: &Path) -> Result<bool> {
     let (seeds, seed) = (arguments.seeds, arguments.seed);
     let tests = "--package plumb-serve --test all -- world::no_seed_shows --nocapture";
@@ -148,7 +148,7 @@ fn tested(root: &Path, words: &str, variables: &[(&str, u64)]) -> Result<bool> {
     Ok(status.context("starting cargo test")?.success())
 }
 
-/// Rounds of all seeded tests.
+/// Runs rounds of all seeded tests.
 fn tests(arguments: &Arguments, root: &Path) -> Result<bool> {
     let began = Instant::now();
     let mut seed = arguments.seed;

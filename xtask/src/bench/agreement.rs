@@ -85,7 +85,7 @@ fn remove_if_there(path: &Path) -> Result<()> {
     }
 }
 
-/// One check; a finding (exit 1) is as good as none.
+/// Runs one check; a finding (exit 1) is as good as none.
 fn check(plumb: &Path, place: &Path) -> Result<Value> {
     let run = place.join("run");
     let mut command = Command::new(plumb);
@@ -95,7 +95,7 @@ fn check(plumb: &Path, place: &Path) -> Result<Value> {
     Ok(document)
 }
 
-/// Operations per second of one part of the document.
+/// Returns the operations per second of one part of the document.
 fn rate(document: &Value, name: &str) -> Result<f64> {
     let find = |list: &str, key: &str| {
         document[list].as_array().and_then(|items| items.iter().find(|item| item[key] == name)).cloned()

@@ -10,14 +10,14 @@ use crate::process;
 /// Measurements of one job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JobFigures {
-    /// Operations per second.
+    /// Returns the operations per second.
     pub(super) rate: f64,
     /// The 99th percentile of the time that an operation took, and of the sync after it if there was one, in
     /// seconds.
     pub(super) p99: f64,
 }
 
-/// Operations per second of one job with these options.
+/// Returns the operations per second of one job with these options.
 pub(super) fn rate(options: &[String]) -> Result<f64> {
     measured(options).map(|measured| measured.rate)
 }

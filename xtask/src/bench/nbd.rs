@@ -62,7 +62,7 @@ pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
     Ok(())
 }
 
-/// One rate.
+/// Measures one rate.
 fn one(case: &Case, socket: &Path) -> Result<f64> {
     let pattern = format!("--rw={}", case.pattern);
     let depth = format!("--iodepth={}", case.depth);

@@ -139,7 +139,7 @@ enum GuestProgress {
     UntilPowerCycle { scenario: &'static str, life: u32 },
 }
 
-/// One QEMU from its start to its end.
+/// Runs one QEMU from its start to its end.
 fn life(
     lab: &Lab,
     files: &Files,

@@ -69,7 +69,7 @@ pub(super) fn run(plumb: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Random writes a second.
+/// Returns the random writes per second.
 fn rate(plumb: &Path, target: &str, words: &str) -> Result<f64> {
     let place = tempfile::tempdir().context("making a directory for the recording")?;
     let mut command = Command::new(plumb);
