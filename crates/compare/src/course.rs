@@ -195,7 +195,7 @@ impl<'a> Course<'a> {
     fn standing(&self, round: u64) -> Vec<String> {
         let Some(design) = &self.design else {
             let why = "how long a block runs before it is measured, and how much blocks differ";
-            return vec![self.named("practice".to_owned()), why.to_owned()];
+            return vec![self.named("pilot".to_owned()), why.to_owned()];
         };
         let known = document(&self.question, design, self.blocks.clone());
         let mut lines = vec![

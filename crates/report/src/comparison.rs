@@ -385,7 +385,7 @@ fn how_sure(document: &ComparisonDocument) -> Vec<String> {
 fn blocks(document: &ComparisonDocument) -> Table {
     let (levels, figure) = (&document.levels, &document.figure);
     let round = |block: &Block| match block.round {
-        0 => "practice".to_owned(),
+        0 => "pilot".to_owned(),
         round => round.to_string(),
     };
     Table::for_rows(&document.measured)
