@@ -58,7 +58,7 @@ pub(super) fn exit_of_recording(
     run_directory: &mut Option<String>,
 ) -> Exit {
     let Err(error) = ended else { return Exit::Done };
-    let why = format!("the recording is not whole: {}", in_one_line(&error));
+    let why = format!("the recording is incomplete: {}", in_one_line(&error));
     terminal::say(&format!("plumb: {why}"));
     notes.push(why);
     *run_directory = None;

@@ -95,7 +95,8 @@ pub(super) fn run(address: &ServeAddress, served: ServedObservation<'_>) -> anyh
     let (meter, beside) = (Mutex::new(Meter::new(&target.devices, slow)), Mutex::new(Beside::default()));
     if listener.is_beyond_this_machine() {
         terminal::say(
-            "plumb: other machines can reach this address: whoever does reads the names of processes, cgroups and files",
+            "plumb: other machines can reach this address, and read the names of processes, cgroups and \
+             files there",
         );
     }
     let mut is_begun = false;
