@@ -147,7 +147,7 @@ impl Notes {
         );
         self.when(
             target.interlocked && threads == 1,
-            "-si (InterlockedSequential): with one thread, its offset is shared with nobody",
+            "-si (InterlockedSequential): with one thread, its offset is not shared",
         );
         self.when(
             sequential && !target.interlocked && threads > 1 && target.thread_stride == 0,

@@ -95,7 +95,7 @@ impl Invocation {
             );
         }
         if matches!(self.pattern, Pattern::Stripe(_)) {
-            notes.push("-f: a stripe goes on from the start of the file after its end".to_owned());
+            notes.push("-f: after the end of the file a stripe continues at its start".to_owned());
         }
         notes
     }

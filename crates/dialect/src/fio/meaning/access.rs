@@ -20,7 +20,7 @@ pub(super) fn from_options(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) 
         return options.refuse(
             "rw_sequencer",
             "several operations at the same place are not supported",
-            "leave it out: they go on from the drawn place",
+            "leave it out: they continue from the drawn place",
         );
     }
     if let Some(name) = options.choice("random_generator", &["tausworthe", "lfsr", "tausworthe64"])? {
@@ -141,8 +141,8 @@ fn distribution(options: &Options<'_>, runs: Runs) -> Result<Distribution, Error
         "random" if no_map => Distribution::Uniform,
         "random" if runs != Runs::Single => {
             options.note(
-                "operations that go on from a drawn place may come twice to a block before others are \
-                          touched: there is no map of random blocks for them",
+                "operations that continue from a drawn place may write a block twice before others are \
+                 touched: there is no map of random blocks for them",
             );
             Distribution::Uniform
         }
