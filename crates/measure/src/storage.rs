@@ -177,7 +177,8 @@ fn device_delta(old: &DeviceCounters, new: &DeviceCounters) -> Result<DeviceCoun
         // More than a wrap explains: another device took the name.
         grown(unit, before, after).ok_or_else(|| {
             NoDelta(format!(
-                "the {name} of device {} went back from {before} to {after}: it is not the same device any more",
+                "the {name} of device {} went back from {before} to {after}: another device has its place \
+                 now",
                 old.name
             ))
         })
