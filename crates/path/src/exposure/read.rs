@@ -227,7 +227,7 @@ impl Reader<'_> {
         };
         match self.machine.live.file(&file.path) {
             Ok(found) if file.identity.is_some_and(|known| known != (found.device, found.inode)) => {
-                unknown(kind, format!("{} leads to another file by now", file.path), because)
+                unknown(kind, format!("{} leads to another file now", file.path), because)
             }
             Ok(found) => match found.unwritten {
                 Some(bytes) => ExposedPart { bytes_min: bytes.0, ..known(kind, bytes.0, because) },

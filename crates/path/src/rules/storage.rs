@@ -162,7 +162,7 @@ pub(super) fn btrfs_parity(flow: &Flow<'_>) -> Option<RuleResult> {
 pub(super) fn errors_recorded(flow: &Flow<'_>) -> Option<RuleResult> {
     let those = marked!(flow, Mark::ErrorsRecorded { what } => what);
     let sentence = format!(
-        "{those} {} recorded errors ({}): writes may have been lost, whoever was told of them then.",
+        "{those} {} recorded errors ({}): writes may have been lost, whether or not a program was told.",
         those.verb("has", "have"),
         those.said("; ")
     );

@@ -147,7 +147,7 @@ impl Surveyor<'_> {
             }
             K::WriteBackCache => Reading::PlumbCache { name: self.cache_name(&layer.name) },
             K::SimulatedDrive => {
-                Reading::Unknown { because: "it is made anew for each command that names it".to_owned() }
+                Reading::Unknown { because: "it is made again for each command that names it".to_owned() }
             }
             K::Ublk => match self.ublk_drive(&layer.name) {
                 Some(name) => Reading::SimulatedDrive { name },

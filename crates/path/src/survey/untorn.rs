@@ -217,7 +217,7 @@ impl Surveyor<'_> {
             (Err(absence), Untorn::Directory { .. } | Untorn::Unknown { is_told_of_files: true, .. })
                 if kind == FileKind::File =>
             {
-                node.untorn = Untorn::unknown(format!("statx(2) of the file cannot be had: {absence}"));
+                node.untorn = Untorn::unknown(format!("statx(2) of the file is not available: {absence}"));
                 return;
             }
             (Err(_), _) => return,
