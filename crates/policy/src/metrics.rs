@@ -39,7 +39,7 @@ pub(crate) fn text(views: &[&DeviceView], changes: &dyn Fn(&DeviceView) -> u64, 
     family("plumb_policy_findings", "Findings of severity warning or danger.", &|view| {
         one(Some(view.findings.iter().filter(|finding| finding.severity > Severity::Info).count() as f64))
     });
-    family("plumb_policy_changes_total", "Changes that were seen since the watch began.", &|view| {
+    family("plumb_policy_changes_total", "Changes seen since the watch began.", &|view| {
         one(Some(changes(view) as f64))
     });
     family("plumb_policy_disk_info", "What the disk is; always 1.", &|view| {

@@ -116,10 +116,7 @@ fn above(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView) -> Resul
         }
         let disk = reader.disk(&block.name).ok_or_else(|| {
             Refusal::new(
-                format!(
-                    "{} stands on {} and has no uuid by which it could be recognised",
-                    block.name, view.name
-                ),
+                format!("{} is on {} and has no uuid by which it could be recognised", block.name, view.name),
                 format!("set {} up again with a uuid (`dmsetup create --uuid`)", block.name),
             )
         })?;
