@@ -70,7 +70,7 @@ impl PowerSwitch {
     pub fn commands(cut: &str, power_on: Option<&str>) -> Self {
         let shell = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
         Self {
-            words: "power cut by a command, of which plumb does not see whether the drive lost its power",
+            words: "power cut by a command; plumb does not see whether the drive lost its power",
             is_power_cut: true,
             kind: Kind::Commands(shell(cut), power_on.map(shell)),
         }
