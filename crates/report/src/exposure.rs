@@ -130,7 +130,8 @@ fn lines(of: &Exposure) -> Vec<String> {
     }
     if let Some(most) = of.unheld_bytes_max {
         lines.push(format!(
-            "Not attributed to a process: at most {}, of files that no process has open for writing any more, and of the file system itself.",
+            "Not attributed to a process: at most {}, of files that no process has open for writing, and of \
+             the file system itself.",
             size(most)
         ));
     }
@@ -159,7 +160,7 @@ pub(crate) fn observed(of: &ObservedExposure, is_alone: bool) -> Vec<Item> {
 pub(crate) fn metrics<'a>(out: &mut Metrics, all: &[(&'a str, &'a Exposure)]) {
     let parts = || all.iter().flat_map(|(target, of)| of.parts.iter().map(move |part| (*target, part)));
     let sum = "plumb_exposure_bytes_max";
-    let help = "Bytes that a power cut takes at most, of the parts of which that is known.";
+    let help = "Most bytes that a power cut takes, of the parts for which that is known.";
     out.each(sum, "gauge", help, all.iter(), |out, (target, of)| {
         out.sample(sum, &[("target", target)], of.bytes_max as f64);
     });

@@ -46,7 +46,7 @@ fn headline(document: &FleetDocument) -> Headline {
     // The reason of each host stands in a section of its own, once.
     let missing = document.missing().count() as u64;
     let missing = (missing > 0)
-        .then(|| format!("{} of {} hosts are missing or not whole", count(missing), document.hosts.len()));
+        .then(|| format!("{} of {} hosts are missing or incomplete", count(missing), document.hosts.len()));
     let because = missing.as_deref().or(document.incomplete_because.as_deref());
     Headline {
         severity,

@@ -100,7 +100,7 @@ pub fn live_observation(seen: &LiveObservation) -> String {
     out.family(failed, kind_of(failed), "Writes that failed after the page cache had taken them.");
     seen.lost_writes.iter().for_each(|of| out.sample(failed, &of.labels(), of.failures as f64));
     let unreported = "plumb_observe_writeback_files_unreported";
-    let help = "Files with such a failure of which no program was told since.";
+    let help = "Files with such a failure that no program was told of since.";
     out.family(unreported, kind_of(unreported), help);
     seen.lost_writes.iter().for_each(|of| out.sample(unreported, &of.labels(), of.files_unreported as f64));
     let own = [
@@ -125,7 +125,7 @@ pub fn live_observation(seen: &LiveObservation) -> String {
 pub(crate) fn fleet(document: &FleetDocument, kept: &[TargetRecording]) -> String {
     let mut out = Metrics::default();
     let info = [("command", document.command.as_str()), ("version", &document.environment.plumb)];
-    out.family("plumb_fleet_info", "gauge", "What was asked of the hosts and by which version.");
+    out.family("plumb_fleet_info", "gauge", "Command given to the hosts, and version of plumb.");
     out.sample("plumb_fleet_info", &info, 1.0);
     out.family("plumb_fleet_complete", "gauge", "Whether no host is missing, and all results are whole.");
     out.sample("plumb_fleet_complete", &[], f64::from(u8::from(!document.partial)));
@@ -223,7 +223,7 @@ fn head(out: &mut Metrics, document: &RunDocument) {
     let mut info = of_run.clone();
     info.extend([("version", environment.plumb.as_str()), ("kernel", kernel)]);
     info.extend(engine.map(|engine| ("engine", engine)));
-    out.family(&format!("{family}_info"), "gauge", "What was measured and by which version.");
+    out.family(&format!("{family}_info"), "gauge", "Command that measured, and version of plumb.");
     out.sample(&format!("{family}_info"), &info, 1.0);
     out.family(&format!("{family}_complete"), "gauge", "Whether the run came to its end.");
     out.sample(&format!("{family}_complete"), &of_run, f64::from(u8::from(document.complete)));

@@ -289,7 +289,7 @@ fn recovery(cache: &CacheShown, found: &RecoveryShown) -> Vec<String> {
     facts.extend((lost > 0).then(|| {
         let lost = counted(lost, "durable record");
         format!(
-            "LOST: at least {lost}, from the first that is damaged or gone on; check what is on the device"
+            "LOST: at least {lost}, from the first that is damaged or missing on; check what is on the device"
         )
     }));
     facts.extend((given_up > 0).then(|| {
@@ -382,16 +382,16 @@ const GAUGES: [Gauge; 17] = [
     }),
     ("drain_bytes_per_second", "The rate of writing back.", |cache| cache.drain_rate),
     ("drain_eta_seconds", "How long it would take to write everything back.", |cache| cache.drain_eta),
-    ("failed", "The cache does not serve any more, though its server runs.", |cache| {
+    ("failed", "The cache has stopped serving, though its server runs.", |cache| {
         cache.state.as_ref().map(|state| f64::from(state != "serving" && state != "recovering"))
     }),
-    ("write_back_failing", "Writing back does not go on.", |cache| {
+    ("write_back_failing", "Write-back makes no progress.", |cache| {
         cache.served.then(|| f64::from(cache.write_back_error.is_some()))
     }),
     ("log_failed", "The log takes no more writes: they go to the backing device.", |cache| {
         cache.served.then(|| f64::from(cache.log_error.is_some()))
     }),
-    ("unreadable_bytes", "Bytes that the log cannot read any more.", |cache| {
+    ("unreadable_bytes", "Bytes that the log can no longer read.", |cache| {
         cache.served.then(|| cache.unreadable.iter().map(|part| part.length).sum::<u64>() as f64)
     }),
     ("legs_lost", "Devices of the log that failed.", |cache| {

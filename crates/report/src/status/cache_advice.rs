@@ -65,7 +65,7 @@ fn wear(advice: &CacheAdvice) -> Option<String> {
     let lasts =
         advised.log_lifetime.map(|life| format!(": the endurance that was given lasts {}", years(life)));
     Some(format!(
-        "{} were written to it; if that goes on as in the recording, {} a day{}.",
+        "{} were written to it; at the rate of the recording, {} per day{}.",
         Bytes(advised.log_written_bytes),
         Bytes(a_day as u64),
         lasts.unwrap_or_default()

@@ -181,8 +181,7 @@ fn history(drive: &DriveShown) -> Vec<String> {
 fn losses(drive: &DriveShown, lost: u64) -> String {
     let cuts = counted(drive.cuts, "power cut");
     let promised = drive.lost_although_durable_blocks.unwrap_or(0);
-    let lie =
-        if promised > 0 { format!(", {promised} of which it had said were durable") } else { String::new() };
+    let lie = if promised > 0 { format!(", {promised} of them promised as durable") } else { String::new() };
     format!("{cuts}; the last took {}{lie}", counted(lost, "acknowledged block"))
 }
 

@@ -62,7 +62,9 @@ impl Addition for Report {
             });
         let ended = match self.ended {
             ApplyEnd::Complete => "All disks were read back and are as they should be.",
-            ApplyEnd::Interrupted => "Interrupted between two steps: what was begun is written down.",
+            ApplyEnd::Interrupted => {
+                "Interrupted between two steps: every step that was begun is in the journal."
+            }
             ApplyEnd::Refused => "A disk can no longer be changed: the disks after it were not touched.",
             ApplyEnd::Failed => "A disk is not as it should be: the disks after it were not touched.",
         };

@@ -44,7 +44,7 @@ pub(super) fn backlog(evidence: &Evidence<'_>) -> Option<Verdict> {
     });
     let sentence = format!(
         "{label} could not keep the schedule: {} of the operations started late, {} not at all, and it fell {} behind.{others} \
-         Latencies since the intended start grow for as long as this goes on.",
+         Latencies since the intended start grow for as long as this lasts.",
         percent(late.min(1.0)),
         percent(*unstarted),
         duration(*backlog)

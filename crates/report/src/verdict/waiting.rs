@@ -39,8 +39,9 @@ const COMMIT_FEWER: &str = "Commit several records with one sync (group commit: 
     innodb_flush_log_at_trx_commit=2. ";
 const FLUSH_ADVICE: &str = "A drive with power-loss protection answers a flush at once and gives up nothing but its price; \
     `plumb policy show` says whether the drive's cache can be set otherwise.";
-const TRANSFER_ADVICE: &str = "The device takes its time for the data itself, so that a protected cache for flushes alone \
-    changes little: write less with each sync, or use a faster device.";
+const TRANSFER_ADVICE: &str = "The device spends the time on the data itself, so a protected cache, which \
+                               saves only flushes, changes little: write less with each sync, or use a \
+                               faster device.";
 const BETWEEN_ADVICE: &str = "The time is lost above the device: put the file system on the disk itself, or make the loop \
     device with direct I/O (`losetup --direct-io=on`), which takes its file's page cache out of the way.";
 const JOURNAL_ADVICE: &str = "A faster flush would change little: the file system commits its journal, or waits for others who \
