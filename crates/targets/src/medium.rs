@@ -179,7 +179,7 @@ fn take(
     // Before its length is looked at or set: another drive may be about to do the same.
     hold(shown, &file)?;
     let FoundObject::File(seen) = facts(machine, located, file.as_fd())? else {
-        return Err(Error::usage(shown, "it is not a regular file any more", "find out what replaced it"));
+        return Err(Error::usage(shown, "it is no longer a regular file", "find out what replaced it"));
     };
     judge(shown, &seen, &State::from_file(file.as_fd()), wanted)?;
     let undo = if seen.size == Bytes(0) { Undo::Empty } else { Undo::Nothing };

@@ -286,7 +286,7 @@ impl Opening<'_> {
         let same_path = || nodes().find(|(_, node)| node.path == *path).map(|(_, node)| node.key);
         let made = making.map(Making::key).transpose()?;
         let Some(key) = made.or(plan.key()).or_else(same_path) else {
-            return Err(Error::usage(shown, "there is no such file any more", "find out what removed it"));
+            return Err(Error::usage(shown, "the file no longer exists", "find out what removed it"));
         };
         let is_block = matches!(plan.sight.found, FoundObject::Block(_));
         let of_node = |(claimed, _): &&(Key, Claim)| is_block && claimed.node == key.node;
