@@ -16,9 +16,7 @@ fn finding(judged: &LimitResult) -> Finding {
             Severity::Warning,
             "Do not run this application here, or move what it syncs to a faster place; plumb check says what a sync costs.",
         ),
-        LimitVerdict::Unmeasured => {
-            ("limit-unmeasured", Severity::Info, "Run longer, so that it is measured.")
-        }
+        LimitVerdict::Unmeasured => ("limit-unmeasured", Severity::Info, "Run longer to measure it."),
     };
     Finding {
         id: id.to_owned(),

@@ -479,7 +479,8 @@ fn fits(
     for ((one, (_, _, job, _)), recorded) in opened.iter().zip(places).zip(recorded) {
         if job.opening.raw_flush && one.kind != TargetKind::Simulated {
             let problem = format!(
-                "{} is not a simulated drive: leave out --raw-flush, for it is reached through the kernel of this machine",
+                "{} is not a simulated drive, but is reached through the kernel of this machine: leave out \
+                 --raw-flush",
                 one.shown
             );
             return Err(TrialError::new(FailureKind::Usage, problem));
@@ -508,7 +509,7 @@ fn fits(
                 None => larger,
             };
             let problem = format!(
-                "{} holds {size}, and the trace goes on to {end}, {} too far; {remedy}",
+                "{} holds {size}, but the trace reaches {end}, {} too far; {remedy}",
                 one.shown,
                 Bytes(end.0 - size.0)
             );
