@@ -42,7 +42,7 @@ fn check_random(random: &Random, workload: &Workload) -> CheckResult {
         Runs::Fixed(count) => return Err(Invalid::new("runs.fixed", count, "at least 2")),
     }
     if random.distribution == Distribution::EachOnce && random.runs != Runs::Single {
-        let expected = "single with each-once: a run goes on over places that have a turn of their own";
+        let expected = "single with each-once: a run covers places that have a turn of their own";
         return Err(Invalid::new("runs", format!("{:?}", random.runs), expected));
     }
     check_distribution(&random.distribution, workload)

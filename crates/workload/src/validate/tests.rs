@@ -155,8 +155,8 @@ fn random_access_makes_sense() {
         (uniform(None, Runs::Fixed(1)), "access.random.runs.fixed is 1: expected at least 2"),
         (
             random(None, Distribution::EachOnce, Runs::Fixed(2)),
-            "access.random.runs is Fixed(2): expected single with each-once: a run goes on over places that have a \
-             turn of their own",
+            "access.random.runs is Fixed(2): expected single with each-once: a run covers places that have \
+             a turn of their own",
         ),
         (
             spread(Distribution::Zipf { theta: 1.0 }),
