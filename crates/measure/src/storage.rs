@@ -297,7 +297,7 @@ mod tests {
         let after = snapshot(Nanos::secs(1), &[device("sda", 20, 0, None)]);
         assert_eq!(
             delta(&before, &after).unwrap_err().to_string(),
-            "the writes of device sda went back from 500 to 20: it is not the same device any more"
+            "the writes of device sda went back from 500 to 20: another device has its place now"
         );
     }
 
