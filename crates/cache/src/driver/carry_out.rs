@@ -21,7 +21,7 @@ pub fn carry_out(device: &dyn Device, requests: impl IntoIterator<Item = Request
     for request in requests {
         let failed = |kind| Error::new(kind, "write the cache's data to", info.name.as_str());
         if queue.submit(request).is_err() {
-            return Err(failed(ErrorKind::Invalid).because("its queue takes nothing"));
+            return Err(failed(ErrorKind::Invalid).because("its queue accepts no request"));
         }
         let mut completions = Vec::new();
         queue.poll(Wait::ONE, &mut completions)?;
