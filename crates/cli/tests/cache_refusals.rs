@@ -33,7 +33,7 @@ fn a_cache_is_made_only_of_what_may_be_used() {
         &place,
         &with(&["--backing", "backing", "--log", "backing", "--size", "1M", "--overwrite"]),
         4,
-        &["is the same device as", "a device of its own"],
+        &["is the same device as", "a different device for each"],
     );
     refused(
         &place,
@@ -308,13 +308,13 @@ fn a_file_system_that_reaches_to_the_end_of_its_device_is_not_cached() {
         ["create", "--name", &place.name, "--backing", &device.path, "--log", "log", "--size", "64M"];
     for kind in [Kind::Ext4, Kind::Xfs, Kind::Btrfs] {
         kind.make(&device.path);
-        refused(&place, &create, 4, &["file system takes", "4096", "wipefs"]);
+        refused(&place, &create, 4, &["file system uses", "4096", "wipefs"]);
         assert!(kind.check(&device.path).0, "{} was changed", kind.word());
     }
     let wipe = || run(Command::new("wipefs").args(["--all", "--quiet", &device.path]));
     wipe();
     run(Command::new("mkswap").arg(&device.path));
-    refused(&place, &create, 4, &["swap", "may take all of it"]);
+    refused(&place, &create, 4, &["swap", "may use all of it"]);
     wipe();
     let blocks = ((320 << 10) - 4).to_string() + "k";
     run(Command::new("mkfs.ext4").args(["-q", "-F", "-b", "4096", &device.path, &blocks]));

@@ -161,7 +161,7 @@ impl Factor {
         let target = targets.iter().find(|target| !target.ends_with(".toml"));
         if let ("drive", Some(target)) = (self.name(), target) {
             let problem =
-                format!("drive=: the levels are the targets, and {target} would not be used: leave it out");
+                format!("drive=: the levels are the targets, so {target} would not be used: leave it out");
             return Err(Refusal::new(Exit::Usage, problem));
         }
         let mut levels = Vec::new();
