@@ -277,7 +277,7 @@ pub fn read(text: &str, file: &str, number: Option<usize>) -> Result<RunDocument
         let list: String = lines.collect();
         let problem = match number {
             Some(number) => format!("it has no result {number}; its results are:{list}\n"),
-            None => format!("it holds {count} results, and none is added to another:{list}\n"),
+            None => format!("it holds {count} results, which are not added up:{list}\n"),
         };
         let remedy = format!(
             "choose one: `plumb report --result N {}`, or `{}` where runs are compared",
