@@ -365,7 +365,7 @@ impl<'a> Reader<'a> {
                 programs.join(", ")
             ),
             evidence: self.configured.clone(),
-            remedy: "Take the setting out of the file that is named, or let it say what the policy says.".to_owned(),
+            remedy: "Remove the setting from the named file, or make it match the policy.".to_owned(),
         })
     }
 
@@ -381,7 +381,8 @@ impl<'a> Reader<'a> {
                 claim.until,
                 claim.reason
             )],
-            remedy: "Have it confirmed and recorded again, or leave the state `protected`.".to_owned(),
+            remedy: "Have it confirmed and record it again, or plan a state other than `protected`."
+                .to_owned(),
         })
     }
 }

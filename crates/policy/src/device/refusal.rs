@@ -165,7 +165,7 @@ fn unchangeable(case: &Case<'_>) -> Option<Refusal> {
                 "the write cache of {name} is {} by SCT Feature Control: the usual command is accepted and ignored",
                 device.sct.as_deref().unwrap_or_default()
             ),
-            "give it back to the usual command first: `smartctl -s wcache-sct,ata,p /dev/DISK`",
+            "return control to the usual command first: `smartctl -s wcache-sct,ata,p /dev/DISK`",
         );
     }
     if device.changeable == Some(false) {

@@ -53,7 +53,7 @@ pub fn release_sct(disk: &Disk) -> Step {
         cdb: ata::write_log(sct::LOG).to_vec(),
         data: sct::set(sct::WriteCache::AtaControlled, true),
     };
-    Step::new(disk, change, "the write cache is given back to SET FEATURES")
+    Step::new(disk, change, "control of the write cache returns to SET FEATURES")
 }
 
 /// Rule 5: equal means nothing to do.
