@@ -120,7 +120,7 @@ impl Recording {
         let sum = bytes.len().saturating_sub(SHA256_OUTPUT_LEN);
         if digest(&SHA256, &bytes[..sum]).as_ref() != &bytes[sum..] {
             let what =
-                "the recording is damaged: its checksum does not match; take it again, or send it again";
+                "the recording is damaged: its checksum does not match; record it again, or send it again";
             return Err(Error::usage(what));
         }
         let mut recording = Self::of_blank(head.size, head.logical_block);
