@@ -180,7 +180,7 @@ fn add(page: &mut Page, cache: &CacheShown) {
 /// Describes what is written to each device of the log, against what it is rated for.
 fn wear(wear: &WearShown) -> String {
     let (written, counted) = (Bytes(wear.written_bytes), Nanos::from_secs_f64(wear.seconds));
-    let rate = wear.bytes_per_day.map(|rate| format!(", {} a day", Bytes(rate as u64))).unwrap_or_default();
+    let rate = wear.bytes_per_day.map(|rate| format!(", {} per day", Bytes(rate as u64))).unwrap_or_default();
     let rated = wear.endurance.as_ref().map(|endurance| {
         let by = if endurance.by == "given" { "" } else { "about, as the drive says, " };
         let used = endurance.used.map(|used| format!(", of which {:.0} % are used up", used * 100.0));
@@ -423,7 +423,7 @@ const COUNTERS: [(&str, &str, &str); 18] = [
     ("writes", "writes_total", "Writes, zeroings and discards by clients."),
     ("written", "written_bytes_total", "Bytes written by clients."),
     ("bypassed", "bypassed_bytes_total", "Bytes of them that went past the log."),
-    ("absorbed", "absorbed_bytes_total", "Bytes of them that replaced what only the log had."),
+    ("absorbed", "absorbed_bytes_total", "Bytes of them that replaced data that only the log had."),
     ("backing_read", "backing_read_bytes_total", "Bytes read from the backing device for clients."),
     ("leg_written", "log_written_bytes_total", "Bytes written to all devices of the log."),
     ("destage_writes", "destage_writes_total", "Writes to the backing device from the log."),
