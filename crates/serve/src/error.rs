@@ -16,7 +16,7 @@ pub enum ExportError {
     )]
     Name(String),
     /// Another attachment has the name.
-    #[error("the name {name} is in use by process {pid}: end that first, or take another name")]
+    #[error("the name {name} is in use by process {pid}: end that first, or use another name")]
     NameInUse {
         /// The name.
         name: String,
