@@ -102,7 +102,7 @@ impl CacheConfig {
                 Error::usage(
                     &shown,
                     found,
-                    "use the plumb that wrote it, or remove it and make the cache known again",
+                    "use the plumb that wrote it, or remove it and rebuild it with `plumb cache adopt`",
                 )
             },
         )

@@ -64,8 +64,8 @@ impl TypedCache {
             let drive = || match Name::parse(value)? {
                 name @ Name::Scheme { scheme: Scheme::Sim, .. } => Ok(name),
                 _ => Err(wrong(format!(
-                    "`{value}` is not a simulated drive: real devices are made a cache by `plumb cache create`, and are then \
-                     cache:NAME"
+                    "`{value}` is not a simulated drive: for real devices make a cache with `plumb cache \
+                     create`, and name it as cache:NAME"
                 ))),
             };
             match key {

@@ -25,9 +25,9 @@ pub(super) fn is_left_free(member: &Member) -> Result<()> {
     let end = end_of_file_system(&&front.concat()[..]).unwrap_or_default();
     let found = match (end, member.contents.of_unknown_length()) {
         (Some(end), _) if end > limit.0 => {
-            format!("its file system takes {end} of its {} bytes", size.0)
+            format!("its file system uses {end} of its {} bytes", size.0)
         }
-        (None, Some(name)) => format!("it holds {name}, which may take all of it"),
+        (None, Some(name)) => format!("it holds {name}, which may use all of it"),
         _ => return Ok(()),
     };
     let found = format!("{found}; the last 4096 are where a cache marks the device that needs it");

@@ -80,7 +80,7 @@ pub(super) fn are_different(paths: &[&str]) -> Result<()> {
     for (number, (path, stat)) in found.iter().enumerate() {
         if let Some((other, _)) = found[..number].iter().find(|(_, other)| lead_to_one(stat, other)) {
             let found = format!("it is the same device as {other}");
-            return Err(Error::refused(path, found, "name a device of its own for each"));
+            return Err(Error::refused(path, found, "name a different device for each"));
         }
     }
     Ok(())
