@@ -1,15 +1,19 @@
 //! Cost of observing: fio on a loop device over a file in memory, with `plumb observe` beside it and without,
-//! in turn.
+//! in turn, once for a recording and once for the metrics of `--serve`.
 //!
-//! The processor that the load has is saturated: fio and what it asks of the kernel run on one. The cost is
-//! plumb's own processor time against the time that the load had, and the rate that the load loses, which
-//! holds what the kernel needs to put events down.
+//! Plumb's own cost is its processor time while fio keeps to a rate, as a share of one processor. The kernel
+//! puts events down in the time of the load: its cost is the rate that fio loses where it has all of a
+//! processor.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
+use tempfile::TempDir;
 
 use super::attach::LoopedFile;
 use super::fio;
@@ -17,13 +21,27 @@ use super::paired::{Pairs, Side, median, median_interval, verdict};
 use crate::packages;
 
 /// How long fio runs each time, in seconds.
-const SECONDS: f64 = 2.0;
-/// plumb's share of the processor time that the load had, at most.
-const BAR: f64 = 0.10;
+const SECONDS: f64 = 4.0;
+/// Requests per second at which plumb's own cost is stated.
+const RATE: u32 = 20_000;
+/// Share of one processor that plumb takes at that rate, at most.
+const BAR: f64 = 0.04;
+/// Time in which the last events of the load are read, and somewhat more.
+const LAST_READ: Duration = Duration::from_millis(300);
 
-/// Parts of the kernel that are traced.
-const CASES: [(&str, &[&str]); 2] =
-    [("block events", &["--no-syscalls"]), ("block events and system calls", &[])];
+/// A way to observe.
+struct Case {
+    name: &'static str,
+    options: &'static [&'static str],
+    /// True if metrics are served, and nothing is recorded.
+    is_served: bool,
+}
+
+const CASES: [Case; 3] = [
+    Case { name: "block events", options: &["--no-syscalls"], is_served: false },
+    Case { name: "and system calls", options: &[], is_served: false },
+    Case { name: "metrics (--serve)", options: &[], is_served: true },
+];
 
 /// Prints the costs.
 pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
@@ -33,36 +51,39 @@ pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
     let Some(looped) = LoopedFile::new()? else { return Ok(()) };
     let device = looped.device();
     load(device, &["--rw=write", "--bs=1M"])?;
-    println!(
-        "4 KiB random reads of a loop device in memory, IOPS observed / alone, and plumb's processor time ({pairs} pairs)"
-    );
-    for (name, options) in CASES {
+    println!("4 KiB random reads of a loop device in memory, IOPS observed / alone ({pairs} pairs)");
+    for case in &CASES {
         let (mut rates, mut shares) = (Pairs::default(), Vec::new());
         for pair in 1..=pairs {
-            eprintln!("{name}: pair {pair} of {pairs}");
+            eprintln!("{}: pair {pair} of {pairs}", case.name);
+            let observer = Observer::start(plumb, device, case)?;
+            shares.push(observer.share_during(|| timed(device, Some(RATE)))?);
+            observer.end()?;
             rates.measure(|side| match side {
-                Side::Theirs => timed(device),
+                Side::Theirs => timed(device, None),
                 Side::Ours => {
-                    let observer = Observer::start(plumb, device, options)?;
-                    let rate = timed(device)?;
-                    shares.push(observer.end()?);
+                    let observer = Observer::start(plumb, device, case)?;
+                    let rate = timed(device, None)?;
+                    observer.end()?;
                     Ok(rate)
                 }
             })?;
         }
-        rates.print(name, None);
+        rates.print(case.name, None);
         let (share, (low, high)) = (median(&shares), median_interval(&shares));
         let verdict = verdict(share <= BAR);
         println!(
-            "  plumb's share of the load's processor time: {share:.3} ({low:.3} to {high:.3}) (bar {BAR}): {verdict}"
+            "  plumb's share of one processor at {RATE} requests/s: {share:.4} ({low:.4} to {high:.4}) (bar {BAR}): {verdict}"
         );
     }
     Ok(())
 }
 
-fn timed(device: &Path) -> Result<f64> {
-    let runtime = format!("--runtime={SECONDS}");
-    load(device, &["--rw=randread", "--bs=4k", "--time_based", &runtime])
+/// Runs fio for [`SECONDS`], at most at `rate`; its rate.
+fn timed(device: &Path, rate: Option<u32>) -> Result<f64> {
+    let (runtime, rate) = (format!("--runtime={SECONDS}"), rate.map(|rate| format!("--rate_iops={rate}")));
+    let timed = ["--rw=randread", "--bs=4k", "--time_based", &runtime];
+    load(device, &timed.into_iter().chain(rate.as_deref()).collect::<Vec<_>>())
 }
 
 /// Runs fio on one processor; its rate.
@@ -75,41 +96,89 @@ fn load(device: &Path, options: &[&str]) -> Result<f64> {
 
 /// `plumb observe`, from its first event on.
 struct Observer {
-    child: std::process::Child,
+    child: Child,
+    /// Socket of the metrics; `None` of a recording.
+    socket: Option<PathBuf>,
     /// Kept open: plumb says more.
-    _said: std::io::BufReader<std::process::ChildStderr>,
+    _said: BufReader<ChildStderr>,
+    _place: TempDir,
 }
 
 impl Observer {
-    fn start(plumb: &Path, device: &Path, options: &[&str]) -> Result<Self> {
+    fn start(plumb: &Path, device: &Path, case: &Case) -> Result<Self> {
+        let place = tempfile::tempdir().context("making a directory for a socket")?;
+        let socket = case.is_served.then(|| place.path().join("metrics"));
         let mut command = Command::new(plumb);
-        command.args(["observe", "--json", "--no-record", "--duration", "5m"]).args(options).arg(device);
+        command.arg("observe").args(case.options).arg(device);
+        match &socket {
+            Some(socket) => command.arg("--serve").arg(socket),
+            None => command.args(["--json", "--no-record", "--duration", "5m"]),
+        };
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().context("starting plumb")?;
-        let mut said = std::io::BufReader::new(child.stderr.take().context("its stderr")?);
+        let mut said = BufReader::new(child.stderr.take().context("its stderr")?);
         let mut line = String::new();
         while !line.contains("observing") {
             line.clear();
-            let length =
-                std::io::BufRead::read_line(&mut said, &mut line).context("reading what plumb says")?;
+            let length = said.read_line(&mut line).context("reading what plumb says")?;
             anyhow::ensure!(length > 0, "plumb ended before it observed");
         }
-        Ok(Self { child, _said: said })
+        Ok(Self { child, socket, _said: said, _place: place })
     }
 
-    /// Ends it: its processor time against that of the load.
-    fn end(self) -> Result<f64> {
+    /// Returns the share of one processor that plumb takes during a load.
+    fn share_during(&self, load: impl FnOnce() -> Result<f64>) -> Result<f64> {
+        let before = self.cpu_seconds()?;
+        load()?;
+        std::thread::sleep(LAST_READ);
+        Ok((self.cpu_seconds()? - before) / SECONDS)
+    }
+
+    /// Returns the processor time of all its threads until now, in seconds (Documentation/scheduler/
+    /// sched-stats.rst, "/proc/<pid>/schedstat").
+    fn cpu_seconds(&self) -> Result<f64> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).context("its threads")?;
+        let spent = |task: std::io::Result<std::fs::DirEntry>| {
+            let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
+            Ok(text.split(' ').next().and_then(|spent| spent.parse::<f64>().ok()).unwrap_or(0.0) / 1e9)
+        };
+        tasks.map(spent).sum::<std::io::Result<f64>>().context("reading its processor time")
+    }
+
+    /// Ends it, and prints how many events were lost, if any were.
+    fn end(self) -> Result<()> {
+        let served = self.socket.as_deref().map(metrics).transpose()?;
         let asked = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         asked.context("ending plumb")?;
         let output = self.child.wait_with_output().context("waiting for plumb")?;
-        let document: Value =
-            serde_json::from_slice(&output.stdout).context("understanding what plumb saw")?;
-        anyhow::ensure!(document["source"] == "events", "no events: {}", document["source_because"]);
-        let lost = document["cost"]["events_lost"].as_u64().unwrap_or(0);
-        if lost > 0 {
-            println!("  {lost} of {} events were lost", document["cost"]["events"]);
+        let (events, lost) = match &served {
+            Some(metrics) => {
+                let sample = |name: &str| {
+                    let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+                    value.with_context(|| format!("no {name} in the metrics"))
+                };
+                (sample("plumb_observe_events_total ")?, sample("plumb_observe_events_lost_total ")?)
+            }
+            None => {
+                let document: Value =
+                    serde_json::from_slice(&output.stdout).context("understanding what plumb saw")?;
+                let count = |key: &str| document["cost"][key].as_f64().unwrap_or(0.0);
+                (count("events"), count("events_lost"))
+            }
+        };
+        anyhow::ensure!(events > 0.0, "plumb saw no events");
+        if lost > 0.0 {
+            println!("  {lost} of {} events were lost", events + lost);
         }
-        let spent = document["cost"]["cpu_seconds"].as_f64().context("the cost")?;
-        Ok(spent / SECONDS)
+        Ok(())
     }
+}
+
+/// Returns the metrics that are served at a socket.
+fn metrics(socket: &Path) -> Result<String> {
+    let mut stream = UnixStream::connect(socket).context("asking for the metrics")?;
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: plumb\r\n\r\n").context("asking for the metrics")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).context("reading the metrics")?;
+    Ok(answer)
 }
