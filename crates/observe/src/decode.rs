@@ -1,7 +1,5 @@
 //! Records of the kernel's tracing, decoded into [`Event`]s by the formats that this kernel names.
 
-use std::collections::HashMap;
-
 use plumb_block::{Errno, Result};
 use plumb_linux::tracing::{EventFormat, Field, Record};
 
@@ -96,7 +94,8 @@ const ERRSEQ_ERRNO: u64 = 0xfff;
 /// Knows the formats.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    by_id: HashMap<u16, Fields>,
+    /// By the number of the event; the kernel's numbers are small.
+    by_id: Vec<Option<Fields>>,
 }
 
 /// Where the fields of an event are.
@@ -182,7 +181,9 @@ impl Decoder {
             Kind::TaskNamed => task("newcomm", EventContent::TaskNamed)?,
             Kind::TaskEnded => Of::TaskEnded,
         };
-        self.by_id.insert(format.id, Fields { thread: format.field("common_pid")?, of });
+        let place = usize::from(format.id);
+        self.by_id.resize_with(self.by_id.len().max(place + 1), || None);
+        self.by_id[place] = Some(Fields { thread: format.field("common_pid")?, of });
         Ok(())
     }
 
@@ -190,7 +191,7 @@ impl Decoder {
     /// wanted.
     pub fn decode(&self, record: Record<'_>) -> Option<Event> {
         let id = u16::from_ne_bytes(*record.data.first_chunk()?);
-        let fields = self.by_id.get(&id)?;
+        let fields = self.by_id.get(usize::from(id))?.as_ref()?;
         let number = |field: &Field| field.number(record.data);
         let what = match &fields.of {
             Of::Request { device, sector, sectors, letters, happened } => {

@@ -112,6 +112,7 @@ impl Device {
             Step::Finished(finished) => self.finished(at, request, &finished),
             Step::Merged => self.merges += 1,
             Step::Empty => self.empty += 1,
+            Step::Forgotten => self.forget(at),
         }
     }
 

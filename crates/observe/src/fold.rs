@@ -105,7 +105,7 @@ impl Fold {
             EventContent::ErrorReported(inode) => self.writeback.reported(at, thread, inode, processes),
             EventContent::TaskBegan(task, name) => self.syncs.tasks.began(at, thread, task, name),
             EventContent::TaskNamed(task, name) => self.syncs.tasks.named(task, name),
-            EventContent::TaskEnded => self.syncs.tasks.ended(thread),
+            EventContent::TaskEnded => self.syncs.thread_ended(thread),
             EventContent::Inserted(of) | EventContent::Issued(of) | EventContent::Merged(_, of) => {
                 self.syncs.asked(thread, of.device);
                 self.take_of_device(&event, &of, processes, sink);

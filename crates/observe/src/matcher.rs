@@ -15,9 +15,10 @@ use plumb_block::Nanos;
 
 use crate::event::{Event, EventContent, Merge, Op, Request};
 
-/// Largest number of requests that wait: of more, some were forgotten by the kernel, or their events were
-/// lost.
-const WAITING_MAX: usize = 1 << 16;
+/// Largest number of requests that wait, and of those that the driver has: of more, some were forgotten by
+/// the kernel, their events were lost, or they are completed under the number of another device, as those
+/// that md hands on.
+const REQUESTS_MAX: usize = 1 << 16;
 
 type Key = (u64, Op);
 
@@ -45,6 +46,8 @@ pub enum Step {
     /// A completion without data: of an empty flush, which the kernel counts among the writes, or of the end
     /// of a flush with data.
     Empty,
+    /// What the driver had before this request is forgotten: too much of it never ended.
+    Forgotten,
 }
 
 /// End of a request.
@@ -70,6 +73,8 @@ pub(crate) struct RequestMatcher {
     /// Requests that wait in the kernel's queue.
     waiting: HashMap<Key, Arrival>,
     in_flight: HashMap<Key, Vec<InFlight>>,
+    /// Number of these requests.
+    in_flight_count: usize,
     /// Requests that the driver gave back: they are issued again, and did not come again.
     requeued: HashSet<Key>,
     /// Number of completions of which no beginning was seen.
@@ -100,6 +105,7 @@ impl RequestMatcher {
             has_requests,
             waiting: HashMap::new(),
             in_flight: HashMap::new(),
+            in_flight_count: 0,
             requeued: HashSet::new(),
             unmatched: 0,
         }
@@ -124,6 +130,7 @@ impl RequestMatcher {
     pub(crate) fn forget(&mut self) {
         self.waiting.clear();
         self.in_flight.clear();
+        self.in_flight_count = 0;
         self.requeued.clear();
     }
 
@@ -133,7 +140,7 @@ impl RequestMatcher {
     }
 
     fn inserted(&mut self, event: &Event, request: &Request, steps: &mut Steps<'_>) {
-        if self.waiting.len() >= WAITING_MAX {
+        if self.waiting.len() >= REQUESTS_MAX {
             self.waiting.clear();
         }
         let key = (request.sector, request.op);
@@ -152,6 +159,11 @@ impl RequestMatcher {
             steps(request, Step::Came);
         }
         let waited = inserted.map(|arrival| at.since(arrival.at));
+        if self.in_flight_count >= REQUESTS_MAX {
+            self.unmatched += self.in_flight_count as u64;
+            self.forget();
+            steps(request, Step::Forgotten);
+        }
         let begun = InFlight {
             at,
             // The thread that issues what waited may be the kernel's.
@@ -160,7 +172,7 @@ impl RequestMatcher {
             bytes: request.bytes,
             left: request.bytes,
         };
-        self.in_flight.entry(key).or_default().push(begun);
+        self.begin(key, begun);
         let arrived = inserted.map_or(at, |arrival| arrival.at);
         steps(request, if is_again { Step::Reissued } else { Step::Issued { arrived, waited } });
     }
@@ -188,8 +200,7 @@ impl RequestMatcher {
         };
         if ended.left > 0 {
             // The rest of it goes on at the next sector.
-            self.in_flight.entry((request.end(), request.op)).or_default().push(ended);
-            return;
+            return self.begin((request.end(), request.op), ended);
         }
         let finished = FinishedRequest {
             bytes: ended.bytes,
@@ -198,6 +209,12 @@ impl RequestMatcher {
             took: Some(at.since(ended.at)),
         };
         steps(request, Step::Finished(finished));
+    }
+
+    /// Puts a request into what is in flight.
+    fn begin(&mut self, key: Key, begun: InFlight) {
+        self.in_flight.entry(key).or_default().push(begun);
+        self.in_flight_count += 1;
     }
 
     /// Takes a request out of what is in flight, with so many bytes of it done.
@@ -218,6 +235,7 @@ impl RequestMatcher {
         if of.is_empty() {
             self.in_flight.remove(&key);
         }
+        self.in_flight_count -= 1;
         let bytes = if self.has_requests { bytes } else { u64::MAX };
         ended.left = ended.left.saturating_sub(bytes);
         Some(ended)
@@ -236,5 +254,37 @@ impl RequestMatcher {
                 self.waiting.remove(&(request.sector, request.op));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_that_never_end_take_bounded_memory_and_are_forgotten_aloud() {
+        let mut matcher = RequestMatcher::new(false);
+        let mut forgotten = 0;
+        for number in 0..3 * REQUESTS_MAX as u64 {
+            // Flushes have one place, and reads one each.
+            let of = Request { op: [Op::Flush, Op::Read][number as usize % 2], ..Request::default() };
+            let request =
+                Request { sector: if of.op == Op::Read { number * 8 } else { 0 }, bytes: 4096, ..of };
+            let event = Event { at: Nanos(number), thread: 1, what: EventContent::Issued(request) };
+            matcher.take(&event, &mut |_, step| forgotten += u64::from(step == Step::Forgotten));
+        }
+        let held: usize = matcher.in_flight.values().map(Vec::len).sum();
+        assert_eq!((forgotten, held, matcher.in_flight_count), (2, REQUESTS_MAX, REQUESTS_MAX));
+        assert!(!matcher.is_idle());
+        // The last one is still found.
+        let last = Request {
+            sector: (3 * REQUESTS_MAX as u64 - 1) * 8,
+            bytes: 4096,
+            op: Op::Read,
+            ..Request::default()
+        };
+        let event = Event { at: Nanos::secs(1), thread: 1, what: EventContent::Completed(last) };
+        matcher.take(&event, &mut |_, step| assert!(matches!(step, Step::Finished(of) if of.took.is_some())));
+        assert_eq!(matcher.in_flight_count, REQUESTS_MAX - 1);
     }
 }

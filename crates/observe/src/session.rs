@@ -25,6 +25,9 @@ use crate::tracer::Tracer;
 pub(crate) const READ_EVERY: Duration = Duration::from_millis(50);
 /// How often events are fetched by an observation that goes on: waking up costs more than a later figure.
 const READ_LIVE_EVERY: Duration = Duration::from_millis(200);
+/// Events per second from which on they are fetched as often as for a recording: the buffer of one processor
+/// has room for as many as come in half a second.
+const BUSY_RATE: f64 = 100_000.0;
 
 /// Keeps a request that came so long after the start.
 pub type Keep<'a> = dyn FnMut(Nanos, &Request) -> io::Result<()> + 'a;
@@ -286,15 +289,19 @@ pub fn observe_live(
     let start = now();
     tracer.turn(true)?;
     progress(Nanos::ZERO, SoFar::default());
+    let mut pause = READ_LIVE_EVERY;
     while !stop.load(Ordering::Acquire) {
-        std::thread::sleep(READ_LIVE_EVERY);
+        std::thread::sleep(pause);
         let at = now();
+        let known = fold.so_far().events;
         let lost = tracer.fetch()?;
         meter.with(|meter| {
             fold.lost(at, lost, meter);
             tracer.before(at).for_each(|event| fold.take(event, &mut processes, meter));
             meter.put_unreported(fold.unreported());
         });
+        let is_busy = (fold.so_far().events - known) as f64 > BUSY_RATE * pause.as_secs_f64();
+        pause = if is_busy { READ_EVERY } else { READ_LIVE_EVERY };
         processes.refresh();
         progress(at.since(start), fold.so_far());
     }

@@ -322,6 +322,13 @@ impl Syncs {
         })
     }
 
+    /// Notes that a thread has ended. Not every file system says when it has done what no call asked for, and
+    /// nothing else would say that it is over.
+    pub(crate) fn thread_ended(&mut self, thread: u32) {
+        self.begun.remove(&thread);
+        self.tasks.ended(thread);
+    }
+
     /// Notes that events were lost: which calls go on is no longer known.
     pub(crate) fn forget(&mut self) {
         self.begun.clear();
@@ -495,6 +502,18 @@ mod tests {
         let rows = syncs.1.finish(1.0).into_iter();
         let rows: Vec<_> = rows.map(|row| (row.call, row.count, row.latency.unwrap().mean)).collect();
         assert_eq!(rows, [("msync".to_owned(), 1, 0.004), ("no call".to_owned(), 1, 0.002)]);
+    }
+
+    #[test]
+    fn a_thread_that_ends_takes_no_room_whatever_its_file_system_left_open() {
+        let mut syncs = of_device();
+        for thread in 100..10_100 {
+            syncs.tasks.began(Nanos(1), 1, thread, [0; 16]);
+            // XFS says that it makes an O_DSYNC write durable, and not when it has.
+            syncs.told(Nanos(2), thread, 7 << 20 | 4);
+            syncs.thread_ended(thread);
+        }
+        assert_eq!((syncs.begun.len(), syncs.tasks.name(100)), (0, None));
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod place;
 mod slow;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use plumb_block::Nanos;
 use plumb_report::document::live::{
@@ -44,7 +45,7 @@ pub struct Meter {
 /// A device that is observed.
 #[derive(Debug)]
 struct DeviceMeter {
-    name: String,
+    name: Arc<str>,
     activity: Activity,
 }
 
@@ -69,7 +70,7 @@ impl Meter {
     /// [`Self::take_slow`].
     pub fn new(watched: &[WatchedDevice], threshold: Option<Nanos>) -> Self {
         let device = |of: &WatchedDevice| {
-            (of.number, DeviceMeter { name: of.name.clone(), activity: Activity::default() })
+            (of.number, DeviceMeter { name: of.name.as_str().into(), activity: Activity::default() })
         };
         Self {
             devices: watched.iter().map(device).collect(),
@@ -129,8 +130,9 @@ impl Meter {
     }
 
     /// Records a time under the names of all respects.
-    fn record(&mut self, at: Nanos, of: &Subject<'_>, times: &[(Time, Nanos)]) {
-        let add = |kept: &mut Times| times.iter().for_each(|(time, took)| kept.record(*time, *took));
+    fn record(&mut self, at: Nanos, of: &Subject<'_>, times: &[Option<(Time, Nanos)>]) {
+        let add =
+            |kept: &mut Times| times.iter().flatten().for_each(|(time, took)| kept.record(*time, *took));
         if let Some(device) = of.device {
             self.by_device.with(at, device, str::to_owned, add);
         }
@@ -154,15 +156,14 @@ impl Meter {
         device.activity.finished(at, request, &finished);
         let (Some(took), Some(thread)) = (finished.took, finished.thread) else { return };
         let Some(time) = Time::for_operation(request.op) else { return };
-        let name = device.name.clone();
+        let name = Arc::clone(&device.name);
         let sector = (request.op != Op::Flush).then_some(request.sector);
         let file_system = who.processes.file_system_at(request.device, sector);
         let caller = who.process(thread);
         let subject = Subject { device: Some(&name), file_system: file_system.as_deref(), caller: &caller };
         let fua = request.fua.then_some((Time::Fua, took));
         let queue = finished.waited.map(|waited| (Time::Queue, waited));
-        let times: Vec<_> = [(time, took)].into_iter().chain(fua).chain(queue).collect();
-        self.record(at, &subject, &times);
+        self.record(at, &subject, &[Some((time, took)), fua, queue]);
         let whole = took + finished.waited.unwrap_or_default();
         if self.slow.takes(at, slow::Class::Request, whole) {
             let event = SlowEvent {
@@ -191,6 +192,11 @@ impl Sink for Meter {
                     device.activity.count_in_flight(step != Step::Returned);
                 }
             }
+            Step::Forgotten => {
+                if let Some(device) = self.devices.get_mut(&request.device) {
+                    device.activity.forget_in_flight();
+                }
+            }
             Step::Came | Step::Merged | Step::Empty => {}
         }
     }
@@ -203,9 +209,9 @@ impl Sink for Meter {
         let file_system = sync.device.and_then(|device| who.processes.file_system(device));
         let named = file_system.as_deref().map(|of| of.device.as_str()).filter(|name| !name.is_empty());
         let subject = Subject { device: named, file_system: file_system.as_deref(), caller: &sync.caller };
-        self.record(at, &subject, &[(Time::Sync, sync.took)]);
+        self.record(at, &subject, &[Some((Time::Sync, sync.took))]);
         if self.slow.takes(at, slow::Class::Sync, sync.took) {
-            let number = self.devices.iter().find(|(_, device)| Some(device.name.as_str()) == named);
+            let number = self.devices.iter().find(|(_, device)| Some(&*device.name) == named);
             let device_then = number.map(|(number, _)| self.activity(*number, at, sync.took));
             let event = SlowEvent {
                 operation: sync.call.name().to_owned(),
