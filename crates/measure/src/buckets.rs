@@ -55,12 +55,19 @@ impl Buckets {
         self.sum_ns as f64 / 1e9
     }
 
+    /// Returns each edge, in seconds, with the number of durations between the one before and it; last, without
+    /// an edge, the number of those beyond the last edge.
+    pub fn counts(&self) -> impl Iterator<Item = (Option<f64>, u64)> + '_ {
+        let edges = (FIRST_EXPONENT..).take(EDGES).map(|exponent| Some(edge(exponent)));
+        edges.chain([None]).zip(self.counts)
+    }
+
     /// Returns each edge, in seconds, with the number of durations that do not exceed it.
     pub fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         let mut seen = 0_u64;
-        (FIRST_EXPONENT..).zip(&self.counts[..EDGES]).map(move |(exponent, count)| {
-            seen = seen.saturating_add(*count);
-            (edge(exponent), seen)
+        self.counts().filter_map(move |(edge, count)| {
+            seen = seen.saturating_add(count);
+            Some((edge?, seen))
         })
     }
 }
@@ -119,5 +126,6 @@ mod tests {
         let buckets = Buckets::from(&histogram);
         assert_eq!((buckets.count(), buckets.sum()), (3, 9.0015005));
         assert_eq!(buckets.cumulative().last(), Some((8.192, 2)));
+        assert_eq!(buckets.counts().last(), Some((None, 1)));
     }
 }

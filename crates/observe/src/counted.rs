@@ -132,6 +132,7 @@ pub(crate) fn corrected(
         depth_max: seen.depth_max,
         queue_latency: seen.queue_latency,
         latency: seen.latency,
+        latency_buckets: seen.latency_buckets,
         ..counted
     };
     // The flushes of a device without requests are not counted.
@@ -147,6 +148,7 @@ pub(crate) fn corrected(
         flushes,
         flushes_per_second,
         flush_latency: seen.flush_latency,
+        flush_latency_buckets: seen.flush_latency_buckets,
         counters: Some(counters.clone()),
         ..counted
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use plumb_block::Nanos;
 use plumb_measure::{Histogram, Series, SeriesEvent, SeriesPoint};
 use plumb_report::document::observation::{
-    ObservedDevice, ObservedDirection, OverTime, QueueDepth, SizeCount,
+    BucketCount, ObservedDevice, ObservedDirection, OverTime, QueueDepth, SizeCount,
 };
 
 use crate::arrivals::Intervals;
@@ -190,6 +190,7 @@ impl Device {
             flushes: Some(self.flushes),
             flushes_per_second: Some(per_second(self.flushes)),
             flush_latency: self.flush_latency.summary(),
+            flush_latency_buckets: BucketCount::of_histogram(&self.flush_latency),
             fua_writes: Some(self.fua_writes),
             merges: self.merges,
             queue_depth: Some(self.depth.finish(length)),
@@ -301,6 +302,7 @@ impl Direction {
             depth_max: self.depth_max,
             queue_latency: self.queue_latency.summary(),
             latency: self.latency.summary(),
+            latency_buckets: BucketCount::of_histogram(&self.latency),
             arrivals: self.intervals.finish(),
         }
     }

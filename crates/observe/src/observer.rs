@@ -124,7 +124,7 @@ impl Observer {
     }
 
     /// Returns how long all syncs took that may flush a device.
-    pub fn sync_latency(&self) -> Option<plumb_measure::Latency> {
+    pub fn sync_latency(&self) -> plumb_measure::Histogram {
         self.figures.syncs.latency()
     }
 

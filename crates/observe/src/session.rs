@@ -10,7 +10,7 @@ use plumb_linux::BlockCounters;
 use plumb_linux::thread::cpu_times;
 use plumb_measure::storage::delta;
 use plumb_report::document::ObservationDocument;
-use plumb_report::document::observation::{ObservationCost, ObservedDevice, ObservedSync, Source};
+use plumb_report::document::observation::{BucketCount, ObservationCost, ObservedDevice, ObservedSync, Source};
 
 use crate::counted::CounterReadings;
 use crate::event::Request;
@@ -187,6 +187,7 @@ impl TracedObservation<'_> {
         let sees_errors = self.tracer.sees_writeback_errors;
         let errors = sees_errors.then(|| self.observer.writeback_errors(start, &mut self.processes));
         let unnamed = self.observer.writeback_errors_left_out();
+        let sync_latency = self.observer.sync_latency();
         let notes = (unnamed > 0)
             .then(|| format!("Failed writes to further files, which are not named here: {unnamed}."));
         ObservationDocument {
@@ -195,7 +196,8 @@ impl TracedObservation<'_> {
             devices: devices.into_iter().map(with_counters).collect(),
             writeback_errors: errors,
             syncs: self.tracer.no_syncs.is_none().then_some(syncs),
-            sync_latency: self.observer.sync_latency(),
+            sync_latency: sync_latency.summary(),
+            sync_latency_buckets: BucketCount::of_histogram(&sync_latency),
             syncs_unknown_because: self.tracer.no_syncs.clone(),
             cost: ObservationCost {
                 events: so_far.events,

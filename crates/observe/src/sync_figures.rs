@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plumb_measure::{Histogram, Latency};
+use plumb_measure::Histogram;
 use plumb_report::document::observation::ObservedSync;
 
 use crate::event::SyncCall;
@@ -46,11 +46,11 @@ impl SyncFigures {
     }
 
     /// Returns how long all of them took that may flush a device.
-    pub(crate) fn latency(&self) -> Option<Latency> {
+    pub(crate) fn latency(&self) -> Histogram {
         let mut all = Histogram::new();
         let flushing = self.by.iter().filter(|(key, _)| key.2 != SyncCall::SyncFileRange && key.3);
         flushing.for_each(|(_, calls)| all.merge(&calls.latency));
-        all.summary()
+        all
     }
 
     /// Returns all of them, in so many seconds; those first on which most time was spent.

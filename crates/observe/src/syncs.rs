@@ -459,7 +459,7 @@ mod tests {
             [(NOT_KNOWN.to_owned(), 0, 1, false), ("sqlite3".to_owned(), 0, 1, false)],
             "whether they are of the device is not known"
         );
-        assert_eq!((syncs.count(), syncs.1.latency()), (0, None));
+        assert_eq!((syncs.count(), syncs.1.latency().count()), (0, 0));
     }
 
     #[test]

@@ -13,6 +13,7 @@
 pub mod balance;
 mod closing;
 mod comparison;
+mod distribution;
 pub mod document;
 pub mod export;
 mod exposure;

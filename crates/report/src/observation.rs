@@ -3,6 +3,7 @@
 use plumb_measure::Latency;
 use plumb_path::Severity;
 
+use crate::distribution::{self, Distribution};
 use crate::document::ObservationDocument;
 use crate::document::observation::{
     Arrivals, NO_CALL, ObservedDevice, ObservedDirection, ObservedSync, Source, WritebackError,
@@ -40,6 +41,7 @@ pub(crate) fn outline(document: &ObservationDocument) -> Outline<'_> {
             Section::new("Writes that did not reach the device", lost(document)),
             Section::new(exposure::TITLE, exposed(document)),
             Section::new("Requests to the devices", table(asked(document))),
+            Section::new("Durations", took(document)),
             Section::new("Flushes", table(flushes(document))),
             Section::new("Queue depth and bursts", table(depths(document))),
             Section::new("Sizes", Item::table(sizes_of(document))),
@@ -175,6 +177,28 @@ fn directions(
         let shown = move |(name, of): &(&str, &ObservedDirection)| of.ios > 0 || (is_idle && *name == "read");
         device.directions().into_iter().filter(shown).map(move |(name, of)| (device, name, of))
     })
+}
+
+/// Returns the distributions of syncs, and of the operations of the device with most requests.
+fn took(document: &ObservationDocument) -> Vec<Item> {
+    // The first of several that are equally busy, as in the headline.
+    let busiest = document.devices.iter().rev().max_by_key(|device| device.requests());
+    let syncs = Distribution { name: "syncs".to_owned(), buckets: &document.sync_latency_buckets };
+    let of_device = busiest.into_iter().flat_map(|device| {
+        let of = |operation: &str, buckets| Distribution {
+            name: format!("{} {operation}", printable(&device.name)),
+            buckets,
+        };
+        [
+            of("flush", &device.flush_latency_buckets),
+            of("write", &device.write.latency_buckets),
+            of("read", &device.read.latency_buckets),
+            of("trim", &device.trim.latency_buckets),
+        ]
+    });
+    let table = distribution::table([syncs].into_iter().chain(of_device));
+    // A bar belongs to the count before it.
+    table.map(|table| Item::Fitting { table, columns_min: 3 }).into_iter().collect()
 }
 
 fn flushes(document: &ObservationDocument) -> Table {

@@ -2,7 +2,7 @@
 //! devices, and the calls with which they made files durable. Nothing here was caused by plumb.
 
 use plumb_block::DeviceCounters;
-use plumb_measure::Latency;
+use plumb_measure::{Buckets, Histogram, Latency};
 use plumb_path::exposure::ObservedExposure;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +33,9 @@ pub struct ObservationDocument {
     /// How long all of them took that are counted, but for those of sync_file_range, which flush no device;
     /// null if there were none.
     pub sync_latency: Option<Latency>,
+    /// Number of these syncs by the range of times that they took.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sync_latency_buckets: Vec<BucketCount>,
     /// Writes that failed after the page cache had taken them, by file; null if they were not seen.
     pub writeback_errors: Option<Vec<WritebackError>>,
     /// Reason why they were not; null if they were.
@@ -91,6 +94,9 @@ pub struct ObservedDevice {
     pub flushes_per_second: Option<f64>,
     /// Time that the device took for a flush; null if there was none, or flushes were not seen one by one.
     pub flush_latency: Option<Latency>,
+    /// Number of flushes by the range of times that the device took for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flush_latency_buckets: Vec<BucketCount>,
     /// Writes that were durable when they completed; null if they were not seen one by one.
     pub fua_writes: Option<u64>,
     /// Reads and writes that were merged into another one before they were issued.
@@ -136,8 +142,32 @@ pub struct ObservedDirection {
     pub queue_latency: Option<Latency>,
     /// Time that the device took, from being handed a request to its completion.
     pub latency: Option<Latency>,
+    /// Number of requests by the range of times that the device took for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency_buckets: Vec<BucketCount>,
     /// When they came; null if there were too few.
     pub arrivals: Option<Arrivals>,
+}
+
+/// Number of durations in one range. The ranges of a list follow each other: each ends at twice the time of
+/// the one before, and the list ends where nothing longer was seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct BucketCount {
+    /// Longest duration of the range, in seconds; null of the range that has no end.
+    pub up_to: Option<f64>,
+    /// Durations.
+    pub count: u64,
+}
+
+impl BucketCount {
+    /// Returns the counts of a distribution, from the first range in which something was seen to the last.
+    pub fn of_histogram(histogram: &Histogram) -> Vec<Self> {
+        let counted = Buckets::from(histogram);
+        let counts = counted.counts().map(|(up_to, count)| Self { up_to, count });
+        let mut counts: Vec<_> = counts.skip_while(|of| of.count == 0).collect();
+        counts.truncate(counts.iter().rposition(|of| of.count > 0).map_or(0, |last| last + 1));
+        counts
+    }
 }
 
 /// Requests of one size.

@@ -97,6 +97,8 @@ fn to_ascii(text: &str) -> String {
             '×' => out.push('x'),
             '…' => out.push_str("..."),
             '·' => out.push('.'),
+            '█' => out.push('#'),
+            '▌' => out.push(':'),
             '│' => out.push('|'),
             '├' => out.push('+'),
             '└' => out.push('`'),
