@@ -56,6 +56,7 @@ mod load_reports;
 mod load_simulated;
 mod load_support;
 mod observe;
+mod observe_lost;
 mod observe_serve;
 mod old_runs;
 mod outcomes;

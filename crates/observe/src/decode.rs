@@ -90,6 +90,8 @@ pub const WRITEBACK_ERROR_EVENTS: [(&str, Kind); 2] = [
 
 /// Low bits of an `errseq_t`, which hold the error (lib/errseq.c).
 const ERRSEQ_ERRNO: u64 = 0xfff;
+/// The bit above them: somebody has seen the error.
+const ERRSEQ_SEEN: u64 = 0x1000;
 
 /// Knows the formats.
 #[derive(Debug, Default)]
@@ -136,6 +138,7 @@ enum Of {
     ErrorReported {
         device: Field,
         inode: Field,
+        error: Field,
     },
     Task {
         task: Field,
@@ -174,9 +177,11 @@ impl Decoder {
                 inode: format.field("i_ino")?,
                 error: format.field("errseq")?,
             },
-            Kind::ErrorReported => {
-                Of::ErrorReported { device: format.field("s_dev")?, inode: format.field("i_ino")? }
-            }
+            Kind::ErrorReported => Of::ErrorReported {
+                device: format.field("s_dev")?,
+                inode: format.field("i_ino")?,
+                error: format.field("new")?,
+            },
             Kind::TaskBegan => task("comm", EventContent::TaskBegan)?,
             Kind::TaskNamed => task("newcomm", EventContent::TaskNamed)?,
             Kind::TaskEnded => Of::TaskEnded,
@@ -219,10 +224,14 @@ impl Decoder {
             Of::Synced { result } => EventContent::Synced(number(result) as i32 >= 0),
             Of::WritebackFailed { device, inode, error } => {
                 let inode = Inode { device: number(device) as u32, number: number(inode) };
-                EventContent::WritebackFailed(inode, Errno((number(error) & ERRSEQ_ERRNO) as i32))
+                // The event has the value from before: of a first failure none, and of one after somebody was told the
+                // error that was told. A further one with the same error leaves the value as it is.
+                let before = number(error);
+                EventContent::WritebackFailed(inode, errno(before).filter(|_| before & ERRSEQ_SEEN == 0))
             }
-            Of::ErrorReported { device, inode } => {
-                EventContent::ErrorReported(Inode { device: number(device) as u32, number: number(inode) })
+            Of::ErrorReported { device, inode, error } => {
+                let inode = Inode { device: number(device) as u32, number: number(inode) };
+                EventContent::ErrorReported(inode, errno(number(error)))
             }
             Of::Task { task, name, happened } => {
                 happened(number(task) as u32, *name.bytes(record.data).first_chunk()?)
@@ -231,6 +240,11 @@ impl Decoder {
         };
         Some(Event { at: record.at, thread: number(&fields.thread) as u32, what })
     }
+}
+
+/// Returns the error in an `errseq_t`, if there is one.
+fn errno(errseq: u64) -> Option<Errno> {
+    Some(Errno((errseq & ERRSEQ_ERRNO) as i32)).filter(|errno| *errno != Errno(0))
 }
 
 /// Events of several processors, each with its own in order, put into one order.
@@ -293,6 +307,33 @@ mod tests {
         assert_eq!(event, Event { at: Nanos(5), thread: 77, what: EventContent::Issued(request) });
         assert_eq!(decoder.decode(Record { at: Nanos(5), data: &[1, 0] }), None, "another event");
         assert!(decoder.learn("name: x\nID: 4\n", Kind::Exit).is_err(), "a kernel without the field");
+    }
+
+    #[test]
+    fn an_error_is_that_of_the_failure_and_not_the_one_before_it() {
+        let format = |name: &str, id: u16, errseq: &str| {
+            let field = |name: &str, offset| {
+                format!("field:unsigned long {name}; offset:{offset}; size:8; signed:0;\n")
+            };
+            let common = "field:int common_pid; offset:4; size:4; signed:1;\n";
+            let fields = [field("i_ino", 8), field("s_dev", 16), field(errseq, 24)].concat();
+            format!("name: {name}\nID: {id}\n{common}{fields}")
+        };
+        let mut decoder = Decoder::default();
+        decoder.learn(&format("filemap_set_wb_err", 5, "errseq"), Kind::WritebackFailed).unwrap();
+        decoder.learn(&format("file_check_and_advance_wb_err", 6, "new"), Kind::ErrorReported).unwrap();
+        let decoded = |id: u16, errseq: u64| {
+            let data =
+                record(&[(0, &id.to_ne_bytes()), (8, &12_u64.to_ne_bytes()), (24, &errseq.to_ne_bytes())]);
+            match decoder.decode(Record { at: Nanos(1), data: &data }).unwrap().what {
+                EventContent::WritebackFailed(_, error) | EventContent::ErrorReported(_, error) => error,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(decoded(5, 0), None, "the first failure of a file");
+        assert_eq!(decoded(5, 5), Some(Errno::EIO), "one more");
+        assert_eq!(decoded(5, 1 << 12 | 28), None, "the first after an ENOSPC that was told");
+        assert_eq!(decoded(6, 1 << 13 | 1 << 12 | 5), Some(Errno::EIO));
     }
 
     #[test]

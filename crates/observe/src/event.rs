@@ -36,10 +36,11 @@ pub enum EventContent {
     Synced(bool),
     /// The call is done, with success or without.
     SyncEnded(bool),
-    /// Writeback of this file failed with this error: what was to be written is not on the device.
-    WritebackFailed(Inode, Errno),
-    /// The thread was told of such an error, by a call that syncs the file or closes it.
-    ErrorReported(Inode),
+    /// Writeback of this file failed, with this error where the kernel says it: what was to be written is not
+    /// on the device.
+    WritebackFailed(Inode, Option<Errno>),
+    /// The thread was told of this error, by a call that syncs the file or closes it.
+    ErrorReported(Inode, Option<Errno>),
     /// The thread made this task, which is called this; zeroes follow.
     TaskBegan(u32, [u8; 16]),
     /// This task changed its name, and is called this from then on; zeroes follow.

@@ -102,7 +102,9 @@ impl Fold {
                 self.writeback.failed(at, inode, error, processes);
                 sink.write_failed(inode, &mut Identities { tasks: &self.syncs.tasks, processes });
             }
-            EventContent::ErrorReported(inode) => self.writeback.reported(at, thread, inode, processes),
+            EventContent::ErrorReported(inode, error) => {
+                self.writeback.reported(at, thread, inode, error, processes);
+            }
             EventContent::TaskBegan(task, name) => self.syncs.tasks.began(at, thread, task, name),
             EventContent::TaskNamed(task, name) => self.syncs.tasks.named(task, name),
             EventContent::TaskEnded => self.syncs.thread_ended(thread),
@@ -170,6 +172,15 @@ impl Fold {
         processes: &mut dyn Processes,
     ) -> Vec<WritebackError> {
         self.writeback.finish(start, self.syncs.scope(), processes)
+    }
+
+    /// Takes the files of which such a failure was not taken yet; times since `start`.
+    pub(crate) fn take_writeback_errors(
+        &mut self,
+        start: Nanos,
+        processes: &mut dyn Processes,
+    ) -> Vec<WritebackError> {
+        self.writeback.take_fresh(start, self.syncs.scope(), processes)
     }
 
     /// Returns the number of files with such a failure of which nobody was told, by device.

@@ -27,13 +27,22 @@ pub(crate) fn open_file(inode: Inode) -> Option<String> {
 fn open_file_of(process: &str, inode: Inode) -> Option<String> {
     let mut mounts = None;
     for entry in fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten() {
-        if fs::metadata(entry.path()).is_ok_and(|found| found.ino() == inode.number) {
+        let info = || {
             let info = Path::new("/proc").join(process).join("fdinfo").join(entry.file_name());
-            let Ok(info) = fs::read_to_string(info) else { continue };
-            let mount =
-                info.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse::<u64>().ok());
+            fs::read_to_string(info).unwrap_or_default()
+        };
+        let number_in = |info: &str, key: &str| {
+            info.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok())
+        };
+        // A file system that has given up refuses stat(2); since Linux 5.14 the descriptor says the number too.
+        let number = match fs::metadata(entry.path()) {
+            Ok(found) => Some(found.ino()),
+            Err(_) => number_in(&info(), "ino:"),
+        };
+        if number == Some(inode.number) {
+            let mount = number_in(&info(), "mnt_id:");
             let mounts = mounts.get_or_insert_with(|| mounts_of(process));
-            let is_there = |of: &Mount| Some(of.id) == mount && of.device == number(inode);
+            let is_there = |of: &Mount| Some(of.id) == mount && of.device == self::number(inode);
             if mounts.iter().any(is_there) {
                 return Some(fs::read_link(entry.path()).ok()?.to_string_lossy().into_owned());
             }

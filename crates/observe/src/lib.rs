@@ -52,7 +52,7 @@ pub use file_systems::FileSystem;
 pub use fold::SoFar;
 pub use live::{ClockReading, Meter};
 pub use observer::{FinishedDevice, Observer};
-pub use session::{Keep, LiveSurroundings, Look, Options, Surroundings, observe, observe_live};
+pub use session::{Keep, LiveSurroundings, Look, LostWrite, Options, Surroundings, observe, observe_live};
 pub use sides::run_document;
 pub use syncs::{Caller, FinishedSync, Place, Processes, Scope, SyncedFile};
 pub use target::{NoTarget, RequestedTarget, Target};

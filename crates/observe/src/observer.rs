@@ -118,6 +118,15 @@ impl Observer {
         self.fold.writeback_errors(start, processes)
     }
 
+    /// Takes the files of which such a failure was not taken yet; times since `start`.
+    pub fn take_writeback_errors(
+        &mut self,
+        start: Nanos,
+        processes: &mut dyn Processes,
+    ) -> Vec<WritebackError> {
+        self.fold.take_writeback_errors(start, processes)
+    }
+
     /// Returns the number of such failures of files that are not told apart, since there were too many.
     pub const fn writeback_errors_left_out(&self) -> u64 {
         self.fold.writeback_errors_left_out()

@@ -10,7 +10,9 @@ use plumb_linux::BlockCounters;
 use plumb_linux::thread::cpu_times;
 use plumb_measure::storage::delta;
 use plumb_report::document::ObservationDocument;
-use plumb_report::document::observation::{BucketCount, ObservationCost, ObservedDevice, ObservedSync, Source};
+use plumb_report::document::observation::{
+    BucketCount, ObservationCost, ObservedDevice, ObservedSync, Source, WritebackError,
+};
 
 use crate::counted::CounterReadings;
 use crate::event::Request;
@@ -67,7 +69,12 @@ pub struct Surroundings<'a> {
     pub stop: &'a AtomicBool,
     /// Is told how far it is, and may look at what was seen until then.
     pub progress: &'a mut dyn FnMut(Nanos, SoFar, &mut Look<'_>),
+    /// Is told of writes that failed after the page cache had taken them, before the progress.
+    pub lost: &'a mut LostWrite<'a>,
 }
+
+/// Receives a file when such a write of it has failed for the first time, or since somebody was told.
+pub type LostWrite<'a> = dyn FnMut(&WritebackError) + 'a;
 
 /// Look at what was seen of the devices until now, and of the syncs by process.
 pub type Look<'a> = dyn FnMut() -> (Vec<ObservedDevice>, Vec<ObservedSync>) + 'a;
@@ -216,7 +223,7 @@ fn by_events(
     mut options: Options<'_>,
     around: Surroundings<'_>,
 ) -> Result<ObservationDocument> {
-    let Surroundings { clock, now, stop, progress } = around;
+    let Surroundings { clock, now, stop, progress, lost } = around;
     let before = snapshot(target, clock)?;
     let start = now();
     tracer.turn(true)?;
@@ -240,6 +247,7 @@ fn by_events(
         let at = now();
         is_whole = at.since(start) >= options.duration;
         tracing.read(at, at, &mut arrived)?;
+        tracing.observer.take_writeback_errors(start, &mut tracing.processes).iter().for_each(&mut *lost);
         tracing.processes.refresh();
         let observer = &mut tracing.observer;
         progress(at.since(start), observer.so_far(), &mut || {
@@ -271,6 +279,8 @@ pub struct LiveSurroundings<'a> {
     pub stop: &'a AtomicBool,
     /// Is called each time that events were read, with the time since the start and the counts until now.
     pub progress: &'a mut dyn FnMut(Nanos, SoFar),
+    /// Is told of writes that failed after the page cache had taken them.
+    pub lost: &'a mut LostWrite<'a>,
 }
 
 /// Observes `target` until it is stopped, and has `meter` count it.
@@ -283,7 +293,7 @@ pub fn observe_live(
     meter: &Mutex<Meter>,
     around: LiveSurroundings<'_>,
 ) -> Result<()> {
-    let LiveSurroundings { now, stop, progress } = around;
+    let LiveSurroundings { now, stop, progress, lost: lost_write } = around;
     let meter = SharedMeter(meter);
     let mut tracer = Tracer::prepare(&target.devices, syncs)?;
     let mut processes = LiveProcesses::default();
@@ -302,6 +312,7 @@ pub fn observe_live(
             tracer.before(at).for_each(|event| fold.take(event, &mut processes, meter));
             meter.put_unreported(fold.unreported());
         });
+        fold.take_writeback_errors(start, &mut processes).iter().for_each(&mut *lost_write);
         let is_busy = (fold.so_far().events - known) as f64 > BUSY_RATE * pause.as_secs_f64();
         pause = if is_busy { READ_EVERY } else { READ_LIVE_EVERY };
         processes.refresh();
@@ -406,6 +417,7 @@ mod tests {
             now: &|| Nanos::ZERO,
             stop: &AtomicBool::new(false),
             progress: &mut |_, _, _| {},
+            lost: &mut |_| {},
         };
         let document = observe(&target, options, around).unwrap();
         (document.complete, document.incomplete_because)

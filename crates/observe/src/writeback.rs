@@ -10,10 +10,12 @@ use plumb_block::{Errno, Nanos};
 use plumb_report::document::observation::{Recipient, WritebackError};
 
 use crate::event::Inode;
-use crate::syncs::{Processes, Scope};
+use crate::syncs::{Place, Processes, Scope};
 
 /// Files that are told apart: a device that fails takes all that are written with it.
 const FILES_MAX: usize = 1000;
+/// Stands for an error that the kernel did not say.
+const UNKNOWN: &str = "unknown error";
 
 /// The failures so far.
 #[derive(Debug, Default)]
@@ -21,12 +23,15 @@ pub(crate) struct WritebackErrors {
     by_file: BTreeMap<Inode, Failures>,
     /// Failures of further files.
     left_out: u64,
+    /// Files whose failure was not taken yet: the first one, or the first after somebody was told.
+    fresh: BTreeSet<Inode>,
 }
 
 /// Failures of one file.
 #[derive(Debug)]
 struct Failures {
-    error: Errno,
+    /// The last error; `None` if the kernel did not say it.
+    error: Option<Errno>,
     count: u64,
     first: Nanos,
     last: Nanos,
@@ -41,11 +46,35 @@ impl Failures {
     fn is_reported(&self) -> bool {
         self.told_at.is_some_and(|told| told >= self.last)
     }
+
+    /// Returns them in words; times since `start`.
+    fn describe(&self, inode: Inode, file: Place, start: Nanos) -> WritebackError {
+        let recipient = |(process, name): &(u32, String)| Recipient { process: *process, name: name.clone() };
+        WritebackError {
+            device: file.device,
+            mount_point: file.mount_point,
+            file_system: file.file_system,
+            inode: inode.number,
+            path: file.path,
+            error: self.error.map_or_else(|| UNKNOWN.to_owned(), |error| error.to_string()),
+            failures: self.count,
+            first_at: self.first.since(start).as_secs_f64(),
+            last_at: self.last.since(start).as_secs_f64(),
+            reported: self.is_reported(),
+            reported_to: self.told.iter().map(recipient).collect(),
+        }
+    }
 }
 
 impl WritebackErrors {
     /// Takes the failure of a write. Of more than [`FILES_MAX`] files those of the further ones are counted.
-    pub(crate) fn failed(&mut self, at: Nanos, inode: Inode, error: Errno, processes: &mut dyn Processes) {
+    pub(crate) fn failed(
+        &mut self,
+        at: Nanos,
+        inode: Inode,
+        error: Option<Errno>,
+        processes: &mut dyn Processes,
+    ) {
         let is_room = self.by_file.len() < FILES_MAX || self.by_file.contains_key(&inode);
         if !is_room {
             self.left_out += 1;
@@ -60,8 +89,34 @@ impl WritebackErrors {
             told: BTreeSet::new(),
             told_at: None,
         });
+        if failures.count == 0 || failures.is_reported() {
+            self.fresh.insert(inode);
+            failures.error = error;
+        }
         failures.count += 1;
-        (failures.error, failures.last) = (error, at);
+        failures.error = error.or(failures.error);
+        failures.last = at;
+    }
+
+    /// Takes the files in `scope` whose writes have failed since the last call, or since somebody was told;
+    /// times since `start`.
+    pub(crate) fn take_fresh(
+        &mut self,
+        start: Nanos,
+        scope: &Scope,
+        processes: &mut dyn Processes,
+    ) -> Vec<WritebackError> {
+        let mut errors = Vec::new();
+        for inode in std::mem::take(&mut self.fresh) {
+            let Some(failures) = self.by_file.get_mut(&inode) else { continue };
+            let file = processes.place(inode, failures.path.clone());
+            // Looked for once: a file system that gives up shows no names later.
+            failures.path.clone_from(&file.path);
+            if scope.holds(inode, &file.devices) {
+                errors.push(failures.describe(inode, file, start));
+            }
+        }
+        errors
     }
 
     /// Returns the number of files with a failure of which nobody was told, by device.
@@ -79,11 +134,19 @@ impl WritebackErrors {
     }
 
     /// Takes that a thread was told. An error from before the observation is nobody's loss now.
-    pub(crate) fn reported(&mut self, at: Nanos, thread: u32, inode: Inode, processes: &mut dyn Processes) {
+    pub(crate) fn reported(
+        &mut self,
+        at: Nanos,
+        thread: u32,
+        inode: Inode,
+        error: Option<Errno>,
+        processes: &mut dyn Processes,
+    ) {
         if let Some(failures) = self.by_file.get_mut(&inode) {
             let caller = processes.caller(thread, None);
             failures.told.insert((caller.process, caller.name));
             failures.told_at = Some(at);
+            failures.error = error.or(failures.error);
         }
     }
 
@@ -101,23 +164,7 @@ impl WritebackErrors {
             if !scope.holds(*inode, &file.devices) {
                 continue;
             }
-            errors.push(WritebackError {
-                device: file.device,
-                mount_point: file.mount_point,
-                file_system: file.file_system,
-                inode: inode.number,
-                path: file.path,
-                error: failures.error.to_string(),
-                failures: failures.count,
-                first_at: failures.first.since(start).as_secs_f64(),
-                last_at: failures.last.since(start).as_secs_f64(),
-                reported: failures.is_reported(),
-                reported_to: failures
-                    .told
-                    .iter()
-                    .map(|(process, name)| Recipient { process: *process, name: name.clone() })
-                    .collect(),
-            });
+            errors.push(failures.describe(*inode, file, start));
         }
         errors.sort_by_key(|error| (error.reported, error.mount_point.is_none()));
         errors
@@ -127,7 +174,7 @@ impl WritebackErrors {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::syncs::{Caller, Place};
+    use crate::syncs::Caller;
 
     struct Two;
 
@@ -153,11 +200,18 @@ mod tests {
     #[test]
     fn an_error_is_told_apart_by_file_and_by_whether_anybody_heard_of_it() {
         let mut errors = WritebackErrors::default();
-        errors.reported(Nanos::millis(1), 11, inode(0, 99), &mut Two);
-        errors.failed(Nanos::millis(2), inode(0, 12), Errno::EIO, &mut Two);
-        errors.failed(Nanos::millis(4), inode(0, 12), Errno(28), &mut Two);
-        errors.failed(Nanos::millis(5), inode(0, 13), Errno::EIO, &mut Two);
-        errors.reported(Nanos::millis(6), 21, inode(0, 12), &mut Two);
+        errors.reported(Nanos::millis(1), 11, inode(0, 99), None, &mut Two);
+        errors.failed(Nanos::millis(2), inode(0, 12), Some(Errno::EIO), &mut Two);
+        errors.failed(Nanos::millis(4), inode(0, 12), None, &mut Two);
+        errors.failed(Nanos::millis(5), inode(0, 13), Some(Errno::EIO), &mut Two);
+        let fresh = |errors: &mut WritebackErrors| {
+            let taken = errors.take_fresh(Nanos::millis(1), &Scope::All, &mut Two).into_iter();
+            taken.map(|error| (error.inode, error.error)).collect::<Vec<_>>()
+        };
+        let input_output = Errno::EIO.to_string();
+        assert_eq!(fresh(&mut errors), [(12, input_output.clone()), (13, input_output)]);
+        assert_eq!(fresh(&mut errors), [], "each once");
+        errors.reported(Nanos::millis(6), 21, inode(0, 12), Some(Errno(28)), &mut Two);
         let seen = |errors: &WritebackErrors, scope: Scope| {
             let all = errors.finish(Nanos::millis(1), &scope, &mut Two).into_iter();
             all.map(|error| (error.inode, error.failures, error.reported, error.reported_to))
@@ -170,8 +224,17 @@ mod tests {
             errors.finish(Nanos::millis(1), &Scope::All, &mut Two)[1].path.as_deref(),
             Some("/data/open")
         );
+        let last = |errors: &WritebackErrors| {
+            let mut all = errors.finish(Nanos::millis(1), &Scope::All, &mut Two).into_iter();
+            all.find(|error| error.inode == 12).map(|error| error.error)
+        };
+        assert_eq!(last(&errors), Some(Errno(28).to_string()), "the error that was told");
         // Nobody knows of a failure after that.
-        errors.failed(Nanos::millis(9), inode(0, 12), Errno::EIO, &mut Two);
+        errors.failed(Nanos::millis(9), inode(0, 12), None, &mut Two);
+        assert_eq!(
+            (last(&errors), fresh(&mut errors)),
+            (Some(UNKNOWN.to_owned()), vec![(12, UNKNOWN.to_owned())])
+        );
         assert_eq!(seen(&errors, Scope::All)[0], (12, 3, false, told));
         let of = |minor| Scope::Devices(BTreeSet::from([rustix::fs::makedev(7, minor)]));
         assert_eq!((seen(&errors, of(0)).len(), seen(&errors, of(1)).len()), (2, 0));
@@ -180,7 +243,7 @@ mod tests {
     #[test]
     fn a_device_that_fails_with_many_files_takes_no_more_memory_than_for_so_many() {
         let mut errors = WritebackErrors::default();
-        (0..5000).for_each(|number| errors.failed(Nanos(1), inode(0, number), Errno::EIO, &mut Two));
+        (0..5000).for_each(|number| errors.failed(Nanos(1), inode(0, number), None, &mut Two));
         assert_eq!((errors.by_file.len(), errors.left_out()), (FILES_MAX, 4000));
     }
 }

@@ -61,6 +61,6 @@ pub use observation::standing as observation_standing;
 pub use observation_pair::{ObservationPair, PairRow, PairUnit};
 pub use outline::Page;
 pub use render::{RenderError, RenderInput, render};
-pub use slow::slow_line;
+pub use slow::{lost_line, slow_line};
 pub use status::StatusDocument;
 pub use terminal::{Style, Verbosity};

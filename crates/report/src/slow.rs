@@ -1,6 +1,7 @@
-//! A slow event in one line, as biosnoop and ext4slower have it.
+//! A slow event or a lost write in one line, as biosnoop and ext4slower have it.
 
 use crate::document::live::{DeviceActivity, SlowEvent};
+use crate::document::observation::WritebackError;
 use crate::printable::printable;
 use crate::quantity::{bytes, count, duration};
 
@@ -30,6 +31,18 @@ pub fn slow_line(event: &SlowEvent) -> String {
     )
 }
 
+/// Returns a file whose write failed after the page cache had taken it, in one line.
+pub fn lost_line(error: &WritebackError) -> String {
+    let file = error.path.as_ref().map_or_else(|| format!("inode {}", error.inode), |path| printable(path));
+    let mount_point = error.mount_point.as_ref().map(|point| format!(" {}", printable(point)));
+    format!(
+        "write lost: {file} on {}{}: {}",
+        printable(&error.device),
+        mount_point.unwrap_or_default(),
+        printable(&error.error)
+    )
+}
+
 fn activity(of: &DeviceActivity) -> String {
     format!(
         "{} reads, {} writes, {}, {} flushes in {}, longest {}, {} in flight",
@@ -46,6 +59,25 @@ fn activity(of: &DeviceActivity) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lost_write_is_told_by_its_path_or_else_by_its_inode() {
+        let error = WritebackError {
+            device: "vda1".to_owned(),
+            inode: 12,
+            error: "Input/output error (os error 5)".to_owned(),
+            ..WritebackError::default()
+        };
+        let named = WritebackError {
+            path: Some("/srv/lo\u{1b}st".to_owned()),
+            mount_point: Some("/srv".to_owned()),
+            ..error.clone()
+        };
+        assert_eq!(lost_line(&error), "write lost: inode 12 on vda1: Input/output error (os error 5)");
+        let line = lost_line(&named);
+        assert!(line.ends_with("st on vda1 /srv: Input/output error (os error 5)"), "{line}");
+        assert!(!line.contains('\u{1b}'), "{line}");
+    }
 
     #[test]
     fn a_line_says_what_whose_where_and_what_the_device_did() {

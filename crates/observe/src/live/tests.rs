@@ -149,7 +149,7 @@ fn the_recording_and_the_metrics_count_the_same() {
 fn failed_writes_are_counted_until_somebody_is_told() {
     let mut of = Observation::new(None);
     let inode = Inode { device: DISK, number: 12 };
-    let failed = EventContent::WritebackFailed(inode, plumb_block::Errno::EIO);
+    let failed = EventContent::WritebackFailed(inode, None);
     of.take(Nanos(1), 9, failed);
     of.take(Nanos(2), 9, failed);
     let labels = "{device=\"vda\",mount_point=\"/srv\"}";
@@ -160,7 +160,7 @@ fn failed_writes_are_counted_until_somebody_is_told() {
     let metrics = unreported(&mut of);
     assert!(metrics.contains(&format!("plumb_observe_writeback_failures_total{labels} 2\n")), "{metrics}");
     assert!(metrics.contains(&format!("plumb_observe_writeback_files_unreported{labels} 1\n")), "{metrics}");
-    of.take(Nanos(3), 7, EventContent::ErrorReported(inode));
+    of.take(Nanos(3), 7, EventContent::ErrorReported(inode, None));
     let metrics = unreported(&mut of);
     assert!(metrics.contains(&format!("plumb_observe_writeback_files_unreported{labels} 0\n")), "{metrics}");
 }

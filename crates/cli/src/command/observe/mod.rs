@@ -6,6 +6,7 @@ mod recorded;
 mod serve;
 mod view;
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ use plumb_observe::workload::Destination;
 use plumb_observe::{
     Look, Meter, NoTarget, Options, RequestedTarget, SoFar, Surroundings, Target, observe, requests, workload,
 };
-use plumb_report::document::observation::{ObservedDevice, Source};
+use plumb_report::document::observation::{ObservedDevice, Source, WritebackError};
 use plumb_report::quantity::{count, duration};
 use plumb_report::{Format, Kind, ObservationDocument, Record};
 use plumb_targets::Name;
@@ -234,6 +235,8 @@ fn observed(
         Bar::on_stderr()
     };
     let mut view = View::open(arguments.tui, arguments.duration, stop);
+    let lost_lines = RefCell::new(Vec::new());
+    let mut lost = |error: &WritebackError| lost_lines.borrow_mut().push(serve::dated_lost_line(error));
     let mut progress = |elapsed: Nanos, so_far: SoFar, look: &mut Look<'_>| {
         exposures.look(elapsed);
         match &mut view {
@@ -244,11 +247,13 @@ fn observed(
                 let slow = meter.iter().flat_map(|meter| {
                     meter.lock().unwrap_or_else(PoisonError::into_inner).take_slow(serve::clocks())
                 });
-                slow.for_each(|event| bar.say(&serve::dated_line(&event)));
+                let slow = slow.map(|event| serve::dated_slow_line(&event));
+                lost_lines.take().into_iter().chain(slow).for_each(|line| bar.say(&line));
             }
         }
     };
-    let around = Surroundings { clock: &clock, now: &monotonic, stop, progress: &mut progress };
+    let around =
+        Surroundings { clock: &clock, now: &monotonic, stop, progress: &mut progress, lost: &mut lost };
     let document = observe(target, options, around);
     bar.iter().for_each(Bar::finish);
     drop(view);

@@ -11,8 +11,10 @@ use anyhow::Context;
 use plumb_block::Nanos;
 use plumb_observe::{ClockReading, LiveSurroundings, Meter, SoFar, Target, observe_live};
 use plumb_path::exposure::ObservedExposure;
+use plumb_report::document::live::SlowEvent;
+use plumb_report::document::observation::WritebackError;
 use plumb_report::export::prometheus;
-use plumb_report::slow_line;
+use plumb_report::{lost_line, slow_line};
 use plumb_serve::http::{HttpPage, serve};
 use plumb_serve::nbd::server::{Listener, OWNER_ONLY};
 
@@ -116,11 +118,13 @@ pub(super) fn run(address: &ServeAddress, served: ServedObservation<'_>) -> anyh
         beside.exposures = exposures.observed();
         drop(beside);
         let events = held(&meter).take_slow(clocks());
-        events.iter().for_each(|event| terminal::say(&dated_line(event)));
+        events.iter().for_each(|event| terminal::say(&dated_slow_line(event)));
     };
+    let mut lost = |error: &WritebackError| terminal::say(&dated_lost_line(error));
     std::thread::scope(|scope| {
         let server = scope.spawn(|| serve(&listener, &stop, &|path| page(path, &meter, &beside)));
-        let around = LiveSurroundings { now: &monotonic, stop: &stop, progress: &mut progress };
+        let around =
+            LiveSurroundings { now: &monotonic, stop: &stop, progress: &mut progress, lost: &mut lost };
         let observed = observe_live(target, syncs, &meter, around);
         stop.store(true, Ordering::Release);
         let served = server.join().unwrap_or_else(|_| Err(std::io::Error::other("its thread panicked")));
@@ -130,10 +134,19 @@ pub(super) fn run(address: &ServeAddress, served: ServedObservation<'_>) -> anyh
     Ok(Exit::Done)
 }
 
-/// Returns an event in one line with the time of its end.
-pub(super) fn dated_line(event: &plumb_report::document::live::SlowEvent) -> String {
-    let time = jiff::Timestamp::from_microsecond((event.ended_at * 1e6) as i64).unwrap_or_default();
-    format!("{} {}", time.strftime("%H:%M:%S%.3fZ"), slow_line(event))
+/// Returns a slow event in one line with the time of its end.
+pub(super) fn dated_slow_line(event: &SlowEvent) -> String {
+    dated(event.ended_at, &slow_line(event))
+}
+
+/// Returns a lost write in one line with the time at which it is told.
+pub(super) fn dated_lost_line(error: &WritebackError) -> String {
+    dated(clocks().unix_seconds, &lost_line(error))
+}
+
+fn dated(unix_seconds: f64, line: &str) -> String {
+    let time = jiff::Timestamp::from_microsecond((unix_seconds * 1e6) as i64).unwrap_or_default();
+    format!("{} {line}", time.strftime("%H:%M:%S%.3fZ"))
 }
 
 /// Returns how the clocks stand.

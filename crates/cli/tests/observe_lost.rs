@@ -1,0 +1,304 @@
+//! Twelve ways in which a write is lost below a file system, on simulated drives of which one write fails:
+//! `plumb observe` tells the file of each while it goes on, and nothing else; of a file system that has given
+//! up it still tells the file that is open.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command};
+
+use plumb_block::Bytes;
+use plumb_linux::sync_file_range::write_back;
+use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate, syncfs};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::common::{holds, plumb, scratch};
+use crate::drive_support::{Kind, MountedFileSystem, Server, cannot_attach, run};
+use crate::load_support::{start, system, wait_for};
+
+/// Bytes that each way loses.
+const LENGTH: u64 = 65_536;
+
+/// A mounted file system on a drive that can be made to fail.
+struct LosingFileSystem {
+    mounted: MountedFileSystem,
+    server: Server,
+    /// Fault of one write of data.
+    fault: String,
+}
+
+/// A way to lose a write.
+struct Way {
+    file: &'static str,
+    /// True if a call of this process on the file fails.
+    is_told: bool,
+    /// Loses the write; returns the file, if it stays open.
+    lose: fn(&LosingFileSystem, &Path) -> Option<File>,
+}
+
+const fn untold(file: &'static str, lose: fn(&LosingFileSystem, &Path) -> Option<File>) -> Way {
+    Way { file, is_told: false, lose }
+}
+
+const fn told(file: &'static str, lose: fn(&LosingFileSystem, &Path) -> Option<File>) -> Way {
+    Way { file, is_told: true, lose }
+}
+
+const WAYS: [Way; 12] = [
+    untold("closed", |on, path| {
+        write(path);
+        on.fail_next();
+        on.sync()
+    }),
+    told("held", |on, path| {
+        let file = write(path);
+        on.fail_next();
+        file.sync_all().unwrap_err();
+        Some(file)
+    }),
+    told("overwritten", |on, path| {
+        let file = rewrite(path);
+        on.fail_next();
+        file.sync_data().unwrap_err();
+        Some(file)
+    }),
+    told("unlinked", |on, path| {
+        let file = rewrite(path);
+        fs::remove_file(path).unwrap();
+        on.fail_next();
+        file.sync_all().unwrap_err();
+        Some(file)
+    }),
+    // Its program has ended before the observation looks.
+    untold("mapped", |on, path| {
+        rewrite(path);
+        on.sync();
+        on.fail_next();
+        let commands = ["-c", "mmap -w 0 64k", "-c", "mwrite 0 64k", "-c", "msync -s"];
+        Command::new("xfs_io").args(commands).arg(path).output().unwrap();
+        None
+    }),
+    untold("ended", |on, path| {
+        run(Command::new("dd")
+            .args(["if=/dev/zero", "bs=64k", "count=1"])
+            .arg(format!("of={}", path.display())));
+        on.fail_next();
+        on.sync()
+    }),
+    told("range", |on, path| {
+        let file = rewrite(path);
+        on.fail_next();
+        write_back(file.as_fd(), Bytes::ZERO, Bytes(LENGTH)).unwrap_err();
+        Some(file)
+    }),
+    untold("advised", |on, path| {
+        let file = write(path);
+        on.fail_next();
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        Some(file)
+    }),
+    untold("renamed", |on, path| {
+        let new = path.with_extension("new");
+        write(&new);
+        on.fail_next();
+        fs::rename(new, path).unwrap();
+        on.sync()
+    }),
+    untold("truncated", |on, path| {
+        on.fail_next();
+        write(path);
+        on.sync()
+    }),
+    untold("allocated", |on, path| {
+        let file = File::create(path).unwrap();
+        fallocate(&file, FallocateFlags::empty(), 0, LENGTH).unwrap();
+        file.sync_all().unwrap();
+        file.write_all_at(&[7; LENGTH as usize], 0).unwrap();
+        on.fail_next();
+        on.sync()
+    }),
+    untold("deep/er/sparse", |on, path| {
+        let file = File::create(path).unwrap();
+        file.set_len(1 << 20).unwrap();
+        file.sync_all().unwrap();
+        file.write_all_at(&[7; LENGTH as usize], 1 << 19).unwrap();
+        on.fail_next();
+        on.sync()
+    }),
+];
+
+/// Creates a file, or truncates it, and writes it.
+fn write(path: &Path) -> File {
+    let mut file = File::create(path).unwrap();
+    file.write_all(&[1; LENGTH as usize]).unwrap();
+    file
+}
+
+/// Writes a file that has been there, in its place.
+fn rewrite(path: &Path) -> File {
+    let file = File::options().write(true).open(path).unwrap();
+    file.write_all_at(&[2; LENGTH as usize], 0).unwrap();
+    file
+}
+
+impl LosingFileSystem {
+    /// Makes one, mounted at `at`, with the files that some ways overwrite.
+    fn new(kind: Kind, at: &Path) -> Self {
+        let server = Server::start(&["consumer-nvme-ssd", "--size", kind.size(), "--attach"]);
+        kind.make(server.device());
+        let fault = format!("write:eio:times=1{}", data_of(kind, server.device()));
+        let mounted = MountedFileSystem::new(kind, server.device(), at).unwrap();
+        if kind != Kind::Xfs {
+            // Nothing but what the ways write is written meanwhile.
+            system("mount", &["-o", "remount,commit=300", at.to_str().unwrap()]).unwrap();
+        }
+        fs::create_dir_all(at.join("deep/er")).unwrap();
+        for name in ["overwritten", "unlinked", "mapped", "range", "renamed", "truncated"] {
+            write(&at.join(name)).sync_all().unwrap();
+        }
+        let all = Self { mounted, server, fault };
+        all.sync();
+        all
+    }
+
+    /// Makes the next write of data fail.
+    fn fail_next(&self) {
+        self.server.order("fault", &[&self.fault]);
+    }
+
+    /// Syncs the whole file system, as another program does. Whether that fails is none of the ways' concern.
+    fn sync(&self) -> Option<File> {
+        syncfs(File::open(&self.mounted.at).unwrap()).unwrap_or_default();
+        None
+    }
+}
+
+/// Returns the condition of a fault that is about data alone: syncfs(2) of btrfs writes its trees beside it.
+fn data_of(kind: Kind, device: &str) -> String {
+    if kind != Kind::Btrfs {
+        return String::new();
+    }
+    let tree = system("btrfs", &["inspect-internal", "dump-tree", "-t", "chunk", device]).unwrap();
+    let mut lines = tree.lines().skip_while(|line| !line.contains("type DATA"));
+    let number = |line: Option<&str>, before: &str| -> u64 {
+        let rest = line.unwrap().split_once(before).unwrap().1;
+        rest.split_whitespace().next().unwrap().parse::<u64>().unwrap() / 512
+    };
+    let blocks = number(lines.next(), "length ");
+    let first = number(lines.find(|line| line.contains("stripe 0 ")), "offset ");
+    format!(":lba={first}-{}", first + blocks - 1)
+}
+
+/// Reads on until a file is told, which must be the first one that is.
+fn read_until_told(said: &mut BufReader<ChildStderr>, path: &Path) {
+    let mut line = String::new();
+    while !line.contains("write lost: ") {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "it ended before it told {}", path.display());
+    }
+    assert!(line.contains(&format!("write lost: {}", path.display())), "{}: {line}", path.display());
+}
+
+/// Ends an observation; its document.
+fn ended(mut child: Child, mut said: BufReader<ChildStderr>) -> Value {
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let (mut printed, mut rest) = (String::new(), String::new());
+    child.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+    said.read_to_string(&mut rest).unwrap();
+    child.wait().unwrap();
+    serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {rest}"))
+}
+
+/// Does what programs do to files, all of which arrives.
+fn work_honestly(at: &Path) {
+    for number in 0..20 {
+        let (path, new) = (at.join(format!("honest-{number}")), at.join("honest.new"));
+        write(&new).sync_all().unwrap();
+        fs::rename(&new, &path).unwrap();
+        rewrite(&path).sync_data().unwrap();
+        File::options().write(true).open(&path).unwrap().set_len(100).unwrap();
+        write(&path);
+        if number % 2 == 0 {
+            fs::remove_file(&path).unwrap();
+        }
+    }
+}
+
+fn every_way_is_told(kind: Kind) {
+    let make = format!("mkfs.{}", kind.word());
+    if let Some(why) = cannot_attach(&[&make, "xfs_io"]) {
+        return plumb_testkit::skip(&why);
+    }
+    let place = scratch();
+    let on = LosingFileSystem::new(kind, place.path());
+    let mut command = plumb();
+    command.args(["observe", "--json", "--no-record", "--duration", "5m"]).arg(place.path());
+    let mut observing = start(&mut command);
+    let mut said = wait_for("observing", &mut observing);
+    work_honestly(place.path());
+    on.sync();
+    let mut open = Vec::new();
+    for way in &WAYS {
+        let path = place.path().join(way.file);
+        open.extend((way.lose)(&on, &path));
+        read_until_told(&mut said, &path);
+    }
+    // All writes fail, also those of the journal: the file system gives up, and refuses even stat(2).
+    let last = place.path().join("last");
+    let file = write(&last);
+    on.server.order("fault", &["write:eio"]);
+    file.sync_all().unwrap_err();
+    read_until_told(&mut said, &last);
+    let document = ended(observing, said);
+    drop((open, file));
+    on.server.order("fault", &[]);
+    holds("observation", &document);
+    let errors = document["writeback_errors"].as_array().unwrap();
+    for way in &WAYS {
+        let path = place.path().join(way.file).display().to_string();
+        let is_it = |error: &&Value| error["path"].as_str().is_some_and(|found| found.starts_with(&path));
+        let error = errors.iter().find(is_it).unwrap_or_else(|| panic!("{path}: {document:#}"));
+        let own = std::process::id();
+        let heard = error["reported_to"].as_array().unwrap().iter().any(|told| told["process"] == own);
+        assert_eq!(heard, way.is_told, "{path}: {error:#}");
+    }
+    assert_eq!(document["level"], "danger");
+}
+
+#[test]
+fn every_way_to_lose_a_write_below_ext4_is_told() {
+    every_way_is_told(Kind::Ext4);
+}
+
+#[test]
+fn every_way_to_lose_a_write_below_xfs_is_told() {
+    every_way_is_told(Kind::Xfs);
+}
+
+#[test]
+fn every_way_to_lose_a_write_below_btrfs_is_told() {
+    every_way_is_told(Kind::Btrfs);
+}
+
+#[test]
+fn a_write_that_a_device_itself_loses_is_told_while_metrics_are_served() {
+    if let Some(why) = cannot_attach(&[]) {
+        return plumb_testkit::skip(&why);
+    }
+    let (place, server) = (scratch(), Server::start(&["consumer-nvme-ssd", "--size", "16M", "--attach"]));
+    let mut command = plumb();
+    command.args(["observe", server.device(), "--serve"]).arg(place.path().join("metrics"));
+    let mut observing = start(&mut command);
+    let mut said = wait_for("metrics at", &mut observing);
+    let file = rewrite(Path::new(server.device()));
+    server.order("fault", &["write:eio:times=1"]);
+    file.sync_all().unwrap_err();
+    read_until_told(&mut said, Path::new(server.device()));
+    kill_process(Pid::from_child(&observing), Signal::TERM).unwrap();
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert_eq!(observing.wait().unwrap().code(), Some(0), "{rest}");
+}
