@@ -7,7 +7,6 @@ use plumb_measure::Latency;
 use serde::{Deserialize, Serialize};
 
 use crate::document::ObservationDocument;
-use crate::document::json::pretty;
 use crate::document::observation::{ObservedDevice, ObservedSync};
 use crate::outline::{Item, Page};
 use crate::printable::printable;
@@ -108,10 +107,6 @@ impl StatusDocument for ObservationPair {
         let mut page = Page::plain("plumb observe compare", vec![Item::Table(table)]);
         page.add("", vec![Item::text(&self.note)]);
         page
-    }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        pretty(self)
     }
 }
 

@@ -8,9 +8,7 @@ use crate::document::cache::{
     CacheDetached, CacheShown, CachesShown, ExtentShown, LatencyBucketShown, LatencyShown, RecoveryShown,
     SleepShown, WearShown,
 };
-use crate::document::json::pretty;
 use crate::export::prometheus::put_histogram;
-use crate::format::Kind;
 use crate::outline::{Item, Page, Row};
 use crate::printable::printable;
 use crate::quantity::counted;
@@ -36,16 +34,8 @@ impl StatusDocument for Read<CacheShown> {
         page
     }
 
-    fn kind(&self) -> Kind {
-        Kind::State
-    }
-
     fn metrics(&self) -> Option<String> {
         Some(metrics(std::slice::from_ref(&self.shown)))
-    }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        Ok(self.json.clone())
     }
 }
 
@@ -59,16 +49,8 @@ impl StatusDocument for Read<CachesShown> {
         page
     }
 
-    fn kind(&self) -> Kind {
-        Kind::State
-    }
-
     fn metrics(&self) -> Option<String> {
         Some(metrics(&self.shown.caches))
-    }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        Ok(self.json.clone())
     }
 }
 
@@ -91,10 +73,6 @@ impl StatusDocument for CacheDetached {
             true => format!("{name}: removed; the data that only its log held is lost, {after} {backing}"),
         };
         Page::plain("plumb cache detach", vec![Item::text(&words)])
-    }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        pretty(self)
     }
 }
 

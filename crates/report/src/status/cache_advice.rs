@@ -5,7 +5,6 @@ use plumb_block::{Bytes, Nanos};
 use super::StatusDocument;
 use super::cache::years;
 use crate::document::cache::{CacheAdvice, CacheSize};
-use crate::document::json::pretty;
 use crate::outline::{Item, Page};
 use crate::quantity::{counted, rate};
 use crate::terminal::Table;
@@ -51,10 +50,6 @@ impl StatusDocument for CacheAdvice {
         items.extend(wear(self).as_deref().map(Item::text));
         items.push(Item::text(LEGEND));
         Page::plain("plumb cache advise", items)
-    }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        pretty(self)
     }
 }
 

@@ -5,8 +5,6 @@ use plumb_block::{Bytes, shell_word};
 use super::cache::places;
 use super::{Read, StatusDocument};
 use crate::document::drive::{DriveGone, DriveList, DriveModel, DriveShown, DrivesShown, ModelFigure};
-use crate::document::json::pretty;
-use crate::format::Kind;
 use crate::outline::{Item, Page, Row};
 use crate::printable::printable;
 use crate::quantity::counted;
@@ -29,10 +27,6 @@ impl StatusDocument for DriveList {
         let mut page = Page::plain("plumb drive list", vec![Item::Table(table.with_notes(below))]);
         page.add("", vec![Item::text(end)]);
         page
-    }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        pretty(self)
     }
 }
 
@@ -74,10 +68,6 @@ impl StatusDocument for DriveModel {
         }
         page
     }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        pretty(self)
-    }
 }
 
 fn figures_table(figures: &[ModelFigure]) -> Table {
@@ -98,10 +88,6 @@ impl StatusDocument for Read<DriveShown> {
         add(&mut page, &self.shown);
         page
     }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        Ok(self.json.clone())
-    }
 }
 
 impl StatusDocument for Read<DrivesShown> {
@@ -113,24 +99,12 @@ impl StatusDocument for Read<DrivesShown> {
         }
         page
     }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        Ok(self.json.clone())
-    }
 }
 
 impl StatusDocument for DriveGone {
     fn page(&self) -> Page {
         let words = format!("{}: its process was gone; what it left behind was removed", self.name);
         Page::plain("plumb drive detach", vec![Item::text(&words)])
-    }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        pretty(self)
-    }
-
-    fn kind(&self) -> Kind {
-        Kind::Status
     }
 }
 

@@ -24,19 +24,13 @@ use crate::outline::Page;
 pub use cache::not_serving;
 
 /// A document about the state of something, or about what a command did.
-pub trait StatusDocument: Debug {
+pub trait StatusDocument: Debug + ToJson {
     /// Returns the page of it.
     fn page(&self) -> Page;
 
-    /// Returns it as indented JSON, ending in a newline.
-    ///
-    /// # Errors
-    /// If a figure cannot be written as JSON.
-    fn to_json(&self) -> serde_json::Result<String>;
-
-    /// Returns the kind, by which it is known which formats there are of it.
+    /// Returns the kind, by which it is known which formats there are of it: what has metrics is a state.
     fn kind(&self) -> Kind {
-        Kind::Status
+        if self.metrics().is_some() { Kind::State } else { Kind::Status }
     }
 
     /// Returns its metrics in the text format of Prometheus, if it has some.
@@ -45,11 +39,32 @@ pub trait StatusDocument: Debug {
     }
 }
 
+/// A document as JSON: as it is serialized, or as it was [read](Read).
+pub trait ToJson {
+    /// Returns it as indented JSON, ending in a newline.
+    ///
+    /// # Errors
+    /// If a figure cannot be written as JSON.
+    fn to_json(&self) -> serde_json::Result<String>;
+}
+
+impl<T: Serialize> ToJson for T {
+    fn to_json(&self) -> serde_json::Result<String> {
+        pretty(self)
+    }
+}
+
+impl<T> ToJson for Read<T> {
+    fn to_json(&self) -> serde_json::Result<String> {
+        Ok(self.json.clone())
+    }
+}
+
 /// A document whose type belongs to a crate that reports do not use: its JSON, with the part of it that a
 /// page shows.
 #[derive(Debug)]
 pub struct Read<T> {
-    pub(crate) json: String,
+    json: String,
     /// Part that the page shows.
     pub shown: T,
 }

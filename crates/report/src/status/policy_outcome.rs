@@ -12,9 +12,7 @@ use plumb_policy::verify::Verification;
 
 use super::StatusDocument;
 use super::policy_plan::refused;
-use crate::document::json::pretty;
 use crate::document::policy::{PolicyApply, PolicyClaim, PolicyPersist};
-use crate::format::Kind;
 use crate::outline::{Item, Page, Row};
 use crate::printable::printable;
 use crate::terminal::{Cell, Ink, Table};
@@ -27,10 +25,6 @@ macro_rules! outcomes {
                 let mut page = Page { title: $title, ..Page::default() };
                 self.add_to(&mut page);
                 page
-            }
-
-            fn to_json(&self) -> serde_json::Result<String> {
-                pretty(self)
             }
         }
     )*};
@@ -142,14 +136,6 @@ impl StatusDocument for Verification {
             items.push(Item::Remedy(remedy.to_owned()));
         }
         Page::plain("plumb policy verify", items)
-    }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        pretty(self)
-    }
-
-    fn kind(&self) -> Kind {
-        Kind::State
     }
 
     fn metrics(&self) -> Option<String> {

@@ -8,7 +8,6 @@ use plumb_policy::select::{Role, roles_of};
 use plumb_policy::state::FoundState;
 
 use super::StatusDocument;
-use crate::document::json::pretty;
 use crate::document::policy::ShownPlan;
 use crate::outline::{Item, Page, Row};
 use crate::printable::printable;
@@ -47,10 +46,6 @@ impl StatusDocument for ShownPlan<'_> {
             page.add("", vec![Item::text(&self.end)]);
         }
         page
-    }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        pretty(self)
     }
 }
 

@@ -9,9 +9,7 @@ use plumb_policy::watch::Watcher;
 
 use super::policy_disk::{disk, model, on_off, yes_no};
 use super::{StatusDocument, raid};
-use crate::document::json::pretty;
 use crate::document::policy::PolicyShow;
-use crate::format::Kind;
 use crate::outline::{Item, Page, Row};
 use crate::printable::printable;
 use crate::quantity::counted;
@@ -66,14 +64,6 @@ impl StatusDocument for PolicyShow {
         }
         raid::add(&mut page, self.raid.as_ref(), &self.raid_controllers);
         page
-    }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        pretty(self)
-    }
-
-    fn kind(&self) -> Kind {
-        Kind::State
     }
 
     fn metrics(&self) -> Option<String> {

@@ -3,7 +3,6 @@
 use plumb_block::Nanos;
 
 use super::{Read, StatusDocument};
-use crate::document::json::pretty;
 use crate::document::power::{CampaignShown, ExampleShown, ProveReplay, TraceShown, VerifyShown};
 use crate::outline::{Item, Page, Row};
 use crate::printable::printable;
@@ -41,10 +40,6 @@ impl StatusDocument for Read<TraceShown> {
         }
         page
     }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        Ok(self.json.clone())
-    }
 }
 
 impl StatusDocument for Read<VerifyShown> {
@@ -66,10 +61,6 @@ impl StatusDocument for Read<VerifyShown> {
         }
         items.push(Item::Rows(self.shown.examples.iter().map(example).collect()));
         Page::plain("plumb prove verify", items)
-    }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        Ok(self.json.clone())
     }
 }
 
@@ -100,10 +91,6 @@ impl StatusDocument for Read<CampaignShown> {
         items.push(Item::facts(bad.map(|cycle| format!("cycle {}: {}", cycle.number, cycle.because))));
         Page::plain("plumb prove campaign", items)
     }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        Ok(self.json.clone())
-    }
 }
 
 impl StatusDocument for ProveReplay {
@@ -123,9 +110,5 @@ impl StatusDocument for ProveReplay {
         let mut items = vec![Item::text(&format!("The state {verdict}. {required}."))];
         items.extend(self.words.iter().map(|words| Item::text(&format!("The checker says: {words}"))));
         Page::plain("plumb prove replay", items)
-    }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        pretty(self)
     }
 }

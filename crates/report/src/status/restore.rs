@@ -1,7 +1,6 @@
 //! Leftovers of killed plumb processes, and what became of them.
 
 use super::StatusDocument;
-use crate::document::json::pretty;
 use crate::document::restore::{LeftoverOutcome, RestoreDocument};
 use crate::outline::{Item, Page, Row};
 
@@ -24,9 +23,5 @@ impl StatusDocument for RestoreDocument {
             items.push(Item::text("not checked without root: policies of disks, tracing, block devices"));
         }
         Page::plain("plumb restore", items)
-    }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        pretty(self)
     }
 }
