@@ -39,6 +39,7 @@ mod sentences;
 mod slow;
 pub mod status;
 mod study;
+mod survey;
 mod tables;
 pub mod terminal;
 pub mod tui;

@@ -3,7 +3,7 @@
 //!
 //! Nothing from outside becomes markup, a link or a mention; the same recording always gives the same text.
 
-use plumb_path::{Finding, Survey, WritePath};
+use plumb_path::Finding;
 
 use crate::document::{Environment, RunDocument, RunRecording};
 use crate::facts::{self, Fact, Figure};
@@ -15,7 +15,7 @@ use crate::terminal::path_tree::{path_table, unsettled};
 use crate::terminal::run::groups;
 use crate::terminal::tables::{durable_table, side_table_without};
 use crate::terminal::{Cell, Ink, Side, Table};
-use crate::{exposure, sentences, tables, untorn};
+use crate::{sentences, tables};
 
 /// Returns the report of `recording`, ending in a newline. A section that has nothing to say is left out.
 pub(crate) fn markdown(recording: &RunRecording) -> String {
@@ -24,37 +24,48 @@ pub(crate) fn markdown(recording: &RunRecording) -> String {
     let headline = Headline::new(document);
     let mut out =
         head(&format!("{} {}", document.command(), names.join(", ")), &headline, &document.environment);
-    let mut section = |title: &str, body: String| {
-        if !body.is_empty() {
-            out.push_str(&format!("\n## {title}\n\n{body}"));
-        }
+    let shown = figures(&facts::figures(document));
+    if !shown.is_empty() {
+        out.push_str(&format!("\n## Figures\n\n{shown}"));
+    }
+    out.extend(sections(document).iter().filter(|of| !of.items.is_empty()).map(section));
+    let root = document.environment.root_would_add.iter();
+    let root = root.map(|line| Fact { name: "Run as root, plumb would also read", value: line.clone() });
+    let facts: Vec<Fact> = facts::facts(document).into_iter().chain(root).collect();
+    out + &environment(&facts::command(document), &facts)
+}
+
+/// Returns all of a run but its headline, figures and facts, in order.
+fn sections(document: &RunDocument) -> Vec<Section> {
+    let with_words = |table: Option<Table>, words: &[String]| {
+        Item::table(table).into_iter().chain(Item::lines(words)).collect::<Vec<_>>()
     };
-    section("Figures", figures(&facts::figures(document)));
-    section("The write path", paths(document));
     let lost = document.targets.iter().any(|target| facts::loses_synced(document, target));
-    let mut durable = durable_table(document).map_or_else(String::new, |(_, durable)| table(&durable));
-    durable.push_str(&list(&tables::unmeasured_methods(document)));
-    section(if lost { "The cost of a write and its sync" } else { "The cost of a durable write" }, durable);
+    let cost = if lost { "The cost of a write and its sync" } else { "The cost of a durable write" };
+    let durable = durable_table(document).map(|(_, durable)| durable);
     let loads = groups(document, usize::MAX);
-    let mut sides = if loads.is_empty() { String::new() } else { table(&side_table_without(&loads, &[])) };
+    let sides = (!loads.is_empty()).then(|| side_table_without(&loads, &[]));
     let words = [
         sentences::unmeasured(document),
         sentences::unknown_storage(document),
         sentences::balances(document),
     ];
-    sides.push_str(&list(&words.concat()));
-    section("Application beside storage", sides);
-    let flushes = tables::flushes(document);
-    section(
-        "Where the flushes went",
-        flushes.map_or_else(String::new, |(flushes, words)| table(&flushes) + &list(&words)),
-    );
-    section("How it ran", list(&[sentences::lines(document), document.notes.clone()].concat()));
-    let verdicts: String = document.verdicts.iter().map(verdict).collect();
-    section("Verdicts", if verdicts.is_empty() { "No rule found anything.\n".to_owned() } else { verdicts });
-    let root = &document.environment.root_would_add;
-    section("Where and how", environment(&facts::command(document), &facts::facts(document), root));
-    out
+    let (flushes, flush_words) = tables::flushes(document).unzip();
+    let verdicts = match document.verdicts.as_slice() {
+        [] => vec![Item::text("No rule found anything.")],
+        found => found.iter().map(Item::finding).collect(),
+    };
+    vec![
+        Section::new("The write path", paths(document)),
+        Section::new(cost, with_words(durable, &tables::unmeasured_methods(document))),
+        Section::new("Application beside storage", with_words(sides, &words.concat())),
+        Section::new("Where the flushes went", with_words(flushes, &flush_words.unwrap_or_default())),
+        Section::new(
+            "How it ran",
+            Item::lines(&[sentences::lines(document), document.notes.clone()].concat()),
+        ),
+        Section::new("Verdicts", verdicts),
+    ]
 }
 
 /// Returns a report in sections, ending in a newline.
@@ -62,24 +73,7 @@ pub(crate) fn outline(of: &Outline<'_>) -> String {
     let mut out = head(&format!("{} {}", of.command, code(of.of)), &of.headline, of.environment);
     out.push_str(&format!("\n## Figures\n\n{}", figures(&of.figures)));
     out.extend(of.sections.iter().filter(|section| !section.items.is_empty()).map(self::section));
-    let facts = environment(&shell_line(&of.environment.argv), &of.facts, &[]);
-    out + &format!("\n## Where and how\n\n{facts}")
-}
-
-/// Returns the paths of a survey, each with its findings, ending in a newline.
-pub(crate) fn survey(survey: &Survey) -> String {
-    let path = |path: &WritePath| {
-        let durable = escape(&sentence(&path.durable_at.sentence));
-        let findings: String = path.findings.iter().map(verdict).collect();
-        let findings = if findings.is_empty() { findings } else { format!("\n{findings}") };
-        let pages = list(&untorn::lines(path));
-        let exposed =
-            path.exposure.iter().map(|of| section(&Section::new(exposure::TITLE, exposure::items(of))));
-        let exposed = exposed.collect::<String>();
-        let table = table(&path_table(path, true));
-        format!("\n## {}\n\n{durable}\n\n{table}{pages}{findings}{exposed}", code(&path.target))
-    };
-    format!("# plumb survey\n{}", survey.paths.iter().map(path).collect::<String>())
+    out + &environment(&shell_line(&of.environment.argv), &of.facts)
 }
 
 /// Returns a page in sections, ending in a newline.
@@ -162,25 +156,21 @@ fn figures(figures: &[Figure]) -> String {
     shown.if_any().as_ref().map(table).unwrap_or_default()
 }
 
-fn paths(document: &RunDocument) -> String {
-    let mut out = String::new();
+/// Returns the path beneath each target.
+fn paths(document: &RunDocument) -> Vec<Item> {
+    let mut items = Vec::new();
     let named = document.paths.iter().map(|one| (one.targets.as_slice(), &one.path));
     let alone = document.path.iter().map(|path| (&[][..], path)).filter(|_| document.paths.is_empty());
     for (targets, path) in named.chain(alone) {
         if document.paths.len() > 1 {
-            let targets: Vec<String> = targets.iter().map(|target| code(target)).collect();
-            out.push_str(&format!("Beneath {}:\n\n", targets.join(", ")));
+            items.push(Item::text(&format!("Beneath {}:", targets.join(", "))));
         }
-        out.push_str(&table(&path_table(path, true)));
-        out.push('\n');
-        out.extend(unsettled(path).map(|(_, words)| format!("{words}\n\n")));
+        items.push(Item::Table(path_table(path, true)));
+        items.extend(unsettled(path).map(|(_, words)| Item::text(words)));
     }
-    if let Some(why) = &document.path_unknown_because {
-        out.push_str(&format!("Not known: {}\n", escape(&sentence(why))));
-    }
-    let end = out.trim_end().len();
-    out.truncate(end);
-    if out.is_empty() { out } else { out + "\n" }
+    let unknown = document.path_unknown_because.iter();
+    items.extend(unknown.map(|why| Item::text(&format!("Not known: {}", sentence(why)))));
+    items
 }
 
 fn verdict(finding: &Finding) -> String {
@@ -197,20 +187,10 @@ fn verdict(finding: &Finding) -> String {
     out
 }
 
-fn environment(command: &str, facts: &[Fact], root: &[String]) -> String {
-    let mut out = format!("    {command}\n\n");
-    for fact in facts {
-        out.push_str(&format!("- {}: {}\n", fact.name, escape(&fact.value)));
-    }
-    root.iter()
-        .for_each(|line| out.push_str(&format!("- Run as root, plumb would also read: {}\n", escape(line))));
-    out
-}
-
-fn list(lines: &[String]) -> String {
-    let items = lines.iter().map(|line| format!("- {}\n", escape(line)));
-    let items: String = items.collect();
-    if items.is_empty() { items } else { format!("\n{items}") }
+/// Returns the last section: the command that was run, and facts.
+fn environment(command: &str, facts: &[Fact]) -> String {
+    let facts = facts.iter().map(|fact| format!("- {}: {}\n", fact.name, escape(&fact.value)));
+    format!("\n## Where and how\n\n    {command}\n\n{}", facts.collect::<String>())
 }
 
 fn table(table: &Table) -> String {

@@ -10,7 +10,7 @@ use crate::document::{
 use crate::format::{Format, Kind, NoSuchFormat};
 use crate::status::StatusDocument;
 use crate::terminal::{self, Style};
-use crate::{comparison, export, fleet, html, markdown, observation, proof, study};
+use crate::{comparison, export, fleet, html, markdown, observation, proof, study, survey};
 
 /// A report could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -122,7 +122,7 @@ impl RenderInput<'_> {
             }
             Self::Run(recording) => return markdown::markdown(recording),
             Self::Survey(survey) if of == Words::Terminal => return terminal::surveyed(survey, style),
-            Self::Survey(survey) => return markdown::survey(survey),
+            Self::Survey(of) => return markdown::page(&survey::page(of)),
             Self::Status(status) if of == Words::Terminal => return terminal::page(&status.page(), style),
             Self::Status(status) => return markdown::page(&status.page()),
             Self::Proof(document) => proof::outline(document),

@@ -9,15 +9,12 @@ use super::path_view::path_view;
 use super::table;
 use super::verdict_view::{VerdictView, verdict_view};
 use crate::document::FleetDocument;
-use crate::exposure;
-use crate::fleet;
-use crate::headline::{Headline, sentence};
+use crate::headline::Headline;
 use crate::outline::{Item, Outline, Page, Row, Section};
 use crate::printable::printable;
 use crate::quantity::counted;
 use crate::terminal::Cell;
-use crate::terminal::path_tree::path_table;
-use crate::untorn;
+use crate::{fleet, survey};
 
 /// All of a page.
 #[derive(Template)]
@@ -136,11 +133,6 @@ fn finding(view: &VerdictView, about: &[String]) -> String {
 /// Returns a write path: where synced data is durable, its drawings and layers, and what was found.
 fn surveyed(path: &WritePath, number: usize) -> SectionView {
     let view = path_view(path, number, "");
-    let mut items =
-        vec![Item::text(&sentence(&path.durable_at.sentence)), Item::Table(path_table(path, true))];
-    items.extend(path.exposure.iter().flat_map(exposure::items));
-    items.extend(untorn::lines(path).into_iter().map(Item::Line));
-    items.extend(path.findings.iter().map(Item::finding));
-    let view_of = section(&Section::new(printable(&path.target), items));
+    let view_of = section(&survey::section(path));
     SectionView { body: format!("{}{}{}", view.wide, view.narrow, view_of.body), ..view_of }
 }
