@@ -57,7 +57,6 @@ pub struct Variant {
     /// Summary in one line.
     pub summary: String,
     /// Number of threads that it has, if not as many as the profile.
-    #[serde(default)]
     pub(crate) threads: Option<u32>,
 }
 

@@ -17,7 +17,6 @@ pub struct Identity {
     /// SHA-256 of the program, in hexadecimal digits.
     pub binary: String,
     /// Boot id of the machine, which all names of one machine share; `None` if it cannot be read.
-    #[serde(default)]
     pub boot_id: Option<String>,
 }
 
@@ -104,7 +103,6 @@ pub struct LoadTask {
     /// True if targets that it makes are removed at the end.
     pub remove_after: bool,
     /// Level that is set on the host before, and put back after.
-    #[serde(default)]
     pub level: Option<Level>,
 }
 

@@ -32,17 +32,12 @@ pub struct CacheShown {
     pub(crate) damaged: Vec<ExtentShown>,
     pub(crate) recovery: Option<RecoveryShown>,
     pub(crate) write_back_error: Option<String>,
-    #[serde(default)]
     pub(crate) log_error: Option<String>,
     pub(crate) drain_rate: Option<f64>,
     pub(crate) drain_eta: Option<f64>,
-    #[serde(default)]
     pub(crate) sleep: Option<SleepShown>,
-    #[serde(default)]
     pub(crate) spin_ups: Option<u64>,
-    #[serde(default)]
     pub(crate) wear: Option<WearShown>,
-    #[serde(default)]
     pub(crate) latency: Option<BTreeMap<String, LatencyShown>>,
     pub(crate) counts: BTreeMap<String, f64>,
     pub(crate) nbd_uris: Vec<String>,

@@ -234,7 +234,6 @@ pub struct DesignFacts {
     /// Time that each block ran before that, in seconds; null of recorded runs.
     pub warmup_seconds: Option<f64>,
     /// Prediction from practice; null for recorded runs, and before practice was over.
-    #[serde(default)]
     pub prediction: Option<Prediction>,
 }
 
@@ -298,7 +297,6 @@ pub struct Counts {
     pub slot_seconds: f64,
     /// Time of all threads: the length of the window times their number; null with the processor time if that
     /// is not known.
-    #[serde(default)]
     pub thread_seconds: Option<f64>,
     /// True if all operations went through the page cache.
     #[serde(default)]
@@ -322,7 +320,6 @@ pub struct Counts {
     /// Time of these.
     pub device_seconds: Option<f64>,
     /// Time during which a device had a request, summed over devices.
-    #[serde(default)]
     pub device_busy_seconds: Option<f64>,
     /// Flushes that the devices were handed.
     pub flushes: Option<u64>,

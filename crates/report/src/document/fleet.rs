@@ -72,7 +72,6 @@ pub struct FleetHost {
     /// Seconds from the common start until its load was done.
     pub done_after: Option<f64>,
     /// Boot id of its machine, which all names of one machine share; null if it is not known.
-    #[serde(default)]
     pub boot_id: Option<String>,
     /// True if all targets of the host are on its own devices; null where that is not known, or they are in
     /// memory.

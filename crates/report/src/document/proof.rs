@@ -54,12 +54,10 @@ pub struct ProofDocument {
     #[serde(default)]
     pub recordings_left: u64,
     /// Results of cutting the power again during the checks of states; null if it was not.
-    #[serde(default)]
     pub recovery: Option<RecoveryResult>,
     /// Results of leaving out all recorded flushes together, if every window thus enlarged was exhaustive.
     pub flushes: Option<FlushesLeftOut>,
     /// Search for sync calls that can go; null if it was not made.
-    #[serde(default)]
     pub syncs_left_out: Option<SyncsLeftOut>,
     /// Sync calls without which no state fails, each left out in a new run.
     #[serde(default)]
@@ -290,7 +288,6 @@ pub struct Failure {
     pub change: Option<Change>,
     /// Reason why there is no change: what was tried in vain, or that nothing could be tried. Null where no
     /// change was looked for.
-    #[serde(default)]
     pub change_unknown_because: Option<String>,
     /// True if a baseline of `plumb prove ci` lists it.
     #[serde(default)]
@@ -454,7 +451,6 @@ pub struct ProfileResult {
     pub exhaustive: bool,
     /// Share of the windows that were explored whole, the largest of the rest, and what would help; null if
     /// all were.
-    #[serde(default)]
     pub not_exhaustive_because: Option<String>,
     /// Reason why it was not judged.
     pub not_judged_because: Option<String>,

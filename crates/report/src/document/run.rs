@@ -44,7 +44,6 @@ pub struct RunDocument {
     pub headline: String,
     /// The write path beneath the targets; of several the first of [`paths`](Self::paths). Null if it is not
     /// known.
-    #[serde(default)]
     pub path: Option<WritePath>,
     /// Reason why the path beneath a target is not known: that of the first such target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
