@@ -89,7 +89,7 @@ impl SharedDepth {
 
     /// Gives the room that is free to the workers that are not over yet.
     pub(crate) fn grant(&mut self, workers: &mut [Worker], over: &[bool]) {
-        let taken = |worker: &Worker| worker.in_flight() + worker.room_kept();
+        let taken = |worker: &Worker| worker.in_flight() + worker.room_kept;
         let mut allowed: Vec<usize> = workers.iter().map(taken).collect();
         let mut free = self.depth.saturating_sub(allowed.iter().sum());
         while free > 0 {

@@ -57,7 +57,7 @@ pub struct Worker {
     completions: Vec<Completion>,
     /// How many more may be in flight than were handed over at once: they are, as soon as the device has had
     /// its turn.
-    room_kept: usize,
+    pub(crate) room_kept: usize,
     /// State that begins with the first step. In a box, because each step takes it out and puts it back.
     running: Option<Box<RunningOperation>>,
     interrupted: bool,
@@ -159,14 +159,14 @@ impl Worker {
         if !running.recorder.is_measuring() {
             self.look_for_window(running);
         }
-        if now < running.start && !self.stream.is_ended() {
+        if now < running.start && !self.stream.is_ended {
             return Ok(Step::Idle { until: running.start });
         }
         let submitted = self.submit_ready(running, now)?;
         if self.table.len() == 0 {
             return Ok(match self.next_start {
                 Some(until) => Step::Idle { until },
-                None if self.stream.is_ended() => Step::Done,
+                None if self.stream.is_ended => Step::Done,
                 // The worker has no share of the depth now.
                 None => Step::Waiting { until: running.next_watch },
             });
@@ -249,12 +249,6 @@ impl Worker {
     /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> usize {
         self.table.len()
-    }
-
-    /// Returns the part of the allowed room that the worker hands over next: it hands over few requests at a
-    /// time.
-    pub(crate) fn room_kept(&self) -> usize {
-        self.room_kept
     }
 
     /// Returns how long a request may go without an answer.

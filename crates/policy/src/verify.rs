@@ -69,7 +69,7 @@ pub fn verify(session: &Session<'_>, plan: &Plan) -> Result<Verification, Invent
         .map(|(name, identity, goal)| {
             let (name_now, mut drift) = drift(session, &reader, name, identity, goal);
             if !drift.is_empty() {
-                drift.extend(reader.configured().iter().map(|line| format!("perhaps set by {line}")));
+                drift.extend(reader.configured.iter().map(|line| format!("perhaps set by {line}")));
             }
             DiskDrift { name: name.clone(), name_now, identity: identity.clone(), asked: plan.asked, drift }
         })

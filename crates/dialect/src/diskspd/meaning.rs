@@ -46,7 +46,7 @@ impl Profile {
             let cooldown = Nanos::secs(u64::from(span.cooldown));
             spans.push(Span { warmup, cooldown, ..Span::new(jobs) });
         }
-        Ok(Meaning { scenario: Scenario { spans }, notes: notes.said() })
+        Ok(Meaning { scenario: Scenario { spans }, notes: notes.said })
     }
 
     /// Returns the largest size that any span gives each file.

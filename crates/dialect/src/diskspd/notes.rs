@@ -7,15 +7,10 @@ use super::profile::{CacheMode, MappedFlush, Precreate, Profile, Target, TimeSpa
 /// Notes, each once.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
-    said: Vec<String>,
+    pub(super) said: Vec<String>,
 }
 
 impl Notes {
-    /// Returns all of them, in order.
-    pub(super) fn said(self) -> Vec<String> {
-        self.said
-    }
-
     /// Adds the notes on the run as a whole.
     pub(super) fn of_profile(&mut self, profile: &Profile) {
         self.when(profile.etw.is_some(), "-e (ETW): there is no Windows event tracing; nothing is traced");

@@ -212,7 +212,7 @@ impl<'a> Element<'a> {
 /// Lines of XML, two spaces deeper in each element.
 #[derive(Debug, Default)]
 pub(super) struct XmlWriter {
-    written: String,
+    pub(super) written: String,
     depth: usize,
 }
 
@@ -272,11 +272,6 @@ impl XmlWriter {
         // Writing to a string cannot fail.
         let written = writeln!(self.written, "{:1$}{line}", "", 2 * self.depth);
         debug_assert!(written.is_ok(), "a string refused to be written to");
-    }
-
-    /// Returns all of it.
-    pub(super) fn finish(self) -> String {
-        self.written
     }
 }
 

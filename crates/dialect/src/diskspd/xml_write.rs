@@ -10,7 +10,7 @@ use super::xml_read::{FLUSH_TYPES, PATTERNS, PRECREATE, PRIORITIES, RESULT_FORMA
 pub fn profile(profile: &Profile) -> String {
     let mut writer = XmlWriter::default();
     write_into(profile, &mut writer);
-    writer.finish()
+    writer.written
 }
 
 /// Writes the profile within another document.

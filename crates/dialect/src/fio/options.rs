@@ -10,12 +10,12 @@ use crate::Error;
 
 /// The settings of a section.
 pub(super) struct Options<'a> {
-    section: &'a Section,
+    pub(super) section: &'a Section,
     /// Settings in the order of typing; the last one of a name wins.
     settings: Vec<&'a Setting>,
     used: RefCell<Vec<&'static str>>,
     notes: RefCell<Vec<String>>,
-    base: KbBase,
+    pub(super) base: KbBase,
 }
 
 impl<'a> Options<'a> {
@@ -34,11 +34,6 @@ impl<'a> Options<'a> {
         Ok(this)
     }
 
-    /// Returns the section.
-    pub(super) fn section(&self) -> &'a Section {
-        self.section
-    }
-
     /// Returns the name of the job: that of the section unless the section itself gives another. Files are
     /// called by that of the section in any case, as with fio.
     pub(super) fn name(&self) -> &'a str {
@@ -46,11 +41,6 @@ impl<'a> Options<'a> {
         let given = self.section.own.iter().rev().find(|setting| setting.name == "name");
         let given = given.and_then(|setting| setting.value.as_deref());
         given.filter(|name| !name.is_empty()).unwrap_or(&self.section.name)
-    }
-
-    /// Returns the meaning of k.
-    pub(super) fn base(&self) -> KbBase {
-        self.base
     }
 
     /// Says something to the user, once.

@@ -18,7 +18,7 @@ pub(crate) struct Stream {
     flush_at_end: bool,
     /// Something was written since the last flush.
     is_dirty: bool,
-    ended: bool,
+    pub(crate) is_ended: bool,
     /// Replay that comes instead of what is generated.
     replaying: Option<Replaying>,
 }
@@ -57,7 +57,7 @@ impl Stream {
             }),
             flush_at_end: workload.durability.flush_at_end,
             is_dirty: false,
-            ended: false,
+            is_ended: false,
             replaying: None,
         })
     }
@@ -80,12 +80,7 @@ impl Stream {
     /// Ends it here. Says whether there was anything left.
     pub(crate) fn cut(&mut self) -> bool {
         self.flush_at_end = false;
-        !std::mem::replace(&mut self.ended, true)
-    }
-
-    /// Returns true if nothing comes any more but a last flush.
-    pub(crate) fn is_ended(&self) -> bool {
-        self.ended
+        !std::mem::replace(&mut self.is_ended, true)
     }
 
     /// Returns the number of operations that were meant to start before `elapsed`, or before `end` if that is
@@ -109,12 +104,12 @@ impl Stream {
     /// asked for.
     #[inline]
     pub(crate) fn take(&mut self, elapsed: Nanos, end: Option<Nanos>, writes_in_flight: bool) -> Next {
-        if self.ended {
+        if self.is_ended {
             return self.close(writes_in_flight);
         }
         if let Some(replaying) = &mut self.replaying {
             let next = replaying.take(elapsed, end, writes_in_flight);
-            self.ended = next == Next::End;
+            self.is_ended = next == Next::End;
             return next;
         }
         let operation = if self.next.is_some() { self.next.take() } else { self.generator.next() };
@@ -126,7 +121,7 @@ impl Stream {
         }
         if end.is_some_and(|end| elapsed >= end) {
             self.next = Some(operation);
-            self.ended = true;
+            self.is_ended = true;
             return self.close(writes_in_flight);
         }
         let intended = self.schedule.as_ref().map(Schedule::intended);
@@ -188,7 +183,7 @@ impl Stream {
                 return Next::At(last);
             }
         }
-        self.ended = true;
+        self.is_ended = true;
         self.close(writes_in_flight)
     }
 }

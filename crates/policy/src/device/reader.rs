@@ -36,7 +36,7 @@ pub struct Reader<'a> {
     names: HashMap<String, Names>,
     twins: HashMap<String, Vec<String>>,
     /// Settings of other programs that change write caches.
-    configured: Vec<String>,
+    pub(crate) configured: Vec<String>,
 }
 
 impl<'a> Reader<'a> {
@@ -345,11 +345,6 @@ impl<'a> Reader<'a> {
         found.extend(self.expired(block, names));
         found.extend(self.configurators());
         found
-    }
-
-    /// Returns the settings of other programs that change write caches, each with its program and file.
-    pub fn configured(&self) -> &[String] {
-        &self.configured
     }
 
     /// Names the programs beside plumb that set write caches here.

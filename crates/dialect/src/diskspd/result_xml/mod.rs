@@ -35,7 +35,7 @@ pub fn xml(profile: &Profile, results: &[SpanResult], machine: &Machine) -> Stri
         writer.close("TimeSpan");
     }
     writer.close("Results");
-    writer.finish()
+    writer.written
 }
 
 fn time_span(span: &TimeSpan, result: &SpanResult, machine: &Machine, writer: &mut XmlWriter) {

@@ -24,7 +24,7 @@ use crate::machine::Machine;
 pub(super) fn profile(profile: &Profile, machine: &Machine) -> String {
     let mut page = Page::default();
     input::profile(profile, machine, &mut page);
-    page.finish()
+    page.written
 }
 
 /// Returns the results of the time spans of `profile`, in order. Spans that did not run are left out.
@@ -51,7 +51,7 @@ pub fn text(profile: &Profile, results: &[SpanResult], machine: &Machine) -> Str
     if !results.iter().all(is_interrupted) {
         storage::section(results, &mut page);
     }
-    page.finish()
+    page.written
 }
 
 fn system(machine: &Machine, page: &mut Page) {

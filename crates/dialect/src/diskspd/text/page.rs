@@ -9,7 +9,7 @@ pub(super) const STARS: &str =
 /// Lines of text.
 #[derive(Debug, Default)]
 pub(super) struct Page {
-    written: String,
+    pub(super) written: String,
 }
 
 impl Page {
@@ -18,10 +18,5 @@ impl Page {
         // Writing to a string cannot fail.
         let written = writeln!(self.written, "{line}");
         debug_assert!(written.is_ok(), "a string refused to be written to");
-    }
-
-    /// Returns all lines.
-    pub(super) fn finish(self) -> String {
-        self.written
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn stop(
     if bytes.is_none() && !time_based {
         match (runtime, operations) {
             (None, None) => {
-                let place = options.section().place.clone();
+                let place = options.section.place.clone();
                 return Err(
                     Error::new(place, "the job has no end").remedy("give size, or runtime with time_based")
                 );

@@ -24,7 +24,7 @@ const LOGS: [(&str, LogKind); 3] = [
 
 /// Returns the reporting that `options` describe; place, access and engine are for the caller to fill in.
 pub(super) fn from_options(options: &Options<'_>) -> Result<ReportedJob, Error> {
-    let section = options.section();
+    let section = options.section;
     let percentiles = options.parsed("percentile_list", percentiles)?.unwrap_or_else(|| PERCENTILES.to_vec());
     if options.truth("slat_percentiles", false)? {
         options

@@ -49,7 +49,7 @@ pub(super) fn files(options: &Options<'_>, clones: u32) -> Result<Files, Error> 
         }
         None => {
             let format = options.text("filename_format")?.unwrap_or("$jobname.$jobnum.$filenum").to_owned();
-            let name = options.section().name.clone();
+            let name = options.section.name.clone();
             let apart = format.contains("$jobnum") || directories.len() > 1;
             let made = move |clone: u32| {
                 let numbered = |file: u64| {
