@@ -6,46 +6,27 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use super::fio::{self, Place};
 use super::paired::{median, median_interval};
 use crate::{packages, process};
 
 /// The size of the test file of both.
 const SIZE: &str = "256M";
-/// fio's file.
-const PEER: &str = "peer.dat";
+/// The same for fio.
+const SIZED: &str = "--size=256M";
 /// How long fio runs each pattern: as long as a phase of plumb's check of [`CHECK_SECONDS`].
-const FIO_RUNTIME: &str = "--runtime=1.5";
+const TIMED: &str = "--time_based --runtime=1.5";
 /// Phases take 12 or 13 hundredths of it.
 const CHECK_SECONDS: &str = "12";
 
-/// A pattern: where plumb's document holds its rate, and the fio options of the same.
-struct Pattern {
-    name: &'static str,
-    fio: &'static [&'static str],
-}
-
-const PATTERNS: [Pattern; 6] = [
-    Pattern {
-        name: "overwrite-fdatasync",
-        fio: &["--ioengine=psync", "--rw=randwrite", "--bs=4k", "--fdatasync=1"],
-    },
-    Pattern {
-        name: "direct-dsync",
-        fio: &["--ioengine=psync", "--rw=randwrite", "--bs=4k", "--direct=1", "--sync=dsync"],
-    },
-    Pattern {
-        name: "read-direct",
-        fio: &["--ioengine=io_uring", "--rw=randread", "--bs=8k", "--direct=1", "--iodepth=32"],
-    },
-    Pattern {
-        name: "write-direct",
-        fio: &["--ioengine=io_uring", "--rw=randwrite", "--bs=8k", "--direct=1", "--iodepth=32"],
-    },
-    Pattern {
-        name: "read-cached",
-        fio: &["--ioengine=psync", "--rw=randread", "--bs=8k", "--pre_read=1", "--invalidate=0"],
-    },
-    Pattern { name: "write-cached", fio: &["--ioengine=psync", "--rw=randwrite", "--bs=8k"] },
+/// Patterns: where plumb's document holds the rate of each, and the fio options of the same.
+const PATTERNS: [(&str, &str); 6] = [
+    ("overwrite-fdatasync", "--ioengine=psync --rw=randwrite --bs=4k --fdatasync=1"),
+    ("direct-dsync", "--ioengine=psync --rw=randwrite --bs=4k --direct=1 --sync=dsync"),
+    ("read-direct", "--ioengine=io_uring --rw=randread --bs=8k --direct=1 --iodepth=32"),
+    ("write-direct", "--ioengine=io_uring --rw=randwrite --bs=8k --direct=1 --iodepth=32"),
+    ("read-cached", "--ioengine=psync --rw=randread --bs=8k --pre_read=1 --invalidate=0"),
+    ("write-cached", "--ioengine=psync --rw=randwrite --bs=8k"),
 ];
 
 /// Prints the median ratio of plumb's rate to fio's for each pattern, with its interval.
@@ -54,24 +35,24 @@ pub(super) fn run(plumb: &Path, directory: &Path, pairs: usize) -> Result<()> {
         return Ok(());
     }
     let place = tempfile::tempdir_in(directory).context("making a directory for the test files")?;
+    let peer = place.path().join("peer.dat");
     let mut ratios = vec![Vec::new(); PATTERNS.len()];
     for pair in 1..=pairs {
         eprintln!("pair {pair} of {pairs}");
         let document = check(plumb, place.path())?;
         // Storage may be faster on blocks that were written long ago, and reads of blocks that never were
         // come from nothing: both begin with a new file, wholly written.
-        remove_if_there(&place.path().join(PEER))?;
-        fio(&["--rw=write", "--bs=1M", "--end_fsync=1"], place.path())?;
-        for (pattern, ratios) in PATTERNS.iter().zip(&mut ratios) {
-            let timed = ["--time_based", FIO_RUNTIME];
-            let theirs = fio(&[pattern.fio, &timed].concat(), place.path())?;
-            ratios.push(rate(&document, pattern.name)? / theirs);
+        remove_if_there(&peer)?;
+        let fio = |words: &str| fio::rate(Place::Path(&peer), &format!("{words} {SIZED}"));
+        fio("--rw=write --bs=1M --end_fsync=1")?;
+        for ((name, words), ratios) in PATTERNS.iter().zip(&mut ratios) {
+            ratios.push(rate(&document, name)? / fio(&format!("{words} {TIMED}"))?);
         }
     }
     println!("{:<20} {:>8}  interval of the median ({pairs} pairs, bar 0.9 to 1.1)", "plumb / fio", "median");
-    for (pattern, ratios) in PATTERNS.iter().zip(&ratios) {
+    for ((name, _), ratios) in PATTERNS.iter().zip(&ratios) {
         let (low, high) = median_interval(ratios);
-        println!("{:<20} {:>8.3}  {low:.3} to {high:.3}", pattern.name, median(ratios));
+        println!("{name:<20} {:>8.3}  {low:.3} to {high:.3}", median(ratios));
     }
     Ok(())
 }
@@ -108,10 +89,4 @@ fn rate(document: &Value, name: &str) -> Result<f64> {
         return Ok(operations / sync["seconds"].as_f64().context("no seconds")?);
     }
     bail!("plumb check measured no {name}")
-}
-
-/// Returns fio's rate with these options, on its own file.
-fn fio(options: &[&str], place: &Path) -> Result<f64> {
-    let own = [format!("--filename={}", place.join(PEER).display()), format!("--size={SIZE}")];
-    super::fio::rate(&options.iter().map(|option| (*option).to_owned()).chain(own).collect::<Vec<_>>())
 }

@@ -7,38 +7,23 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use tempfile::TempDir;
 
-use super::fio;
+use super::fio::{self, Place};
 use super::machine::MEMORY;
-use super::paired::Pairs;
+use super::paired::{Case, compare};
 use super::served::{ServedDrive, Way};
 use crate::{packages, process};
 
 /// The size of both.
 const SIZE: &str = "256M";
-/// How long fio runs each case.
-const RUNTIME: &str = "--runtime=1.5";
-
-/// Case of the bench: what fio does, and which part of the peer's rate is asked for, if any.
-struct Case {
-    name: &'static str,
-    options: &'static [&'static str],
-    bar: Option<f64>,
-}
+/// Options of fio that set the time and the size of the blocks of each case.
+const TIMED: &str = "--bs=4k --time_based --runtime=1.5";
 
 const CASES: [Case; 5] = [
-    Case {
-        name: "randread  depth 16",
-        options: &["--rw=randread", "--ioengine=io_uring", "--iodepth=16"],
-        bar: Some(0.5),
-    },
-    Case {
-        name: "randwrite depth 16",
-        options: &["--rw=randwrite", "--ioengine=io_uring", "--iodepth=16"],
-        bar: Some(0.5),
-    },
-    Case { name: "randread  depth 1", options: &["--rw=randread", "--ioengine=psync"], bar: None },
-    Case { name: "randwrite depth 1", options: &["--rw=randwrite", "--ioengine=psync"], bar: None },
-    Case { name: "write + fsync", options: &["--rw=randwrite", "--ioengine=psync", "--fsync=1"], bar: None },
+    ("randread  depth 16", "--rw=randread --ioengine=io_uring --iodepth=16", Some(0.5)),
+    ("randwrite depth 16", "--rw=randwrite --ioengine=io_uring --iodepth=16", Some(0.5)),
+    ("randread  depth 1", "--rw=randread --ioengine=psync", None),
+    ("randwrite depth 1", "--rw=randwrite --ioengine=psync", None),
+    ("write + fsync", "--rw=randwrite --ioengine=psync --fsync=1", None),
 ];
 
 /// Prints the ratios.
@@ -54,31 +39,17 @@ pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
     let Some(theirs) = LoopedFile::new()? else { return Ok(()) };
     let ours = ServedDrive::start(plumb, "memory", "256MiB", Way::Attach)?;
     let devices = [ours.device()?, theirs.device.clone()];
+    let load = |device: &Path, words: &str| {
+        fio::rate(Place::Path(device), &format!("--direct=1 --size={SIZE} {words}"))
+    };
     // Memory is had before it is timed.
     for device in &devices {
-        load(device, &["--rw=write", "--bs=1M", "--ioengine=psync"])?;
-    }
-    let mut cases: Vec<Pairs> = CASES.iter().map(|_| Pairs::default()).collect();
-    for pair in 1..=pairs {
-        eprintln!("pair {pair} of {pairs}");
-        for (case, rates) in CASES.iter().zip(&mut cases) {
-            let timed = ["--bs=4k", "--time_based", RUNTIME];
-            rates.measure(|side| load(&devices[side.index()], &[case.options, &timed].concat()))?;
-        }
+        load(device, "--rw=write --bs=1M --ioengine=psync")?;
     }
     println!(
         "4 KiB direct, IOPS; ratios to a loop device over tmpfs and the interval of their median ({pairs} pairs)"
     );
-    for (case, rates) in CASES.iter().zip(&cases) {
-        rates.print(case.name, case.bar);
-    }
-    Ok(())
-}
-
-fn load(device: &Path, options: &[&str]) -> Result<f64> {
-    let place = [format!("--filename={}", device.display()), format!("--size={SIZE}")];
-    let all = ["--direct=1"].iter().chain(options).map(|option| (*option).to_owned());
-    fio::rate(&all.chain(place).collect::<Vec<_>>())
+    compare("", &CASES, pairs, |words, side| load(&devices[side.index()], &format!("{words} {TIMED}")))
 }
 
 /// A loop device of our own over a file in memory, gone when dropped.

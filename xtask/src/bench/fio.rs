@@ -1,5 +1,6 @@
 //! Measurements by fio, for benches that compare what serves, not what loads.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
@@ -7,38 +8,60 @@ use serde_json::Value;
 
 use crate::process;
 
-/// Measurements of one job.
+/// Measurements of one job, of fio or of plumb.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JobFigures {
-    /// Returns the operations per second.
+    /// Operations per second.
     pub(super) rate: f64,
+    /// Seconds of processor time for a million operations, apart for user and system.
+    pub(super) user: f64,
+    pub(super) system: f64,
     /// The 99th percentile of the time that an operation took, and of the sync after it if there was one, in
     /// seconds.
     pub(super) p99: f64,
 }
 
-/// Returns the operations per second of one job with these options.
-pub(super) fn rate(options: &[String]) -> Result<f64> {
-    measured(options).map(|measured| measured.rate)
+/// What a job works on.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place<'a> {
+    /// A file or a device.
+    Path(&'a Path),
+    /// Export of an NBD server, by its URI.
+    Nbd(&'a str),
 }
 
-/// Runs one job with these options and returns its measurements.
-pub(super) fn measured(options: &[String]) -> Result<JobFigures> {
+/// Returns the operations per second of one job on `place`; see [`measured`].
+pub(super) fn rate(place: Place<'_>, words: &str) -> Result<f64> {
+    measured(place, words).map(|measured| measured.rate)
+}
+
+/// Runs one job on `place` and returns its measurements. `words` are its options, with blanks between them.
+pub(super) fn measured(place: Place<'_>, words: &str) -> Result<JobFigures> {
     // In a file: engines print to stdout, too.
-    let place = tempfile::tempdir().context("making a directory for what fio says")?;
-    let said = place.path().join("fio.json");
+    let directory = tempfile::tempdir().context("making a directory for what fio says")?;
+    let said = directory.path().join("fio.json");
     let mut command = Command::new("fio");
     command.args(["--name=bench", "--norandommap", "--randrepeat=0", "--output-format=json"]);
-    command.arg(format!("--output={}", said.display())).args(options).stdout(Stdio::null());
+    command.arg(format!("--output={}", said.display()));
+    match place {
+        Place::Path(path) => command.arg(format!("--filename={}", path.display())),
+        Place::Nbd(uri) => command.arg("--ioengine=nbd").arg(format!("--uri={uri}")),
+    };
+    command.args(words.split_whitespace()).stdout(Stdio::null());
     process::run(&mut command)?;
     let text = std::fs::read(&said).context("reading what fio said")?;
     let document: Value = serde_json::from_slice(&text).context("understanding what fio said")?;
     let job = &document["jobs"][0];
-    let of = |direction: &str| job[direction]["iops"].as_f64().unwrap_or(0.0);
+    let both = |figure: &str| {
+        ["read", "write"].iter().filter_map(|direction| job[*direction][figure].as_f64()).sum::<f64>()
+    };
     let p99 = |pointer: &str| {
         let latency = job.pointer(pointer).and_then(|latency| latency["percentile"]["99.000000"].as_f64());
         latency.unwrap_or(0.0) / 1e9
     };
     let p99 = p99("/read/clat_ns") + p99("/write/clat_ns") + p99("/sync/lat_ns");
-    Ok(JobFigures { rate: of("read") + of("write"), p99 })
+    let millions = both("total_ios") / 1e6;
+    let seconds = job["job_runtime"].as_f64().unwrap_or(0.0) / 1e3;
+    let cpu = |name: &str| job[name].as_f64().unwrap_or(0.0) / 100.0 * seconds / millions;
+    Ok(JobFigures { rate: both("iops"), user: cpu("usr_cpu"), system: cpu("sys_cpu"), p99 })
 }

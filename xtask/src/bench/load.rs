@@ -4,7 +4,6 @@
 //! that it meets when idle; so look at the load first.
 
 mod article;
-mod figures;
 mod memory;
 mod pairs;
 mod places;

@@ -5,28 +5,21 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::fio;
-use super::paired::Pairs;
-use super::served::{Peer, ServedDrive, Way, uri};
+use super::fio::{self, Place};
+use super::paired::{Case, compare};
+use super::served::{Peer, ServedDrive, Way};
 use crate::packages;
 
 /// The size of what is served.
 const SIZE: &str = "256M";
-/// How long fio runs each case.
-const RUNTIME: &str = "--runtime=1.5";
-
-/// Case of the bench: what fio does, and how many times nbdkit's rate is asked for.
-struct Case {
-    pattern: &'static str,
-    depth: u32,
-    bar: f64,
-}
+/// Options of fio that set the time and the size of the blocks of each case.
+const TIMED: &str = "--bs=4k --time_based --runtime=1.5";
 
 const CASES: [Case; 4] = [
-    Case { pattern: "randread", depth: 32, bar: 1.3 },
-    Case { pattern: "randwrite", depth: 32, bar: 1.3 },
-    Case { pattern: "randread", depth: 1, bar: 1.0 },
-    Case { pattern: "randwrite", depth: 1, bar: 1.0 },
+    ("randread  depth 32", "--rw=randread --iodepth=32", Some(1.3)),
+    ("randwrite depth 32", "--rw=randwrite --iodepth=32", Some(1.3)),
+    ("randread  depth 1", "--rw=randread --iodepth=1", Some(1.0)),
+    ("randwrite depth 1", "--rw=randwrite --iodepth=1", Some(1.0)),
 ];
 
 /// Prints the ratios for drives that keep nothing and for drives in memory.
@@ -43,34 +36,15 @@ pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
             command.args(["--foreground", "--unix"]).arg(socket).args([kind, &format!("size={SIZE}")]);
             command
         })?;
-        let sockets = [ours.socket(), theirs.socket()];
+        let uris = [ours.uri(), theirs.uri()];
+        let load = |uri: &str, words: &str| fio::rate(Place::Nbd(uri), &format!("--size={SIZE} {words}"));
         // Memory that was never written is answered from nothing.
-        for socket in &sockets {
-            load(socket, &["--rw=write", "--bs=1M", "--iodepth=4"])?;
+        for uri in &uris {
+            load(uri, "--rw=write --bs=1M --iodepth=4")?;
         }
-        let mut cases: Vec<Pairs> = CASES.iter().map(|_| Pairs::default()).collect();
-        for pair in 1..=pairs {
-            eprintln!("{kind}, pair {pair} of {pairs}");
-            for (case, rates) in CASES.iter().zip(&mut cases) {
-                rates.measure(|side| one(case, &sockets[side.index()]))?;
-            }
-        }
-        for (case, rates) in CASES.iter().zip(&cases) {
-            rates.print(&format!("{kind:<6} {:<9} depth {}", case.pattern, case.depth), case.bar);
-        }
+        compare(&format!("{kind:<6} "), &CASES, pairs, |words, side| {
+            load(&uris[side.index()], &format!("{words} {TIMED}"))
+        })?;
     }
     Ok(())
-}
-
-/// Measures one rate.
-fn one(case: &Case, socket: &Path) -> Result<f64> {
-    let pattern = format!("--rw={}", case.pattern);
-    let depth = format!("--iodepth={}", case.depth);
-    load(socket, &[&pattern, &depth, "--bs=4k", "--time_based", RUNTIME])
-}
-
-fn load(socket: &Path, options: &[&str]) -> Result<f64> {
-    let place = [format!("--uri={}", uri(socket)), format!("--size={SIZE}")];
-    let all = ["--ioengine=nbd"].iter().chain(options).map(|option| (*option).to_owned());
-    fio::rate(&all.chain(place).collect::<Vec<_>>())
 }

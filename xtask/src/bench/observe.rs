@@ -16,7 +16,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::attach::LoopedFile;
-use super::fio;
+use super::fio::{self, Place};
 use super::paired::{Pairs, Side, median, median_interval, verdict};
 use crate::packages;
 
@@ -50,7 +50,7 @@ pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
     }
     let Some(looped) = LoopedFile::new()? else { return Ok(()) };
     let device = looped.device();
-    load(device, &["--rw=write", "--bs=1M"])?;
+    load(device, "--rw=write --bs=1M")?;
     println!("4 KiB random reads of a loop device in memory, IOPS observed / alone ({pairs} pairs)");
     for case in &CASES {
         let (mut rates, mut shares) = (Pairs::default(), Vec::new());
@@ -81,17 +81,14 @@ pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
 
 /// Runs fio for [`SECONDS`], at most at `rate`; its rate.
 fn timed(device: &Path, rate: Option<u32>) -> Result<f64> {
-    let (runtime, rate) = (format!("--runtime={SECONDS}"), rate.map(|rate| format!("--rate_iops={rate}")));
-    let timed = ["--rw=randread", "--bs=4k", "--time_based", &runtime];
-    load(device, &timed.into_iter().chain(rate.as_deref()).collect::<Vec<_>>())
+    let limit = rate.map_or_else(String::new, |rate| format!("--rate_iops={rate}"));
+    load(device, &format!("--rw=randread --bs=4k --time_based --runtime={SECONDS} {limit}"))
 }
 
 /// Runs fio on one processor; its rate.
-fn load(device: &Path, options: &[&str]) -> Result<f64> {
-    let place = [format!("--filename={}", device.display()), "--size=256M".to_owned()];
-    let common = ["--direct=1", "--ioengine=io_uring", "--iodepth=16", "--cpus_allowed=0"];
-    let all = common.iter().chain(options).map(|option| (*option).to_owned());
-    fio::rate(&all.chain(place).collect::<Vec<_>>())
+fn load(device: &Path, words: &str) -> Result<f64> {
+    let common = "--direct=1 --size=256M --ioengine=io_uring --iodepth=16 --cpus_allowed=0";
+    fio::rate(Place::Path(device), &format!("{common} {words}"))
 }
 
 /// `plumb observe`, from its first event on.

@@ -49,6 +49,29 @@ impl Pairs {
     }
 }
 
+/// Case of a bench: its name, what fio does, and which part of the peer's rate is asked for, if any.
+pub(super) type Case = (&'static str, &'static str, Option<f64>);
+
+/// Measures each case in pairs, and prints a line for each that begins with `what`.
+pub(super) fn compare(
+    what: &str,
+    cases: &[Case],
+    pairs: usize,
+    mut one: impl FnMut(&str, Side) -> Result<f64>,
+) -> Result<()> {
+    let mut all: Vec<Pairs> = cases.iter().map(|_| Pairs::default()).collect();
+    for pair in 1..=pairs {
+        eprintln!("{what}pair {pair} of {pairs}");
+        for ((_, words, _), rates) in cases.iter().zip(&mut all) {
+            rates.measure(|side| one(words, side))?;
+        }
+    }
+    for ((name, _, bar), rates) in cases.iter().zip(&all) {
+        rates.print(&format!("{what}{name}"), *bar);
+    }
+    Ok(())
+}
+
 /// Returns in words whether a bar is met.
 pub(super) const fn verdict(is_met: bool) -> &'static str {
     if is_met { "met" } else { "NOT MET" }

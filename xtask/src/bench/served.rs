@@ -49,11 +49,6 @@ impl ServedDrive {
         Ok(Self { _server: server, place, answer })
     }
 
-    /// Returns the socket of a drive that is served over NBD.
-    pub(super) fn socket(&self) -> PathBuf {
-        self.place.path().join("nbd")
-    }
-
     /// Returns the block device of a drive that is attached.
     pub(super) fn device(&self) -> Result<PathBuf> {
         let device = self.answer["device"].as_str().context("the drive is attached as no device")?;
@@ -62,7 +57,7 @@ impl ServedDrive {
 
     /// Returns what is served, as a target of plumb.
     pub(super) fn uri(&self) -> String {
-        uri(&self.socket())
+        uri(&self.place.path().join("nbd"))
     }
 }
 
@@ -88,11 +83,7 @@ impl Peer {
         Ok(Self { _server: RunningProcess::listening(&mut command(&socket), &socket)?, place })
     }
 
-    pub(super) fn socket(&self) -> PathBuf {
-        self.place.path().join("nbd")
-    }
-
     pub(super) fn uri(&self) -> String {
-        uri(&self.socket())
+        uri(&self.place.path().join("nbd"))
     }
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::setup::{Cache, CacheBench, WRITTEN, on, slow_disk};
-use crate::bench::fio::{self, JobFigures};
+use super::setup::{Cache, CacheBench, WRITTEN, slow_disk};
+use crate::bench::fio::{self, JobFigures, Place};
 use crate::bench::paired::verdict;
 
 const GIB: u64 = 1 << 30;
@@ -60,7 +60,7 @@ fn synced(bench: &CacheBench<'_>, raw: &Figures, divisor: u64) -> Result<()> {
     let mut cache = Cache::create(bench.plumb, bench.directory, &disk.uri(), part(5 * GIB, divisor))?;
     cache.serve()?;
     let words = format!("{SYNCED} {}", timed(SECONDS / divisor, divisor));
-    let got = fio::measured(&on(&cache.uri(), &words))?;
+    let got = fio::measured(Place::Nbd(&cache.uri()), &words)?;
     let times = got.rate / raw.synced.rate;
     println!("4 KiB write + flush {:.0} /s, {times:.1} times (bar 20): {}", got.rate, verdict(times >= 20.0));
     say(&cache)
@@ -72,8 +72,9 @@ fn figures(uri: &str, divisor: u64) -> Result<Figures> {
     let seconds = SECONDS / divisor;
     let logged = format!("--write_iops_log={} --log_avg_msec=1000", curve.display());
     let words = format!("--rw=randwrite --bs=64k --iodepth=8 {logged} {}", timed(seconds, divisor));
-    let burst = fio::measured(&on(uri, &words))?;
-    let after = |words: &str| fio::measured(&on(uri, &format!("{} {words}", timed(seconds / 3, divisor))));
+    let burst = fio::measured(Place::Nbd(uri), &words)?;
+    let after =
+        |words: &str| fio::measured(Place::Nbd(uri), &format!("{} {words}", timed(seconds / 3, divisor)));
     let (synced, reads) = (after(SYNCED)?, after(&format!("{READS} --size={WRITTEN}"))?);
     Ok(Figures { burst, curve: by_second(&curve.with_file_name("curve_iops.1.log"))?, synced, reads })
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::setup::{Cache, CacheBench, on, qemu_nbd};
-use crate::bench::fio;
-use crate::bench::paired::{Pairs, Side};
+use super::setup::{Cache, CacheBench, qemu_nbd};
+use crate::bench::fio::{self, Place};
+use crate::bench::paired::{Case, Pairs, Side};
 
 /// Size of the served device, in bytes.
 const SIZE: u64 = 1 << 30;
@@ -16,46 +16,20 @@ const LOG: u64 = 3 << 30;
 /// Options of fio that set the time and size of each case.
 const TIMED: &str = "--time_based --runtime=1.5 --size=1G";
 
-/// Case of the bench: what fio does with the cache, and which part of the peer's rate is asked for. The peer
-/// is qemu-nbd with the same words, or the file itself, past the page cache, with others.
-struct Case {
-    name: &'static str,
-    words: &'static str,
-    on_file: Option<&'static str>,
-    bar: f64,
-}
-
-const CASES: [Case; 5] = [
-    Case {
-        name: "4 KiB writes, depth 32",
-        words: "--rw=randwrite --bs=4k --iodepth=32",
-        on_file: None,
-        bar: 0.9,
-    },
-    Case {
-        name: "4 KiB reads, depth 32",
-        words: "--rw=randread --bs=4k --iodepth=32",
-        on_file: None,
-        bar: 1.2,
-    },
-    Case {
-        name: "4 KiB reads, depth 1",
-        words: "--rw=randread --bs=4k --iodepth=1",
-        on_file: None,
-        bar: 1.2,
-    },
-    Case {
-        name: "4 KiB write + flush",
-        words: "--rw=randwrite --bs=4k --iodepth=1 --fsync=1",
-        on_file: Some("--rw=randwrite --bs=4k --ioengine=psync --sync=dsync"),
-        bar: 0.4,
-    },
-    Case {
-        name: "64 KiB writes, depth 8",
-        words: "--rw=randwrite --bs=64k --iodepth=8",
-        on_file: Some("--rw=randwrite --bs=64k --ioengine=io_uring --iodepth=8"),
-        bar: 0.75,
-    },
+/// Cases of the bench, and where the peer does not do the same over qemu-nbd, what it does with the file
+/// itself, past the page cache.
+const CASES: [(Case, Option<&str>); 5] = [
+    (("4 KiB writes, depth 32", "--rw=randwrite --bs=4k --iodepth=32", Some(0.9)), None),
+    (("4 KiB reads, depth 32", "--rw=randread --bs=4k --iodepth=32", Some(1.2)), None),
+    (("4 KiB reads, depth 1", "--rw=randread --bs=4k --iodepth=1", Some(1.2)), None),
+    (
+        ("4 KiB write + flush", "--rw=randwrite --bs=4k --iodepth=1 --fsync=1", Some(0.4)),
+        Some("--rw=randwrite --bs=4k --ioengine=psync --sync=dsync"),
+    ),
+    (
+        ("64 KiB writes, depth 8", "--rw=randwrite --bs=64k --iodepth=8", Some(0.75)),
+        Some("--rw=randwrite --bs=64k --ioengine=io_uring --iodepth=8"),
+    ),
 ];
 
 /// Prints the ratios.
@@ -67,10 +41,7 @@ pub(super) fn run(bench: &CacheBench<'_>) -> Result<()> {
     let place = tempfile::tempdir_in(bench.directory).context("making a directory for files")?;
     let (file, backing) = (place.path().join("file"), place.path().join("backing"));
     for path in [&file, &backing] {
-        fio::rate(&on_file(
-            path,
-            "--rw=write --bs=1M --ioengine=io_uring --iodepth=4 --end_fsync=1 --size=1G",
-        ))?;
+        on_file(path, "--rw=write --bs=1M --ioengine=io_uring --iodepth=4 --end_fsync=1 --size=1G")?;
     }
     let peer = qemu_nbd(&file)?;
     let backing = backing.to_str().context("a path that is not a text")?;
@@ -78,29 +49,26 @@ pub(super) fn run(bench: &CacheBench<'_>) -> Result<()> {
     cache.serve()?;
     // The first lap of the log is written into blocks that the file system has yet to convert.
     let laps = LOG / SIZE + 1;
-    fio::rate(&on(
-        &cache.uri(),
-        &format!("--rw=randwrite --bs=64k --iodepth=8 --size=1G --io_size={laps}G"),
-    ))?;
+    let first = format!("--rw=randwrite --bs=64k --iodepth=8 --size=1G --io_size={laps}G");
+    fio::rate(Place::Nbd(&cache.uri()), &first)?;
     let mut cases: Vec<Pairs> = CASES.iter().map(|_| Pairs::default()).collect();
     for pair in 1..=bench.pairs {
         eprintln!("pair {pair} of {}", bench.pairs);
-        for (case, rates) in CASES.iter().zip(&mut cases) {
+        for (((_, words, _), of_file), rates) in CASES.iter().zip(&mut cases) {
             cache.drain()?;
-            rates.measure(|side| match (side, case.on_file) {
-                (Side::Ours, _) => fio::rate(&on(&cache.uri(), &format!("{} {TIMED}", case.words))),
-                (Side::Theirs, None) => fio::rate(&on(&peer.uri(), &format!("{} {TIMED}", case.words))),
-                (Side::Theirs, Some(words)) => fio::rate(&on_file(&file, &format!("{words} {TIMED}"))),
+            rates.measure(|side| match (side, of_file) {
+                (Side::Ours, _) => fio::rate(Place::Nbd(&cache.uri()), &format!("{words} {TIMED}")),
+                (Side::Theirs, None) => fio::rate(Place::Nbd(&peer.uri()), &format!("{words} {TIMED}")),
+                (Side::Theirs, Some(words)) => on_file(&file, &format!("{words} {TIMED}")),
             })?;
         }
     }
-    for (case, rates) in CASES.iter().zip(&cases) {
-        rates.print(case.name, case.bar);
+    for (((name, _, bar), _), rates) in CASES.iter().zip(&cases) {
+        rates.print(name, *bar);
     }
     Ok(())
 }
 
-fn on_file(path: &Path, words: &str) -> Vec<String> {
-    let place = ["--direct=1".to_owned(), format!("--filename={}", path.display())];
-    place.into_iter().chain(words.split_whitespace().map(str::to_owned)).collect()
+fn on_file(path: &Path, words: &str) -> Result<f64> {
+    fio::rate(Place::Path(path), &format!("--direct=1 {words}"))
 }

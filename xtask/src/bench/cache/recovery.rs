@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 
-use super::setup::{Cache, CacheBench, on, slow_disk};
-use crate::bench::fio;
+use super::setup::{Cache, CacheBench, slow_disk};
+use crate::bench::fio::{self, Place};
 use crate::bench::machine::MEMORY;
 use crate::bench::paired::{median, verdict};
 
@@ -23,13 +23,13 @@ pub(super) fn run(bench: &CacheBench<'_>) -> Result<()> {
         let mut cache = Cache::create(bench.plumb, MEMORY.as_ref(), &disk.uri(), 2 * DIRTY)?;
         cache.serve()?;
         let words = format!("--rw=randwrite --bs={block} --iodepth=32 --size=8G --io_size={DIRTY}");
-        fio::rate(&on(&cache.uri(), &words))?;
+        fio::rate(Place::Nbd(&cache.uri()), &words)?;
         let mut seconds = Vec::new();
         for _ in 0..bench.pairs {
             let used = cache.status()?["log_used"].as_f64().context("no log_used")?;
             cache.kill()?;
             seconds.push(cache.serve()?.as_secs_f64() / used * f64::from(1 << 30));
-            fio::rate(&on(&cache.uri(), "--rw=randread --bs=4k --size=8G --number_ios=1"))?;
+            fio::rate(Place::Nbd(&cache.uri()), "--rw=randread --bs=4k --size=8G --number_ios=1")?;
         }
         let seconds = median(&seconds);
         let slower = seconds.max(f64::from(1 << 30) / READ_RATE);

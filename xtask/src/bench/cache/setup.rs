@@ -123,9 +123,3 @@ impl Cache {
         process::captured(self.command().args(["drain", NAME, "--json"]), &[0]).map(drop)
     }
 }
-
-/// Returns options of fio: what `words` say, on what an NBD URI names.
-pub(super) fn on(uri: &str, words: &str) -> Vec<String> {
-    let place = ["--ioengine=nbd".to_owned(), format!("--uri={uri}")];
-    place.into_iter().chain(words.split_whitespace().map(str::to_owned)).collect()
-}

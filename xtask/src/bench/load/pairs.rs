@@ -1,14 +1,16 @@
 //! plumb and fio in turn on the same blocks: 4 KiB random reads past the page cache from one pinned thread.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 
-use super::figures::{Figures, of_fio, of_plumb, plumb_load};
 use super::places::{NoiseFile, Zram};
+use crate::bench::fio::{self, JobFigures, Place};
 use crate::bench::machine::MEMORY;
 use crate::bench::paired::{median, median_interval, verdict};
-use crate::packages;
+use crate::{packages, process};
 
 /// The size of each place.
 const MIB: u64 = 256;
@@ -49,12 +51,9 @@ fn compare(plumb: &Path, name: &str, target: &Path, bar: Bar, pairs: usize) -> R
         for pair in 1..=pairs {
             eprintln!("{name}, depth {depth}, pair {pair} of {pairs}");
             ours.push(plumb_once(plumb, depth, target)?);
-            plain.push(fio_once(depth, &[], target)?);
-            batched.push(fio_once(
-                depth,
-                &["--iodepth_batch_submit=16", "--iodepth_batch_complete_min=16"],
-                target,
-            )?);
+            plain.push(fio_once(depth, "", target)?);
+            let batches = "--iodepth_batch_submit=16 --iodepth_batch_complete_min=16";
+            batched.push(fio_once(depth, batches, target)?);
         }
         println!("{name}, depth {depth}, {pairs} pairs");
         line("plumb", &ours);
@@ -66,45 +65,53 @@ fn compare(plumb: &Path, name: &str, target: &Path, bar: Bar, pairs: usize) -> R
     Ok(())
 }
 
-fn plumb_once(plumb: &Path, depth: &str, target: &Path) -> Result<Figures> {
-    let affinity = format!("each:{PROCESSOR}");
-    of_plumb(&plumb_load(plumb, &arguments(depth, &affinity), &[target])?)
+fn plumb_once(plumb: &Path, depth: &str, target: &Path) -> Result<JobFigures> {
+    let place = tempfile::tempdir().context("making a directory for the recording")?;
+    let mut command = Command::new(plumb);
+    command.args(["load", "--json", "--depth", depth, "--duration", SECONDS]);
+    command.args(["--affinity", &format!("each:{PROCESSOR}"), "--out"]).arg(place.path().join("run"));
+    let document = process::document(command.arg(target))?;
+    let number = |pointer: &str| {
+        document.pointer(pointer).and_then(Value::as_f64).with_context(|| format!("no {pointer}"))
+    };
+    let millions = number("/total/application/operations")? / 1e6;
+    Ok(JobFigures {
+        rate: number("/total/application/iops")?,
+        user: number("/total/cpu/user")? / millions,
+        system: number("/total/cpu/system")? / millions,
+        p99: number("/total/application/latency/p99")?,
+    })
 }
 
-fn arguments<'a>(depth: &'a str, affinity: &'a str) -> [&'a str; 6] {
-    ["--depth", depth, "--duration", SECONDS, "--affinity", affinity]
+/// Runs fio with one thread, whose processor time alone is counted, as plumb's is.
+fn fio_once(depth: &str, more: &str, target: &Path) -> Result<JobFigures> {
+    let fixed = "--thread --ioengine=io_uring --rw=randread --bs=4k --direct=1 --time_based";
+    let own = format!("--iodepth={depth} --runtime={SECONDS} --cpus_allowed={PROCESSOR}");
+    fio::measured(Place::Path(target), &format!("{fixed} {own} {more}"))
 }
 
-fn fio_once(depth: &str, more: &[&str], target: &Path) -> Result<Figures> {
-    let own =
-        [format!("--iodepth={depth}"), format!("--runtime={SECONDS}"), format!("--cpus_allowed={PROCESSOR}")];
-    let fixed = ["--ioengine=io_uring", "--rw=randread", "--bs=4k", "--direct=1", "--time_based"];
-    let own: Vec<&str> = own.iter().map(String::as_str).collect();
-    of_fio(&[&fixed, &own[..], more].concat(), target)
-}
-
-fn collect(runs: &[Figures], figure: impl Fn(&Figures) -> f64) -> Vec<f64> {
+fn collect(runs: &[JobFigures], figure: impl Fn(&JobFigures) -> f64) -> Vec<f64> {
     runs.iter().map(figure).collect()
 }
 
-fn line(name: &str, runs: &[Figures]) {
+fn line(name: &str, runs: &[JobFigures]) {
     println!(
         "  {name:<20} {:>9.0} IOPS, CPU s per million by ticks: user {:.3}, system {:.3}",
-        median(&collect(runs, |run| run.iops)),
+        median(&collect(runs, |run| run.rate)),
         median(&collect(runs, |run| run.user)),
         median(&collect(runs, |run| run.system)),
     );
 }
 
 /// The ratio of the medians, the interval of the pairs' ratios, and whether the bar is met.
-fn ratio(peer: &str, ours: &[Figures], theirs: &[Figures], bar: Option<Bar>) {
-    let compared = |figure: fn(&Figures) -> f64| {
+fn ratio(peer: &str, ours: &[JobFigures], theirs: &[JobFigures], bar: Option<Bar>) {
+    let compared = |figure: fn(&JobFigures) -> f64| {
         let ratios: Vec<f64> =
             ours.iter().zip(theirs).map(|(our, their)| figure(our) / figure(their)).collect();
         (median(&collect(ours, figure)) / median(&collect(theirs, figure)), median_interval(&ratios))
     };
-    let (rate, (low, high)) = compared(|run| run.iops);
-    let (cpu, (cpu_low, cpu_high)) = compared(|run| run.cpu());
+    let (rate, (low, high)) = compared(|run| run.rate);
+    let (cpu, (cpu_low, cpu_high)) = compared(|run| run.user + run.system);
     let said = match bar {
         None => String::new(),
         Some(Bar::Rate(bar)) => format!(" (bar: rate {bar}): {}", verdict(rate >= bar)),
