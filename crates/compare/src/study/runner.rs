@@ -101,30 +101,30 @@ impl<'b, 'a> Runner<'b, 'a> {
                 why = &instead.why;
             }
         }
-        let (ours, because) =
-            ours.map_or_else(|because| (None, because), |ours| (Some(ours), unknown.to_owned()));
-        let mut row = StudyRow {
+        let expected = of.expected.filter(|_| self.place.is_simulated).map(|expected| match expected {
+            Expectation::Factor(factor) => {
+                let reported = of.reported.unwrap_or_default();
+                (Some(reported / factor), Some(reported * factor))
+            }
+            Expectation::AtLeast(low) => (Some(low), None),
+            Expectation::Between([low, high]) => (Some(low), Some(high)),
+        });
+        let unreported = of.unreported.as_deref().unwrap_or(A_QUESTION);
+        let row = StudyRow {
             question: group.question.clone(),
             figure: fill(&of.figure),
             unit: of.unit.unwrap_or(group.unit),
-            reported_unknown_because: Some(of.unreported.as_deref().unwrap_or(A_QUESTION).to_owned()),
+            reported: of.reported,
+            reported_at_least: of.reported.is_some() && of.reported_at_least,
+            reported_unknown_because: of.reported.is_none().then(|| unreported.to_owned()),
+            ours: ours.as_ref().ok().copied(),
+            ours_unknown_because: ours.err(),
+            expected: expected.map(|(low, high)| ExpectedRange { low, high }),
+            why: self.text(&fill(why))?,
             chosen: self.chosen(&fill(&of.ours)),
             ..StudyRow::default()
         };
-        if let Some(reported) = of.reported {
-            row.reported_at_least = of.reported_at_least;
-            row = row.reported(reported);
-        }
-        let expected = of.expected.filter(|_| self.place.is_simulated).map(|of| match of {
-            Expectation::Factor(factor) => {
-                let reported = row.reported.unwrap_or_default();
-                ExpectedRange::between(reported / factor, reported * factor)
-            }
-            Expectation::AtLeast(low) => ExpectedRange::at_least(low),
-            Expectation::Between([low, high]) => ExpectedRange::between(low, high),
-        });
-        row.expected = expected;
-        Ok(row.ours_or(ours, &because).why(self.text(&fill(why))?))
+        Ok(row.judged())
     }
 
     /// Works out a product of figures and numbers; `unknown` is the reason if a figure is absent.

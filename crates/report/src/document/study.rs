@@ -109,50 +109,8 @@ impl StudyRow {
         self.came_out != Some(false) && self.is_near() != Some(false)
     }
 
-    /// Sets the reported value.
-    pub fn reported(mut self, value: f64) -> Self {
-        (self.reported, self.reported_unknown_because) = (Some(value), None);
-        self.judged()
-    }
-
-    /// Sets the reported value, as a lower bound.
-    pub fn reported_at_least(mut self, value: f64) -> Self {
-        self.reported_at_least = true;
-        self.reported(value)
-    }
-
-    /// Sets the reason why nothing was reported.
-    pub fn unreported(mut self, because: &str) -> Self {
-        self.reported_unknown_because = Some(because.to_owned());
-        self
-    }
-
-    /// Sets our value.
-    pub fn ours(self, value: f64) -> Self {
-        self.ours_or(Some(value), "")
-    }
-
-    /// Sets our value; `None` if it could not be obtained, for the reason `because`.
-    pub fn ours_or(mut self, value: Option<f64>, because: &str) -> Self {
-        let value = value.filter(|value| value.is_finite());
-        self.ours = value;
-        self.ours_unknown_because = value.is_none().then(|| because.to_owned());
-        self.judged()
-    }
-
-    /// Sets the range that is expected of our figure.
-    pub fn expecting(mut self, expected: ExpectedRange) -> Self {
-        self.expected = Some(expected);
-        self.judged()
-    }
-
-    /// Sets the reason for the result.
-    pub fn why(mut self, why: impl Into<String>) -> Self {
-        self.why = why.into();
-        self
-    }
-
-    fn judged(mut self) -> Self {
+    /// Works out the ratio, and whether ours came out as expected.
+    pub fn judged(mut self) -> Self {
         self.ratio = self.reported.zip(self.ours).map(|(reported, ours)| ours / reported);
         self.ratio = self.ratio.filter(|ratio| ratio.is_finite());
         self.came_out = self.expected.zip(self.ours).map(|(expected, ours)| expected.holds(ours));
@@ -257,16 +215,6 @@ impl StudyDocument {
 }
 
 impl ExpectedRange {
-    /// Creates a range of at least this.
-    pub const fn at_least(low: f64) -> Self {
-        Self { low: Some(low), high: None }
-    }
-
-    /// Creates a range from one to the other.
-    pub const fn between(low: f64, high: f64) -> Self {
-        Self { low: Some(low), high: Some(high) }
-    }
-
     /// Returns true if `value` is within.
     pub fn holds(&self, value: f64) -> bool {
         self.low.is_none_or(|low| value >= low) && self.high.is_none_or(|high| value <= high)
