@@ -16,7 +16,6 @@ use plumb_workload::{Job, Scenario};
 use crate::block::{Way, block_of, of_transactions};
 use crate::design::Design;
 use crate::experiment::{Experiment, Extent, WARMUP_SHARE};
-use crate::gate::Gate;
 use crate::judge::{Question, conclude, document, is_clear, practised, whole_rounds};
 use crate::predict::{PRACTICE, Spread};
 use crate::shape::{self, Distribution};
@@ -214,7 +213,7 @@ impl<'a> Course<'a> {
     /// Describes the requested figure, if any, that a level did not have in practice, and would have in no
     /// block.
     fn missing(&self) -> Option<String> {
-        let limits = self.question.limits.iter().map(Gate::figure);
+        let limits = self.question.limits.iter().map(|limit| limit.figure.as_str());
         let asked = || std::iter::once(self.question.figure.as_str()).chain(limits.clone());
         self.blocks.iter().find_map(|block| {
             let figure = asked().find(|figure| !block.figures.contains_key(*figure))?;

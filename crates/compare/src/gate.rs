@@ -11,7 +11,7 @@ use crate::block::figure_names;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
     typed: String,
-    figure: String,
+    pub(crate) figure: String,
     fails_above: bool,
     limit: f64,
 }
@@ -51,10 +51,6 @@ impl FromStr for Gate {
 }
 
 impl Gate {
-    pub(crate) fn figure(&self) -> &str {
-        &self.figure
-    }
-
     /// Judges whether a contrast is beyond the limit. That is said only of a whole interval.
     pub(crate) fn judge(&self, contrast: &Contrast) -> LimitResult {
         let ends = contrast.ratios.get(&self.figure).and_then(|ratio| Some((ratio.low?, ratio.high?)));

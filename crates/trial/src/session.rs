@@ -167,7 +167,7 @@ impl<'a> Session<'a> {
                 route.map(|route| (route.name().to_owned(), route.because().map(str::to_owned)));
         }
         let known = &self.opened.notes;
-        let new: Vec<String> = targets.notes().iter().filter(|note| !known.contains(note)).cloned().collect();
+        let new: Vec<String> = targets.notes.iter().filter(|note| !known.contains(note)).cloned().collect();
         self.opened.notes.extend_from_slice(&new);
         new
     }

@@ -284,11 +284,6 @@ impl Targets {
         !self.written_back.contains(&span)
     }
 
-    /// Returns the notes for the user, once each.
-    pub(crate) fn notes(&self) -> &[String] {
-        &self.notes
-    }
-
     /// Returns whether several targets of `span` are on the devices at place `beneath`, so that these count
     /// for all of them.
     pub(crate) fn shares_devices(&self, span: usize, beneath: usize) -> bool {

@@ -117,7 +117,7 @@ fn measure(
         Ok(targets) => targets,
         Err(error) => return (ended_by(&error), None),
     };
-    targets.notes().iter().for_each(|note| observer.note(note));
+    targets.notes.iter().for_each(|note| observer.note(note));
     let clock = targets.time.clock();
     let context = &Context { clock: &clock, ..*context };
     session.opened(&targets);
