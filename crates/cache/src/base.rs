@@ -1,13 +1,13 @@
 //! [`Base`]: the state that every part of an open cache reads, and the few ways in which several parts change
 //! it: flushes of members, copies to a leg, the legs that count, and the superblocks that say so.
 
-use plumb_block::{Bytes, ExtentMap, Latch, LbaRange, Nanos};
+use plumb_block::{Bytes, ExtentMap, Latch, Lba, LbaRange, Nanos};
 
 use crate::action::{Command, Member, Purpose, Wait};
 use crate::continuation::{Copy, Then};
 use crate::devices::Devices;
 use crate::format::superblock::{LegState, Superblock};
-use crate::index::Index;
+use crate::index::{Entry, Index};
 use crate::io::Io;
 use crate::legs::LegSet;
 use crate::log::Log;
@@ -20,6 +20,9 @@ use crate::superblocks::{Reason, Superblocks, Version};
 
 /// Number of buffers that reads leave to records and superblocks.
 pub(crate) const BUFFERS_LEFT: usize = 6;
+
+/// All blocks of a device.
+pub(crate) const EVERYWHERE: LbaRange = LbaRange::new(Lba(0), u64::MAX);
 
 /// State that all parts of an open cache share.
 #[derive(Debug)]
@@ -152,9 +155,34 @@ impl Base {
         self.options.memory.available() > BUFFERS_LEFT + 2
     }
 
-    /// Returns true if the log holds a block of `range`, whether it was destaged or not.
+    /// Returns the entries over `range` whose records recovery could replay, whether they were destaged or
+    /// not.
+    pub(crate) fn live(&self, range: LbaRange) -> impl Iterator<Item = (LbaRange, Entry)> {
+        let found = self.index.over(range).map(|(range, entry)| (range, *entry));
+        found.filter(|(range, entry)| self.log.is_live(*entry, range.lba))
+    }
+
+    /// Returns true if recovery could replay a record that changes a block of `range`.
     pub(crate) fn holds(&self, range: LbaRange) -> bool {
-        self.index.over(range).next().is_some()
+        self.live(range).next().is_some()
+    }
+
+    /// Returns true if a segment that becomes free can still be read: its place in the ring stays the same,
+    /// and every leg that is read has it.
+    pub(crate) fn keeps_freed(&self) -> bool {
+        let is_copying = self.superblock.legs.contains(&LegState::Resilvering);
+        self.seal.is_none() && self.log.grows_to.is_none() && !is_copying
+    }
+
+    /// Takes entries that no read finds any more out of the index. Since that is a look at every entry, an
+    /// eighth of the log has to have been used again since the last time.
+    pub(crate) fn forget_freed(&mut self) {
+        let log = &mut self.log;
+        let step = (log.geometry.count() / 8).max(1);
+        if log.kept_from >= log.indexed_from + step {
+            log.indexed_from = log.kept_from;
+            self.index.forget(&log.geometry, EVERYWHERE, log.kept_from);
+        }
     }
 
     /// Returns the blocks that were left out of the log and have not been overwritten.

@@ -67,6 +67,8 @@ pub(crate) struct Part {
     /// Place in the target, in bytes.
     pub(crate) offset: u64,
     pub(crate) source: Source,
+    /// True if the backing device has it, too, or something newer.
+    pub(crate) is_kept: bool,
 }
 
 /// Place of a part.

@@ -3,7 +3,7 @@
 use plumb_block::{BufferMut, Bytes, DeviceInfo, Errno, Latch, Nanos, Op, Outcome, Payload, Request};
 
 use crate::action::{ActionId, Purpose};
-use crate::base::{Base, Condition};
+use crate::base::{Base, Condition, EVERYWHERE};
 use crate::continuation::{Copy, Then};
 use crate::destage::{Destage, WriteState};
 use crate::flush::Flushes;
@@ -159,7 +159,7 @@ impl Core {
             Reason::Epoch | Reason::Session => {}
             Reason::Tail => self.destage.free_until(base, version.content.tail.segment),
             Reason::Stop => {
-                let is_clean = base.condition == Condition::Stopping(true) && base.index.is_empty();
+                let is_clean = base.condition == Condition::Stopping(true) && !base.holds(EVERYWHERE);
                 base.condition = Condition::Stopped(is_clean);
             }
         }
@@ -479,6 +479,7 @@ impl Core {
             .for_each(|state| *state = LegState::Lost);
         self.base.superblock.geometry = self.base.log.geometry;
         self.base.log.grows_to = None;
+        self.base.log.let_go(self.base.log.tail);
         self.base.figures.is_full = false;
         self.drain();
         if self.base.condition == Condition::Opening {
@@ -557,6 +558,8 @@ impl Core {
             return Err("not everything in its log is on the backing device yet".to_owned());
         };
         seal.begin_move();
+        // The segments of the new log have the same numbers again.
+        self.base.index.forget(&self.base.log.geometry, EVERYWHERE, self.base.log.tail);
         let log = Log::empty(geometry, self.base.log.next_sequence, self.base.log.flush_epoch + 1);
         self.base.superblock = Superblock {
             geometry,

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use plumb_block::{Bytes, ExtentMap, Lba, LbaRange, Nanos, Outcome};
 
 use crate::action::{Purpose, Wait, Waits};
-use crate::base::{Base, Condition};
+use crate::base::{Base, Condition, EVERYWHERE};
 use crate::continuation::Run;
 use crate::flush::Flushes;
 use crate::format::superblock::UNREADABLE_MAX;
@@ -89,7 +89,7 @@ struct Batch {
     has_failed: bool,
     /// The last record that the flush of the legs covers.
     covered: u64,
-    /// Runs to take out of the index in the end.
+    /// Runs that the backing device has in the end.
     swept: Vec<LbaRange>,
 }
 
@@ -258,7 +258,7 @@ impl Destage {
             base.pace.destaging(base.io.now(), self.progress(base));
         }
         let waits = base.options.waits.hold(Wait::DurableBeforeDestage);
-        let first = base.index.iter().next().map_or(Lba(0), |(range, _)| range.lba);
+        let first = base.live(EVERYWHERE).next().map_or(Lba(0), |(range, _)| range.lba);
         let last = if self.reached > first { self.reached } else { Lba(base.devices.backing().blocks()) };
         let swath = (first, last);
         self.batch = Some(Batch {
@@ -451,9 +451,11 @@ impl Destage {
 
     /// Notes that the superblocks with a tail at segment `end` are durable.
     pub(crate) fn free_until(&mut self, base: &mut Base, end: u64) {
-        let Some(batch) = self.batch.take_if(|batch| batch.end == end) else { return };
-        base.index.forget(&base.log.geometry, &batch.swept, end);
-        base.log.free_until(end);
+        if self.batch.take_if(|batch| batch.end == end).is_none() {
+            return;
+        }
+        base.log.free_until(end, base.keeps_freed());
+        base.forget_freed();
         self.failing = None;
         self.ended_at = base.io.now();
         base.io.step();

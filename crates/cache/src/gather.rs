@@ -76,6 +76,7 @@ pub(crate) fn parts(base: &Base, range: LbaRange, found: Vec<(LbaRange, Option<E
     let backing_max = base.devices.backing_transfer_max() / logical_block;
     let mut parts = VecDeque::new();
     for (run, entry) in found {
+        let is_kept = entry.is_some_and(|entry| !base.log.is_live(entry, run.lba));
         let source_of = |at| match entry {
             Some(entry) if entry.kind() == Kind::Data => (Source::Log(entry.address(at)), log_max),
             Some(entry) if entry.is_unreadable() => (Source::Nowhere, u64::MAX),
@@ -87,7 +88,7 @@ pub(crate) fn parts(base: &Base, range: LbaRange, found: Vec<(LbaRange, Option<E
             let (source, most) = source_of(at);
             let nlb = (run.end().0 - at.0).min(most);
             let offset = (at.0 - range.lba.0) * logical_block;
-            parts.push_back(Part { range: LbaRange::new(at, nlb), offset, source });
+            parts.push_back(Part { range: LbaRange::new(at, nlb), offset, source, is_kept });
             at = at + nlb;
         }
     }
@@ -124,12 +125,17 @@ impl Gathers {
     pub(crate) fn read(&mut self, base: &mut Base, asked: ClientRequest, range: LbaRange, payload: Payload) {
         base.figures.reads += 1;
         base.figures.read += Bytes(base.log.geometry.bytes(range));
-        let found: Vec<_> = with_gaps(&base.index, range).collect();
+        let found = with_gaps(&base.index, range)
+            .map(|(range, entry)| (range, entry.filter(|entry| base.log.has(*entry, range.lba))));
+        let parts = parts(base, range, found.collect());
+        for kept in parts.iter().filter(|part| part.is_kept) {
+            base.figures.kept_reads += 1;
+            base.figures.kept_read += Bytes(base.log.geometry.bytes(kept.range));
+        }
         let target = match payload {
             Payload::Into(buffer) => Some(buffer),
             Payload::None | Payload::Bytes(_) | Payload::Pattern(_) => None,
         };
-        let parts = parts(base, range, found);
         self.begin(base, Gather::new(Goal::Client(asked), target, parts));
     }
 
@@ -207,10 +213,22 @@ impl Gathers {
                 base.io.issue(base.devices.read_leg(from, purpose, buffer), Then::Part(Box::new(read)));
             }
             None => {
-                self.block_by_block(base, &read, address, blocks);
+                if read.part.is_kept {
+                    self.read_backing(base, &read);
+                } else {
+                    self.block_by_block(base, &read, address, blocks);
+                }
                 self.part_ended(base, &read, Ok(()), Some(buffer));
             }
         }
+    }
+
+    /// Has a part that no leg has whole read from the backing device.
+    fn read_backing(&mut self, base: &Base, read: &PartRead) {
+        let Part { range, offset, .. } = read.part;
+        let parts = parts(base, range, vec![(range, None)]);
+        let parts = parts.into_iter().map(|part| Part { offset: offset + part.offset, ..part });
+        self.by_id.get_mut(&read.gather).into_iter().for_each(|gather| gather.parts.extend(parts.clone()));
     }
 
     /// Reads the blocks of a part of which no leg has all whole: they are read one by one, and a single one
@@ -227,7 +245,7 @@ impl Gathers {
             let nlb = (geometry.per_block() - at % geometry.per_block()).min(range.nlb - done);
             let offset = read.part.offset + done * geometry.logical_block;
             let range = LbaRange::new(range.lba + done, nlb);
-            gather.parts.push_back(Part { range, offset, source: Source::Log(at) });
+            gather.parts.push_back(Part { range, offset, source: Source::Log(at), is_kept: false });
             base.log.pin(geometry.locate(at).0);
             done += nlb;
         }

@@ -52,6 +52,7 @@ pub(crate) fn grown_to(base: &Base, size: Bytes, legs: &[Option<DeviceInfo>]) ->
 pub(crate) fn grow(base: &mut Base, size: Bytes, legs: Vec<Option<DeviceInfo>>) -> Result<(), String> {
     base.log.grows_to = Some(grown_to(base, size, &legs)?);
     base.devices.set_legs(legs);
+    base.log.let_go(base.log.tail);
     Ok(())
 }
 

@@ -1,7 +1,11 @@
 //! The extent index: for every block that a live record changes, what its newest version is.
 //!
-//! Invariant: a block is in the index exactly if some record that recovery could replay changes it, whether
-//! that was destaged or not. So what is not in the index may go past the log (order (c)).
+//! Invariant: a block has an entry in a segment from the tail on exactly if some record that recovery could
+//! replay changes it, whether that was destaged or not. What has none may go past the log (order (c)).
+//!
+//! An entry in a segment before the tail is *kept*: the backing device has it durably, and it is read from the
+//! log until the segment is used again. A write that goes past the log forgets it. Those of segments that no
+//! read finds any more are left until [`Base::forget_freed`](crate::base::Base::forget_freed).
 
 use std::ops::Deref;
 
@@ -159,15 +163,13 @@ impl Index {
         parts
     }
 
-    /// Takes away what of `ranges` is in a segment before `tail`.
-    pub(crate) fn forget(&mut self, geometry: &Geometry, ranges: &[LbaRange], tail: u64) {
-        for range in ranges {
-            for part in self.parts(*range, |range, entry| entry.segment(geometry, range.lba) < tail) {
-                let dirty = &mut self.dirty;
-                self.entries.take(part, |range, old| {
-                    dirty.lose(range, *old);
-                });
-            }
+    /// Takes away what of `range` is in a segment before `end`.
+    pub(crate) fn forget(&mut self, geometry: &Geometry, range: LbaRange, end: u64) {
+        for part in self.parts(range, |range, entry| entry.segment(geometry, range.lba) < end) {
+            let dirty = &mut self.dirty;
+            self.entries.take(part, |range, old| {
+                dirty.lose(range, *old);
+            });
         }
     }
 }

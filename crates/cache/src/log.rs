@@ -2,16 +2,23 @@
 //!
 //! Segments become free in the order in which they were written, and only from the tail. So of two versions
 //! of a block the older is never replayed once the newer has left the log.
+//!
+//! ```text
+//!   used again ──► kept_from: free, and still read ──► tail: live ──► next_segment
+//! ```
 
 use std::collections::BTreeMap;
 
-use plumb_block::{ExtentMap, LbaRange, Nanos};
+use plumb_block::{ExtentMap, Lba, LbaRange, Nanos};
 
 use crate::format::record::{Header, Kind, Place};
 use crate::format::superblock::Tail;
 use crate::geometry::Geometry;
 use crate::index::{Entry, Index, with_gaps};
 use crate::legs::LegSet;
+
+/// Amount of the log that is read after it has become free, in bytes: it bounds the index.
+const KEPT_MAX: u64 = 1 << 30;
 
 /// A segment that holds records.
 #[derive(Debug)]
@@ -46,8 +53,12 @@ pub(crate) struct Record {
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) geometry: Geometry,
-    /// Every segment that is live, and those that are free but still read.
+    /// Every segment from `kept_from` on, and those before it that are being read.
     pub(crate) segments: BTreeMap<u64, Segment>,
+    /// The first segment of which a read may still begin; never behind the tail.
+    pub(crate) kept_from: u64,
+    /// First segment of which the index may have something.
+    pub(crate) indexed_from: u64,
     /// The first live segment.
     pub(crate) tail: u64,
     /// The number of the next segment to be begun.
@@ -89,8 +100,8 @@ impl Log {
     /// Returns true if the next segment is free.
     fn may_open(&self, waits_for_reads: bool) -> bool {
         let count = self.geometry.count();
-        let is_read =
-            self.next_segment.checked_sub(count).is_some_and(|old| self.segments.contains_key(&old));
+        let old = self.next_segment.checked_sub(count).and_then(|old| self.segments.get(&old));
+        let is_read = old.is_some_and(|old| old.pins > 0);
         let is_kept = self.grows_to.is_some() && self.geometry.position(self.next_segment) == 0;
         self.next_segment < self.tail + count && !(waits_for_reads && is_read) && !is_kept
     }
@@ -131,6 +142,32 @@ impl Log {
         self.next_segment = place.segment + 1;
         self.next_sequence = place.sequence + 1;
         self.previous = crc;
+        self.let_go(self.reused_next());
+    }
+
+    /// Returns the first segment that keeps its place while the next one is begun: a read of an older one
+    /// would hold that up.
+    fn reused_next(&self) -> u64 {
+        (self.next_segment + 1).saturating_sub(self.geometry.count())
+    }
+
+    /// Has no read of a free segment before `end` begin any more.
+    pub(crate) fn let_go(&mut self, end: u64) {
+        let end = end.min(self.tail);
+        if end > self.kept_from {
+            self.kept_from = end;
+            self.segments.retain(|number, segment| *number >= end || segment.pins > 0);
+        }
+    }
+
+    /// Returns true if recovery could replay the record of an entry for `lba`.
+    pub(crate) fn is_live(&self, entry: Entry, lba: Lba) -> bool {
+        entry.segment(&self.geometry, lba) >= self.tail
+    }
+
+    /// Returns true if the log still has what an entry for `lba` stands for.
+    pub(crate) fn has(&self, entry: Entry, lba: Lba) -> bool {
+        entry.segment(&self.geometry, lba) >= self.kept_from
     }
 
     /// Returns an empty log of this shape, whose first record is to have sequence number `next_sequence`.
@@ -138,6 +175,8 @@ impl Log {
         Self {
             geometry,
             segments: BTreeMap::new(),
+            kept_from: 0,
+            indexed_from: 0,
             tail: 0,
             next_segment: 0,
             open: None,
@@ -218,13 +257,15 @@ impl Log {
         Tail { segment, sequence, previous }
     }
 
-    /// Makes every segment before `tail` free.
-    pub(crate) fn free_until(&mut self, tail: u64) {
+    /// Makes every segment before `tail` free. What they hold is still read if `is_kept`.
+    pub(crate) fn free_until(&mut self, tail: u64, is_kept: bool) {
         self.tail = tail;
+        self.segments.range_mut(..tail).for_each(|(_, segment)| segment.changes = Vec::new());
+        let most = KEPT_MAX / self.geometry.segment_bytes();
+        self.let_go(if is_kept { self.reused_next().max(tail.saturating_sub(most)) } else { tail });
         if tail >= self.ordered_from && self.ordered_at == u64::MAX {
             self.ordered_at = self.next_segment;
         }
-        self.segments.retain(|number, segment| *number >= tail || segment.pins > 0);
     }
 
     /// Puts what a complete record changes into the index; and with its segment, where that is wanted. How
@@ -235,7 +276,7 @@ impl Log {
         let keeps_changes = segment >= self.ordered_from;
         for (extent, block) in header.placed(self.geometry.logical_block) {
             let parts = match extent.kind {
-                Kind::Discard => discarded(index, extent.range),
+                Kind::Discard => self.discarded(index, extent.range),
                 kind => vec![(extent.range, kind)],
             };
             for (range, kind) in parts {
@@ -249,6 +290,17 @@ impl Log {
         absorbed
     }
 
+    /// Returns the kind of record that a discard leaves for each part of its blocks. A device may do nothing
+    /// about a discard, and then has what it had before: where that is older than what the log has, only
+    /// zeroes will do.
+    fn discarded(&self, index: &ExtentMap<Entry>, range: LbaRange) -> Vec<(LbaRange, Kind)> {
+        let kind = |(range, entry): (LbaRange, Option<Entry>)| {
+            let is_older = entry.is_some_and(|entry| self.is_live(entry, range.lba));
+            (range, if is_older { Kind::Zeroes } else { Kind::Discard })
+        };
+        with_gaps(index, range).map(kind).collect()
+    }
+
     /// Keeps a segment as it is until [`unpin`](Log::unpin).
     pub(crate) fn pin(&mut self, segment: u64) {
         if let Some(found) = self.segments.get_mut(&segment) {
@@ -259,7 +311,7 @@ impl Log {
     pub(crate) fn unpin(&mut self, segment: u64) {
         if let Some(found) = self.segments.get_mut(&segment) {
             found.pins -= 1;
-            if found.pins == 0 && segment < self.tail {
+            if found.pins == 0 && segment < self.kept_from {
                 self.segments.remove(&segment);
             }
         }
@@ -274,12 +326,4 @@ impl Log {
     pub(crate) fn used_share(&self) -> f64 {
         self.used() as f64 / self.geometry.count() as f64
     }
-}
-
-/// Returns the kind of record that a discard leaves for each part of its blocks. A device may do nothing
-/// about a discard, and then has what it had before: where that is older than what the log has, only zeroes
-/// will do.
-fn discarded(index: &ExtentMap<Entry>, range: LbaRange) -> Vec<(LbaRange, Kind)> {
-    let kind = |entry: Option<Entry>| if entry.is_some() { Kind::Zeroes } else { Kind::Discard };
-    with_gaps(index, range).map(|(range, entry)| (range, kind(entry))).collect()
 }

@@ -251,7 +251,7 @@ impl Marks {
     /// of the segments before `end`; if not, has it be silent.
     pub(crate) fn are_witnesses_released(&mut self, base: &mut Base, end: u64) -> bool {
         let is_in_batch = |range: LbaRange, is_such: fn(Entry) -> bool| {
-            let mut entries = base.index.over(range).filter(|(_, entry)| is_such(**entry));
+            let mut entries = base.live(range).filter(|(_, entry)| is_such(*entry));
             entries.any(|(part, entry)| entry.segment(&base.log.geometry, part.lba) < end)
         };
         let written = witnesses(base, |range| is_in_batch(range, |_| true));

@@ -55,6 +55,8 @@ impl Resilver {
             *found = LegFindings::default();
         }
         base.set_leg(leg, LegState::Resilvering);
+        // What was written back is not copied.
+        base.log.let_go(base.log.tail);
         base.begin_session();
         Ok(Self::begin(base, leg))
     }
@@ -119,7 +121,7 @@ impl Resilver {
             self.in_flight += 1;
             let range = LbaRange::new(Lba(0), u64::from(blocks) * geometry.per_block());
             let source = Source::Log(geometry.address(segment, block));
-            let parts = [Part { range, offset: 0, source }].into();
+            let parts = [Part { range, offset: 0, source, is_kept: false }].into();
             gathers.begin(base, Gather::new(Goal::Copy(self.leg), None, parts));
             return true;
         }

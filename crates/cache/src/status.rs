@@ -57,6 +57,11 @@ pub struct Figures {
     pub backing_reads: u64,
     /// See `backing_reads`.
     pub backing_read: Bytes,
+    /// Reads of the log for clients that the backing device was spared, since a segment keeps what was
+    /// written back until it is used again; and how much.
+    pub kept_reads: u64,
+    /// See `kept_reads`.
+    pub kept_read: Bytes,
     /// Records written.
     pub records: u64,
     /// Bytes written to all legs: records and superblocks.

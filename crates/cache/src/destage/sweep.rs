@@ -66,8 +66,9 @@ impl Destage {
             let mut run = Run { range: LbaRange::new(batch.cursor, 0), pieces: Vec::new() };
             let mut is_old = false;
             for (range, entry) in map.over(rest) {
-                let is_of_batch = is_ordered || entry.segment(&geometry, range.lba) < batch.end;
-                let is_young = entry.segment(&geometry, range.lba) >= batch.young;
+                let segment = entry.segment(&geometry, range.lba);
+                let is_of_batch = is_ordered || (base.log.tail..batch.end).contains(&segment);
+                let is_young = segment >= batch.young;
                 if is_young || entry.is_unreadable() || (entry.is_clean() && !is_ordered) {
                     if !run.pieces.is_empty() {
                         break;

@@ -128,6 +128,8 @@ impl Walk {
             segments: BTreeMap::new(),
             tail: tail.segment,
             next_segment: tail.segment,
+            kept_from: tail.segment,
+            indexed_from: tail.segment,
             open: None,
             next_sequence: tail.sequence,
             previous: tail.previous,

@@ -392,7 +392,7 @@ const GAUGES: [Gauge; 17] = [
 ];
 
 /// Key of the document, name and help text of a metric that counts.
-const COUNTERS: [(&str, &str, &str); 18] = [
+const COUNTERS: [(&str, &str, &str); 20] = [
     ("flushes", "flushes_front_total", "Flushes and FUA writes asked for by clients."),
     ("leg_flushes", "flushes_log_total", "Flushes of the devices of the log."),
     ("backing_flushes", "flushes_backing_total", "Flushes of the backing device."),
@@ -403,6 +403,12 @@ const COUNTERS: [(&str, &str, &str); 18] = [
     ("bypassed", "bypassed_bytes_total", "Bytes of them that went past the log."),
     ("absorbed", "absorbed_bytes_total", "Bytes of them that replaced data that only the log had."),
     ("backing_read", "backing_read_bytes_total", "Bytes read from the backing device for clients."),
+    (
+        "kept_reads",
+        "kept_reads_total",
+        "Reads of the log that the backing device was spared, of what was written back.",
+    ),
+    ("kept_read", "kept_read_bytes_total", "Bytes of them."),
     ("leg_written", "log_written_bytes_total", "Bytes written to all devices of the log."),
     ("destage_writes", "destage_writes_total", "Writes to the backing device from the log."),
     ("destaged", "destaged_bytes_total", "Bytes of them."),
