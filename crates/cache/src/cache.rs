@@ -377,6 +377,39 @@ impl Cache {
         grow::grow(&mut self.core_at(now)?.base, size, legs).map_err(invalid)
     }
 
+    /// Makes the mark on the backing device state no witness, so that the device can be marked with another
+    /// size: [`is_mark_silent`](Self::is_mark_silent) says when. [`grow_backing`](Self::grow_backing) or
+    /// [`keep_backing`](Self::keep_backing) ends that.
+    ///
+    /// # Errors
+    /// A sentence: the cache does not serve, or its log is no longer written.
+    pub fn silence_mark(&mut self, now: Nanos) -> Result<()> {
+        let core = self.core_at(now)?;
+        grow::silence_mark(&mut core.base, &mut core.marks).map_err(invalid)
+    }
+
+    /// Returns true if the mark on the backing device states no witness, and none that does is on its way.
+    pub fn is_mark_silent(&self) -> bool {
+        self.core().is_some_and(|core| core.marks.is_silent())
+    }
+
+    /// Takes `size` of a backing device that has grown, and that is marked with this size durably, at its new
+    /// end. `witnesses` are those of the larger device ([`Options::witnesses`]).
+    ///
+    /// # Errors
+    /// A sentence: the mark is not [silent](Self::is_mark_silent), or the device would be smaller.
+    pub fn grow_backing(&mut self, size: Bytes, witnesses: Vec<LbaRange>, now: Nanos) -> Result<()> {
+        let core = self.core_at(now)?;
+        grow::grow_backing(&mut core.base, &mut core.marks, size, witnesses).map_err(invalid)
+    }
+
+    /// Makes the mark state witnesses again: the backing device stays as large as it was.
+    pub fn keep_backing(&mut self, now: Nanos) {
+        if let Ok(core) = self.core_at(now) {
+            core.marks.speak();
+        }
+    }
+
     /// Begins to empty the log, so that another can [take its place](Self::move_log): it is no longer
     /// written, what it holds is written back, and writes go past it. That stays so until another log is in
     /// its place, also when the cache is opened again.

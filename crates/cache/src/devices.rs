@@ -45,6 +45,11 @@ impl Devices {
         &self.backing
     }
 
+    /// Takes note that the backing device has grown to `size`.
+    pub(crate) fn grow_backing(&mut self, size: Bytes) {
+        self.backing.size = size;
+    }
+
     /// Puts another device, or none, into the place of a leg.
     pub(crate) fn set_leg(&mut self, leg: usize, info: Option<DeviceInfo>) {
         self.legs[leg] = info;

@@ -1,4 +1,4 @@
-//! A log that gets larger while it is served.
+//! A log that gets larger while it is served, and a backing device that has grown.
 //!
 //! The ring gets more positions, and another rotation with which no segment moves that holds something. There
 //! is one while these segments do not go round the end of the ring: destaging gets there, and no segment is
@@ -6,12 +6,20 @@
 //!
 //! The new shape is in use once two versions of the superblock that have it are durable: then no slot is left
 //! with the old one.
+//!
+//! ```text
+//!   the mark states no witness ──► whoever marks the device: the mark with the new size, where it belongs then
+//!                                                             ──► other witnesses, superblocks with the new size
+//! ```
+//!
+//! The witnesses of a larger device are others, so no mark may state one by the place that another has.
 
-use plumb_block::{Bytes, DeviceInfo};
+use plumb_block::{Bytes, DeviceInfo, LbaRange};
 
 use crate::action::Wait;
 use crate::base::{Base, Condition};
 use crate::geometry::Geometry;
+use crate::mark::Marks;
 use crate::seal::SEALED;
 
 /// Returns the number of segments of a leg once the log has grown so: see
@@ -68,4 +76,38 @@ pub(crate) fn go_on(base: &mut Base) {
             base.take_shape();
         }
     }
+}
+
+/// Begins to take more of the backing device: see [`Cache::silence_mark`](crate::Cache::silence_mark).
+pub(crate) fn silence_mark(base: &mut Base, marks: &mut Marks) -> Result<(), String> {
+    if base.seal.is_some() {
+        return Err(SEALED.to_owned());
+    }
+    if base.condition != Condition::Serving {
+        return Err("the cache does not serve".to_owned());
+    }
+    marks.silence();
+    base.io.step();
+    Ok(())
+}
+
+/// Takes `size` of the backing device: see [`Cache::grow_backing`](crate::Cache::grow_backing).
+pub(crate) fn grow_backing(
+    base: &mut Base,
+    marks: &mut Marks,
+    size: Bytes,
+    witnesses: Vec<LbaRange>,
+) -> Result<(), String> {
+    let before = base.devices.backing().size;
+    if base.condition != Condition::Serving || base.seal.is_some() || !marks.is_silent() {
+        return Err("the cache does not serve, or its mark is not silent".to_owned());
+    }
+    if size < before || !size.0.is_multiple_of(base.log.geometry.logical_block) {
+        return Err(format!("{before} of its backing device are cached, and {size} cannot be"));
+    }
+    base.devices.grow_backing(size);
+    marks.take_witnesses(base, witnesses);
+    base.superblock.backing_size = size;
+    base.begin_epoch();
+    Ok(())
 }

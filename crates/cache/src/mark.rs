@@ -43,8 +43,10 @@ pub(crate) struct Marks {
     pub(crate) left: usize,
     /// True if the next mark comes after a flush that was submitted for it.
     is_flushing: bool,
-    /// True if no mark was written since the cache was opened.
+    /// True if a mark is due whatever there is to say: the first one, and that with other witnesses.
     is_first: bool,
+    /// True if no mark is to state a witness: they are about to be others.
+    is_silent: bool,
     /// Witnesses that the tail waits for.
     release: u32,
     /// Witnesses that were written back to since a mark stated them.
@@ -75,12 +77,41 @@ impl Marks {
             left: 0,
             is_flushing: false,
             is_first: true,
+            is_silent: false,
             release: 0,
             changed: 0,
             discarded: durable.discarded,
             unflushed: u32::MAX,
             written_at: now,
         }
+    }
+
+    /// Has no mark state a witness until [`speak`](Self::speak).
+    pub(crate) fn silence(&mut self) {
+        self.is_silent = true;
+    }
+
+    /// Returns true if the mark on the device states no witness, and none that does is on its way.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.is_silent && self.stated() == 0 && self.request.is_none() && self.left == 0
+    }
+
+    /// Has marks state witnesses again, as if nothing were known of them.
+    pub(crate) fn speak(&mut self) {
+        (self.is_silent, self.is_flushing, self.is_first) = (false, false, true);
+        (self.changed, self.unflushed) = (u32::MAX, u32::MAX);
+    }
+
+    /// Has marks state these witnesses from now on. One in another place than before may have been discarded.
+    pub(crate) fn take_witnesses(&mut self, base: &mut Base, witnesses: Vec<LbaRange>) {
+        let before = std::mem::replace(&mut base.options.witnesses, witnesses);
+        let stays = |(index, range): (usize, &LbaRange)| (before.get(index) == Some(range)).then_some(index);
+        let staying = base.options.witnesses.iter().take(WITNESSES_MAX).enumerate().filter_map(stays);
+        let moved = staying.fold(u32::MAX, |moved, index| moved & !(1 << index));
+        let backing = base.devices.backing();
+        let may_be_discarded = backing.discard_max.0 > 0 && !backing.discard_zeroes;
+        self.discarded = if may_be_discarded { self.discarded | moved } else { 0 };
+        self.speak();
     }
 
     /// Has the next mark not wait for a flush.
@@ -144,11 +175,13 @@ impl Marks {
         let was_flushed = std::mem::take(&mut self.is_flushing);
         let is_urgent = base.superblocks.durable.session > self.durable.session
             || self.durable.witnesses & self.release != 0
+            || (self.is_silent && self.durable.witnesses != 0)
             || self.discarded & !self.durable.discarded != 0;
         let is_drained = destaging.is_draining && base.log.used() == 0 && !self.is_tail_marked(base);
         let is_due = self.due(base).is_some_and(|due| is_drained || due <= base.io.now());
         if was_flushed || (is_urgent && !self.is_first) {
             let witnesses = match was_flushed {
+                _ if self.is_silent => 0,
                 true => self.unchanged(base, destaging) & !self.unflushed,
                 false => self.durable.witnesses & !self.release,
             };

@@ -2,6 +2,9 @@
 //! whatever was answered is there when the cache is served again, flushed or not, for a process that ends
 //! takes nothing from its devices.
 
+use std::fs::File;
+use std::process::{Child, Stdio};
+
 use plumb_block::{Bytes, Completion, Lba, LbaRange, Payload, Pool, PoolShape, Request, Tag, Wait};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
@@ -31,7 +34,29 @@ fn read(clients: &mut Clients, pool: &Pool, lba: u64, into: &mut [u8]) -> Result
     }
 }
 
-fn servers_live_and_end(lives: u64, seed: u64, more: &[&str]) {
+/// What happens beside the requests of each life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    Nothing,
+    /// The backing file becomes longer, and the cache is told to take that.
+    Growth,
+}
+
+impl Beside {
+    /// Begins it. Whether it is over when the server is killed is open.
+    fn begin(self, place: &Place) -> Option<Child> {
+        if self == Self::Nothing {
+            return None;
+        }
+        let file = File::options().write(true).open(place.path("backing")).unwrap();
+        file.set_len(file.metadata().unwrap().len() + (1 << 20)).unwrap();
+        let mut grow = place.plumb();
+        grow.args(["cache", "grow", &place.name, "--backing"]).stdout(Stdio::null()).stderr(Stdio::null());
+        Some(grow.spawn().unwrap())
+    }
+}
+
+fn servers_live_and_end(lives: u64, seed: u64, more: &[&str], beside: Beside) {
     let place = Place::new(16 << 20);
     place.create(more);
     let shape = PoolShape { buffer: Bytes::kib(32), count: DEPTH * 4, alignment: Bytes(4096) };
@@ -44,8 +69,10 @@ fn servers_live_and_end(lives: u64, seed: u64, more: &[&str]) {
         let server = place.serve();
         let mut clients = Clients::connect(&server.uri(), &pool);
         let mut judge = Judge::new(&held, false);
+        let order = beside.begin(&place);
         let result = load.run(&mut chance, ending, &mut clients, &mut judge);
         server.kill();
+        order.into_iter().for_each(|mut order| drop(order.wait().unwrap()));
         let result = result.and_then(|()| clients.poll(&mut judge));
         drop(clients);
         let again = place.serve();
@@ -74,6 +101,11 @@ fn servers_live_and_end(lives: u64, seed: u64, more: &[&str]) {
 fn what_was_answered_is_there_after_the_server_was_killed() {
     let wanted = std::env::var(LIVES_VARIABLE).ok().and_then(|lives| lives.parse().ok());
     let lives = wanted.unwrap_or(LIVES);
-    servers_live_and_end(lives, 11, &[]);
-    servers_live_and_end(lives / 2, 12, &["--log", "log2", "--mirror"]);
+    servers_live_and_end(lives, 11, &[], Beside::Nothing);
+    servers_live_and_end(lives / 2, 12, &["--log", "log2", "--mirror"], Beside::Nothing);
+}
+
+#[test]
+fn what_was_answered_is_there_after_the_server_was_killed_while_the_backing_file_grew() {
+    servers_live_and_end(LIVES, 13, &[], Beside::Growth);
 }

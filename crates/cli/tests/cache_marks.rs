@@ -79,12 +79,12 @@ fn a_device_that_has_grown_is_cached_to_its_end_once_that_is_ordered() {
     fill_and_stop(&place, place.serve());
     grow(&place.path("backing"), 80 << 20);
     device.losetup("--set-capacity");
+    // While it is served: clients that connect from then on have the new size.
     let server = place.serve();
-    refused(&place, &["grow", name, "--backing"], 4, &["is served"]);
-    place.cache(&["stop", name]);
-    assert_eq!(server.wait(), Some(0));
+    assert_eq!(server.document["backing"]["size"], (64 << 20) - 4096);
     let grown = place.cache(&["grow", name, "--backing"]);
     assert_eq!(grown["backing"]["size"], (80 << 20) - 4096, "{grown}");
+    refused(&place, &["grow", name, "--backing"], 2, &["has not grown"]);
     let file = File::open(place.path("backing")).unwrap();
     let marker_at = |at: u64| {
         let mut block = [0; 11];
@@ -92,7 +92,6 @@ fn a_device_that_has_grown_is_cached_to_its_end_once_that_is_ordered() {
         block == *b"plumb-cache"
     };
     assert!(marker_at((80 << 20) - 4096) && !marker_at((64 << 20) - 4096), "the marker has moved");
-    let server = place.serve();
     load(&place, &server.uri(), &["--write", "100", "--random", "--verify", "--bytes", "32M", "--seed", "5"]);
     server.kill();
     // Blocks that were written beyond the old end are recovered.
@@ -101,14 +100,18 @@ fn a_device_that_has_grown_is_cached_to_its_end_once_that_is_ordered() {
     load(&place, &server.uri(), &["--write", "0", "--random", "--verify", "--bytes", "32M", "--seed", "5"]);
     place.cache(&["stop", name]);
     assert_eq!(server.wait(), Some(0));
+    // While it is not.
+    grow(&place.path("backing"), 88 << 20);
+    device.losetup("--set-capacity");
+    assert_eq!(place.cache(&["grow", name, "--backing"])["backing"]["size"], (88 << 20) - 4096);
     // A crash between the new marker and the new superblocks leaves two markers of one session.
     grow(&place.path("backing"), 96 << 20);
     device.losetup("--set-capacity");
     let marker = {
         let mut block = vec![0; 4096];
-        file.read_exact_at(&mut block, (80 << 20) - 4096).unwrap();
+        file.read_exact_at(&mut block, (88 << 20) - 4096).unwrap();
         let text = String::from_utf8(block[..512].to_vec()).unwrap();
-        let (old, new) = (((80 << 20) - 4096).to_string(), ((96 << 20) - 4096).to_string());
+        let (old, new) = (((88 << 20) - 4096).to_string(), ((96 << 20) - 4096).to_string());
         let mut words: Vec<_> =
             text.trim_end_matches('\0').trim_end().split(' ').map(str::to_owned).collect();
         assert_eq!(words[5], old);
@@ -125,10 +128,59 @@ fn a_device_that_has_grown_is_cached_to_its_end_once_that_is_ordered() {
         .unwrap();
     let server = place.serve();
     assert_eq!(server.document["backing"]["size"], (96 << 20) - 4096);
-    assert!(!marker_at((80 << 20) - 4096), "the older marker is gone");
+    assert!(!marker_at((88 << 20) - 4096), "the older marker is gone");
     drop(server);
     assert_eq!(place.cache(&["detach", name])["uuid"], uuid);
     assert!(!marker_at((96 << 20) - 4096), "nothing asks for the cache any more");
+}
+
+/// The loop device of a served cache becomes larger while a file system on it is mounted, and the file system
+/// uses that.
+#[test]
+fn a_loop_device_grows_with_the_file_beneath_its_cache_while_it_is_mounted() {
+    if let Some(why) = cannot_attach(&["mkfs.ext4", "resize2fs", "e2fsck"]) {
+        plumb_testkit::skip(&why);
+        return;
+    }
+    let place = Place::new(64 << 20);
+    place.create(&[]);
+    let server = place.serve_as(&["--attach"]);
+    Kind::Ext4.make(server.device());
+    let at = tempfile::tempdir().unwrap();
+    let mount = |server: &Server| MountedFileSystem::new(Kind::Ext4, server.device(), at.path()).unwrap();
+    let run = |program: &str, words: &[&str]| {
+        let output = Command::new(program).args(words).output().unwrap();
+        assert!(output.status.success(), "{program}: {}", said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let size =
+        |server: &Server| run("blockdev", &["--getsize64", server.device()]).trim().parse::<u64>().unwrap();
+    let mounted = mount(&server);
+    assert_eq!(size(&server), 64 << 20);
+    grow(&place.path("backing"), 128 << 20);
+    let grown = place.cache(&["grow", &place.name, "--backing"]);
+    assert_eq!(grown["backing"]["size"], 128 << 20);
+    assert!(!grown["warnings"].to_string().contains("is not as large"), "{grown}");
+    assert_eq!(size(&server), 128 << 20);
+    // While it is mounted that takes CAP_SYS_RESOURCE, which a container may lack.
+    drop(mounted);
+    run("e2fsck", &["-fy", server.device()]);
+    run("resize2fs", &[server.device()]);
+    let mounted = mount(&server);
+    let bytes: Vec<u8> = (0..90_u32 << 20).map(|at| (at >> 12) as u8).collect();
+    fs::write(at.path().join("large"), &bytes).unwrap();
+    File::open(at.path().join("large")).unwrap().sync_all().unwrap();
+    drop(mounted);
+    place.cache(&["stop", &place.name]);
+    assert_eq!(server.wait(), Some(0));
+    let server = place.serve_as(&["--attach"]);
+    assert_eq!(size(&server), 128 << 20);
+    let mounted = mount(&server);
+    assert!(fs::read(at.path().join("large")).unwrap() == bytes, "what lies beyond the old end is there");
+    drop(mounted);
+    place.cache(&["stop", &place.name]);
+    assert_eq!(server.wait(), Some(0));
+    place.cache(&["detach", &place.name]);
 }
 
 /// The file system says where the device ended, where no configuration does.

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
 use plumb_block::Bytes;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags};
 use rustix::io::DupFlags;
 
 use crate::apart::{self, Apart};
@@ -26,6 +26,7 @@ use crate::block_ioctl::forget_cache;
 
 const LOOP_CLR_FD: libc::Ioctl = 0x4C01;
 const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
+const LOOP_SET_CAPACITY: libc::Ioctl = 0x4C07;
 /// Request that sets file, block size and flags in one step, since Linux 5.8.
 const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
 const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
@@ -165,6 +166,27 @@ impl LoopDevice {
         // SAFETY: LOOP_CLR_FD takes no argument.
         let answer = unsafe { libc::ioctl(self.file.as_raw_fd(), LOOP_CLR_FD, 0) };
         if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Has the device take the size that its file `backing` has now, which a file system that keeps sizes is
+    /// asked for anew.
+    ///
+    /// # Errors
+    /// As statx(2) and ioctl(2).
+    pub fn follow_size(&self, backing: PathBuf) -> io::Result<()> {
+        let number = self.number;
+        let followed = apart::start(move |answer| {
+            rustix::fs::statx(CWD, &backing, AtFlags::STATX_FORCE_SYNC, StatxFlags::SIZE)?;
+            let device = Self::open(number)?;
+            // SAFETY: LOOP_SET_CAPACITY takes no argument.
+            let done = unsafe { libc::ioctl(device.file.as_raw_fd(), LOOP_SET_CAPACITY, 0) };
+            if done < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            answer(());
+            Ok(())
+        })?;
+        followed.wait()
     }
 
     /// Begins to write what the kernel has cached of the block device and is dirty, and to flush it, as

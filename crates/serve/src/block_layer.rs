@@ -1,6 +1,5 @@
 //! Requirements of the kernel's block layer for a device that is to be a block device of this machine, and
-//! the grid of logical blocks that its requests are checked against. Taken when the device is made one: a
-//! change of size is not followed.
+//! the grid of logical blocks that its requests are checked against.
 
 use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange};
 

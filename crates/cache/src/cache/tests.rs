@@ -2,6 +2,7 @@
 //! the order in which actions complete.
 
 mod faults;
+mod grown;
 mod kept;
 
 use super::*;

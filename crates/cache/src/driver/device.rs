@@ -175,6 +175,35 @@ impl CachedDevice {
         self.with(|core, now| core.grow(size, legs, now))
     }
 
+    /// Has the cache take all of `backing`, its backing device that has grown; `witnesses` are those of it.
+    /// `mark` marks the device with its new size, durably.
+    ///
+    /// # Errors
+    /// If the cache does not serve, its log is not written any more, or `mark` fails: the cache is as large
+    /// as before then.
+    pub fn grow_backing(
+        &self,
+        backing: Arc<dyn Device>,
+        witnesses: Vec<LbaRange>,
+        mark: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        self.with(Cache::silence_mark)?;
+        let silent = self.wait_for(|core| match core.state() {
+            State::Serving => core.is_mark_silent().then_some(Ok(())),
+            _ => Some(Err("it does not serve any more")),
+        })?;
+        let failed = |why| Error::new(ErrorKind::Invalid, "grow", self.info().name).because(why);
+        let size = backing.info().size;
+        let grown = silent
+            .map_err(failed)
+            .and_then(|()| mark())
+            .and_then(|()| self.with(|core, now| core.grow_backing(size, witnesses, now)));
+        if grown.is_err() {
+            self.with(Cache::keep_backing);
+        }
+        grown.map(|()| self.members().backing = backing)
+    }
+
     /// Has an empty log on `legs` take the place of a [spent](Cache::is_log_spent) one: what is on them goes.
     /// `before` is done when they have been blanked. Returns once the mark on the backing device says so, and
     /// lets go of the old devices, which it returns.

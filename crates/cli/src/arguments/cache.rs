@@ -80,12 +80,13 @@ pub(crate) enum CacheCommand {
     },
     /// Enlarge the log, or cache all of a backing device that has grown
     ///
-    /// A log grows on its devices, while the cache is served or not, and is never made smaller.
+    /// Both while the cache is served or not. A log is never made smaller.
     Grow {
         /// The name of the cache
         name: String,
 
-        /// The backing device has grown: cache all of it. The cache must not be served
+        /// The backing device has grown: cache all of it. Block devices take the new size at once, through
+        /// ublk from Linux 6.16 on; NBD clients when they connect again
         #[arg(long)]
         backing: bool,
 

@@ -43,6 +43,8 @@ pub enum ControlOp {
     EndRecovery,
     /// `UBLK_U_CMD_GET_FEATURES` (Linux 6.5): fills the buffer, 8 bytes.
     GetFeatures,
+    /// `UBLK_U_CMD_UPDATE_SIZE` (Linux 6.16): the argument is the new size in units of 512 bytes.
+    UpdateSize,
 }
 
 /// How operations are numbered.
@@ -67,6 +69,7 @@ impl ControlOp {
             Self::StartRecovery => (0x10, BOTH),
             Self::EndRecovery => (0x11, BOTH),
             Self::GetFeatures => (0x13, READ),
+            Self::UpdateSize => (0x15, BOTH),
         };
         numbering.number(number, direction, CONTROL_BYTES)
     }
@@ -128,6 +131,7 @@ mod tests {
             (ControlOp::StartRecovery, 0x10, 0xC020_7510),
             (ControlOp::EndRecovery, 0x11, 0xC020_7511),
             (ControlOp::GetFeatures, 0x13, 0x8020_7513),
+            (ControlOp::UpdateSize, 0x15, 0xC020_7515),
         ] {
             assert_eq!(op.number(Numbering::Plain), plain, "{op:?}");
             assert_eq!(op.number(Numbering::Ioctl), ioctl, "{op:?}");

@@ -99,6 +99,16 @@ impl Attachment {
         self.served.device.has_failed_flush()
     }
 
+    /// Has the block device take the size that the device has now.
+    ///
+    /// # Errors
+    /// If the kernel does not take it.
+    pub fn follow_size(&self) -> Result<()> {
+        let Some(Live { loop_device, session, .. }) = &self.live else { return Ok(()) };
+        self.served.follow_size();
+        loop_device.follow_size(session.disk()).map_err(at("give its new size to", &self.path))
+    }
+
     /// Lets requests through again after the device has lost power, once all have closed the block device who
     /// had it open then: until that every request fails. Those who have not; none while the power is off.
     pub fn readmit(&self) -> Vec<String> {

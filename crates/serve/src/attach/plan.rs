@@ -18,8 +18,7 @@ use plumb_block::{DeviceInfo, Errno, LbaRange, Op};
 use super::wire::{self, Answer, Attributes, CONTROL, Call, DISK, Frame, ROOT, Span};
 use crate::block_layer::{Grid, ZEROES_MAX};
 
-/// Geometry that the requests of an attachment are checked against. Taken when the attachment is made: a
-/// change of size is not followed.
+/// Geometry that the requests of an attachment are checked against.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Geometry {
     pub(super) grid: Grid,

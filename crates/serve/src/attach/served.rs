@@ -1,5 +1,6 @@
 //! State shared by all workers of an attachment: the device, its geometry, and what has become of it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use plumb_block::{Bytes, Device, Errno, Extent, ExtentState, Lba, LbaRange, PoolShape, RealClock};
@@ -28,7 +29,9 @@ pub(super) struct ServedLoop {
     pub(super) device: Arc<ServedDevice>,
     /// The losses of power that all know of who have it open.
     pub(super) known: Arc<KnownLosses>,
+    /// Geometry when it was attached; `size` is its size now.
     pub(super) geometry: Geometry,
+    size: AtomicU64,
     /// True if the kernel may read more than it is asked for.
     pub(super) reads_ahead: bool,
     /// Receiver of what is written to the control file, if there is one.
@@ -48,6 +51,7 @@ impl ServedLoop {
         let info = device.info();
         let grid = Grid::new(&info, "attached", TRANSFER_MAX)?;
         Ok(Self {
+            size: AtomicU64::new(grid.size),
             geometry: Geometry::new(&info, grid, options.control.is_some()),
             reads_ahead: !options.no_read_ahead,
             control: options.control.clone(),
@@ -84,7 +88,20 @@ impl ServedLoop {
     }
 
     pub(super) fn plan(&self, frame: &Frame<'_>) -> Plan {
-        self.geometry.plan(frame)
+        let mut geometry = self.geometry;
+        geometry.grid.size = self.size();
+        geometry.plan(frame)
+    }
+
+    /// Returns the size of the file, in bytes.
+    fn size(&self) -> u64 {
+        self.size.load(Ordering::Acquire)
+    }
+
+    /// Takes the size that the device has now.
+    pub(super) fn follow_size(&self) {
+        let size = self.device.device.info().size.round_down(Bytes(self.geometry.grid.block));
+        self.size.store(size.0, Ordering::Release);
     }
 
     /// Answers the kernel's greeting; EPROTO if it cannot keep writes side by side.
@@ -120,7 +137,8 @@ impl ServedLoop {
     /// Returns where the next data or hole is, as lseek(2).
     pub(super) fn seek(&self, offset: u64, whence: u32) -> Result<Answer, Errno> {
         let block = u64::from(self.geometry.block);
-        if offset >= self.geometry.grid.size {
+        let size = self.size();
+        if offset >= size {
             return Err(ENXIO);
         }
         let wants_data = match whence {
@@ -129,7 +147,7 @@ impl ServedLoop {
             _ => return Err(Errno::EINVAL),
         };
         let first = offset / block;
-        let range = LbaRange::new(Lba(first), self.geometry.grid.size / block - first);
+        let range = LbaRange::new(Lba(first), size / block - first);
         let device = &self.device.device;
         let extents = device.extents(range).map_err(|_| Errno::EIO)?;
         if !self.known.is_all(&**device) {
@@ -140,7 +158,7 @@ impl ServedLoop {
             (Some(extent), _) => Ok(Answer::position((extent.range.lba.0 * block).max(offset))),
             (None, true) => Err(ENXIO),
             // There is a hole behind the end of every file.
-            (None, false) => Ok(Answer::position(self.geometry.grid.size)),
+            (None, false) => Ok(Answer::position(size)),
         }
     }
 }

@@ -276,7 +276,7 @@ impl Answer {
     }
 }
 
-/// Time that the kernel may keep names and attributes: nothing here changes.
+/// Time that the kernel may keep names and attributes: only the size changes, which it is told of.
 const VALID_SECONDS: u64 = 1 << 30;
 
 /// Limits agreed on in `FUSE_INIT`.

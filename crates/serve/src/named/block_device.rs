@@ -99,6 +99,14 @@ impl BlockDevice {
         }
     }
 
+    /// Has it take the size that the device has now.
+    pub(super) fn follow_size(&mut self) -> Result<(), ExportError> {
+        match self {
+            Self::Loop(attachment) => attachment.follow_size(),
+            Self::Ublk(device) => device.follow_size(),
+        }
+    }
+
     /// Lets requests through again after a loss of power, once all have closed it who had it open then. Those
     /// who have not.
     pub(super) fn readmit(&self) -> Vec<String> {

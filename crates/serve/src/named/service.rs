@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plumb_block::{Clock as _, Device, Nanos, RealClock, in_one_line};
+use plumb_block::{Bytes, Clock as _, Device, Nanos, RealClock, in_one_line};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -103,6 +103,10 @@ pub struct Service<C> {
     device: Arc<dyn Device>,
     /// The losses of power for which NBD connections were ended.
     losses: u64,
+    /// Size of the device that its block device was last told of.
+    size: Bytes,
+    /// Sentence that says why the block device did not take it; `None` if it did.
+    size_warning: Option<String>,
     /// Users who must close the block device, since it has lost power while they had it open.
     awaited: Vec<String>,
     say: Say,
@@ -115,6 +119,7 @@ pub struct Exports<'a> {
     nbd: &'a NbdServers,
     block_device: Option<&'a BlockDevice>,
     awaited: &'a [String],
+    size_warning: Option<&'a str>,
 }
 
 impl Exports<'_> {
@@ -153,6 +158,11 @@ impl Exports<'_> {
     pub const fn awaited(&self) -> &[String] {
         self.awaited
     }
+
+    /// Returns the sentence that says why the block device is not as large as the device, if it is not.
+    pub const fn size_warning(&self) -> Option<&str> {
+        self.size_warning
+    }
 }
 
 /// Control connections that wait for an answer, each with its order.
@@ -182,13 +192,26 @@ impl<C: Controls> Service<C> {
         }
         control.confirm();
         let losses = device.power().losses;
-        let awaited = Vec::new();
-        Ok(Self { name, controls, control, nbd, block_device, device, losses, awaited, say })
+        let (awaited, size, size_warning) = (Vec::new(), device.info().size, None);
+        Ok(Self {
+            name,
+            controls,
+            control,
+            nbd,
+            block_device,
+            device,
+            losses,
+            size,
+            size_warning,
+            awaited,
+            say,
+        })
     }
 
     fn exports(&self) -> Exports<'_> {
-        let Self { name, control, nbd, block_device, awaited, .. } = self;
-        Exports { name, control: control.path(), nbd, block_device: block_device.as_ref(), awaited }
+        let Self { name, control, nbd, block_device, awaited, size_warning, .. } = self;
+        let (block_device, size_warning) = (block_device.as_ref(), size_warning.as_deref());
+        Exports { name, control: control.path(), nbd, block_device, awaited, size_warning }
     }
 
     /// Does what a loss of power means for those who were connected then: NBD connections end, and the block
@@ -200,6 +223,21 @@ impl<C: Controls> Service<C> {
             self.nbd.end_connections();
         }
         self.awaited = self.block_device.as_ref().map(BlockDevice::readmit).unwrap_or_default();
+    }
+
+    /// Has the block device take the size of the device, if that has changed. NBD clients are told when they
+    /// connect.
+    fn follow_size(&mut self) {
+        let size = self.device.info().size;
+        if std::mem::replace(&mut self.size, size) == size {
+            return;
+        }
+        let told = self.block_device.as_mut().map_or(Ok(()), BlockDevice::follow_size);
+        let device = self.block_device.as_ref().map(BlockDevice::path).unwrap_or_default();
+        self.size_warning = told.err().map(|error| {
+            let why = in_one_line(&error);
+            format!("{device} is not as large as the {size} of the device until it is served anew: {why}")
+        });
     }
 
     /// Returns how the device is, and what is exported of it.
@@ -315,6 +353,7 @@ impl<C: Controls> Service<C> {
                 self.follow_power();
                 let done = self.controls.carry_out(order);
                 self.follow_power();
+                self.follow_size();
                 done
             }
         };

@@ -8,7 +8,7 @@ use plumb_block::Nanos;
 use plumb_linux::ublk::{Control, ControlOp};
 use rustix::io::Errno as Os;
 
-use super::wire::{INFO_BYTES, Info, PARAMETERS_BYTES, Parameters};
+use super::wire::{INFO_BYTES, Info, PARAMETERS_BYTES, Parameters, UPDATE_SIZE};
 use crate::error::{ExportError, Result, at};
 use crate::retry::retry;
 
@@ -70,6 +70,15 @@ impl Driver {
         self.0
             .command(ControlOp::SetParameters, number, 0, &mut bytes)
             .map_err(at("set the parameters of", &char_path(number)))
+    }
+
+    /// Gives the block device another size, in units of 512 bytes.
+    pub(super) fn update_size(&mut self, number: u32, sectors: u64) -> Result<()> {
+        let updated = match self.0.features() & UPDATE_SIZE {
+            0 => Err(io::Error::new(io::ErrorKind::Unsupported, "that takes Linux 6.16")),
+            _ => self.0.command(ControlOp::UpdateSize, number, sectors, &mut []),
+        };
+        updated.map_err(at("give its new size to", &block_path(number)))
     }
 
     /// Makes the block device. All queues must have been offered.

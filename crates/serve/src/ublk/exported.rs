@@ -92,7 +92,7 @@ impl UblkDevice {
             }
             Owner::None => return Err(ExportError::not_recoverable(number, "plumb has no record of it")),
         };
-        recoverable(&mut driver, number, &geometry, &record, options)?;
+        let geometry = recoverable(&mut driver, number, &geometry, &record, options)?;
         drop(locked);
         let served = Arc::new(ServedDisk::new(device, geometry, record, options.survives));
         driver.begin_recovery(number)?;
@@ -101,6 +101,8 @@ impl UblkDevice {
         live.serve(&served, number)?;
         live.driver.end_recovery(number)?;
         exported.live = Some(live);
+        // Where the kernel cannot take it, the block device is as large as it was.
+        exported.follow_size().unwrap_or_default();
         Ok(exported)
     }
 
@@ -155,6 +157,17 @@ impl UblkDevice {
     /// Returns true if a queue is no longer served.
     pub fn has_ended(&self) -> bool {
         self.live.as_ref().is_some_and(|live| live.workers.iter().any(JoinHandle::is_finished))
+    }
+
+    /// Has the block device take the size that the device has now.
+    ///
+    /// # Errors
+    /// If the kernel does not take it: it can from Linux 6.16 on.
+    pub fn follow_size(&mut self) -> Result<()> {
+        match (&mut self.live, self.served.follow_size()) {
+            (Some(live), Some(sectors)) => live.driver.update_size(self.number, sectors),
+            _ => Ok(()),
+        }
     }
 
     /// Lets requests through again after the device has lost power, once all have closed the block device who
@@ -285,14 +298,15 @@ fn wanted(geometry: &Geometry, options: &UblkOptions) -> Info {
     }
 }
 
-/// Checks that the kernel's device is the one of `record`, and can be served with a device of `geometry`.
+/// Checks that the kernel's device is the one of `record`, and can be served with a device of `geometry`,
+/// which may have grown. Returns the geometry that the kernel has.
 fn recoverable(
     driver: &mut Driver,
     number: u32,
     geometry: &Geometry,
     record: &Record,
     options: &UblkOptions,
-) -> Result<()> {
+) -> Result<Geometry> {
     let refused = |why: String| ExportError::not_recoverable(number, why);
     if options.survives == Survives::Nothing {
         return Err(refused("its contents went with the process that served it".to_owned()));
@@ -309,8 +323,10 @@ fn recoverable(
         )));
     }
     let (theirs, ours) = (driver.parameters(number)?, geometry.parameters);
-    if theirs != ours || u64::from(info.request_max) != geometry.grid.transfer_max.0 {
+    let before = geometry.sized_as(&theirs);
+    let has_grown = theirs == before.parameters && theirs.sectors <= ours.sectors;
+    if !has_grown || u64::from(info.request_max) != geometry.grid.transfer_max.0 {
         return Err(refused(format!("the kernel has it with {theirs:?}, and this device has {ours:?}")));
     }
-    Ok(())
+    Ok(before)
 }

@@ -18,8 +18,7 @@ use crate::error::Result;
 /// The most data of a request that the kernel is allowed.
 const REQUEST_MAX: Bytes = Bytes::kib(512);
 
-/// Grid that requests are checked against, and the block device's parameters. Taken when the device is
-/// exported: a change of size is not followed.
+/// Grid that requests are checked against, and the block device's parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Geometry {
     pub(super) grid: Grid,
@@ -67,6 +66,12 @@ impl Geometry {
                 write_zeroes_sectors_max: sectors(ZEROES_MAX.round_down(block)),
             },
         })
+    }
+
+    /// Returns the geometry with the size that `other` has.
+    pub(super) fn sized_as(self, other: &Parameters) -> Self {
+        let grid = Grid { size: other.sectors * SECTOR, ..self.grid };
+        Self { grid, parameters: Parameters { sectors: other.sectors, ..self.parameters } }
     }
 
     /// Returns the action for the request `asked`.

@@ -1,13 +1,15 @@
 //! State shared by all queues of an exported device: the device, its geometry, and what has become of it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use plumb_block::{Bytes, Device, PoolShape, RealClock, VolatileCache};
 
 use super::options::Survives;
-use super::plan::Geometry;
+use super::plan::{Geometry, Plan};
 use super::records::Record;
 use super::risk::{AcknowledgedWrites, Risk, State};
+use super::wire::{Descriptor, Parameters, SECTOR};
 use crate::block_layer::PAGE;
 use crate::served_device::{KnownLosses, REQUEST_TIMEOUT, ServedDevice};
 
@@ -21,7 +23,9 @@ pub(super) struct ServedDisk {
     pub(super) device: Arc<ServedDevice>,
     /// The losses of power that all know of who have it open.
     pub(super) known: Arc<KnownLosses>,
+    /// Geometry when it was exported; `sectors` is its size now.
     pub(super) geometry: Geometry,
+    sectors: AtomicU64,
     alignment: Bytes,
     survives: Survives,
     risk: Risk,
@@ -42,6 +46,7 @@ impl ServedDisk {
             alignment: device.info().dma_alignment.max(PAGE),
             // Acknowledged writes may have gone with the server before this one.
             device: Arc::new(ServedDevice::new(device, clock, REQUEST_TIMEOUT).with_loss(is_lossy)),
+            sectors: AtomicU64::new(geometry.parameters.sectors),
             geometry,
             survives,
             risk: Risk::new(record),
@@ -55,6 +60,19 @@ impl ServedDisk {
             count: u32::from(depth) * OF_A_TAG + SPARE,
             alignment: self.alignment,
         }
+    }
+
+    /// Returns the action for the request `asked`.
+    pub(super) fn plan(&self, asked: &Descriptor) -> Plan {
+        let sectors = self.sectors.load(Ordering::Acquire);
+        self.geometry.sized_as(&Parameters { sectors, ..self.geometry.parameters }).plan(asked)
+    }
+
+    /// Takes the size that the device has now; in units of 512 bytes, if that is another.
+    pub(super) fn follow_size(&self) -> Option<u64> {
+        let info = self.device.device.info();
+        let sectors = info.size.round_down(info.logical_block).0 / SECTOR;
+        (self.sectors.swap(sectors, Ordering::AcqRel) != sectors).then_some(sectors)
     }
 
     /// Notes in the record that a request that promised durability has failed.

@@ -20,6 +20,8 @@ pub(super) const PARAMETERS_BYTES: usize = 60;
 pub(super) const USER_RECOVERY: u64 = 1 << 3;
 /// `UBLK_F_USER_RECOVERY_REISSUE`: requests that the server had not answered are asked again.
 pub(super) const REISSUE: u64 = 1 << 4;
+/// `UBLK_F_UPDATE_SIZE`: the block device takes another size.
+pub(super) const UPDATE_SIZE: u64 = 1 << 10;
 
 /// `UBLK_S_DEV_LIVE`.
 pub(super) const LIVE: u16 = 1;

@@ -215,7 +215,7 @@ impl<K: Kernel> Worker<K> {
 
     fn begin(&mut self, tag: u16, asked: &Descriptor, memory: BufferMut) -> io::Result<()> {
         let bytes = |range: LbaRange| range.nlb * self.served.geometry.grid.block;
-        let (kind, op, range, payload, memory) = match self.served.geometry.plan(asked) {
+        let (kind, op, range, payload, memory) = match self.served.plan(asked) {
             Plan::Refuse(errno) => return self.kernel.commit(tag, -errno.0, memory),
             Plan::Read(range) => {
                 let bytes = bytes(range);

@@ -1,57 +1,64 @@
-//! A backing device that has grown, with all of it cached from then on.
+//! A backing device that has grown, with all of it cached from then on, while the cache is served or not.
 //!
 //! ```text
-//!   marker at the new end, with the new size ──► superblocks with the new size ──► the marker at the old end goes
+//!   marker without witnesses ──► marker at the new end, with the new size ──► the marker at the old end goes
+//!                                                     ──► superblocks with the new size; clients may use it
 //! ```
 //!
 //! Each step is durable before the next. After a crash the larger of two markers counts, and the log takes
-//! its size: see `Options::grows_backing` of plumb-cache. Nothing beyond the old end is in the log before its
-//! superblocks name the new size, and nobody is served before the old marker, which lies within the cached
-//! device by then, is gone.
+//! its size: see `Options::grows_backing` of plumb-cache. Nothing beyond the old end is in the log before the
+//! old marker, which lies within the cached device by then, is gone.
 
-use plumb_block::{Time, shell_word};
+use std::sync::Arc;
 
-use super::config::CacheConfig;
+use plumb_block::{Bytes, ErrorKind, shell_word};
+
+use super::config;
 use super::marker::Marker;
 use super::member::Spot;
-use super::named::{NamedCache, Opening};
+use super::named::{NamedCache, refused};
+use super::witness;
 use crate::error::{Error, Result};
 
-/// Has a cache that is not served take all of its backing device. Returns it, opened.
-///
-/// # Errors
-/// The refusal: the device has not grown, its new end is in use, or the cache cannot be opened. The cache is
-/// as it was then.
-pub fn grow_backing(config: CacheConfig, time: &Time) -> Result<NamedCache> {
-    let before = NamedCache::open(config, Opening::STRICT, time)?;
-    before.stop().map_err(|error| Error::device(&before.shown(), &error))?;
-    before.mark_all_of_it()?;
-    let config = before.config().clone();
-    drop(before);
-    NamedCache::open(CacheConfig { stopped: None, ..config }, Opening::STRICT, time)
-}
-
 impl NamedCache {
-    /// Marks the backing device of a cache that has stopped as cached up to its present end.
-    fn mark_all_of_it(&self) -> Result<()> {
-        let (marker, spot) = self.marking.last();
+    /// Takes all of the backing device, which has grown.
+    ///
+    /// # Errors
+    /// The refusal: the device has not grown, its new end is in use, or the log is not written any more. The
+    /// cache is as large as before then.
+    pub fn grow_backing(&self) -> Result<()> {
+        let (shown, (marker, spot)) = (self.shown(), self.marking.last());
+        let (size, spot) = self.grown(marker.size, spot)?;
+        let cached = self.backing.part(size);
+        let (witnesses, larger) = (witness::ranges(&*cached), Arc::clone(&cached));
+        let mark = || {
+            self.marking.grow(spot, larger).map_err(|error| {
+                let why = error.to_string();
+                plumb_block::Error::new(ErrorKind::Invalid, "mark the backing device of", &shown).because(why)
+            })
+        };
+        self.device.grow_backing(cached, witnesses, mark).map_err(|error| refused(&shown, &error))?;
+        let mut config = self.config();
+        config.backing_size = Some(size.0);
+        config.save(&config::directory())
+    }
+
+    /// Returns the size that can be cached by now, where `before` was, and the place of the marker then.
+    fn grown(&self, before: Bytes, spot: Spot) -> Result<(Bytes, Spot)> {
         let size = self.backing.cached(spot.place()).info().size;
-        if size <= marker.size {
-            let found = format!("it has not grown: all of its {} are already cached", marker.size);
+        if size <= before {
+            let found = format!("it has not grown: all of its {before} are already cached");
             let remedy = format!(
                 "make it larger first (lvextend, truncate, a larger disk), then `plumb cache grow {} --backing`",
                 shell_word(&self.config().name)
             );
             return Err(Error::usage(&self.backing.shown, found, remedy));
         }
-        let new = match spot {
-            Spot::Attribute => Spot::Attribute,
+        let spot = match spot {
+            Spot::Attribute => spot,
             Spot::Block(_) => self.backing.spot_of_new()?,
         };
-        let mut larger = Marker { size, ..marker };
-        // The witnesses of a larger device are others.
-        larger.state(Default::default());
-        self.backing.set_marker(new, Some(&larger))
+        Ok((size, spot))
     }
 
     /// Takes away the markers of this cache that lie within the cached device: it has grown.

@@ -288,10 +288,9 @@ impl Member {
         })
     }
 
-    /// Returns the first `size` of the device: what was cached before it grew.
+    /// Returns the first `size` of the device, which stay these when it grows.
     pub(super) fn part(&self, size: Bytes) -> Arc<dyn Device> {
-        let device = Arc::clone(&self.device);
-        if size == device.info().size { device } else { Arc::new(Part { device, first: Lba(0), size }) }
+        Arc::new(Part { device: Arc::clone(&self.device), first: Lba(0), size })
     }
 
     /// Returns the descriptor of a file or a block device.

@@ -47,7 +47,6 @@ pub use adopt::adopt;
 pub use config::{CacheConfig, directory};
 pub use create::{CreateWanted, clear_place_of_marker, create};
 pub use discard::{DiscardedCache, discard};
-pub use grow_backing::grow_backing;
 pub(crate) use inline::drives_of;
 pub use inline::open_simulated;
 pub(crate) use known::is_backing;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use plumb_block::{Bytes, FailureKind, LbaRange, Nanos, RealClock, Time};
+use plumb_block::{Bytes, Device as _, FailureKind, LbaRange, Nanos, RealClock, Time};
 use plumb_cache::driver::LatencyByRequest;
 use plumb_cache::{Cache, Figures, Findings, Layout, LegState, Mode, State, Status};
 use plumb_serve::named::control::RefusedOrder;
@@ -69,6 +69,8 @@ pub enum CacheOrder {
         /// How many.
         size: u64,
     },
+    /// Take all of the backing device, which has grown.
+    GrowBacking,
 }
 
 /// How a cache is.
@@ -296,14 +298,14 @@ impl CacheStatus {
     pub fn open(cache: &NamedCache) -> Self {
         let (warnings, endurance) = cache.placement();
         let unserved = Self { warnings, ..Self::without_warnings(&cache.config()) };
-        let backing = Arc::clone(&cache.device.members().backing);
-        let block = backing.info().logical_block.0;
+        let cached = cache.device.info();
+        let block = cached.logical_block.0;
         let extents = |ranges: &[LbaRange]| {
             let extent =
                 |range: &LbaRange| ByteExtent { offset: range.lba.0 * block, length: range.nlb * block };
             ranges.iter().map(extent).collect()
         };
-        let backing = BackingStatus { size: Some(backing.info().size.0), ..unserved.backing };
+        let backing = BackingStatus { size: Some(cached.size.0), ..unserved.backing };
         // The clock of the core stands still while nothing happens, and ages are those of now.
         let status = cache.device.with(|core, now| {
             core.advance(now);
@@ -492,6 +494,8 @@ impl Controls for CacheControls {
     const WAITS_FOR_HOLDERS: bool = true;
 
     fn status(&self, exports: &Exports<'_>) -> CacheStatus {
+        let mut status = CacheStatus::open(&self.cache);
+        status.warnings.extend(exports.size_warning().map(str::to_owned));
         CacheStatus {
             served: true,
             nbd: exports.nbd_uris().first().cloned(),
@@ -505,7 +509,7 @@ impl Controls for CacheControls {
                 .as_ref()
                 .filter(|changing| changing.is_untold())
                 .map(Changing::laid_out),
-            ..CacheStatus::open(&self.cache)
+            ..status
         }
     }
 
@@ -556,6 +560,7 @@ impl Controls for CacheControls {
                     cache.grow(size, laying_out)
                 })?;
             }
+            CacheOrder::GrowBacking => self.cache.grow_backing().map_err(|error| not_done(&error))?,
         }
         Ok(())
     }

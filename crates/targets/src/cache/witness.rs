@@ -14,7 +14,7 @@
 //! After a restart of the machine, or of a server that was killed, a write that touches none of the witnesses
 //! is not noticed.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plumb_block::{Bytes, Device, Lba, LbaRange};
 use plumb_cache::{Mark, WITNESSES_MAX};
@@ -63,35 +63,63 @@ pub(super) fn changed(device: &dyn Device, stated: &Contents) -> Option<u64> {
 /// Writes the marker of a backing device, as the cache asks.
 pub(super) struct Marking {
     backing: Arc<Member>,
+    last: Mutex<Marked>,
+}
+
+/// The marker that is there.
+struct Marked {
+    marker: Marker,
     spot: Spot,
+    /// The device that is cached.
     cached: Arc<dyn Device>,
-    last: Mutex<Marker>,
 }
 
 impl Marking {
     /// Goes on from the marker that is there.
-    pub(super) fn new(backing: Arc<Member>, spot: Spot, cached: Arc<dyn Device>, last: Marker) -> Self {
-        Self { backing, spot, cached, last: Mutex::new(last) }
+    pub(super) fn new(backing: Arc<Member>, spot: Spot, cached: Arc<dyn Device>, marker: Marker) -> Self {
+        Self { backing, last: Mutex::new(Marked { marker, spot, cached }) }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Marked> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the marker that is there, and its place.
     pub(super) fn last(&self) -> (Marker, Spot) {
-        (*self.last.lock().unwrap_or_else(PoisonError::into_inner), self.spot)
+        let last = self.known();
+        (last.marker, last.spot)
     }
 
     /// Writes `mark`, durably: of a witness that the marker before stated what that stated, of others what
     /// they hold now.
     pub(super) fn write(&self, mark: Mark) -> Result<()> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut contents = last.contents;
-        for ((index, content), range) in contents.iter_mut().enumerate().zip(ranges(&*self.cached)) {
+        let mut last = self.known();
+        let cached = Arc::clone(&last.cached);
+        let mut contents = last.marker.contents;
+        for ((index, content), range) in contents.iter_mut().enumerate().zip(ranges(&*cached)) {
             let is_stated = mark.witnesses & 1 << index != 0;
-            *content = if is_stated { content.or_else(|| self::content(&*self.cached, range)) } else { None };
+            *content = if is_stated { content.or_else(|| self::content(&*cached, range)) } else { None };
         }
-        let mut marker = Marker { mark, ..*last };
+        let mut marker = Marker { mark, ..last.marker };
         marker.state(contents);
-        self.backing.set_marker(self.spot, Some(&marker))?;
-        *last = marker;
+        self.backing.set_marker(last.spot, Some(&marker))?;
+        last.marker = marker;
+        Ok(())
+    }
+
+    /// Writes a marker that says that all of `cached` is cached to `spot`, durably, and takes the one before
+    /// away, if that is elsewhere: it lies within the cached device from then on. Nothing is stated of the
+    /// witnesses, which are others.
+    pub(super) fn grow(&self, spot: Spot, cached: Arc<dyn Device>) -> Result<()> {
+        let mut last = self.known();
+        let mut marker = Marker { size: cached.info().size, ..last.marker };
+        marker.state([None; WITNESSES_MAX]);
+        self.backing.set_marker(spot, Some(&marker))?;
+        if last.spot != spot {
+            let taken = self.backing.set_marker(last.spot, None);
+            taken.map_err(|error| error.after_clearing_up(self.backing.set_marker(spot, None)))?;
+        }
+        *last = Marked { marker, spot, cached };
         Ok(())
     }
 }

@@ -110,6 +110,14 @@ pub(super) fn grow(name: &str, size: Bytes, format: Format) -> anyhow::Result<Ex
     status::show(&end, format)
 }
 
+/// Has a cache take all of its backing device, which has grown.
+pub(super) fn grow_backing(name: &str, format: Format) -> anyhow::Result<Exit> {
+    let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
+    let given = CacheOrder::GrowBacking;
+    let end = changed(config, &given, |_| true, "grows", |open, _| open.grow_backing())?;
+    end.map_or(Ok(Exit::NotMeasured), |(_, end)| status::show(&end, format))
+}
+
 /// Has a served cache carry out an order, or carries out the same on one that is not served, and waits until
 /// it is over. How it was before and is then; `None` if that was interrupted: a served cache goes on with it.
 fn changed(

@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &CacheArguments) -> anyhow::Result<Exit> {
         }
         CacheCommand::Drain { name } => end::drain(name, format),
         CacheCommand::Grow { name, size: Some(size), .. } => change::grow(name, *size, format),
-        CacheCommand::Grow { name, size: None, .. } => offline::grow_backing(name, format),
+        CacheCommand::Grow { name, size: None, .. } => change::grow_backing(name, format),
         CacheCommand::ReplaceLeg(replace) => change::replace_leg(replace, format),
         CacheCommand::ReplaceLog(replace) => change::replace_log(replace, format),
         CacheCommand::Stop { name, cut_off } => end::stop(name, *cut_off, format),

@@ -66,15 +66,6 @@ pub(super) fn look(name: &str, give_up_lost: Option<Uuid>, format: Format) -> an
     }
 }
 
-/// Has a cache take all of its backing device, which has grown.
-pub(super) fn grow_backing(name: &str, format: Format) -> anyhow::Result<Exit> {
-    let config = unserved(name)?;
-    let open = cache::grow_backing(config, &Time::Real(Arc::new(RealClock::start()))).map_err(refused)?;
-    let grown = CacheStatus::open(&open);
-    open.stop()?;
-    Ok(status::show(&grown, format)?.and(status::finding_of_data(&grown)))
-}
-
 /// Recovers the log as serving would, and leaves it stopped: all of it durable, its devices equal.
 pub(super) fn recover(name: &str, give_up_lost: Option<Uuid>, format: Format) -> anyhow::Result<Exit> {
     let config = unserved(name)?;
