@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::cache_support::{Place, Server as Cache};
+use crate::common::PYTHON;
 use crate::drive_cuts::{
     BEGIN, Chance, DurableFiles, INSERTS, ROWS, from_environment, lost, missing, numbers, python, work,
 };
@@ -19,7 +20,7 @@ use crate::drive_support::{Kind, MountedFileSystem, Server as Drive, cannot_atta
 const CUTS: u64 = 4;
 /// A file system lives through so many of them.
 const CUTS_PER_STACK: u64 = 5;
-const PROGRAMS: [&str; 5] = ["mkfs.ext4", "mkfs.xfs", "mount", "losetup", "/usr/bin/python3"];
+const PROGRAMS: [&str; 5] = ["mkfs.ext4", "mkfs.xfs", "mount", "losetup", PYTHON];
 
 /// Two drives, a cache over them, and a file system on that.
 struct Stack {

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use crate::common::PYTHON;
 use crate::drive_support::{Kind, MountedFileSystem, Server, cannot_attach, run};
 
 /// Number of cuts that a drive takes before the next one is made.
@@ -293,14 +294,14 @@ pub(crate) fn missing(text: &str, committed: &[u64]) -> Vec<u64> {
 }
 
 pub(crate) fn python(script: &str, database: &Path) -> Command {
-    let mut command = Command::new("/usr/bin/python3");
+    let mut command = Command::new(PYTHON);
     command.args(["-c", script]).arg(database);
     command
 }
 
 #[test]
 fn no_committed_row_of_sqlite_is_lost() {
-    let has_sqlite = Command::new("/usr/bin/python3").args(["-c", "import sqlite3"]).output();
+    let has_sqlite = Command::new(PYTHON).args(["-c", "import sqlite3"]).output();
     if !has_sqlite.is_ok_and(|output| output.status.success()) {
         return plumb_testkit::skip("there is no python3 with sqlite3");
     }

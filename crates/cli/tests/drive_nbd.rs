@@ -6,11 +6,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::common;
-use crate::common::said;
+use crate::common::{PYTHON, said};
 use crate::drive_support::Server;
-
-/// Debian's python, which has its modules.
-const PYTHON: &str = "/usr/bin/python3";
 
 fn has_libnbd() -> bool {
     Command::new(PYTHON).args(["-c", "import nbd"]).output().is_ok_and(|output| output.status.success())

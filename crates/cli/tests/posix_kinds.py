@@ -2,7 +2,7 @@
 """Known kinds of crash bugs, each wrong and mended: posix_kinds.py KIND bad|good setup|run|check.
 
 A number is a block of 4096 bytes that begins with it and its complement, unless a kind says otherwise."""
-import ctypes, mmap, os, resource, struct, sys
+import mmap, os, resource, struct, sys
 
 kind, how, what = sys.argv[1:4]
 good = how == "good"
@@ -288,6 +288,7 @@ def undo(step):
 def ring(step):
     """Not a bug: the program asks for io_uring, and does without."""
     if step == "run":
+        import ctypes
         if ctypes.CDLL(None, use_errno=True).syscall(425, 1, ctypes.create_string_buffer(256)) >= 0:
             sys.exit("io_uring was not refused")
         os.fsync(write("file", number(1))), sync(".")

@@ -5,7 +5,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::common::{document, holds, plumb, said, scratch};
+use crate::common::{PYTHON, document, holds, plumb, said, scratch};
 use crate::prove_posix::{as_nobody, classes, place};
 
 const HONEST: &str = include_str!("automatic_honest.py");
@@ -33,7 +33,7 @@ fn known_kinds_have_the_verdict_that_they_have_with_a_checker() {
     ] {
         for (how, code, expected) in [("bad", 1, expected), ("good", 0, &[])] {
             let step =
-                |step: &str| format!("python3 {}/kinds.py {kind} {how} {step}", place.path().display());
+                |step: &str| format!("{PYTHON} -IS {}/kinds.py {kind} {how} {step}", place.path().display());
             let (found, document) = proved(place.path(), &step("setup"), &step("run"), &[]);
             assert_eq!((found, &classes(&document)[..]), (code, expected), "{kind} {how}: {document:#}");
             assert_eq!(document["proved"], code == 0, "{kind} {how}: {document:#}");
@@ -66,9 +66,9 @@ fn a_program_that_repairs_its_files_is_judged_by_what_a_reader_prints() {
     let read = "import struct; data = open('data', 'rb').read(); n, old, seal = struct.unpack('<III', open('log', 'rb').read(12)); \
                 first = [struct.unpack('<I', data[at:at + 4])[0] for at in (0, 4096)]; \
                 print([old, old] if n and seal == n * 31 + old * 10 + 99 else first)";
-    let read = format!("python3 -c \"{read}\"");
+    let read = format!("{PYTHON} -IS -c \"{read}\"");
     for (how, code) in [("bad", 1), ("good", 0)] {
-        let step = |step: &str| format!("python3 {}/kinds.py undo {how} {step}", place.path().display());
+        let step = |step: &str| format!("{PYTHON} -IS {}/kinds.py undo {how} {step}", place.path().display());
         let (found, document) = proved(place.path(), &step("setup"), &step("run"), &["--read", &read]);
         assert_eq!(found, code, "{how}: {document:#}");
     }
@@ -91,7 +91,7 @@ fn honest_programs_are_proved_whatever_the_seed() {
     std::fs::write(&program, HONEST).unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     for seed in 1..=SEEDS {
-        let step = |step: &str| format!("python3 {} {seed} {step}", program.display());
+        let step = |step: &str| format!("{PYTHON} -IS {} {seed} {step}", program.display());
         let (found, document) = proved(place.path(), &step("setup"), &step("run"), &["--budget", "20m"]);
         assert_eq!((found, &document["states"]["failing"]), (0, &0.into()), "seed {seed}: {document:#}");
     }
@@ -106,7 +106,7 @@ open(os.environ['PLUMB_ACK'], 'w').write('1')";
 #[test]
 fn a_sync_that_can_go_is_told_from_those_that_cannot() {
     let Some(place) = place() else { return };
-    let run = format!("python3 -c \"{THREE_SYNCS}\"");
+    let run = format!("{PYTHON} -IS -c \"{THREE_SYNCS}\"");
     let (_, document) = proved(place.path(), "echo old > doc", &run, &["--needless-syncs"]);
     // Either of the first two may go, and not both.
     let needless = document["needless_syncs"].as_array().unwrap();

@@ -16,6 +16,10 @@ pub(crate) fn plumb() -> Command {
     command
 }
 
+/// Debian's python, which has its modules. The `python3` in PATH may be a script that looks for one, which
+/// takes longer than the checks of the tests.
+pub(crate) const PYTHON: &str = "/usr/bin/python3";
+
 /// Returns a directory on the storage where cargo builds, which is a disk rather than memory on most
 /// machines.
 pub(crate) fn scratch() -> TempDir {
