@@ -248,6 +248,7 @@ fn a_recording_is_kept_with_what_belongs_to_it() {
         setup: None,
         run: "run".to_owned(),
         check: Some("check".to_owned()),
+        recover: Some("recover".to_owned()),
         read: None,
         ack: "fd:3".to_owned(),
         user: None,

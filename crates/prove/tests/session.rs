@@ -31,6 +31,7 @@ fn programs(run: &str) -> Programs {
     Programs {
         run: Program::acknowledging(run.to_owned()),
         check: CheckBy::Command("exit 0".to_owned()),
+        recover: None,
         setup: None,
         timeout: Duration::from_secs(60),
         stop: Arc::default(),

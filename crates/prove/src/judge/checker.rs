@@ -48,14 +48,19 @@ impl Checker {
 
     /// Returns how long a check may take where a program may take `timeout`.
     pub(super) fn timeout(&self, timeout: Duration) -> Duration {
-        let programs = self.moments.as_ref().map_or(1, |moments| moments.longest() + 2);
+        let own = 1 + usize::from(self.subject.has_recovery());
+        let programs = self.moments.as_ref().map_or(own, |moments| moments.longest() + 2);
         timeout.saturating_mul(programs.min(u32::MAX as usize) as u32)
     }
 
     /// Judges what is at `path`.
     pub(super) fn outcome(&self, path: &Path, required: Option<u64>) -> Result<Outcome> {
         let Some(moments) = &self.moments else {
-            let checked = catch_unwind(AssertUnwindSafe(|| self.subject.check(path, required)));
+            let judged = || match self.subject.recover(path, required)? {
+                Outcome::Intact => self.subject.check(path, required),
+                failed => Ok(failed),
+            };
+            let checked = catch_unwind(AssertUnwindSafe(judged));
             return checked.map_err(|_| Error::failed(self.subject.name(), "its check panicked"))?;
         };
         match self.subject.read(path)? {
@@ -65,6 +70,15 @@ impl Checker {
                 let found = FoundTree::read(path).map_err(cannot(format!("read {}", path.display())))?;
                 Ok(moments.judge(&found, required))
             }
+        }
+    }
+
+    /// Makes what may write to `path`, and whose writes a second cut may take: the recovery if there is one,
+    /// else all of the check.
+    pub(super) fn write(&self, path: &Path, required: Option<u64>) -> Result<Outcome> {
+        match self.subject.has_recovery() {
+            true => self.subject.recover(path, required),
+            false => self.outcome(path, required),
         }
     }
 

@@ -1,5 +1,5 @@
-//! The check of a state, recorded as a work is: what it writes, from the mounted file system on until all of
-//! that is on the drive.
+//! The recovery of a state, or its check where that recovers it, recorded as a work is: what it writes, from
+//! the mounted file system on until all of that is on the drive.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,7 +20,8 @@ use crate::session::{IN_FLIGHT_MIN, RecordedWork, attach};
 use crate::state_device::StateDevice;
 
 impl Judge<'_> {
-    /// Records the check of a state whose file system is mounted. In the recording the state is durable, and
+    /// Records the recovery of a state whose file system is mounted: the check, unless the subject recovers
+    /// apart. In the recording the state is durable, and
     /// what had to be found in it is acknowledged. Returns `None` if nothing was written.
     ///
     /// # Errors
@@ -39,7 +40,7 @@ impl Judge<'_> {
         let checked = apart::run(|| {
             let mounted = self.file_system.mount_with(&path, &at, options)?;
             let from = recorder.happened(Event::Marked("the check begins".to_owned()));
-            checker.outcome(mounted.path(), required)?;
+            checker.write(mounted.path(), required)?;
             // Sooner or later the kernel writes all of it back.
             let synced = File::open(mounted.path()).and_then(|file| Ok(rustix::fs::syncfs(file)?));
             synced.map_err(cannot::<io::Error>("write back what the check has written"))?;

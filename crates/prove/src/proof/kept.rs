@@ -29,6 +29,9 @@ pub enum SubjectWords {
         /// Command that checks the result; `None` for the comparison with the moments of the work.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         check: Option<String>,
+        /// Command that recovers what a cut has left before it is checked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        recover: Option<String>,
         /// Command whose output is compared; `None` for the files themselves.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         read: Option<String>,

@@ -173,7 +173,8 @@ impl Search<'_, '_> {
         }
         let class = FailureClass::RecoveryNotIdempotent;
         failure.words = format!(
-            "after a second cut during the check, which had found the first state intact: {} ({})",
+            "after a second cut during the {}, which had found the first state intact: {} ({})",
+            if outer.judge.subject.has_recovery() { "recovery before the check" } else { "check" },
             failure.words,
             failure.class.name()
         );

@@ -121,6 +121,8 @@ pub struct Programs {
     pub run: Program,
     /// Check of the result.
     pub check: CheckBy,
+    /// Command that recovers what a cut has left before it is checked, if there is one.
+    pub recover: Option<String>,
     /// Command that prepares the place, if there is one.
     pub setup: Option<String>,
     /// Time that each may take.
@@ -173,10 +175,26 @@ impl Subject for Programs {
         Ok(Some(Output { status: ended.status, stdout, stderr: ended.said }))
     }
 
+    fn has_recovery(&self) -> bool {
+        self.recover.is_some()
+    }
+
+    fn recover(&self, place: &Path, required: Option<u64>) -> Result<Outcome> {
+        let recover = self.recover.as_ref();
+        recover.map_or(Ok(Outcome::Intact), |line| self.judged("recovery", line, place, required))
+    }
+
     fn check(&self, place: &Path, required: Option<u64>) -> Result<Outcome> {
         let CheckBy::Command(line) = &self.check else {
             return Err(Error::failed(self.name(), "has no checker"));
         };
+        self.judged("check", line, place, required)
+    }
+}
+
+impl Programs {
+    /// Runs a line that judges a place by its exit code; `what` it is, in a word.
+    fn judged(&self, what: &str, line: &str, place: &Path, required: Option<u64>) -> Result<Outcome> {
         let required = required.map(|number| number.to_string()).unwrap_or_default();
         let process = Process {
             line,
@@ -194,7 +212,7 @@ impl Subject for Programs {
             Some(2) => FailureClass::Corrupt,
             _ => {
                 return Err(process.failed(&format!(
-                    "{ended}; a check exits 0 (intact), 1 (lost) or 2 (corrupt), so the check itself failed"
+                    "{ended}; a {what} exits 0 (intact), 1 (lost) or 2 (corrupt), so the {what} itself failed"
                 )));
             }
         };

@@ -129,6 +129,20 @@ pub trait Subject: Send + Sync {
         Ok(None)
     }
 
+    /// Returns true if it [recovers](Self::recover) a place before that is checked: this alone is cut again
+    /// then, and not the check.
+    fn has_recovery(&self) -> bool {
+        false
+    }
+
+    /// Recovers a place, so that it can be checked. A failure is that of the state.
+    ///
+    /// # Errors
+    /// If the recovery itself fails.
+    fn recover(&self, _place: &Path, _required: Option<u64>) -> Result<Outcome> {
+        Ok(Outcome::Intact)
+    }
+
     /// Judges what is there. `required` is the last acknowledgement before the cut, if there was one; the
     /// work may have gone on beyond it. It may write to the place.
     ///

@@ -36,7 +36,7 @@ use crate::{files, stop, terminal};
 #[derive(Debug, Args)]
 pub(crate) struct AppArguments {
     /// A built-in subject with its options, such as sqlite:journal=wal; a wrong name lists them
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["run", "check", "read", "setup", "user", "ack"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["run", "check", "recover", "read", "setup", "user", "ack"])]
     subject: Option<String>,
 
     /// The program to put to the test, a shell command
@@ -49,6 +49,13 @@ pub(crate) struct AppArguments {
     /// A program that acknowledges nothing then acknowledges its work by ending with exit status 0.
     #[arg(long, value_name = "CMD", requires = "run")]
     check: Option<String>,
+
+    /// A shell command that recovers a state before --check looks at it; its exit codes are those of --check
+    ///
+    /// Power cuts after the first (--recovery-depth) happen during this command, and no longer during the
+    /// check.
+    #[arg(long, value_name = "CMD", requires = "check")]
+    recover: Option<String>,
 
     /// Without --check: compare what this shell command prints of a state
     ///
@@ -331,6 +338,7 @@ fn recorded(
             setup: typed.setup.as_deref().map(judging::from_here),
             run: judging::from_here(run),
             check: typed.check.as_deref().map(judging::from_here),
+            recover: typed.recover.as_deref().map(judging::from_here),
             read: typed.read.as_deref().map(judging::from_here),
             ack: typed.ack.clone(),
             user: typed.user.clone(),

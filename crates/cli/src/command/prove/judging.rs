@@ -41,12 +41,13 @@ pub(super) fn subject(
 ) -> plumb_prove::Result<Arc<dyn Subject>> {
     match words {
         SubjectWords::BuiltIn(name) => named(name),
-        SubjectWords::Command { setup, run, check, read, ack, user } => Ok(Arc::new(Programs {
+        SubjectWords::Command { setup, run, check, recover, read, ack, user } => Ok(Arc::new(Programs {
             run: Program { line: run.clone(), ack: ack.parse()?, user: as_user(user.as_deref())? },
             check: match check {
                 Some(line) => CheckBy::Command(line.clone()),
                 None => CheckBy::Moments(read.clone()),
             },
+            recover: recover.clone(),
             setup: setup.clone(),
             timeout,
             stop: Arc::clone(stop),
