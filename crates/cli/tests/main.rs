@@ -69,6 +69,7 @@ mod prove_automatic;
 mod prove_campaign;
 mod prove_ci;
 mod prove_posix;
+mod prove_programs;
 mod prove_trace;
 mod quoted_commands;
 mod restore;

@@ -105,9 +105,11 @@ impl Comparison<'_> {
 
     /// Returns true if a file is as at one moment of an epoch.
     fn is_agreed(&self, file: &FoundFile, epochs: &[Epoch]) -> bool {
+        // Nothing is promised yet of a name that was absent.
+        let is_new = epochs.first().is_some_and(|first| first.inode.is_none());
         epochs.iter().any(|epoch| {
             let Some(inode) = epoch.inode.filter(|inode| self.is_file(*inode)) else { return false };
-            let begun = self.moments.size(inode, epoch.first);
+            let begun = if is_new { 0 } else { self.moments.size(inode, epoch.first) };
             let changes = self.moments.changes(inode, epoch.first, epoch.last);
             let longest = changes.iter().map(|moment| self.moments.size(inode, *moment)).max();
             changes.iter().any(|moment| {
