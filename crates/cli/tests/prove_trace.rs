@@ -5,7 +5,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::common::{document, holds, plumb, said, scratch};
+use crate::common::{PYTHON, document, holds, plumb, said, scratch};
 
 /// Returns the output, if strace is there.
 fn trace(options: &[&str], place: &Path, program: &[&str]) -> Option<Output> {
@@ -45,6 +45,32 @@ fn tools_that_copy_and_move_are_told_apart() {
 
     let output = trace(&[], place.path(), &["sh", "-c", "cp a2 b2 2>/dev/null; mkdir e; sync"]).unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+}
+
+/// A sync that is there says nothing of what is written in place before it.
+#[test]
+fn states_are_explored_where_the_program_is() {
+    let in_place = format!(
+        "{PYTHON} -IS -c \"import os; f = os.open('doc', os.O_RDWR); os.write(f, b'b' * 8192); os.fsync(f)\""
+    );
+    for (script, code, classes) in [
+        ("echo new > tmp; sync tmp; mv tmp doc; sync .", 0, &[][..]),
+        (&in_place, 1, &["corrupt"]),
+        ("rm doc; sync .", 0, &[]),
+    ] {
+        let place = scratch();
+        std::fs::write(place.path().join("doc"), "a".repeat(8192)).unwrap();
+        let Some(output) = trace(&["--explore"], place.path(), &["sh", "-c", script]) else { return };
+        let traced = document(&output);
+        holds("prove-trace", &traced);
+        assert_eq!(output.status.code(), Some(code), "{script}: {}", said(&output));
+        assert_eq!(kinds(&traced), Vec::new(), "{script}: {traced:#}");
+        let states = &traced["states"];
+        assert_eq!(states["exhaustive"], true, "{script}: {traced:#}");
+        let failures = states["failures"].as_array().unwrap();
+        let found: Vec<&str> = failures.iter().map(|one| one["class"].as_str().unwrap()).collect();
+        assert_eq!(found, classes, "{script}: {traced:#}");
+    }
 }
 
 #[test]

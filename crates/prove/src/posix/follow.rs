@@ -107,8 +107,9 @@ impl Follower {
         let mut mirror = Mirror::new(root, model, limit).map_err(&failed)?;
         mirror.compare_names();
         if mirror.is_full() {
-            let what = format!("the files that the set-up made take more memory than {limit}");
-            return Err(Error::missing(what, "allow more with --size"));
+            let what = format!("the files in {} take more memory than {limit}", root.display());
+            let remedy = "begin with fewer files, or allow more with --size (prove app)";
+            return Err(Error::missing(what, remedy));
         }
         mirror.model.sync(Nanos(u64::MAX));
         let mut follower = Self {

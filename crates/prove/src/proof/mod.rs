@@ -17,9 +17,11 @@ mod prover;
 mod recordings;
 mod recovery;
 mod request;
+mod traced_states;
 mod words;
 
 pub use kept::{KeptRecording, SubjectWords};
 pub(crate) use plans::plans;
 pub use prover::prove;
 pub use request::{Again, ExploreProgress, Further, Request, Watch};
+pub use traced_states::traced_states;

@@ -23,6 +23,7 @@ mod traced;
 
 pub(crate) use acknowledged::Numbers;
 pub(crate) use drive::{IN_FLIGHT_MIN, attach};
+pub use posix::{follow, followed};
 pub use recorded::{RecordOptions, RecordedWork};
 pub use recording_run::record;
 pub(crate) use strace::Trace;

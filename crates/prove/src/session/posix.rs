@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use plumb_block::in_one_line;
+use plumb_block::{Bytes, in_one_line};
 use plumb_report::document::proof::RecordingFacts;
 
 use super::reachable_file::with_hint;
@@ -17,7 +18,35 @@ use crate::file_system::FileSystem;
 use crate::mount_point::MountPoint;
 use crate::posix::{Follower, Model, Promises, Trail, Unwritten};
 use crate::subject::{AckBy, Subject};
-use crate::trace::TracedCalls;
+use crate::trace::{TraceOptions, TracedCalls, Tracer};
+
+/// Size of the blocks of a directory in which a program is traced where it is.
+const BLOCK: Bytes = Bytes::kib(4);
+
+/// Gets ready to trace one program that works in a directory as it is, and to record what it does there, in
+/// about `limit` of memory at most.
+///
+/// # Errors
+/// If strace is missing, or the directory cannot be read or holds more than the limit.
+pub fn follow(root: &Path, limit: Bytes) -> Result<Tracer> {
+    let root = root.canonicalize().map_err(cannot(format!("find {}", root.display())))?;
+    let (promises, model) = (Promises::Elsewhere(Box::new(|| None)), Model::new(BLOCK, Unwritten::Zeroes));
+    let follower = Follower::start(&root, promises, model, SystemTime::now(), limit)?;
+    let options = TraceOptions { follower: Some(follower), is_modelled: true, ..TraceOptions::default() };
+    Tracer::with(&root, options)
+}
+
+/// Returns the calls of a program that has ended, and its work if that was [followed](follow). Its end is an
+/// acknowledgement if it `ended_well`.
+///
+/// # Errors
+/// If the trace cannot be read.
+pub fn followed(tracer: Tracer, ended_well: bool) -> Result<(TracedCalls, Option<RecordedWork>)> {
+    let (traced, follower) = tracer.finish_followed()?;
+    let trail = follower.map(|follower| follower.finish(ended_well));
+    let work = trail.map(|trail| recorded(trail, &traced, SystemTime::now(), None));
+    Ok((traced, work))
+}
 
 /// Records the work of `subject` in a directory.
 ///

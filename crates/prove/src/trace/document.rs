@@ -32,6 +32,35 @@ pub struct TraceDocument {
     /// How often ways to write were set up that its calls do not tell of: `mmap`, `io_uring`, `aio`. What
     /// went through them was not seen.
     pub not_seen: BTreeMap<String, u64>,
+    /// States that a power cut may leave; null if they were not explored.
+    pub states: Option<TraceStates>,
+}
+
+/// States that a power cut may leave on a file system that promises only POSIX, each compared with what the
+/// program had made visible.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TraceStates {
+    /// Number of states that were explored.
+    pub explored: u64,
+    /// Number of those that fail.
+    pub failing: u64,
+    /// True if there are no others.
+    pub exhaustive: bool,
+    /// Reason why not all of them were explored, or not all that the program did is in them.
+    pub incomplete_because: Option<String>,
+    /// Ways in which states fail.
+    pub failures: Vec<TraceFailure>,
+}
+
+/// Way in which states fail.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TraceFailure {
+    /// Class of the failure, such as `lost-acknowledged`.
+    pub class: String,
+    /// Number of states that fail so.
+    pub states: u64,
+    /// Difference of the simplest of them, in words.
+    pub words: String,
 }
 
 /// One thing that was left unsynced.

@@ -16,7 +16,7 @@ mod writeback;
 
 pub use audit::{Audit, Finding, Lapse};
 pub(crate) use audit::{has_flag, may_create};
-pub use document::{TraceDocument, TraceFinding};
+pub use document::{TraceDocument, TraceFailure, TraceFinding, TraceStates};
 pub use injection::{Injection, Sync, candidates};
 pub(crate) use lane::lane;
 pub(crate) use run::TraceOptions;

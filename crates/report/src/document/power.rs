@@ -15,6 +15,23 @@ pub struct TraceShown {
     pub(crate) findings: Vec<TraceFindingShown>,
     pub(crate) synced: BTreeMap<String, u64>,
     pub(crate) not_seen: BTreeMap<String, u64>,
+    pub(crate) states: Option<TraceStatesShown>,
+}
+
+/// States that a power cut may leave of a traced program.
+#[derive(Debug, Deserialize)]
+pub(crate) struct TraceStatesShown {
+    pub(crate) explored: u64,
+    pub(crate) failing: u64,
+    pub(crate) incomplete_because: Option<String>,
+    pub(crate) failures: Vec<TraceFailureShown>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct TraceFailureShown {
+    pub(crate) class: String,
+    pub(crate) states: u64,
+    pub(crate) words: String,
 }
 
 #[derive(Debug, Deserialize)]

@@ -3,7 +3,9 @@
 use plumb_block::Nanos;
 
 use super::{Read, StatusDocument};
-use crate::document::power::{CampaignShown, ExampleShown, ProveReplay, TraceShown, VerifyShown};
+use crate::document::power::{
+    CampaignShown, ExampleShown, ProveReplay, TraceShown, TraceStatesShown, VerifyShown,
+};
 use crate::outline::{Item, Page, Row};
 use crate::printable::printable;
 use crate::terminal::{Cell, Ink, Table};
@@ -34,12 +36,27 @@ impl StatusDocument for Read<TraceShown> {
             .left("synced", |(path, _)| printable(path))
             .right("times", |(_, count)| count.to_string());
         page.add("", Item::table(synced.if_any()));
+        page.add("", self.shown.states.iter().flat_map(states).collect());
         for (way, count) in &self.shown.not_seen {
             let unseen = format!("Not seen: what was written through {way}, which was set up {count} times.");
             page.add("", vec![Item::text(&unseen)]);
         }
         page
     }
+}
+
+/// Shows the states that a power cut may leave.
+fn states(states: &TraceStatesShown) -> Vec<Item> {
+    let TraceStatesShown { explored, failing, incomplete_because, failures } = states;
+    let found = format!("A power cut may leave {explored} states on POSIX, of which {failing} fail.");
+    let mut items = vec![Item::text(&found)];
+    items.extend(incomplete_because.iter().map(|because| Item::text(&format!("Not complete: {because}"))));
+    let failures = Table::for_rows(failures)
+        .left("failure", |failure| Cell::inked(Ink::Bold, printable(&failure.class)))
+        .right("states", |failure| failure.states.to_string())
+        .left("the simplest", |failure| printable(&failure.words));
+    items.extend(Item::table(failures.if_any()));
+    items
 }
 
 impl StatusDocument for Read<VerifyShown> {

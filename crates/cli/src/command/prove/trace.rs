@@ -3,13 +3,17 @@
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use plumb_block::Bytes;
 use plumb_linux::child::{self, Limits};
-use plumb_prove::trace::{TraceDocument, Tracer};
+use plumb_prove::proof::traced_states;
+use plumb_prove::session::{follow, followed};
+use plumb_prove::trace::{TraceDocument, TraceStates, Tracer};
 use plumb_report::Kind;
 use plumb_report::document::power::TraceShown;
 use plumb_report::status::Read;
@@ -18,6 +22,11 @@ use super::failing_drive;
 use crate::arguments::output::PrintFormat;
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
+
+/// Memory that the files of the directory and what is written to them may take where states are explored.
+const RECORDING_MAX: Bytes = Bytes::mib(512);
+/// Time limit of exploring the states.
+const EXPLORING_MAX: Duration = Duration::from_secs(60);
 
 /// Arguments of `plumb prove trace`.
 #[derive(Debug, Args)]
@@ -30,6 +39,11 @@ pub(crate) struct TraceArguments {
     /// again and believes it (takes root)
     #[arg(long)]
     fail_fsync: bool,
+    /// Explore the states that a power cut may leave on a file system that promises only POSIX, and compare
+    /// each with the files that the program had made visible. Its end with exit status 0 is an
+    /// acknowledgement. What is in the directory is read into memory
+    #[arg(long, conflicts_with = "fail_fsync")]
+    explore: bool,
     #[command(flatten)]
     printed: PrintFormat,
     /// The program and its arguments. What it writes to stdout goes to stderr
@@ -42,15 +56,27 @@ pub(crate) fn run(arguments: TraceArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Status)?;
     let stop = stop::on_signals()?;
     let mut document = if arguments.fail_fsync {
-        failing_drive::with(&|place| traced(&arguments.command, place, Some(place), &stop))?
+        failing_drive::with(&|place| {
+            let tracer = Tracer::start(place, Vec::new(), None)?;
+            traced(&arguments.command, tracer, Some(place), &stop)
+        })?
     } else {
         let here = std::env::current_dir().context("cannot find the current directory")?;
-        traced(&arguments.command, arguments.beneath.as_deref().unwrap_or(&here), None, &stop)?
+        let root = arguments.beneath.as_deref().unwrap_or(&here);
+        let tracer = match arguments.explore {
+            true => follow(root, RECORDING_MAX)?,
+            false => Tracer::start(root, Vec::new(), None)?,
+        };
+        traced(&arguments.command, tracer, None, &stop)?
     };
     document.command = arguments.command;
     terminal::show_status(&Read::<TraceShown>::new(&document)?, format)?;
-    if !document.findings.is_empty() {
+    let has_failing = |states: &TraceStates| states.failing > 0;
+    if !document.findings.is_empty() || document.states.as_ref().is_some_and(has_failing) {
         return Ok(Exit::Finding);
+    }
+    if document.states.as_ref().is_some_and(|states| states.incomplete_because.is_some()) {
+        return Ok(Exit::NotMeasured);
     }
     if stop.load(Ordering::Acquire) || document.failed_writes == Some(0) || !document.not_seen.is_empty() {
         return Ok(Exit::NotMeasured);
@@ -63,14 +89,13 @@ pub(crate) fn run(arguments: TraceArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Runs the program to its end, in `directory` if one is given, and audits what it does beneath `root`.
+/// Runs the program to its end, in `directory` if one is given, and audits what it does.
 fn traced(
     typed: &[String],
-    root: &Path,
+    tracer: Tracer,
     directory: Option<&Path>,
-    stop: &AtomicBool,
+    stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<TraceDocument> {
-    let tracer = Tracer::start(root, Vec::new(), None)?;
     let (program, rest) = typed.split_first().context("no program was given")?;
     let mut command = Command::new(program);
     command.args(rest);
@@ -83,11 +108,12 @@ fn traced(
     command.stdin(stdin).stdout(std::io::stderr());
     let limits = Limits { timeout: None, stop, grace: Duration::ZERO, kills_leftovers: false };
     let status = child::run(command, Vec::new(), limits).context("cannot run strace")?.status;
-    let traced = tracer.finish()?;
+    let (traced, work) = followed(tracer, status.success())?;
     if !traced.is_started && !status.success() {
         let problem = format!("`{program}` could not be started under strace, which ended with {status}");
         return Err(Refusal::new(Exit::NotMeasured, problem).into());
     }
     let document = TraceDocument::new(&traced, status.success());
-    Ok(TraceDocument { ended: status.to_string(), ..document })
+    let states = work.map(|work| traced_states(&work, stop, EXPLORING_MAX)).transpose()?;
+    Ok(TraceDocument { ended: status.to_string(), states, ..document })
 }

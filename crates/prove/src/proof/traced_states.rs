@@ -1,0 +1,71 @@
+//! States that a power cut may leave of a program that was traced where it is, each compared with what the
+//! program had made visible.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::error::Result;
+use crate::explore::Limits;
+use crate::file_system::FileSystem;
+use crate::judge::Judge;
+use crate::profile::DriveProfile;
+use crate::session::RecordedWork;
+use crate::subject::{CheckBy, Program, Programs, Subject};
+use crate::trace::{TraceFailure, TraceStates};
+
+/// Explores the states of a program whose system calls were followed, until `budget` is used up or `stop` is
+/// set.
+///
+/// # Errors
+/// If states could not be judged at all.
+pub fn traced_states(work: &RecordedWork, stop: &Arc<AtomicBool>, budget: Duration) -> Result<TraceStates> {
+    // Nothing is run: the states are compared with the moments of the work.
+    let subject: Arc<dyn Subject> = Arc::new(Programs {
+        run: Program::acknowledging(String::new()),
+        check: CheckBy::Moments(None),
+        recover: None,
+        setup: None,
+        timeout: budget,
+        stop: Arc::clone(stop),
+    });
+    let (halt, began) = (AtomicBool::new(false), Instant::now());
+    let judge = Judge {
+        recorded: work,
+        profile: &DriveProfile::parse("volatile", work.recording.logical_block)?,
+        limits: Limits::default(),
+        seed: 1,
+        subject: &subject,
+        file_system: FileSystem::Posix,
+        workers: 0,
+        directory: &std::env::temp_dir(),
+        timeout: budget,
+        stop: &halt,
+        mount_here: false,
+        results: None,
+    };
+    let judged = judge.judge(&mut |_| {
+        let is_over = stop.load(Ordering::Acquire) || began.elapsed() >= budget;
+        halt.fetch_or(is_over, Ordering::Release);
+    })?;
+    let is_halted = halt.load(Ordering::Acquire);
+    let late = || format!("the states were explored for {} s, and not all of them", budget.as_secs());
+    let unexplored = || judged.not_exhaustive_because(judge.limits);
+    let incomplete_because = match is_halted {
+        true => Some(late()),
+        false => judged.incomplete_because.clone().or_else(unexplored),
+    };
+    let unseen = work.unseen.first().or(work.seen_in_part.first()).cloned();
+    let failures = judged.failing.iter().map(|(class, failing)| TraceFailure {
+        class: class.name().to_owned(),
+        states: failing.count,
+        words: failing.words.clone(),
+    });
+    Ok(TraceStates {
+        explored: judged.counts.distinct,
+        failing: judged.counts.failing,
+        exhaustive: judged.is_exhaustive(),
+        incomplete_because: incomplete_because.or(unseen),
+        failures: failures.collect(),
+    })
+}
