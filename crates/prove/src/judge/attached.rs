@@ -173,7 +173,7 @@ impl Place {
                 // Somebody reads just now, and a page stays until its read is answered.
                 std::thread::sleep(Duration::from_millis(1 << number));
             }
-            file.sync_all()?;
+            // Writes what is dirty as well. What a state is on is memory, and needs no flush.
             block_ioctl::forget_cache(file)?;
         }
         Err(io::Error::other("the kernel keeps blocks of the last state in memory; end what uses the device"))
