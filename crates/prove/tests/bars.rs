@@ -108,7 +108,7 @@ impl Case {
             recorded: &self.recorded,
             profile: &DriveProfile::parse(profile, self.recorded.recording.logical_block).unwrap(),
             limits: match seed() {
-                None => Limits { pieces: 4, commands: 4, states, visits: 0 },
+                None => Limits { pieces: 3, commands: 3, states, visits: 0 },
                 Some(_) => Limits { pieces: 8, commands: 8, states: 10 * states, visits: 0 },
             },
             seed: seed().unwrap_or(1),
@@ -137,7 +137,7 @@ fn database(
     deletes: u64,
     profile: &str,
 ) -> Option<(u64, BTreeSet<FoundFailure>)> {
-    let inserts = if seed().is_some() { 20 } else { 4 };
+    let inserts = if seed().is_some() { 20 } else { 3 };
     let subject = named(&format!("{mode},inserts={inserts},deletes={deletes}")).unwrap();
     let case = Case::new(subject, file_system)?;
     Some((inserts, case.failed(profile)))

@@ -105,7 +105,7 @@ fn judged(file_system: FileSystem, synced: bool, workers: &[usize]) -> Option<Ju
         let judge = Judge {
             recorded: &recorded,
             profile: &DriveProfile::parse("volatile", Bytes(512)).unwrap(),
-            limits: Limits { states: 3000, ..Limits::default() },
+            limits: Limits { states: 150, ..Limits::default() },
             seed: 1,
             subject: &subject,
             file_system,
