@@ -49,61 +49,60 @@ const fn told(file: &'static str, lose: fn(&LosingFileSystem, &Path) -> Option<F
 
 const WAYS: [Way; 12] = [
     untold("closed", |on, path| {
-        write(path);
         on.fail_next();
+        write(path);
         on.sync()
     }),
     told("held", |on, path| {
-        let file = write(path);
         on.fail_next();
+        let file = write(path);
         file.sync_all().unwrap_err();
         Some(file)
     }),
     told("overwritten", |on, path| {
-        let file = rewrite(path);
         on.fail_next();
+        let file = rewrite(path);
         file.sync_data().unwrap_err();
         Some(file)
     }),
     told("unlinked", |on, path| {
+        on.fail_next();
         let file = rewrite(path);
         fs::remove_file(path).unwrap();
-        on.fail_next();
         file.sync_all().unwrap_err();
         Some(file)
     }),
     // Its program has ended before the observation looks.
     untold("mapped", |on, path| {
         rewrite(path);
-        on.sync();
         on.fail_next();
         let commands = ["-c", "mmap -w 0 64k", "-c", "mwrite 0 64k", "-c", "msync -s"];
         Command::new("xfs_io").args(commands).arg(path).output().unwrap();
         None
     }),
     untold("ended", |on, path| {
+        on.fail_next();
         run(Command::new("dd")
             .args(["if=/dev/zero", "bs=64k", "count=1"])
             .arg(format!("of={}", path.display())));
-        on.fail_next();
         on.sync()
     }),
     told("range", |on, path| {
-        let file = rewrite(path);
         on.fail_next();
-        write_back(file.as_fd(), Bytes::ZERO, Bytes(LENGTH)).unwrap_err();
+        let file = rewrite(path);
+        write_back(file.as_fd(), Bytes(0), Bytes(LENGTH)).unwrap_err();
         Some(file)
     }),
     untold("advised", |on, path| {
-        let file = write(path);
         on.fail_next();
+        let file = write(path);
         fadvise(&file, 0, None, Advice::DontNeed).unwrap();
         Some(file)
     }),
     untold("renamed", |on, path| {
         let new = path.with_extension("new");
-        write(&new);
         on.fail_next();
+        write(&new);
         fs::rename(new, path).unwrap();
         on.sync()
     }),
@@ -116,16 +115,16 @@ const WAYS: [Way; 12] = [
         let file = File::create(path).unwrap();
         fallocate(&file, FallocateFlags::empty(), 0, LENGTH).unwrap();
         file.sync_all().unwrap();
-        file.write_all_at(&[7; LENGTH as usize], 0).unwrap();
         on.fail_next();
+        file.write_all_at(&[7; LENGTH as usize], 0).unwrap();
         on.sync()
     }),
     untold("deep/er/sparse", |on, path| {
         let file = File::create(path).unwrap();
         file.set_len(1 << 20).unwrap();
         file.sync_all().unwrap();
-        file.write_all_at(&[7; LENGTH as usize], 1 << 19).unwrap();
         on.fail_next();
+        file.write_all_at(&[7; LENGTH as usize], 1 << 19).unwrap();
         on.sync()
     }),
 ];
@@ -164,8 +163,10 @@ impl LosingFileSystem {
         all
     }
 
-    /// Makes the next write of data fail.
+    /// Makes the next write fail, when nothing is left to write. Called before the data is there: a sync(2) of any
+    /// other program would write it.
     fn fail_next(&self) {
+        self.sync();
         self.server.order("fault", &[&self.fault]);
     }
 
@@ -192,14 +193,16 @@ fn data_of(kind: Kind, device: &str) -> String {
     format!(":lba={first}-{}", first + blocks - 1)
 }
 
-/// Reads on until a file is told, which must be the first one that is.
-fn read_until_told(said: &mut BufReader<ChildStderr>, path: &Path) {
+/// Reads on until a file is told; the file.
+fn next_told(said: &mut BufReader<ChildStderr>) -> String {
     let mut line = String::new();
-    while !line.contains("write lost: ") {
+    loop {
         line.clear();
-        assert!(said.read_line(&mut line).unwrap() > 0, "it ended before it told {}", path.display());
+        assert!(said.read_line(&mut line).unwrap() > 0, "it ended before it told a file");
+        if let Some((_, told)) = line.split_once("write lost: ") {
+            return told.to_owned();
+        }
     }
-    assert!(line.contains(&format!("write lost: {}", path.display())), "{}: {line}", path.display());
 }
 
 /// Ends an observation; its document.
@@ -244,17 +247,18 @@ fn every_way_is_told(kind: Kind) {
     for way in &WAYS {
         let path = place.path().join(way.file);
         open.extend((way.lose)(&on, &path));
-        read_until_told(&mut said, &path);
+        let told = next_told(&mut said);
+        assert!(told.starts_with(&path.display().to_string()), "{}: {told}", path.display());
     }
     // All writes fail, also those of the journal: the file system gives up, and refuses even stat(2).
     let last = place.path().join("last");
-    let file = write(&last);
     on.server.order("fault", &["write:eio"]);
-    file.sync_all().unwrap_err();
-    read_until_told(&mut said, &last);
+    let file = write(&last);
+    on.sync();
+    while !next_told(&mut said).starts_with(&last.display().to_string()) {}
     let document = ended(observing, said);
     drop((open, file));
-    on.server.order("fault", &[]);
+    on.server.order("fault", &["--clear"]);
     holds("observation", &document);
     let errors = document["writeback_errors"].as_array().unwrap();
     for way in &WAYS {
@@ -293,10 +297,11 @@ fn a_write_that_a_device_itself_loses_is_told_while_metrics_are_served() {
     command.args(["observe", server.device(), "--serve"]).arg(place.path().join("metrics"));
     let mut observing = start(&mut command);
     let mut said = wait_for("metrics at", &mut observing);
-    let file = rewrite(Path::new(server.device()));
     server.order("fault", &["write:eio:times=1"]);
+    let file = rewrite(Path::new(server.device()));
     file.sync_all().unwrap_err();
-    read_until_told(&mut said, Path::new(server.device()));
+    let told = next_told(&mut said);
+    assert!(told.starts_with(&format!("{} ", server.device())), "{told}");
     kill_process(Pid::from_child(&observing), Signal::TERM).unwrap();
     let mut rest = String::new();
     said.read_to_string(&mut rest).unwrap();

@@ -23,8 +23,9 @@ pub(crate) struct WritebackErrors {
     by_file: BTreeMap<Inode, Failures>,
     /// Failures of further files.
     left_out: u64,
-    /// Files whose failure was not taken yet: the first one, or the first after somebody was told.
-    fresh: BTreeSet<Inode>,
+    /// Files whose failure was not taken yet: the first one, or the first after somebody was told. In the order of
+    /// the failures: what fails first is data, and then what the file system keeps of itself.
+    fresh: Vec<Inode>,
 }
 
 /// Failures of one file.
@@ -90,7 +91,9 @@ impl WritebackErrors {
             told_at: None,
         });
         if failures.count == 0 || failures.is_reported() {
-            self.fresh.insert(inode);
+            if !self.fresh.contains(&inode) {
+                self.fresh.push(inode);
+            }
             failures.error = error;
         }
         failures.count += 1;
