@@ -4,31 +4,43 @@ use crate::document::live::{DeviceActivity, SlowEvent};
 use crate::document::observation::WritebackError;
 use crate::printable::printable;
 use crate::quantity::{bytes, count, duration};
+use crate::terminal;
 
-/// Returns an event as one line, without its time: what it was, how long, whose, where, and what the device
-/// did meanwhile.
-pub fn slow_line(event: &SlowEvent) -> String {
+/// Begins a second line, below what follows the time in the first one.
+const BELOW: &str = "              ";
+
+/// Returns an event as one line, without its time: how long, what it was, whose, where, and what the device
+/// did meanwhile. The latter is a second line where both are wider than so many `columns`.
+pub fn slow_line(event: &SlowEvent, columns: Option<usize>) -> String {
     let size = event.bytes.filter(|size| *size > 0).map(|size| format!(" {}", bytes(size as f64)));
     let queue = event.queue_seconds.map(|seconds| format!(" ({} in queue)", duration(seconds)));
     let pid = event.pid.map(|pid| format!("[{pid}]"));
     let file = event.file.as_ref().map(|file| format!(" {}", printable(file)));
-    let places = [&event.device, &event.mount_point].into_iter().flatten();
+    // The path of a file begins with the mount point.
+    let mount_point = event.mount_point.as_ref().filter(|_| event.file.is_none());
+    let places = [event.device.as_ref(), mount_point].into_iter().flatten();
     let places: Vec<String> = places.map(|place| printable(place)).collect();
     let place = if places.is_empty() { String::new() } else { format!(" on {}", places.join(" ")) };
     let did = match (&event.device_then, &event.device) {
-        (Some(then), Some(device)) => format!("; {} meanwhile: {}", printable(device), activity(then)),
+        (Some(then), Some(device)) => format!("{} meanwhile: {}", printable(device), activity(then)),
         _ => String::new(),
     };
-    format!(
-        "{}{} {}{} {}{}{}{place}{did}",
+    let what = format!(
+        "{:>7} {}{}{} {}{}{}{place}",
+        duration(event.seconds),
         event.operation,
         size.unwrap_or_default(),
-        duration(event.seconds),
         queue.unwrap_or_default(),
         printable(&event.process),
         pid.unwrap_or_default(),
         file.unwrap_or_default(),
-    )
+    );
+    let is_wide = columns.is_some_and(|most| terminal::columns(&what) + terminal::columns(&did) + 2 > most);
+    match (did.is_empty(), is_wide) {
+        (true, _) => what,
+        (false, false) => format!("{what}; {did}"),
+        (false, true) => format!("{what}\n{BELOW}{did}"),
+    }
 }
 
 /// Returns a file whose write failed after the page cache had taken it, in one line.
@@ -43,17 +55,18 @@ pub fn lost_line(error: &WritebackError) -> String {
     )
 }
 
+/// Returns what a device completed; what there was none of is left out.
 fn activity(of: &DeviceActivity) -> String {
-    format!(
-        "{} reads, {} writes, {}, {} flushes in {}, longest {}, {} in flight",
-        count(of.reads),
-        count(of.writes),
-        bytes(of.bytes as f64),
-        count(of.flushes),
-        duration(of.seconds),
-        duration(of.longest),
-        count(of.in_flight)
-    )
+    let number = |what: &str, of: u64| (of > 0).then(|| format!("{} {what}", count(of)));
+    let moved = (of.bytes > 0).then(|| bytes(of.bytes as f64));
+    let completed =
+        [number("reads", of.reads), number("writes", of.writes), moved, number("flushes", of.flushes)];
+    let completed: Vec<String> = completed.into_iter().flatten().collect();
+    let completed = if completed.is_empty() { "nothing".to_owned() } else { completed.join(", ") };
+    let longest = (of.longest > 0.0).then(|| format!(", longest {}", duration(of.longest)));
+    let in_flight = number("in flight", of.in_flight).map(|text| format!(", {text}"));
+    let (longest, in_flight) = (longest.unwrap_or_default(), in_flight.unwrap_or_default());
+    format!("{completed} in {}{longest}{in_flight}", duration(of.seconds))
 }
 
 #[cfg(test)]
@@ -94,12 +107,14 @@ mod tests {
             device_then: Some(then),
             ..SlowEvent::default()
         };
-        let line = slow_line(&event);
-        assert!(line.starts_with("fsync 312 ms postgres[4711] /srv/wal"), "{line}");
-        assert!(
-            line.contains(" on vda /srv; vda then: 0 reads, 41 writes, 0 B, 2 flushes in 350 ms"),
-            "{line}"
-        );
+        let line = slow_line(&event, None);
+        assert!(line.starts_with(" 312 ms fsync postgres[4711] /srv/wal"), "{line}");
+        let did = "vda meanwhile: 41 writes, 2 flushes in 350 ms, longest 80 ms";
+        assert!(line.ends_with(&format!(" on vda; {did}")), "{line}");
+        assert_eq!(slow_line(&event, Some(120)), line);
+        let narrow = slow_line(&event, Some(66));
+        assert_eq!(narrow, line.replace("; vda", &format!("\n{BELOW}vda")));
+        assert!(narrow.lines().all(|line| line.len() <= 80), "{narrow}");
         assert!(!line.contains('\u{1b}'), "{line}");
         let request = SlowEvent {
             seconds: 0.005,
@@ -109,6 +124,6 @@ mod tests {
             process: "kworker".to_owned(),
             ..SlowEvent::default()
         };
-        assert_eq!(slow_line(&request), "write fua 4 KiB 5 ms (1 ms in queue) kworker");
+        assert_eq!(slow_line(&request, None), "   5 ms write fua 4 KiB (1 ms in queue) kworker");
     }
 }

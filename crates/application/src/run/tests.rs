@@ -116,7 +116,7 @@ fn where_room_is_short_less_is_made_and_that_is_said() {
     let note = "the files were scaled to 2 % of the profile's, because it takes about 2 GiB and only 80 MiB are free";
     assert_eq!(measured.transactions.as_ref().unwrap().notes, [note]);
     let error = run_in("fileserver", &with_free(Bytes::mib(30)), &limits).unwrap_err();
-    assert!(error.to_string().contains("takes 2 GiB and only 30 MiB are free"), "{error}");
+    assert!(error.to_string().contains("needs 2 GiB, but only 30 MiB are free"), "{error}");
     assert_empty(home.path(), "refused");
 }
 

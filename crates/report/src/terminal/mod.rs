@@ -23,7 +23,7 @@ pub use run::run;
 pub(crate) use survey::surveyed;
 pub use survey::{survey, survey_list};
 pub use table::{Cell, Side, Table};
-pub(crate) use wrap::hang;
+pub(crate) use wrap::{columns, hang};
 
 /// How to write for one terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

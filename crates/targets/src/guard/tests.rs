@@ -211,6 +211,6 @@ fn each_typed_word_must_name_a_target() {
     for typed in ["C3", "", "a1", "/dev/sda"] {
         let error = each_word_names_a_target(&destroy(typed), &targets).unwrap_err();
         assert_eq!(error.kind(), Kind::Refused);
-        assert!(error.to_string().contains("/dev/sdb is called 'B 2'"), "{error}");
+        assert!(error.to_string().contains("'B 2' for /dev/sdb"), "{error}");
     }
 }

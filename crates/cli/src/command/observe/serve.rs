@@ -25,6 +25,8 @@ use crate::{stop, terminal};
 
 /// Media type of the text format (prometheus.io, "Exposition formats").
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// Columns of a time before a line, and of the blank behind it.
+const TIME_COLUMNS: usize = 14;
 /// Body of the page `/`.
 const INDEX: &str = "plumb observe\n\n/metrics  metrics of Prometheus\n/slow     the slowest events of the last ten minutes (JSON)\n";
 
@@ -134,9 +136,11 @@ pub(super) fn run(address: &ServeAddress, served: ServedObservation<'_>) -> anyh
     Ok(Exit::Done)
 }
 
-/// Returns a slow event in one line with the time of its end.
+/// Returns a slow event with the time of its end, in one line; on a terminal that is too narrow for it, in two.
 pub(super) fn dated_slow_line(event: &SlowEvent) -> String {
-    dated(event.ended_at, &slow_line(event))
+    let style = terminal::style_of_stderr();
+    let columns = style.is_terminal.then(|| style.width.saturating_sub(TIME_COLUMNS));
+    dated(event.ended_at, &slow_line(event, columns))
 }
 
 /// Returns a lost write in one line with the time at which it is told.
