@@ -48,7 +48,7 @@ fn an_agent_that_loses_its_controller_ends_and_leaves_nothing() {
         ("unread", Some(3), "the connection to the controller ended"),
         ("silent", Some(3), "the controller was silent for"),
         ("closed", Some(3), "the connection to the controller ended"),
-        ("nonsense", Some(3), "the controller: it does not speak as plumb does"),
+        ("nonsense", Some(3), "the controller: it does not speak plumb's protocol"),
         ("bye", Some(0), ""),
     ];
     for (how, code, expected) in ends {
