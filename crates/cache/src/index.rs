@@ -3,9 +3,9 @@
 //! Invariant: a block has an entry in a segment from the tail on exactly if some record that recovery could
 //! replay changes it, whether that was destaged or not. What has none may go past the log (order (c)).
 //!
-//! An entry in a segment before the tail is *kept*: the backing device has it durably, and it is read from the
-//! log until the segment is used again. A write that goes past the log forgets it. Those of segments that no
-//! read finds any more are left until [`Base::forget_freed`](crate::base::Base::forget_freed).
+//! An entry in a segment before the tail is *kept*: the backing device has it durably, and it is read from
+//! the log until the segment is used again. A write that bypasses the log forgets it. Entries of segments
+//! that reads no longer find stay until [`Base::forget_freed`](crate::base::Base::forget_freed).
 
 use std::ops::Deref;
 

@@ -55,7 +55,7 @@ impl Resilver {
             *found = LegFindings::default();
         }
         base.set_leg(leg, LegState::Resilvering);
-        // What was written back is not copied.
+        // Data that was written back is not copied.
         base.log.let_go(base.log.tail);
         base.begin_session();
         Ok(Self::begin(base, leg))

@@ -175,7 +175,7 @@ impl Writes {
         base.figures.bypass_writes += 1;
         base.pace.foreground(base.io.now());
         marks.note_bypass(base, range);
-        // What the log had until now is the older version.
+        // The log has the older version.
         base.index.forget(&base.log.geometry, range, base.log.tail);
         let id = self.new_id();
         let (member, purpose) = (Member::Backing, Purpose::BypassWrite);

@@ -42,7 +42,7 @@ fn a_backing_device_that_has_grown_is_taken_to_its_end_while_the_cache_serves() 
     assert!(!rig.cache.is_mark_silent(), "the mark states something still");
     assert_eq!(rig.mark().expect("a mark").witnesses, 0);
     assert!(rig.cache.is_mark_silent());
-    // What is written back meanwhile is stated by no later mark, whatever its place among the witnesses.
+    // No later mark states data that is written back meanwhile, whatever its place among the witnesses.
     rig.backing.resize(512 * 2 * BLOCKS as usize, 0);
     rig.cache.grow_backing(Bytes(512 * 2 * BLOCKS), witnesses(2 * BLOCKS), rig.now).unwrap();
     rig.run();

@@ -1,4 +1,5 @@
-//! What was written back is read from the log until its segment is used again, and never once it is stale.
+//! Data that was written back is read from the log until its segment is used again, and never once it is
+//! stale.
 
 use super::*;
 
