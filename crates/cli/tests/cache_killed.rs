@@ -34,7 +34,7 @@ fn read(clients: &mut Clients, pool: &Pool, lba: u64, into: &mut [u8]) -> Result
     }
 }
 
-/// What happens beside the requests of each life.
+/// Event beside the requests of each life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Beside {
     Nothing,

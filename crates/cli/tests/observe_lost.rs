@@ -72,7 +72,7 @@ const WAYS: [Way; 12] = [
         file.sync_all().unwrap_err();
         Some(file)
     }),
-    // Its program has ended before the observation looks.
+    // The program has ended before the observation looks.
     untold("mapped", |on, path| {
         rewrite(path);
         on.fail_next();
@@ -163,8 +163,8 @@ impl LosingFileSystem {
         all
     }
 
-    /// Makes the next write fail, when nothing is left to write. Called before the data is there: a sync(2) of any
-    /// other program would write it.
+    /// Makes the next write fail, when nothing is left to write. Called before the data is there: a sync(2)
+    /// of any other program would write it.
     fn fail_next(&self) {
         self.sync();
         self.server.order("fault", &[&self.fault]);

@@ -136,7 +136,8 @@ pub(super) fn run(address: &ServeAddress, served: ServedObservation<'_>) -> anyh
     Ok(Exit::Done)
 }
 
-/// Returns a slow event with the time of its end, in one line; on a terminal that is too narrow for it, in two.
+/// Returns a slow event with the time of its end, in one line; in two on a terminal that is too narrow for
+/// it.
 pub(super) fn dated_slow_line(event: &SlowEvent) -> String {
     let style = terminal::style_of_stderr();
     let columns = style.is_terminal.then(|| style.width.saturating_sub(TIME_COLUMNS));
