@@ -55,8 +55,8 @@ impl Buckets {
         self.sum_ns as f64 / 1e9
     }
 
-    /// Returns each edge, in seconds, with the number of durations between the one before and it; last, without
-    /// an edge, the number of those beyond the last edge.
+    /// Returns each edge, in seconds, with the number of durations between the previous edge and it; last,
+    /// without an edge, the number of those beyond the last edge.
     pub fn counts(&self) -> impl Iterator<Item = (Option<f64>, u64)> + '_ {
         let edges = (FIRST_EXPONENT..).take(EDGES).map(|exponent| Some(edge(exponent)));
         edges.chain([None]).zip(self.counts)
