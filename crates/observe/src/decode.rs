@@ -224,8 +224,9 @@ impl Decoder {
             Of::Synced { result } => EventContent::Synced(number(result) as i32 >= 0),
             Of::WritebackFailed { device, inode, error } => {
                 let inode = Inode { device: number(device) as u32, number: number(inode) };
-                // The event has the value from before: of a first failure none, and of one after somebody was told the
-                // error that was told. A further one with the same error leaves the value as it is.
+                // The event has the value from before: none for a first failure, and for one after somebody
+                // was told the error that was told. Another failure with the same error leaves the value as
+                // it is.
                 let before = number(error);
                 EventContent::WritebackFailed(inode, errno(before).filter(|_| before & ERRSEQ_SEEN == 0))
             }

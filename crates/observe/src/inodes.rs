@@ -34,7 +34,8 @@ fn open_file_of(process: &str, inode: Inode) -> Option<String> {
         let number_in = |info: &str, key: &str| {
             info.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok())
         };
-        // A file system that has given up refuses stat(2); since Linux 5.14 the descriptor says the number too.
+        // A file system that has given up refuses stat(2); since Linux 5.14 the descriptor also says the
+        // number.
         let number = match fs::metadata(entry.path()) {
             Ok(found) => Some(found.ino()),
             Err(_) => number_in(&info(), "ino:"),

@@ -46,7 +46,7 @@ pub enum Step {
     /// A completion without data: of an empty flush, which the kernel counts among the writes, or of the end
     /// of a flush with data.
     Empty,
-    /// What the driver had before this request is forgotten: too much of it never ended.
+    /// Everything that the driver had before this request is forgotten: too much of it never ended.
     Forgotten,
 }
 

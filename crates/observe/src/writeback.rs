@@ -23,8 +23,8 @@ pub(crate) struct WritebackErrors {
     by_file: BTreeMap<Inode, Failures>,
     /// Failures of further files.
     left_out: u64,
-    /// Files whose failure was not taken yet: the first one, or the first after somebody was told. In the order of
-    /// the failures: what fails first is data, and then what the file system keeps of itself.
+    /// Files whose failure was not taken yet: the first one, or the first after somebody was told. In the
+    /// order of the failures: data fails first, and then the metadata of the file system.
     fresh: Vec<Inode>,
 }
 
