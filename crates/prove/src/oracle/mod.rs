@@ -10,8 +10,8 @@
 //!
 //! 1. A name may be absent, a directory or a link if it was so at one of these moments.
 //! 2. The time during which a name is of one file is an *epoch*. The bytes that the file had when the epoch
-//!    began, or when `k` was acknowledged, must be as at one moment of it. Bytes beyond may hold anything, and
-//!    so may all bytes of a name that was absent when `k` was acknowledged.
+//!    began, or when `k` was acknowledged, must be as at one moment of it. Bytes beyond may hold anything,
+//!    and so may all bytes of a name that was absent when `k` was acknowledged.
 //! 3. A file that is shorter than it was, or absent, and is longer again later, is lost, unless another name
 //!    holds what it held.
 //!
