@@ -63,11 +63,11 @@ pub(super) fn changed(device: &dyn Device, stated: &Contents) -> Option<u64> {
 /// Writes the marker of a backing device, as the cache asks.
 pub(super) struct Marking {
     backing: Arc<Member>,
-    last: Mutex<Marked>,
+    last: Mutex<PlacedMarker>,
 }
 
-/// The marker that is there.
-struct Marked {
+/// Marker that is there, with its place.
+struct PlacedMarker {
     marker: Marker,
     spot: Spot,
     /// The device that is cached.
@@ -77,10 +77,10 @@ struct Marked {
 impl Marking {
     /// Goes on from the marker that is there.
     pub(super) fn new(backing: Arc<Member>, spot: Spot, cached: Arc<dyn Device>, marker: Marker) -> Self {
-        Self { backing, last: Mutex::new(Marked { marker, spot, cached }) }
+        Self { backing, last: Mutex::new(PlacedMarker { marker, spot, cached }) }
     }
 
-    fn known(&self) -> MutexGuard<'_, Marked> {
+    fn known(&self) -> MutexGuard<'_, PlacedMarker> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -119,7 +119,7 @@ impl Marking {
             let taken = self.backing.set_marker(last.spot, None);
             taken.map_err(|error| error.after_clearing_up(self.backing.set_marker(spot, None)))?;
         }
-        *last = Marked { marker, spot, cached };
+        *last = PlacedMarker { marker, spot, cached };
         Ok(())
     }
 }
