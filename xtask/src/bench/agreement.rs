@@ -12,7 +12,7 @@ use crate::{packages, process};
 
 /// The size of the test file of both.
 const SIZE: &str = "256M";
-/// The same for fio.
+/// Option of fio for that size.
 const SIZED: &str = "--size=256M";
 /// How long fio runs each pattern: as long as a phase of plumb's check of [`CHECK_SECONDS`].
 const TIMED: &str = "--time_based --runtime=1.5";

@@ -21,7 +21,7 @@ pub(super) struct JobFigures {
     pub(super) p99: f64,
 }
 
-/// What a job works on.
+/// Target of a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place<'a> {
     /// A file or a device.
