@@ -1,8 +1,8 @@
 //! Healing the traps H1 to H5: the kernel, or a layer above, keeps flushes from a drive whose cache is on.
 //!
 //! A heal is planned, applied and journalled like every change, with
-//! [`Asked::Heal`](crate::plan::Asked::Heal); the drive stays as it is. It is not rolled back: that would be
-//! to set the trap again.
+//! [`PlanRequest::Heal`](crate::plan::PlanRequest::Heal); the drive stays as it is. It is not rolled back:
+//! that would be to set the trap again.
 //!
 //! A disk on which flushes are suppressed because a claim of protection is recorded is in no trap.
 
