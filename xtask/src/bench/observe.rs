@@ -132,7 +132,7 @@ impl Observer {
     }
 
     /// Returns the processor time of all its threads until now, in seconds (Documentation/scheduler/
-    /// sched-stats.rst, "/proc/<pid>/schedstat").
+    /// sched-stats.rst, `/proc/<pid>/schedstat`).
     fn cpu_seconds(&self) -> Result<f64> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).context("its threads")?;
         let spent = |task: std::io::Result<std::fs::DirEntry>| {
