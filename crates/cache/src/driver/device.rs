@@ -190,7 +190,7 @@ impl CachedDevice {
         self.with(Cache::silence_mark)?;
         let silent = self.wait_for(|core| match core.state() {
             State::Serving => core.is_mark_silent().then_some(Ok(())),
-            _ => Some(Err("it does not serve any more")),
+            _ => Some(Err("it no longer serves")),
         })?;
         let failed = |why| Error::new(ErrorKind::Invalid, "grow", self.info().name).because(why);
         let size = backing.info().size;
