@@ -1,8 +1,8 @@
 //! Command lines that cannot be taken: the words of other programs are answered with plumb's own, and a slip
 //! of the fingers leads nobody to an option that takes data away.
 
-use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory as _, FromArgMatches as _};
 use plumb_dialect::native;
 
 use crate::arguments::Arguments;
@@ -15,11 +15,22 @@ use crate::surroundings::argv;
 /// What clap has to say, help and version too.
 pub(crate) fn parse() -> Result<Arguments, clap::Error> {
     let typed = argv();
-    let command = help::command(Form::typed(&typed));
-    let parsed = command.clone().try_get_matches().and_then(|matches| {
-        Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command.clone()))
-    });
+    let parsed = match parsed_by(&Arguments::command()) {
+        // The pages of help are read by those alone who ask for them: to read them takes longer than to parse.
+        Err(error) if shows_help(error.kind()) => parsed_by(&help::command(Form::typed(&typed))),
+        parsed => parsed,
+    };
     parsed.map_err(|error| explained(error, &typed))
+}
+
+fn parsed_by(command: &Command) -> Result<Arguments, clap::Error> {
+    let matches = command.clone().try_get_matches()?;
+    Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command.clone()))
+}
+
+/// Returns true if clap answers with help.
+fn shows_help(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand)
 }
 
 fn explained(mut error: clap::Error, typed: &[String]) -> clap::Error {
@@ -66,7 +77,7 @@ fn other_commands(error: &clap::Error) -> Option<String> {
     let has_it = |command: &&clap::Command| {
         command.get_arguments().any(|argument| argument.get_long() == Some(long) && !argument.is_hide_set())
     };
-    let root = help::command(Form::Whole);
+    let root = Arguments::command();
     let names =
         root.get_subcommands().filter(has_it).map(|command| format!("`plumb {}`", command.get_name()));
     let names = names.collect::<Vec<_>>().join(", ");
