@@ -80,7 +80,7 @@ pub(crate) enum CacheCommand {
     },
     /// Enlarge the log, or cache all of a backing device that has grown
     ///
-    /// Both while the cache is served or not. A log is never made smaller.
+    /// The cache may be served meanwhile. A log is never made smaller.
     Grow {
         /// The name of the cache
         name: String,

@@ -17,7 +17,7 @@ pub enum Means {
 
 /// Returns how `state` lasts on a disk that was read after it was changed.
 ///
-/// What the kernel believes is made again at every start, so `protected` is kept by no drive.
+/// No drive keeps `protected`: the kernel forms its view again at every start.
 pub fn means(view: &DeviceView, state: State) -> Means {
     let wanted = match state {
         State::Off => false,
