@@ -16,7 +16,7 @@ use crate::surroundings::argv;
 pub(crate) fn parse() -> Result<Arguments, clap::Error> {
     let typed = argv();
     let parsed = match parsed_by(&Arguments::command()) {
-        // The pages of help are read by those alone who ask for them: to read them takes longer than to parse.
+        // Reading the pages of help takes longer than parsing, so only those who ask for help wait for it.
         Err(error) if shows_help(error.kind()) => parsed_by(&help::command(Form::typed(&typed))),
         parsed => parsed,
     };
