@@ -57,7 +57,7 @@ fn what_a_log_takes_of_a_file_is_written_and_not_only_reserved() {
 fn an_interrupted_create_leaves_files_as_long_as_before_and_no_cache() {
     let place = Place::new(8 << 20);
     std::fs::write(place.path("theirs"), vec![7; 4096]).unwrap();
-    let fixed = ["create", "--name", &place.name, "--backing", "backing", "--size", "2G", "--overwrite"];
+    let fixed = ["create", "--name", &place.name, "--backing", "backing", "--size", "1G", "--overwrite"];
     let mut create = spawn(&place, &[&fixed[..], &["--log", "log", "--log", "theirs"]].concat());
     while !std::fs::metadata(place.path("log")).is_ok_and(|log| log.blocks() > 0) {
         assert!(create.try_wait().unwrap().is_none(), "{}", said(&create.wait_with_output().unwrap()));
@@ -79,18 +79,18 @@ fn a_cache_is_served_while_its_log_is_laid_out_and_is_as_before_if_it_ends_meanw
     place.create(&[]);
     let server = place.serve();
     let name = &place.name;
-    let mut grow = spawn(&place, &["grow", name, "--size", "4G"]);
+    let mut grow = spawn(&place, &["grow", name, "--size", "1G"]);
     let laid_out = loop {
         let status = place.cache(&["status", name]);
         if status["laying_out"].is_object() {
             break status;
         }
         if grow.try_wait().unwrap().is_some() {
-            return plumb_testkit::skip("the disk has written 4 GiB before it could be looked at");
+            return plumb_testkit::skip("the disk has written 1 GiB before it could be looked at");
         }
     };
     crate::common::holds("cache-status", &laid_out);
-    assert_eq!(laid_out["laying_out"]["size_bytes"], (4_u64 << 30) - (64 << 20), "{laid_out}");
+    assert_eq!(laid_out["laying_out"]["size_bytes"], (1_u64 << 30) - (64 << 20), "{laid_out}");
     refused(&place, &["grow", name, "--size", "96M"], 4, &["is being changed", "wait"]);
     let load = ["load", &server.uri(), "--overwrite", "--no-record", "--write", "100", "--bytes", "1M"];
     let output = place.plumb().args(load).output().unwrap();
@@ -99,8 +99,8 @@ fn a_cache_is_served_while_its_log_is_laid_out_and_is_as_before_if_it_ends_meanw
     assert_eq!(server.wait(), Some(0));
     let output = grow.wait_with_output().unwrap();
     let verified = place.cache(&["verify", name]);
-    if verified["size"] == 4_u64 << 30 {
-        return plumb_testkit::skip("the disk has written 4 GiB before the server was stopped");
+    if verified["size"] == 1_u64 << 30 {
+        return plumb_testkit::skip("the disk has written 1 GiB before the server was stopped");
     }
     assert!(matches!(output.status.code(), Some(4 | 5)), "{}", said(&output));
     assert_eq!(std::fs::metadata(place.path("log")).unwrap().len(), 64 << 20);

@@ -41,7 +41,7 @@ fn a_signal_ends_it_and_keeps_what_was_measured() {
 fn a_signal_before_anything_is_measured_leaves_nothing() {
     let place = Place::new();
     let output =
-        interrupted(&place, "load f --size 2G --write 100 --duration 600s", "laying out", Signal::INT);
+        interrupted(&place, "load f --size 1G --write 100 --duration 600s", "laying out", Signal::INT);
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     assert!(output.stdout.is_empty(), "{}", said(&output));
     assert_eq!(entries(place.here.path()), Vec::<String>::new(), "a file that is not whole");

@@ -21,9 +21,10 @@ use plumb_block::{
     Bytes, Device as _, Errno, Error, ErrorKind, Lba, LbaRange, Outcome, Pattern, Payload, Pool, PoolShape,
     Queue, QueueOptions, RealClock, Request, Result, Tag, Wait,
 };
-use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::file::{FileDevice, FileOptions};
+use crate::space;
 
 /// How much one request writes.
 const PIECE: Bytes = Bytes::mib(1);
@@ -136,14 +137,7 @@ fn reserve(path: &Path, from: Bytes, to: Bytes, place: &str) -> Result<()> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(Error::new(ErrorKind::Invalid, "lay out", place).because("it is not a regular file"));
     }
-    // Asked first, because ext4 reserves until the disk is full before it says so.
-    let missing = to.0.saturating_sub(from.0.max(stat.st_size.unsigned_abs()));
-    let system = rustix::fs::fstatvfs(&file).map_err(failed)?;
-    // A file system without a size (ramfs) does not say.
-    if system.f_blocks > 0 && system.f_bavail.saturating_mul(system.f_frsize) < missing {
-        return Err(failed(Os::NOSPC));
-    }
-    match rustix::fs::fallocate(&file, FallocateFlags::empty(), from.0, to.0 - from.0) {
+    match space::reserve(&file, from..to) {
         Ok(()) => Ok(()),
         // Not every file system can reserve; writing then finds out.
         Err(Os::OPNOTSUPP | Os::NOSYS) if stat.st_size.unsigned_abs() < to.0 => {

@@ -105,19 +105,12 @@ impl Making {
                 Error::os(&self.shown, "mark", errno)
             })?;
         }
-        if self.room().is_some_and(|room| room < self.size.0.saturating_sub(self.before().0)) {
+        // Asked here, because a file of full length looks to all who come later as if it had its room.
+        let free = plumb_linux::space::free_beside(&self.file).ok().flatten();
+        if free.is_some_and(|free| free.0 < self.size.0.saturating_sub(self.before().0)) {
             return Err(Error::os(&self.shown, "make room for", rustix::io::Errno::NOSPC));
         }
         rustix::fs::ftruncate(&self.file, self.size.0).map_err(|errno| Error::os(&self.shown, "size", errno))
-    }
-
-    /// Returns the bytes that the file system has left for this user, if it says. Asked here, because a file
-    /// of full length looks to all who come later as if it had its room.
-    fn room(&self) -> Option<u64> {
-        let system = rustix::fs::fstatvfs(&self.file).ok()?;
-        let room = system.f_bavail.checked_mul(system.f_frsize)?;
-        // A file system without a size (ramfs) does not say.
-        (system.f_blocks > 0).then_some(room)
     }
 
     /// Returns true if the file is new.

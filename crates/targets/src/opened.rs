@@ -8,7 +8,7 @@ use std::sync::Arc;
 use plumb_block::{Bytes, Caching, Clock, Device, StorageCounters};
 use plumb_linux::{Access, Engine, FileDevice, FileOptions, Filling, layout};
 use plumb_path::{DeviceKind, Survey, survey_device};
-use rustix::fs::{FallocateFlags, OFlags};
+use rustix::fs::OFlags;
 
 use crate::cache;
 use crate::error::{Error, Result};
@@ -237,7 +237,7 @@ impl OpenedTarget {
         let (file, size) = (making.as_fd(), making.size().0);
         let sized = rustix::fs::ftruncate(file, 0).and_then(|()| rustix::fs::ftruncate(file, size));
         let reserved = sized.and_then(|()| match reserves {
-            true => rustix::fs::fallocate(file, FallocateFlags::empty(), 0, size),
+            true => plumb_linux::space::reserve(file, Bytes(0)..Bytes(size)),
             false => Ok(()),
         });
         match reserved {

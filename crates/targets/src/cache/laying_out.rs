@@ -64,7 +64,7 @@ impl LayoutObserver<'_> {
 pub(super) fn reserve(file: &OwnedFd, shown: &str, size: Bytes) -> Result<()> {
     let failed = |errno| Error::os(shown, "allocate", errno);
     let before = rustix::fs::fstat(file).map_err(failed)?.st_size.cast_unsigned();
-    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, size.0) {
+    match plumb_linux::space::reserve(file, Bytes(0)..size) {
         Ok(()) => Ok(()),
         // Where the file system cannot promise room, laying out finds out.
         Err(Errno::OPNOTSUPP) => rustix::fs::ftruncate(file, before.max(size.0)).map_err(failed),

@@ -10,7 +10,6 @@ use plumb_compare::setting::{Changes, Machine, Setting, Undo};
 use plumb_linux::loop_device::LoopDevice;
 use plumb_prove::file_system::{FileSystem, MountedFileSystem};
 use plumb_trial::TrialError;
-use rustix::fs::FallocateFlags;
 
 /// The logical blocks of the loop devices.
 const BLOCK: Bytes = Bytes::kib(4);
@@ -73,7 +72,7 @@ impl Place {
             TrialError::new(FailureKind::Failed, problem)
         };
         let image = File::create_new(&path).map_err(|error| io(error, "make", &path))?;
-        rustix::fs::fallocate(&image, FallocateFlags::empty(), 0, size.0)
+        plumb_linux::space::reserve(&image, Bytes(0)..size)
             .map_err(|errno| io(errno.into(), &format!("reserve {size} for"), &path))?;
         std::fs::create_dir(&self.at).map_err(|error| io(error, "make the directory", &self.at))?;
         let null = Path::new("/dev/null");
