@@ -230,7 +230,7 @@ fn without_root_what_changes_is_refused_and_what_shows_says_what_is_missing() {
     // A place that everybody can reach: the build directory may be root's alone.
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("plumb");
-    fs::copy(env!("CARGO_BIN_EXE_plumb"), &program).unwrap();
+    plumb_testkit::program::copy(Path::new(env!("CARGO_BIN_EXE_plumb")), &program);
     let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(directory.path(), everybody).unwrap();
     let plan = plan_file(directory.path());

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use plumb_testkit::program::write_script;
 use serde_json::Value;
 
 use crate::common::{plumb, said};
@@ -14,12 +15,8 @@ fn a_build_server_is_given_what_it_reads_and_a_baseline_accepts_what_is_known() 
     let here = place.path().join("here");
     std::fs::create_dir(&here).unwrap();
     std::fs::set_permissions(&here, std::fs::Permissions::from_mode(0o777)).unwrap();
-    let write = |name: &str, text: &str| {
-        std::fs::write(here.join(name), text).unwrap();
-        std::fs::set_permissions(here.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
-    };
-    write("save.sh", "#!/bin/sh\necho $1 > tmp; sync tmp; mv tmp doc; sync .\n");
-    write("wrong.sh", "#!/bin/sh\necho $1 > tmp; sync tmp; mv tmp doc\n");
+    write_script(&here.join("save.sh"), "echo $1 > tmp; sync tmp; mv tmp doc; sync .");
+    write_script(&here.join("wrong.sh"), "echo $1 > tmp; sync tmp; mv tmp doc");
     let ci = |options: &[&str], program: &str| {
         let words = [&["ci", "--no-record", "--overwrite"], options, &["--", program, "new doc"]].concat();
         started(place.path(), &here, true, &words)
@@ -59,7 +56,7 @@ fn a_build_server_is_given_what_it_reads_and_a_baseline_accepts_what_is_known() 
     assert_eq!(text("g.json").trim(), "[]");
     let output = ci(&[&accepted[..], &["--require", "proved"]].concat(), "./wrong.sh");
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
-    write("other", "nonsense\n");
+    std::fs::write(here.join("other"), "nonsense\n").unwrap();
     let output = ci(&["--baseline", "other"], "./wrong.sh");
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(said(&output).contains("--write-baseline"), "{}", said(&output));

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use plumb_testkit::program;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -23,9 +24,9 @@ pub(crate) fn place() -> Option<TempDir> {
     // The directory of the build may be closed to others.
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("kinds.py"), PROGRAM).unwrap();
-    std::fs::copy(plumb().get_program(), place.path().join("plumb")).unwrap();
+    program::copy(Path::new(plumb().get_program()), &place.path().join("plumb"));
     std::fs::create_dir(place.path().join("temporary")).unwrap();
-    for (path, mode) in [("", 0o755), ("kinds.py", 0o755), ("plumb", 0o755), ("temporary", 0o777)] {
+    for (path, mode) in [("", 0o755), ("kinds.py", 0o755), ("temporary", 0o777)] {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
         std::fs::set_permissions(place.path().join(path), mode).unwrap();
     }
@@ -233,11 +234,7 @@ fn what_programs_leave_running_and_checkers_do_wrong_is_told_in_a_sentence() {
 #[test]
 fn programs_are_named_from_where_plumb_was_started() {
     let Some(place) = place() else { return };
-    let script = |name: &str, body: &str| {
-        let path = place.path().join(name);
-        std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    };
+    let script = |name: &str, body: &str| program::write_script(&place.path().join(name), body);
     script("work.sh", "echo $1 > f; sync f; sync .; echo $1 > $PLUMB_ACK");
     script("check.sh", "test -z \"$PLUMB_REQUIRED\" || grep -q 7 f || exit 1");
     let arguments = ["app", "--json", "--no-record", "--fs", "posix", "--run", "./work.sh 7", "--check"];

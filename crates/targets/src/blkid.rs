@@ -108,8 +108,6 @@ fn named(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
     use std::path::PathBuf;
 
     use super::*;
@@ -117,8 +115,7 @@ mod tests {
     /// Returns a program of a test in place of blkid.
     fn script(directory: &tempfile::TempDir, text: &str) -> PathBuf {
         let path = directory.path().join("blkid");
-        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        plumb_testkit::program::write_script(&path, text);
         path
     }
 
