@@ -1,20 +1,21 @@
 //! `cargo xtask test`: everything that must pass, on a fresh machine, with one command.
 //!
 //! It installs what the tests need (Debian packages, as root, told aloud), then lints, compiles everything
-//! once (`build`), runs every test of the workspace (`programs`) beside those of `integrations/`, and boots
-//! the guests. It ends with what each of these took, and one line that counts what passed, failed and was
+//! once (`build`), and runs every test of the workspace (`programs`) beside those of `integrations/` and the
+//! guests. It ends with what each of these took, and one line that counts what passed, failed and was
 //! skipped.
 
 mod build;
 mod integrations;
 mod programs;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use build::Built;
+use programs::ProgramResult;
 use tempfile::TempDir;
 
 use crate::packages::{self, Outcome, Program};
@@ -28,6 +29,10 @@ const PROGRAMS: &str = "fio chromium promtool=prometheus losetup=mount mkfs.ext4
     mkfs.jfs=jfsutils mkfs.nilfs2=nilfs-tools mkfs.reiserfs=reiserfsprogs mkfs.erofs=erofs-utils sfdisk=fdisk strace \
     python3 nbdinfo=libnbd-bin nbdsh=python3-libnbd nbdkit qemu-nbd=qemu-utils certtool=gnutls-bin setpriv=util-linux psql=postgresql \
     ansible-playbook=ansible-core sshd=openssh-server ssh=openssh-client jsonschema=python3-jsonschema shellcheck systemd-analyze=systemd kubectl=kubernetes-client";
+
+/// Niceness of the guests: a third of the weight of the tests (sched(7)), so that none comes near its time
+/// limit while all of them run.
+const GUESTS_NICE: i32 = 5;
 
 /// Runs all of it, also after a failure, so that one run shows everything.
 pub(crate) fn main() -> Result<ExitCode> {
@@ -43,39 +48,53 @@ pub(crate) fn main() -> Result<ExitCode> {
     let built = phases.time("build of the tests, by clippy", || build::build(&root))?;
     total.add(Tally::one(built.succeeded && built.complaints == 0));
     total.add(Tally::one(phases.time("tests in documentation", || build::documentation_tests_pass(&root))?));
-    let (ran, integrated) = phases.time("tests", || {
-        std::thread::scope(|scope| {
-            // They wait for others much of the time.
-            let began = Instant::now();
-            let integrations = built.plumb.as_ref().map(|plumb| {
-                let root = &root;
-                scope.spawn(move || integrations::run(root, plumb).map(|tally| (tally, began.elapsed())))
-            });
-            let ran = programs::run(built.programs.clone());
-            (ran, integrations.map(|running| running.join().expect("integrations do not panic")))
-        })
-    });
-    if let Some(integrated) = integrated {
-        let (tally, taken) = integrated?;
-        phases.add("  integrations", taken);
-        total.add(tally);
-    }
-    let ran = ran?;
-    for ran in &ran {
+    let ran = phases.time("tests", || run_side_by_side(&root, &built));
+    let mut failures = String::new();
+    for ran in ran? {
         phases.add(format!("  {}: {} tests", ran.name, ran.tally.passed + ran.tally.failed), ran.taken);
         total.add(ran.tally);
+        failures.push_str(&ran.failures);
     }
-    total.add(match plumb_of_guests(&built)? {
-        Some((plumb, _directory)) => phases.time("guests", || guest::test(&plumb))?,
-        None => Tally::one(false),
-    });
     phases.add("all of it", began.elapsed());
-    for ran in &ran {
-        print!("{}", ran.failures);
-    }
-    print!("{}", phases.table());
+    print!("{failures}{}", phases.table());
     println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
     Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs the programs of tests, those of `integrations/` and the guests at the same time: each of them waits
+/// for others at times, and the processors are never without work.
+///
+/// # Errors
+/// When one of them cannot be run at all.
+fn run_side_by_side(root: &Path, built: &Built) -> Result<Vec<ProgramResult>> {
+    let integrations = || match &built.plumb {
+        Some(plumb) => integrations::run(root, plumb),
+        None => Ok(Tally::one(false)),
+    };
+    let guests = || {
+        // The guests compute all the time, so they take what the other programs leave. On Linux this is the
+        // niceness of the thread and of what it starts.
+        rustix::process::nice(GUESTS_NICE).context("lowering the priority of the guests")?;
+        match plumb_of_guests(built)? {
+            Some((plumb, _directory)) => guest::test(&plumb),
+            None => Ok(Tally::one(false)),
+        }
+    };
+    std::thread::scope(|scope| {
+        let integrations = scope.spawn(|| timed("integrations", integrations));
+        let guests = scope.spawn(|| timed("guests", guests));
+        let mut ran = programs::run(built.programs.clone())?;
+        for beside in [integrations, guests] {
+            ran.push(beside.join().expect("neither panics")?);
+        }
+        Ok(ran)
+    })
+}
+
+fn timed(name: &str, run: impl FnOnce() -> Result<Tally>) -> Result<ProgramResult> {
+    let began = Instant::now();
+    let tally = run()?;
+    Ok(ProgramResult { name: name.to_owned(), tally, taken: began.elapsed(), failures: String::new() })
 }
 
 /// Returns the plumb of the tests for the guests, without its symbols, since all of it is unpacked at each
