@@ -84,7 +84,7 @@ impl Server {
         let mut text = String::new();
         child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
         // Another test may just have killed a server.
-        let own = text.split_inclusive('\n').filter(|line| !line.contains("a killed plumb left"));
+        let own = text.split_inclusive('\n').filter(|line| !line.contains("a killed plumb"));
         (status.code(), own.collect())
     }
 

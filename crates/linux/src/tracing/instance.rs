@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use plumb_block::{Error, ErrorKind, Result};
+use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use crate::tree::DeviceNumber;
@@ -166,12 +167,16 @@ impl LeftInstance {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Removes it.
+    /// Removes it, unless another process has done so meanwhile.
     ///
     /// # Errors
     /// Fails as rmdir(2): with EBUSY while a process has one of its files open.
     pub fn remove(&self) -> std::io::Result<()> {
-        fs::remove_dir(&self.path)
+        match fs::remove_dir(&self.path).map_err(|error| (Errno::from_io_error(&error), error)) {
+            // ENODEV comes from a removal that has begun (instance_rmdir in kernel/trace/trace.c).
+            Ok(()) | Err((Some(Errno::NOENT | Errno::NODEV), _)) => Ok(()),
+            Err((_, error)) => Err(error),
+        }
     }
 }
 
@@ -233,5 +238,8 @@ mod tests {
         assert!(path.exists());
         drop(instance);
         assert!(!path.exists());
+        // Two processes that find the same instance both call it removed.
+        let left = LeftInstance { path, _tracefs: Tracefs::rooted(root.path()) };
+        left.remove().unwrap();
     }
 }
