@@ -6,7 +6,7 @@
 
 use plumb_block::DeviceInfo;
 
-use crate::model::{Cache, Evidence, LayerKind, is_synchronous};
+use crate::model::{Cache, Evidence, Flush, Fua, LayerKind, is_synchronous};
 
 /// One layer with all that is known about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -295,6 +295,13 @@ pub enum Mark {
     },
     /// A hypervisor that flushes each write of its guest before it acknowledges it.
     FlushesWrites,
+    /// A layer of the host of this machine, of which the host's survey says what becomes of FLUSH and FUA.
+    OfHost {
+        /// Fate of a flush.
+        flush: Flush,
+        /// Fate of FUA.
+        fua: Fua,
+    },
     /// O_DIRECT goes past the page cache to the blocks of the file, and overwrites them where they are: ext2,
     /// ext3 and ext4 without `data=journal`, xfs.
     DirectInPlace,

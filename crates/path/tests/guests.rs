@@ -1,9 +1,9 @@
 //! Disks of virtual machines, from the command lines of their hypervisors. The cache modes are those of the
 //! table in qemu(1), `-drive cache=`.
 
-use plumb_path::{Cache, Flush, LayerKind, Severity, WritePath, survey_guests};
+use plumb_path::{Cache, Flush, LayerKind, Severity, Target, WritePath, survey_guests, survey_on_host};
 
-use crate::machine::{Machine, WB, has};
+use crate::machine::{Machine, WB, WT, has, names};
 
 /// Returns a host with an image on ext4 on a disk with a volatile cache, and processes with these command
 /// lines.
@@ -200,4 +200,85 @@ fn an_image_that_cannot_be_reached_is_said() {
     let path = qemu("file=rbd:pool/image,cache=none");
     assert!(path.unknown_below.is_some_and(|why| why.contains("rbd:pool/image")), "{:?}", path.durable_at);
     assert_eq!(path.layers[0].cache, Cache::None);
+}
+
+/// Returns the path of a guest whose disk vda has the serial number WD-42, by the survey of a host on which
+/// QEMU has this drive. The guest's kernel takes the disk for what `view` says.
+fn joined(drive: &str, view: &str) -> WritePath {
+    let drive = format!("file=/images/db1.img,if=none,id=root{drive}");
+    let words = [
+        "qemu-system-x86_64",
+        "-name",
+        "db1",
+        "-drive",
+        &drive,
+        "-device",
+        "virtio-blk,drive=root,serial=WD-42",
+    ];
+    let host = host(&[(7, &words)]);
+    let host = survey_guests(&host.tree, &host.probe);
+    let mut guest = Machine::new();
+    guest.guest();
+    let block = guest.device("/sys/devices/pci0000:00/0000:00:05.0/virtio2/block", "vda", view);
+    guest.tree.put_text(&format!("{block}/serial"), "WD-42");
+    guest.tree.put_text(&format!("{block}/cache_type"), view);
+    guest.mount("/srv", "8:1", "ext4", "/dev/vda", "rw");
+    let target = Target::Named("/srv".to_owned());
+    survey_on_host(&guest.tree, &guest.probe, &target, &host)
+        .expect("the guest has a mount there")
+        .paths
+        .remove(0)
+}
+
+#[test]
+fn a_guests_path_goes_on_to_the_drive_of_its_host() {
+    let path = joined(",cache=none", WB);
+    assert_eq!(path.durable_at.fsync.as_deref(), Some("host: sda"), "{path:#?}");
+    assert_eq!((path.durable_at.write.as_deref(), path.unknown_below.as_deref()), (None, None));
+    assert!(
+        path.durable_at.sentence.contains("once fsync has returned it is durable at host: sda"),
+        "{path:#?}"
+    );
+    assert_eq!(has(&path, "unknown-below-the-hypervisor"), None);
+    assert!(
+        names(&path).ends_with(&["host: ext4 /images", "host: sda", "host: mpt3sas 0000:00:03.0"]),
+        "{path:#?}"
+    );
+}
+
+#[test]
+fn a_flush_that_the_guest_or_its_host_drops_is_a_danger_on_the_whole_path() {
+    let path = joined(",cache=unsafe", WB);
+    assert_eq!(
+        (has(&path, "flush-dropped"), path.durable_at.fsync.as_deref()),
+        (Some(Severity::Danger), None)
+    );
+    // The guest sends no flush to a disk that it takes for one without a cache, and the host has one.
+    let path = joined(",cache=writeback", WT);
+    assert_eq!(
+        (has(&path, "flush-dropped"), path.durable_at.fsync.as_deref()),
+        (Some(Severity::Danger), None)
+    );
+    // The host flushes each write, so the guest need not.
+    let path = joined(",cache=writethrough", WT);
+    assert_eq!((has(&path, "flush-dropped"), path.durable_at.fsync.as_deref()), (None, Some("host: sda")));
+    assert_eq!(path.durable_at.write, None, "the guest's own memory holds it");
+}
+
+#[test]
+fn a_disk_that_the_host_does_not_name_stays_unknown_and_says_why() {
+    let mut guest = Machine::new();
+    guest.guest();
+    guest.device("/sys/devices/pci0000:00/0000:00:05.0/virtio2/block", "vda", WB);
+    guest.mount("/srv", "8:1", "ext4", "/dev/vda", "rw");
+    let host = host(&[(7, &["qemu-system-x86_64", "-drive", "file=/images/db1.img,if=virtio"])]);
+    let host = survey_guests(&host.tree, &host.probe);
+    let target = Target::Named("/srv".to_owned());
+    let path = survey_on_host(&guest.tree, &guest.probe, &target, &host).unwrap().paths.remove(0);
+    assert!(path.unknown_below.is_some(), "{path:#?}");
+    let vda = path.layers.iter().find(|layer| layer.name == "vda").unwrap();
+    assert!(
+        vda.evidence.iter().any(|line| line.means.contains("no disk there has this serial number")),
+        "{vda:#?}"
+    );
 }

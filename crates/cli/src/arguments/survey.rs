@@ -26,6 +26,11 @@ pub(crate) struct SurveyArguments {
     #[arg(long, conflicts_with_all = ["all", "targets", "record", "from"])]
     pub(crate) guests: bool,
 
+    /// Follow the disks of this virtual machine on its host, by what `plumb survey --guests --json` printed
+    /// there; a disk is known by its serial number
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["guests", "record", "now"])]
+    pub(crate) host_survey: Option<PathBuf>,
+
     /// Add what a power cut would take now: from memory, by process, from the journal, caches and the
     /// drive. Only the live machine has it: not with --record, --from or --guests
     #[arg(long, conflicts_with_all = ["guests", "record", "from"])]

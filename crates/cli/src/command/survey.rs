@@ -3,9 +3,11 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use plumb_linux::probe::LiveProbe;
-use plumb_linux::tree::LiveTree;
-use plumb_path::{RecordingError, Survey, Target, UntornPage};
+use plumb_linux::probe::{LiveProbe, Probe};
+use plumb_linux::recorded;
+use plumb_linux::tree::{LiveTree, Tree};
+use plumb_path::{LayerKind, RecordingError, Survey, Target, UntornPage, WritePath};
+use plumb_report::printable::printable;
 use plumb_report::{Kind, levels};
 use plumb_targets::cache;
 
@@ -69,7 +71,7 @@ fn survey_one(arguments: &SurveyArguments, asked: Option<Target>) -> anyhow::Res
     if let Some(directory) = &arguments.from {
         let recording = plumb_path::load(directory).map_err(usage)?;
         let target = asked.as_ref().unwrap_or(&recording.target);
-        return Ok(plumb_path::survey(&recording.tree, &recording.probe, target).map_err(usage)?);
+        return read(arguments, &recording.tree, &recording.probe, target);
     }
     let target = asked.unwrap_or_else(|| Target::Named(".".to_owned()));
     let (tree, probe) = (LiveTree::new(), LiveProbe::new());
@@ -92,8 +94,32 @@ fn survey_one(arguments: &SurveyArguments, asked: Option<Target>) -> anyhow::Res
                 },
             )
         }
-        None => Ok(plumb_path::survey(&tree, &probe, &target).map_err(usage)?),
+        None => read(arguments, &tree, &probe, &target),
     }
+}
+
+/// Surveys a target as this machine or a recording shows it, and down to the drives of the host whose survey
+/// was named.
+fn read(
+    arguments: &SurveyArguments,
+    tree: &dyn Tree,
+    probe: &dyn Probe,
+    target: &Target,
+) -> anyhow::Result<Survey> {
+    let Some(file) = &arguments.host_survey else {
+        return Ok(plumb_path::survey(tree, probe, target).map_err(usage)?);
+    };
+    let host: Survey = recorded::load(file, Survey::SCHEMA).map_err(usage)?;
+    let is_guest =
+        |path: &WritePath| path.layers.first().is_some_and(|top| top.kind == LayerKind::VirtualMachine);
+    if !host.paths.iter().any(is_guest) {
+        let problem = format!(
+            "--host-survey {}: expected a survey with disks of virtual machines: make it on the host with `plumb survey --guests --json`",
+            printable(&file.to_string_lossy())
+        );
+        return Err(Refusal::new(Exit::Usage, problem).into());
+    }
+    Ok(plumb_path::survey_on_host(tree, probe, target, &host).map_err(usage)?)
 }
 
 /// Returns the path to a device that the kernel does not know; `None` if it does. A cache that was made is

@@ -19,7 +19,7 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
     let Words { acknowledged, synced: once_synced, sync, .. } = words;
     let synced = synced(flow);
     if let (SyncGuarantee::At(name), true) =
-        (&synced, flow.nodes().any(|(_, node)| node.marks.contains(&Mark::FlushesWrites)))
+        (&synced, is_of_guest(flow) && flow.node(0).marks.contains(&Mark::FlushesWrites))
     {
         let sentence = format!("A write of the guest is durable at {name} when it is acknowledged.");
         let every = Some(name.clone());
@@ -96,9 +96,10 @@ const CACHED_GUEST: Words = Words {
 /// A disk of a virtual machine whose hypervisor writes past this host's page cache.
 const DIRECT_GUEST: Words = Words { acknowledged: "past this host's memory", ..CACHED_GUEST };
 
-/// Returns true for the disk of a virtual machine on this host.
+/// Returns true for the disk of a virtual machine on this host. A guest's own path may lead over its host's
+/// process, too.
 fn is_of_guest(flow: &Flow<'_>) -> bool {
-    flow.first(|kind| kind == LayerKind::VirtualMachine).is_some()
+    flow.first(|kind| kind == LayerKind::VirtualMachine) == Some(0)
 }
 
 /// Returns why the survey cannot see further down; several reasons are joined, a hypervisor first.
@@ -291,7 +292,10 @@ fn top(flow: &Flow<'_>) -> Option<usize> {
 fn direct(flow: &Flow<'_>, name: &str, words: Words) -> (Option<String>, String) {
     let nothing = (None, String::new());
     let Some(top) = top(flow).filter(|top| flow.node(*top).writes_in_place()) else { return nothing };
-    let under: Vec<&Node> = flow.nodes().filter(|(index, _)| *index >= top).map(|(_, node)| node).collect();
+    // Below a hypervisor that flushes each write nothing is left to hold.
+    let is_left = |node: &&Node| !node.marks.contains(&Mark::FlushesWrites);
+    let under: Vec<&Node> =
+        flow.nodes().filter(|(index, _)| *index >= top).map(|(_, node)| node).take_while(is_left).collect();
     let holding =
         |cache| -> Vec<&Node> { under.iter().filter(|node| node.cache == cache).copied().collect() };
     let volatile = holding(Cache::Volatile);

@@ -97,6 +97,9 @@ impl<'a> Flow<'a> {
     /// Returns the fate of FUA at the node: stripped where flushes are, native where the driver takes it.
     pub(crate) fn fua(&self, index: usize) -> Fua {
         let node = &self.nodes[index];
+        if let Some((_, fua)) = of_host(node) {
+            return fua;
+        }
         match self.flush[index] {
             Flush::Dropped | Flush::Absorbed => return Fua::Dropped,
             Flush::Unknown => return Fua::Unknown,
@@ -117,10 +120,14 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Returns the worst of what a node and all below it hold. What a hypervisor, a server or an adapter
-    /// holds is said in `unknown_below`: the disk's own claim stands for what this kernel can act on.
+    /// Returns the worst of what a node and all below it hold: nothing if each write is flushed. What a
+    /// hypervisor, a server or an adapter holds is said in `unknown_below`: the disk's own claim stands for
+    /// what this kernel can act on.
     fn hold(&self, index: usize) -> Cache {
         let node = &self.nodes[index];
+        if node.marks.contains(&Mark::FlushesWrites) {
+            return Cache::None;
+        }
         let own = if speaks_for_itself(node.kind) { Cache::None } else { node.cache };
         self.below[index].iter().map(|below| self.held[*below]).fold(own, worse)
     }
@@ -134,6 +141,9 @@ impl<'a> Flow<'a> {
 
     fn fate(&self, index: usize) -> Flush {
         let node = &self.nodes[index];
+        if let Some((flush, _)) = of_host(node) {
+            return flush;
+        }
         let mut fate = self.fate_by_queue(index);
         for mark in &node.marks {
             let by_mark = match mark {
@@ -198,6 +208,14 @@ impl<'a> Flow<'a> {
     fn held_above(&self, index: usize) -> Cache {
         self.above[index].iter().map(|above| self.nodes[*above].cache).fold(Cache::None, worse)
     }
+}
+
+/// Returns the fates of FLUSH and FUA at a layer of the host, by the host's own survey.
+fn of_host(node: &Node) -> Option<(Flush, Fua)> {
+    node.marks.iter().find_map(|mark| match mark {
+        Mark::OfHost { flush, fua } => Some((*flush, *fua)),
+        _ => None,
+    })
 }
 
 /// Layers beyond what this kernel can act on.

@@ -39,7 +39,8 @@ impl Surveyor<'_> {
                 "the driver that the commands go through",
             );
             surveyor.flush_policy(&mut node, &adapter);
-            if surveyor.guest().name().is_some() {
+            // A host serves each disk in its own way, so each stands on its own layers there.
+            if surveyor.guest().name().is_some() && surveyor.host.is_none() {
                 node.below = vec![surveyor.hypervisor()];
             }
             node

@@ -162,11 +162,13 @@ impl Surveyor<'_> {
             );
             return below;
         }
-        match self.controller(node, place) {
-            Some(controller) => below.push(controller),
-            None if self.guest().name().is_some() => below.push(self.hypervisor()),
-            None => {}
+        let controller = self.controller(node, place);
+        let is_virtual = self.guest().name().is_some();
+        if is_virtual && (controller.is_none() || self.host.is_some()) {
+            let identity = node.identity.clone().unwrap_or_default();
+            below.push(self.provider(node, &[&identity]));
         }
+        below.extend(controller);
         below
     }
 }

@@ -17,6 +17,7 @@ mod exposed;
 mod file_system;
 mod guest;
 mod guests;
+mod host;
 mod loop_device;
 mod md;
 mod memory;
@@ -60,6 +61,25 @@ pub fn survey(tree: &dyn Tree, probe: &dyn Probe, target: &Target) -> Result<Sur
     let tops = surveyor.tops(target)?;
     let paths = tops.iter().map(|top| surveyor.path_of(top)).collect();
     Ok(document(tree, paths))
+}
+
+/// Surveys `target` as [`survey`] does, and follows the disks that `host` has among those of its virtual
+/// machines ([`survey_guests`] there) down to the drives of the host. What the host found on these paths is
+/// found on those of this machine, too.
+///
+/// # Errors
+/// As [`survey`].
+pub fn survey_on_host(
+    tree: &dyn Tree,
+    probe: &dyn Probe,
+    target: &Target,
+    host: &Survey,
+) -> Result<Survey, SurveyError> {
+    let mut surveyor = Surveyor::new(tree, probe);
+    surveyor.host = Some(host);
+    let tops = surveyor.tops(target)?;
+    let paths = tops.iter().map(|top| surveyor.path_of(top)).map(|path| host::with_findings(path, host));
+    Ok(document(tree, paths.collect()))
 }
 
 /// Surveys `target` as [`survey`] does, and finds for each path what to read to say what a power cut would

@@ -30,7 +30,8 @@ impl Surveyor<'_> {
         let read =
             |name: &str| controllers.first().and_then(|dir| self.tree.text(&format!("{dir}/{name}")).ok());
         let (model, serial, transport) = (read("model"), read("serial"), read("transport"));
-        node.identity = self.tree.text(&format!("{}/wwid", place.sysfs)).ok().or(serial);
+        let wwid = self.tree.text(&format!("{}/wwid", place.sysfs)).ok();
+        node.identity = wwid.clone().or_else(|| serial.clone());
         if let (Some(dir), Some(model)) = (controllers.first(), model) {
             node.saw(format!("{dir}/model"), model, "the drive");
         }
@@ -54,7 +55,8 @@ impl Surveyor<'_> {
             let what = format!("the NVMe over Fabrics target of {} ({transport})", node.name);
             node.below = vec![self.remote(format!("remote end of {}", node.name), what)];
         } else if self.guest().name().is_some() {
-            node.below = vec![self.hypervisor()];
+            let identities = [wwid, serial].map(Option::unwrap_or_default);
+            node.below = vec![self.provider(node, &identities.each_ref().map(|identity| identity.trim()))];
         }
     }
 

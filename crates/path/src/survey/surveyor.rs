@@ -10,6 +10,7 @@ use plumb_linux::tree::{DeviceNumber, Tree};
 use super::guest::Guest;
 use super::mounts::{Elsewhere, Mounts};
 use crate::facts::{Mark, Node};
+use crate::model::Survey;
 
 /// Deeper than any stack of devices that works; keeps a hostile recording from exhausting ours.
 const DEPTH_MAX: usize = 100;
@@ -21,6 +22,8 @@ pub(super) struct Surveyor<'a> {
     pub(super) nodes: BTreeMap<String, Node>,
     /// Mount of each file system, by the name of its node.
     pub(super) systems: BTreeMap<String, Mount>,
+    /// Survey of the host's virtual machines, if this machine is one of them and the survey is at hand.
+    pub(super) host: Option<&'a Survey>,
     /// Nodes that are being built: a chain that leads back to one of them is a cycle.
     pub(super) building: BTreeSet<String>,
     mounts: OnceCell<Mounts>,
@@ -36,6 +39,7 @@ impl<'a> Surveyor<'a> {
             probe,
             nodes: BTreeMap::new(),
             systems: BTreeMap::new(),
+            host: None,
             building: BTreeSet::new(),
             mounts: OnceCell::new(),
             elsewhere: OnceCell::new(),

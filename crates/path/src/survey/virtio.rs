@@ -46,7 +46,8 @@ impl Surveyor<'_> {
             (_, KernelView::WriteBack) => Cache::Volatile,
             _ => Cache::Unknown,
         };
-        node.below = vec![self.hypervisor()];
+        let serial = node.identity.clone().unwrap_or_default();
+        node.below = vec![self.provider(node, &[&serial])];
     }
 
     /// drivers/block/xen-blkfront.c: the queue says write back where the backend offers feature-flush-cache.
