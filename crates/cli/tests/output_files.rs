@@ -173,6 +173,25 @@ fn what_plumb_did_not_write_is_replaced_only_with_overwrite() {
 }
 
 #[test]
+fn a_recording_and_what_a_command_reads_are_never_its_output() {
+    let (_, run, plan) = inputs();
+    let text = |path: &Path| path.display().to_string();
+    let result = run.join("result.json");
+    let verify = format!("policy verify {0} --prometheus-file {0}", text(plan));
+    for (words, file) in [
+        (format!("report {} -o {}", text(run), text(&result)), result.as_path()),
+        (format!("report {} --format json -o {}", text(run), text(&result)), &result),
+        (verify.clone(), plan),
+        (format!("{verify} --overwrite"), plan),
+    ] {
+        let before = fs::read(file).unwrap();
+        let output = plumb().args(words.split(' ')).output().unwrap();
+        assert_eq!(output.status.code(), Some(4), "{words}: {}", said(&output));
+        assert_eq!(fs::read(file).unwrap(), before, "{words}");
+    }
+}
+
+#[test]
 fn new_empty_and_earlier_results_are_written_without_a_word() {
     for case in CASES.iter().filter(|case| case.runs) {
         let run = Try::new(case);

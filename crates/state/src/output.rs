@@ -7,11 +7,13 @@
 //! |---|---|
 //! | nothing, in a directory that exists | written to a new file |
 //! | an empty regular file, or one that plumb wrote | written in its place |
+//! | a file of a recording or a journal (their pages excepted) | refused; with `--overwrite` as the next line |
 //! | any other regular file | refused; with `--overwrite` written in its place |
 //! | `-`, `/dev/stdout`, `/dev/stderr`, `/dev/fd/N`, `/proc/self/fd/N` | written to that descriptor |
 //! | a FIFO, a terminal, `/dev/null` | written to it |
 //! | a directory, a block device, another character device, a socket | refused, whatever is said |
-//! | a symbolic link that leads nowhere | refused, whatever is said |
+//! | a symbolic link that leads nowhere, or to itself | refused, whatever is said |
+//! | the file that the command reads its input from ([`OutputFile::spares`]) | refused, whatever is said |
 //!
 //! A symbolic link is followed, and stays; what it leads to is judged. A file is recognised as plumb's by its
 //! contents alone: JSON documents by their schema, the other formats by a line that plumb writes and nobody
@@ -53,6 +55,8 @@ pub struct OutputFile<'a> {
     pub path: &'a Path,
     /// Permission to replace a file that plumb did not write: `--overwrite`.
     pub overwrite: bool,
+    /// Set where the command itself writes the recording that the file is a part of.
+    pub in_recording: bool,
 }
 
 /// An output file cannot be written.
@@ -116,6 +120,21 @@ impl OutputFile<'_> {
         self.place().map(drop)
     }
 
+    /// Checks that the result does not take the place of a file that the same command reads, whose contents
+    /// would be lost.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub fn spares(&self, input: &Path) -> Result<(), OutputError> {
+        let identity = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+        let is_file = fs::metadata(input).is_ok_and(|found| found.is_file());
+        if !is_file || identity(self.path) != identity(input) {
+            return Ok(());
+        }
+        let found = "it is the file that this command reads: name another file for the result";
+        Err(self.refused(FailureKind::Refused, found))
+    }
+
     /// Writes a result: to a regular file durably, and whole or not at all.
     ///
     /// # Errors
@@ -175,8 +194,19 @@ impl OutputFile<'_> {
         }
         match fs::metadata(self.path) {
             Ok(found) => self.place_of(&found),
-            Err(absent) if absent.kind() == io::ErrorKind::NotFound => self.new_place(),
-            Err(error) => Err(self.failed("look at", error)),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => self.new_place(),
+                io::ErrorKind::InvalidFilename => {
+                    let found = "the name is longer than a file system takes: name another file";
+                    Err(self.refused(FailureKind::Usage, found))
+                }
+                _ if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+                    let found =
+                        "it is a symbolic link that leads to itself: remove the link, or name another file";
+                    Err(self.refused(FailureKind::Refused, found))
+                }
+                _ => Err(self.failed("look at", error)),
+            },
         }
     }
 
@@ -194,7 +224,18 @@ impl OutputFile<'_> {
             return Err(self.refused(FailureKind::Refused, found));
         }
         let path = fs::canonicalize(self.path).map_err(|error| self.failed("follow", error))?;
-        if found.len() == 0 || self.overwrite || own::is_own(&path) {
+        if found.len() == 0 || self.overwrite {
+            return Ok(Place::File(path));
+        }
+        if let Some(recording) = own::recording_of(&path).filter(|_| !self.in_recording) {
+            let found = format!(
+                "it is a part of the recording in {}, which would be lost: name another file, or add --overwrite \
+                 to replace it",
+                recording.display()
+            );
+            return Err(self.refused(FailureKind::Refused, found));
+        }
+        if own::is_own(&path) {
             return Ok(Place::File(path));
         }
         let leads = match fs::read_link(self.path) {
@@ -217,8 +258,11 @@ impl OutputFile<'_> {
             return Err(self.refused(FailureKind::Refused, found));
         }
         let parent = parent_of(self.path);
-        if self.path.file_name().is_none() || !parent.is_dir() {
-            let found = format!("there is no directory {}: make it, or name another place", parent.display());
+        let is_directory_name = self.path.as_os_str().as_bytes().ends_with(b"/");
+        let missing = if is_directory_name { self.path } else { parent };
+        if self.path.file_name().is_none() || !missing.is_dir() {
+            let found =
+                format!("there is no directory {}: make it, or name another place", missing.display());
             return Err(self.refused(FailureKind::Usage, found));
         }
         Ok(Place::File(self.path.to_owned()))

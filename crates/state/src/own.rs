@@ -17,6 +17,12 @@ const JSON_THEN_BYTES: &str = "plumb/recorded-subject/";
 /// The last line of each Markdown report.
 const MARKDOWN_END: &str = "<!-- end of a report of plumb -->\n";
 
+/// Files by which a directory is known to hold a recording, a run, a campaign or a journal of plumb, whose other
+/// files are read again later.
+const RECORDS: [&str; 4] = ["manifest.json", "recording.json", "campaign.json", "snapshot.json"];
+/// Endings of files of a recording that are made from the others: pages and text for people.
+const REMADE: [&str; 3] = ["html", "md", "txt"];
+
 /// The keys of a JSON document that say who wrote it: plumb's own name their schema, and plumb's fio
 /// documents its version.
 #[derive(Deserialize)]
@@ -33,6 +39,21 @@ pub(crate) fn is_own(path: &Path) -> bool {
     let mut bytes = Vec::new();
     let read = BufReader::new(file).take(LARGEST + 1).read_to_end(&mut bytes);
     read.is_ok() && bytes.len() as u64 <= LARGEST && is_result(&bytes)
+}
+
+/// Returns the directory of the recording that the regular file at `path` is a part of, if it is a part that
+/// cannot be made again from the others.
+pub(crate) fn recording_of(path: &Path) -> Option<&Path> {
+    let is_remade = path.extension().is_some_and(|ending| REMADE.iter().any(|made| ending == *made));
+    let directory = path.parent().filter(|_| !is_remade)?;
+    RECORDS.iter().any(|record| is_plumbs(&directory.join(record))).then_some(directory)
+}
+
+/// Returns whether a record is one of plumb's, by the schema that its JSON names.
+fn is_plumbs(record: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(record).and_then(|file| file.take(HEAD as u64).read_to_end(&mut head));
+    read.is_ok() && String::from_utf8_lossy(&head).contains("plumb/")
 }
 
 fn is_result(bytes: &[u8]) -> bool {

@@ -20,7 +20,7 @@ pub(crate) struct OutputArguments {
 impl OutputArguments {
     /// Returns the output file at a path that was typed.
     pub(crate) const fn file(self, path: &Path) -> OutputFile<'_> {
-        OutputFile { path, overwrite: self.overwrite }
+        OutputFile { path, overwrite: self.overwrite, in_recording: false }
     }
 }
 

@@ -105,6 +105,9 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
             newest
         }
     };
+    if let Some(output) = output {
+        output.spares(&run).map_err(Refusal::from)?;
+    }
     let mut recorded = opened(&run, arguments.result)?;
     if let Some(host) = &arguments.beneath {
         put_beneath(&mut recorded, host)?;

@@ -106,10 +106,10 @@ pub fn record(
     let files = files.map(|(name, bytes)| (directory.join(name), bytes));
     // None is written if one is refused: they belong together.
     for (path, _) in &files {
-        OutputFile { path, overwrite }.check()?;
+        OutputFile { path, overwrite, in_recording: true }.check()?;
     }
     for (path, bytes) in &files {
-        OutputFile { path, overwrite }.write(bytes)?;
+        OutputFile { path, overwrite, in_recording: true }.write(bytes)?;
     }
     Ok(found)
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use super::*;
 
 fn to(path: &Path, overwrite: bool) -> OutputFile<'_> {
-    OutputFile { path, overwrite }
+    OutputFile { path, overwrite, in_recording: false }
 }
 
 /// Returns what refuses a write, with or without `--overwrite`: both looks must agree.
@@ -46,6 +46,68 @@ fn new_empty_and_own_files_are_written() {
     let error = refusal(&directory.path().join("none/ours"), false);
     assert_eq!(error.kind, FailureKind::Usage);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn parts_of_a_recording_are_replaced_only_with_overwrite() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let own = "{\"schema\": \"plumb/load/1\"}\n";
+    for record in ["manifest.json", "recording.json", "campaign.json", "snapshot.json"] {
+        fs::write(at("result.json"), own).unwrap();
+        fs::write(at(record), "{\"schema\": \"other/1\"}").unwrap();
+        to(&at("result.json"), false).write(own.as_bytes()).unwrap();
+        fs::write(at(record), own).unwrap();
+        for part in ["result.json", record] {
+            let error = refusal(&at(part), false);
+            assert!(error.to_string().contains("part of the recording"), "{error}");
+            assert_eq!(fs::read_to_string(at(part)).unwrap(), own);
+        }
+        // A page is made from the others, and a new file takes nothing away.
+        fs::write(at("report.html"), "<meta name=\"generator\" content=\"plumb\">").unwrap();
+        to(&at("report.html"), false).write(b"page").unwrap();
+        to(&at("new"), false).write(b"new").unwrap();
+        to(&at("result.json"), true).write(b"result").unwrap();
+        fs::remove_file(at("new")).unwrap();
+        fs::remove_file(at(record)).unwrap();
+    }
+    fs::write(at("tree.json"), own).unwrap();
+    fs::write(at("recording.json"), own).unwrap();
+    let part = OutputFile { path: &at("tree.json"), overwrite: false, in_recording: true };
+    part.write(b"tree").unwrap();
+}
+
+#[test]
+fn what_a_command_reads_is_no_place_for_its_result() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("input"), "{}").unwrap();
+    fs::hard_link(at("input"), at("hard")).unwrap();
+    symlink("input", at("link")).unwrap();
+    for same in ["input", "hard", "link"] {
+        let error = to(&at(same), true).spares(&at("input")).unwrap_err();
+        assert_eq!(error.kind, FailureKind::Refused, "{error}");
+    }
+    to(&at("other"), false).spares(&at("input")).unwrap();
+    to(directory.path(), false).spares(directory.path()).unwrap();
+}
+
+#[test]
+fn names_that_cannot_be_a_file_say_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("file"), "x").unwrap();
+    symlink("two", at("one")).unwrap();
+    symlink("one", at("two")).unwrap();
+    for (name, kind, says) in [
+        ("new/", FailureKind::Usage, "there is no directory"),
+        ("file/below", FailureKind::Usage, "there is no directory"),
+        ("one", FailureKind::Refused, "leads to itself"),
+        (&"x".repeat(300), FailureKind::Usage, "longer than a file system takes"),
+    ] {
+        let error = refusal(&at(name), true);
+        assert!(error.kind == kind && error.to_string().contains(says), "{name}: {error}");
+    }
 }
 
 #[test]

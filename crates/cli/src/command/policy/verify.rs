@@ -16,7 +16,11 @@ use crate::{files, terminal};
 
 pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let format = arguments.shared.printed.format(Kind::State)?;
-    files::check(arguments.prometheus_file.as_deref().map(|path| arguments.writing.file(path)))?;
+    let output = arguments.prometheus_file.as_deref().map(|path| arguments.writing.file(path));
+    files::check(output)?;
+    if let Some(output) = output {
+        output.spares(&arguments.plan).map_err(Refusal::from)?;
+    }
     let host = Host::new(&arguments.shared)?;
     let plan = plan(arguments)?;
     if !host.is_root {
@@ -27,8 +31,8 @@ pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let stop = AtomicBool::new(false);
     let verification = verify(&host.session(&stop, &Silent), &plan)
         .map_err(|unseen| Refusal::because(Exit::NotMeasured, PolicyError::from(unseen)))?;
-    if let Some(path) = &arguments.prometheus_file {
-        arguments.writing.file(path).write(verification.metrics().as_bytes()).map_err(Refusal::from)?;
+    if let Some(output) = output {
+        output.write(verification.metrics().as_bytes()).map_err(Refusal::from)?;
     }
     terminal::show_status(&verification, format)?;
     Ok(if verification.has_drift() { Exit::Finding } else { Exit::Done })
