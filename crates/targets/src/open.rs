@@ -35,7 +35,7 @@ use crate::network;
 use crate::opened::{Node, OpenedTarget, Origin, Route, TargetKind, device};
 use crate::permission::{Intent, Permission};
 use crate::shared::Claim;
-use crate::storage::nobody_claims_beneath;
+use crate::storage::nobody_claims;
 use crate::wanted::TargetRequest;
 use crate::{cache, simulated, test_file};
 
@@ -209,7 +209,7 @@ fn claims(machine: &Machine<'_>, plans: &[Plan], permission: &Permission) -> Res
             claims.push((*key, Arc::new(claim)));
         }
         let found = facts(machine, &plan.located, file.as_fd())?;
-        nobody_claims_beneath(machine, &found, &plan.located.shown)?;
+        nobody_claims(machine, &found, file.as_fd(), &plan.located.shown)?;
         let allowed = judge(&plan.located.shown, &found, plan.intent, permission)?;
         if allowed != plan.allowed || identities(&found) != identities(&plan.sight.found) {
             let found = "it changed while plumb looked at it, and nothing was written";

@@ -1,5 +1,5 @@
 //! Storage beneath a target: whether two targets are the same storage, and whether a program has claimed what
-//! a loop device is set up over.
+//! a loop device is set up over, or another device that is the same storage.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -39,23 +39,37 @@ fn storage(inventory: &Inventory, file: BorrowedFd<'_>) -> Result<Storage> {
     Ok(inventory.storage(name))
 }
 
-/// Refuses a device that is a loop device over, or stands on one over, a device that a program has claimed
-/// for itself: the tables of the kernel do not show that. A use that they show is judged by the rules.
+/// Refuses a file or device whose storage a program has claimed for itself by another device: one behind a loop
+/// device beneath it, one above, or one over the same file. The tables of the kernel do not show such a claim,
+/// for instance of a file system that is mounted in another mount namespace. A use that they show is judged by
+/// the rules.
 ///
 /// # Errors
-/// The refusal.
-pub(crate) fn nobody_claims_beneath(machine: &Machine<'_>, found: &FoundObject, shown: &str) -> Result<()> {
-    let FoundObject::Block(target) = found else { return Ok(()) };
+/// The refusal; the system's.
+pub(crate) fn nobody_claims(
+    machine: &Machine<'_>,
+    found: &FoundObject,
+    file: BorrowedFd<'_>,
+    shown: &str,
+) -> Result<()> {
     // An inventory that cannot be read is a fact of the target, not an error of this check.
     let Ok(inventory) = machine.inventory() else { return Ok(()) };
-    for below in inventory.behind_loop_devices(&target.kernel_name) {
-        if is_claimed(below) && !is_seen_in_use(&inventory, below) {
-            let found = format!("{} beneath it is in use by another program", below.name);
-            let remedy = "end that use first; --destroy cannot override what is not known";
-            return Err(Error::refused(shown, found, remedy));
-        }
-    }
-    Ok(())
+    let below = match found {
+        FoundObject::Block(target) => inventory.behind_loop_devices(&target.kernel_name),
+        _ => Vec::new(),
+    };
+    let storage = storage(&inventory, file)?;
+    let is_used = |block: &&Block| is_claimed(block) && !is_seen_in_use(&inventory, block);
+    let found = match (below.into_iter().find(is_used), inventory.beside(&storage).find(is_used)) {
+        (Some(below), _) => format!("{} beneath it is in use by another program", below.name),
+        (None, Some(beside)) => format!(
+            "{} is the same storage, and in use by another program or mounted in another mount namespace",
+            beside.name
+        ),
+        (None, None) => return Ok(()),
+    };
+    let remedy = "end that use first; --destroy cannot override what is not known";
+    Err(Error::refused(shown, found, remedy))
 }
 
 fn is_claimed(block: &Block) -> bool {

@@ -140,6 +140,24 @@ fn a_loop_device_over_what_a_program_has_claimed_is_in_use() {
 }
 
 #[test]
+fn what_is_claimed_by_another_way_to_the_same_file_is_in_use() {
+    let _alone = alone();
+    let Some(bench) = bench(&[]) else { return };
+    let Some(other) = over(&bench.file, &[]) else { return };
+    // As a mount in another mount namespace claims it, which the mount table here does not show.
+    let exclusive = OFlags::EXCL.bits() as i32;
+    let claim = OpenOptions::new().read(true).custom_flags(exclusive).open(&bench.lower.path).unwrap();
+    let file = bench.file.display().to_string();
+    for (path, word) in [(&other.path, format!("{}={file}", other.name)), (&bench.file, file.clone())] {
+        let said = refused(path, &destroy(&word));
+        assert!(said.contains(&format!("{} is the same storage, and in use", bench.lower.name)), "{said}");
+    }
+    drop(claim);
+    let word = format!("{}={file}", other.name);
+    drop(open_path(&other.path, Intent::WRITE, &destroy(&word)).unwrap());
+}
+
+#[test]
 fn a_loop_device_over_a_locked_file_is_never_written() {
     let _alone = alone();
     let Some(bench) = bench(&[]) else { return };

@@ -33,7 +33,7 @@ use crate::network::contents_of;
 use crate::open::{HELD, open_all};
 use crate::opened;
 use crate::permission::{Intent, Permission};
-use crate::storage::{nobody_claims_beneath, overlap};
+use crate::storage::{nobody_claims, overlap};
 use crate::wanted::TargetRequest;
 
 /// The place of a marker.
@@ -124,7 +124,7 @@ impl Member {
         // Again, now that nobody can claim it any more.
         let found = facts(&machine, &located, looked_at.as_fd())?;
         judge(&located.shown, &found, intent)?;
-        nobody_claims_beneath(&machine, &found, &located.shown)?;
+        nobody_claims(&machine, &found, looked_at.as_fd(), &located.shown)?;
         let (contents, identities) = match found {
             FoundObject::File(file) => (file.contents, file.identities),
             FoundObject::Block(block) => (block.contents, block.identities),

@@ -8,8 +8,9 @@ use plumb_linux::tree::LiveTree;
 use plumb_path::{UnflushedLog, disks_below, survey_unflushed_log};
 
 use super::config::CacheConfig;
-use super::known::lead_to_one;
+use super::known::opened;
 use crate::error::{Error, Result};
+use crate::storage::overlap;
 
 /// Refuses the mode `protected` over a device or file of the log that loses with the power what it has
 /// acknowledged, where that is evident. What is not there, or not of this machine, is not looked at.
@@ -74,13 +75,16 @@ fn shared_disks(config: &CacheConfig) -> Vec<String> {
     warnings
 }
 
-/// Refuses devices of which two are one: the same file or device, or a loop device and its file.
+/// Refuses devices of which two are the same storage, or have a part of it in common. What cannot be opened is
+/// left to whoever needs it.
 pub(super) fn are_different(paths: &[&str]) -> Result<()> {
-    let found: Vec<_> = paths.iter().filter_map(|path| Some((path, rustix::fs::stat(*path).ok()?))).collect();
-    for (number, (path, stat)) in found.iter().enumerate() {
-        if let Some((other, _)) = found[..number].iter().find(|(_, other)| lead_to_one(stat, other)) {
-            let found = format!("it is the same device as {other}");
-            return Err(Error::refused(path, found, "name a different device for each"));
+    let found: Vec<_> = paths.iter().filter_map(|path| Some((path, opened(path).ok()?))).collect();
+    for (number, (path, file)) in found.iter().enumerate() {
+        for (other, other_file) in &found[..number] {
+            if overlap(file, other_file)? {
+                let found = format!("it is the same device as {other}, or has a part in common with it");
+                return Err(Error::refused(path, found, "name a different device for each"));
+            }
         }
     }
     Ok(())
