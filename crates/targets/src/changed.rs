@@ -22,6 +22,6 @@ impl OpenedTarget {
             // A directory on the way was replaced, or may not be read any more: the file itself may be whole.
             Err(_) => return None,
         };
-        Some(format!("{} {what} while it was measured", self.shown))
+        Some(format!("the file {} {what} while it was measured", self.shown))
     }
 }

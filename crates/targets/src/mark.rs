@@ -7,9 +7,10 @@
 //!
 //! 1. the mark names its inode: a copy that took the attribute along (`cp --preserve=all`, a backup) is
 //!    somebody's; and
-//! 2. its length and the time of its last change are those in the mark: nobody has written to it since; or,
-//!    where they are not (the run was killed, or somebody wrote), every block is all zero or carries plumb's
-//!    stamp and the noise that follows from it, to the last byte.
+//! 2. its length and the time of its last change are those in the mark, and its inode has not changed later
+//!    than the mark itself changed it: nobody has written to it since; or, where that is not so (the run was
+//!    killed, somebody wrote, or moved it), every block is all zero or carries plumb's stamp and the noise that
+//!    follows from it, to the last byte.
 //!
 //! Rule 2 reads the file: holes are skipped, the first block that is not plumb's ends the reading, and a file
 //! of more than [`READ_MAX`] of data counts as somebody's. The guard looks twice, the second time mostly from
@@ -21,15 +22,17 @@
 //! kernel stamps a write with the clock of its last tick, some milliseconds apart, or with a finer one that
 //! has gone on by then: so a write by somebody within the tick in which plumb marks has another time. Where
 //! the file system keeps times coarser than 1 us, that does not hold, and the mark is left without length and
-//! time: rule 2 then always reads. The time of the last change of the inode (ctime) would tell no more: the
-//! mark itself changes it.
+//! time: rule 2 then always reads. The time of the last change of the inode (ctime) is that of the mark, or
+//! within [`MARKING_NS`] of it on a slow machine; a later one is a write after which somebody set the time of
+//! the last change back (a volume whose program keeps its times, `touch -r`), a new name or new permissions.
 //!
 //! Where the file system has no extended attributes for users (vfat, older tmpfs, some network file systems),
 //! the stamp at the start of the first block stands for the mark, and rule 2 reads the rest. Where there
 //! could be a mark and is none, a stamp does not count: it may be a copy that somebody keeps.
 //!
 //! # Limitations
-//! - Whoever sets the length and the time of the last change back to what they were (`touch -d`) is not seen.
+//! - Whoever sets the length and the time of the last change back to what they were (`touch -d`) within
+//!   [`MARKING_NS`] is not seen.
 //! - A write through a mapping that was already dirty when plumb marked does not change the time; nor is a
 //!   write by somebody else during a run told from the run's own.
 //! - Another file of plumb's own blocks copied over the file counts as plumb's.
@@ -53,6 +56,8 @@ const READ_MAX: Bytes = Bytes::gib(4);
 const PIECE: usize = 1 << 20;
 /// The block lengths that are recognised: the logical blocks of files and disks, the larger one first.
 const BLOCKS: [usize; 2] = [4096, 512];
+/// How long after the time in a mark the kernel may have put it down, in nanoseconds.
+const MARKING_NS: i128 = 5_000_000_000;
 /// The coarsest times that tell a write by somebody else from plumb's own, in nanoseconds.
 const GRAIN_NS: i128 = 1_000;
 
@@ -125,6 +130,12 @@ impl Left {
     fn from_stat(stat: &Stat) -> Self {
         Self { size: stat.st_size, changed_ns: nanoseconds(stat.st_mtime, stat.st_mtime_nsec as i64) }
     }
+
+    /// Returns whether a file is as it was left, and its inode has not changed since it was marked.
+    fn is_still(self, stat: &Stat) -> bool {
+        let inode_changed_ns = nanoseconds(stat.st_ctime, stat.st_ctime_nsec as i64);
+        self == Self::from_stat(stat) && inode_changed_ns - self.changed_ns < MARKING_NS
+    }
 }
 
 fn nanoseconds(seconds: i64, nanoseconds: i64) -> i128 {
@@ -184,7 +195,7 @@ pub(crate) fn maker(file: BorrowedFd<'_>) -> Maker {
     };
     match mark {
         None => Maker::Others,
-        Some(mark) if mark.left == Some(Left::from_stat(&stat)) => Maker::Plumb,
+        Some(mark) if mark.left.is_some_and(|left| left.is_still(&stat)) => Maker::Plumb,
         Some(_) if is_all_own(file, stat.st_size.unsigned_abs()) => Maker::Plumb,
         Some(_) => Maker::PlumbThenOthers,
     }
@@ -313,6 +324,21 @@ mod tests {
         file.set_len(16384).unwrap();
         file.set_times(FileTimes::new().set_modified(left)).unwrap();
         assert_eq!(maker(file.as_fd()), Maker::PlumbThenOthers, "another length with the old time");
+    }
+
+    #[test]
+    fn a_time_that_somebody_set_back_vouches_for_nothing() {
+        let theirs = vec![7; 8192];
+        let Some(file) = marked(&theirs) else { return };
+        // Marked an hour ago, and changed now: the time of the last change of the inode cannot be set.
+        let hour_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+        file.set_times(FileTimes::new().set_modified(hour_ago)).unwrap();
+        let stat = rustix::fs::fstat(&file).unwrap();
+        set(file.as_fd(), &Mark { inode: stat.st_ino, left: Some(Left::from_stat(&stat)) }).unwrap();
+        assert_eq!(maker(file.as_fd()), Maker::PlumbThenOthers);
+        file.write_all_at(&blocks(4096, 2), 0).unwrap();
+        file.set_times(FileTimes::new().set_modified(hour_ago)).unwrap();
+        assert_eq!(maker(file.as_fd()), Maker::Plumb, "its own blocks vouch for a file that was moved");
     }
 
     #[test]
