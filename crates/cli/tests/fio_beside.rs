@@ -69,6 +69,21 @@ fn files_are_made_as_fio_makes_them() {
 }
 
 #[test]
+fn a_directory_that_is_not_there_is_refused_as_by_fio() {
+    if !fio_is_here() {
+        return;
+    }
+    let words = "--name=a --directory=disk --size=64k --rw=write --bs=4k";
+    let place = Place::new();
+    let theirs = Command::new("fio").args(words.split(' ')).current_dir(place.here.path()).output().unwrap();
+    assert!(!theirs.status.success(), "{}", said(&theirs));
+    let ours = place.run(&format!("fio {words}"));
+    assert_eq!(ours.status.code(), Some(2), "{}", said(&ours));
+    assert!(said(&ours).contains("disk is not a directory"), "{}", said(&ours));
+    assert!(!place.path("disk").exists());
+}
+
+#[test]
 fn folders_are_made_as_fio_makes_them() {
     if !fio_is_here() {
         return;
@@ -111,6 +126,14 @@ fn as_much_is_moved_as_by_fio() {
         "--rw=write --offset=256k --io_size=4m --bs=64k",
         "--rw=write --numjobs=3",
         "--rw=write --fsync=3",
+        "--rw=write --fsync=1",
+        "--rw=write --fsync=8 --numjobs=2",
+        "--rw=write --ioengine=mmap --fsync=16",
+        "--rw=randwrite --fsync=4",
+        // A walk that skips ends with the file, or begins again.
+        "--rw=write:8k",
+        "--rw=read:16k",
+        "--rw=write --bssplit=4k/50:16k/50",
     ] {
         let words = format!("--name=a --size=1m --bs=4k --output-format=json {more}");
         let [theirs, ours] = both(&words).map(|(place, output)| {
@@ -127,6 +150,20 @@ fn as_much_is_moved_as_by_fio() {
             files.sort();
             (jobs.iter().map(of).collect::<Vec<_>>(), files)
         });
+        assert_eq!(ours, theirs, "{words}");
+    }
+}
+
+#[test]
+fn blocks_of_drawn_lengths_move_no_more_than_the_size() {
+    if !fio_is_here() {
+        return;
+    }
+    // How many operations that takes is drawn.
+    for more in ["--bssplit=4k/50:16k/50", "--bsrange=4k-64k", "--bsrange=4k-64k --size=1000k"] {
+        let words = format!("--name=a --size=1m --rw=randwrite --output-format=json {more}");
+        let [theirs, ours] =
+            both(&words).map(|(_, output)| document(&output)["jobs"][0]["write"]["io_bytes"].clone());
         assert_eq!(ours, theirs, "{words}");
     }
 }

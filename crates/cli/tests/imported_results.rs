@@ -202,6 +202,7 @@ fn a_result_of_windows_is_judged_and_what_is_no_result_refused() {
         ("profile.xml", "<Profile></Profile>", "expected <Results>"),
         ("empty.xml", "<Results></Results>", "nothing was measured"),
         ("other.json", "{\"a\": 1}", "not of fio"),
+        ("own.json", "{\"schema\": \"plumb/load/1\"}", "name the directory of the run"),
         ("torn.json", "{\"fio version\": \"fio-3\", ", "not JSON"),
         ("notes.txt", "a shopping list", "DiskSpd"),
     ] {

@@ -300,7 +300,7 @@ fn impossible_values_are_refused_with_their_place() {
         *place = value;
         read(&result("fio-3.33", &[job(&json!({"write": write}))]), "fio.json", None)
     };
-    let cases: [(&str, Value, &str); 9] = [
+    let cases: [(&str, Value, &str); 10] = [
         ("total_ios", json!(-5), "fio.json: jobs[0].write.total_ios: -5: expected a whole number from 0"),
         ("total_ios", json!(u64::MAX), "jobs[0].write.total_ios: 18446744073709551615: expected"),
         ("total_ios", json!(1.5), "jobs[0].write.total_ios: 1.5: expected"),
@@ -312,6 +312,11 @@ fn impossible_values_are_refused_with_their_place() {
             "clat_ns.percentile",
             json!({"150.0": 3}),
             "jobs[0].write.clat_ns.percentile.150.0: 3: expected a percentile",
+        ),
+        (
+            "clat_ns.percentile",
+            json!({"99.000000": 10, "50.000000": 20, "1.000000": 5}),
+            "jobs[0].write.clat_ns.percentile.99.000000: 10: expected at least the percentile 50",
         ),
         ("clat_ns.percentile", json!({"50.0": -3}), "percentile.50.0: -3: expected a number from 0 on"),
     ];

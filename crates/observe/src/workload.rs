@@ -116,7 +116,7 @@ pub fn scenario(
                 }
                 for (share, flush_every) in parts {
                     let of = Of { share: of.share * share, ..of };
-                    let durability = Durability { flush_every, flush_at_end: false, fua_every };
+                    let durability = Durability { flush_every, fua_every, ..Durability::NEVER };
                     jobs.push(of.job(target, jobs.len(), durability));
                 }
             } else {

@@ -114,6 +114,16 @@ enum Order {
 struct Limits {
     operations: u64,
     bytes_left: u64,
+    /// The shortest operation: the last one is cut to so many of these as there are bytes left.
+    unit: u64,
+}
+
+impl Limits {
+    /// Returns the longest operation that moves no more than what is left, in whole units.
+    #[inline]
+    fn longest(&self) -> u64 {
+        self.bytes_left.checked_next_multiple_of(self.unit).unwrap_or(u64::MAX)
+    }
 }
 
 /// When writes are made durable; the largest number is never.
@@ -122,6 +132,7 @@ struct Durable {
     unflushed: u64,
     flush_at: u64,
     flush_at_end: bool,
+    flush_before_next: bool,
     writes_until_fua: u64,
     fua_every: u64,
 }
@@ -154,6 +165,7 @@ impl Generator {
             limits: Limits {
                 operations: workload.operations_of(share).unwrap_or(u64::MAX),
                 bytes_left: workload.bytes_of(share).unwrap_or(u64::MAX),
+                unit: workload.block_min().0.max(1),
             },
             durable: Durable::new(workload.durability),
             ordinal: 0,
@@ -197,14 +209,16 @@ impl Iterator for Generator {
 
     #[inline]
     fn next(&mut self) -> Option<Operation> {
-        if self.durable.unflushed >= self.durable.flush_at {
+        let is_over = self.ordinal >= self.limits.operations || self.limits.bytes_left == 0;
+        if self.durable.unflushed >= self.durable.flush_at && !(is_over && self.durable.flush_before_next) {
             self.durable.unflushed = 0;
             return Some(Operation::Flush);
         }
-        if self.ordinal >= self.limits.operations || self.limits.bytes_left == 0 {
+        if is_over {
             return self.durable.at_end();
         }
         let (kind, offset, length) = self.place();
+        let length = length.min(self.limits.longest());
         let generation = self.generation;
         self.ordinal += 1;
         self.generation += self.generation_step;
@@ -257,6 +271,7 @@ impl Durable {
             unflushed: 0,
             flush_at: every(durability.flush_every),
             flush_at_end: durability.flush_at_end,
+            flush_before_next: durability.flush_before_next,
             writes_until_fua: every(durability.fua_every),
             fua_every: every(durability.fua_every),
         }

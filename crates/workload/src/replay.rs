@@ -331,8 +331,8 @@ impl Sums {
         };
         Durability {
             flush_every: every(self.flushes),
-            flush_at_end: false,
             fua_every: every(self.durable_writes),
+            ..Durability::NEVER
         }
     }
 

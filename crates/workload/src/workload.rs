@@ -62,6 +62,10 @@ pub struct Durability {
     pub flush_every: Option<NonZeroU32>,
     /// Flush once more when the workload is over, if anything was written since the last flush.
     pub flush_at_end: bool,
+    /// The flush after so many writes is part of what comes next, so none follows the last operation of the
+    /// workload (fio).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub flush_before_next: bool,
     /// Every how many writes of a worker one is to be durable when it completes (force unit access); 1 is
     /// each.
     pub fua_every: Option<NonZeroU32>,
@@ -115,13 +119,16 @@ pub enum Content {
 }
 
 impl Durability {
+    /// Nothing is made durable.
+    pub const NEVER: Self =
+        Self { flush_every: None, flush_at_end: false, flush_before_next: false, fua_every: None };
+
     /// Every write durable when it completes.
-    pub const EACH_WRITE: Self =
-        Self { flush_every: None, flush_at_end: false, fua_every: Some(NonZeroU32::MIN) };
+    pub const EACH_WRITE: Self = Self { fua_every: Some(NonZeroU32::MIN), ..Self::NEVER };
 
     /// Creates a flush after every `writes` of a worker.
     pub const fn flush_every(writes: NonZeroU32) -> Self {
-        Self { flush_every: Some(writes), flush_at_end: false, fua_every: None }
+        Self { flush_every: Some(writes), ..Self::NEVER }
     }
 
     /// Returns true if anything is made durable at all.

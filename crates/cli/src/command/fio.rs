@@ -36,6 +36,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
         environment: &|name| std::env::var(name).ok(),
         target_size: &target_size,
         is_file: &is_file,
+        is_directory: &|name| std::path::Path::new(name).is_dir(),
     };
     let invocation = fio::parse(&arguments, &machine, &surroundings).map_err(usage)?;
     if invocation.output.show_command {

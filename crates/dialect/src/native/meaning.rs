@@ -197,11 +197,11 @@ impl Words {
             if !self.has("sync-every") {
                 return Err(WordError::need("sync-kind", "sync-every"));
             }
-            return Ok(Durability { flush_every: None, flush_at_end, fua_every: every });
+            return Ok(Durability { flush_at_end, fua_every: every, ..Durability::NEVER });
         }
         let each = (self.has("dsync")).then_some(NonZeroU32::MIN);
         let fua_every = each.or(self.value("dsync-every").and_then(NonZeroU32::new));
-        Ok(Durability { flush_every: every, flush_at_end, fua_every })
+        Ok(Durability { flush_every: every, flush_at_end, fua_every, ..Durability::NEVER })
     }
 
     fn rate(&self) -> Rate {

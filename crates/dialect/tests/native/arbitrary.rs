@@ -324,6 +324,7 @@ fn durability() -> BoxedStrategy<Durability> {
     let every = || of(prop_oneof![Just(1), 1_u32..].prop_map(|every| NonZeroU32::new(every).unwrap()));
     (every(), any::<bool>(), every())
         .prop_map(|(flush_every, flush_at_end, fua_every)| Durability {
+            flush_before_next: false,
             flush_every,
             flush_at_end,
             fua_every,

@@ -19,8 +19,13 @@ fn spans(lines: &str) -> Vec<Span> {
         "job.fio" => Ok(text.clone()),
         _ => Err(io::Error::from(io::ErrorKind::NotFound)),
     };
-    let surroundings =
-        Surroundings { read_file: &read, environment: &|_| None, target_size: &|_| None, is_file: &|_| true };
+    let surroundings = Surroundings {
+        read_file: &read,
+        environment: &|_| None,
+        target_size: &|_| None,
+        is_file: &|_| true,
+        is_directory: &|_| true,
+    };
     let invocation = fio::parse(&["job.fio".to_owned()], &crate::streams::machine(), &surroundings);
     invocation.unwrap_or_else(|error| panic!("{lines}: {error}")).meaning.scenario.spans
 }

@@ -46,7 +46,13 @@ pub(super) fn read(text: &str, file: &str) -> Result<Vec<Document>, Error> {
             }
         };
         at = begin + values.byte_offset();
-        if Field::root(file, &root).get("fio version").text().is_none() {
+        let fields = Field::root(file, &root);
+        if let Some(schema) = fields.get("schema").text().filter(|schema| schema.starts_with("plumb/")) {
+            let problem =
+                format!("it is a document of plumb ({schema}), which is shown from where it was recorded");
+            return Err(Error::new(file, problem).remedy("name the directory of the run"));
+        }
+        if fields.get("fio version").text().is_none() {
             let problem = "it is JSON, but not of fio: `fio version` is missing";
             return Err(Error::new(file, problem).remedy("name what `fio --output-format=json` printed"));
         }

@@ -74,14 +74,28 @@ impl<'a> Timing<'a> {
 
     /// Returns the percentiles that fio lists, in seconds, by their share of 100.
     fn listed(&self) -> Result<Vec<(f64, f64)>, Error> {
-        let list = self.object.get("percentile").members().into_iter();
+        let list = || self.object.get("percentile").members();
         let entry = |(name, field): (&str, Field<'_>)| {
             let percent = name.parse().ok().filter(|percent: &f64| (0.0..=100.0).contains(percent));
             let percent =
                 percent.ok_or_else(|| field.wrong("expected a percentile from 0 to 100 as its name"))?;
             Ok(field.number()?.map(|number| (percent, number / self.per_second)))
         };
-        list.filter_map(|member| entry(member).transpose()).collect()
+        let mut listed: Vec<(f64, f64)> = list()
+            .into_iter()
+            .filter_map(|member| entry(member).transpose())
+            .collect::<Result<_, Error>>()?;
+        listed.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        match listed.windows(2).find(|two| two[0].1 > two[1].1) {
+            None => Ok(listed),
+            Some(two) => {
+                let (low, high) = (two[0].0, two[1].0);
+                let named = |name: &str| name.parse().is_ok_and(|percent: f64| percent == high);
+                let member = list().into_iter().find(|(name, _)| named(name));
+                let field = member.map_or_else(|| self.object.get("percentile"), |(_, field)| field);
+                Err(field.wrong(&format!("expected at least the percentile {low} of the same list")))
+            }
+        }
     }
 
     /// Returns the bins of json+, by their length in nanoseconds; `None` if there are none.

@@ -130,7 +130,7 @@ pub(super) fn read_job(job: &Field<'_>, global: &Field<'_>, version: &str) -> Re
     let error = job.get("error").count()?.unwrap_or(0);
     let errno = job.get("first_error").count()?.filter(|_| error == 0).unwrap_or(error);
     let cause = Errno(i32::try_from(errno).unwrap_or(i32::MAX)).to_string();
-    let failed_because = (error > 0).then(|| format!("fio ended the job {name} with an error: {cause}"));
+    let failed_because = (error > 0).then(|| format!("the job {name} of fio ended with an error: {cause}"));
     let incomplete_because = incomplete(&options, &measured, &name);
     let parts = parts(job, &options, measured, &name, is_apart)?;
     let mut job = Job { parts, failed_because, incomplete_because, notes };

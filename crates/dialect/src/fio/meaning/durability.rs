@@ -63,7 +63,8 @@ pub(super) fn from_options(options: &Options<'_>, rw: &Rw, caching: Caching) -> 
         // Whichever is asked for, fio flushes a mapping by msync.
         flush = FlushCall::Fdatasync;
     }
-    let durability = Durability { flush_every, flush_at_end: at_end, fua_every: fua };
+    let flush_before_next = flush_every.is_some();
+    let durability = Durability { flush_every, flush_at_end: at_end, flush_before_next, fua_every: fua };
     if !rw.writes && durability.is_any() {
         options.note("fsync, fdatasync and sync have no effect: the job never writes");
         return Ok(Sync { durability: Durability::default(), flush, durable_write });

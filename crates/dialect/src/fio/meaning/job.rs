@@ -113,7 +113,7 @@ impl<'a> Maker<'a> {
 
     /// Returns the jobs: one where all clones do the same to the same files, else one for each.
     fn jobs(&self, first_job: u64) -> Result<Vec<Job>, Error> {
-        let files = targets::files(self.options, self.clones)?;
+        let files = targets::files(self.options, self.clones, self.surroundings)?;
         let apart = self.clones > 1
             && (!files.together()
                 || self.options.get("offset_increment").is_some()
@@ -160,19 +160,29 @@ impl<'a> Maker<'a> {
         Ok(Job { targets, threads: sharing, size: extent.file_size, layout, workload, ..self.base.clone() })
     }
 
-    /// Returns a walk that skips is over when it leaves its part of a file, as fio has it: it moves less than
-    /// the size. Where the file ends there too, fio goes on from the start.
+    /// Returns the extent of a walk that skips: as fio has it, such a walk is over when it leaves its part of a
+    /// file, so it moves less than the size. Where the file ends there too, it begins again at the start only
+    /// if its next operation would begin behind the end and its last did not end there.
     fn one_pass(&self, extent: Extent) -> Extent {
         let workload = &self.base.workload;
         let stride = match workload.access {
             Access::Sequential(Sequential { stride: Some(stride), .. }) if stride.0 > 0 => stride.0,
             _ => return extent,
         };
-        if self.options.get("io_size").is_some() || !extent.goes_on {
+        let (block, length) = (workload.block_max().0, extent.range.length.0);
+        let Some(room) = length.checked_sub(block).filter(|_| self.options.get("io_size").is_none()) else {
+            return extent;
+        };
+        if extent.goes_on {
+            let passed = |bytes: u64| bytes.div_ceil(stride).saturating_mul(block);
+            return Extent { io_bytes: extent.io_bytes.map(passed), ..extent };
+        }
+        let operations = room / stride + 1;
+        // The next operation would begin behind the end, and the last did not end there: it goes on.
+        if !room.is_multiple_of(stride) && operations.saturating_mul(stride) >= length {
             return extent;
         }
-        let block = workload.block_max().0;
-        let passed = |bytes: u64| bytes.div_ceil(stride).saturating_mul(block);
+        let passed = |bytes: u64| bytes.div_ceil(length).saturating_mul(operations * block);
         Extent { io_bytes: extent.io_bytes.map(passed), ..extent }
     }
 

@@ -27,13 +27,25 @@ impl Files {
 }
 
 /// Returns the files that `options` name, for `clones` clones.
-pub(super) fn files(options: &Options<'_>, clones: u32) -> Result<Files, Error> {
+pub(super) fn files(
+    options: &Options<'_>,
+    clones: u32,
+    surroundings: &Surroundings<'_>,
+) -> Result<Files, Error> {
     match options.text("ioengine")? {
         Some("nbd") => return export(options),
         Some("null") => return null_devices(options),
         _ => {}
     }
     let directories = options.text("directory")?.map(unescaped_list).unwrap_or_default();
+    if let Some(missing) = directories.iter().find(|name| !(surroundings.is_directory)(name)) {
+        // fio makes the folders of a file name, but a directory must be there: it may be a disk that is not mounted.
+        return options.refuse(
+            "directory",
+            format!("{missing} is not a directory"),
+            "make it or mount it, or name another",
+        );
+    }
     let number = options.whole("nrfiles", 1..=FILES_MAX)?.unwrap_or(1);
     let in_directory =
         |clone: u32, name: &str| match directories.get(clone as usize % directories.len().max(1)) {

@@ -249,7 +249,10 @@ fn durability() {
         let job = job(&format!("rw=randwrite|{lines}"));
         (job.workload.durability, job.opening.flush, job.opening.durable_write)
     };
-    let every = |count| Durability::flush_every(NonZeroU32::new(count).unwrap());
+    let every = |count| Durability {
+        flush_before_next: true,
+        ..Durability::flush_every(NonZeroU32::new(count).unwrap())
+    };
     assert_eq!(of("fsync=1").0, every(1));
     assert_eq!(of("fsync=1").1, FlushCall::Fsync);
     assert_eq!(of("fdatasync=32"), (every(32), FlushCall::Fdatasync, DurableWrite::Dsync));

@@ -4,7 +4,7 @@ use super::*;
 use crate::fio::option_table;
 
 /// The lines, the option that the error must name, and a word of it.
-const REFUSED: [(&str, &str, &str); 60] = [
+const REFUSED: [(&str, &str, &str); 61] = [
     ("rw=trimwrite", "rw", "trims that precede"),
     ("rw=sideways", "rw", "expected read"),
     ("rw=randread:0", "rw", "from 1"),
@@ -29,6 +29,7 @@ const REFUSED: [(&str, &str, &str); 60] = [
     ("rate=1m|rate_iops=5", "rate_iops", "rate is given"),
     ("rw=randrw|rate=1m,", "rate", "one direction"),
     ("rate_process=random", "rate_process", "linear"),
+    ("directory=/no/disk", "directory", "/no/disk is not a directory"),
     ("thinktime=1|filename=/a:/b", "thinktime", "several files"),
     ("thinktime_iotime=1", "thinktime_iotime", "operations"),
     ("fsync=1|fdatasync=1|rw=write", "fdatasync", "fsync is given"),
