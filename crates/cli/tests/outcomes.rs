@@ -382,8 +382,13 @@ fn checked(row: &Row) -> Result<bool, String> {
         Err(_) => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             let is_there = row.finding.is_empty() || text.contains(&format!("[{}]", row.finding));
-            let is_unknown = text.lines().any(|line| line == "NOT KNOWN");
-            let is_so = output.status.code() == Some(row.exit) && is_unknown == (row.outcome == NotKnown);
+            let label = match row.outcome {
+                Danger => "DANGER",
+                NotKnown => "NOT KNOWN",
+                NoFinding => "NO FINDING",
+            };
+            let is_told = text.lines().any(|line| line == label);
+            let is_so = output.status.code() == Some(row.exit) && is_told;
             match is_so && is_there {
                 true => Ok(()),
                 false => Err(format!("not exit {} with {}", row.exit, row.finding)),

@@ -11,7 +11,7 @@ use plumb_path::{Finding, LayerKind, Severity, Survey, WritePath};
 use plumb_report::document::fleet::{FleetDocument, FleetHost, ScaleStep};
 use plumb_report::document::{CpuSeconds, Sides};
 use plumb_report::quantity::duration;
-use plumb_report::{RunDocument, UNKNOWN, levels, wording};
+use plumb_report::{Headline, RunDocument, UNKNOWN, levels, wording};
 use serde_json::Value;
 
 use crate::controller::{Controller, HostNow};
@@ -191,12 +191,13 @@ fn headline(document: &Value, findings: &[Finding]) -> Option<String> {
     if let Some(headline) = document["headline"].as_str() {
         return Some(headline.to_owned());
     }
+    if document["schema"] == Survey::SCHEMA {
+        let survey: Survey = serde_json::from_value(document.clone()).ok()?;
+        return Some(Headline::of_survey(&survey).in_document());
+    }
     let worst = findings.iter().filter(|finding| finding.severity > Severity::Info);
     if let Some(worst) = worst.max_by_key(|finding| finding.severity) {
         return Some(worst.sentence.clone());
-    }
-    if document["schema"] == Survey::SCHEMA {
-        return Some(document["paths"][0]["durable_at"]["sentence"].as_str()?.to_owned());
     }
     let states = document["devices"].as_array()?.iter().map(|device| {
         format!(

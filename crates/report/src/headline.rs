@@ -95,33 +95,49 @@ impl Headline {
         }
     }
 
-    /// Returns the headline of a survey: the worst finding, or what an fsync reaches.
-    pub(crate) fn of_survey(survey: &Survey) -> Self {
-        let durable = match &survey.paths[..] {
-            [path] => sentence(&path.durable_at.sentence),
-            paths => format!(
-                "An fsync is known to make data durable on {} of {}.",
-                paths.iter().filter(|path| path.durable_at.fsync.is_some()).count(),
-                crate::quantity::counted(paths.len() as u64, "path")
-            ),
-        };
-        let serious = survey.paths.iter().flat_map(|path| &path.findings);
-        let serious = serious.filter(|finding| finding.severity > Severity::Info);
+    /// Returns the headline of a path that was surveyed, as a check of it has it: the worst finding, or what an
+    /// fsync reaches.
+    pub fn of_path(path: &WritePath) -> Self {
+        let serious = path.findings.iter().filter(|finding| finding.severity > Severity::Info);
         // Reversed, since max_by_key returns the last of several equal ones.
         let worst = serious.rev().max_by_key(|finding| finding.severity);
-        let is_known = survey.paths.iter().all(|path| path.durable_at.fsync.is_some());
-        let label = match worst.map(|finding| finding.severity) {
-            Some(Severity::Danger) => "Danger",
-            Some(_) => "Warning",
-            None if is_known => "No finding",
-            None => NOT_KNOWN,
-        };
         let severity = worst.map(|finding| finding.severity);
-        let (verdict, meaning) = match worst {
-            Some(finding) => (sentence(&finding.sentence), durable),
-            None => (durable, String::new()),
+        let (label, verdict) = match worst {
+            Some(finding) if finding.severity == Severity::Danger => ("Danger", sentence(&finding.sentence)),
+            Some(finding) => ("Warning", sentence(&finding.sentence)),
+            None if levels::is_unknown(path) => (NOT_KNOWN, levels::not_known(path)),
+            None => ("No finding", levels::reach(path)),
         };
+        let durable = sentence(&path.durable_at.sentence);
+        let meaning = if durable == verdict { String::new() } else { durable };
         Self { severity, label, meaning, ..Self::of_state(&verdict) }
+    }
+
+    /// Returns the headline of a survey: that of its worst path, or on how many an fsync makes data durable.
+    pub fn of_survey(survey: &Survey) -> Self {
+        if let [path] = &survey.paths[..] {
+            return Self::of_path(path);
+        }
+        let meaning = format!(
+            "An fsync is known to make data durable on {} of {}.",
+            survey.paths.iter().filter(|path| path.durable_at.fsync.is_some()).count(),
+            crate::quantity::counted(survey.paths.len() as u64, "path")
+        );
+        let each = survey.paths.iter().rev().map(Self::of_path);
+        let worst = each.max_by_key(|one| (one.severity, one.is_not_known()));
+        match worst.filter(|worst| worst.severity.is_some() || worst.is_not_known()) {
+            Some(worst) => Self { meaning, ..worst },
+            None => Self { label: "No finding", ..Self::of_state(&meaning) },
+        }
+    }
+
+    /// Returns the level of a document with this headline and these findings.
+    pub fn level(&self, findings: &[Finding]) -> &'static str {
+        match findings.iter().map(|finding| finding.severity).max() {
+            _ if self.is_not_known() => UNKNOWN,
+            None => "none",
+            Some(severity) => severity.word(),
+        }
     }
 
     /// Returns the severity as a word; `none` if there was no finding.

@@ -109,7 +109,7 @@ impl RenderInput<'_> {
             Self::Study(document) => pretty(document),
             Self::Fleet(document, _) => pretty(document),
             Self::Observation(document) => pretty(document),
-            Self::Survey(survey) => pretty(survey),
+            Self::Survey(survey) => survey::to_json(survey),
             Self::Status(status) => status.to_json(),
         }
     }

@@ -2,13 +2,14 @@
 
 use plumb_path::{Layer, Severity, Survey, WritePath};
 
+use super::head::verdict_line;
 use super::path_tree::path_tree;
 use super::pen::{self, Ink};
 use super::table::{Cell, Table};
 use super::verdicts::verdicts;
 use super::wrap::hang;
 use super::{Style, outline};
-use crate::headline::{NOT_KNOWN, sentence};
+use crate::headline::{Headline, sentence};
 use crate::levels::{self, FsyncState};
 use crate::printable::printable;
 use crate::{exposure, untorn, wording};
@@ -57,7 +58,10 @@ pub fn survey_list(survey: &Survey, style: Style) -> String {
             ),
         })
         .table();
-    let mut out = if table.width() <= style.columns() { table.show(style) } else { stacked(survey, style) };
+    let headline = Headline::of_survey(survey);
+    let mut out = verdict_line(&headline, style);
+    out.push_str(&format!("{}\n", hang("", &printable(&headline.meaning), style.columns())));
+    out.push_str(&if table.width() <= style.columns() { table.show(style) } else { stacked(survey, style) });
     let legend = "Durable after fsync: the layer in which synced data survives a power cut; no: a power cut can lose it; not known: \
                   the path goes on where it cannot be seen from here. Volatile: what a power cut empties.";
     out.push_str(&style.ink_lines(Ink::Dim, &hang("  ", legend, style.columns())));
@@ -111,14 +115,12 @@ fn stacked(survey: &Survey, style: Style) -> String {
 fn one(path: &WritePath, style: Style) -> String {
     let width = style.columns();
     let mut out = format!("{}\n", style.ink(Ink::Bold, &printable(&path.target)));
-    if levels::is_unknown(path) {
-        out.push_str(&format!("{}\n", style.ink(Ink::Yellow, &NOT_KNOWN.to_uppercase())));
-        out.push_str(&hang("", &printable(&levels::not_known(path)), width));
-    }
-    out.push_str(&hang("", &printable(&sentence(&path.durable_at.sentence)), width));
-    if let Some(below) =
-        path.unknown_below.as_ref().filter(|below| !path.durable_at.sentence.contains(*below))
-    {
+    let headline = Headline::of_path(path);
+    out.push_str(&verdict_line(&headline, style));
+    out.push_str(&hang("", &printable(&headline.meaning), width));
+    let is_said =
+        |below: &&String| [&headline.verdict, &headline.meaning].iter().any(|text| text.contains(*below));
+    if let Some(below) = path.unknown_below.as_ref().filter(|below| !is_said(below)) {
         out.push_str(&hang("", &format!("Unknown below: {}", printable(&sentence(below))), width));
     }
     if let Some(of) = &path.exposure {

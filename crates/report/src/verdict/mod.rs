@@ -32,7 +32,7 @@ pub use self::fleet::{STRAGGLER_SHARE, conclude_fleet, named};
 pub(crate) use self::neighbours::Foreign;
 use self::outcome::Verdict;
 use crate::document::RunDocument;
-use crate::headline::{Headline, UNKNOWN};
+use crate::headline::Headline;
 
 /// A rule: what it finds in a run, if anything.
 type Rule = fn(&Evidence<'_>) -> Option<Verdict>;
@@ -105,10 +105,8 @@ pub fn judge(document: &RunDocument) -> Vec<Finding> {
 pub fn conclude(document: &mut RunDocument, beside: Vec<Finding>) {
     document.verdicts = judge(document);
     document.verdicts.extend(beside);
-    let worst = document.verdicts.iter().map(|finding| finding.severity).max();
     let headline = Headline::new(document);
-    let level = if headline.is_not_known() { UNKNOWN } else { worst.map_or("none", Severity::word) };
-    level.clone_into(&mut document.level);
+    headline.level(&document.verdicts).clone_into(&mut document.level);
     document.headline = headline.in_document();
 }
 

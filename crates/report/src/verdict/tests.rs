@@ -247,6 +247,12 @@ fn a_depth_that_is_not_reached_is_said_and_an_engine_without_depth_is_a_warning(
         "{}",
         capped.sentence
     );
+    let sides = &mut document.targets[3].sides;
+    let before = (sides.sync.ios, sides.write.ios);
+    (sides.sync.ios, sides.write.ios) = (1_000, 1_000);
+    assert!(finding(&document, "depth-not-reached").is_none(), "each write waits for its flush");
+    let sides = &mut document.targets[3].sides;
+    (sides.sync.ios, sides.write.ios) = before;
     document.spans[1].jobs[1].scheduled = true;
     assert!(finding(&document, "depth-not-reached").is_none(), "a schedule sets its own depth");
 }
