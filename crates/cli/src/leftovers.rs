@@ -54,6 +54,7 @@ pub(crate) fn put_back_runs() {
         let (words, reason) = (left.words(), left.reason());
         terminal::say(&match left.outcome {
             Outcome::PutBack => format!("plumb: restored what a killed plumb had left: {words}"),
+            _ if is_unseen(&left) => unseen_words(&left),
             _ => format!(
                 "plumb: could not restore what a killed plumb had left: {words}{reason}; `plumb restore` \
                  tries again"
@@ -68,11 +69,22 @@ pub(crate) fn tell() {
     say_left(&[of_runs(Attempt::Look), block_devices(Attempt::Look)].concat());
 }
 
+/// Returns whether this stands for records that cannot be listed, of which nothing is known to be left.
+fn is_unseen(left: &Leftover) -> bool {
+    left.outcome == Outcome::Failed && left.name == setting_machine::records().display().to_string()
+}
+
+fn unseen_words(left: &Leftover) -> String {
+    format!("plumb: cannot see whether a killed plumb left anything in {}{}", left.words(), left.reason())
+}
+
 fn say_left(left: &[Leftover]) {
+    let (unseen, left): (Vec<&Leftover>, Vec<&Leftover>) = left.iter().partition(|left| is_unseen(left));
+    unseen.into_iter().for_each(|left| terminal::say(&unseen_words(left)));
     if left.is_empty() {
         return;
     }
-    let all: Vec<String> = left.iter().map(Leftover::words).collect();
+    let all: Vec<String> = left.into_iter().map(Leftover::words).collect();
     terminal::say(&format!("plumb: a killed plumb left {}: `plumb restore` puts it back", all.join(", ")));
 }
 

@@ -66,3 +66,19 @@ fn a_device_that_somebody_uses_stays_and_the_exit_code_says_so() {
     assert_eq!(outcomes(&listed), expected, "{listed:#}");
     assert!(listed["left"][0]["because"].is_string(), "{listed:#}");
 }
+
+#[test]
+fn records_that_cannot_be_listed_are_not_said_to_be_left() {
+    let place = scratch();
+    std::fs::create_dir(place.path().join("plumb")).unwrap();
+    std::fs::write(place.path().join("plumb/restore"), "not a directory").unwrap();
+    let null = ["load", "sim:null", "--count", "1", "--no-record"];
+    for words in [&["explain", "flush-dropped"][..], &null] {
+        let output = crate::common::plumb().args(words).env("XDG_STATE_HOME", place.path()).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{}", said(&output));
+        assert!(told.contains("cannot see whether a killed plumb left anything in"), "{told}");
+        let named = told.lines().filter(|line| line.contains("/restore") && line.contains("left"));
+        assert!(named.into_iter().all(|line| !line.contains("puts it back")), "{told}");
+    }
+}

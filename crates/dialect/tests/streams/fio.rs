@@ -182,7 +182,8 @@ fn flushes_follow_writes_as_often_as_said() {
         let lines = format!("rw=randwrite|bs=64k|{lines}");
         assert_eq!(span(&lines).jobs[0].opening.flush, call, "{lines}");
         let stream = stream(&lines);
-        assert_eq!(stream.flushes(), stream.writes().len() / writes_per_flush, "{lines}");
+        // None follows the last write, as with fio 3.33.
+        assert_eq!(stream.flushes(), (stream.writes().len() - 1) / writes_per_flush, "{lines}");
         let mut unflushed = 0;
         for seen in &stream.seen {
             unflushed = if seen.op == Op::Flush { 0 } else { unflushed + 1 };
