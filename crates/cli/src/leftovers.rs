@@ -75,7 +75,7 @@ fn is_unseen(left: &Leftover) -> bool {
 }
 
 fn unseen_words(left: &Leftover) -> String {
-    format!("plumb: cannot see whether a killed plumb left anything in {}{}", left.words(), left.reason())
+    format!("plumb: cannot see whether a killed plumb left anything{}", left.reason())
 }
 
 fn say_left(left: &[Leftover]) {

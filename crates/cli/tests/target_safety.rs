@@ -161,6 +161,26 @@ fn a_file_that_changes_while_it_is_measured_is_not_measured() {
 }
 
 #[test]
+fn a_name_of_two_lines_says_nothing_of_its_own() {
+    let place = Place::new();
+    let name = "f\nplumb: all is well";
+    place.foreign(name, 1 << 20);
+    for typed in [
+        vec!["load", name, "--write", "100", "--count", "1", "--no-record"],
+        vec!["report", name],
+        vec!["report", name, "-o", name],
+        vec!["load", "sim:null", "--count", "1", "--out", name],
+        vec!["cache", "create", "--name", "x", "--backing", name, "--log", name, "--size", "16M"],
+        vec!["survey", name],
+        vec!["load", name, "--count", "1", "--no-record"],
+    ] {
+        let output = plumb().current_dir(place.here.path()).args(&typed).output().unwrap();
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(&output));
+        assert!(!text.lines().any(|line| line.starts_with("plumb: all is well")), "{typed:?}: {text}");
+    }
+}
+
+#[test]
 fn a_name_steers_no_terminal() {
     let place = Place::new();
     let name = "a\u{1b}[31m\u{1b}]0;x\u{7}\u{202e}b";
