@@ -27,6 +27,9 @@ pub struct Rule {
     pub remedy: String,
     /// Where to read more, each by its title.
     pub sources: Vec<String>,
+    /// Sentence of a finding, for rules whose findings differ by the names and words of their layers alone.
+    #[serde(default)]
+    pub(crate) sentence: Option<String>,
     /// For rules about the quality of a measurement: what spoils the figures, in a few words.
     #[serde(default)]
     pub quality: Option<String>,

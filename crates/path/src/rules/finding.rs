@@ -69,6 +69,19 @@ impl<'a> Those<'a> {
         if self.nodes.len() == 1 { singular } else { plural }
     }
 
+    /// Fills a sentence of the catalogue: `{those}` with the names, `{words, }` with the words of the marks
+    /// and what follows `words` between them, `{is|are}` by the number of layers.
+    pub(super) fn fill(&self, sentence: &str) -> String {
+        let filled = |(number, part): (usize, &str)| match (part.split_once('|'), part.strip_prefix("words"))
+        {
+            _ if number.is_multiple_of(2) => part.to_owned(),
+            (Some((one, several)), _) => if self.nodes.len() == 1 { one } else { several }.to_owned(),
+            (None, Some(between)) => self.said(between),
+            (None, None) => self.to_string(),
+        };
+        sentence.split(['{', '}']).enumerate().map(filled).collect()
+    }
+
     /// Returns a finding about them with their own evidence; `None` if there are none.
     pub(super) fn found(&self, severity: Severity, sentence: String) -> Option<RuleResult> {
         let evidence = self.lines().collect();

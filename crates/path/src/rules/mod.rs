@@ -13,55 +13,69 @@ mod storage;
 mod traps;
 pub mod untorn;
 
+use self::Rule::{Own, Plain};
+use self::finding::{RuleResult, Those, marked};
 use crate::catalogue::CATALOGUE;
-use crate::facts::Node;
+use crate::facts::{Mark, Node};
 use crate::finding::Finding;
+use crate::finding::Severity::{self, Danger, Info, Warning};
 use crate::model::{Layer, WritePath};
 
 pub(crate) use flow::Flow;
 
 /// A rule: what it finds on a path, if anything.
-type Rule = fn(&Flow<'_>) -> Option<finding::RuleResult>;
+enum Rule {
+    /// Choice of the layers that the finding is about. The catalogue has the sentence.
+    Plain(Severity, for<'a> fn(&Flow<'a>) -> Those<'a>),
+    /// A finding that words itself.
+    Own(fn(&Flow<'_>) -> Option<RuleResult>),
+}
 
 /// The rules with their ids in the catalogue, in the order in which equals are reported: causes before what
 /// they come to.
 const RULES: [(&str, Rule); 36] = [
-    ("memory", storage::memory),
-    ("barriers-off", storage::barriers_off),
-    ("volatile-overlay", storage::volatile_overlay),
-    ("syncs-preloaded", storage::syncs_preloaded),
-    ("nbd-no-flush", storage::no_flush_offered),
-    ("h1-temporary-write-through", traps::temporary_write_through),
-    ("h2-queue-write-through", traps::queue_write_through),
-    ("h3-stale-kernel-view", traps::stale_kernel_view),
-    ("h4-stale-dm-table", traps::stale_dm_table),
-    ("h5-dm-over-disabled-queue", traps::dm_over_disabled_queue),
-    ("h9-driver-swallows-flush", traps::driver_swallows_flush),
-    ("flush-dropped", traps::flush_dropped),
-    ("h7-nvme-feature-hidden", traps::nvme_feature_hidden),
-    ("h8-write-protected", traps::write_protected),
-    ("driver-may-swallow-flush", traps::driver_may_swallow_flush),
-    ("no-caching-page", traps::no_caching_page),
-    ("synchronous-mount", storage::synchronous),
-    ("lax-order", storage::lax_order),
-    ("no-auto-da-alloc", storage::replaces_unsynced),
-    ("external-journal", storage::external_journal),
-    ("virtio-no-flush", storage::no_flush_command),
-    ("write-hole", storage::write_hole),
-    ("btrfs-write-hole", storage::btrfs_parity),
-    ("errors-recorded", storage::errors_recorded),
-    ("shingled", storage::shingled),
-    ("bcache-dirty", storage::bcache_dirty),
-    ("cache-dirty", storage::cache_dirty),
-    ("raid-controller-hides-members", storage::hidden_members),
-    ("volatile-cache", storage::volatile_cache),
-    ("untorn-lost-above", untorn::lost_above),
-    ("simulated", storage::simulated),
-    ("unknown-below-the-hypervisor", storage::below_hypervisor),
-    ("remote-storage", storage::remote),
-    ("path-ends-unseen", storage::unseen),
-    ("needs-root", storage::needs_root),
-    ("refused-to-root", storage::refused_to_root),
+    ("memory", Plain(Danger, |flow| marked!(flow, Mark::InMemory => ""))),
+    ("barriers-off", Own(storage::barriers_off)),
+    ("volatile-overlay", Plain(Danger, |flow| marked!(flow, Mark::SyncsOmitted { .. } => ""))),
+    ("syncs-preloaded", Plain(Danger, |flow| marked!(flow, Mark::SyncsPreloaded { library } => library))),
+    // drivers/block/nbd.c: without NBD_FLAG_SEND_FLUSH the queue is set to write through, and no request asks
+    // for durability.
+    ("nbd-no-flush", Plain(Danger, |flow| marked!(flow, Mark::NoFlushOffered => ""))),
+    ("h1-temporary-write-through", Plain(Danger, traps::temporary_write_through)),
+    ("h2-queue-write-through", Plain(Danger, traps::queue_write_through)),
+    ("h3-stale-kernel-view", Plain(Danger, traps::stale_kernel_view)),
+    ("h4-stale-dm-table", Plain(Danger, traps::stale_dm_table)),
+    ("h5-dm-over-disabled-queue", Plain(Danger, traps::dm_over_disabled_queue)),
+    ("h9-driver-swallows-flush", Own(traps::driver_swallows_flush)),
+    ("flush-dropped", Own(traps::flush_dropped)),
+    ("h7-nvme-feature-hidden", Plain(Info, traps::nvme_feature_hidden)),
+    ("h8-write-protected", Plain(Warning, traps::write_protected)),
+    ("driver-may-swallow-flush", Own(traps::driver_may_swallow_flush)),
+    ("no-caching-page", Plain(Warning, traps::no_caching_page)),
+    ("synchronous-mount", Own(storage::synchronous)),
+    ("lax-order", Plain(Info, |flow| marked!(flow, Mark::LaxOrder { option } => option))),
+    ("no-auto-da-alloc", Plain(Info, |flow| marked!(flow, Mark::ReplacesUnsynced { option } => option))),
+    // fs/jbd2: an fsync leaves the flush of the data's disk to the commit
+    // (jbd2_trans_will_send_data_barrier), which did not send it in guests with Debian's kernels 6.1 and
+    // 6.12.
+    ("external-journal", Plain(Warning, |flow| marked!(flow, Mark::ExternalJournal { device } => device))),
+    ("virtio-no-flush", Own(storage::no_flush_command)),
+    ("write-hole", Own(storage::write_hole)),
+    // The documentation of btrfs calls these profiles not ready for use (btrfs(5), RAID56).
+    ("btrfs-write-hole", Plain(Warning, |flow| marked!(flow, Mark::BtrfsParity { what } => what))),
+    ("errors-recorded", Plain(Warning, |flow| marked!(flow, Mark::ErrorsRecorded { what } => what))),
+    ("shingled", Plain(Info, |flow| marked!(flow, Mark::Shingled { what } => what))),
+    ("bcache-dirty", Plain(Info, |flow| storage::dirty(flow, true))),
+    ("cache-dirty", Plain(Info, |flow| storage::dirty(flow, false))),
+    ("raid-controller-hides-members", Plain(Info, |flow| marked!(flow, Mark::HidesMembers { why } => why))),
+    ("volatile-cache", Plain(Info, storage::volatile_cache)),
+    ("untorn-lost-above", Own(untorn::lost_above)),
+    ("simulated", Plain(Info, |flow| marked!(flow, Mark::Simulated => ""))),
+    ("unknown-below-the-hypervisor", Plain(Info, |flow| marked!(flow, Mark::Guest { .. } => ""))),
+    ("remote-storage", Plain(Info, |flow| marked!(flow, Mark::RemoteEnd { what } => what))),
+    ("path-ends-unseen", Plain(Info, |flow| marked!(flow, Mark::Unseen { what } => what))),
+    ("needs-root", Own(storage::needs_root)),
+    ("refused-to-root", Own(storage::refused_to_root)),
 ];
 
 /// Judges one path. `nodes` are in order, each before all that are below it, the application first.
@@ -69,8 +83,7 @@ pub fn judge(target: &str, nodes: &[Node]) -> WritePath {
     let flow = Flow::new(nodes);
     let layers: Vec<Layer> =
         nodes.iter().enumerate().map(|(index, node)| layer(node, &flow, index)).collect();
-    let mut findings: Vec<Finding> =
-        RULES.iter().filter_map(|(id, rule)| finding(id, rule(&flow)?)).collect();
+    let mut findings: Vec<Finding> = RULES.iter().filter_map(|(id, rule)| finding(id, rule, &flow)).collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     WritePath {
         target: target.to_owned(),
@@ -83,17 +96,19 @@ pub fn judge(target: &str, nodes: &[Node]) -> WritePath {
     }
 }
 
-/// Builds the finding with this id from a rule's result; the remedy is the catalogue's unless the rule gives
-/// one.
-fn finding(id: &str, found: finding::RuleResult) -> Option<Finding> {
-    let remedy = found.remedy.or_else(|| Some(CATALOGUE.get(id)?.remedy.clone()));
-    Some(Finding {
-        id: id.to_owned(),
-        severity: found.severity,
-        sentence: found.sentence,
-        evidence: found.evidence,
-        remedy: remedy.unwrap_or_default(),
-    })
+/// Returns what a rule finds on a path, in the words of the catalogue where it has no own.
+fn finding(id: &str, rule: &Rule, flow: &Flow<'_>) -> Option<Finding> {
+    let words = CATALOGUE.get(id);
+    let found = match rule {
+        Own(find) => find(flow)?,
+        Plain(severity, choose) => {
+            let those = choose(flow);
+            those.found(*severity, those.fill(words?.sentence.as_deref()?))?
+        }
+    };
+    let RuleResult { severity, sentence, evidence, remedy } = found;
+    let remedy = remedy.or_else(|| Some(words?.remedy.clone())).unwrap_or_default();
+    Some(Finding { id: id.to_owned(), severity, sentence, evidence, remedy })
 }
 
 fn layer(node: &Node, flow: &Flow<'_>, index: usize) -> Layer {

@@ -10,12 +10,6 @@ use crate::model::{Cache, Flush, LayerKind, SYNC_ATTRIBUTE, is_synchronous};
 /// Number of questions that `needs-root` lists.
 const QUESTIONS_MAX: usize = 20;
 
-pub(super) fn memory(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = marked!(flow, Mark::InMemory => "");
-    let sentence = format!("{those} keeps its data in memory: nothing here is durable, synced or not.");
-    those.found(Severity::Danger, sentence)
-}
-
 /// Returns the sentence names the places and, where data can be lost, the command that mends it: it becomes
 /// the headline.
 pub(super) fn barriers_off(flow: &Flow<'_>) -> Option<RuleResult> {
@@ -58,21 +52,6 @@ pub(super) fn barriers_off(flow: &Flow<'_>) -> Option<RuleResult> {
     Some(found)
 }
 
-pub(super) fn volatile_overlay(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = marked!(flow, Mark::SyncsOmitted { .. } => "");
-    let sentence = format!(
-        "fsync is not durable: {those} is mounted with the option volatile, so every sync returns at once and nothing is \
-         written for it."
-    );
-    those.found(Severity::Danger, sentence)
-}
-
-pub(super) fn syncs_preloaded(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = marked!(flow, Mark::SyncsPreloaded { library } => library);
-    let sentence = format!("fsync is not durable: {} takes the syncs of programs.", those.said(" and "));
-    those.found(Severity::Danger, sentence)
-}
-
 pub(super) fn synchronous(flow: &Flow<'_>) -> Option<RuleResult> {
     let those = marked!(flow, Mark::Synchronous { option } => option);
     let what = match those.words.iter().any(|word| is_synchronous(word)) {
@@ -84,27 +63,6 @@ pub(super) fn synchronous(flow: &Flow<'_>) -> Option<RuleResult> {
         _ => format!("{those} is mounted with the option {}: {what}.", those.said(", ")),
     };
     those.found(Severity::Info, sentence)
-}
-
-pub(super) fn lax_order(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = marked!(flow, Mark::LaxOrder { option } => option);
-    let sentence = format!(
-        "{those} is mounted with {}: after a crash files that were not synced may hold stale blocks; synced data is safe.",
-        those.said(", ")
-    );
-    those.found(Severity::Info, sentence)
-}
-
-/// fs/jbd2: an fsync leaves the flush of the data's disk to the commit (jbd2_trans_will_send_data_barrier),
-/// which did not send it in guests with Debian's kernels 6.1 and 6.12.
-pub(super) fn external_journal(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = marked!(flow, Mark::ExternalJournal { device } => device);
-    let sentence = format!(
-        "{those} has its journal on {}: fsync was seen to flush the journal's disk alone, and not the disk with the data \
-         (Linux 6.1 and 6.12).",
-        those.said(", ")
-    );
-    those.found(Severity::Warning, sentence)
 }
 
 pub(super) fn no_flush_command(flow: &Flow<'_>) -> Option<RuleResult> {
@@ -122,17 +80,6 @@ pub(super) fn no_flush_command(flow: &Flow<'_>) -> Option<RuleResult> {
     those.found(severity, format!("{those} offers the guest no flush command: {end}."))
 }
 
-/// drivers/block/nbd.c: without NBD_FLAG_SEND_FLUSH the queue is set to write through, and no request asks
-/// for durability.
-pub(super) fn no_flush_offered(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = marked!(flow, Mark::NoFlushOffered => "");
-    let sentence = format!(
-        "Nothing written to {those} can be made durable: the NBD server offers neither flush nor FUA, so no \
-         sync can reach its storage."
-    );
-    those.found(Severity::Danger, sentence)
-}
-
 pub(super) fn write_hole(flow: &Flow<'_>) -> Option<RuleResult> {
     let those = marked!(flow, Mark::WriteHole { what, .. } => what);
     let is_degraded = |mark: &Mark| matches!(mark, Mark::WriteHole { degraded: true, .. });
@@ -148,76 +95,13 @@ pub(super) fn write_hole(flow: &Flow<'_>) -> Option<RuleResult> {
     those.found(severity, sentence)
 }
 
-/// Returns the documentation of btrfs calls these profiles not ready for use (btrfs(5), RAID56).
-pub(super) fn btrfs_parity(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = marked!(flow, Mark::BtrfsParity { what } => what);
-    let sentence = format!(
-        "{those} stores blocks with parity ({}): a power cut during a write leaves parity that does not \
-         match, and a device that fails afterwards takes other data of the stripe with it.",
-        those.said("; ")
-    );
-    those.found(Severity::Warning, sentence)
-}
-
-pub(super) fn errors_recorded(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = marked!(flow, Mark::ErrorsRecorded { what } => what);
-    let sentence = format!(
-        "{those} {} recorded errors ({}): writes may have been lost, whether or not a program was told.",
-        those.verb("has", "have"),
-        those.said("; ")
-    );
-    those.found(Severity::Warning, sentence)
-}
-
-pub(super) fn replaces_unsynced(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = marked!(flow, Mark::ReplacesUnsynced { option } => option);
-    let sentence = format!(
-        "{those} is mounted with {}: a file that replaces another without an fsync may be empty after a crash; synced data \
-         is safe.",
-        those.said(", ")
-    );
-    those.found(Severity::Info, sentence)
-}
-
-pub(super) fn shingled(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = marked!(flow, Mark::Shingled { what } => what);
-    let sentence = format!(
-        "{those} {} written in zones ({}): writes at random offsets, and the syncs behind them, may take seconds once \
-         its buffer is full.",
-        those.verb("is", "are"),
-        those.said(", ")
-    );
-    those.found(Severity::Info, sentence)
-}
-
-pub(super) fn bcache_dirty(flow: &Flow<'_>) -> Option<RuleResult> {
-    dirty(flow, true)
-}
-
-pub(super) fn cache_dirty(flow: &Flow<'_>) -> Option<RuleResult> {
-    dirty(flow, false)
-}
-
-fn dirty(flow: &Flow<'_>, in_bcache: bool) -> Option<RuleResult> {
+pub(super) fn dirty<'a>(flow: &Flow<'a>, in_bcache: bool) -> Those<'a> {
     let mut those = marked!(flow, Mark::Dirty { what } => what);
     those.nodes.retain(|node| (node.kind == LayerKind::Bcache) == in_bcache);
-    let sentence = format!(
-        "{those} holds {} of acknowledged data that is on the caching device only: it is lost with that device.",
-        those.said(", ")
-    );
-    those.found(Severity::Info, sentence)
+    those
 }
 
-pub(super) fn hidden_members(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = marked!(flow, Mark::HidesMembers { why } => why);
-    let sentence = format!(
-        "{those}: {}. The caches of the controller and of the disks behind it cannot be seen.",
-        those.said("; ")
-    );
-    those.found(Severity::Info, sentence)
-}
-
-pub(super) fn volatile_cache(flow: &Flow<'_>) -> Option<RuleResult> {
+pub(super) fn volatile_cache<'a>(flow: &Flow<'a>) -> Those<'a> {
     use LayerKind as K;
     let drives = [
         K::ScsiDisk,
@@ -231,38 +115,9 @@ pub(super) fn volatile_cache(flow: &Flow<'_>) -> Option<RuleResult> {
         K::SimulatedDrive,
         K::WriteBackCache,
     ];
-    let those = Those::matching(flow, |_, node| {
+    Those::matching(flow, |_, node| {
         drives.contains(&node.kind) && node.cache == Cache::Volatile && node.queue != KernelView::WriteThrough
-    });
-    let verb = those.verb("has a volatile write cache that is on", "have volatile write caches that are on");
-    those.found(Severity::Info, format!("{those} {verb}: data that was not flushed is lost at a power cut."))
-}
-
-pub(super) fn simulated(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = marked!(flow, Mark::Simulated => "");
-    let sentence = format!(
-        "{those} is a simulated drive: this is what it reports of itself, which a drive that lies may not keep to."
-    );
-    those.found(Severity::Info, sentence)
-}
-
-pub(super) fn below_hypervisor(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = marked!(flow, Mark::Guest { .. } => "");
-    let sentence = format!(
-        "The disks are virtual, made by {those}: what the host does with a flush is not visible here."
-    );
-    those.found(Severity::Info, sentence)
-}
-
-pub(super) fn remote(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = marked!(flow, Mark::RemoteEnd { what } => what);
-    let sentence = format!("The data is kept by {}, whose policy is not visible here.", those.said(", "));
-    those.found(Severity::Info, sentence)
-}
-
-pub(super) fn unseen(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = marked!(flow, Mark::Unseen { what } => what);
-    those.found(Severity::Info, format!("The path cannot be followed to its end: {}.", those.said("; ")))
+    })
 }
 
 pub(super) fn needs_root(flow: &Flow<'_>) -> Option<RuleResult> {

@@ -8,12 +8,12 @@ use crate::facts::{DriveCache, KernelView, Mark, Node};
 use crate::finding::Severity;
 use crate::model::{Cache, Flush, LayerKind};
 
-/// Combines all of the traps into one finding. Memory, and mounts without barriers, have findings of their
-/// own.
 /// Remedy for a hypervisor that sends no flush on.
 const GUEST_REMEDY: &str = "Start the machine with a cache mode that sends flushes on: QEMU and libvirt cache=none or writeback, Firecracker \
                             \"cache_type\": \"Writeback\". Until then sync the host itself (`sync -f IMAGE`) where the guest's data matters.";
 
+/// Combines all of the traps into one finding. Memory, and mounts without barriers, have findings of their
+/// own.
 pub(super) fn flush_dropped(flow: &Flow<'_>) -> Option<RuleResult> {
     let those = Those::matching(flow, |index, node| {
         let own = |mark: &Mark| {
@@ -87,24 +87,13 @@ fn log_not_flushed(flow: &Flow<'_>) -> Option<RuleResult> {
 
 /// H1, where it can be told from H3: libata reads the drive again after every change, so that a disagreement
 /// that lasts is an override. The kernel shows no trace of one (cache_type_show in drivers/scsi/sd.c).
-pub(super) fn temporary_write_through(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = Those::matching(flow, |_, node| is_unseen_cache(node) && node.kind == LayerKind::AtaDisk);
-    let sentence = format!(
-        "{those} {} write cache on, but the kernel was told to believe that it is off (cache_type \"temporary write \
-         through\") and sends no flush.",
-        those.verb("has its", "have their")
-    );
-    those.found(Severity::Danger, sentence)
+pub(super) fn temporary_write_through<'a>(flow: &Flow<'a>) -> Those<'a> {
+    Those::matching(flow, |_, node| is_unseen_cache(node) && node.kind == LayerKind::AtaDisk)
 }
 
 /// H2: the user's setting of the queue against a device whose cache is known to be on.
-pub(super) fn queue_write_through(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = Those::matching(flow, |_, node| is_disabled_queue(node));
-    let sentence = format!(
-        "queue/write_cache of {those} {} set to write through while the volatile write cache is on: no flush is sent.",
-        those.verb("is", "are")
-    );
-    those.found(Severity::Danger, sentence)
+pub(super) fn queue_write_through<'a>(flow: &Flow<'a>) -> Those<'a> {
+    Those::matching(flow, |_, node| is_disabled_queue(node))
 }
 
 fn is_disabled_queue(node: &Node) -> bool {
@@ -120,14 +109,8 @@ fn is_disabled_queue(node: &Node) -> bool {
 }
 
 /// H3: the drive's cache was switched on behind the kernel's back. An override (H1) looks the same on SCSI.
-pub(super) fn stale_kernel_view(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = Those::matching(flow, |_, node| is_unseen_cache(node) && node.kind != LayerKind::AtaDisk);
-    let sentence = format!(
-        "{those} {} write cache on, but the kernel believes that it is off and sends no flush: it was switched on behind \
-         the kernel's back, or cache_type was overridden (H1), which looks the same.",
-        those.verb("has its", "have their")
-    );
-    those.found(Severity::Danger, sentence)
+pub(super) fn stale_kernel_view<'a>(flow: &Flow<'a>) -> Those<'a> {
+    Those::matching(flow, |_, node| is_unseen_cache(node) && node.kind != LayerKind::AtaDisk)
 }
 
 /// The drive says that its cache is on; what the kernel remembers of the drive says otherwise.
@@ -140,31 +123,21 @@ fn is_unseen_cache(node: &Node) -> bool {
 }
 
 /// H4: a table that was loaded when no device below had a cache.
-pub(super) fn stale_dm_table(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = Those::matching(flow, |index, node| {
+pub(super) fn stale_dm_table<'a>(flow: &Flow<'a>) -> Those<'a> {
+    Those::matching(flow, |index, node| {
         is_dm(node.kind)
             && node.queue == KernelView::WriteThrough
             && !node.marks.iter().any(|mark| matches!(mark, Mark::SendsNoFlush { .. }))
             && flow.held(index) == Cache::Volatile
             && flow.below(index).any(|(below, under)| sends(under) && flow.held(below) == Cache::Volatile)
-    });
-    let sentence = format!(
-        "{those} {} set up when no device below had a volatile cache, and drops flushes although one has now.",
-        those.verb("was", "were")
-    );
-    those.found(Severity::Danger, sentence)
+    })
 }
 
 /// H5: dm passes the flush to a disk whose queue drops it.
-pub(super) fn dm_over_disabled_queue(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = Those::matching(flow, |index, node| {
+pub(super) fn dm_over_disabled_queue<'a>(flow: &Flow<'a>) -> Those<'a> {
+    Those::matching(flow, |index, node| {
         is_dm(node.kind) && node.queue == KernelView::WriteBack && drops_below(flow, index)
-    });
-    let sentence = format!(
-        "{those} {} write back, but the flush is dropped by a disk below whose queue says write through.",
-        those.verb("says", "say")
-    );
-    those.found(Severity::Danger, sentence)
+    })
 }
 
 /// Returns true if a dropping device is reached over partitions and other dm devices alone.
@@ -203,27 +176,17 @@ fn is_dm(kind: LayerKind) -> bool {
 }
 
 /// H7.
-pub(super) fn nvme_feature_hidden(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = Those::matching(flow, |_, node| node.marks.contains(&Mark::FeatureOff));
-    let sentence = format!(
-        "{those} {} volatile write cache switched off, which the kernel does not know: flushes are sent in vain.",
-        those.verb("has its", "have their")
-    );
-    those.found(Severity::Info, sentence)
+pub(super) fn nvme_feature_hidden<'a>(flow: &Flow<'a>) -> Those<'a> {
+    Those::matching(flow, |_, node| node.marks.contains(&Mark::FeatureOff))
 }
 
 /// H8.
-pub(super) fn write_protected(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = Those::matching(flow, |_, node| {
+pub(super) fn write_protected<'a>(flow: &Flow<'a>) -> Those<'a> {
+    Those::matching(flow, |_, node| {
         node.marks.contains(&Mark::WriteProtected)
             && node.queue == KernelView::WriteThrough
             && node.drive == DriveCache::On
-    });
-    let sentence = format!(
-        "{those} {} write-protected: the kernel says write through although the drive's cache is on.",
-        those.verb("is", "are")
-    );
-    those.found(Severity::Warning, sentence)
+    })
 }
 
 /// H9, known.
@@ -248,13 +211,8 @@ pub(super) fn driver_may_swallow_flush(flow: &Flow<'_>) -> Option<RuleResult> {
     Some(found)
 }
 
-pub(super) fn no_caching_page(flow: &Flow<'_>) -> Option<RuleResult> {
-    let those = Those::matching(flow, |_, node| {
+pub(super) fn no_caching_page<'a>(flow: &Flow<'a>) -> Those<'a> {
+    Those::matching(flow, |_, node| {
         node.marks.contains(&Mark::NoCachingPage) && node.queue == KernelView::WriteThrough
-    });
-    let sentence = format!(
-        "{those} {} not say whether there is a write cache, and the kernel therefore sends no flush.",
-        those.verb("does", "do")
-    );
-    those.found(Severity::Warning, sentence)
+    })
 }
