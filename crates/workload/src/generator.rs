@@ -40,7 +40,7 @@ use crate::generator::mix::{Kind, Lengths, Mix};
 use crate::generator::places::{Places, Uniform};
 use crate::generator::runs::Drawn;
 use crate::generator::walk::Walker;
-use crate::invalid::Invalid;
+use crate::invalid::{Invalid, invalid_if};
 use crate::seed;
 use crate::share::Share;
 use crate::workload::{Division, Durability, Workload};
@@ -145,11 +145,8 @@ impl Generator {
     /// If the workload is invalid, its range is open-ended, or there is no room for so many workers.
     pub fn new(workload: &Workload, share: Share, cursor: &Cursor) -> Result<Self, Invalid> {
         workload.validate()?;
-        if workload.range.is_open_ended() {
-            let expected =
-                "a number of bytes: the range of a workload is open-ended until its target is known";
-            return Err(Invalid::new("range.length", "open-ended", expected));
-        }
+        let expected = "a number of bytes: the range of a workload is open-ended until its target is known";
+        invalid_if!(workload.range.is_open_ended(), "range.length", "open-ended", expected);
         workload.validate_workers(share.shares())?;
         let (first, step) = match workload.division {
             Division::Parts => (1, 1),

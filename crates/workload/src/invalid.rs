@@ -25,3 +25,14 @@ impl Invalid {
         Self { field: format!("{place}{joint}{}", self.field), ..self }
     }
 }
+
+/// Returns [`Invalid`] from the function if the condition holds: of the field that holds the value, with what
+/// is expected.
+macro_rules! invalid_if {
+    ($is_invalid:expr, $field:expr, $value:expr, $expected:expr) => {
+        if $is_invalid {
+            return Err($crate::invalid::Invalid::new($field, $value, $expected));
+        }
+    };
+}
+pub(crate) use invalid_if;

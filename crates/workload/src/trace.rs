@@ -7,7 +7,7 @@
 use plumb_block::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-use crate::invalid::Invalid;
+use crate::invalid::{Invalid, invalid_if};
 
 /// Record of operations on targets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -138,16 +138,10 @@ impl TraceUse {
     /// # Errors
     /// The first field that makes no sense.
     pub fn validate(&self) -> Result<(), Invalid> {
-        if self.path.is_empty() {
-            return Err(Invalid::new("path", "empty", "the file of a trace"));
-        }
-        if self.speed == TraceSpeed::Percent(0) {
-            return Err(Invalid::new("speed", 0, "at least 1 percent, or unpaced"));
-        }
+        invalid_if!(self.path.is_empty(), "path", "empty", "the file of a trace");
+        invalid_if!(self.speed == TraceSpeed::Percent(0), "speed", 0, "at least 1 percent, or unpaced");
         for (field, value) in [("scale", self.scale), ("align", self.align.0)] {
-            if value == 0 {
-                return Err(Invalid::new(field, 0, "at least 1"));
-            }
+            invalid_if!(value == 0, field, 0, "at least 1");
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use std::num::NonZeroU32;
 use plumb_block::{Bytes, Nanos};
 
 use crate::block_sizes::BlockSplit;
-use crate::invalid::Invalid;
+use crate::invalid::{Invalid, invalid_if};
 use crate::pace::{Amount, Burst, Rate, Stop};
 use crate::workload::{Content, Division, Workload};
 
@@ -57,14 +57,10 @@ impl Workload {
     }
 
     fn check_mix(&self) -> CheckResult {
-        if self.write_percent > 100 {
-            return Err(Invalid::new("write_percent", self.write_percent, "0 to 100"));
-        }
+        invalid_if!(self.write_percent > 100, "write_percent", self.write_percent, "0 to 100");
         let rest = 100 - self.write_percent;
-        if self.trim_percent > rest {
-            let expected = format!("0 to {rest}, what {} % of writes leave", self.write_percent);
-            return Err(Invalid::new("trim_percent", self.trim_percent, expected));
-        }
+        let expected = format!("0 to {rest}, what {} % of writes leave", self.write_percent);
+        invalid_if!(self.trim_percent > rest, "trim_percent", self.trim_percent, expected);
         Ok(())
     }
 
@@ -87,19 +83,15 @@ impl Workload {
         if let Some(every) = self.durability.fua_every {
             return Err(Invalid::new("durability.fua_every", every, expected));
         }
-        if self.durability.flush_at_end {
-            let expected = "false, for a workload that never writes";
-            return Err(Invalid::new("durability.flush_at_end", true, expected));
-        }
+        let expected = "false, for a workload that never writes";
+        invalid_if!(self.durability.flush_at_end, "durability.flush_at_end", true, expected);
         Ok(())
     }
 
     fn check_range(&self) -> CheckResult {
         let (range, longest) = (self.range, self.block_max());
-        if range.length < longest {
-            let expected = format!("at least one block of {longest}");
-            return Err(Invalid::new("range.length", range.length, expected));
-        }
+        let expected = format!("at least one block of {longest}");
+        invalid_if!(range.length < longest, "range.length", range.length, expected);
         if !range.is_open_ended() && range.offset.0.checked_add(range.length.0).is_none() {
             let expected = format!("an end below 16 EiB, with a length of {}", range.length);
             return Err(Invalid::new("range.offset", range.offset, expected));
@@ -114,9 +106,7 @@ impl Workload {
                 for (field, value) in
                     [("compress_percent", compress_percent), ("dedup_percent", dedup_percent)]
                 {
-                    if *value > 99 {
-                        return Err(Invalid::new(format!("content.reducible.{field}"), value, "0 to 99"));
-                    }
+                    invalid_if!(*value > 99, format!("content.reducible.{field}"), value, "0 to 99");
                 }
                 Ok(())
             }
@@ -131,10 +121,8 @@ impl Workload {
     fn check_buffer(&self, field: &str, size: Bytes) -> CheckResult {
         // The size of blocks that are never written does not matter.
         let longest = if self.writes() { self.blocks.write.max() } else { Bytes(1) };
-        if size < longest || size > Self::BLOCK_MAX {
-            let expected = format!("{longest}, so that the longest write fits, to {}", Self::BLOCK_MAX);
-            return Err(Invalid::new(field, size, expected));
-        }
+        let expected = format!("{longest}, so that the longest write fits, to {}", Self::BLOCK_MAX);
+        invalid_if!(size < longest || size > Self::BLOCK_MAX, field, size, expected);
         Ok(())
     }
 
@@ -180,9 +168,7 @@ fn check_split(split: &BlockSplit) -> CheckResult {
             let expected = format!("1 byte to {}", Workload::BLOCK_MAX);
             return Err(Invalid::new(format!("[{index}].length"), block, expected));
         }
-        if *percent == 0 {
-            return Err(Invalid::new(format!("[{index}].percent"), percent, "1 to 100"));
-        }
+        invalid_if!(*percent == 0, format!("[{index}].percent"), percent, "1 to 100");
     }
     match split.0.iter().map(|(_, percent)| u32::from(*percent)).sum::<u32>() {
         100 => Ok(()),
@@ -194,13 +180,9 @@ fn check_stop(stop: &Stop) -> CheckResult {
     if *stop == Stop::default() {
         return Err(Invalid::new("stop", "never", "a duration, a number of operations or a number of bytes"));
     }
-    if stop.duration == Some(Nanos::ZERO) {
-        return Err(Invalid::new("stop.duration", Nanos::ZERO, "a time above zero"));
-    }
+    invalid_if!(stop.duration == Some(Nanos::ZERO), "stop.duration", Nanos::ZERO, "a time above zero");
     for (field, value) in [("stop.operations", stop.operations), ("stop.bytes", stop.bytes)] {
-        if value == Some(0) {
-            return Err(Invalid::new(field, 0, "at least 1"));
-        }
+        invalid_if!(value == Some(0), field, 0, "at least 1");
     }
     Ok(())
 }
@@ -219,9 +201,7 @@ fn check_rate(rate: Rate) -> CheckResult {
 }
 
 fn check_burst(burst: Burst) -> CheckResult {
-    if burst.operations == 0 {
-        return Err(Invalid::new("burst.operations", 0, "at least 1"));
-    }
+    invalid_if!(burst.operations == 0, "burst.operations", 0, "at least 1");
     if burst.pause == Nanos::ZERO {
         return Err(Invalid::new(
             "burst.pause",

@@ -14,7 +14,7 @@ use crate::access::{Access, Distribution, Zone, ZoneLength};
 use crate::byte_range::ByteRange;
 use crate::generator::places::{Place, Uniform};
 use crate::grid::Grid;
-use crate::invalid::Invalid;
+use crate::invalid::{Invalid, invalid_if};
 use crate::share::Share;
 use crate::workload::Workload;
 
@@ -118,10 +118,8 @@ fn effective(zones: &[Zone], range: ByteRange, grid: Grid) -> Result<Vec<Effecti
     let in_percent = zones.iter().all(|zone| matches!(zone.length, ZoneLength::Percent(_)));
     let zones = zones.iter().chain([&rest]);
     let cut = if in_percent { in_steps(zones, range, grid) } else { in_bytes(zones, range, grid) };
-    if cut.is_empty() {
-        let expected = format!("a zone with room for a block of {}", Bytes(grid.longest));
-        return Err(Invalid::new("", format!("zones on {}", range.length), expected));
-    }
+    let expected = format!("a zone with room for a block of {}", Bytes(grid.longest));
+    invalid_if!(cut.is_empty(), "", format!("zones on {}", range.length), expected);
     Ok(cut)
 }
 

@@ -5,7 +5,7 @@ use plumb_block::Bytes;
 use super::CheckResult;
 use crate::access::{Access, Distribution, Random, Runs, Sequential, Walk, Zone, ZoneLength};
 use crate::generator::zones::{PERCENT_SLACK, Zones};
-use crate::invalid::Invalid;
+use crate::invalid::{Invalid, invalid_if};
 use crate::workload::{Division, Workload};
 
 /// The largest block of common devices that is also the smallest: what is made of such blocks stays on their
@@ -28,9 +28,7 @@ pub(super) fn check(workload: &Workload) -> CheckResult {
 
 fn check_random(random: &Random, workload: &Workload) -> CheckResult {
     if let Some(align) = random.align {
-        if align == Bytes(0) {
-            return Err(Invalid::new("align", align, "above zero"));
-        }
+        invalid_if!(align == Bytes(0), "align", align, "above zero");
         check_step("align", align, workload)?;
     }
     match random.runs {
@@ -78,9 +76,7 @@ fn check_distribution(distribution: &Distribution, workload: &Workload) -> Check
 }
 
 fn check_zones(zones: &[Zone]) -> CheckResult {
-    if zones.is_empty() {
-        return Err(Invalid::new("", "empty", "at least one zone"));
-    }
+    invalid_if!(zones.is_empty(), "", "empty", "at least one zone");
     let (mut io_percent, mut length_percent) = (0.0, 0.0);
     for (index, zone) in zones.iter().enumerate() {
         if !(0.0..=100.0).contains(&zone.io_percent) {
@@ -90,18 +86,14 @@ fn check_zones(zones: &[Zone]) -> CheckResult {
             ZoneLength::Percent(percent) => (format!("{percent} %"), percent > 0.0 && percent <= 100.0),
             ZoneLength::Bytes(bytes) => (bytes.to_string(), bytes > Bytes(0)),
         };
-        if !valid {
-            return Err(Invalid::new(format!("[{index}].length"), length, "above zero, at most 100 %"));
-        }
+        invalid_if!(!valid, format!("[{index}].length"), length, "above zero, at most 100 %");
         io_percent += zone.io_percent;
         if let ZoneLength::Percent(percent) = zone.length {
             length_percent += percent;
         }
     }
     for (what, sum) in [("of the operations", io_percent), ("of the range", length_percent)] {
-        if sum > 100.0 + PERCENT_SLACK {
-            return Err(Invalid::new("", format!("{sum} % {what}"), "at most 100 % together"));
-        }
+        invalid_if!(sum > 100.0 + PERCENT_SLACK, "", format!("{sum} % {what}"), "at most 100 % together");
     }
     Ok(())
 }
@@ -128,10 +120,8 @@ fn check_sequential(sequential: Sequential, workload: &Workload) -> CheckResult 
 
 fn check_division(workload: &Workload) -> CheckResult {
     let Division::Offset(offset) = workload.division else { return Ok(()) };
-    if workload.access.is_random() {
-        let expected = "parts or overlap with random access: random workers do not start anywhere";
-        return Err(Invalid::new("division.offset", offset, expected));
-    }
+    let expected = "parts or overlap with random access: random workers do not start anywhere";
+    invalid_if!(workload.access.is_random(), "division.offset", offset, expected);
     check_step("division.offset", offset, workload)
 }
 

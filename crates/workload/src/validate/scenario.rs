@@ -7,7 +7,7 @@ use plumb_block::{Bytes, Caching, EngineChoice, FlushCall, Nanos};
 use super::{CheckResult, trace};
 use crate::access::{Access, Walk};
 use crate::byte_range::ByteRange;
-use crate::invalid::Invalid;
+use crate::invalid::{Invalid, invalid_if};
 use crate::pace::Stop;
 use crate::scenario::{Affinity, Job, LatencyTarget, PageCache, Scenario, Span, Warmup};
 use crate::workload::Workload;
@@ -25,9 +25,7 @@ impl Scenario {
     /// The first field that makes no sense, with its place (`spans[0].jobs[1].workload.depth`), its value and
     /// what was expected.
     pub fn validate(&self) -> Result<(), Invalid> {
-        if self.spans.is_empty() {
-            return Err(Invalid::new("spans", "empty", "at least one span"));
-        }
+        invalid_if!(self.spans.is_empty(), "spans", "empty", "at least one span");
         for (index, span) in self.spans.iter().enumerate() {
             check_span(span).map_err(|invalid| invalid.within(&format!("spans[{index}]")))?;
         }
@@ -39,19 +37,13 @@ fn check_span(span: &Span) -> CheckResult {
     let Some(first) = span.jobs.first() else {
         return Err(Invalid::new("jobs", "empty", "at least one job"));
     };
-    if first.same_threads {
-        let expected = "false in the first job of a span: there is no job before it";
-        return Err(Invalid::new("jobs[0].same_threads", true, expected));
-    }
+    let expected = "false in the first job of a span: there is no job before it";
+    invalid_if!(first.same_threads, "jobs[0].same_threads", true, expected);
     if let Some(steady) = span.steady {
-        if steady.rounds_max < STEADY_ROUNDS {
-            let expected = format!("at least {STEADY_ROUNDS}, over which a steady state is judged");
-            return Err(Invalid::new("steady.rounds_max", steady.rounds_max, expected));
-        }
-        if span.latency_target.is_some() {
-            let expected = "none with steady: a run looks either for a steady state or for a depth";
-            return Err(Invalid::new("latency_target", "given", expected));
-        }
+        let expected = format!("at least {STEADY_ROUNDS}, over which a steady state is judged");
+        invalid_if!(steady.rounds_max < STEADY_ROUNDS, "steady.rounds_max", steady.rounds_max, expected);
+        let expected = "none with steady: a run looks either for a steady state or for a depth";
+        invalid_if!(span.latency_target.is_some(), "latency_target", "given", expected);
     }
     span.latency_target.map_or(Ok(()), check_latency_target)?;
     if span.jobs.iter().any(|job| job.trace.is_some()) {
@@ -89,9 +81,7 @@ fn check_same_threads(before: &Job, job: &Job) -> CheckResult {
 }
 
 fn check_latency_target(target: LatencyTarget) -> CheckResult {
-    if target.latency == Nanos::ZERO {
-        return Err(Invalid::new("latency_target.latency", Nanos::ZERO, "a time above zero"));
-    }
+    invalid_if!(target.latency == Nanos::ZERO, "latency_target.latency", Nanos::ZERO, "a time above zero");
     if !(target.percentile > 0.0 && target.percentile <= 100.0) {
         return Err(Invalid::new("latency_target.percentile", target.percentile, "above 0, at most 100"));
     }
@@ -103,9 +93,7 @@ fn check_job(job: &Job) -> CheckResult {
         return Err(Invalid::new("threads", job.threads, format!("1 to {}", Scenario::THREADS_MAX)));
     }
     check_targets(job)?;
-    if job.name.is_empty() {
-        return Err(Invalid::new("name", "empty", "a name for reports"));
-    }
+    invalid_if!(job.name.is_empty(), "name", "empty", "a name for reports");
     job.trace.as_ref().map_or(Ok(()), |how| trace::check(job, how))?;
     check_depth_shared(job)?;
     check_opening(job)?;
@@ -122,9 +110,7 @@ fn check_job(job: &Job) -> CheckResult {
     let workers = NonZeroU32::new(job.threads).unwrap_or(NonZeroU32::MIN);
     workload.validate_workers(workers).map_err(|invalid| invalid.within("workload"))?;
     let Some(size) = job.size else { return Ok(()) };
-    if size == Bytes(0) {
-        return Err(Invalid::new("size", size, "above zero"));
-    }
+    invalid_if!(size == Bytes(0), "size", size, "above zero");
     let resolved = workload.within(size).and_then(|workload| workload.validate());
     resolved.map_err(|invalid| invalid.within("workload"))
 }
@@ -135,21 +121,15 @@ fn without_end(workload: &Workload) -> Workload {
 }
 
 fn check_targets(job: &Job) -> CheckResult {
-    if job.targets.is_empty() && job.trace.is_none() {
-        return Err(Invalid::new("targets", "empty", "at least one target"));
-    }
+    invalid_if!(job.targets.is_empty() && job.trace.is_none(), "targets", "empty", "at least one target");
     for (index, target) in job.targets.iter().enumerate() {
         if target.name.is_empty() {
             return Err(Invalid::new(format!("targets[{index}].name"), "empty", "a path, `#N`, or a scheme"));
         }
         let field = || format!("targets[{index}].weight");
-        if target.weight == 0 {
-            return Err(Invalid::new(field(), 0, "at least 1"));
-        }
-        if target.weight != 1 && !job.depth_shared {
-            let expected = "1 without a shared depth: each target has a depth of its own, so none is chosen";
-            return Err(Invalid::new(field(), target.weight, expected));
-        }
+        invalid_if!(target.weight == 0, field(), 0, "at least 1");
+        let expected = "1 without a shared depth: each target has a depth of its own, so none is chosen";
+        invalid_if!(target.weight != 1 && !job.depth_shared, field(), target.weight, expected);
     }
     Ok(())
 }
@@ -158,25 +138,18 @@ fn check_depth_shared(job: &Job) -> CheckResult {
     if !job.depth_shared {
         return Ok(());
     }
-    if !job.threads_shared {
-        let expected =
-            "false where each thread works on one target: there is nothing to share the depth with";
-        return Err(Invalid::new("depth_shared", true, expected));
-    }
-    if walk_of(job) == Some(Walk::Parallel) {
-        let expected = "false with a parallel walk: it sends the depth of a target to each place";
-        return Err(Invalid::new("depth_shared", true, expected));
-    }
+    let expected = "false where each thread works on one target: there is nothing to share the depth with";
+    invalid_if!(!job.threads_shared, "depth_shared", true, expected);
+    let expected = "false with a parallel walk: it sends the depth of a target to each place";
+    invalid_if!(walk_of(job) == Some(Walk::Parallel), "depth_shared", true, expected);
     Ok(())
 }
 
 fn check_opening(job: &Job) -> CheckResult {
     let (opening, depth) = (job.opening, job.workload.depth);
     let is_mapped = opening.caching == Caching::Mapped;
-    if is_mapped && opening.engine == EngineChoice::IoUring {
-        let expected = "auto or synchronous for a mapping: loads and stores make no requests";
-        return Err(Invalid::new("opening.engine", "io-uring", expected));
-    }
+    let expected = "auto or synchronous for a mapping: loads and stores make no requests";
+    invalid_if!(is_mapped && opening.engine == EngineChoice::IoUring, "opening.engine", "io-uring", expected);
     if is_mapped && opening.flush != FlushCall::Fdatasync {
         let expected =
             "fdatasync with a mapping, which stands for msync there: it is the one flush of a mapping";
@@ -186,14 +159,10 @@ fn check_opening(job: &Job) -> CheckResult {
             expected,
         ));
     }
-    if opening.untorn && opening.caching != Caching::Direct {
-        let expected = "false through the page cache, which may write a block back in parts: use direct";
-        return Err(Invalid::new("opening.untorn", true, expected));
-    }
-    if opening.untorn && job.append {
-        let expected = "false for a file that grows: untorn writes need blocks that are there";
-        return Err(Invalid::new("opening.untorn", true, expected));
-    }
+    let expected = "false through the page cache, which may write a block back in parts: use direct";
+    invalid_if!(opening.untorn && opening.caching != Caching::Direct, "opening.untorn", true, expected);
+    let expected = "false for a file that grows: untorn writes need blocks that are there";
+    invalid_if!(opening.untorn && job.append, "opening.untorn", true, expected);
     if depth > 1 && (is_mapped || opening.engine == EngineChoice::Synchronous) {
         let how = if is_mapped { "a mapping" } else { "synchronous calls" };
         let expected =
@@ -259,22 +228,16 @@ fn check_job_in(job: &Job, span: &Span) -> CheckResult {
           length of a round in search of a latency",
         ),
     ] {
-        if asked && duration.is_none() {
-            return Err(Invalid::new("workload.stop.duration", "none", format!("a time: {why}")));
-        }
+        invalid_if!(asked && duration.is_none(), "workload.stop.duration", "none", format!("a time: {why}"));
     }
     let is_serial = job.opening.caching == Caching::Mapped || job.opening.engine == EngineChoice::Synchronous;
-    if span.latency_target.is_some() && is_serial {
-        let expected =
-            "auto or io-uring, not mapped, in search of a latency: without a queue there is no depth to vary";
-        return Err(Invalid::new("opening.engine", "synchronous", expected));
-    }
+    let expected =
+        "auto or io-uring, not mapped, in search of a latency: without a queue there is no depth to vary";
+    invalid_if!(span.latency_target.is_some() && is_serial, "opening.engine", "synchronous", expected);
     if let (Warmup::For(warmup), Some(duration)) = (span.warmup, duration) {
         let end = warmup.saturating_add(duration);
-        if job.start_delay >= end {
-            let expected = format!("less than {end}, when the job is over already");
-            return Err(Invalid::new("start_delay", job.start_delay, expected));
-        }
+        let expected = format!("less than {end}, when the job is over already");
+        invalid_if!(job.start_delay >= end, "start_delay", job.start_delay, expected);
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use plumb_block::Bytes;
 
 use super::CheckResult;
 use crate::byte_range::ByteRange;
-use crate::invalid::Invalid;
+use crate::invalid::{Invalid, invalid_if};
 use crate::scenario::{Job, Span};
 use crate::trace::TraceUse;
 use crate::workload::Workload;
@@ -13,13 +13,9 @@ use crate::workload::Workload;
 pub(super) fn check(job: &Job, trace: &TraceUse) -> CheckResult {
     trace.validate().map_err(|invalid| invalid.within("trace"))?;
     let expected = "1 with a trace: one thread replays it on each target, in order";
-    if job.threads != 1 {
-        return Err(Invalid::new("threads", job.threads, expected));
-    }
-    if job.depth_shared {
-        let expected = "false with a trace, whose requests each have their target and their time";
-        return Err(Invalid::new("depth_shared", true, expected));
-    }
+    invalid_if!(job.threads != 1, "threads", job.threads, expected);
+    let expected = "false with a trace, whose requests each have their target and their time";
+    invalid_if!(job.depth_shared, "depth_shared", true, expected);
     let said = &job.workload;
     let blank = Workload::over(ByteRange::ALL, Bytes::kib(4));
     let same = [
@@ -51,11 +47,7 @@ pub(super) fn check(job: &Job, trace: &TraceUse) -> CheckResult {
 /// Checks that a span with a trace has no rounds: a trace is replayed once, at its own depth.
 pub(super) fn check_in(span: &Span) -> CheckResult {
     let expected = "none with a trace, which is replayed once";
-    if span.steady.is_some() {
-        return Err(Invalid::new("steady", "given", expected));
-    }
-    if span.latency_target.is_some() {
-        return Err(Invalid::new("latency_target", "given", expected));
-    }
+    invalid_if!(span.steady.is_some(), "steady", "given", expected);
+    invalid_if!(span.latency_target.is_some(), "latency_target", "given", expected);
     Ok(())
 }
