@@ -159,6 +159,16 @@ impl Refusal {
     }
 }
 
+/// Returns a [`Refusal`] from the function if the condition holds: its [`Exit`] and its message.
+macro_rules! refuse_if {
+    ($is_refused:expr, $exit:ident, $message:expr) => {
+        if $is_refused {
+            return Err($crate::exit::Refusal::new($crate::exit::Exit::$exit, $message).into());
+        }
+    };
+}
+pub(crate) use refuse_if;
+
 /// A run that could not be made, as the exit code of its kind.
 impl From<TrialError> for Refusal {
     fn from(error: TrialError) -> Self {

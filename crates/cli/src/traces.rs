@@ -9,7 +9,7 @@ use plumb_observe::requests::FILE_NAME;
 use plumb_trial::Request;
 use plumb_workload::{Replay, Trace};
 
-use crate::exit::{Exit, Refusal, usage};
+use crate::exit::{Refusal, refuse_if, usage};
 
 /// How much of a trace is read at once.
 const CHUNK: usize = 256 << 10;
@@ -39,10 +39,8 @@ pub(crate) fn read(mut request: Request) -> Result<Request, Refusal> {
 pub(crate) fn named(path: &str) -> Result<Trace, Refusal> {
     let kept = Path::new(path).join(FILE_NAME);
     let is_run = Path::new(path).is_dir();
-    if is_run && !kept.exists() {
-        let problem = format!("{path} holds no {FILE_NAME}: observe again with --requests");
-        return Err(Refusal::new(Exit::Usage, problem));
-    }
+    let problem = format!("{path} holds no {FILE_NAME}: observe again with --requests");
+    refuse_if!(is_run && !kept.exists(), Usage, problem);
     let name = if is_run { kept.to_string_lossy() } else { path.into() };
     trace::read_named(&name, &open).map_err(usage)
 }

@@ -8,7 +8,7 @@ use plumb_report::{Format, RenderError, RunContents, RunDocument, RunRecording, 
 
 use crate::arguments::report::ReportArguments;
 use crate::command::beneath;
-use crate::exit::{self, Exit, Refusal, usage};
+use crate::exit::{self, Exit, Refusal, refuse_if, usage};
 use crate::surroundings::newest_run;
 use crate::{files, terminal};
 
@@ -40,10 +40,8 @@ pub(super) fn opened(run: &Path, number: Option<usize>) -> Result<RunContents, R
         let problem = "does not exist: name the directory of a run, such as those in plumb-runs, or a result of DiskSpd or fio";
         return Err(Refusal::new(Exit::Usage, format!("{} {problem}", run.display())));
     }
-    if number.is_some() {
-        let problem = format!("--result: {} is a recording of plumb, which has one result", run.display());
-        return Err(Refusal::new(Exit::Usage, problem));
-    }
+    let problem = format!("--result: {} is a recording of plumb, which has one result", run.display());
+    refuse_if!(number.is_some(), Usage, problem);
     RunContents::open(run).map_err(usage)?.ok_or_else(|| Refusal::new(Exit::NotMeasured, without_result(run)))
 }
 

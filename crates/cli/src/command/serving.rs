@@ -11,17 +11,15 @@ use plumb_serve::nbd::server::{PATH_MAX_BYTES, ServeError};
 use plumb_serve::nbd::tls::ServerTls;
 
 use crate::arguments::exports::ExportArguments;
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Exit, Refusal, refuse_if};
 use crate::terminal;
 
 /// Returns a service that is reached as was typed, without a name yet. `what` is served.
 pub(super) fn service_options(arguments: &ExportArguments, what: &str) -> anyhow::Result<ServiceOptions> {
     let nbd = addresses(arguments)?;
-    if nbd.is_empty() && !is_block_device(arguments) {
-        let message =
-            format!("nobody could use this {what}: give --nbd SOCKET, --nbd-tcp ADDRESS, --attach or --ublk");
-        return Err(Refusal::new(Exit::Usage, message).into());
-    }
+    let message =
+        format!("nobody could use this {what}: give --nbd SOCKET, --nbd-tcp ADDRESS, --attach or --ublk");
+    refuse_if!(nbd.is_empty() && !is_block_device(arguments), Usage, message);
     let encryption = encryption(arguments, &nbd)?;
     Ok(ServiceOptions {
         directory: PathBuf::new(),

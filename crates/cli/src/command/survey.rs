@@ -12,7 +12,7 @@ use plumb_report::{Kind, levels};
 use plumb_targets::cache;
 
 use crate::arguments::survey::SurveyArguments;
-use crate::exit::{self, Exit, Refusal, usage};
+use crate::exit::{self, Exit, Refusal, refuse_if, usage};
 use crate::live_state::Servers;
 use crate::named;
 use crate::terminal;
@@ -34,11 +34,9 @@ pub(crate) fn run(arguments: &SurveyArguments) -> anyhow::Result<Exit> {
 /// Surveys the disks of the virtual machines that run here.
 fn guests() -> Result<Survey, Refusal> {
     let survey = plumb_path::survey_guests(&LiveTree::new(), &LiveProbe::new());
-    if survey.paths.is_empty() {
-        let problem = "no disk of a virtual machine was found here: expected a running QEMU, Firecracker (with --config-file), Cloud \
+    let problem = "no disk of a virtual machine was found here: expected a running QEMU, Firecracker (with --config-file), Cloud \
                        Hypervisor or crosvm; run as root to see the processes of other users";
-        return Err(Refusal::new(Exit::NotMeasured, problem));
-    }
+    refuse_if!(survey.paths.is_empty(), NotMeasured, problem);
     Ok(survey)
 }
 
@@ -47,10 +45,8 @@ fn survey(arguments: &SurveyArguments) -> anyhow::Result<Survey> {
     let Some((first, others)) = arguments.targets.split_first() else {
         return survey_one(arguments, arguments.all.then_some(Target::All));
     };
-    if arguments.record.is_some() && !others.is_empty() {
-        let problem = "--record keeps the survey of one target: name one, or use --all";
-        return Err(Refusal::new(Exit::Usage, problem).into());
-    }
+    let problem = "--record keeps the survey of one target: name one, or use --all";
+    refuse_if!(arguments.record.is_some() && !others.is_empty(), Usage, problem);
     let of = |target: &PathBuf| {
         if arguments.from.is_none()
             && let Some(survey) = of_device(target)?
@@ -133,14 +129,12 @@ fn of_device(target: &Path) -> anyhow::Result<Option<Survey>> {
 
 /// Refuses to record what the kernel does not show, or to say what a power cut would take from it.
 fn unrecorded(arguments: &SurveyArguments, target: &Path) -> anyhow::Result<()> {
-    if arguments.now {
-        let problem = format!(
-            "--now reads what the kernel has in memory, and the kernel does not know {}: name the device or directory that it is attached as, \
+    let problem = format!(
+        "--now reads what the kernel has in memory, and the kernel does not know {}: name the device or directory that it is attached as, \
              or see its status (plumb drive status, plumb cache status)",
-            target.display()
-        );
-        return Err(Refusal::new(Exit::Usage, problem).into());
-    }
+        target.display()
+    );
+    refuse_if!(arguments.now, Usage, problem);
     if arguments.record.is_none() {
         return Ok(());
     }

@@ -22,7 +22,7 @@ use super::workload::Workload;
 use crate::arguments::running::OwnArguments;
 use crate::command::load::meaning;
 use crate::command::profile;
-use crate::exit::{Exit, Refusal, usage};
+use crate::exit::{Exit, Refusal, refuse_if, usage};
 use crate::setting_machine;
 
 /// Setting of the levels on the machine; none if they are words and names only.
@@ -249,11 +249,9 @@ fn is_of_files(scenario: &Scenario) -> bool {
 /// Returns a profile whose target is opened as `level` says, if it is not the application that opens it.
 fn reopened(profile: &str, words: &Words, level: &Words) -> Result<Scenario, Refusal> {
     let mut scenario = profile::scenario(profile, words)?;
-    if is_of_files(&scenario) {
-        let problem =
-            format!("buffering=: profile {profile} works on files, and opens them as the application does");
-        return Err(Refusal::new(Exit::Usage, problem));
-    }
+    let problem =
+        format!("buffering=: profile {profile} works on files, and opens them as the application does");
+    refuse_if!(is_of_files(&scenario), Usage, problem);
     let targets = Words::of_arguments(words.targets()).map_err(usage)?;
     let opened = meaning(&level.within(&targets))?.scenario;
     let opened = opened.spans.iter().flat_map(|span| &span.jobs).next();
@@ -297,11 +295,9 @@ fn policy(place: &Place<'_>) -> MaybeSetting {
     let paths = machine::paths(place.targets)?;
     machine::need_root("change the write cache of a disk")?;
     let disks = machine::of_all(&paths, WritePath::block_devices);
-    if disks.is_empty() {
-        let problem =
-            "policy=: no disk of this machine is known beneath the targets; `plumb survey` shows what is";
-        return Err(Refusal::new(Exit::Usage, problem).into());
-    }
+    let problem =
+        "policy=: no disk of this machine is known beneath the targets; `plumb survey` shows what is";
+    refuse_if!(disks.is_empty(), Usage, problem);
     let levels = place.levels.iter().map(|level| level.parse::<State>());
     let levels = levels.collect::<Result<_, _>>().map_err(usage)?;
     Ok(Some(Box::new(PolicySetting::new(setting_machine::this()?, disks, levels))))
@@ -319,11 +315,8 @@ fn scheduler(place: &Place<'_>) -> MaybeSetting {
 /// Returns the target itself, or behind a cache.
 fn behind_cache(place: &Place<'_>, number: usize, _target: &str) -> Result<String, Refusal> {
     let target = only(place.targets)?;
-    if place.is_directory {
-        let problem =
-            format!("cache=: {target} is a directory: a cache is put before a file or a block device");
-        return Err(Refusal::new(Exit::Usage, problem));
-    }
+    let problem = format!("cache=: {target} is a directory: a cache is put before a file or a block device");
+    refuse_if!(place.is_directory, Usage, problem);
     let level = place.levels[number].parse().map_err(|problem| Refusal::new(Exit::Usage, problem))?;
     Ok(match level {
         CacheLevel::None => target.to_owned(),
@@ -345,11 +338,9 @@ fn cache(place: &Place<'_>) -> MaybeSetting {
     }
     let levels = place.levels.iter().filter_map(|level| level.parse().ok()).collect();
     let backing = only(place.targets)?.to_owned();
-    if typed.cache_log.is_none() && backing.starts_with("/dev/") {
-        let problem =
-            format!("cache=: {backing} has no place for a log beside it; name one with --cache-log PATH");
-        return Err(Refusal::new(Exit::Usage, problem).into());
-    }
+    let problem =
+        format!("cache=: {backing} has no place for a log beside it; name one with --cache-log PATH");
+    refuse_if!(typed.cache_log.is_none() && backing.starts_with("/dev/"), Usage, problem);
     let log = typed.cache_log.clone().unwrap_or_else(|| format!("{backing}.plumb-log"));
     Ok(Some(cache_before(&backing, &log, &typed.own, levels)?))
 }

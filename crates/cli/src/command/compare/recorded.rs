@@ -10,7 +10,7 @@ use plumb_trial::environment;
 
 use super::arguments::CompareArguments;
 use crate::command::report;
-use crate::exit::{self, Exit, Refusal, usage};
+use crate::exit::{self, Exit, Refusal, refuse_if, usage};
 use crate::surroundings::{argv, out, time_of_day};
 use crate::terminal;
 
@@ -21,10 +21,7 @@ pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     if against.is_empty() {
         against.push(runs.remove(0));
     }
-    if runs.is_empty() {
-        let problem = "--against: name the runs to compare with these, too";
-        return Err(Refusal::new(Exit::Usage, problem).into());
-    }
+    refuse_if!(runs.is_empty(), Usage, "--against: name the runs to compare with these, too");
     let (runs, against) = (open(&runs)?, open(&against)?);
     named_once(&against.iter().chain(&runs).collect::<Vec<_>>())?;
     let question = Question {

@@ -20,7 +20,7 @@ use super::model::model;
 use crate::arguments::drive::ServeArguments;
 use crate::arguments::exports::Switch;
 use crate::command::serving::{refusal, service_options};
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Exit, Refusal, refuse_if};
 use crate::{stop, terminal};
 
 pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<Exit> {
@@ -32,14 +32,10 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
     let blocks = size.0 / model.geometry.logical_block.0.0;
     let fits = faults.iter().try_for_each(|fault| fault.fits(blocks));
     fits.map_err(|error| Refusal::because(Exit::Usage, error))?;
-    if arguments.wce.is_some() && model.behaviour.wce == Wce::Absent {
-        let message = format!("--wce: the model {} has no write cache that can be switched", model.name);
-        return Err(Refusal::new(Exit::Usage, message).into());
-    }
-    if model.kind == Kind::Null && arguments.backing != Path::new("memory") {
-        let message = "--backing: a null drive drops what is written and keeps nothing; take another model";
-        return Err(Refusal::new(Exit::Usage, message).into());
-    }
+    let message = format!("--wce: the model {} has no write cache that can be switched", model.name);
+    refuse_if!(arguments.wce.is_some() && model.behaviour.wce == Wce::Absent, Usage, message);
+    let message = "--backing: a null drive drops what is written and keeps nothing; take another model";
+    refuse_if!(model.kind == Kind::Null && arguments.backing != Path::new("memory"), Usage, message);
     let directory = places::run();
     registry::make(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let stop = stop::on_signals()?;
@@ -76,13 +72,11 @@ fn size(arguments: &ServeArguments, model: &Model) -> anyhow::Result<Bytes> {
     let block = model.geometry.logical_block.0;
     let Some(typed) = arguments.size else { return Ok(model.geometry.default_size.0.round_down(block)) };
     let whole = typed.round_down(block);
-    if whole != typed || !Geometry::SIZES.contains(&typed.0) {
-        let message = format!(
-            "--size: {} bytes are not a capacity: expected a multiple of {}, the block of this model, of 1 MiB to 1 PiB",
-            typed.0, block.0
-        );
-        return Err(Refusal::new(Exit::Usage, message).into());
-    }
+    let message = format!(
+        "--size: {} bytes are not a capacity: expected a multiple of {}, the block of this model, of 1 MiB to 1 PiB",
+        typed.0, block.0
+    );
+    refuse_if!(whole != typed || !Geometry::SIZES.contains(&typed.0), Usage, message);
     Ok(whole)
 }
 

@@ -13,7 +13,7 @@ use super::progress::Progress;
 use super::reach::Reach;
 use crate::arguments::running::{Detail, OwnArguments};
 use crate::command::load::meaning;
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Exit, Refusal, refuse_if};
 use crate::terminal;
 
 /// Arguments of `plumb fleet load`.
@@ -51,10 +51,8 @@ pub(super) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
         [] => vec![count],
         steps => steps.iter().map(|step| *step as usize).collect(),
     };
-    if !steps.is_sorted_by(|one, next| one < next) {
-        let problem = "--scale: expected increasing numbers of hosts, such as 1,2,4,8";
-        return Err(Refusal::new(Exit::Usage, problem).into());
-    }
+    let problem = "--scale: expected increasing numbers of hosts, such as 1,2,4,8";
+    refuse_if!(!steps.is_sorted_by(|one, next| one < next), Usage, problem);
     if let Some(step) = steps.iter().find(|step| **step > count) {
         let problem = format!("--scale {step}: only {count} hosts are named");
         return Err(Refusal::new(Exit::Usage, problem).into());

@@ -34,7 +34,7 @@ use self::serve::{ServeAddress, ServedObservation};
 use self::view::View;
 use crate::arguments::output::PrintFormat;
 use crate::arguments::running::{Detail, RecordingArguments};
-use crate::exit::{self, Exit, Refusal, usage};
+use crate::exit::{self, Exit, Refusal, refuse_if, usage};
 use crate::progress::Bar;
 use crate::strictness::Strictness;
 use crate::surroundings::{argv, out, time_of_day};
@@ -305,11 +305,9 @@ fn show(
         for note in document.notes.iter().filter_map(|note| note.strip_prefix(AS_WORKLOAD)) {
             terminal::say(&format!("plumb: {note}"));
         }
-        if document.workload.is_empty() {
-            let why = "no single requests were seen, so no workload can be made: run as root, on a kernel \
+        let why = "no single requests were seen, so no workload can be made: run as root, on a kernel \
                        with tracing";
-            return Err(Refusal::new(Exit::NotMeasured, why).into());
-        }
+        refuse_if!(document.workload.is_empty(), NotMeasured, why);
         return terminal::print(&document.workload);
     }
     terminal::show(&*document, arguments.printed.format(Kind::Observation)?, arguments.detail.style())

@@ -9,7 +9,7 @@ use plumb_state::places::CLAIMS;
 
 use super::host::{Host, refusal, refused_disk};
 use crate::arguments::policy::ClaimArguments;
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Exit, Refusal, refuse_if};
 use crate::terminal;
 
 pub(super) fn run(arguments: &ClaimArguments) -> anyhow::Result<Exit> {
@@ -80,10 +80,8 @@ fn withdraw(host: &Host, arguments: &ClaimArguments, file: &Path, format: Format
     let known = host.reader()?.one(&arguments.device).ok().and_then(|view| view.identity);
     let identity = known.unwrap_or_else(|| arguments.device.clone());
     let withdrawn = claims::withdraw(file, &identity).map_err(|error| refusal(error.into()))?;
-    if withdrawn == 0 {
-        let message = format!("{} holds no claim for {identity}: nothing was withdrawn", file.display());
-        return Err(Refusal::new(Exit::Usage, message).into());
-    }
+    let message = format!("{} holds no claim for {identity}: nothing was withdrawn", file.display());
+    refuse_if!(withdrawn == 0, Usage, message);
     terminal::show_status(&PolicyClaim { withdrawn, ..document(file, &identity) }, format)?;
     Ok(Exit::Done)
 }

@@ -13,7 +13,7 @@ use plumb_report::{Format, Kind};
 
 use super::host::{Host, refusal, refused_disk};
 use crate::arguments::policy::PersistArguments;
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Exit, Refusal, refuse_if};
 use crate::terminal;
 
 pub(super) fn run(arguments: &PersistArguments) -> anyhow::Result<Exit> {
@@ -112,11 +112,9 @@ pub(super) fn remove(
         let known = host.reader()?.one(name).ok().and_then(|view| view.identity);
         let identity = known.unwrap_or_else(|| name.clone());
         let done = persist::remove(places, &identity).map_err(failed)?;
-        if done.files.is_empty() && !ledger.forget(&identity) {
-            let message =
-                format!("no state is kept for {identity}; `plumb policy persist` lists the kept states");
-            return Err(Refusal::new(Exit::Usage, message).into());
-        }
+        let message =
+            format!("no state is kept for {identity}; `plumb policy persist` lists the kept states");
+        refuse_if!(done.files.is_empty() && !ledger.forget(&identity), Usage, message);
         ledger.forget(&identity);
         all.files.extend(done.files);
         all.then_run = done.then_run;
