@@ -8,13 +8,13 @@
 //! - in virtual time a queue with answers that another queue brought makes the clock stop.
 
 use std::collections::VecDeque;
+use std::ops::Deref;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use plumb_block::{
-    Clock as _, Completion, Device, DeviceInfo, EventSource, Extent, Latch, LbaRange, Nanos, Op, Outcome,
-    Payload, Power, Queue, QueueFull, QueueOptions, Request, Result, Tag, Time, VolatileCache, Wait,
-    waiting_poll,
+    Clock as _, Completion, Device, DeviceLayer, EventSource, Nanos, Op, Outcome, Payload, Queue, QueueFull,
+    QueueOptions, Request, Result, Tag, Time, VolatileCache, Wait, waiting_poll,
 };
 
 /// Tag of the flush in flight: the letters `kernelfl`, which no caller counts up to.
@@ -39,9 +39,11 @@ impl Flushing {
     }
 }
 
-impl Device for Flushing {
-    fn info(&self) -> DeviceInfo {
-        self.device.info()
+impl DeviceLayer for Flushing {
+    type Inner = dyn Device;
+
+    fn inner(&self) -> impl Deref<Target = Self::Inner> {
+        &*self.device
     }
 
     fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
@@ -61,22 +63,6 @@ impl Device for Flushing {
             is_flushing: false,
             answers: Vec::new(),
         }))
-    }
-
-    fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
-        self.device.extents(range)
-    }
-
-    fn set_wce(&self, enabled: bool) -> Result<()> {
-        self.device.set_wce(enabled)
-    }
-
-    fn latched(&self) -> Option<Latch> {
-        self.device.latched()
-    }
-
-    fn power(&self) -> Power {
-        self.device.power()
     }
 }
 
