@@ -6,7 +6,7 @@ use plumb_path::metrics::Metrics;
 
 use crate::outline::Item;
 use crate::printable::printable;
-use crate::quantity::{bytes, count, duration, or_dash};
+use crate::quantity::{bytes, count, duration, listed, or_dash};
 use crate::terminal::Table;
 
 /// Title of the section.
@@ -35,7 +35,7 @@ pub(crate) fn sentence(of: &Exposure) -> String {
     let rest = match unknown.as_slice() {
         [] => String::new(),
         [one] => format!("; what {one} holds is unknown"),
-        several => format!("; what {} hold is unknown", listed(several)),
+        several => format!("; what {} hold is unknown", listed(several, "and")),
     };
     format!("A power cut now {amount}{whence}{}{rest}.", losers(&of.holders))
 }
@@ -54,15 +54,7 @@ fn losers(holders: &[Holder]) -> String {
     if more > 0 {
         names.push(format!("{more} more"));
     }
-    if names.is_empty() { String::new() } else { format!(", of {}", listed(&names)) }
-}
-
-/// Returns the names as a list: `a, b and c`.
-fn listed(names: &[String]) -> String {
-    match names.split_last() {
-        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
-        _ => names.concat(),
-    }
+    if names.is_empty() { String::new() } else { format!(", of {}", listed(&names, "and")) }
 }
 
 fn name(part: &ExposedPart) -> String {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::quantity;
+
 /// Format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
@@ -85,11 +87,7 @@ impl FromStr for Format {
 
 /// Returns `text, html or json`.
 fn listed(formats: &[Format]) -> String {
-    let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
-    match names.split_last() {
-        Some((last, before)) if !before.is_empty() => format!("{} or {last}", before.join(", ")),
-        _ => names.concat(),
-    }
+    quantity::listed(&formats.iter().map(|format| format.name()).collect::<Vec<_>>(), "or")
 }
 
 /// Kind of a document, by which it is known before there is one which formats it will have.

@@ -11,7 +11,7 @@ use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, incomplete, sentence};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
-use crate::quantity::{NONE, bytes, count, counted, duration, or_dash};
+use crate::quantity::{self, NONE, bytes, count, counted, duration, or_dash};
 use crate::terminal::{Cell, Ink, Table};
 
 /// More commands than this are not named one by one.
@@ -199,10 +199,7 @@ fn listed(commands: &[CommandRole], more: impl Fn(&[&CommandRole]) -> String) ->
         groups.iter().take(NAMED).map(|group| format!("{}{}", words_of(group), more(group))).collect();
     let left = groups.iter().skip(NAMED).map(Vec::len).sum::<usize>();
     names.extend((left > 0).then(|| format!("{left} more")));
-    match names.split_last() {
-        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
-        _ => names.concat(),
-    }
+    quantity::listed(&names, "and")
 }
 
 /// Describes commands that are alike: `the write to t.db (data, 4 KiB)`, `5 writes to t.db (data, 20 KiB)`.

@@ -56,6 +56,15 @@ pub fn count(value: u64) -> String {
     thousands(value as f64)
 }
 
+/// Returns names as a list with `word` before the last: `a`, `a and b`, `a, b and c`.
+pub(crate) fn listed(names: &[impl AsRef<str>], word: &str) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    match names.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} {word} {last}", before.join(", ")),
+        _ => names.concat(),
+    }
+}
+
 /// Returns a count with its noun: `1 flush`, `2 flushes`.
 pub fn counted(count: u64, what: &str) -> String {
     match what {

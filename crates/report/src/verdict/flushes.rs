@@ -8,10 +8,10 @@ use plumb_measure::StorageSide;
 use plumb_path::{Cache, Flush, Fua, Layer, LayerKind, Severity, WritePath};
 
 use super::evidence::Evidence;
-use super::outcome::{Verdict, device_layers, list, lowest_devices};
+use super::outcome::{Verdict, device_layers, lowest_devices};
 use crate::document::{FlushMethod, RunJob, RunTarget, Sides};
 use crate::figures::FlushCount;
-use crate::quantity::count;
+use crate::quantity::{count, listed};
 use crate::wording;
 
 /// Fewer syncs than this prove nothing about flushes.
@@ -217,7 +217,7 @@ pub(super) fn dropped(evidence: &Evidence<'_>) -> Option<Verdict> {
     }
     let sentence = format!(
         "{} held written data in a volatile cache but was sent no flush, while other devices were.",
-        list(&names)
+        listed(&names, "and")
     );
     Some(Verdict::new(Severity::Danger, sentence, skipped.into_iter().map(|(_, line)| line).collect()))
 }
@@ -236,7 +236,7 @@ fn of_targets(evidence: &Evidence<'_>, accounts: &[Account<'_>]) -> String {
     if evidence.document.names().len() < 2 {
         return String::new();
     }
-    format!(" of {}", list(&accounts.iter().map(|account| account.label).collect::<Vec<_>>()))
+    format!(" of {}", listed(&accounts.iter().map(|account| account.label).collect::<Vec<_>>(), "and"))
 }
 
 /// Judges `no-flush-seen`: no flush, and either an explanation or nothing to tell.

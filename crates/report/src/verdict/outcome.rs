@@ -46,12 +46,3 @@ pub(super) fn device_layers(path: &WritePath) -> impl Iterator<Item = &Layer> {
 pub(super) fn lowest_devices(path: &WritePath) -> impl Iterator<Item = &Layer> {
     path.layers.iter().filter(|layer| path.is_lowest_device(layer))
 }
-
-/// Joins names for a sentence: `a`, `a and b`, `a, b and c`.
-pub(super) fn list(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
-    }
-}

@@ -4,8 +4,8 @@ use plumb_measure::{VerifyResult, WrongBlock, WrongKind};
 use plumb_path::Severity;
 
 use super::evidence::Evidence;
-use super::outcome::{Verdict, list};
-use crate::quantity::count;
+use super::outcome::Verdict;
+use crate::quantity::{count, listed};
 
 /// More examples than this are left to the document.
 const EXAMPLES: usize = 6;
@@ -41,7 +41,7 @@ fn kinds(found: &VerifyResult) -> String {
     .filter(|(number, _)| *number > 0)
     .map(|(number, kind)| format!("{} {}", count(number), kind.word()))
     .collect();
-    list(&counts.iter().map(String::as_str).collect::<Vec<_>>())
+    listed(&counts, "and")
 }
 
 fn words(example: &WrongBlock) -> String {
