@@ -10,8 +10,32 @@ pub struct Metrics {
 }
 
 impl Metrics {
+    /// Adds a family of gauges or counters: the labels of each sample, and its value.
+    pub fn family<'a>(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (impl AsRef<[(&'a str, &'a str)]>, f64)>,
+    ) {
+        self.begin(name, kind_of(name), help);
+        samples.into_iter().for_each(|(labels, value)| self.sample(name, labels.as_ref(), value));
+    }
+
+    /// Adds a family as [`Self::family`] does; without samples there is none.
+    pub fn known<'a>(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (impl AsRef<[(&'a str, &'a str)]>, f64)>,
+    ) {
+        let mut samples = samples.into_iter().peekable();
+        if samples.peek().is_some() {
+            self.family(name, help, samples);
+        }
+    }
+
     /// Begins a family. `kind` is what its TYPE says: `gauge`, `counter`, `histogram` or `summary`.
-    pub fn family(&mut self, name: &str, kind: &str, help: &str) {
+    fn begin(&mut self, name: &str, kind: &str, help: &str) {
         self.text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
     }
 
@@ -26,7 +50,7 @@ impl Metrics {
     ) {
         let mut all = all.peekable();
         if all.peek().is_some() {
-            self.family(name, kind, help);
+            self.begin(name, kind, help);
         }
         all.for_each(|one| put(self, one));
     }
@@ -42,23 +66,21 @@ impl Metrics {
     /// The findings, each and by severity. `family` is what the names of both families begin with:
     /// `plumb_check`.
     pub fn findings(&mut self, family: &str, labels: &[(&str, &str)], findings: &[Finding]) {
-        let counts = format!("{family}_findings");
-        self.family(&counts, "gauge", "Findings by severity.");
-        for severity in [Severity::Info, Severity::Warning, Severity::Danger] {
+        let counts = [Severity::Info, Severity::Warning, Severity::Danger].map(|severity| {
             let count = findings.iter().filter(|finding| finding.severity == severity).count();
-            self.sample(&counts, &[labels, &[("severity", severity.word())]].concat(), count as f64);
-        }
-        let name = format!("{family}_finding");
+            ([labels, &[("severity", severity.word())]].concat(), count as f64)
+        });
+        self.family(&format!("{family}_findings"), "Findings by severity.", counts);
         // Two findings of one rule may differ in their sentences alone, and a sample may stand only once.
         let is_first = |(place, finding): &(usize, &Finding)| {
             let is_same = |other: &Finding| (&other.id, other.severity) == (&finding.id, finding.severity);
             !findings[..*place].iter().any(is_same)
         };
-        let once = findings.iter().enumerate().filter(is_first);
-        self.each(&name, "gauge", "One for each finding.", once, |out, (_, finding)| {
+        let once = findings.iter().enumerate().filter(is_first).map(|(_, finding)| {
             let own = [("id", finding.id.as_str()), ("severity", finding.severity.word())];
-            out.sample(&name, &[labels, &own].concat(), 1.0);
+            ([labels, &own].concat(), 1.0)
         });
+        self.known(&format!("{family}_finding"), "One for each finding.", once);
     }
 
     /// Returns all of it. The caller writes it to a temporary file and renames that.
@@ -68,7 +90,7 @@ impl Metrics {
 }
 
 /// Returns the type of the metric family `name`, which follows from the name: a counter ends in `_total`.
-pub fn kind_of(name: &str) -> &'static str {
+fn kind_of(name: &str) -> &'static str {
     if name.ends_with("_total") { "counter" } else { "gauge" }
 }
 
@@ -84,9 +106,8 @@ mod tests {
     #[test]
     fn whatever_a_label_holds_stays_in_its_line() {
         let mut out = Metrics::default();
-        out.family("a_total", kind_of("a_total"), "Some.");
-        out.sample("a_total", &[("path", "x\n\"\\")], 1.0);
-        out.sample("a_total", &[], 0.5);
+        out.family("a_total", "Some.", [(vec![("path", "x\n\"\\")], 1.0), (Vec::new(), 0.5)]);
+        out.known("b", "None.", [([], 0.5); 0]);
         let expected =
             "# HELP a_total Some.\n# TYPE a_total counter\na_total{path=\"x\\n\\\"\\\\\"} 1\na_total 0.5\n";
         assert_eq!(out.into_text(), expected);

@@ -1,7 +1,7 @@
 //! Metrics of disks in the text format of Prometheus. A value that is unknown has no sample.
 
 use plumb_path::Severity;
-use plumb_path::metrics::{Metrics, kind_of};
+use plumb_path::metrics::Metrics;
 
 use crate::state::FoundState;
 use crate::verify::DiskDrift;
@@ -14,13 +14,11 @@ type Sample<'a> = (Vec<(&'static str, &'a str)>, f64);
 pub(crate) fn text(views: &[&DeviceView], changes: &dyn Fn(&DeviceView) -> u64, looks: u64) -> String {
     let mut out = Metrics::default();
     let mut family = |name: &str, help: &str, samples: &dyn for<'a> Fn(&'a DeviceView) -> Vec<Sample<'a>>| {
-        out.family(name, kind_of(name), help);
-        for view in views {
-            for (more, value) in samples(view) {
-                let own = [("disk", &*view.name), ("identity", view.identity.as_deref().unwrap_or_default())];
-                out.sample(name, &[&own, &*more].concat(), value);
-            }
-        }
+        let all = views.iter().flat_map(|view| {
+            let own = [("disk", &*view.name), ("identity", view.identity.as_deref().unwrap_or_default())];
+            samples(view).into_iter().map(move |(more, value)| ([&own, &*more].concat(), value))
+        });
+        out.family(name, help, all);
     };
     let has_cache = |view: &DeviceView| view.state != FoundState::None;
     family(
@@ -78,22 +76,21 @@ pub(crate) fn text(views: &[&DeviceView], changes: &dyn Fn(&DeviceView) -> u64, 
         }
         seen
     });
-    out.family("plumb_policy_looks_total", "counter", "Scans of the disks.");
-    out.sample("plumb_policy_looks_total", &[], looks as f64);
+    out.family("plumb_policy_looks_total", "Scans of the disks.", [([], looks as f64)]);
     out.into_text()
 }
 
 /// Returns by how much each disk of a plan differs from it.
 pub(crate) fn drift(disks: &[DiskDrift]) -> String {
-    let name = "plumb_policy_drift";
-    let help = "Differences between a disk and what was planned: 0 is as planned.";
-    let mut out = Metrics::default();
-    out.family(name, "gauge", help);
-    for disk in disks {
+    let asked: Vec<_> = disks.iter().map(|disk| disk.asked.to_string()).collect();
+    let drifts = disks.iter().zip(&asked).map(|(disk, asked)| {
         let now = disk.name_now.as_ref().unwrap_or(&disk.name);
-        let labels = [("disk", &**now), ("identity", &disk.identity), ("asked", &disk.asked.to_string())];
-        out.sample(name, &labels, disk.drift.len() as f64);
-    }
+        let labels = [("disk", &**now), ("identity", &disk.identity), ("asked", asked)];
+        (labels, disk.drift.len() as f64)
+    });
+    let mut out = Metrics::default();
+    let help = "Differences between a disk and what was planned: 0 is as planned.";
+    out.family("plumb_policy_drift", help, drifts);
     out.into_text()
 }
 

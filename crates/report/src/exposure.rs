@@ -150,56 +150,37 @@ pub(crate) fn observed(of: &ObservedExposure, is_alone: bool) -> Vec<Item> {
 
 /// Adds the metrics of what a power cut would take from each target.
 pub(crate) fn metrics<'a>(out: &mut Metrics, all: &[(&'a str, &'a Exposure)]) {
-    let parts = || all.iter().flat_map(|(target, of)| of.parts.iter().map(move |part| (*target, part)));
-    let sum = "plumb_exposure_bytes_max";
+    let of_each =
+        |value: fn(&Exposure) -> f64| all.iter().map(move |(target, of)| ([("target", *target)], value(of)));
     let help = "Most bytes that a power cut takes, of the parts for which that is known.";
-    out.each(sum, "gauge", help, all.iter(), |out, (target, of)| {
-        out.sample(sum, &[("target", target)], of.bytes_max as f64);
-    });
-    let least = "plumb_exposure_bytes_min";
-    out.each(
-        least,
-        "gauge",
-        "Bytes that are known to be in memory alone.",
-        all.iter(),
-        |out, (target, of)| {
-            out.sample(least, &[("target", target)], of.bytes_min as f64);
-        },
-    );
-    let complete = "plumb_exposure_complete";
+    out.known("plumb_exposure_bytes_max", help, of_each(|of| of.bytes_max as f64));
+    let help = "Bytes that are known to be in memory alone.";
+    out.known("plumb_exposure_bytes_min", help, of_each(|of| of.bytes_min as f64));
     let help = "Whether all parts are known, so that their sum bounds the loss.";
-    out.each(complete, "gauge", help, all.iter(), |out, (target, of)| {
-        out.sample(complete, &[("target", target)], f64::from(u8::from(of.complete)));
-    });
-    let name = "plumb_exposure_part_bytes_max";
-    let known = parts().filter_map(|(target, part)| Some((target, part, part.bytes_max?)));
-    out.each(name, "gauge", "The same of one part. What is not known has no sample.", known, |out, of| {
-        let (target, part, most) = of;
-        out.sample(
-            name,
-            &[("target", target), ("layer", &part.layer), ("part", what(part.kind))],
-            most as f64,
-        );
-    });
-    let age = "plumb_exposure_part_age_seconds";
-    let aged = parts().filter_map(|(target, part)| Some((target, part, part.age_min?)));
-    out.each(age, "gauge", "Seconds for which every reading found such data there.", aged, |out, of| {
-        let (target, part, seconds) = of;
-        out.sample(age, &[("target", target), ("layer", &part.layer), ("part", what(part.kind))], seconds);
-    });
-    let held = "plumb_exposure_holder_bytes";
-    let holders = all
+    out.known("plumb_exposure_complete", help, of_each(|of| f64::from(of.complete)));
+    let of_parts = |value: fn(&ExposedPart) -> Option<f64>| {
+        let parts = all.iter().flat_map(|(target, of)| of.parts.iter().map(move |part| (*target, part)));
+        parts.filter_map(move |(target, part)| {
+            let labels = [("target", target), ("layer", &part.layer), ("part", what(part.kind))];
+            Some((labels, value(part)?))
+        })
+    };
+    let help = "The same of one part. What is not known has no sample.";
+    let most = of_parts(|part| part.bytes_max.map(|most| most as f64));
+    out.known("plumb_exposure_part_bytes_max", help, most);
+    let help = "Seconds for which every reading found such data there.";
+    out.known("plumb_exposure_part_age_seconds", help, of_parts(|part| part.age_min));
+    let holders: Vec<_> = all
         .iter()
-        .flat_map(|(target, of)| of.holders.iter().take(HOLDERS_MAX).map(move |holder| (target, holder)));
-    let help = "Bytes in memory of files that a process has open for writing; of the processes with most.";
-    out.each(held, "gauge", help, holders, |out, (target, holder)| {
-        let pid = holder.pid.to_string();
-        out.sample(
-            held,
-            &[("target", target), ("process", &holder.process), ("pid", &pid)],
-            holder.bytes as f64,
-        );
+        .flat_map(|(target, of)| of.holders.iter().take(HOLDERS_MAX).map(move |holder| (target, holder)))
+        .map(|(target, holder)| (*target, holder, holder.pid.to_string()))
+        .collect();
+    let held = holders.iter().map(|(target, holder, pid)| {
+        let labels = [("target", *target), ("process", &holder.process), ("pid", pid)];
+        (labels, holder.bytes as f64)
     });
+    let help = "Bytes in memory of files that a process has open for writing; of the processes with most.";
+    out.known("plumb_exposure_holder_bytes", help, held);
 }
 
 #[cfg(test)]

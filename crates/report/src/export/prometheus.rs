@@ -4,7 +4,7 @@
 use plumb_measure::Buckets;
 use plumb_path::Survey;
 use plumb_path::exposure::ObservedExposure;
-use plumb_path::metrics::{Metrics, kind_of};
+use plumb_path::metrics::Metrics;
 
 use crate::document::fleet::{FleetDisk, FleetHost};
 use crate::document::live::LiveObservation;
@@ -34,20 +34,13 @@ pub fn prometheus(recording: &RunRecording) -> String {
 /// Returns the findings of a survey, and at each path whether synced data is durable.
 pub(crate) fn survey(survey: &Survey) -> String {
     let mut out = Metrics::default();
-    let name = "plumb_survey_durable";
-    out.family(
-        name,
-        "gauge",
-        "Whether synced data is durable: 1 yes, 0 no. What is not known has no sample.",
-    );
-    for path in &survey.paths {
-        let durable = match levels::synced(path) {
-            FsyncState::Durable(_) => 1.0,
-            FsyncState::Lost => 0.0,
-            FsyncState::Unknown => continue,
-        };
-        out.sample(name, &[("target", &path.target)], durable);
-    }
+    let durable = survey.paths.iter().filter_map(|path| match levels::synced(path) {
+        FsyncState::Durable(_) => Some(([("target", &*path.target)], 1.0)),
+        FsyncState::Lost => Some(([("target", &*path.target)], 0.0)),
+        FsyncState::Unknown => None,
+    });
+    let help = "Whether synced data is durable: 1 yes, 0 no. What is not known has no sample.";
+    out.family("plumb_survey_durable", help, durable);
     let exposed: Vec<_> = survey
         .paths
         .iter()
@@ -70,11 +63,9 @@ pub(crate) fn observation(document: &ObservationDocument) -> Option<String> {
 fn exposures(out: &mut Metrics, watched: &[ObservedExposure]) {
     let exposed: Vec<_> = watched.iter().map(|of| (of.target.as_str(), &of.now)).collect();
     exposure::metrics(out, &exposed);
-    let peak = "plumb_exposure_bytes_max_peak";
+    let peaks = watched.iter().map(|of| ([("target", &*of.target)], of.bytes_max_peak as f64));
     let help = "The most that was counted at once while it was observed.";
-    out.each(peak, "gauge", help, watched.iter(), |out, of| {
-        out.sample(peak, &[("target", &of.target)], of.bytes_max_peak as f64);
-    });
+    out.known("plumb_exposure_bytes_max_peak", help, peaks);
 }
 
 /// Returns the metrics of an observation that goes on: `plumb_observe_...`, and `plumb_exposure_...` if that
@@ -96,26 +87,17 @@ pub fn live_observation(seen: &LiveObservation) -> String {
         });
     }
     // They stand there without samples too: an alert on what has not happened yet is not a mistake in it.
-    let failed = "plumb_observe_writeback_failures_total";
-    out.family(failed, kind_of(failed), "Writes that failed after the page cache had taken them.");
-    seen.lost_writes.iter().for_each(|of| out.sample(failed, &of.labels(), of.failures as f64));
-    let unreported = "plumb_observe_writeback_files_unreported";
+    let failed = seen.lost_writes.iter().map(|of| (of.labels(), of.failures as f64));
+    let help = "Writes that failed after the page cache had taken them.";
+    out.family("plumb_observe_writeback_failures_total", help, failed);
+    let unreported = seen.lost_writes.iter().map(|of| (of.labels(), of.files_unreported as f64));
     let help = "Files with such a failure that no program was told of since.";
-    out.family(unreported, kind_of(unreported), help);
-    seen.lost_writes.iter().for_each(|of| out.sample(unreported, &of.labels(), of.files_unreported as f64));
-    let own = [
-        ("plumb_observe_events_total", "Events of the kernel that were read.", seen.events as f64),
-        (
-            "plumb_observe_events_lost_total",
-            "Events that were lost since they came too fast.",
-            seen.events_lost as f64,
-        ),
-        ("plumb_observe_cpu_seconds_total", "Processor time that observing took.", seen.cpu_seconds),
-    ];
-    for (name, help, value) in own {
-        out.family(name, kind_of(name), help);
-        out.sample(name, &[], value);
-    }
+    out.family("plumb_observe_writeback_files_unreported", help, unreported);
+    let mut own = |name, help, value| out.family(name, help, [([], value)]);
+    own("plumb_observe_events_total", "Events of the kernel that were read.", seen.events as f64);
+    let help = "Events that were lost since they came too fast.";
+    own("plumb_observe_events_lost_total", help, seen.events_lost as f64);
+    own("plumb_observe_cpu_seconds_total", "Processor time that observing took.", seen.cpu_seconds);
     exposures(&mut out, &seen.exposures);
     out.into_text()
 }
@@ -125,20 +107,18 @@ pub fn live_observation(seen: &LiveObservation) -> String {
 pub(crate) fn fleet(document: &FleetDocument, kept: &[TargetRecording]) -> String {
     let mut out = Metrics::default();
     let info = [("command", document.command.as_str()), ("version", &document.environment.plumb)];
-    out.family("plumb_fleet_info", "gauge", "Command given to the hosts, and version of plumb.");
-    out.sample("plumb_fleet_info", &info, 1.0);
-    out.family("plumb_fleet_complete", "gauge", "Whether no host is missing, and all results are whole.");
-    out.sample("plumb_fleet_complete", &[], f64::from(u8::from(!document.partial)));
-    out.family("plumb_fleet_host_ok", "gauge", "Whether a host did all that it was asked for.");
-    for host in &document.hosts {
-        out.sample("plumb_fleet_host_ok", &[("host", &host.name)], f64::from(u8::from(host.ok)));
-    }
-    for (name, help, of) in OF_HOSTS {
-        let known = document.hosts.iter().filter_map(|host| Some((host, of(host)?)));
-        out.each(name, "gauge", help, known, |out, (host, value)| {
-            out.sample(name, &[("host", &host.name)], value);
-        });
-    }
+    out.family("plumb_fleet_info", "Command given to the hosts, and version of plumb.", [(info, 1.0)]);
+    let help = "Whether no host is missing, and all results are whole.";
+    out.family("plumb_fleet_complete", help, [([], f64::from(!document.partial))]);
+    let of_hosts = |value: fn(&FleetHost) -> Option<f64>| {
+        document.hosts.iter().filter_map(move |host| Some(([("host", &*host.name)], value(host)?)))
+    };
+    let help = "Whether a host did all that it was asked for.";
+    out.family("plumb_fleet_host_ok", help, of_hosts(|host| Some(f64::from(host.ok))));
+    let help = "How late the load of a host started.";
+    out.known("plumb_fleet_start_late_seconds", help, of_hosts(|host| host.start_late));
+    let help = "The most that the offset of a clock may be wrong.";
+    out.known("plumb_fleet_clock_error_seconds", help, of_hosts(|host| host.clock_error));
     out.findings("plumb_fleet", &[], &document.verdicts);
     states(&mut out, document);
     let total = document.measured().map(|sides| MeasuredSeries { index: 0, sides, labels: Vec::new() });
@@ -161,26 +141,16 @@ pub(crate) fn fleet(document: &FleetDocument, kept: &[TargetRecording]) -> Strin
 /// Writes the write caches that the hosts told of, named as `plumb policy show --prometheus` names them.
 fn states(out: &mut Metrics, document: &FleetDocument) {
     let known = document.hosts.iter().flat_map(|host| host.disks().map(move |disk| (host, disk)));
-    let name = "plumb_policy_state";
-    let help = "The state of the write cache: 1 for the one that it is in.";
-    out.each(name, "gauge", help, known, |out, (host, disk)| {
-        for state in FleetDisk::STATES {
+    let states = known.flat_map(|(host, disk)| {
+        FleetDisk::STATES.into_iter().map(move |state| {
             let labels =
                 [("host", &*host.name), ("disk", disk.name), ("identity", disk.identity), ("state", state)];
-            out.sample(name, &labels, f64::from(u8::from(state == disk.state)));
-        }
+            (labels, f64::from(state == disk.state))
+        })
     });
+    let help = "The state of the write cache: 1 for the one that it is in.";
+    out.known("plumb_policy_state", help, states);
 }
-
-/// Name, help text and value of a metric of each host beside its figures.
-type OfHost = (&'static str, &'static str, fn(&FleetHost) -> Option<f64>);
-
-const OF_HOSTS: [OfHost; 2] = [
-    ("plumb_fleet_start_late_seconds", "How late the load of a host started.", |host| host.start_late),
-    ("plumb_fleet_clock_error_seconds", "The most that the offset of a clock may be wrong.", |host| {
-        host.clock_error
-    }),
-];
 
 /// Measured results, with their place in the document and the labels of their metrics.
 struct MeasuredSeries<'a> {
@@ -223,27 +193,25 @@ fn head(out: &mut Metrics, document: &RunDocument) {
     let mut info = of_run.clone();
     info.extend([("version", environment.plumb.as_str()), ("kernel", kernel)]);
     info.extend(engine.map(|engine| ("engine", engine)));
-    out.family(&format!("{family}_info"), "gauge", "Command that measured, and version of plumb.");
-    out.sample(&format!("{family}_info"), &info, 1.0);
-    out.family(&format!("{family}_complete"), "gauge", "Whether the run came to its end.");
-    out.sample(&format!("{family}_complete"), &of_run, f64::from(u8::from(document.complete)));
-    out.family(&format!("{family}_window_seconds"), "gauge", "How long was measured.");
-    out.sample(&format!("{family}_window_seconds"), &of_run, document.duration);
+    let mut one = |name: &str, help, labels: &[(&str, &str)], value| {
+        out.family(&format!("{family}_{name}"), help, [(labels, value)]);
+    };
+    one("info", "Command that measured, and version of plumb.", &info, 1.0);
+    one("complete", "Whether the run came to its end.", &of_run, f64::from(document.complete));
+    one("window_seconds", "How long was measured.", &of_run, document.duration);
     out.findings(family, &of_run, &document.verdicts);
 }
 
 fn durable_writes(out: &mut Metrics, recording: &RunRecording, methods: &[MeasuredSeries<'_>]) {
-    let mut family = |name: &str, help: &str, of: &dyn Fn(&Sides) -> Option<u64>| {
-        let known = methods.iter().filter_map(|method| Some((method, of(method.sides)?)));
-        out.each(name, "gauge", help, known, |out, (method, value)| {
-            out.sample(name, &method.labels(&[]), value as f64);
-        });
+    let of_methods = |of: fn(&Sides) -> Option<u64>| {
+        methods.iter().filter_map(move |method| Some((method.labels(&[]), of(method.sides)? as f64)))
     };
-    let operations = |sides: &Sides| Some(sides.application.operations);
-    family("plumb_durable_write_operations", "Durable writes in the window of the method.", &operations);
-    let flushes = |sides: &Sides| sides.storage.as_ref()?.flushes;
+    let operations = of_methods(|sides| Some(sides.application.operations));
+    let help = "Durable writes in the window of the method.";
+    out.known("plumb_durable_write_operations", help, operations);
+    let flushes = of_methods(|sides| sides.storage.as_ref()?.flushes);
     let help = "Flushes at the devices in the window of the method.";
-    family("plumb_durable_write_device_flushes", help, &flushes);
+    out.known("plumb_durable_write_device_flushes", help, flushes);
     let name = "plumb_durable_write_duration_seconds";
     let kept =
         methods.iter().filter_map(|method| Some((method, recording.histogram(method.index, Part::Durable)?)));
@@ -304,14 +272,12 @@ const FIGURES: [Figure; 5] = [
 
 impl Figure {
     fn put(&self, out: &mut Metrics, family: &str, loads: &[MeasuredSeries<'_>]) {
-        let name = format!("{family}_{}", self.name);
-        let sides = loads
-            .iter()
-            .flat_map(|load| (self.of)(load.sides).into_iter().map(move |(side, value)| (load, side, value)));
-        let known = sides.filter(|(.., value)| value.is_finite());
-        out.each(&name, "gauge", self.help, known, |out, (load, side, value)| {
-            out.sample(&name, &load.labels(&[("side", side)]), value);
+        let sides = loads.iter().flat_map(|load| {
+            let sides = (self.of)(load.sides).into_iter();
+            sides.map(move |(side, value)| (load.labels(&[("side", side)]), value))
         });
+        let known = sides.filter(|(_, value)| value.is_finite());
+        out.known(&format!("{family}_{}", self.name), self.help, known);
     }
 }
 
@@ -320,10 +286,9 @@ fn figures(out: &mut Metrics, family: &str, loads: &[MeasuredSeries<'_>]) {
     for figure in FIGURES {
         figure.put(out, family, loads);
     }
-    let name = format!("{family}_errors");
-    out.each(&name, "gauge", "Operations that failed.", used(loads), |out, (load, (direction, result))| {
-        out.sample(&name, &load.labels(&[("direction", direction)]), result.errors as f64);
-    });
+    let errors = used(loads)
+        .map(|(load, (direction, result))| (load.labels(&[("direction", direction)]), result.errors as f64));
+    out.known(&format!("{family}_errors"), "Operations that failed.", errors);
 }
 
 /// Returns the results of each direction of `loads`, as far as it was used.

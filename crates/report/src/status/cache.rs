@@ -1,12 +1,12 @@
 //! State of caches.
 
 use plumb_block::{Bytes, Nanos, shell_word};
-use plumb_path::metrics::{Metrics, kind_of};
+use plumb_path::metrics::Metrics;
 
 use super::{Read, StatusDocument};
 use crate::document::cache::{
-    CacheDetached, CacheShown, CachesShown, ExtentShown, LatencyBucketShown, LatencyShown, RecoveryShown,
-    SleepShown, WearShown,
+    CacheDetached, CacheShown, CachesShown, ExtentShown, LatencyBucketShown, LatencyShown, LegShown,
+    RecoveryShown, SleepShown, WearShown,
 };
 use crate::export::prometheus::put_histogram;
 use crate::outline::{Item, Page, Row};
@@ -309,36 +309,40 @@ fn recovery(cache: &CacheShown, found: &RecoveryShown) -> Vec<String> {
     facts
 }
 
+/// Returns the labels of a cache.
+fn labels(cache: &CacheShown) -> [(&str, &str); 2] {
+    [("cache", &cache.name), ("uuid", &cache.uuid)]
+}
+
 /// Writes why caches do not do what they are there for, a sample for each reason.
-fn problems(out: &mut Metrics, caches: &[CacheShown]) {
-    let name = "plumb_cache_problem";
-    let of_cache = |cache: &CacheShown| {
-        let not_serving = not_serving_reason(cache).map(str::to_owned);
-        let (log, back) = (cache.log_error.clone(), cache.write_back_error.clone());
+fn problems<'a>(out: &mut Metrics, caches: &'a [CacheShown]) {
+    let of_cache = |cache: &'a CacheShown| {
+        let (log, back) = (cache.log_error.as_deref(), cache.write_back_error.as_deref());
+        let not_serving = not_serving_reason(cache);
         let all = [("not-serving", not_serving), ("log-not-written", log), ("not-written-back", back)];
-        let own = (cache.name.clone(), cache.uuid.clone());
-        all.into_iter().filter_map(move |(problem, reason)| Some((own.clone(), problem, reason?)))
+        let [name, uuid] = labels(cache);
+        all.into_iter().filter_map(move |(problem, reason)| {
+            Some(([name, uuid, ("problem", problem), ("reason", reason?)], 1.0))
+        })
     };
     let all = caches.iter().filter(|cache| cache.served).flat_map(of_cache);
     let help = "One for each reason why a cache that is served does not do all of its work.";
-    out.each(name, "gauge", help, all, |out, ((cache, uuid), problem, reason)| {
-        let labels = [("cache", &*cache), ("uuid", &uuid), ("problem", problem), ("reason", &reason)];
-        out.sample(name, &labels, 1.0);
-    });
+    out.known("plumb_cache_problem", help, all);
 }
 
 /// Writes the latency of the requests of clients, a histogram for each kind.
 fn latencies(out: &mut Metrics, caches: &[CacheShown]) {
-    let name = "plumb_cache_request_seconds";
+    const FAMILY: &str = "plumb_cache_request_seconds";
     let all = caches.iter().flat_map(|cache| {
         cache.latency.iter().flatten().map(move |(request, latency)| (cache, request, latency))
     });
     let help = "Latency of the requests of clients.";
-    out.each(name, "histogram", help, all, |out, (cache, request, LatencyShown { summary, buckets })| {
-        let labels = [("cache", &*cache.name), ("uuid", &cache.uuid), ("request", request)];
+    out.each(FAMILY, "histogram", help, all, |out, (cache, request, LatencyShown { summary, buckets })| {
+        let [name, uuid] = labels(cache);
+        let labels = [name, uuid, ("request", request)];
         let edges = buckets.iter().map(|LatencyBucketShown { at_most, count }| (*at_most, *count));
         let count = summary.count as f64;
-        put_histogram(out, name, &labels, edges, count, summary.mean * count);
+        put_histogram(out, FAMILY, &labels, edges, count, summary.mean * count);
     });
 }
 
@@ -423,11 +427,8 @@ const COUNTERS: [(&str, &str, &str); 20] = [
 fn metrics(caches: &[CacheShown]) -> String {
     let mut out = Metrics::default();
     let mut family = |name: &str, help: &str, value: &dyn Fn(&CacheShown) -> Option<f64>| {
-        let name = format!("plumb_cache_{name}");
-        out.family(&name, kind_of(&name), help);
-        for (cache, value) in caches.iter().filter_map(|cache| Some((cache, value(cache)?))) {
-            out.sample(&name, &[("cache", &cache.name), ("uuid", &cache.uuid)], value);
-        }
+        let known = caches.iter().filter_map(|cache| Some((labels(cache), value(cache)?)));
+        out.family(&format!("plumb_cache_{name}"), help, known);
     };
     for (name, help, value) in GAUGES {
         family(name, help, &value);
@@ -440,13 +441,11 @@ fn metrics(caches: &[CacheShown]) -> String {
     });
     problems(&mut out, caches);
     latencies(&mut out, caches);
-    let name = "plumb_cache_leg_live";
-    out.family(name, "gauge", "The device of the log has everything.");
-    for cache in caches.iter().filter(|cache| cache.served) {
-        for leg in &cache.legs {
-            let labels = [("cache", &*cache.name), ("uuid", &cache.uuid), ("leg", &leg.path)];
-            out.sample(name, &labels, f64::from(leg.state == "live"));
-        }
-    }
+    let legs = caches.iter().filter(|cache| cache.served).flat_map(|cache| {
+        let [name, uuid] = labels(cache);
+        let is_live = |leg: &LegShown| f64::from(leg.state == "live");
+        cache.legs.iter().map(move |leg| ([name, uuid, ("leg", &*leg.path)], is_live(leg)))
+    });
+    out.family("plumb_cache_leg_live", "The device of the log has everything.", legs);
     out.into_text()
 }
