@@ -108,7 +108,7 @@ impl HostDocument {
             let document = RunDocument::from_json(text).ok().filter(|document| document.schema == schema);
             document.map(|document| Self::Load(Box::new(document)))
         } else {
-            let document = serde_json::from_str::<Value>(text).ok();
+            let document = serde_json::from_slice::<Value>(text.as_bytes()).ok();
             document.filter(|document| document["schema"] == schema).map(Self::Command)
         };
         told.ok_or_else(|| format!("its result has no document of the schema {schema}"))

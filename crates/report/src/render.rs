@@ -176,7 +176,7 @@ pub fn render<'a>(
         (Format::Json, _) => of.to_json()?,
         (Format::Csv, RenderInput::Run(recording)) => export::csv::csv(recording),
         (Format::Csv, RenderInput::Fleet(document, _)) => export::csv::fleet(document),
-        (Format::Csv, _) => export::csv::values(&serde_json::from_str(&of.to_json()?)?),
+        (Format::Csv, _) => export::csv::values(&serde_json::from_slice(of.to_json()?.as_bytes())?),
         (Format::Prometheus, _) => of.metrics().ok_or_else(none)?,
         (Format::Fio, RenderInput::Run(recording)) => export::fio::fio(recording)?,
         (Format::Junit, RenderInput::Proof(document)) => export::junit::junit(document)?,

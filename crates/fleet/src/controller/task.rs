@@ -148,7 +148,7 @@ impl Run {
             return Ok(false);
         }
         let parts = std::mem::take(&mut self.parts);
-        let mut result: TaskResult = serde_json::from_str(&parts)
+        let mut result: TaskResult = serde_json::from_slice(parts.as_bytes())
             .map_err(|error| format!("its result cannot be read: {}", short(&error.to_string())))?;
         result.because = result.because.as_deref().map(short);
         let length = result.outcome.as_ref().map(|outcome| outcome.length).max(result.lasted);

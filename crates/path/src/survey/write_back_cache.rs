@@ -97,7 +97,7 @@ pub fn disks_below(tree: &dyn Tree, probe: &dyn Probe, path: &str) -> Vec<String
 
 /// Reads the configuration from the file `path`; `None` if it cannot be read.
 fn read(tree: &dyn Tree, path: &str) -> Option<Config> {
-    serde_json::from_str(&tree.text(path).ok()?).ok()
+    serde_json::from_slice(tree.text(path).ok()?.as_bytes()).ok()
 }
 
 /// A write-back cache that a block device of this machine is.

@@ -84,7 +84,7 @@ pub enum RaidToolError {
 /// # Errors
 /// [`RaidToolError`].
 pub fn parse(text: &str) -> Result<RaidReport, RaidToolError> {
-    let document: Value = serde_json::from_str(text)?;
+    let document: Value = serde_json::from_slice(text.as_bytes())?;
     let mut report = RaidReport::default();
     walk(&document, "", 0, &mut report);
     if report == RaidReport::default() { Err(RaidToolError::Empty) } else { Ok(report) }

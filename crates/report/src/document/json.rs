@@ -61,10 +61,13 @@ impl RunDocument {
     /// # Errors
     /// If it is not the document of a run.
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
-        let kind = serde_json::from_str::<Kind>(text)?;
+        // Bytes, as which files are read too: text would need a second copy of the code for each type.
+        let kind = serde_json::from_slice::<Kind>(text.as_bytes())?;
         match kind.schema.as_str() {
-            _ if kind.is_of_tables() => serde_json::from_str::<RecordedCheck>(text).map(Self::from),
-            CheckDocument::SCHEMA | Self::SCHEMA => serde_json::from_str(text),
+            _ if kind.is_of_tables() => {
+                serde_json::from_slice::<RecordedCheck>(text.as_bytes()).map(Self::from)
+            }
+            CheckDocument::SCHEMA | Self::SCHEMA => serde_json::from_slice(text.as_bytes()),
             other => Err(serde_json::Error::custom(format!("`{other}` is not a run"))),
         }
     }

@@ -76,6 +76,6 @@ impl<T: DeserializeOwned> Read<T> {
     /// If it is not one of this kind.
     pub fn new(document: &impl Serialize) -> serde_json::Result<Self> {
         let json = pretty(document)?;
-        Ok(Self { shown: serde_json::from_str(&json)?, json })
+        Ok(Self { shown: serde_json::from_slice(json.as_bytes())?, json })
     }
 }

@@ -43,7 +43,7 @@ impl Settings {
     /// Reads the settings of an object of JSON; members of inner objects are named `outer.inner`.
     pub(super) fn from_json(text: &str) -> Option<Self> {
         let mut settings = Self::default();
-        settings.add(&serde_json::from_str(text).ok()?, "");
+        settings.add(&serde_json::from_slice(text.as_bytes()).ok()?, "");
         Some(settings)
     }
 

@@ -10,7 +10,7 @@ pub(super) fn firecracker(words: &[String], file: &dyn Fn(&str) -> Option<String
     let Some(text) = values(words, &["--config-file"]).last().and_then(|path| file(path)) else {
         return Vec::new();
     };
-    let config: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    let config: serde_json::Value = serde_json::from_slice(text.as_bytes()).unwrap_or_default();
     let drives = config["drives"].as_array().map(Vec::as_slice).unwrap_or_default();
     let disk = |drive: &serde_json::Value| {
         let cache = drive["cache_type"].as_str().unwrap_or("Unsafe");
