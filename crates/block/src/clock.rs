@@ -65,11 +65,6 @@ impl RealClock {
     pub fn start() -> Self {
         Self { origin: Instant::now() }
     }
-
-    /// Returns the instant at which this clock reads zero.
-    pub fn origin(&self) -> Instant {
-        self.origin
-    }
 }
 
 impl Clock for RealClock {

@@ -35,7 +35,8 @@ pub(crate) struct Phases {
     warmup: Warmup,
     duration: Option<Nanos>,
     cooldown: Nanos,
-    start: Nanos,
+    /// When the run started.
+    pub(crate) start: Nanos,
     /// True if the observer knows already that the window begins.
     is_told: bool,
 }
@@ -58,11 +59,6 @@ impl Phases {
     /// Returns the window, for the workers.
     pub(crate) fn window(&self) -> Arc<Window> {
         Arc::clone(&self.window)
-    }
-
-    /// Returns when the run started.
-    pub(crate) const fn started_at(&self) -> Nanos {
-        self.start
     }
 
     /// Tells the observer of a window that begins with the run before it starts, so that nothing is missing

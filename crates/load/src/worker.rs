@@ -98,7 +98,7 @@ impl Worker {
         }
         let shape = Shape::new(workload, &info)?;
         let ledger = workload.verify.then(|| shape.ledger(workload, &info)).transpose()?;
-        let queue = device.open_queue(QueueOptions { depth: workload.depth, pool: shape.pool().clone() })?;
+        let queue = device.open_queue(QueueOptions { depth: workload.depth, pool: shape.pool.clone() })?;
         Ok(Self {
             queue,
             stream,

@@ -17,7 +17,8 @@ use crate::result::Latency;
 /// A distribution of durations.
 #[derive(Debug)]
 pub struct Histogram {
-    distribution: Hdr<u64>,
+    /// The HDR histogram, for writing it down.
+    pub(crate) distribution: Hdr<u64>,
     sum: u128,
     sum_of_squares: u128,
     min: u64,
@@ -150,11 +151,6 @@ impl Histogram {
             let value = self.distribution.highest_equivalent(bin.value_iterated_to());
             (self.bounded(value), bin.count_at_value())
         })
-    }
-
-    /// Returns the HDR histogram, for writing it down.
-    pub(crate) fn distribution(&self) -> &Hdr<u64> {
-        &self.distribution
     }
 
     /// From what was written down, `None` if that reaches beyond [`HIGHEST`](Self::HIGHEST). The moments are
@@ -325,10 +321,10 @@ mod tests {
     #[test]
     fn memory_does_not_grow() {
         let mut histogram = Histogram::new();
-        let bins = histogram.distribution().distinct_values();
+        let bins = histogram.distribution.distinct_values();
         for shift in 0..64 {
             histogram.record(Nanos(1 << shift));
         }
-        assert_eq!(histogram.distribution().distinct_values(), bins);
+        assert_eq!(histogram.distribution.distinct_values(), bins);
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct Device {
     fua_writes: u64,
     merges: u64,
     /// Completions without data.
-    empty: u64,
+    pub(crate) empty: u64,
     depth: Depth,
     intervals: Intervals,
     series: Series,
@@ -167,11 +167,6 @@ impl Device {
             Op::Flush | Op::Other => return None,
         };
         self.directions.get_mut(place)
-    }
-
-    /// Returns the number of completions that were without data.
-    pub(crate) fn empty(&self) -> u64 {
-        self.empty
     }
 
     /// Returns all that was seen of the device called `name` until `end`.

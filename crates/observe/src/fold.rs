@@ -68,7 +68,8 @@ pub(crate) struct Fold {
     matchers: HashMap<u32, RequestMatcher>,
     syncs: Syncs,
     writeback: WritebackErrors,
-    so_far: SoFar,
+    /// The counts until now.
+    pub(crate) so_far: SoFar,
 }
 
 impl Fold {
@@ -155,11 +156,6 @@ impl Fold {
         }
     }
 
-    /// Returns the counts until now.
-    pub(crate) const fn so_far(&self) -> SoFar {
-        self.so_far
-    }
-
     /// Returns true if nothing is on its way to a device, and every beginning was seen.
     pub(crate) fn is_idle(&self, device: u32) -> bool {
         self.matchers.get(&device).is_some_and(RequestMatcher::is_idle)
@@ -171,7 +167,7 @@ impl Fold {
         start: Nanos,
         processes: &mut dyn Processes,
     ) -> Vec<WritebackError> {
-        self.writeback.finish(start, self.syncs.scope(), processes)
+        self.writeback.finish(start, &self.syncs.scope, processes)
     }
 
     /// Takes the files of which such a failure was not taken yet; times since `start`.
@@ -180,7 +176,7 @@ impl Fold {
         start: Nanos,
         processes: &mut dyn Processes,
     ) -> Vec<WritebackError> {
-        self.writeback.take_fresh(start, self.syncs.scope(), processes)
+        self.writeback.take_fresh(start, &self.syncs.scope, processes)
     }
 
     /// Returns the number of files with such a failure of which nobody was told, by device.
@@ -190,6 +186,6 @@ impl Fold {
 
     /// Returns the number of such failures of files that are not told apart, since there were too many.
     pub(crate) const fn writeback_errors_left_out(&self) -> u64 {
-        self.writeback.left_out()
+        self.writeback.left_out
     }
 }

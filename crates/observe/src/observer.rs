@@ -110,7 +110,7 @@ impl Observer {
 
     /// Returns the counts until now.
     pub fn so_far(&self) -> SoFar {
-        self.fold.so_far()
+        self.fold.so_far
     }
 
     /// Returns the writes that failed after the page cache had taken them, by file; times since `start`.
@@ -143,7 +143,7 @@ impl Observer {
         let (fold, devices) = (&self.fold, &mut self.figures.devices);
         let finished = self.watched.iter().filter_map(|of| {
             let device = devices.get_mut(&of.number)?;
-            let (empty, is_idle) = (device.empty(), fold.is_idle(of.number));
+            let (empty, is_idle) = (device.empty, fold.is_idle(of.number));
             Some(FinishedDevice { device: device.finish(&of.name, end), empty, is_idle })
         });
         (finished.collect(), self.figures.syncs.finish(end.since(start).as_secs_f64()))

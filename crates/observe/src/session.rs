@@ -305,7 +305,7 @@ pub fn observe_live(
     while !stop.load(Ordering::Acquire) {
         std::thread::sleep(pause);
         let at = now();
-        let known = fold.so_far().events;
+        let known = fold.so_far.events;
         let lost = tracer.fetch()?;
         meter.with(|meter| {
             fold.lost(at, lost, meter);
@@ -313,10 +313,10 @@ pub fn observe_live(
             meter.put_unreported(fold.unreported());
         });
         fold.take_writeback_errors(start, &mut processes).iter().for_each(&mut *lost_write);
-        let is_busy = (fold.so_far().events - known) as f64 > BUSY_RATE * pause.as_secs_f64();
+        let is_busy = (fold.so_far.events - known) as f64 > BUSY_RATE * pause.as_secs_f64();
         pause = if is_busy { READ_EVERY } else { READ_LIVE_EVERY };
         processes.refresh();
-        progress(at.since(start), fold.so_far());
+        progress(at.since(start), fold.so_far);
     }
     tracer.turn(false)
 }

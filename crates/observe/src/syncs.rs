@@ -161,7 +161,8 @@ fn event_number(device: u64) -> u32 {
 /// The calls so far.
 #[derive(Debug)]
 pub(crate) struct Syncs {
-    scope: Scope,
+    /// Whose calls count.
+    pub(crate) scope: Scope,
     /// Not looked at: plumb itself.
     except: u32,
     begun: HashMap<u32, Begun>,
@@ -215,11 +216,6 @@ impl Syncs {
     /// Creates an empty count. Syncs of the process `except` are left out.
     pub(crate) fn new(scope: Scope, except: u32) -> Self {
         Self { scope, except, begun: HashMap::new(), tasks: Tasks::default() }
-    }
-
-    /// Returns whose calls count.
-    pub(crate) const fn scope(&self) -> &Scope {
-        &self.scope
     }
 
     /// Notes that a thread begins a sync.

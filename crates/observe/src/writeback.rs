@@ -22,7 +22,7 @@ const UNKNOWN: &str = "unknown error";
 pub(crate) struct WritebackErrors {
     by_file: BTreeMap<Inode, Failures>,
     /// Failures of further files.
-    left_out: u64,
+    pub(crate) left_out: u64,
     /// Files whose failure was not taken yet: the first one, or the first after somebody was told. In the
     /// order of the failures: data fails first, and then the metadata of the file system.
     fresh: Vec<Inode>,
@@ -129,11 +129,6 @@ impl WritebackErrors {
             *by_device.entry(inode.device).or_default() += u64::from(!failures.is_reported());
         }
         by_device.into_iter()
-    }
-
-    /// Returns the number of failures of files that are not told apart.
-    pub(crate) const fn left_out(&self) -> u64 {
-        self.left_out
     }
 
     /// Takes that a thread was told. An error from before the observation is nobody's loss now.
@@ -247,6 +242,6 @@ mod tests {
     fn a_device_that_fails_with_many_files_takes_no_more_memory_than_for_so_many() {
         let mut errors = WritebackErrors::default();
         (0..5000).for_each(|number| errors.failed(Nanos(1), inode(0, number), None, &mut Two));
-        assert_eq!((errors.by_file.len(), errors.left_out()), (FILES_MAX, 4000));
+        assert_eq!((errors.by_file.len(), errors.left_out), (FILES_MAX, 4000));
     }
 }

@@ -65,7 +65,7 @@ impl fmt::Display for Engine {
 
 /// Returns the engine for a target, found by trying it once.
 pub(super) fn choose(target: &Target) -> Result<Engine> {
-    let (opening, place) = (target.options().opening, target.name.as_str());
+    let (opening, place) = (target.options.opening, target.name.as_str());
     let choice = opening.engine;
     if opening.caching == Caching::Mapped {
         return mapped::try_mapping(target).map(|()| Engine::Mapped);

@@ -19,7 +19,7 @@ pub(crate) struct Target {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) grid: Grid,
     file: OwnedFd,
-    options: FileOptions,
+    pub(crate) options: FileOptions,
     /// Capacity in logical blocks, for checks without a lock.
     blocks: AtomicU64,
     info: Mutex<DeviceInfo>,
@@ -84,10 +84,6 @@ impl Target {
 
     pub(crate) fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
-    }
-
-    pub(crate) fn options(&self) -> &FileOptions {
-        &self.options
     }
 
     /// Returns the capacity in bytes.

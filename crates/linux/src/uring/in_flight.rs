@@ -50,7 +50,8 @@ pub(super) struct InFlight {
     waiting: Vec<SlotIndex>,
     /// Requests that ended without the kernel, with their outcome.
     ended: Vec<(SlotIndex, Outcome)>,
-    in_kernel: usize,
+    /// The number of requests that the kernel has, abandoned ones included.
+    pub(super) in_kernel: usize,
     abandoned: usize,
     /// No deadline of a request in flight is before this.
     deadline_earliest: Nanos,
@@ -263,11 +264,6 @@ impl InFlight {
     /// Returns when the next request has to be given up at the earliest, if any has a deadline.
     pub(super) fn deadline_earliest(&self) -> Option<Nanos> {
         (self.deadline_earliest != NEVER).then_some(self.deadline_earliest)
-    }
-
-    /// Returns the number of requests that the kernel has, abandoned ones included.
-    pub(super) fn in_kernel(&self) -> usize {
-        self.in_kernel
     }
 
     /// Returns how many requests somebody still waits for.

@@ -86,8 +86,8 @@ impl UringQueue {
         match error.raw_os_error() {
             Some(libc::EINTR) => Ok(()),
             // The kernel wants completions fetched, or is short of memory until some requests are over.
-            Some(libc::EBUSY | libc::EAGAIN) if self.requests.in_kernel() > 0 => Ok(()),
-            Some(libc::EEXIST) if self.requests.in_kernel() == 0 => {
+            Some(libc::EBUSY | libc::EAGAIN) if self.requests.in_kernel > 0 => Ok(()),
+            Some(libc::EEXIST) if self.requests.in_kernel == 0 => {
                 self.pushed = 0;
                 self.ring
                     .renew()
@@ -110,7 +110,7 @@ impl UringQueue {
             let moved = u64::try_from(answer.result()).map_err(|_| match answer.result().wrapping_neg() {
                 // The thread that handed it over has ended, and what the kernel had not begun ends with it:
                 // it is made again.
-                libc::ECANCELED if target.options().is_shared => Errno(libc::EINTR),
+                libc::ECANCELED if target.options.is_shared => Errno(libc::EINTR),
                 errno => Errno(errno),
             });
             // The user data is what `push_waiting` put there: an index.
@@ -168,7 +168,7 @@ impl Queue for UringQueue {
 impl Drop for UringQueue {
     fn drop(&mut self) {
         let mut ignored = Vec::new();
-        while self.requests.in_kernel() > 0 {
+        while self.requests.in_kernel > 0 {
             match self.ring.enter(1, None) {
                 // Entries pushed but not handed over before go along.
                 Ok(taken) => {

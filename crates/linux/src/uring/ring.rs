@@ -104,7 +104,7 @@ impl Ring {
     /// Returns a ring for `depth` requests to `file`, a description of `target` of its own, with buffers from
     /// `pool`. What cannot be registered, for lack of lockable memory or an old kernel, is used unregistered.
     pub(super) fn new(target: Arc<Target>, file: OwnedFd, depth: u32, pool: Pool) -> io::Result<Self> {
-        let (uring, is_disabled) = set_up(depth, target.options().is_shared)?;
+        let (uring, is_disabled) = set_up(depth, target.options.is_shared)?;
         let has_fixed_file = uring.submitter().register_files(&[file.as_raw_fd()]).is_ok();
         let flags = flags_for(&file, &target);
         let memory = register(&uring, &pool);

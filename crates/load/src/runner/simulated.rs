@@ -149,9 +149,6 @@ impl Run {
 
     fn progress(&self, now: Nanos) -> Progress {
         self.teams.iter().for_each(Steps::show);
-        Progress::from_boards(
-            now.since(self.phases.started_at()),
-            self.boards.iter().map(|boards| &boards[..]),
-        )
+        Progress::from_boards(now.since(self.phases.start), self.boards.iter().map(|boards| &boards[..]))
     }
 }

@@ -164,7 +164,7 @@ impl<'a> Threads<'a> {
 
     /// Sees them through to the end.
     pub(super) fn supervise(&mut self, observer: &mut dyn Observer) {
-        let mut next_view = self.phases.started_at() + OBSERVED_EVERY;
+        let mut next_view = self.phases.start + OBSERVED_EVERY;
         while self.members.iter().any(|member| !member.over) {
             let now = self.clock.now();
             self.phases.move_window(now, observer);
@@ -273,7 +273,7 @@ impl<'a> Threads<'a> {
 
     fn progress(&self, now: Nanos) -> Progress {
         let boards = self.members.iter().map(|member| &member.boards[..]);
-        Progress::from_boards(now.since(self.phases.started_at()), boards)
+        Progress::from_boards(now.since(self.phases.start), boards)
     }
 
     /// Waits for the threads to drop their queues; what went wrong, if anything did, and what each team

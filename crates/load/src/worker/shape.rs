@@ -16,7 +16,8 @@ pub(crate) struct Shape {
     /// division.
     shift: Option<u32>,
     maker: Maker,
-    pool: Pool,
+    /// The buffers of the requests.
+    pub(crate) pool: Pool,
     /// True if reads bring their bytes.
     keeps_bytes: bool,
 }
@@ -43,11 +44,6 @@ impl Shape {
             pool,
             keeps_bytes: workload.verify,
         })
-    }
-
-    /// Returns the buffers of the requests.
-    pub(crate) fn pool(&self) -> &Pool {
-        &self.pool
     }
 
     /// Returns the kind of `operation`, its blocks, and the version that it gives them.

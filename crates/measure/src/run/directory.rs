@@ -113,11 +113,6 @@ impl RunDirectory {
         &self.path
     }
 
-    /// Returns the current manifest.
-    pub fn manifest(&self) -> &Manifest {
-        &self.manifest
-    }
-
     /// Changes the manifest, as more becomes known.
     ///
     /// # Errors

@@ -65,7 +65,7 @@ pub(super) fn lines(path: &Path, histograms: &[TaggedHistogram]) -> Result<Vec<u
         let tag = Tag::new(&line.tag).filter(|tag| !tag.is_empty());
         let tag = tag.ok_or_else(|| inexpressible("a name without spaces and commas"))?;
         let (start, length) = (Duration::from(line.start), Duration::from(line.length));
-        log.write_histogram(line.histogram.distribution(), start, length, Some(tag))
+        log.write_histogram(&line.histogram.distribution, start, length, Some(tag))
             .map_err(|_| inexpressible("a histogram that serialises"))?;
     }
     Ok(bytes)

@@ -80,7 +80,7 @@ impl Observation {
     }
 
     fn metrics(&self) -> String {
-        live_observation(&self.meter.observation(self.fold.so_far()))
+        live_observation(&self.meter.observation(self.fold.so_far))
     }
 }
 

@@ -40,7 +40,7 @@ impl Surveyor<'_> {
             );
             surveyor.flush_policy(&mut node, &adapter);
             // A host serves each disk in its own way, so each stands on its own layers there.
-            if surveyor.guest().name().is_some() && surveyor.host.is_none() {
+            if surveyor.guest().name.is_some() && surveyor.host.is_none() {
                 node.below = vec![surveyor.hypervisor()];
             }
             node

@@ -163,7 +163,7 @@ impl Surveyor<'_> {
             return below;
         }
         let controller = self.controller(node, place);
-        let is_virtual = self.guest().name().is_some();
+        let is_virtual = self.guest().name.is_some();
         if is_virtual && (controller.is_none() || self.host.is_some()) {
             let identity = node.identity.clone().unwrap_or_default();
             below.push(self.provider(node, &[&identity]));

@@ -12,7 +12,8 @@ const NAMELESS: &str = "hypervisor";
 /// Hypervisor that the machine runs on, if it is a guest.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Guest {
-    name: Option<String>,
+    /// The name of the hypervisor; `None` on a machine that is not a guest.
+    pub(super) name: Option<String>,
     evidence: Vec<Evidence>,
 }
 
@@ -67,13 +68,8 @@ impl Guest {
         guest
     }
 
-    /// Returns the name of the hypervisor; `None` on a machine that is not a guest.
-    pub(super) fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
     pub(super) fn is_firecracker(&self) -> bool {
-        self.name().is_some_and(|name| name.starts_with("Firecracker"))
+        self.name.as_deref().is_some_and(|name| name.starts_with("Firecracker"))
     }
 
     fn saw(&mut self, source: &str, value: &str, means: &str) {
@@ -139,7 +135,7 @@ impl Surveyor<'_> {
     /// Returns the layer for the hypervisor, below every disk that it provides.
     pub(super) fn hypervisor(&mut self) -> String {
         let guest = self.guest().clone();
-        let known = guest.name().filter(|name| *name != NAMELESS).map(str::to_owned);
+        let known = guest.name.as_deref().filter(|name| *name != NAMELESS).map(str::to_owned);
         let name = known.as_ref().map_or_else(|| NAMELESS.to_owned(), |name| format!("hypervisor {name}"));
         self.ensure(&name, |_| {
             let mut node = Node::new(LayerKind::Hypervisor, name.clone());
@@ -163,7 +159,7 @@ mod tests {
         for (path, text) in files {
             tree.put_text(path, text);
         }
-        Guest::detect(&tree).name().map(str::to_owned)
+        Guest::detect(&tree).name
     }
 
     const FLAGS: (&str, &str) = ("/proc/cpuinfo", "processor: 0\nflags\t\t: fpu hypervisor lm\n");

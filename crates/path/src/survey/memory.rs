@@ -44,7 +44,7 @@ impl Surveyor<'_> {
             };
             node.saw(file, value, means);
         }
-        if by_host || self.guest().name().is_some() {
+        if by_host || self.guest().name.is_some() {
             node.below = vec![self.hypervisor()];
         }
     }
@@ -81,7 +81,7 @@ impl Surveyor<'_> {
             KernelView::WriteBack => Cache::Volatile,
             _ => Cache::Unknown,
         };
-        if self.guest().name().is_some() {
+        if self.guest().name.is_some() {
             node.below = vec![self.hypervisor()];
         }
     }

@@ -39,7 +39,7 @@ impl Surveyor<'_> {
         if mount.kind == "nfs" || mount.kind == "nfs4" {
             node.saw("exports(5)", "sync or async", "an async export acknowledges a COMMIT from memory");
         }
-        let below = if FROM_HOST.contains(&mount.kind.as_str()) && self.guest().name().is_some() {
+        let below = if FROM_HOST.contains(&mount.kind.as_str()) && self.guest().name.is_some() {
             self.hypervisor()
         } else {
             self.remote(

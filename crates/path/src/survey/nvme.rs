@@ -54,7 +54,7 @@ impl Surveyor<'_> {
             );
             let what = format!("the NVMe over Fabrics target of {} ({transport})", node.name);
             node.below = vec![self.remote(format!("remote end of {}", node.name), what)];
-        } else if self.guest().name().is_some() {
+        } else if self.guest().name.is_some() {
             let identities = [wwid, serial].map(Option::unwrap_or_default);
             node.below = vec![self.provider(node, &identities.each_ref().map(|identity| identity.trim()))];
         }

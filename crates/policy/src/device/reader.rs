@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
         let mut paths = survey.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked));
         paths.complete(self.gateway, blocks.into_iter());
         let devices = many::map(&looks, |look| self.view(look, &paths));
-        self.document(paths.kernel().map(str::to_owned), devices)
+        self.document(paths.kernel.clone(), devices)
     }
 
     /// Returns the document of what the user named: kernel names, nodes of /dev, or paths on file systems.

@@ -15,7 +15,8 @@ const ELSEWHERE: [&str; 5] =
 /// The paths that were surveyed, and which of them lead over which layer.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
-    kernel: Option<String>,
+    /// The kernel's release, as the survey read it.
+    pub(super) kernel: Option<String>,
     paths: Vec<WritePath>,
     over: BTreeMap<String, Vec<usize>>,
 }
@@ -165,13 +166,6 @@ fn concerns(finding: &Finding, near: &BTreeSet<&str>) -> bool {
         point.starts_with('/') && finding.sentence.match_indices(point).any(named)
     };
     near.iter().any(|name| names(&finding.sentence, name) || mounted(name))
-}
-
-impl Paths {
-    /// Returns the kernel's release, as the survey read it.
-    pub(super) fn kernel(&self) -> Option<&str> {
-        self.kernel.as_deref()
-    }
 }
 
 #[cfg(test)]

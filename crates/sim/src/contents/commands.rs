@@ -216,7 +216,7 @@ impl Contents {
 
     /// Returns the first failure of the backing file.
     pub fn backing_failed(&self) -> Option<BackingError> {
-        self.medium.file().and_then(BackingFile::failed)
+        self.medium.file.as_ref().and_then(|file| file.failed)
     }
 
     /// Forgets what was in flight: the power was cut.

@@ -21,18 +21,14 @@ pub(super) struct BackingFile {
     /// Where the collected bytes go.
     at: u64,
     collected: Vec<u8>,
-    failed: Option<BackingError>,
+    /// The first failure.
+    pub(super) failed: Option<BackingError>,
     has_unsynced: bool,
 }
 
 impl BackingFile {
     pub(super) const fn new(file: File) -> Self {
         Self { file, at: 0, collected: Vec::new(), failed: None, has_unsynced: false }
-    }
-
-    /// Returns the first failure.
-    pub(super) const fn failed(&self) -> Option<BackingError> {
-        self.failed
     }
 
     /// Writes, soon: at the latest at the next [`drain`](Self::drain).

@@ -19,7 +19,8 @@ const ZEROES_BYTES: usize = 1 << 12;
 pub(super) struct Medium {
     block_bytes: usize,
     extents: ExtentMap<Content>,
-    file: Option<BackingFile>,
+    /// The file, if there is one.
+    pub(super) file: Option<BackingFile>,
 }
 
 /// Content that the medium holds in a run.
@@ -143,11 +144,6 @@ impl Medium {
             };
         });
         is_read.then_some(bytes)
-    }
-
-    /// Returns the file, if there is one.
-    pub(super) const fn file(&self) -> Option<&BackingFile> {
-        self.file.as_ref()
     }
 
     /// Returns the file, to change it, if there is one.

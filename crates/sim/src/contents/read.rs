@@ -103,7 +103,7 @@ impl Contents {
         let block = self.block_bytes as u64;
         let mut lba = range.lba.0;
         while lba < range.end().0 {
-            let known = self.medium.file().and_then(|file| file.state(lba * block));
+            let known = self.medium.file.as_ref().and_then(|file| file.state(lba * block));
             let (state, until) = match known {
                 Some((true, until)) => (ExtentState::Written, until.div_ceil(block)),
                 Some((false, until)) => (ExtentState::Hole, until / block),

@@ -38,7 +38,8 @@ pub(super) struct Document<'t> {
     text: &'t str,
     root: Spanned<DeTable<'t>>,
     places: Vec<Place>,
-    figures: Vec<Figure>,
+    /// All values that stand in a table.
+    pub(super) figures: Vec<Figure>,
     changes: &'t [Change],
 }
 
@@ -86,11 +87,6 @@ impl<'t> Document<'t> {
         });
         self.figures.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(())
-    }
-
-    /// Returns all values that stand in a table.
-    pub(super) fn figures(&self) -> &[Figure] {
-        &self.figures
     }
 
     /// Returns true if the table `name` is there.

@@ -177,7 +177,7 @@ impl Model {
             cache_summary: top.cache_summary,
             description: top.description,
             sources: top.sources,
-            figures: document.figures().into(),
+            figures: document.figures.as_slice().into(),
             file: file.into(),
             text: text.into(),
             changes: changes.into(),

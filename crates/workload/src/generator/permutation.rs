@@ -13,7 +13,8 @@ const ROUNDS: usize = 6;
 /// A permutation of `0..count`.
 #[derive(Debug, Clone)]
 pub(crate) struct Permutation {
-    count: u64,
+    /// How many it permutes.
+    pub(crate) count: u64,
     /// Bits of the upper half, and of the lower, which has one more if their number is odd.
     upper: u32,
     lower: u32,
@@ -31,11 +32,6 @@ impl Permutation {
             *key = last;
         }
         Self { count, upper: bits / 2, lower: bits.div_ceil(2), keys }
-    }
-
-    /// Returns how many it permutes.
-    pub(crate) fn count(&self) -> u64 {
-        self.count
     }
 
     /// Returns where `index`, less than the count, goes.

@@ -133,7 +133,7 @@ impl Places {
         match self {
             Self::Uniform(uniform) => uniform.draw(random),
             Self::EachOnce { uniform, order, next } => {
-                if *next == order.count() {
+                if *next == order.count {
                     *order = Permutation::new(uniform.count, random.next_u64());
                     *next = 0;
                 }

@@ -24,7 +24,7 @@ impl ArrayTiming {
         {
             whole.at_risk = false;
             self.at_risk -= 1;
-            events.push(Event::Persisted { id: whole.id(), at: Nanos(at) });
+            events.push(Event::Persisted { id: whole.command.id, at: Nanos(at) });
         }
         self.pieces.remove_if_over(place);
     }

@@ -26,7 +26,7 @@ impl Members {
     /// Returns the members of `array`, their volatile caches off.
     pub fn new(mut array: ArrayTiming) -> Self {
         array.set_wce(Nanos::ZERO, false);
-        Self { parallelism: array.columns() as usize * COLUMN_DEPTH, array, heard: Vec::new() }
+        Self { parallelism: array.columns as usize * COLUMN_DEPTH, array, heard: Vec::new() }
     }
 }
 

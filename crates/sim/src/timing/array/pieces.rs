@@ -2,7 +2,7 @@
 
 use plumb_block::Op;
 
-use crate::command::{Command, CommandId};
+use crate::command::Command;
 use crate::timing::array::parameters::COLUMNS_MAX;
 
 /// One command with what it waits for.
@@ -48,11 +48,6 @@ impl Whole {
             stragglers: 0,
             born,
         }
-    }
-
-    /// Returns the number of the command at the host.
-    pub(super) const fn id(&self) -> CommandId {
-        self.command.id
     }
 
     /// Returns a copy of the piece on `column` has answered; true if with it enough have, of every piece.

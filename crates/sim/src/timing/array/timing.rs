@@ -20,7 +20,8 @@ pub(super) const PLACE_BITS: u32 = 24;
 /// The timing of several drives that make one.
 pub struct ArrayTiming {
     layout: Layout,
-    columns: u32,
+    /// Over how many members a stripe runs.
+    pub(super) columns: u32,
     copies: u32,
     needed: u8,
     /// The members have caches that a power cut empties.
@@ -90,11 +91,6 @@ impl ArrayTiming {
             at_risk: 0,
             heard: Vec::new(),
         }
-    }
-
-    /// Returns over how many members a stripe runs.
-    pub(super) const fn columns(&self) -> u32 {
-        self.columns
     }
 
     /// Sends the pieces of the command in `place` to the members.
@@ -204,7 +200,7 @@ impl ArrayTiming {
 
     fn answer(&mut self, at: u64, place: u32, events: &mut Vec<Event>) {
         let Some(whole) = self.pieces.get(place) else { return };
-        let (id, covers, flush) = (whole.id(), whole.covers, whole.command.op == Op::Flush);
+        let (id, covers, flush) = (whole.command.id, whole.covers, whole.command.op == Op::Flush);
         whole.answered = Some(self.answers);
         self.answers += 1;
         if flush && self.at_risk > 0 {

@@ -43,25 +43,18 @@ pub(super) struct Cache {
     emptied_by_age: bool,
     /// Runs that the mechanics have been given, in no order.
     destaging: Vec<Destaging>,
-    sectors: u64,
-    sectors_at_risk: u64,
-    writes: u64,
+    /// The sectors that wait or are being destaged.
+    pub(super) sectors: u64,
+    /// The number of sectors, waiting or being destaged, that a cut would lose.
+    pub(super) sectors_at_risk: u64,
+    /// The number of writes that have come so far.
+    pub(super) writes: u64,
 }
 
 impl Cache {
     /// Creates an empty cache that is emptied in the order of `sweep`.
     pub(super) fn new(sweep: &Sweep) -> Self {
-        Self { emptied_by_age: sweep.cursor().is_none(), ..Self::default() }
-    }
-
-    /// Returns the sectors that wait or are being destaged.
-    pub(super) const fn sectors(&self) -> u64 {
-        self.sectors
-    }
-
-    /// Returns the number of sectors, waiting or being destaged, that a cut would lose.
-    pub(super) const fn sectors_at_risk(&self) -> u64 {
-        self.sectors_at_risk
+        Self { emptied_by_age: sweep.position.is_none(), ..Self::default() }
     }
 
     /// Runs that wait or are being destaged.
@@ -83,11 +76,6 @@ impl Cache {
     pub(super) fn hurry_background(&mut self) -> impl Iterator<Item = JobId> {
         let background = |one: &mut Destaging| std::mem::take(&mut one.is_background).then_some(one.job);
         self.destaging.iter_mut().filter_map(background)
-    }
-
-    /// Returns the number of writes that have come so far.
-    pub(super) const fn writes(&self) -> u64 {
-        self.writes
     }
 
     /// Takes in `sectors`, joined with what they overlap, and with what they touch up to `coalesce` sectors.
@@ -186,7 +174,7 @@ impl Cache {
     fn next(&self, sweep: &Sweep, written_by: u64) -> Option<u64> {
         let fits =
             |(first, run): &(&u64, &Run)| run.written <= written_by && !self.destages(**first, run.end);
-        let next = match sweep.cursor() {
+        let next = match sweep.position {
             Some(cursor) => {
                 let mut behind = self.waiting.range(..cursor);
                 self.waiting.range(cursor..).find(fits).or_else(|| behind.find(fits))
@@ -335,7 +323,7 @@ mod tests {
                 come_back(&mut cache, &mut written, &mut chance, seed);
             }
             assert!(written.iter().all(Option::is_none), "seed {seed}: a waiter is lost");
-            assert_eq!((cache.sectors(), cache.sectors_at_risk()), (0, 0), "seed {seed}");
+            assert_eq!((cache.sectors, cache.sectors_at_risk), (0, 0), "seed {seed}");
         }
     }
 

@@ -76,7 +76,7 @@ impl<M: Mechanics> Controller<M> {
     }
 
     pub(super) fn flush(&mut self, now: u64, slot: Slot, events: &mut Vec<Event>) {
-        let unneeded = self.cache.sectors_at_risk() == 0 || self.protection == Protection::DeadUnnoticed;
+        let unneeded = self.cache.sectors_at_risk == 0 || self.protection == Protection::DeadUnnoticed;
         if unneeded || self.secure(now, events) {
             return self.answer(now, slot, events);
         }
@@ -84,13 +84,13 @@ impl<M: Mechanics> Controller<M> {
         let runs = self.cache.wait_for(waiter, |_, run| run.at_risk);
         self.waiters.await_runs(waiter, runs);
         self.flushes += 1;
-        self.flush_covers = self.cache.writes();
+        self.flush_covers = self.cache.writes;
         self.press(now);
     }
 
     /// Saves all that is at risk into the media cache, if that is used for it and can hold it.
     pub(super) fn secure(&mut self, now: u64, events: &mut Vec<Event>) -> bool {
-        let holds = |room: &Room| room.can_hold(self.cache.sectors(), self.cache.runs());
+        let holds = |room: &Room| room.can_hold(self.cache.sectors, self.cache.runs());
         let can = matches!(&self.media_room, Some((MediaCacheUse::Always, room)) if holds(room));
         if can {
             for waiter in self.cache.secure() {
@@ -102,7 +102,7 @@ impl<M: Mechanics> Controller<M> {
 
     /// Takes in stalled writes, in their order, if there is room again.
     pub(super) fn resume(&mut self, now: u64, events: &mut Vec<Event>) {
-        let (sectors, runs) = (self.cache.sectors(), self.cache.runs());
+        let (sectors, runs) = (self.cache.sectors, self.cache.runs());
         if self.room().is_some_and(|room| !room.resumes(sectors, runs)) {
             return;
         }

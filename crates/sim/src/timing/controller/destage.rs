@@ -83,17 +83,13 @@ impl Room {
 /// Where the sweep over the addresses stands, if the order is one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sweep {
-    position: Option<u64>,
+    pub(super) position: Option<u64>,
 }
 
 impl Sweep {
     /// Creates a sweep from the beginning for an elevator; none for the order of age.
     pub(super) fn new(order: DestageOrder) -> Self {
         Self { position: (order == DestageOrder::Elevator).then_some(0) }
-    }
-
-    pub(super) const fn cursor(&self) -> Option<u64> {
-        self.position
     }
 
     pub(super) fn passed(&mut self, sector: u64) {

@@ -14,7 +14,7 @@ impl<M: Mechanics> Controller<M> {
     /// Begins to empty the cache if it is full enough, and notes when it is to be emptied if not.
     pub(super) fn consider_draining(&mut self, now: u64) {
         let Some(room) = self.room() else { return };
-        if room.presses(self.cache.sectors()) || room.delay == 0 {
+        if room.presses(self.cache.sectors) || room.delay == 0 {
             self.draining = true;
         } else if !self.timer_noted && !self.draining {
             let at = now + room.delay;
@@ -90,7 +90,7 @@ impl<M: Mechanics> Controller<M> {
         self.send_those_behind(now);
         self.resume(now, events);
         self.draining &= self.cache.waiting_runs() > 0;
-        self.closing &= self.cache.sectors_at_risk() > 0;
+        self.closing &= self.cache.sectors_at_risk > 0;
         self.pump(now);
     }
 

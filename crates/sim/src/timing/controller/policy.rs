@@ -68,6 +68,6 @@ impl<M: Mechanics> Controller<M> {
     }
 
     pub(super) fn fits(&self, sectors: Sectors) -> bool {
-        self.room().is_some_and(|room| room.takes(sectors.count, self.cache.sectors(), self.cache.runs()))
+        self.room().is_some_and(|room| room.takes(sectors.count, self.cache.sectors, self.cache.runs()))
     }
 }

@@ -177,7 +177,7 @@ impl<M: Mechanics> Timing for Controller<M> {
 
     fn set_wce(&mut self, now: Nanos, enabled: bool) {
         self.wce = enabled;
-        self.closing = !enabled && self.cache.sectors_at_risk() > 0;
+        self.closing = !enabled && self.cache.sectors_at_risk > 0;
         if self.closing {
             self.press(now.0);
         }
@@ -201,6 +201,6 @@ impl<M: Mechanics> Timing for Controller<M> {
     }
 
     fn dirty(&self) -> Bytes {
-        Bytes(self.cache.sectors_at_risk() * SECTOR.0)
+        Bytes(self.cache.sectors_at_risk * SECTOR.0)
     }
 }

@@ -36,7 +36,7 @@ pub(super) struct Place {
 pub(super) struct Geometry {
     zones: Box<[Zone]>,
     heads: u32,
-    cylinders: u32,
+    pub(super) cylinders: u32,
     head_skew: Angle,
     cylinder_skew: Angle,
 }
@@ -64,10 +64,6 @@ impl Geometry {
         let head_skew = spindle.turned_in(parameters.head_switch.0);
         let cylinder_skew = spindle.turned_in(parameters.seek_track.0.max(parameters.head_switch.0));
         Self { zones, heads, cylinders: per_zone * parameters.zones, head_skew, cylinder_skew }
-    }
-
-    pub(super) const fn cylinders(&self) -> u32 {
-        self.cylinders
     }
 
     /// Returns where `sector` is; one beyond the end is taken for the last zone's.
@@ -143,13 +139,13 @@ mod tests {
         assert_eq!((last.cylinder, last.head, last.sector), (0, 0, 0));
         for sector in (1..sectors).step_by(7919) {
             let place = geometry.locate(sector);
-            assert!(place.cylinder < geometry.cylinders(), "sector {sector} lies at {place:?}");
+            assert!(place.cylinder < geometry.cylinders, "sector {sector} lies at {place:?}");
             let order = |place: &Place| (place.cylinder, place.head, place.sector);
             assert!(order(&last) < order(&place), "sector {sector}: {last:?} before {place:?}");
             last = place;
         }
         // The capacity fills the disk but for a few cylinders.
-        assert!(last.cylinder + 100 > geometry.cylinders(), "{} of {}", last.cylinder, geometry.cylinders());
+        assert!(last.cylinder + 100 > geometry.cylinders, "{} of {}", last.cylinder, geometry.cylinders);
     }
 
     #[test]

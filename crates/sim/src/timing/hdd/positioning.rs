@@ -36,7 +36,7 @@ impl Positioning {
         let spindle = Spindle::new(parameters.rpm);
         let geometry = Geometry::new(parameters, &spindle, size);
         Self {
-            seek: SeekCurve::new(parameters, geometry.cylinders()),
+            seek: SeekCurve::new(parameters, geometry.cylinders),
             head_switch: parameters.head_switch.0.0,
             write_settle: parameters.write_settle.0.0,
             margin: parameters.rotation_margin.0.0,
@@ -50,7 +50,7 @@ impl Positioning {
     }
 
     pub(super) const fn revolution(&self) -> u64 {
-        self.spindle.revolution()
+        self.spindle.revolution
     }
 
     /// Returns the number of sectors that a track holds at `sector`.

@@ -11,7 +11,7 @@ pub(super) struct Spindle {
     /// 2^-64 revolutions a nanosecond.
     rate: u64,
     /// Time that a revolution takes.
-    revolution: u64,
+    pub(super) revolution: u64,
 }
 
 impl Spindle {
@@ -20,10 +20,6 @@ impl Spindle {
         let minute = 60_000_000_000_u64;
         let rate = (u128::from(rpm) << 64) / u128::from(minute);
         Self { rate: rate as u64, revolution: minute.div_ceil(u64::from(rpm)) }
-    }
-
-    pub(super) const fn revolution(&self) -> u64 {
-        self.revolution
     }
 
     /// Returns where it stands at `ns`.
