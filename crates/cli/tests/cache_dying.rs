@@ -28,7 +28,7 @@ fn create(place: &Place, logs: &[&str]) {
 }
 
 /// Writes blocks of 4 KiB everywhere, which must succeed, and reads them.
-fn load(place: &Place, server: &Server) {
+pub(crate) fn load(place: &Place, server: &Server) {
     let words = ["--write", "100", "--random", "--block-size", "4k", "--sync-every", "16", "--bytes", "8M"];
     let target = ["load", &server.uri(), "--overwrite", "--json", "--no-record", "--verify", "--seed", "5"];
     let output = place.plumb().args(target).args(words).output().unwrap();

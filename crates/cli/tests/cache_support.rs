@@ -64,7 +64,12 @@ impl Place {
 
     /// Serves it in this way, and waits until it is ready.
     pub(crate) fn serve_as(&self, way: &[&str]) -> Server {
-        let (document, child) = served(self.plumb().args(["cache", "serve", &self.name, "--json"]).args(way));
+        self.serve_named(&self.name, way)
+    }
+
+    /// Serves another cache of this place, and waits until it is ready.
+    pub(crate) fn serve_named(&self, name: &str, way: &[&str]) -> Server {
+        let (document, child) = served(self.plumb().args(["cache", "serve", name, "--json"]).args(way));
         Server { document, child }
     }
 }

@@ -12,6 +12,7 @@ mod cache_gone;
 mod cache_killed;
 mod cache_layout;
 mod cache_marks;
+mod cache_parts;
 mod cache_refusals;
 mod cache_roles;
 mod cache_support;

@@ -13,6 +13,8 @@
 //! - [`tree`] reads /proc, /sys and /dev, rooted at a directory; [`probe`] asks drives by ioctl. Both can be
 //!   recorded.
 //! - [`inventory`] is what stands on what and what uses it: for whoever must not disturb a use.
+//! - [`range_lock`] locks parts of files, [`shared_claim`] lets several processes claim a block device
+//!   together.
 //! - [`open_files`] are the files that processes write, with what of each has not reached its device.
 //! - [`ublk`] is the kernel's side of block devices that a process serves.
 //! - [`apart`] makes system calls that may wait for this very process.
@@ -43,7 +45,9 @@ pub mod orphans;
 pub mod pagecache;
 pub mod probe;
 mod psync;
+pub mod range_lock;
 pub mod recorded;
+pub mod shared_claim;
 pub mod space;
 pub mod store;
 pub mod sync_file_range;

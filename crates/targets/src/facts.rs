@@ -141,7 +141,10 @@ impl fmt::Display for Contents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Read(found) => {
-                f.write_str(&found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and "))
+                let mut names: Vec<_> = found.iter().map(ToString::to_string).collect();
+                // Several parts may hold logs.
+                names.dedup();
+                f.write_str(&names.join(" and "))
             }
             Self::NamedByBlkid(words) => write!(f, "{words} (as blkid says)"),
             Self::Unreadable(why) => write!(f, "something that cannot be read ({why})"),

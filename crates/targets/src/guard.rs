@@ -12,7 +12,10 @@
 //! | block device that is mounted, held, behind a loop device, or bears a signature | yes | `--destroy ID` |
 //! | block device that is read-only, or whose uses cannot be seen | yes | no |
 //! | active swap space, file or device | yes | no: to the kernel each write is an error (ETXTBSY), and what is there is the memory of running programs |
-//! | file that a drive or a cache of plumb serves from | yes | no |
+//! | file that a drive or a cache of plumb serves from, or a part of a file or device that a cache does | yes | no |
+//!
+//! Of a part of a file or device the rules judge what reaches into that part, and what the whole bears the
+//! signatures of, but for the logs of caches in other parts.
 //!
 //! What is beneath a target counts as the target ([`plumb_linux::inventory::Storage`]): a loop device over a
 //! mounted one, over a part of its file, over swap space or over the medium of a drive is in use as that is.
@@ -81,6 +84,10 @@ fn judge_missing(
 ) -> Result<AllowedAccess> {
     let give = format!("give {} to have it made", permission.size_words);
     let none = |found: &str, remedy: &str| Err(Error::new(Kind::NotFound, target, found, remedy));
+    if let (Missing::CanBeMade, Some(part)) = (missing, intent.part) {
+        let make = format!("make it first, `fallocate -l {}` or longer", part.range().end);
+        return none("there is no such file, so no part of it can be used", &make);
+    }
     match (missing, intent.size) {
         (Missing::NoDirectory, _) => none("there is no such directory", "make it, or name another place"),
         (Missing::DanglingLink, _) => {
@@ -110,6 +117,10 @@ fn judge_file(
     if file.size == Bytes(0) && other.is_none() {
         let give = format!("give {} to have it made longer", permission.size_words);
         return Err(Error::usage(target, "the file is empty", give));
+    }
+    if let (Some(size), Some(part)) = (other, intent.part) {
+        let found = format!("the part has {} bytes, but {} were requested", part.length, size.0);
+        return Err(Error::usage(target, found, "name a larger part, or a size that it has"));
     }
     let allowed = match (other, intent.writes) {
         (Some(size), _) => AllowedAccess::Resize(size),
@@ -152,7 +163,8 @@ fn judge_block(
     permission: &Permission,
 ) -> Result<AllowedAccess> {
     if let Some(size) = intent.size.filter(|size| *size > block.size) {
-        let found = format!("the device has {} bytes, but {} were requested", block.size.0, size.0);
+        let what = if intent.part.is_some() { "part" } else { "device" };
+        let found = format!("the {what} has {} bytes, but {} were requested", block.size.0, size.0);
         return Err(Error::usage(target, found, "name a size that it has"));
     }
     if !intent.writes {

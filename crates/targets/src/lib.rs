@@ -28,6 +28,7 @@
 //! on a file of btrfs or overlayfs beneath a loop device is not found.
 
 mod blkid;
+mod byte_extent;
 pub mod cache;
 mod changed;
 mod error;
@@ -53,6 +54,7 @@ mod test_file;
 mod time;
 mod wanted;
 
+pub use byte_extent::ByteExtent;
 pub use error::{Error, Kind, Result};
 pub use mark::{MADE, mark_as_left, mark_as_made};
 pub use medium::{MEDIUM, Medium, MediumWanted, PendingMedium};

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::byte_extent::ByteExtent;
 use crate::error::{Error, Kind, Result};
 use crate::facts::Missing;
 use crate::machine::{Machine, numbered};
@@ -20,6 +21,18 @@ pub(crate) struct LocatedName {
     pub(crate) missing: Option<Missing>,
     /// True if it was named by its number among the disks.
     pub(crate) by_number: bool,
+    /// The part of it that is meant; `None`: all of it.
+    pub(crate) part: Option<ByteExtent>,
+}
+
+impl LocatedName {
+    /// Returns this with the part of it that is meant.
+    pub(crate) fn within(self, part: Option<ByteExtent>) -> Self {
+        match part {
+            None => self,
+            Some(known) => Self { shown: format!("{}@{known}", self.shown), part, ..self },
+        }
+    }
 }
 
 /// Returns where `name` leads. Nothing is opened.
@@ -90,10 +103,12 @@ pub(crate) fn locate_path(typed: &Path, shown: String) -> Result<LocatedName> {
         if known || !typed.is_symlink() { shown.clone() } else { format!("{shown} ({})", path.display()) }
     };
     match fs::canonicalize(typed) {
-        Ok(path) => Ok(LocatedName { shown: shown_with(&path), path, missing: None, by_number: false }),
+        Ok(path) => {
+            Ok(LocatedName { shown: shown_with(&path), path, missing: None, by_number: false, part: None })
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let (path, missing) = missing(typed).map_err(|error| failed(&error))?;
-            Ok(LocatedName { shown, path, missing: Some(missing), by_number: false })
+            Ok(LocatedName { shown, path, missing: Some(missing), by_number: false, part: None })
         }
         Err(error) => Err(failed(&error)),
     }

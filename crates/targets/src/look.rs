@@ -1,5 +1,6 @@
 //! Looking at what is at a path: opened for reading, and everything else that the rules want to know.
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -10,12 +11,13 @@ use plumb_linux::tree::DeviceNumber;
 use plumb_path::survey_path;
 use rustix::fs::{FileType, Mode, OFlags};
 
+use crate::byte_extent::ByteExtent;
 use crate::error::{Error, Result};
 use crate::facts::{BlockFacts, Contents, FileFacts, FoundObject, Missing};
 use crate::locate::LocatedName;
 use crate::machine::Machine;
 use crate::mark::{Maker, maker};
-use crate::signature::{self, FileSource};
+use crate::signature::{self, FileSource, Signature, Source};
 use crate::{blkid, cache};
 
 /// Identity of an open file: st_dev, st_ino, and of a device node st_rdev. While a descriptor is open, no
@@ -170,28 +172,71 @@ pub(crate) fn facts(
             let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
             Error::os(&located.shown, "measure", errno)
         })?;
-        let contents = with_cache(contents(file, size), file, size);
-        return Ok(FoundObject::Block(block_facts(machine, stat.st_rdev, size, contents)));
+        reaches(located, size)?;
+        let contents = contents(file, size, located.part);
+        let found = block_facts(machine, stat.st_rdev, size, contents);
+        return Ok(FoundObject::Block(within(machine, found, located.part)));
     }
     let size = Bytes(u64::try_from(stat.st_size).unwrap_or(0));
+    reaches(located, size)?;
     let identities: Vec<String> = located.path.to_str().map(str::to_owned).into_iter().collect();
+    let identities = of_part(identities, located.part);
     let id = FileId { device: stat.st_dev, inode: stat.st_ino };
     let (uses, unseen) = match machine.inventory() {
-        Ok(inventory) => (inventory.uses_of_file(id, &located.path.to_string_lossy()), None),
+        Ok(inventory) => {
+            let bytes = located.part.map_or(0..u64::MAX, ByteExtent::range);
+            (inventory.uses_of_file(id, &located.path.to_string_lossy(), bytes), None)
+        }
         Err(unseen) => (Vec::new(), Some(unseen.to_string())),
     };
     let maker = maker(file);
     let (made_by_plumb, changed_since_made) = (maker == Maker::Plumb, maker == Maker::PlumbThenOthers);
-    let contents = with_cache(contents(file, size), file, size);
+    let contents = contents(file, size, located.part);
     Ok(FoundObject::File(FileFacts {
         identities,
-        size,
+        size: located.part.map_or(size, |part| Bytes(part.length)),
         made_by_plumb,
         changed_since_made,
         contents,
         uses,
         unseen,
     }))
+}
+
+/// Refuses a part that reaches beyond the end of what it is of.
+fn reaches(located: &LocatedName, size: Bytes) -> Result<()> {
+    match located.part {
+        Some(part) if part.range().end > size.0 => {
+            let found = format!("it has {} bytes, and the part ends at {}", size.0, part.range().end);
+            Err(Error::usage(
+                &located.shown,
+                found,
+                "name a part within it, or make a file longer (fallocate)",
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the facts about a part of a block device.
+fn within(machine: &Machine<'_>, block: BlockFacts, part: Option<ByteExtent>) -> BlockFacts {
+    let Some(known) = part else { return block };
+    let uses = machine.inventory().map(|all| all.uses_of_part(&block.kernel_name, known.range()));
+    BlockFacts {
+        size: Bytes(known.length),
+        identities: of_part(block.identities, part),
+        // An inventory that cannot be read is the `unseen` of the whole.
+        uses: uses.unwrap_or_default(),
+        ..block
+    }
+}
+
+/// Returns the names by which a part can be destroyed: those of the whole, which alone would say too much.
+fn of_part(identities: Vec<String>, part: Option<ByteExtent>) -> Vec<String> {
+    match part {
+        None => identities,
+        Some(part) => identities.into_iter().map(|identity| format!("{identity}@{part}")).collect(),
+    }
 }
 
 /// Returns what the machine knows of the block device whose node has `rdev`.
@@ -242,21 +287,60 @@ pub(crate) fn block_facts(machine: &Machine<'_>, rdev: u64, size: Bytes, content
     }
 }
 
-/// Returns the contents, with the sign of a backing device, wherever that is.
-fn with_cache(mut contents: Contents, file: BorrowedFd<'_>, size: Bytes) -> Contents {
-    if let Contents::Read(found) = &mut contents
-        && !found.iter().any(|found| found.name == signature::CACHE_BACKING)
-        && cache::is_backing(file, size)
-    {
-        found.push(signature::Signature::new(signature::CACHE_BACKING, 0));
+/// Returns the contents, with the signs of a backing device and of logs in parts, wherever these are.
+fn contents(file: BorrowedFd<'_>, size: Bytes, part: Option<ByteExtent>) -> Contents {
+    let source = FileSource { file, size: size.0 };
+    let found = match part {
+        None => signature::find(&source),
+        Some(part) => signature::find(&PartSource { source: &source, part })
+            .and_then(|within| Ok((within, signature::find(&source)?)))
+            .map(|(within, whole)| with_whole(within, whole, file)),
+    };
+    let mut found = match found {
+        Ok(found) => found,
+        Err(error) => return Contents::Unreadable(error.to_string()),
+    };
+    let begin = part.map_or(0, |part| part.offset);
+    for log in cache::log_parts(file).iter().map(|log| log.part) {
+        let sign = Signature::new(signature::CACHE_LOG, log.offset.saturating_sub(begin));
+        let is_other = part.is_none_or(|part| part.overlaps(log) && part != log);
+        if is_other && !found.contains(&sign) {
+            found.push(sign);
+        }
     }
-    contents
+    if !found.iter().any(|found| found.name == signature::CACHE_BACKING) && cache::is_backing(file, size) {
+        found.push(Signature::new(signature::CACHE_BACKING, 0));
+    }
+    Contents::Read(found)
 }
 
-fn contents(file: BorrowedFd<'_>, size: Bytes) -> Contents {
-    match signature::find(&FileSource { file, size: size.0 }) {
-        Ok(found) => Contents::Read(found),
-        Err(error) => Contents::Unreadable(error.to_string()),
+/// Returns the signs within a part, and those of the whole that `file` is open on: what these mark may reach
+/// into the part. The logs of caches in other parts do not.
+fn with_whole(mut within: Vec<Signature>, whole: Vec<Signature>, file: BorrowedFd<'_>) -> Vec<Signature> {
+    let logs = cache::log_parts(file);
+    let is_of_a_part = |found: &Signature| {
+        let mut there = logs.iter().filter(|log| log.bears_log);
+        found.name == signature::CACHE_LOG && there.any(|log| log.part.range().contains(&found.at))
+    };
+    let known: Vec<_> = within.iter().map(|found| found.name).collect();
+    within.extend(whole.into_iter().filter(|found| !known.contains(&found.name) && !is_of_a_part(found)));
+    within
+}
+
+/// A part of a source.
+struct PartSource<'a> {
+    source: &'a FileSource<'a>,
+    part: ByteExtent,
+}
+
+impl Source for PartSource<'_> {
+    fn size(&self) -> u64 {
+        self.part.length
+    }
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<usize> {
+        let length = (into.len() as u64).min(self.part.length.saturating_sub(at)) as usize;
+        self.source.read_at(self.part.offset + at, &mut into[..length])
     }
 }
 

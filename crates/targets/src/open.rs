@@ -19,10 +19,11 @@ use std::sync::Arc;
 use plumb_block::{Bytes, Caching, Clock, Time};
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
-use plumb_linux::{Access, FileOptions};
+use plumb_linux::{Access, FileOptions, range_lock};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
+use crate::byte_extent::ByteExtent;
 use crate::error::{Error, Result};
 use crate::facts::FoundObject;
 use crate::guard::{AllowedAccess, each_word_names_a_target, judge, signs};
@@ -35,7 +36,7 @@ use crate::network;
 use crate::opened::{Node, OpenedTarget, Origin, Route, TargetKind, device};
 use crate::permission::{Intent, Permission};
 use crate::shared::Claim;
-use crate::storage::nobody_claims;
+use crate::storage::{PartOfFile, nobody_claims};
 use crate::wanted::TargetRequest;
 use crate::{cache, simulated, test_file};
 
@@ -138,7 +139,7 @@ fn plans(
 ) -> Result<Vec<Plan>> {
     let mut seen = Vec::new();
     for want in wanted {
-        let located = locate(machine, &want.name)?;
+        let located = locate(machine, &want.name)?.within(want.intent.part);
         let mut sight = look(machine, &located)?;
         if permission.overwrite && (want.intent.writes || want.intent.size.is_some()) {
             sight.ask_blkid();
@@ -198,10 +199,10 @@ fn claims(machine: &Machine<'_>, plans: &[Plan], permission: &Permission) -> Res
         if plan.allowed == AllowedAccess::Read {
             continue;
         }
-        if matches!(plan.sight.found, FoundObject::File(_)) {
-            nobody_serves(file.as_fd(), &plan.located.shown)?;
-        }
+        nobody_serves(plan, file.as_fd())?;
+        // The claim is shared by those who use the parts of a device.
         if plan.allowed == (AllowedAccess::Write { exclusive: true })
+            && plan.located.part.is_none()
             && !claims.iter().any(|(claimed, _)| claimed.node == key.node)
         {
             let flags = OFlags::RDWR | OFlags::EXCL | OFlags::NONBLOCK;
@@ -209,7 +210,8 @@ fn claims(machine: &Machine<'_>, plans: &[Plan], permission: &Permission) -> Res
             claims.push((*key, Arc::new(claim)));
         }
         let found = facts(machine, &plan.located, file.as_fd())?;
-        nobody_claims(machine, &found, file.as_fd(), &plan.located.shown)?;
+        let part = PartOfFile { file: file.as_fd(), part: plan.located.part };
+        nobody_claims(machine, &found, &part, &plan.located.shown)?;
         let allowed = judge(&plan.located.shown, &found, plan.intent, permission)?;
         if allowed != plan.allowed || identities(&found) != identities(&plan.sight.found) {
             let found = "it changed while plumb looked at it, and nothing was written";
@@ -219,18 +221,30 @@ fn claims(machine: &Machine<'_>, plans: &[Plan], permission: &Permission) -> Res
     Ok(claims)
 }
 
+/// Number of bytes that no device reaches: the mark of a shared claim is beyond.
+const BYTES_MAX: u64 = i64::MAX as u64 - 1;
+
 /// Reason to refuse a file that a cache or a simulated drive has a lock on.
 pub(crate) const HELD: &str = "another cache or drive has it, or it was named twice";
 
 /// Refuses a file that a cache or a simulated drive is served from, which holds a lock on it: what the kernel
-/// does for block devices.
-fn nobody_serves(file: BorrowedFd<'_>, shown: &str) -> Result<()> {
+/// does for block devices. The same goes for the parts of files and devices.
+fn nobody_serves(plan: &Plan, file: BorrowedFd<'_>) -> Result<()> {
+    let shown = &plan.located.shown;
+    let held = |found: &str| {
+        let remedy = "stop that one first (`plumb cache status`, `plumb drive status`); --destroy cannot \
+                      override that";
+        Error::refused(shown, found, remedy)
+    };
+    let bytes = plan.located.part.map_or(0..BYTES_MAX, ByteExtent::range);
+    if range_lock::is_locked(file, bytes).is_ok_and(|is_locked| is_locked) {
+        return Err(held("a cache or another program has locked it, or a part of it"));
+    }
+    if !matches!(plan.sight.found, FoundObject::File(_)) {
+        return Ok(());
+    }
     match flock(file, FlockOperation::NonBlockingLockShared) {
-        Err(Errno::WOULDBLOCK) => Err(Error::refused(
-            shown,
-            HELD,
-            "stop that one first (`plumb cache status`, `plumb drive status`); --destroy cannot override that",
-        )),
+        Err(Errno::WOULDBLOCK) => Err(held(HELD)),
         // Not every file system has locks.
         Err(_) => Ok(()),
         Ok(()) => flock(file, FlockOperation::Unlock).map_err(|errno| Error::os(shown, "unlock", errno)),

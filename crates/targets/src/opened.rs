@@ -333,6 +333,7 @@ impl OpenedTarget {
             path: node.path.clone(),
             missing: None,
             by_number: false,
+            part: None,
         };
         let (device, _) = device(&located, node.key, options, node.claim.clone(), clock)?;
         Ok(device)

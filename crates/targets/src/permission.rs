@@ -3,6 +3,8 @@
 use plumb_block::Bytes;
 use plumb_linux::inventory::single_spaced;
 
+use crate::byte_extent::ByteExtent;
+
 /// Intended use of a target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Intent {
@@ -13,18 +15,27 @@ pub struct Intent {
     pub size: Option<Bytes>,
     /// A longer file is cut to the size.
     pub cuts: bool,
+    /// The part of what is there that is meant, which is neither made nor made longer; `None`: all of it.
+    pub part: Option<ByteExtent>,
 }
 
 impl Intent {
     /// Permission to read existing data.
-    pub const READ: Self = Self { writes: false, size: None, cuts: false };
+    pub const READ: Self = Self { writes: false, size: None, cuts: false, part: None };
     /// Permission to overwrite existing data.
-    pub const WRITE: Self = Self { writes: true, size: None, cuts: false };
+    pub const WRITE: Self = Self { writes: true, size: None, cuts: false, part: None };
 
     /// Returns the intent with a file of `size` made if need be.
     #[must_use]
     pub const fn sized(mut self, size: Bytes) -> Self {
         self.size = Some(size);
+        self
+    }
+
+    /// Returns the intent for a part of what is there.
+    #[must_use]
+    pub const fn within(mut self, part: Option<ByteExtent>) -> Self {
+        self.part = part;
         self
     }
 }

@@ -9,6 +9,7 @@ use plumb_linux::tree::{DeviceNumber, LiveTree};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::byte_extent::ByteExtent;
 use crate::error::{Error, Result};
 use crate::facts::FoundObject;
 use crate::guard::unseen_words;
@@ -20,23 +21,41 @@ use crate::machine::Machine;
 /// # Errors
 /// The system's; a refusal where it cannot be seen what is beneath.
 pub fn overlap(one: impl AsFd, two: impl AsFd) -> Result<bool> {
+    overlap_parts(
+        &PartOfFile { file: one.as_fd(), part: None },
+        &PartOfFile { file: two.as_fd(), part: None },
+    )
+}
+
+/// A part of an open file or block device; `None`: all of it.
+pub(crate) struct PartOfFile<'a> {
+    pub(crate) file: BorrowedFd<'a>,
+    pub(crate) part: Option<ByteExtent>,
+}
+
+/// Returns true if writing to one part changes the other.
+///
+/// # Errors
+/// As [`overlap`].
+pub(crate) fn overlap_parts(one: &PartOfFile<'_>, two: &PartOfFile<'_>) -> Result<bool> {
     let (tree, probe) = (LiveTree::new(), LiveProbe::new());
     let inventory = Machine::new(&tree, &probe).inventory().map_err(|error| {
         let remedy = "run where /proc and /sys are those of the machine";
         Error::refused("what is beneath the targets", unseen_words(&error.to_string()), remedy)
     })?;
-    Ok(storage(&inventory, one.as_fd())?.overlaps(&storage(&inventory, two.as_fd())?))
+    Ok(storage(&inventory, one)?.overlaps(&storage(&inventory, two)?))
 }
 
-fn storage(inventory: &Inventory, file: BorrowedFd<'_>) -> Result<Storage> {
+fn storage(inventory: &Inventory, PartOfFile { file, part }: &PartOfFile<'_>) -> Result<Storage> {
+    let bytes = part.map_or(0..u64::MAX, ByteExtent::range);
     let stat = rustix::fs::fstat(file).map_err(|errno| Error::os("a target", "look at", errno))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice {
-        return Ok(Storage::from_file(FileId { device: stat.st_dev, inode: stat.st_ino }, None));
+        return Ok(Storage::from_file(FileId { device: stat.st_dev, inode: stat.st_ino }, None, bytes));
     }
     let number =
         DeviceNumber { major: rustix::fs::major(stat.st_rdev), minor: rustix::fs::minor(stat.st_rdev) };
     let name = inventory.by_number(number).map_or("", |block| block.name.as_str());
-    Ok(inventory.storage(name))
+    Ok(inventory.storage_of_part(name, bytes))
 }
 
 /// Refuses a file or device whose storage a program has claimed for itself by another device: one behind a loop
@@ -49,7 +68,7 @@ fn storage(inventory: &Inventory, file: BorrowedFd<'_>) -> Result<Storage> {
 pub(crate) fn nobody_claims(
     machine: &Machine<'_>,
     found: &FoundObject,
-    file: BorrowedFd<'_>,
+    part: &PartOfFile<'_>,
     shown: &str,
 ) -> Result<()> {
     // An inventory that cannot be read is a fact of the target, not an error of this check.
@@ -58,7 +77,7 @@ pub(crate) fn nobody_claims(
         FoundObject::Block(target) => inventory.behind_loop_devices(&target.kernel_name),
         _ => Vec::new(),
     };
-    let storage = storage(&inventory, file)?;
+    let storage = storage(&inventory, part)?;
     let is_used = |block: &&Block| is_claimed(block) && !is_seen_in_use(&inventory, block);
     let found = match (below.into_iter().find(is_used), inventory.beside(&storage).find(is_used)) {
         (Some(below), _) => format!("{} beneath it is in use by another program", below.name),

@@ -525,7 +525,7 @@ fn wanted(
     let changes = recorded.map_or(job.workload.changes(), RecordedEvents::changes);
     let writes = changes || span.precondition;
     // The file may hold more than the part that the job uses.
-    let intent = Intent { writes, size: job.size, cuts: job.workload.range.is_open_ended() };
+    let intent = Intent { writes, size: job.size, cuts: job.workload.range.is_open_ended(), part: None };
     let unit = match recorded {
         // The workload that stands for the events of a trace need not be made of the same lengths.
         Some(recorded) => common_unit([recorded.unit(), recorded.stand_in(&job.workload).unit()]),

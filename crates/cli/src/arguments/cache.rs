@@ -191,9 +191,10 @@ pub(crate) struct CreateArguments {
     #[arg(long, value_name = "PATH")]
     pub(crate) backing: String,
 
-    /// A fast device that holds the log: a block device, or a file, which is made if it is missing. Several
-    /// hold the same data (a mirror), or with --stripe a part each
-    #[arg(long, value_name = "PATH", required = true)]
+    /// A fast device that holds the log: a block device, or a file, which is made if it is missing, or a part
+    /// of one that is there, such as /dev/sdb@1G+4G (4 GiB from 1 GiB on). Several hold the same data (a
+    /// mirror), or with --stripe a part each
+    #[arg(long, value_name = "PATH[@OFFSET+SIZE]", required = true)]
     pub(crate) log: Vec<String>,
 
     /// Several --log hold the same data: the cache survives the loss of all but one (the default)
@@ -204,9 +205,9 @@ pub(crate) struct CreateArguments {
     #[arg(long)]
     pub(crate) stripe: bool,
 
-    /// The bytes used of each --log
+    /// The bytes used of each --log; default all of a part of a device
     #[arg(long, value_name = "SIZE")]
-    pub(crate) size: Bytes,
+    pub(crate) size: Option<Bytes>,
 
     /// When writes are acknowledged
     #[arg(long, value_enum, default_value = "write-back")]
@@ -280,8 +281,8 @@ pub(crate) struct ReplaceLogArguments {
     /// The name of the cache
     pub(crate) name: String,
 
-    /// The new device for the log; several form a stripe if the present ones do, otherwise a mirror
-    #[arg(value_name = "NEW", required = true)]
+    /// The new device for the log, or a part of one; several form a stripe if those before do, else a mirror
+    #[arg(value_name = "NEW[@OFFSET+SIZE]", required = true)]
     pub(crate) log: Vec<String>,
 
     /// The bytes used of each NEW; default as many as of the present devices
@@ -308,8 +309,9 @@ pub(crate) struct AdoptArguments {
     #[arg(long, value_name = "PATH")]
     pub(crate) backing: String,
 
-    /// The devices of its log, in any order; of a mirror one that is lost may be left out
-    #[arg(long, value_name = "PATH", required = true)]
+    /// The devices of its log, or the parts of them, in any order; of a mirror one that is lost may be left
+    /// out
+    #[arg(long, value_name = "PATH[@OFFSET+SIZE]", required = true)]
     pub(crate) log: Vec<String>,
 
     /// When writes are acknowledged, which its devices do not record; default the mode of the known cache of
@@ -363,8 +365,9 @@ pub(crate) struct ReplaceLegArguments {
     #[arg(long, value_name = "PATH|N")]
     pub(crate) lost: String,
 
-    /// The device that takes its place: a block device, or a file, which is made if it is missing
-    #[arg(long, value_name = "PATH")]
+    /// The device that takes its place: a block device, a file, which is made if it is missing, or a part of
+    /// one that is there
+    #[arg(long, value_name = "PATH[@OFFSET+SIZE]")]
     pub(crate) log: String,
 
     /// Use a --log that plumb did not make and that shows no sign of use; its contents are lost

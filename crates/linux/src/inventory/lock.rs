@@ -1,34 +1,53 @@
-//! Locks on whole files: /proc/locks, fs/locks.c (lock_get_status).
+//! Locks on files and on parts of them: /proc/locks and the fdinfo of a descriptor, fs/locks.c
+//! (lock_get_status).
 //!
 //! ```text
 //! 1: FLOCK  ADVISORY  WRITE 708 fd:00:131 0 EOF
+//! 2: OFDLCK ADVISORY  WRITE -1 fd:00:131 4096 8191
 //! ```
 //! Major and minor number of the file system's device are hexadecimal, the inode is decimal.
 //!
 //! Limitations: btrfs and overlayfs show another device here than stat(2) does, so a lock there is not found.
 
+use std::ops::Range;
+
 use super::block::FileId;
 
-/// An exclusive flock(2) on a file: what a simulated drive has on its medium and a cache on its files.
+/// A lock of flock(2), or one of an open file description: what a simulated drive has on its medium and a
+/// cache on its files, or on the parts of them that it uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Lock {
+pub(crate) struct Lock {
     /// The file.
-    pub(super) file: FileId,
-    /// The process that took the lock.
-    pub(super) process: String,
+    pub(crate) file: FileId,
+    /// The bytes that are locked.
+    pub(crate) bytes: Range<u64>,
+    /// True if nobody else may have it locked.
+    pub(crate) is_exclusive: bool,
+    /// The process that took the lock; `None` if the kernel does not say.
+    pub(crate) process: Option<String>,
 }
 
-/// Reads one line; `None` for locks of other kinds and for lines of another form.
-pub(super) fn parse_line(line: &str) -> Option<Lock> {
-    let mut words = line.split_whitespace().skip(1);
-    if words.next() != Some("FLOCK") || words.nth(1) != Some("WRITE") {
-        return None;
+impl Lock {
+    /// Reads one line; `None` for locks of other kinds, for those that are waited for, and for lines of
+    /// another form.
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split_whitespace().skip(1);
+        if !matches!(words.next()?, "FLOCK" | "OFDLCK") {
+            return None;
+        }
+        let is_exclusive = words.nth(1)? == "WRITE";
+        let process = Some(words.next()?.to_owned()).filter(|process| process != "-1");
+        let mut place = words.next()?.split(':');
+        let mut hexadecimal = || u32::from_str_radix(place.next()?, 16).ok();
+        let device = rustix::fs::makedev(hexadecimal()?, hexadecimal()?);
+        let file = FileId { device, inode: place.next()?.parse().ok()? };
+        let first = words.next()?.parse().ok()?;
+        let behind = match words.next()? {
+            "EOF" => u64::MAX,
+            last => last.parse::<u64>().ok()?.saturating_add(1),
+        };
+        Some(Self { file, bytes: first..behind, is_exclusive, process })
     }
-    let process = words.next()?.to_owned();
-    let mut place = words.next()?.split(':');
-    let mut hexadecimal = || u32::from_str_radix(place.next()?, 16).ok();
-    let device = rustix::fs::makedev(hexadecimal()?, hexadecimal()?);
-    Some(Lock { file: FileId { device, inode: place.next()?.parse().ok()? }, process })
 }
 
 #[cfg(test)]
@@ -36,19 +55,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_exclusive_locks_of_flock_are_read() {
-        let lock = parse_line("1: FLOCK  ADVISORY  WRITE 708 fd:01:131 0 EOF").unwrap();
-        assert_eq!(lock.file, FileId { device: rustix::fs::makedev(253, 1), inode: 131 });
-        assert_eq!(lock.process, "708");
-        for other in [
-            "",
-            "1: POSIX  ADVISORY  WRITE 708 fd:01:131 0 EOF",
-            "1: FLOCK  ADVISORY  READ 708 fd:01:131 0 EOF",
-            "1: -> FLOCK  ADVISORY  WRITE 708 fd:01:131 0 EOF",
-            "1: FLOCK  ADVISORY  WRITE 708 fd",
-            "1: FLOCK  ADVISORY  WRITE 708 fd:01:x",
+    fn locks_of_flock_and_of_open_file_descriptions_are_read() {
+        let file = FileId { device: rustix::fs::makedev(253, 1), inode: 131 };
+        let read = |bytes, is_exclusive, process: Option<&str>| {
+            Some(Lock { file, bytes, is_exclusive, process: process.map(str::to_owned) })
+        };
+        for (line, lock) in [
+            ("1: FLOCK  ADVISORY  WRITE 708 fd:01:131 0 EOF", read(0..u64::MAX, true, Some("708"))),
+            ("1: FLOCK  ADVISORY  READ 708 fd:01:131 0 EOF", read(0..u64::MAX, false, Some("708"))),
+            ("2: OFDLCK ADVISORY  WRITE -1 fd:01:131 4096 8191", read(4096..8192, true, None)),
+            ("", None),
+            ("1: POSIX  ADVISORY  WRITE 708 fd:01:131 0 EOF", None),
+            ("1: -> FLOCK  ADVISORY  WRITE 708 fd:01:131 0 EOF", None),
+            ("1: FLOCK  ADVISORY  WRITE 708 fd", None),
+            ("1: FLOCK  ADVISORY  WRITE 708 fd:01:x", None),
+            ("1: FLOCK  ADVISORY  WRITE 708 fd:01:131 0", None),
         ] {
-            assert_eq!(parse_line(other), None, "{other}");
+            assert_eq!(Lock::parse(line), lock, "{line}");
         }
     }
 }

@@ -24,6 +24,7 @@ mod usage;
 
 pub use block::{Block, BlockKind, FileId, Partition};
 pub use identity::single_spaced;
+pub(crate) use lock::Lock;
 pub use read::InventoryError;
 pub use storage::Storage;
 pub use usage::Use;
@@ -33,7 +34,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::tree::DeviceNumber;
 use crate::tree::mountinfo::Mount;
 use block::Backing;
-use lock::Lock;
 
 /// All block devices by name, and what uses them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct Inventory {
     mounts: Vec<Mount>,
     /// Files and devices that are swapped to.
     swaps: Vec<Backing>,
-    /// Files that a program has locked for itself alone.
+    /// Files, and parts of them, that a program has locked for itself alone.
     locks: Vec<Lock>,
 }
 

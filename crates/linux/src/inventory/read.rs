@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Inventory;
 use super::block::{Backing, Block, BlockKind, FileId, Partition, Segment};
-use super::lock::{self, Lock};
+use super::lock::Lock;
 use crate::probe::wire::{dm, loop_status};
 use crate::probe::{Probe, ProbedDevice, Request};
 use crate::tree::mountinfo::{self, Mount};
@@ -182,7 +182,7 @@ impl Reading<'_> {
 
     fn locks(&self) -> Result<Vec<Lock>, InventoryError> {
         let table = if_there(LOCKS, self.tree.text(LOCKS))?.unwrap_or_default();
-        Ok(table.lines().filter_map(lock::parse_line).collect())
+        Ok(table.lines().filter_map(Lock::parse).filter(|lock| lock.is_exclusive).collect())
     }
 
     fn backing(&self, path: String) -> Backing {

@@ -12,6 +12,8 @@
 //! array on its members. Such a range is the whole device below, and is a *share* of it. Two shares of one
 //! device do not meet, for the driver keeps them apart; a share meets every range that is not one.
 
+use std::ops::Range;
+
 use super::Inventory;
 use super::block::FileId;
 use super::block::{Backing, Block};
@@ -64,16 +66,12 @@ impl Storage {
         self.extents.iter().any(|extent| extent.base == Base::Device(device))
     }
 
-    /// Returns true if it includes a part of a file.
-    pub(super) fn includes_file(&self, file: FileId) -> bool {
-        self.extents.iter().any(|extent| extent.base == Base::File(file))
-    }
-
-    /// Returns the storage of a regular file, which the kernel may also know by `path`.
-    pub fn from_file(file: FileId, path: Option<&str>) -> Self {
+    /// Returns the storage of these bytes of a regular file, which the kernel may also know by `path`.
+    pub fn from_file(file: FileId, path: Option<&str>, bytes: Range<u64>) -> Self {
         let named = path.map(|path| Base::Named(path.to_owned()));
-        let whole = |base| Extent { base, from: 0, to: u64::MAX, shares: Vec::new() };
-        Self { extents: [Base::File(file)].into_iter().chain(named).map(whole).collect() }
+        let Range { start: from, end: to } = bytes;
+        let extent = |base| Extent { base, from, to, shares: Vec::new() };
+        Self { extents: [Base::File(file)].into_iter().chain(named).map(extent).collect() }
     }
 }
 
@@ -106,10 +104,15 @@ impl Part {
 impl Inventory {
     /// Returns the storage of the block device called `name`; none if there is no such device.
     pub fn storage(&self, name: &str) -> Storage {
+        self.storage_of_part(name, 0..u64::MAX)
+    }
+
+    /// Returns the storage of these bytes of the block device called `name`.
+    pub fn storage_of_part(&self, name: &str, bytes: Range<u64>) -> Storage {
         let mut storage = Storage::default();
         if let Some(block) = self.get(name) {
-            let whole = Part { from: 0, to: block.length(), shares: Vec::new() };
-            self.descend(block, &whole, &mut Vec::new(), &mut storage);
+            let part = Part { from: bytes.start, to: bytes.end.min(block.length()), shares: Vec::new() };
+            self.descend(block, &part, &mut Vec::new(), &mut storage);
         }
         storage
     }

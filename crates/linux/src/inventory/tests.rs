@@ -207,9 +207,13 @@ fn loop_devices_over_one_file_overlap_where_their_ranges_do() {
     assert!(!stack.overlap("loop4", "loop2"));
     let file = |inode| FileId { device: rustix::fs::makedev(9, 9), inode };
     let inventory = stack.read();
-    assert!(inventory.storage("loop4").overlaps(&Storage::from_file(file(7), None)));
-    assert!(!inventory.storage("loop4").overlaps(&Storage::from_file(file(8), None)));
-    assert!(!Storage::from_file(file(7), None).overlaps(&Storage::from_file(file(8), None)));
+    assert!(inventory.storage("loop4").overlaps(&Storage::from_file(file(7), None, 0..u64::MAX)));
+    assert!(!inventory.storage("loop4").overlaps(&Storage::from_file(file(8), None, 0..u64::MAX)));
+    assert!(!Storage::from_file(file(7), None, 0..u64::MAX).overlaps(&Storage::from_file(
+        file(8),
+        None,
+        0..u64::MAX
+    )));
     // Only what overlaps is a use, whatever the file is called.
     let by = |name: &str| inventory.uses(name).iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(by("loop3"), Vec::<String>::new());
@@ -268,17 +272,38 @@ fn shares_of_one_device_are_apart_and_meet_all_else() {
 fn a_lock_and_swap_space_in_the_file_beneath_are_uses() {
     let mut stack = Stack::new();
     stack.over("loop0", Err(7), 0, 0);
-    let locks = "1: FLOCK  ADVISORY  WRITE 708 09:09:7 0 EOF\n2: FLOCK  ADVISORY  WRITE 709 09:09:8 0 EOF\n";
+    let locks = "1: FLOCK  ADVISORY  WRITE 708 09:09:7 0 EOF\n2: FLOCK  ADVISORY  WRITE 709 09:09:8 0 EOF\n\
+                 3: OFDLCK ADVISORY  WRITE -1 09:09:8 4096 8191\n4: FLOCK  ADVISORY  READ 710 09:09:9 0 EOF\n";
     stack.tree.put_text("/proc/locks", locks);
     let inventory = stack.read();
     assert_eq!(
         inventory.uses("loop0"),
-        [Use::Locked { file: "/a/name/of/another/namespace".to_owned(), process: "708".to_owned() }]
+        [Use::Locked { file: "/a/name/of/another/namespace".to_owned(), process: Some("708".to_owned()) }]
     );
     let file = FileId { device: rustix::fs::makedev(9, 9), inode: 7 };
     assert_eq!(
-        inventory.uses_of_file(file, "").iter().map(ToString::to_string).collect::<Vec<_>>(),
+        inventory.uses_of_file(file, "", 0..u64::MAX).iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["the file is behind loop0"],
         "a lock on the file itself may be the own one"
     );
+}
+
+#[test]
+fn a_part_of_a_device_or_file_is_used_by_what_reaches_into_it() {
+    let mut stack = Stack::new();
+    stack.over("loop0", Err(7), 0, 0);
+    stack.over("loop1", Err(7), 4096, 4096);
+    stack.mapped("dm-0", &["loop0"], Some(&[(0, 8, "linear", "8:1 16")]));
+    let locks = "1: OFDLCK ADVISORY  WRITE -1 09:09:7 0 4095\n";
+    stack.tree.put_text("/proc/locks", locks);
+    let inventory = stack.read();
+    let of =
+        |bytes| inventory.uses_of_part("loop0", bytes).iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(of(0..4096), ["/a/name/of/another/namespace is locked by a program"]);
+    assert_eq!(of(4096..8192), ["/a/name/of/another/namespace is behind loop1"]);
+    assert_eq!(of(8192..12288), ["loop0 is part of dm-0 (x)"]);
+    assert!(of(12288..16384).is_empty());
+    let file = FileId { device: rustix::fs::makedev(9, 9), inode: 7 };
+    let by = |bytes| inventory.uses_of_file(file, "", bytes).len();
+    assert_eq!((by(0..4096), by(4096..8192)), (1, 2), "loop0 has all of the file, loop1 a part");
 }

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 
 use super::block::{Backing, Block, BlockKind, FileId};
@@ -44,12 +45,13 @@ pub enum Use {
         /// The loop device.
         by: String,
     },
-    /// A program has locked the file beneath it, as a simulated drive and a cache do.
+    /// A program has locked the file beneath it, or the part that is asked about, as a simulated drive and a
+    /// cache do.
     Locked {
         /// The file.
         file: String,
-        /// The number of the process.
-        process: String,
+        /// The number of the process, if the kernel says it.
+        process: Option<String>,
     },
 }
 
@@ -63,7 +65,10 @@ impl fmt::Display for Use {
             Self::Swap { device } => write!(f, "{device} is active swap space"),
             Self::Held { device, by } => write!(f, "{device} is part of {by}"),
             Self::Loop { device, by } => write!(f, "{device} is behind {by}"),
-            Self::Locked { file, process } => write!(f, "{file} is locked by process {process}"),
+            Self::Locked { file, process: Some(process) } => {
+                write!(f, "{file} is locked by process {process}")
+            }
+            Self::Locked { file, process: None } => write!(f, "{file} is locked by a program"),
         }
     }
 }
@@ -83,12 +88,19 @@ impl Inventory {
         self.uses_of(&UsageQuery { storage: self.storage(name), name: Some(name), file: None })
     }
 
-    /// Returns all uses of a regular file, but for locks on it. `path` is what the kernel may know it by.
+    /// Returns all uses of these bytes of the block device called `name`: what stands on other bytes of it is
+    /// none.
+    pub fn uses_of_part(&self, name: &str, bytes: Range<u64>) -> Vec<Use> {
+        self.uses_of(&UsageQuery { storage: self.storage_of_part(name, bytes), name: None, file: None })
+    }
+
+    /// Returns all uses of `bytes` of a regular file, but for locks on it. `path` is what the kernel may know
+    /// it by.
     ///
     /// The names of swap files are looked up in the file system of the running machine.
-    pub fn uses_of_file(&self, file: FileId, path: &str) -> Vec<Use> {
+    pub fn uses_of_file(&self, file: FileId, path: &str, bytes: Range<u64>) -> Vec<Use> {
         self.uses_of(&UsageQuery {
-            storage: Storage::from_file(file, Some(path)),
+            storage: Storage::from_file(file, Some(path), bytes),
             name: None,
             file: Some(file),
         })
@@ -138,7 +150,8 @@ impl Inventory {
     /// Returns the lock on a file beneath the device asked about. Of a file that is asked about itself, the
     /// lock may be the own one.
     fn locked(&self, asked: &UsageQuery<'_>, lock: &Lock) -> Option<Use> {
-        if asked.file.is_some() || !asked.storage.includes_file(lock.file) {
+        let locked = Storage::from_file(lock.file, None, lock.bytes.clone());
+        if asked.file.is_some() || !asked.storage.overlaps(&locked) {
             return None;
         }
         let mut backings = self.blocks().filter_map(|block| block.backing.as_ref());
@@ -190,7 +203,7 @@ fn each_once(mut uses: Vec<Use>) -> Vec<Use> {
         Use::Swap { device } => (1, device.clone(), false, 0),
         Use::Held { device, by } => (2, format!("{device} {by}"), false, 0),
         Use::Loop { device, by } => (3, format!("{device} {by}"), false, 0),
-        Use::Locked { file, process } => (4, format!("{file} {process}"), false, 0),
+        Use::Locked { file, process } => (4, format!("{file} {process:?}"), false, 0),
     });
     uses.dedup_by(|one, kept| match (&*one, &*kept) {
         (Use::Mounted { device, .. }, Use::Mounted { device: kept, .. }) => device == kept,

@@ -6,7 +6,7 @@ use std::path::Path;
 use plumb_linux::probe::Probe;
 use plumb_linux::tree::Tree;
 use plumb_state::{UblkRecord, places};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::device::application;
 use super::mounts::attached_drive;
@@ -24,7 +24,22 @@ struct Config {
     uuid: String,
     mode: String,
     backing: String,
+    #[serde(deserialize_with = "paths")]
     legs: Vec<String>,
+}
+
+/// Reads the paths of the devices of a log, of which each may be a part of what is at its path.
+fn paths<'de, D: Deserializer<'de>>(legs: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Leg {
+        Whole(String),
+        Part { path: String },
+    }
+    let path = |leg| match leg {
+        Leg::Whole(path) | Leg::Part { path } => path,
+    };
+    Ok(Vec::<Leg>::deserialize(legs)?.into_iter().map(path).collect())
 }
 
 /// Returns the path through the write-back cache that was named `target` and whose configuration is the file

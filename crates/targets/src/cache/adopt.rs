@@ -9,6 +9,7 @@ use plumb_cache::{Leg, MissingLegs, Mode, Uuid};
 
 use super::config::CacheConfig;
 use super::create::may_be_named;
+use super::device_place::DevicePlace;
 use super::leg::leg_of;
 use super::marker::Marker;
 use super::member::Member;
@@ -38,8 +39,8 @@ pub fn adopt(
     }
     let time = Time::Real(Arc::new(RealClock::start()));
     let mode = mode.or(before.as_ref().map(|before| before.mode)).unwrap_or(Mode::WriteBack);
-    let paths: Vec<&str> = legs.iter().map(String::as_str).chain([backing]).collect();
-    are_different(&paths)?;
+    let legs = &DevicePlace::parse_all(legs)?[..];
+    are_different(&[legs, &[DevicePlace::whole(backing)]].concat())?;
     let config = match unmarked {
         None => found(name, (backing, legs), (mode, before.as_ref()), &time)?,
         Some(cache) => marked_again(backing, legs, cache, &time)
@@ -67,8 +68,8 @@ pub fn adopt(
 
 /// Marks a copy of a backing device that was made without its attributes: as needing the cache `cache`, of
 /// which `legs` are the log.
-fn marked_again(backing: &str, legs: &[String], cache: Uuid, time: &Time) -> Result<()> {
-    let backing = Member::opened(backing, Intent::WRITE, time)?;
+fn marked_again(backing: &str, legs: &[DevicePlace], cache: Uuid, time: &Time) -> Result<()> {
+    let backing = Member::open(backing, time)?;
     if !backing.markers()?.is_empty() {
         return Ok(());
     }
@@ -92,17 +93,17 @@ fn marked_again(backing: &str, legs: &[String], cache: Uuid, time: &Time) -> Res
 /// Builds the configuration of a cache from what its devices say.
 fn found(
     name: &str,
-    (backing, legs): (&str, &[String]),
+    (backing, legs): (&str, &[DevicePlace]),
     (mode, before): (Mode, Option<&CacheConfig>),
     time: &Time,
 ) -> Result<CacheConfig> {
-    let backing = Member::opened(backing, Intent::READ, time)?;
+    let backing = Member::opened(&DevicePlace::whole(backing), Intent::READ, time)?;
     let Some((marker, spot)) = backing.markers()?.first().copied() else {
         let remedy = "name the device that was cached; if it is a copy of that, made without its attributes \
                       while the cache was not served, add --unmarked with the UUID of the cache";
         return Err(Error::refused(&backing.shown, "it does not say that it needs a cache", remedy));
     };
-    let mut paths: Vec<Option<String>> = Vec::new();
+    let mut paths: Vec<Option<DevicePlace>> = Vec::new();
     let mut known: Option<Leg> = None;
     for typed in legs {
         let member = Member::opened(typed, Intent::READ, time)?;
@@ -115,7 +116,7 @@ fn found(
             return Err(Error::refused(&member.shown, found, "name the devices of that log"));
         };
         paths.resize(paths.len().max(leg.legs), None);
-        if paths[leg.number].replace(member.path).is_some() {
+        if paths[leg.number].replace(member.place()).is_some() {
             let found =
                 format!("it is device {} of the log, and so is another one that was named", leg.number);
             return Err(Error::refused(&member.shown, found, "name each device of the log once"));
@@ -126,14 +127,14 @@ fn found(
         return Err(Error::usage(name, "no device of the log was named", "name it with --log"));
     };
     // By its last path, or one that leads nowhere, it is found missing, and the others say whether it counts.
-    let named: Vec<String> = paths.iter().flatten().cloned().collect();
+    let named: Vec<DevicePlace> = paths.iter().flatten().cloned().collect();
     let last = |number: usize| {
         let known = before.filter(|before| before.uuid == marker.cache)?.legs.get(number)?;
         (!named.contains(known)).then(|| known.clone())
     };
-    let missing = |(number, path): (usize, Option<String>)| {
-        path.or_else(|| last(number))
-            .unwrap_or_else(|| format!("/dev/disk/by-id/missing-device-{number}-of-the-log-of-{name}"))
+    let missing = |(number, path): (usize, Option<DevicePlace>)| {
+        let nowhere = || format!("/dev/disk/by-id/missing-device-{number}-of-the-log-of-{name}");
+        path.or_else(|| last(number)).unwrap_or_else(|| DevicePlace::whole(&nowhere()))
     };
     Ok(CacheConfig {
         schema: CacheConfig::SCHEMA.to_owned(),

@@ -9,13 +9,14 @@ use plumb_cache::{Cache, LOG_BLOCK, Layout, NewLog, State, driver};
 
 use super::config::{self, NewDevices};
 use super::create::{guarded, in_whole_blocks, without_made};
+use super::device_place::DevicePlace;
 use super::laying_out::{LayoutObserver, may_hold_log_of, reserve};
 use super::member::Member;
 use super::named::{NamedCache, refused};
 use super::placement::{are_different, keeps_unflushed};
+use crate::byte_extent::ByteExtent;
 use crate::error::{Error, Result};
-use crate::mark::mark_as_free;
-use crate::permission::Permission;
+use crate::permission::{Intent, Permission};
 
 impl NamedCache {
     /// Puts the device that is called `typed` into the place of a leg, if the guard allows that what is on it
@@ -36,14 +37,16 @@ impl NamedCache {
             let (found, count) = (format!("its log has no device {leg}"), before.legs.len());
             return Err(Error::usage(&shown, found, format!("name one of 0 to {}, or its path", count - 1)));
         };
+        let new = DevicePlace::parse(typed)?;
         let others = before.legs.iter().enumerate().filter(|(number, _)| *number != leg);
-        let others = others.map(|(_, path)| path.as_str());
-        are_different(&others.chain([before.backing.as_str(), typed]).collect::<Vec<_>>())?;
+        let others = others.map(|(_, place)| place.clone());
+        let backing = DevicePlace::whole(&before.backing);
+        are_different(&others.chain([backing, new.clone()]).collect::<Vec<_>>())?;
         let (size, own) = (Bytes(before.size), before.uuid);
         let mut open = || {
             let time = Time::Real(Arc::new(RealClock::start()));
-            let made = guarded(&[typed.to_owned()], size, (permission, Some(own)), &time)?;
-            let taken = Member::open(typed, &time).and_then(|member| {
+            let made = guarded(std::slice::from_ref(&new), size, (permission, Some(own)), &time)?;
+            let taken = Member::opened(&new, Intent::WRITE, &time).and_then(|member| {
                 may_hold_log_of(self.config().mode, &member.path)?;
                 member.reserve_for_log(size)?;
                 member.take_for_log(size, Some(&mut *laying_out)).map(|()| member)
@@ -54,29 +57,30 @@ impl NamedCache {
             }
         };
         let place = |path: &str| std::fs::canonicalize(path).ok();
-        let is_same = place(typed).is_some_and(|new| Some(new) == place(old));
+        let is_same =
+            new.is_same_part(old) && place(&new.path).is_some_and(|at| Some(at) == place(&old.path));
         // One that is of no use takes no leg out. The old device itself is free only when it is.
-        let new = if is_same { None } else { Some(open()?) };
+        let member = if is_same { None } else { Some(open()?) };
         if let Err(error) = self.device.retire_leg(leg) {
-            let (error, made) = (refused(&shown, &error), new.map(|(_, made)| made));
+            let (error, made) = (refused(&shown, &error), member.map(|(_, made)| made));
             return Err(without_made(error, made.unwrap_or_default()));
         }
         self.files()[leg] = None;
-        let (new, made) = new.map_or_else(open, Ok)?;
-        let path_is = |path: &str| {
+        let (new, made) = member.map_or_else(open, Ok)?;
+        let place_is = |place: DevicePlace| {
             let mut config = self.config();
-            path.clone_into(&mut config.legs[leg]);
+            config.legs[leg] = place;
             config.save(&config::directory())
         };
         let known = || {
-            path_is(&new.path).map_err(|error| {
+            place_is(new.place()).map_err(|error| {
                 plumb_block::Error::new(ErrorKind::Invalid, "keep the configuration of", &shown)
                     .because(error.to_string())
             })
         };
         let replaced = self.device.replace_leg(leg, Arc::clone(&new.device), known);
         replaced.map_err(|error| {
-            let error = refused(&shown, &error).after_clearing_up(path_is(old));
+            let error = refused(&shown, &error).after_clearing_up(place_is(old.clone()));
             without_made(error, made)
         })?;
         self.files()[leg] = new.file().cloned();
@@ -105,21 +109,22 @@ impl NamedCache {
         if !unreadable.is_empty() {
             return Err(self.not_everything(&shown, &unreadable));
         }
-        let paths = typed.iter().chain(&before.legs).chain([&before.backing]);
-        are_different(&paths.map(String::as_str).collect::<Vec<_>>())?;
+        let places = DevicePlace::parse_all(typed)?;
+        let backing = [DevicePlace::whole(&before.backing)];
+        are_different(&[&places[..], &before.legs, &backing].concat())?;
         let layout = if typed.len() > 1 { before.layout } else { Layout::Mirror };
         let new = NewLog { size, layout };
         let time = Time::Real(Arc::new(RealClock::start()));
-        let made = guarded(typed, size, (permission, Some(before.uuid)), &time)?;
+        let made = guarded(&places, size, (permission, Some(before.uuid)), &time)?;
         let refused = |error| refused(&shown, &error);
         let mut take = || {
-            let open = |typed: &String| {
-                let member = Member::open(typed, &time)?;
+            let open = |place: &DevicePlace| {
+                let member = Member::opened(place, Intent::WRITE, &time)?;
                 may_hold_log_of(before.mode, &member.path)?;
                 keeps_unflushed(before.mode, &member.path)?;
                 member.is_apart_from(&self.backing).map(|()| member)
             };
-            let legs = typed.iter().map(open).collect::<Result<Vec<_>>>()?;
+            let legs = places.iter().map(open).collect::<Result<Vec<_>>>()?;
             let infos: Vec<_> = legs.iter().map(|leg| leg.device.info()).collect();
             legs.iter().try_for_each(|leg| leg.reserve_for_log(size))?;
             legs.iter().try_for_each(|leg| leg.take_for_log(size, Some(&mut *laying_out)))?;
@@ -130,11 +135,11 @@ impl NamedCache {
         self.device.with(Cache::retire_log).map_err(refused)?;
         self.until_spent(laying_out)?;
         let devices = legs.iter().map(|leg| Arc::clone(&leg.device)).collect();
-        let paths: Vec<_> = legs.iter().map(|leg| leg.path.clone()).collect();
+        let places: Vec<_> = legs.iter().map(Member::place).collect();
         // The name stays there if the move fails: the mark on the backing device says which log counts.
         let named = || {
             let mut config = self.config();
-            config.moves_to = Some(NewDevices { legs: paths, layout, size: size.0 });
+            config.moves_to = Some(NewDevices { legs: places, layout, size: size.0 });
             config.save(&config::directory()).map_err(|error| {
                 plumb_block::Error::new(ErrorKind::Invalid, "keep the configuration of", &shown)
                     .because(error.to_string())
@@ -146,8 +151,8 @@ impl NamedCache {
         *self.config() = moved.clone();
         moved.save(&config::directory())?;
         // A device that cannot be written keeps what it has: it is refused as an older log.
-        for (leg, path) in old.iter().zip(&before.legs) {
-            driver::erase(&**leg).map(|()| mark_as_free(path)).unwrap_or_default();
+        for (leg, place) in old.iter().zip(&before.legs) {
+            driver::erase(&**leg).map(|()| place.mark_as_free()).unwrap_or_default();
         }
         Ok(())
     }
@@ -196,11 +201,12 @@ impl NamedCache {
     /// files are as long and the configuration is as before then.
     pub fn grow(&self, size: Bytes, laying_out: &mut LayoutObserver<'_>) -> Result<()> {
         in_whole_blocks(size)?;
+        self.config().legs.iter().try_for_each(|place| place.has_room(size))?;
         let (shown, before) = (self.shown(), self.config().size);
         let files = self.log_files()?;
         let mut grow = || {
             let refused = |error| refused(&shown, &error);
-            files.iter().try_for_each(|file| reserve(&file.file, &file.path, size))?;
+            files.iter().try_for_each(|file| reserve(&file.file, file.part, &file.path, size))?;
             self.device.may_grow(size).map_err(refused)?;
             files.iter().try_for_each(|file| file.lay_out(Bytes(before), size, laying_out))?;
             self.name_size(size.0)?;
@@ -214,12 +220,14 @@ impl NamedCache {
 
     /// Returns the files of the log, as they are. A leg that is lost is not asked for room.
     fn log_files(&self) -> Result<Vec<LogFile>> {
-        let paths = self.config().legs.clone();
+        let places = self.config().legs.clone();
         let files = self.files().clone();
-        let files = paths.into_iter().zip(files).filter_map(|(path, file)| Some((path, file?)));
-        let with_length = |(path, file): (String, Arc<OwnedFd>)| {
+        let files = places.into_iter().zip(files).filter_map(|(place, file)| Some((place, file?)));
+        let with_length = |(place, file): (DevicePlace, Arc<OwnedFd>)| {
+            let DevicePlace { path, part } = place;
             let stat = rustix::fs::fstat(&file).map_err(|errno| Error::os(&path, "make longer", errno))?;
-            Ok(LogFile { file, path, before: Bytes(stat.st_size.cast_unsigned()) })
+            let before = part.map_or(stat.st_size.cast_unsigned(), |part| part.length);
+            Ok(LogFile { file, path, part, before: Bytes(before) })
         };
         files.map(with_length).collect()
     }
@@ -231,10 +239,11 @@ impl NamedCache {
     }
 }
 
-/// A file of the log that may be made longer.
+/// A file of the log that may be made longer, or a part of one, which stays as long as it is.
 struct LogFile {
     file: Arc<OwnedFd>,
     path: String,
+    part: Option<ByteExtent>,
     before: Bytes,
 }
 
@@ -247,11 +256,15 @@ impl LogFile {
         let superblocks = Bytes(end.0.saturating_sub(2 * LOG_BLOCK));
         let parts = [(end.max(used), size), (used, superblocks.min(size))];
         let parts: Vec<_> = parts.into_iter().filter(|(from, to)| from < to).collect();
-        laying_out.write(&self.file, &self.path, &parts)
+        let begin = Bytes(self.part.map_or(0, |part| part.offset));
+        laying_out.write(&self.file, begin, &self.path, &parts)
     }
 
     /// Makes it as long as it was. The log has not used the rest.
     fn undo(&self) -> Result<()> {
+        if self.part.is_some() {
+            return Ok(());
+        }
         rustix::fs::ftruncate(&self.file, self.before.0)
             .map_err(|errno| Error::os(&self.path, "make as long as before", errno))
     }
@@ -270,7 +283,12 @@ mod tests {
         let path = directory.path().join("log");
         std::fs::write(&path, vec![9; length as usize]).unwrap();
         let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
-        let log = LogFile { file: Arc::new(file.into()), path: "log".to_owned(), before: Bytes(length) };
+        let log = LogFile {
+            file: Arc::new(file.into()),
+            path: "log".to_owned(),
+            part: None,
+            before: Bytes(length),
+        };
         let mut told = Bytes(0);
         let mut progress = |_: &str, done: Bytes, _: Bytes| told = done;
         let laying_out = &mut LayoutObserver { stop: &AtomicBool::new(false), progress: &mut progress };

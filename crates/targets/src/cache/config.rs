@@ -9,6 +9,7 @@ use plumb_state::{DirectoryLock, places};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::device_place::DevicePlace;
 use super::stop_record::StopRecord;
 use super::tuning::Tuning;
 use crate::error::{Error, Result};
@@ -36,7 +37,7 @@ pub struct CacheConfig {
     /// Where the backing device says which cache it needs.
     pub marker: MarkerPlace,
     /// The devices of the log, in order.
-    pub legs: Vec<String>,
+    pub legs: Vec<DevicePlace>,
     /// The size of the cached device in bytes; `None` in a configuration that plumb made before it kept that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backing_size: Option<u64>,
@@ -55,8 +56,8 @@ pub struct CacheConfig {
 /// Devices of a log to which a cache moves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewDevices {
-    /// Paths of the devices, in order.
-    pub legs: Vec<String>,
+    /// The devices, in order.
+    pub legs: Vec<DevicePlace>,
     /// Layout of the log over the devices.
     pub layout: Layout,
     /// Bytes used of each.

@@ -11,6 +11,7 @@ use plumb_linux::FileOptions;
 use plumb_serve::named::registry;
 
 use super::config::{CacheConfig, MarkerPlace};
+use super::device_place::DevicePlace;
 use super::last_block::{is_left_free, take_off};
 use super::laying_out::{LayoutObserver, may_hold_log_of};
 use super::leg::leg_of;
@@ -35,7 +36,7 @@ pub struct CreateWanted<'a> {
     pub name: &'a str,
     /// The device to be cached; what is on it stays.
     pub backing: &'a str,
-    /// The devices of the log; what is on them goes, if the guard allows it.
+    /// The devices of the log, or parts of them: what is on them goes, if the guard allows it.
     pub legs: &'a [String],
     /// How several of them share the log.
     pub layout: Layout,
@@ -72,8 +73,8 @@ pub fn create(
             return Err(Error::usage(typed, found, remedy));
         }
     }
-    let paths: Vec<&str> = wanted.legs.iter().map(String::as_str).chain([wanted.backing]).collect();
-    are_different(&paths)?;
+    let legs = DevicePlace::parse_all(wanted.legs)?;
+    are_different(&[&legs[..], &[DevicePlace::whole(wanted.backing)]].concat())?;
     let backing = Member::open(wanted.backing, &time)?;
     let is_log = backing.is_log_that_goes(wanted.permission)?;
     let marked = may_be_cached(&backing, wanted.discard_dirty)?;
@@ -95,8 +96,8 @@ pub fn create(
         segment: SEGMENT,
         layout: wanted.layout,
     };
-    let opened = guarded(wanted.legs, wanted.size, (&permission, wanted.discard_dirty), &time)?;
-    let made = legs_of(wanted, (&settings, &info, &backing), &time, laying_out).and_then(|legs| {
+    let opened = guarded(&legs, wanted.size, (&permission, wanted.discard_dirty), &time)?;
+    let made = legs_of(wanted, &legs, (&settings, &info, &backing), &time, laying_out).and_then(|legs| {
         // Laying out takes long, and others need not wait for that.
         let _alone = CacheConfig::alone(directory)?;
         may_be_named(directory, wanted.name)?;
@@ -121,7 +122,7 @@ pub fn create(
             size: wanted.size.0,
             backing: backing.path.clone(),
             marker: place,
-            legs: legs.into_iter().map(|leg| leg.path).collect(),
+            legs: legs.iter().map(Member::place).collect(),
             backing_size: Some(info.size.0),
             moves_to: None,
             tuning: wanted.tuning,
@@ -216,20 +217,22 @@ pub(super) fn needs(shown: &str, cache: Uuid) -> Error {
 /// short: these come back. Files that are the log of the cache `own`, and show no sign of another use, may be
 /// written. Block devices are let go again, so that they can be claimed as a cache claims them.
 pub(super) fn guarded(
-    legs: &[String],
+    legs: &[DevicePlace],
     size: Bytes,
     (permission, own): (&Permission, Option<Uuid>),
     time: &Time,
 ) -> Result<Vec<OpenedTarget>> {
     let mut permission = permission.clone();
-    let members = legs.iter().filter_map(|typed| Member::open(typed, time).ok());
+    let members = legs.iter().filter_map(|place| Member::opened(place, Intent::WRITE, time).ok());
     for member in members.filter(|member| own.is_some() && member.is_log_file()) {
         let leg = leg_of(&member)?;
-        permission.destroy.extend(leg.filter(|leg| Some(leg.settings.cache) == own).map(|_| member.path));
+        permission
+            .destroy
+            .extend(leg.filter(|leg| Some(leg.settings.cache) == own).map(|_| member.place().to_string()));
     }
-    let legs = legs.iter().map(|typed| {
-        let intent = Intent::WRITE.sized(size);
-        Ok(TargetRequest { name: Name::parse(typed)?, intent, options: FileOptions::write_direct().shared() })
+    let legs = legs.iter().map(|place| {
+        let (name, intent) = (Name::parse(&place.path)?, Intent::WRITE.sized(size).within(place.part));
+        Ok(TargetRequest { name, intent, options: FileOptions::write_direct().shared() })
     });
     let legs = legs.collect::<Result<Vec<_>>>()?;
     let mut opened = open_all(&legs, &permission, time)?;
@@ -249,11 +252,13 @@ fn apart(backing: &Member, legs: &[Member]) -> Result<()> {
 /// Returns the devices of the log, laid out, if they do for the mode.
 fn legs_of(
     wanted: &CreateWanted<'_>,
+    places: &[DevicePlace],
     (settings, info, backing): (&Settings, &DeviceInfo, &Member),
     time: &Time,
     mut laying_out: Option<&mut LayoutObserver<'_>>,
 ) -> Result<Vec<Member>> {
-    let legs = wanted.legs.iter().map(|typed| Member::open(typed, time)).collect::<Result<Vec<_>>>()?;
+    let legs = places.iter().map(|place| Member::opened(place, Intent::WRITE, time));
+    let legs = legs.collect::<Result<Vec<_>>>()?;
     legs.iter().try_for_each(|leg| may_hold_log_of(wanted.mode, &leg.path))?;
     apart(backing, &legs)?;
     // All of them before anything is written.

@@ -26,7 +26,7 @@ use super::find;
 use super::leg::leg_of;
 use super::member::Member;
 use crate::error::{Error, Kind, Result};
-use crate::mark::mark_as_free;
+use crate::permission::Intent;
 
 /// Remains of a cache that was given up.
 #[derive(Debug)]
@@ -62,9 +62,9 @@ pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<DiscardedCach
     };
     let mut not_erased = Vec::new();
     let moves_to = config.moves_to.iter().flat_map(|new| &new.legs);
-    for path in config.legs.iter().chain(moves_to) {
+    for place in config.legs.iter().chain(moves_to) {
         // One that cannot be written any more keeps what it has.
-        let erased = Member::open(path, &time).and_then(|leg| erase_if_of(uuid, &leg));
+        let erased = Member::opened(place, Intent::WRITE, &time).and_then(|leg| erase_if_of(uuid, &leg));
         not_erased.extend(erased.err());
     }
     // Something else may be in its place by now.
@@ -77,7 +77,7 @@ fn erase_if_of(cache: Uuid, leg: &Member) -> Result<()> {
     match leg_of(leg)? {
         Some(found) if found.settings.cache == cache => {
             driver::erase(&*leg.device).map_err(|error| Error::device(&leg.shown, &error))?;
-            mark_as_free(&leg.path);
+            leg.place().mark_as_free();
             Ok(())
         }
         _ => Ok(()),

@@ -12,6 +12,7 @@ use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
 use super::config::CacheConfig;
+use super::device_place::DevicePlace;
 use super::ends;
 use super::known::{leg_at, opened, sizes};
 use super::marker::Marker;
@@ -29,7 +30,11 @@ pub(super) fn backing(config: CacheConfig) -> CacheConfig {
 /// that is not found.
 pub(super) fn legs(config: CacheConfig) -> CacheConfig {
     let legs = config.legs.iter().enumerate();
-    let legs = legs.map(|(number, leg)| now_at(leg, |path| is_leg(path, &config, number))).collect();
+    let at = |place: &DevicePlace, path: &str| DevicePlace { path: path.to_owned(), ..place.clone() };
+    let now = |(number, leg): (usize, &DevicePlace)| {
+        at(leg, &now_at(&leg.path, |path| is_leg(&at(leg, path), &config, number)))
+    };
+    let legs = legs.map(now).collect();
     CacheConfig { legs, ..config }
 }
 
@@ -64,8 +69,8 @@ fn now_at(path: &str, is_it: impl Fn(&str) -> Result<bool, Errno>) -> String {
     }
 }
 
-fn is_leg(path: &str, config: &CacheConfig, number: usize) -> Result<bool, Errno> {
-    let leg = leg_at(path)?;
+fn is_leg(place: &DevicePlace, config: &CacheConfig, number: usize) -> Result<bool, Errno> {
+    let leg = leg_at(place)?;
     Ok(leg.is_some_and(|leg| leg.settings.cache == config.uuid && leg.number == number))
 }
 

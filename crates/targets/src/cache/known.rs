@@ -12,8 +12,10 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::config::{CacheConfig, directory};
+use super::device_place::DevicePlace;
 use super::ends;
 use super::marker::has_marker;
+use crate::byte_extent::ByteExtent;
 use crate::signature::FileSource;
 
 /// Returns every configuration that can be read here: of this user, of root, of services, and of the users
@@ -48,11 +50,12 @@ pub(super) fn opened(path: &str) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Returns the leg that the start of the device at `path` says it is; `None` if it says nothing. A log that
+/// Returns the leg that the start of the device at `place` says it is; `None` if it says nothing. A log that
 /// is served may be read, too.
-pub(super) fn leg_at(path: &str) -> Result<Option<Leg>, Errno> {
+pub(super) fn leg_at(place: &DevicePlace) -> Result<Option<Leg>, Errno> {
     let mut blocks = vec![0; 2 * LOG_BLOCK as usize];
-    let read = rustix::io::pread(&opened(path)?, &mut blocks, 0)?;
+    let begin = place.part.map_or(0, |part| part.offset);
+    let read = rustix::io::pread(&opened(&place.path)?, &mut blocks, begin)?;
     let mut found =
         blocks[..read].chunks_exact(LOG_BLOCK as usize).filter_map(|block| Cache::leg_of(block).ok()?);
     Ok(found.next())
@@ -65,6 +68,33 @@ pub(crate) fn is_backing(file: BorrowedFd<'_>, size: Bytes) -> bool {
     // Read errors are reported by the code that looks for signatures.
     let found = ends::find(&FileSource { file, size: size.0 }, &sizes(&configs)).unwrap_or_default();
     has_marker(file) || !found.is_empty() || !of_backing(file, configs).is_empty()
+}
+
+/// A part of a device that the configuration of a cache names as a device of its log.
+pub(crate) struct LogPart {
+    pub(crate) part: ByteExtent,
+    /// True if the log of that cache is there.
+    pub(crate) bears_log: bool,
+}
+
+/// Returns the parts of what `file` is open on that configurations name as devices of a log.
+pub(crate) fn log_parts(file: BorrowedFd<'_>) -> Vec<LogPart> {
+    let Ok(own) = rustix::fs::fstat(file) else { return Vec::new() };
+    let mut found = Vec::new();
+    for config in all() {
+        let moves_to = config.moves_to.iter().flat_map(|new| &new.legs);
+        for place in config.legs.iter().chain(moves_to) {
+            let Some(part) = place.part else { continue };
+            if rustix::fs::stat(place.path.as_str()).is_ok_and(|other| lead_to_one(&own, &other)) {
+                let leg = leg_at(place).ok().flatten();
+                found.push(LogPart {
+                    part,
+                    bears_log: leg.is_some_and(|leg| leg.settings.cache == config.uuid),
+                });
+            }
+        }
+    }
+    found
 }
 
 /// Reads those of one directory, as far as they can be read.

@@ -15,11 +15,12 @@ use std::sync::atomic::AtomicBool;
 use plumb_block::Bytes;
 use plumb_cache::Mode;
 use plumb_linux::layout;
-use rustix::fs::FileType;
+use rustix::fs::{FallocateFlags, FileType};
 use rustix::io::Errno;
 
 use super::config::CacheConfig;
 use super::placement::keeps_unflushed;
+use crate::byte_extent::ByteExtent;
 use crate::error::{Error, Result};
 
 /// The file systems that write elsewhere what is overwritten, by what statfs(2) says of them (linux/magic.h,
@@ -41,28 +42,40 @@ pub struct LayoutObserver<'a> {
 }
 
 impl LayoutObserver<'_> {
-    /// Writes zeroes to these ranges of a file, in this order, and makes them durable. On an error the file
-    /// stays as it is then.
-    pub(super) fn write(&mut self, file: &OwnedFd, shown: &str, ranges: &[(Bytes, Bytes)]) -> Result<()> {
+    /// Writes zeroes to these ranges of a file, or of a part that begins at byte `begin`, in this order, and
+    /// makes them durable. On an error the file stays as it is then.
+    pub(super) fn write(
+        &mut self,
+        file: &OwnedFd,
+        begin: Bytes,
+        shown: &str,
+        ranges: &[(Bytes, Bytes)],
+    ) -> Result<()> {
         // By its descriptor, so that it is this very file, whatever its name leads to by now.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let size = ranges.iter().map(|(from, to)| *to - *from).sum();
         let mut before = Bytes(0);
         for (from, to) in ranges {
             let mut progress = |done| (self.progress)(shown, before + done, size);
-            layout::write_zeroes(Path::new(&path), *from, *to, self.stop, &mut progress).map_err(
-                |error| Error::device(shown, &plumb_block::Error { place: shown.to_owned(), ..error }),
-            )?;
+            layout::write_zeroes(Path::new(&path), begin + *from, begin + *to, self.stop, &mut progress)
+                .map_err(|error| {
+                    Error::device(shown, &plumb_block::Error { place: shown.to_owned(), ..error })
+                })?;
             before += *to - *from;
         }
         Ok(())
     }
 }
 
-/// Takes up `size` bytes of room for a file, and makes it that long if it is shorter, so that a full file
-/// system is found before anything is written. If there is no room it is as long as before.
-pub(super) fn reserve(file: &OwnedFd, shown: &str, size: Bytes) -> Result<()> {
+/// Takes up `size` bytes of room for a file, or for a part of it, and makes it that long if it is shorter, so
+/// that a full file system is found before anything is written. If there is no room it is as long as before.
+pub(super) fn reserve(file: &OwnedFd, part: Option<ByteExtent>, shown: &str, size: Bytes) -> Result<()> {
     let failed = |errno| Error::os(shown, "allocate", errno);
+    if let Some(part) = part {
+        // Others may use what is behind it, so the length of the file stays.
+        let reserved = rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, part.offset, size.0);
+        return reserved.or_else(|errno| if errno == Errno::OPNOTSUPP { Ok(()) } else { Err(failed(errno)) });
+    }
     let before = rustix::fs::fstat(file).map_err(failed)?.st_size.cast_unsigned();
     match plumb_linux::space::reserve(file, Bytes(0)..size) {
         Ok(()) => Ok(()),
@@ -79,7 +92,7 @@ impl CacheConfig {
     /// # Errors
     /// The refusal, if it is `protected` and a device of the log does not do for that.
     pub fn in_mode(self, mode: Mode) -> Result<Self> {
-        self.legs.iter().try_for_each(|leg| may_hold_log_of(mode, leg))?;
+        self.legs.iter().try_for_each(|leg| may_hold_log_of(mode, &leg.path))?;
         Ok(Self { mode, ..self })
     }
 }

@@ -7,34 +7,43 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use plumb_block::{Bytes, Device, Lba, Time, shell_word};
 use plumb_cache::Uuid;
 use plumb_linux::FileOptions;
 use plumb_linux::probe::LiveProbe;
+use plumb_linux::range_lock::{self, LockKind};
+use plumb_linux::shared_claim;
 use plumb_linux::tree::LiveTree;
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
 use super::config::{CacheConfig, MarkerPlace};
+use super::device_place::DevicePlace;
 use super::ends::{self, DeviceSource, InBlock};
 use super::known;
 use super::laying_out::{LayoutObserver, reserve};
 use super::marker::{BLOCK, InLastBlock, Marker, has_marker, last_block};
 use super::part::Part;
+use crate::byte_extent::ByteExtent;
 use crate::error::{Error, Result};
 use crate::facts::{Contents, FoundObject, Use};
 use crate::guard::{detaching, judge_cached, kernel_file, never_written, signs, unseen_words};
-use crate::locate::locate;
-use crate::look::{facts, look, open_same};
+use crate::locate::{LocatedName, locate};
+use crate::look::{Key, facts, look, open_same};
 use crate::machine::Machine;
 use crate::name::Name;
 use crate::network::contents_of;
 use crate::open::{HELD, open_all};
 use crate::opened;
 use crate::permission::{Intent, Permission};
-use crate::storage::{nobody_claims, overlap};
+use crate::shared::KeepingDevice;
+use crate::storage::{PartOfFile, nobody_claims, overlap_parts};
 use crate::wanted::TargetRequest;
+
+/// Time that a claim is waited for which somebody has just taken.
+const CLAIM_WITHIN: Duration = Duration::from_secs(1);
 
 /// The place of a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +72,8 @@ pub struct Member {
     pub shown: String,
     /// How it is found again: of a block device below /dev/disk/by-id, where there is such a name.
     pub path: String,
+    /// The part of it that this is; `None`: all of it.
+    part: Option<ByteExtent>,
     is_block: bool,
     /// Contents of the device.
     pub(super) contents: Contents,
@@ -79,7 +90,7 @@ impl Member {
     /// # Errors
     /// The refusal, if it is in use, read-only or missing; the system's failures.
     pub fn open(typed: &str, time: &Time) -> Result<Self> {
-        Self::opened(typed, Intent::WRITE, time)
+        Self::opened(&DevicePlace::whole(typed), Intent::WRITE, time)
     }
 
     /// Opens a device of a log. One that is read-only is opened to be read: writes to it fail, and the log is
@@ -87,61 +98,72 @@ impl Member {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub(super) fn of_log(typed: &str, intent: Intent, time: &Time) -> Result<Self> {
-        match Self::opened(typed, intent, time) {
-            Err(error) if error.is_read_only() => Self::opened(typed, Intent::READ, time),
+    pub(super) fn of_log(place: &DevicePlace, intent: Intent, time: &Time) -> Result<Self> {
+        match Self::opened(place, intent, time) {
+            Err(error) if error.is_read_only() => Self::opened(place, Intent::READ, time),
             found => found,
         }
     }
 
-    /// Opens the device that is called `typed`; one that is only to be read may be read-only.
+    /// Opens the device at `place`, or the part of it; one that is only to be read may be read-only.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub(super) fn opened(typed: &str, intent: Intent, time: &Time) -> Result<Self> {
-        let name = Name::parse(typed)?;
+    pub(super) fn opened(place: &DevicePlace, intent: Intent, time: &Time) -> Result<Self> {
+        let (name, part) = (Name::parse(&place.path)?, place.part);
         if matches!(name, Name::Scheme { .. }) {
-            return Self::elsewhere(&name, time);
+            return match part {
+                None => Self::elsewhere(&name, time),
+                Some(_) => {
+                    let found = "only a file or a block device has parts that can be used";
+                    Err(Error::usage(&place.to_string(), found, "name all of it"))
+                }
+            };
         }
         let (tree, probe) = (LiveTree::new(), LiveProbe::new());
         let machine = Machine::new(&tree, &probe);
-        let located = locate(&machine, &name)?;
+        let located = locate(&machine, &name)?.within(part);
         let sight = look(&machine, &located)?;
         judge(&located.shown, &sight.found, intent)?;
         let Some((looked_at, key)) = sight.open else {
             return Err(Error::usage(&located.shown, "it cannot be opened", "name a file or a block device"));
         };
         let is_block = matches!(sight.found, FoundObject::Block(_));
-        let exclusive = if is_block { OFlags::EXCL } else { OFlags::empty() };
+        let exclusive = if is_block && part.is_none() { OFlags::EXCL } else { OFlags::empty() };
         let (access, options) = match intent.writes {
             true => (OFlags::RDWR, FileOptions::write_direct()),
             false => (OFlags::RDONLY, FileOptions::read_direct()),
         };
         let held = open_same(&located.path, &located.shown, access | OFlags::NONBLOCK | exclusive, key)?;
-        rustix::fs::flock(&held, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-            Error::refused(&located.shown, HELD, "stop that one first (`plumb cache status`)")
-        })?;
+        take(&located, &held, intent)?;
+        let shared = part.filter(|_| is_block).map(|_| claim_shared(&located, key, access, &held));
+        let claim = shared.transpose()?.map(Arc::new);
         // Again, now that nobody can claim it any more.
         let found = facts(&machine, &located, looked_at.as_fd())?;
         judge(&located.shown, &found, intent)?;
-        nobody_claims(&machine, &found, looked_at.as_fd(), &located.shown)?;
+        nobody_claims(&machine, &found, &PartOfFile { file: looked_at.as_fd(), part }, &located.shown)?;
         let (contents, identities) = match found {
             FoundObject::File(file) => (file.contents, file.identities),
             FoundObject::Block(block) => (block.contents, block.identities),
             _ => (Contents::BLANK, Vec::new()),
         };
         let held = Arc::new(held);
-        let (device, _) =
-            opened::device(&located, key, options.shared(), Some(Arc::clone(&held)), time.clock())?;
+        let kept = claim.unwrap_or_else(|| Arc::clone(&held));
+        let (device, _) = opened::device(&located, key, options.shared(), Some(kept), time.clock())?;
+        let device = match part {
+            None => device,
+            Some(part) => part_of(device, part, &held),
+        };
         let path = if is_block {
             typed_link(&name).unwrap_or_else(|| stable_name(&located.path))
         } else {
-            located.path
+            located.path.clone()
         };
         let path = path.to_str().map(str::to_owned).ok_or_else(|| {
             Error::usage(&located.shown, "its path is not UTF-8", "name it by a path that is")
         })?;
-        Ok(Self { device, shown: located.shown, path, is_block, contents, identities, held: Some(held) })
+        let shown = located.shown;
+        Ok(Self { device, shown, path, part, is_block, contents, identities, held: Some(held) })
     }
 
     /// Returns what the kernel does not know: a simulated drive, an export. Whether it may be written is for
@@ -163,6 +185,7 @@ impl Member {
             shown: opened.shown,
             identities: vec![path.clone()],
             path,
+            part: None,
             is_block: true,
             held: None,
         })
@@ -175,11 +198,17 @@ impl Member {
     /// The refusal; the system's failures.
     pub(super) fn is_apart_from(&self, other: &Self) -> Result<()> {
         let (Some(own), Some(held)) = (&self.held, &other.held) else { return Ok(()) };
-        if !overlap(own, held)? {
+        let own = PartOfFile { file: own.as_fd(), part: self.part };
+        if !overlap_parts(&own, &PartOfFile { file: held.as_fd(), part: other.part })? {
             return Ok(());
         }
         let found = format!("it is the same storage as {}", other.shown);
         Err(Error::refused(&self.shown, found, "name different devices or files"))
+    }
+
+    /// Returns where it is found again.
+    pub(super) fn place(&self) -> DevicePlace {
+        DevicePlace { path: self.path.clone(), part: self.part }
     }
 
     /// Returns whether it is a file, and holds the log of a cache and nothing else.
@@ -305,7 +334,7 @@ impl Member {
 
     /// Takes up the room that a log takes of a file.
     pub(super) fn reserve_for_log(&self, size: Bytes) -> Result<()> {
-        self.file().map_or(Ok(()), |file| reserve(file, &self.shown, size))
+        self.file().map_or(Ok(()), |file| reserve(file, self.part, &self.shown, size))
     }
 
     /// Lays out what a log takes of a file. It is the medium of no drive from then on.
@@ -319,8 +348,67 @@ impl Member {
             Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
             Err(errno) => return Err(Error::os(&self.shown, "take the mark off", errno)),
         }
-        laying_out.map_or(Ok(()), |laying_out| laying_out.write(file, &self.shown, &[(Bytes(0), size)]))
+        let begin = Bytes(self.part.map_or(0, |part| part.offset));
+        let write = |laying_out: &mut LayoutObserver<'_>| {
+            laying_out.write(file, begin, &self.shown, &[(Bytes(0), size)])
+        };
+        laying_out.map_or(Ok(()), write)
     }
+}
+
+/// Locks the device or file that `held` is open on, or the part of it that is meant, which others may not use
+/// then; other parts they may.
+fn take(located: &LocatedName, held: &OwnedFd, intent: Intent) -> Result<()> {
+    let is_taken = match located.part {
+        None => rustix::fs::flock(held, FlockOperation::NonBlockingLockExclusive).is_ok(),
+        Some(part) => {
+            let kind = if intent.writes { LockKind::Exclusive } else { LockKind::Shared };
+            let lock = || range_lock::lock(held, part.range(), kind);
+            rustix::fs::flock(held, FlockOperation::NonBlockingLockShared).is_ok()
+                && lock().is_ok_and(|taken| taken)
+        }
+    };
+    let remedy = "stop that one first (`plumb cache status`)";
+    if is_taken { Ok(()) } else { Err(Error::refused(&located.shown, HELD, remedy)) }
+}
+
+/// Claims the block device of which a part is used (O_EXCL), together with those who use other parts.
+fn claim_shared(located: &LocatedName, key: Key, access: OFlags, held: &OwnedFd) -> Result<OwnedFd> {
+    let flags = access | OFlags::NONBLOCK | OFlags::EXCL;
+    let begun = Instant::now();
+    loop {
+        let refusal = match open_same(&located.path, &located.shown, flags, key) {
+            Ok(claim) => {
+                let offered = shared_claim::offer(&claim);
+                return offered.map(|()| claim).map_err(|error| not_shared(located, &error));
+            }
+            Err(refusal) => refusal,
+        };
+        // Whoever has it may be about to offer it, or to let it go.
+        match shared_claim::copy(held.as_fd()).map_err(|error| not_shared(located, &error))? {
+            Some(claim) => return Ok(claim),
+            None if begun.elapsed() > CLAIM_WITHIN => return Err(refusal),
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
+}
+
+fn not_shared(located: &LocatedName, error: &std::io::Error) -> Error {
+    let found = format!(
+        "another cache uses a part of this device, and its claim on the device cannot be shared with it: {error}"
+    );
+    Error::refused(
+        &located.shown,
+        found,
+        "serve both as one user who may use ptrace (root), or use partitions",
+    )
+}
+
+/// Returns a part of a device, locked for as long as it lives.
+fn part_of(device: Arc<dyn Device>, part: ByteExtent, held: &Arc<OwnedFd>) -> Arc<dyn Device> {
+    let first = Lba(part.offset / device.info().logical_block.0);
+    let device = Part { device, first, size: Bytes(part.length) };
+    Arc::new(KeepingDevice { device, _kept: Arc::clone(held) })
 }
 
 /// Returns whether it may be opened by a cache: nobody else may use it.

@@ -11,7 +11,8 @@
 //!
 //! Invariants:
 //! - a leg or a backing device is opened by one process: a block device is claimed (O_EXCL), a file is locked
-//!   (flock(2));
+//!   (flock(2)); of a leg that is a part of a device the part is locked, and the claim is shared with those
+//!   who use other parts ([`plumb_linux::shared_claim`]);
 //! - the backing device says which cache it needs from before the cache is served until it is detached;
 //! - a cache is opened only over the backing device and the log that name each other, and with a log no older
 //!   than the last that was served.
@@ -21,6 +22,7 @@ mod change;
 mod changing;
 mod config;
 mod create;
+mod device_place;
 mod discard;
 mod ends;
 mod find;
@@ -46,10 +48,11 @@ mod witness;
 pub use adopt::adopt;
 pub use config::{CacheConfig, directory};
 pub use create::{CreateWanted, clear_place_of_marker, create};
+pub use device_place::DevicePlace;
 pub use discard::{DiscardedCache, discard};
 pub(crate) use inline::drives_of;
 pub use inline::open_simulated;
-pub(crate) use known::is_backing;
+pub(crate) use known::{is_backing, log_parts};
 pub use laying_out::LayoutObserver;
 pub(crate) use marker::{forget_marker, has_marker};
 pub use member::Member;

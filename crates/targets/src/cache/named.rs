@@ -12,6 +12,7 @@ use plumb_path::{Survey, survey_cache};
 
 use super::config::{self, CacheConfig};
 use super::create::needs;
+use super::device_place::DevicePlace;
 use super::find;
 use super::follower::Follower;
 use super::inline;
@@ -22,7 +23,6 @@ use super::stop_record::StopRecord;
 use super::wear::{self, Endurance};
 use super::witness::{self, Marking};
 use crate::error::{Error, Kind, Result};
-use crate::mark::mark_as_free;
 use crate::name::{Name, Scheme};
 use crate::network;
 use crate::opened::{OpenedTarget, Route, TargetKind};
@@ -54,7 +54,7 @@ pub struct NamedCache {
 /// Facts about the devices of a cache, with the settings for which they hold.
 struct Placement {
     mode: Mode,
-    legs: Vec<String>,
+    legs: Vec<DevicePlace>,
     given: Option<u64>,
     warnings: Vec<String>,
     endurance: Option<Endurance>,
@@ -313,9 +313,12 @@ impl NamedCache {
         let legs = self.device.members().legs.clone();
         let erased = paths.iter().zip(&legs).map(|(path, leg)| match leg {
             Some(leg) => driver::erase(&**leg)
-                .map(|()| mark_as_free(path))
-                .map_err(|error| Error::device(path, &error)),
-            None => Err(Error::new(Kind::NotFound, path, "it is not there, or does not answer", "")),
+                .map(|()| path.mark_as_free())
+                .map_err(|error| Error::device(&path.to_string(), &error)),
+            None => {
+                let found = "it is not there, or does not answer";
+                Err(Error::new(Kind::NotFound, path.to_string(), found, ""))
+            }
         });
         Ok(erased.filter_map(Result::err).collect())
     }
@@ -379,7 +382,8 @@ fn beside(config: &CacheConfig, backing: &Member, why: &str) -> Error {
 
 /// Returns the backing device, what it says of its cache, and where.
 fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Member, Marker, Spot)> {
-    let backing = Member::opened(&config.backing, intent, time).map_err(|error| match error.kind() {
+    let place = DevicePlace::whole(&config.backing);
+    let backing = Member::opened(&place, intent, time).map_err(|error| match error.kind() {
         Kind::NotFound => {
             let remedy = format!("bring it back under this name; {}", last_resort(config));
             Error::refused(error.target(), "the backing device is missing", remedy)

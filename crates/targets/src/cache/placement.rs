@@ -1,6 +1,8 @@
 //! On what the devices of a cache lie: whether a log keeps what it acknowledges in the mode `protected`, and
 //! whether devices that are to fail apart are on one disk.
 
+use std::os::fd::AsFd as _;
+
 use plumb_block::shell_word;
 use plumb_cache::{Layout, Mode};
 use plumb_linux::probe::LiveProbe;
@@ -8,9 +10,10 @@ use plumb_linux::tree::LiveTree;
 use plumb_path::{UnflushedLog, disks_below, survey_unflushed_log};
 
 use super::config::CacheConfig;
+use super::device_place::DevicePlace;
 use super::known::opened;
 use crate::error::{Error, Result};
-use crate::storage::overlap;
+use crate::storage::{PartOfFile, overlap_parts};
 
 /// Refuses the mode `protected` over a device or file of the log that loses with the power what it has
 /// acknowledged, where that is evident. What is not there, or not of this machine, is not looked at.
@@ -35,7 +38,8 @@ pub(super) fn warnings(config: &CacheConfig) -> Vec<String> {
     let legs = config
         .legs
         .iter()
-        .filter(|leg| config.mode == Mode::Protected && rustix::fs::stat(leg.as_str()).is_ok());
+        .map(|leg| leg.path.as_str())
+        .filter(|leg| config.mode == Mode::Protected && rustix::fs::stat(*leg).is_ok());
     for leg in legs {
         match survey_unflushed_log(&LiveTree::new(), &LiveProbe::new(), leg) {
             UnflushedLog::Kept => {}
@@ -56,7 +60,7 @@ pub(super) fn warnings(config: &CacheConfig) -> Vec<String> {
 fn shared_disks(config: &CacheConfig) -> Vec<String> {
     let (tree, probe) = (LiveTree::new(), LiveProbe::new());
     let disks = |path: &str| disks_below(&tree, &probe, path);
-    let legs: Vec<_> = config.legs.iter().map(|leg| (leg, disks(leg))).collect();
+    let legs: Vec<_> = config.legs.iter().map(|leg| (leg, disks(&leg.path))).collect();
     let shared = |one: &[String], other: &[String]| one.iter().find(|disk| other.contains(disk)).cloned();
     let (backing, mut warnings) = (disks(&config.backing), Vec::new());
     for (number, (leg, on)) in legs.iter().enumerate() {
@@ -77,13 +81,19 @@ fn shared_disks(config: &CacheConfig) -> Vec<String> {
 
 /// Refuses devices of which two are the same storage, or have a part of it in common. What cannot be opened is
 /// left to whoever needs it.
-pub(super) fn are_different(paths: &[&str]) -> Result<()> {
-    let found: Vec<_> = paths.iter().filter_map(|path| Some((path, opened(path).ok()?))).collect();
-    for (number, (path, file)) in found.iter().enumerate() {
+pub(super) fn are_different(places: &[DevicePlace]) -> Result<()> {
+    let found: Vec<_> = places.iter().filter_map(|place| Some((place, opened(&place.path).ok()?))).collect();
+    for (number, (place, file)) in found.iter().enumerate() {
+        let one = PartOfFile { file: file.as_fd(), part: place.part };
         for (other, other_file) in &found[..number] {
-            if overlap(file, other_file)? {
-                let found = format!("it is the same device as {other}, or has a part in common with it");
-                return Err(Error::refused(path, found, "name a different device for each"));
+            if overlap_parts(&one, &PartOfFile { file: other_file.as_fd(), part: other.part })? {
+                let found = match (place.part, other.part) {
+                    (None, None) => {
+                        format!("it is the same device as {other}, or has a part in common with it")
+                    }
+                    _ => format!("it has bytes in common with {other}"),
+                };
+                return Err(Error::refused(&place.to_string(), found, "name a different device for each"));
             }
         }
     }

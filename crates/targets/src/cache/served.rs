@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::changing::Changing;
 use super::config::{self, CacheConfig};
+use super::device_place::DevicePlace;
 use super::find;
 use super::known::lead_to_one;
 use super::laying_out::LayoutObserver;
@@ -23,6 +24,7 @@ use super::named::{NamedCache, Opening};
 use super::placement::{keeps_unflushed, warnings};
 use super::tuning::{Sleep, Tuning};
 use super::wear::Wear;
+use crate::byte_extent::ByteExtent;
 use crate::error::Result;
 use crate::permission::Permission;
 
@@ -187,15 +189,6 @@ pub struct BackingStatus {
     pub size: Option<u64>,
 }
 
-/// A part of the cached device, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ByteExtent {
-    /// Where it begins.
-    pub offset: u64,
-    /// How long it is.
-    pub length: u64,
-}
-
 /// A file of the log that is being laid out for a change of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaidOut {
@@ -210,8 +203,11 @@ pub struct LaidOut {
 /// A device of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LegStatus {
-    /// Path of the leg.
+    /// Path of the leg, as it can be typed: of a part of a device with that.
     pub path: String,
+    /// The part of the device that is the leg; left out if all of it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<ByteExtent>,
     /// `live`, `lost` or `resilvering`; `deleted` if its file is in use and has lost its name; `unknown` if
     /// the cache is not served.
     pub state: String,
@@ -242,7 +238,11 @@ impl CacheStatus {
     }
 
     fn without_warnings(config: &CacheConfig) -> Self {
-        let leg = |path: &String| LegStatus { path: path.clone(), state: "unknown".to_owned() };
+        let leg = |place: &DevicePlace| LegStatus {
+            path: place.to_string(),
+            part: place.part,
+            state: "unknown".to_owned(),
+        };
         Self {
             schema: Self::SCHEMA.to_owned(),
             name: config.name.clone(),
@@ -316,10 +316,11 @@ impl CacheStatus {
         };
         let Status { figures, legs: states, .. } = &status;
         let legs = unserved.legs.into_iter().zip(states);
-        let files = cache.files().clone();
+        let (files, places) = (cache.files().clone(), cache.config().legs.clone());
         let legs = legs.enumerate().map(|(number, (leg, state))| {
             let file = files.get(number).and_then(Option::as_ref);
-            let is_deleted = *state == LegState::Live && file.is_some_and(|file| !leads_to(&leg.path, file));
+            let is_gone = file.is_some_and(|file| !leads_to(&places[number].path, file));
+            let is_deleted = *state == LegState::Live && is_gone;
             let state = if is_deleted { "deleted" } else { leg_word(*state) };
             LegStatus { state: state.to_owned(), ..leg }
         });
@@ -421,7 +422,7 @@ pub fn serve_cache(
     // Before any of its devices is opened.
     connections_max()?;
     let config = find::legs(config);
-    let checked = config.legs.iter().try_for_each(|leg| keeps_unflushed(config.mode, leg));
+    let checked = config.legs.iter().try_for_each(|leg| keeps_unflushed(config.mode, &leg.path));
     let cache = match checked.and_then(|()| NamedCache::open(config, opening, &time)) {
         Ok(cache) => cache,
         Err(refusal) => return Ok(Err(refusal)),

@@ -6,6 +6,8 @@ use plumb_linux::tree::{LiveTree, Tree};
 use plumb_path::disks_below;
 use serde::{Deserialize, Serialize};
 
+use super::device_place::DevicePlace;
+
 /// Seconds of a day.
 const DAY: f64 = 86_400.0;
 /// Time over which writes are counted at least before a rate is derived from them, in seconds.
@@ -62,11 +64,11 @@ impl Wear {
     }
 }
 
-/// Returns the endurance of the devices at `paths`, the smallest of several: as `given`, or as the drives
+/// Returns the endurance of the devices at `places`, the smallest of several: as `given`, or as the drives
 /// beneath them say.
-pub(super) fn endurance(given: Option<u64>, paths: &[String]) -> Option<Endurance> {
+pub(super) fn endurance(given: Option<u64>, places: &[DevicePlace]) -> Option<Endurance> {
     let (tree, probe) = (LiveTree::new(), LiveProbe::new());
-    let disks = paths.iter().flat_map(|path| disks_below(&tree, &probe, path));
+    let disks = places.iter().flat_map(|place| disks_below(&tree, &probe, &place.path));
     let health: Vec<_> = disks.filter_map(|disk| health(&tree, &probe, &disk)).collect();
     let used = health.iter().map(|health| f64::from(health.percentage_used) / 100.0).reduce(f64::max);
     let by_drive = health.iter().filter_map(estimate).min().map(|bytes| (bytes, EnduranceBy::Drive));

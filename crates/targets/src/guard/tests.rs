@@ -22,7 +22,7 @@ fn swap(device: &str) -> Use {
 }
 
 fn locked() -> Use {
-    Use::Locked { file: "/srv/m".into(), process: "7".into() }
+    Use::Locked { file: "/srv/m".into(), process: Some("7".into()) }
 }
 
 fn behind() -> Use {

@@ -9,7 +9,7 @@ use plumb_report::Format;
 use plumb_serve::named::control::Order;
 use plumb_targets::Permission;
 use plumb_targets::cache::{
-    self, CacheConfig, CacheOrder, CacheStatus, LaidOut, LayoutObserver, NamedCache, Opening,
+    self, CacheConfig, CacheOrder, CacheStatus, DevicePlace, LaidOut, LayoutObserver, NamedCache, Opening,
 };
 
 use super::follow::CacheActivity;
@@ -25,11 +25,12 @@ use crate::stop;
 pub(super) fn replace_leg(arguments: &ReplaceLegArguments, format: Format) -> anyhow::Result<Exit> {
     let name = &arguments.name;
     let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
-    let is_lost = |(number, path): &(usize, &String)| {
-        arguments.lost == number.to_string() || same(&arguments.lost, path)
+    let is_lost = |(number, place): &(usize, &DevicePlace)| {
+        arguments.lost == number.to_string() || same(&arguments.lost, place)
     };
     let Some((leg, _)) = config.legs.iter().enumerate().find(is_lost) else {
-        let (lost, legs) = (&arguments.lost, config.legs.join(", "));
+        let legs: Vec<_> = config.legs.iter().map(ToString::to_string).collect();
+        let (lost, legs) = (&arguments.lost, legs.join(", "));
         let message = format!(
             "{lost} is not a device of the log of {name}: name one of {legs}, or its number from 0 on"
         );
@@ -86,9 +87,11 @@ fn for_server(typed: &str) -> anyhow::Result<String> {
     }
 }
 
-fn same(typed: &str, path: &str) -> bool {
-    let place = |path: &str| std::fs::canonicalize(path).ok();
-    typed == path || place(typed).is_some_and(|typed| Some(typed) == place(path))
+fn same(typed: &str, place: &DevicePlace) -> bool {
+    let Ok(typed) = DevicePlace::parse(typed) else { return false };
+    let at = |path: &str| std::fs::canonicalize(path).ok();
+    let are_one = || at(&typed.path).is_some_and(|typed| Some(typed) == at(&place.path));
+    typed.part == place.part && (typed.path == place.path || are_one())
 }
 
 /// Makes the log larger, and waits for that.

@@ -1,8 +1,11 @@
 //! `plumb cache create`.
 
+use plumb_block::Bytes;
 use plumb_report::Format;
 use plumb_targets::Permission;
-use plumb_targets::cache::{self, CacheConfig, CacheStatus, CreateWanted, LayoutObserver, Tuning};
+use plumb_targets::cache::{
+    self, CacheConfig, CacheStatus, CreateWanted, DevicePlace, LayoutObserver, Tuning,
+};
 
 use super::laying_out::watched;
 use super::orders::refused;
@@ -39,12 +42,16 @@ pub(super) fn run(arguments: &CreateArguments, format: Format) -> anyhow::Result
         let message = "--stripe and --mirror need several devices: give one --log for each";
         return Err(Refusal::new(Exit::Usage, message).into());
     }
+    let size = match arguments.size {
+        Some(size) => size,
+        None => size_of_parts(&arguments.log)?,
+    };
     let wanted = CreateWanted {
         name: &arguments.name,
         backing: &arguments.backing,
         legs: &arguments.log,
         layout: arguments.layout(),
-        size: arguments.size,
+        size,
         mode: arguments.mode.into(),
         tuning: arguments.tuning.over(Tuning::default()),
         permission: &permission,
@@ -59,4 +66,14 @@ pub(super) fn run(arguments: &CreateArguments, format: Format) -> anyhow::Result
     }
     let schema = CacheStatus::SCHEMA_CREATE.to_owned();
     status::show(&CacheStatus { schema, dirty_bytes: Some(0), ..CacheStatus::unserved(&config) }, format)
+}
+
+/// Returns the size of a log that takes all of the parts that were typed: the smallest.
+fn size_of_parts(typed: &[String]) -> anyhow::Result<Bytes> {
+    let places = DevicePlace::parse_all(typed).map_err(refused)?;
+    let lengths: Option<Vec<_>> = places.iter().map(|place| place.part.map(|part| part.length)).collect();
+    lengths.and_then(|lengths| lengths.into_iter().min()).map(Bytes).ok_or_else(|| {
+        let message = "say how many bytes are used of each --log: --size 5G, or --log PATH@OFFSET+SIZE";
+        Refusal::new(Exit::Usage, message).into()
+    })
 }

@@ -1,0 +1,41 @@
+//! A part of a device or a file, in bytes.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+/// A part of a device or a file, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByteExtent {
+    /// Where it begins.
+    pub offset: u64,
+    /// How long it is.
+    pub length: u64,
+}
+
+impl ByteExtent {
+    /// Returns the bytes.
+    pub const fn range(self) -> Range<u64> {
+        self.offset..self.offset.saturating_add(self.length)
+    }
+
+    /// Returns true if they have a byte in common.
+    pub const fn overlaps(self, other: Self) -> bool {
+        self.offset < other.range().end && other.offset < self.range().end
+    }
+}
+
+/// Formats it as it is typed, `1G+4G`: without loss.
+impl fmt::Display for ByteExtent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}+{}", exact(self.offset), exact(self.length))
+    }
+}
+
+/// Returns the size in the largest unit of which it is a whole number.
+fn exact(size: u64) -> String {
+    const UNITS: [&str; 5] = ["", "K", "M", "G", "T"];
+    let power = (size.trailing_zeros() / 10).min(4);
+    if size == 0 { "0".to_owned() } else { format!("{}{}", size >> (10 * power), UNITS[power as usize]) }
+}
