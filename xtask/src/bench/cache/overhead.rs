@@ -18,7 +18,7 @@ const TIMED: &str = "--time_based --runtime=1.5 --size=1G";
 
 /// Cases of the bench, and where the peer does not do the same over qemu-nbd, what it does with the file
 /// itself, past the page cache.
-const CASES: [(Case, Option<&str>); 5] = [
+const CASES: [(Case, Option<&str>); 6] = [
     (("4 KiB writes, depth 32", "--rw=randwrite --bs=4k --iodepth=32", Some(0.9)), None),
     (("4 KiB reads, depth 32", "--rw=randread --bs=4k --iodepth=32", Some(1.2)), None),
     (("4 KiB reads, depth 1", "--rw=randread --bs=4k --iodepth=1", Some(1.2)), None),
@@ -26,8 +26,9 @@ const CASES: [(Case, Option<&str>); 5] = [
         ("4 KiB write + flush", "--rw=randwrite --bs=4k --iodepth=1 --fsync=1", Some(0.4)),
         Some("--rw=randwrite --bs=4k --ioengine=psync --sync=dsync"),
     ),
+    (("64 KiB writes, depth 8", "--rw=randwrite --bs=64k --iodepth=8", Some(1.25)), None),
     (
-        ("64 KiB writes, depth 8", "--rw=randwrite --bs=64k --iodepth=8", Some(0.75)),
+        ("64 KiB writes, depth 8, and the file", "--rw=randwrite --bs=64k --iodepth=8", Some(0.75)),
         Some("--rw=randwrite --bs=64k --ioengine=io_uring --iodepth=8"),
     ),
 ];
