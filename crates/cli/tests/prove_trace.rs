@@ -43,6 +43,11 @@ fn tools_that_copy_and_move_are_told_apart() {
     assert_eq!(kinds(&written), [("directory-not-synced", "d")], "{}", said(&output));
     assert_eq!(written["synced"]["d"], 1);
 
+    let output = trace(&[], place.path(), &["sh", "-c", "echo x >> b; sync b"]).unwrap();
+    assert_eq!(output.status.code(), Some(0), "a file that was there: {}", said(&output));
+    let output = trace(&[], place.path(), &["sh", "-c", ": > b"]).unwrap();
+    assert_eq!(kinds(&document(&output)), [("data-not-synced", "b")], "{}", said(&output));
+
     let output = trace(&[], place.path(), &["sh", "-c", "cp a2 b2 2>/dev/null; mkdir e; sync"]).unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
 }

@@ -3,16 +3,21 @@
 use std::path::Path;
 use std::process::Command;
 
-use plumb_prove::trace::{Audit, Lapse, Lines};
+use plumb_prove::trace::{Audit, FileNames, Lapse, Lines};
 
 /// The lapses, and the ways to write that were not seen.
 type AuditResult = (Vec<(Lapse, String)>, Vec<&'static str>);
 
-/// The lapses of a program with their file names, and the ways to write that were not seen; `None` without
-/// the programs.
+/// The lapses of a program in an empty directory with their file names, and the ways to write that were not
+/// seen; `None` without the programs.
 fn lapses(program: &[&str]) -> Option<AuditResult> {
     let directory = tempfile::tempdir().unwrap();
-    let root = directory.path().canonicalize().unwrap();
+    lapses_in(directory.path(), program)
+}
+
+fn lapses_in(root: &Path, program: &[&str]) -> Option<AuditResult> {
+    let root = root.canonicalize().unwrap();
+    let names = FileNames::beneath(&root);
     let trace = tempfile::NamedTempFile::new().unwrap();
     let traced = Command::new("strace")
         .args([
@@ -32,11 +37,11 @@ fn lapses(program: &[&str]) -> Option<AuditResult> {
     let is_there = |output: &std::process::Output| output.status.success();
     let output = traced.ok().filter(is_there)?;
     assert!(output.status.success());
-    Some(audit(trace.path(), &root))
+    Some(audit(trace.path(), &root, &names))
 }
 
-fn audit(trace: &Path, root: &Path) -> AuditResult {
-    let mut audit = Audit::beneath(root);
+fn audit(trace: &Path, root: &Path, names: &FileNames) -> AuditResult {
+    let mut audit = Audit::beneath(root, names);
     let mut lines = Lines::default();
     for line in std::fs::read_to_string(trace).unwrap().lines() {
         lines.parse(line).iter().for_each(|call| audit.take(call));
@@ -47,7 +52,12 @@ fn audit(trace: &Path, root: &Path) -> AuditResult {
 }
 
 fn python(script: &str, expected: &[(Lapse, &str)]) {
-    let Some((found, _)) = lapses(&["python3", "-c", script]) else {
+    let directory = tempfile::tempdir().unwrap();
+    python_in(directory.path(), script, expected);
+}
+
+fn python_in(root: &Path, script: &str, expected: &[(Lapse, &str)]) {
+    let Some((found, _)) = lapses_in(root, &["python3", "-IS", "-c", script]) else {
         return plumb_testkit::skip("strace or python3 is missing");
     };
     let found: Vec<(Lapse, &str)> =
@@ -147,4 +157,92 @@ fn a_size_that_changes_by_a_path_is_not_durable() {
         &format!("{MAKE} os.fsync(f); {SYNC_DIRECTORY}; os.truncate('new', 2)"),
         &[(Lapse::DataNotSynced { bytes: 0 }, "new")],
     );
+}
+
+/// Runs a script where the file `old` holds five bytes, `empty` holds none, `other` is another name of `old`,
+/// and `d` is a directory with the file `x`; everything is durable.
+fn in_filled_directory(script: &str, expected: &[(Lapse, &str)]) {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    std::fs::write(root.join("old"), b"12345").unwrap();
+    std::fs::write(root.join("empty"), b"").unwrap();
+    std::fs::hard_link(root.join("old"), root.join("other")).unwrap();
+    std::fs::create_dir(root.join("d")).unwrap();
+    std::fs::write(root.join("d/x"), b"1").unwrap();
+    python_in(root, &format!("import os; {script}"), expected);
+}
+
+#[test]
+fn opening_a_file_that_exists_changes_no_directory() {
+    let open = |name: &str, flags: &str| format!("f = os.open('{name}', os.O_CREAT | os.O_RDWR{flags})");
+    let truncated = Lapse::DataNotSynced { bytes: 0 };
+    in_filled_directory(&open("old", ""), &[]);
+    in_filled_directory(&open("d/../old", ""), &[]);
+    in_filled_directory(&format!("{}; os.write(f, b'1'); os.fsync(f)", open("old", "")), &[]);
+    in_filled_directory(&open("empty", " | os.O_TRUNC"), &[]);
+    in_filled_directory(&open("old", " | os.O_TRUNC"), &[(truncated.clone(), "old")]);
+    in_filled_directory(&format!("{}; os.fsync(f)", open("old", " | os.O_TRUNC")), &[]);
+    in_filled_directory("os.truncate('empty', 0)", &[]);
+    in_filled_directory("os.truncate('old', 0)", &[(truncated, "old")]);
+    // Another file that takes the name is new.
+    let again = format!("os.unlink('old'); {SYNC_DIRECTORY}; {}", open("old", ""));
+    in_filled_directory(&again, &[(Lapse::DirectoryNotSynced("open"), "old")]);
+}
+
+#[test]
+fn calls_that_fail_or_do_nothing_leave_nothing() {
+    let failing = |call: &str| format!("\ntry: {call}\nexcept OSError: pass\n");
+    in_filled_directory(&failing("os.open('old', os.O_CREAT | os.O_EXCL | os.O_RDWR)"), &[]);
+    in_filled_directory(&failing("os.mkdir('d')"), &[]);
+    in_filled_directory(&failing("os.link('empty', 'old')"), &[]);
+    in_filled_directory(&failing("os.rmdir('d')"), &[]);
+    in_filled_directory("os.rename('old', 'old'); os.rename('old', 'other'); os.rename('d', 'd')", &[]);
+    let written = "f = os.open('old', os.O_RDWR); os.write(f, b'12'); os.rename('old', 'old')";
+    in_filled_directory(written, &[(Lapse::DataNotSynced { bytes: 2 }, "old")]);
+    in_filled_directory("os.write(os.open('old', os.O_RDWR), b'')", &[]);
+}
+
+#[test]
+fn what_a_program_makes_and_removes_again_is_not_missed() {
+    python("import os; os.mkdir('t'); os.rmdir('t'); os.symlink('a', 'b'); os.unlink('b')", &[]);
+    python(&format!("{MAKE} os.link('new', 'b'); os.unlink('new'); os.unlink('b'); os.fsync(f)"), &[]);
+    python(&format!("{MAKE} os.rename('new', 'b'); os.unlink('b')"), &[(Lapse::RenamedBeforeSync, "b")]);
+    in_filled_directory(&format!("os.unlink('d/x'); os.rmdir('d'); {SYNC_DIRECTORY}"), &[]);
+    let removed = Lapse::DirectoryNotSynced("unlink");
+    in_filled_directory("os.rename('old', 'b'); os.unlink('b')", &[(removed.clone(), "b")]);
+    let replaced = "f = os.open('t', os.O_CREAT | os.O_RDWR); os.rename('t', 'old'); os.unlink('old')";
+    in_filled_directory(replaced, &[(removed, "old")]);
+}
+
+#[test]
+fn what_is_in_a_directory_is_renamed_with_it() {
+    let make = "import os; os.mkdir('t'); f = os.open('t/a', os.O_CREAT | os.O_RDWR); os.write(f, b'1')";
+    let sync = |name: &str| format!("os.fsync(os.open('{name}', os.O_RDONLY))");
+    let rest = format!("os.rename('t', 'd'); {}; {SYNC_DIRECTORY}", sync("d"));
+    python(&format!("{make}; os.fsync(f); {rest}"), &[]);
+    python(&format!("{make}; {rest}; {}", sync("d/a")), &[]);
+    python(&format!("{make}; {rest}"), &[(Lapse::DataNotSynced { bytes: 1 }, "d/a")]);
+    let without = format!("{make}; os.fsync(f); os.rename('t', 'd'); {SYNC_DIRECTORY}");
+    python(&without, &[(Lapse::DirectoryNotSynced("open"), "d/a")]);
+}
+
+#[test]
+fn files_that_change_their_names_are_told_apart() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    let trace = root.join("trace");
+    let lines = [
+        format!("1 1.0 write(3<{}/a>, \"\"..., 1) = 1\n", root.display()),
+        format!("1 2.0 renameat2(3<{0}>, \"a\", 3<{0}>, \"b\", RENAME_EXCHANGE) = 0\n", root.display()),
+        format!("1 3.0 fsync(3<{}>) = 0\n", root.display()),
+        format!("1 4.0 fsync(3<{}/b>) = 0\n", root.display()),
+    ];
+    let found = |lines: String| {
+        std::fs::write(&trace, lines).unwrap();
+        audit(&trace, root, &FileNames::default()).0
+    };
+    let unsynced = (Lapse::DataNotSynced { bytes: 1 }, "b".to_owned());
+    let renamed = (Lapse::RenamedBeforeSync, "b".to_owned());
+    assert_eq!(found(lines[..3].concat()), [unsynced, renamed.clone()]);
+    assert_eq!(found(lines.concat()), [renamed]);
 }

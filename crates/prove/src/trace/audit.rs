@@ -8,11 +8,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use plumb_block::Nanos;
 
-use super::names::{FileNames, is_removed};
+use super::names::{FileNames, beneath, is_removed, rebased};
 use super::strace::{Argument, Call, kind, number};
 
 /// Lapse by which a program leaves something to luck.
@@ -63,7 +63,7 @@ pub struct Audit {
     calls: usize,
     /// Findings that stand unless something follows, by file: data, names, and syncs that failed.
     unsynced: BTreeMap<PathBuf, Finding>,
-    entries: BTreeMap<PathBuf, Finding>,
+    entries: BTreeMap<PathBuf, Entry>,
     failed: BTreeMap<PathBuf, Finding>,
     /// Findings that stand whatever follows.
     found: Vec<Finding>,
@@ -74,6 +74,14 @@ pub struct Audit {
     names: FileNames,
     /// Files that are mapped to be written, the last one last.
     mappings: Vec<Mapping>,
+}
+
+/// Change of a name that nothing has made durable yet.
+#[derive(Debug)]
+struct Entry {
+    finding: Finding,
+    /// True if a power cut may bring back what had the name, or what was renamed to it.
+    was_there: bool,
 }
 
 /// File that is mapped to be written.
@@ -87,9 +95,9 @@ struct Mapping {
 
 impl Audit {
     /// Creates an audit of the files beneath this directory, an absolute path, where the program begins to
-    /// work.
-    pub fn beneath(directory: &Path) -> Self {
-        Self { beneath: directory.to_owned(), ..Self::default() }
+    /// work. `names` are there before it does.
+    pub fn beneath(directory: &Path, names: &FileNames) -> Self {
+        Self { beneath: directory.to_owned(), names: names.clone(), ..Self::default() }
     }
 
     /// Returns how often each file was synced with success.
@@ -105,10 +113,12 @@ impl Audit {
 
     /// Returns what is left to luck if the program has made all of its calls.
     pub fn findings(&self) -> Vec<Finding> {
-        let open = [&self.unsynced, &self.entries, &self.failed].into_iter().flat_map(BTreeMap::values);
+        let entries = self.entries.iter().map(|(path, entry)| (path, &entry.finding));
+        let open = self.unsynced.iter().chain(entries).chain(&self.failed);
         // A file without a name does not outlive the program.
-        let open = open.filter(|finding| !is_removed(&finding.path));
-        let mut all: Vec<Finding> = self.found.iter().chain(open).cloned().collect();
+        let open = open.filter(|(path, _)| self.counts(path) && !is_removed(path));
+        let open = open.map(|(path, finding)| Finding { path: path.clone(), ..finding.clone() });
+        let mut all: Vec<Finding> = self.found.iter().cloned().chain(open).collect();
         all.sort_by(|a, b| (a.call, &a.path).cmp(&(b.call, &b.path)));
         all
     }
@@ -127,8 +137,8 @@ impl Audit {
             ("open", true) => self.opened(call),
             ("rename", true) => self.renamed(call),
             ("link", true) => self.linked(call),
-            ("mkdir", true) => self.entry(call, "mkdir", 0),
-            ("unlink" | "rmdir", true) => self.entry(call, "unlink", 0),
+            ("mkdir", true) => self.made(call),
+            ("unlink" | "rmdir", true) => self.unlinked(call),
             (way @ ("io_uring" | "aio"), true) => *self.not_seen.entry(way).or_default() += 1,
             ("mmap", true) => self.mapped(call),
             ("msync", true) => self.msynced(call),
@@ -148,7 +158,7 @@ impl Audit {
     pub(super) fn changed(&self, call: &Call) -> Option<(&'static str, PathBuf)> {
         let kind = kind(call);
         let path = match kind {
-            "open" if may_create(call) => self.path_at(call, 0),
+            "open" if may_create(call) || empties(call) => self.path_at(call, 0),
             "rename" | "link" => self.path_at(call, 1),
             "mkdir" | "unlink" | "rmdir" | "truncate" => self.path_at(call, 0),
             "write" => written_to(call).map(|path| self.names.current(path)),
@@ -187,7 +197,7 @@ impl Audit {
         let (place, path) = texts.nth(number)?;
         let directory = place.checked_sub(1).and_then(|before| descriptor(call, before));
         let working = self.working.get(&call.thread).unwrap_or(&self.beneath);
-        Some(directory.unwrap_or(working).join(path))
+        Some(without_parents(&directory.unwrap_or(working).join(path)))
     }
 
     fn counts(&self, path: &Path) -> bool {
@@ -199,12 +209,28 @@ impl Audit {
             return;
         };
         let Ok(written) = call.result else { return };
-        let is_durable = self.is_durable_at_once(call.thread, number, path) && call.name != "ftruncate";
-        if is_durable || has_flag(call, "RWF_DSYNC") || has_flag(call, "RWF_SYNC") {
+        let (opened, path) = (path, self.names.current(path));
+        if !self.is_changed(&path, call) {
             return;
         }
-        let path = self.names.current(path);
-        self.changed_data(&path, written.unsigned_abs(), call);
+        let is_durable = self.is_durable_at_once(call.thread, number, opened) && call.name != "ftruncate";
+        if !is_durable && !has_flag(call, "RWF_DSYNC") && !has_flag(call, "RWF_SYNC") {
+            self.changed_data(&path, written.unsigned_abs(), call);
+        }
+    }
+
+    /// Takes note of whether a file is empty after this call. Returns true if the call may have changed its
+    /// data or its size.
+    fn is_changed(&mut self, path: &Path, call: &Call) -> bool {
+        let is_sized = matches!(call.name.as_str(), "truncate" | "ftruncate" | "fallocate");
+        if empties(call) || (is_sized && number_at(call, 1) == Some(0) && call.name != "fallocate") {
+            return self.names.empty(path);
+        }
+        let is_changed = is_sized || call.result != Ok(0);
+        if is_changed {
+            self.names.fill(path);
+        }
+        is_changed
     }
 
     /// Takes a change of the data of a file that nothing has made durable yet.
@@ -222,7 +248,8 @@ impl Audit {
     }
 
     fn truncated(&mut self, call: &Call) {
-        if let Some(path) = self.path_at(call, 0).filter(|path| self.counts(path)) {
+        let path = self.path_at(call, 0).filter(|path| self.counts(path));
+        if let Some(path) = path.filter(|path| self.is_changed(path, call)) {
             self.changed_data(&path, 0, call);
         }
     }
@@ -294,7 +321,9 @@ impl Audit {
         }
         self.data_synced(path);
         self.entries.retain(|name, _| name.parent() != Some(path));
-        *self.synced.entry(path.to_owned()).or_default() += 1;
+        if !is_removed(path) {
+            *self.synced.entry(path.to_owned()).or_default() += 1;
+        }
     }
 
     fn opened(&mut self, call: &Call) {
@@ -302,45 +331,71 @@ impl Audit {
         let is_durable = has_flag(call, "O_SYNC") || has_flag(call, "O_DSYNC");
         let number = call.result.clone().unwrap_or(-1);
         self.opened.entry(path.clone()).or_default().insert((call.thread, number), is_durable);
-        // The trace does not tell if the file existed before the call; a file that was opened or synced
-        // before did.
-        let is_known = self.synced.contains_key(path) || self.unsynced.contains_key(path);
-        if may_create(call) && !is_known && !self.entries.contains_key(path) {
-            let finding = self.finding(Lapse::DirectoryNotSynced("open"), path, call);
-            self.entries.insert(path.clone(), finding);
+        if may_create(call) && !self.names.exists(path) {
+            self.names.add(path);
+            self.entry(call, "open", path, false);
+        } else if empties(call) && self.is_changed(path, call) {
+            self.changed_data(path, 0, call);
+        }
+    }
+
+    fn made(&mut self, call: &Call) {
+        if let Some(path) = self.path_at(call, 0).filter(|path| self.counts(path)) {
+            self.names.add(&path);
+            self.entry(call, "mkdir", &path, false);
         }
     }
 
     fn renamed(&mut self, call: &Call) {
         let (Some(from), Some(to)) = (self.path_at(call, 0), self.path_at(call, 1)) else { return };
+        // rename(2) does nothing with two names of one file.
+        if self.names.is_same_file(&from, &to) || !(self.counts(&from) || self.counts(&to)) {
+            return;
+        }
+        let was_there = self.was_there(&from, true) || self.was_there(&to, self.names.exists(&to));
+        if has_flag(call, "RENAME_EXCHANGE") {
+            let aside = to.join("exchanged");
+            self.shift(&from, &aside);
+            self.shift(&to, &from);
+            self.shift(&rebased(&aside, &to, &from), &to);
+        } else {
+            self.shift(&from, &to);
+        }
         if !self.counts(&to) {
             return;
         }
-        self.unsynced.remove(&to);
-        if let Some(unsynced) = self.unsynced.remove(&from) {
+        if self.unsynced.contains_key(&to) {
             self.found.push(self.finding(Lapse::RenamedBeforeSync, &to, call));
-            self.unsynced.insert(to.clone(), Finding { path: to.clone(), ..unsynced });
         }
-        self.entries.remove(&from);
-        self.names.rename(&from, &to);
-        if let Some(opened) = self.opened.remove(&from) {
-            self.opened.insert(to, opened);
+        self.entries.remove(&to);
+        self.entry(call, "rename", &to, was_there);
+    }
+
+    /// Takes note that what has the path `from`, and all beneath it, has the path `to`.
+    fn shift(&mut self, from: &Path, to: &Path) {
+        self.names.rename(from, to);
+        shift_in(&mut self.unsynced, from, to);
+        shift_in(&mut self.entries, from, to);
+        shift_in(&mut self.opened, from, to);
+        for mapping in &mut self.mappings {
+            mapping.path = rebased(&mapping.path, from, to);
         }
-        self.entry(call, "rename", 1);
     }
 
     fn linked(&mut self, call: &Call) {
-        if let (false, Some(from), Some(to)) =
-            (call.name.starts_with("symlink"), self.linked_from(call), self.path_at(call, 1))
-        {
-            self.names.link(&from, &to);
-            if is_removed(&from)
-                && let Some(finding) = self.unsynced.remove(&from)
-            {
-                self.unsynced.insert(to.clone(), Finding { path: to, ..finding });
+        let Some(to) = self.path_at(call, 1).filter(|path| self.counts(path)) else { return };
+        match self.linked_from(call) {
+            Some(from) if !call.name.starts_with("symlink") => {
+                self.names.link(&from, &to);
+                if is_removed(&from)
+                    && let Some(finding) = self.unsynced.remove(&from)
+                {
+                    self.unsynced.insert(to.clone(), finding);
+                }
             }
+            _ => self.names.add(&to),
         }
-        self.entry(call, "link", 1);
+        self.entry(call, "link", &to, false);
     }
 
     /// Returns the path of the file that a call gives another name: of one without a name, that of its
@@ -355,25 +410,64 @@ impl Audit {
         opened.max_by_key(|path| is_removed(path)).or(Some(path)).filter(|path| self.counts(path))
     }
 
-    fn entry(&mut self, call: &Call, change: &'static str, place: usize) {
-        let Some(path) = self.path_at(call, place).filter(|path| self.counts(path)) else { return };
-        if change == "unlink" {
-            // Data of a file that is not durable is not durable under another name of the file either.
-            let left = self.names.others(&path).next().map(Path::to_owned);
-            if let (Some(finding), Some(left)) = (self.unsynced.remove(&path), left) {
-                self.unsynced.insert(left.clone(), Finding { path: left, ..finding });
-            }
-            self.names.remove(&path);
-            // One that was made since the directory was synced need not be remembered.
-            let made = Lapse::DirectoryNotSynced("open");
-            if self.entries.get(&path).is_some_and(|finding| finding.lapse == made) {
-                self.entries.remove(&path);
-                return;
-            }
+    fn unlinked(&mut self, call: &Call) {
+        let Some(path) = self.path_at(call, 0).filter(|path| self.counts(path)) else { return };
+        // Data of a file that is not durable is not durable under another name of the file either.
+        let left = self.names.others(&path).next().map(Path::to_owned);
+        if let (Some(finding), Some(left)) = (self.unsynced.remove(&path), left) {
+            self.unsynced.insert(left, finding);
         }
-        let finding = self.finding(Lapse::DirectoryNotSynced(change), &path, call);
-        self.entries.insert(path, finding);
+        self.names.remove(&path);
+        // Changes within a directory are of no account without it.
+        for within in beneath(&self.entries, &path).into_iter().filter(|within| *within != path) {
+            self.entries.remove(&within);
+        }
+        // The removal of a name that was made since the directory was synced need not be durable.
+        if self.was_there(&path, true) {
+            self.entry(call, "unlink", &path, true);
+        } else {
+            self.entries.remove(&path);
+        }
     }
+
+    /// Takes note that a call changed a name, which was there before (`was_there`) unless the directory was
+    /// not synced since an earlier change.
+    fn entry(&mut self, call: &Call, change: &'static str, path: &Path, was_there: bool) {
+        let was_there = self.was_there(path, was_there);
+        let finding = self.finding(Lapse::DirectoryNotSynced(change), path, call);
+        self.entries.insert(path.to_owned(), Entry { finding, was_there });
+    }
+
+    /// Returns true if a name was there before the first change of it that is not durable; `now` if there is
+    /// no such change.
+    fn was_there(&self, path: &Path, now: bool) -> bool {
+        self.entries.get(path).map_or(now, |entry| entry.was_there)
+    }
+}
+
+/// Gives all that has a path which is `from` or beneath it the path that it has after a rename, in place of
+/// what is there.
+fn shift_in<V>(map: &mut BTreeMap<PathBuf, V>, from: &Path, to: &Path) {
+    for replaced in beneath(map, to) {
+        map.remove(&replaced);
+    }
+    for path in beneath(map, from) {
+        if let Some(value) = map.remove(&path) {
+            map.insert(rebased(&path, from, to), value);
+        }
+    }
+}
+
+/// Returns a path in which `..` takes the name before it away, as it does unless that is a symbolic link.
+fn without_parents(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => drop(plain.pop()),
+            component => plain.push(component),
+        }
+    }
+    plain
 }
 
 /// Returns the path behind the descriptor at this place.
@@ -417,6 +511,11 @@ pub(crate) fn has_flag(call: &Call, flag: &str) -> bool {
 /// Returns true if opening it may give a new file its name.
 pub(crate) fn may_create(call: &Call) -> bool {
     (has_flag(call, "O_CREAT") || call.name == "creat") && !has_flag(call, "O_TMPFILE")
+}
+
+/// Returns true if opening a file empties it.
+fn empties(call: &Call) -> bool {
+    has_flag(call, "O_TRUNC") || call.name == "creat"
 }
 
 fn is_shared_writable(call: &Call) -> bool {

@@ -85,7 +85,7 @@ impl TraceDocument {
     /// fsync that failed, and promised nothing of what it had not synced by then.
     pub fn new(traced: &TracedCalls, succeeded: bool) -> Self {
         let root = &*traced.root;
-        let mut audit = Audit::beneath(root);
+        let mut audit = Audit::beneath(root, &traced.names);
         traced.calls.iter().for_each(|call| audit.take(call));
         let failed_syncs = traced.calls.iter().filter(|call| call.is_failed_sync()).count() as u64;
         let has_stopped = !succeeded && failed_syncs > 0;
@@ -148,8 +148,7 @@ impl Lapse {
             }
             Self::DirectoryNotSynced(change) => {
                 let what = match *change {
-                    "open" => "opened with O_CREAT",
-                    "mkdir" => "made",
+                    "open" | "mkdir" => "made",
                     "link" => "linked",
                     "rename" => "renamed",
                     _ => "removed",

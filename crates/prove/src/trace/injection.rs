@@ -88,7 +88,7 @@ fn rank(lapse: &Lapse) -> Option<u8> {
 /// what was left unsynced at one of the times in `acknowledged`, which rise, counts; by the clock of the
 /// calls.
 pub fn candidates(traced: &TracedCalls, acknowledged: &[Nanos]) -> Vec<Injection> {
-    let mut audit = Audit::beneath(&traced.root);
+    let mut audit = Audit::beneath(&traced.root, &traced.names);
     let mut rest = traced.calls.iter().peekable();
     let mut found: BTreeMap<_, BTreeMap<String, Vec<PathBuf>>> = BTreeMap::new();
     for until in acknowledged {

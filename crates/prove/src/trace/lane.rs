@@ -12,7 +12,7 @@ use super::{Argument, Audit, TracedCalls};
 /// Their times are those of the calls less `began`.
 pub(crate) fn lane(traced: &TracedCalls, began: Nanos) -> Vec<TimelineItem> {
     let root = &*traced.root;
-    let mut audit = Audit::beneath(root);
+    let mut audit = Audit::beneath(root, &traced.names);
     let mut programs: HashMap<u32, &Path> = HashMap::new();
     let mut items = Vec::new();
     for call in &traced.calls {

@@ -19,6 +19,7 @@ pub(crate) use audit::{has_flag, may_create};
 pub use document::{TraceDocument, TraceFailure, TraceFinding, TraceStates};
 pub use injection::{Injection, Sync, candidates};
 pub(crate) use lane::lane;
+pub use names::FileNames;
 pub(crate) use run::TraceOptions;
 pub use run::Tracer;
 pub(crate) use strace::kind;

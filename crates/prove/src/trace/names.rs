@@ -1,40 +1,108 @@
-//! Names of files that have more than one, as the calls of a program made and removed them.
+//! Names of files beneath a directory: those that were there before a program, and what its calls made of
+//! them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// End of the path that the kernel shows for a descriptor whose name was removed (d_path in fs/d_path.c).
 const DELETED: &str = " (deleted)";
 
-/// Names that link(2) gave to a file which had one already. A file that is not in it has one name.
-#[derive(Debug, Default)]
-pub(super) struct FileNames {
+/// Directories of the kernel, in which no program keeps a file.
+const KERNEL: [&str; 2] = ["/proc", "/sys"];
+
+/// Files by their names, as far as they are known: a file that another program makes meanwhile is not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileNames {
     /// Number of the file by name. A name that was removed ends with [`DELETED`].
     files: BTreeMap<PathBuf, usize>,
+    /// Names by the number of the file.
+    names: BTreeMap<usize, BTreeSet<PathBuf>>,
+    /// Files that may hold bytes.
+    filled: BTreeSet<usize>,
     next: usize,
 }
 
 impl FileNames {
+    /// Reads the names that are beneath a directory now. What cannot be read is left out.
+    pub fn beneath(root: &Path) -> Self {
+        let mut all = Self::default();
+        let mut linked = HashMap::new();
+        let mut unread = vec![root.to_owned()];
+        while let Some(directory) = unread.pop() {
+            for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+                let (path, Ok(metadata)) = (entry.path(), entry.metadata()) else { continue };
+                let has_several = !metadata.is_dir() && metadata.nlink() > 1;
+                let number = (metadata.dev(), metadata.ino());
+                let known = linked.get(&number).copied().filter(|_| has_several);
+                let file = known.unwrap_or_else(|| all.new_file());
+                if has_several {
+                    linked.insert(number, file);
+                }
+                all.assign(&path, Some(file));
+                if metadata.len() > 0 {
+                    all.filled.insert(file);
+                }
+                if metadata.is_dir() && !KERNEL.contains(&path.to_str().unwrap_or_default()) {
+                    unread.push(path);
+                }
+            }
+        }
+        all
+    }
+
+    /// Returns true if a file is known to have this name now.
+    pub(super) fn exists(&self, name: &Path) -> bool {
+        self.files.contains_key(name)
+    }
+
+    /// Returns true if both are names of one file.
+    pub(super) fn is_same_file(&self, one: &Path, other: &Path) -> bool {
+        one == other || self.files.get(one).is_some_and(|file| self.files.get(other) == Some(file))
+    }
+
+    /// Gives a new, empty file this name.
+    pub(super) fn add(&mut self, name: &Path) {
+        let file = self.new_file();
+        self.assign(name, Some(file));
+    }
+
     /// Adds a name of the file that has the name `from`.
     pub(super) fn link(&mut self, from: &Path, to: &Path) {
-        let file = *self.files.entry(from.to_owned()).or_insert(self.next);
-        self.next += 1;
-        self.files.insert(to.to_owned(), file);
+        let file = self.file(from);
+        self.assign(to, Some(file));
     }
 
     /// Takes a name from its file, for one that is removed or taken by another file.
     pub(super) fn remove(&mut self, name: &Path) {
-        if let Some(file) = self.files.remove(name) {
-            self.files.insert(removed(name), file);
+        if let Some(file) = self.files.get(name).copied() {
+            self.assign(name, None);
+            self.assign(&removed(name), Some(file));
         }
     }
 
-    /// Gives a file another name in place of one.
+    /// Gives a file another name in place of one; of a directory, also all that is in it.
     pub(super) fn rename(&mut self, from: &Path, to: &Path) {
         self.remove(to);
-        if let Some(file) = self.files.remove(from) {
-            self.files.insert(to.to_owned(), file);
+        for name in beneath(&self.files, from) {
+            let file = self.files.get(&name).copied();
+            self.assign(&name, None);
+            self.assign(&rebased(&name, from, to), file);
         }
+    }
+
+    /// Takes note that the file with this name may hold bytes.
+    pub(super) fn fill(&mut self, name: &Path) {
+        let file = self.file(name);
+        self.filled.insert(file);
+    }
+
+    /// Takes note that the file with this name is empty. Returns true if it may have held bytes.
+    pub(super) fn empty(&mut self, name: &Path) -> bool {
+        let is_known = self.exists(name);
+        let file = self.file(name);
+        self.filled.remove(&file) || !is_known
     }
 
     /// Returns a name that the file with this name has now: the same, unless that was removed.
@@ -48,11 +116,55 @@ impl FileNames {
         self.all(name).filter(move |other| *other != name && !is_removed(other))
     }
 
-    /// Returns all names that the file with this name has or had, if it has more than one.
+    /// Returns all names that the file with this name has or had, as far as they are known.
     pub(super) fn all(&self, name: &Path) -> impl Iterator<Item = &Path> {
-        let file = self.files.get(name);
-        let names = self.files.iter().filter(move |(_, other)| Some(*other) == file);
-        names.map(|(other, _)| &**other)
+        let names = self.files.get(name).and_then(|file| self.names.get(file));
+        names.into_iter().flatten().map(|other| &**other)
+    }
+
+    fn new_file(&mut self) -> usize {
+        self.next += 1;
+        self.next
+    }
+
+    /// Returns the number of the file with this name; a new one if it is not known.
+    fn file(&mut self, name: &Path) -> usize {
+        match self.files.get(name) {
+            Some(file) => *file,
+            None => {
+                self.add(name);
+                self.next
+            }
+        }
+    }
+
+    /// Makes this the name of a file, or of none.
+    fn assign(&mut self, name: &Path, file: Option<usize>) {
+        if let Some(before) = self.files.remove(name)
+            && let Some(names) = self.names.get_mut(&before)
+        {
+            names.remove(name);
+        }
+        if let Some(file) = file {
+            self.files.insert(name.to_owned(), file);
+            self.names.entry(file).or_default().insert(name.to_owned());
+        }
+    }
+}
+
+/// Returns the paths of a map that are this one or beneath it.
+pub(super) fn beneath<V>(map: &BTreeMap<PathBuf, V>, root: &Path) -> Vec<PathBuf> {
+    let from_root = map.range(root.to_owned()..).map(|(path, _)| path);
+    from_root.take_while(|path| path.starts_with(root)).cloned().collect()
+}
+
+/// Returns the path that a file has once `from`, which is its path or that of a directory above it, was
+/// renamed to `to`.
+pub(super) fn rebased(path: &Path, from: &Path, to: &Path) -> PathBuf {
+    match path.strip_prefix(from) {
+        Ok(rest) if rest.as_os_str().is_empty() => to.to_owned(),
+        Ok(rest) => to.join(rest),
+        Err(_) => path.to_owned(),
     }
 }
 

@@ -25,6 +25,7 @@ use rustix::io::Errno;
 use tempfile::TempDir;
 
 use super::leftovers::Leftovers;
+use super::names::FileNames;
 use super::strace::{CALLS, Lines};
 use super::sync_call::injected;
 use super::thread_state::{is_gone, is_held};
@@ -117,8 +118,9 @@ impl Tracer {
         let holds = !injections.is_empty() || writeback.is_some() || refuses;
         let column = holds.then_some(PADDED * held);
         let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().into();
+        let names = FileNames::beneath(&root);
         let reader = Reader {
-            audit: Audit::beneath(&root),
+            audit: Audit::beneath(&root, &names),
             lines: Lines::default(),
             injections,
             left_out: if is_modelled { left_out } else { Vec::new() },
@@ -126,7 +128,7 @@ impl Tracer {
             chosen: writeback.map(|plan| Chosen::new(plan, &root)),
             follower,
             leftovers: kills_leftovers.then(Leftovers::default),
-            traced: TracedCalls { root, began, ..TracedCalls::default() },
+            traced: TracedCalls { root, names, began, ..TracedCalls::default() },
         };
         let thread = std::thread::Builder::new().name("strace".to_owned());
         let reader = thread.spawn(move || reader.read(fifo)).map_err(cannot("start a thread"))?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use plumb_block::Nanos;
 
 use super::Call;
+use super::names::FileNames;
 
 /// Calls of a program that has ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct TracedCalls {
     pub injected_after_failures: u64,
     /// Directory that is audited and synced, by a path without links.
     pub root: PathBuf,
+    /// Names that were beneath it before the program.
+    pub names: FileNames,
     /// Start of the trace, by the clock of the calls: since 1970.
     pub began: Nanos,
     /// Names of the processes that the program left running in sessions or process groups of their own, and

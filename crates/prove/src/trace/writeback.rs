@@ -117,7 +117,7 @@ fn write_back_file(path: &Path) -> io::Result<()> {
 /// [`Writeback::AfterSync`] counts them. Writeback that begins after another one would do the same as after
 /// one of these.
 pub(crate) fn syncs_before_changes(traced: &TracedCalls) -> Vec<u64> {
-    let mut audit = Audit::beneath(&traced.root);
+    let mut audit = Audit::beneath(&traced.root, &traced.names);
     let (mut syncs, mut found) = (0, Vec::new());
     for call in &traced.calls {
         if call.synced(&traced.root).is_some() {
