@@ -11,6 +11,8 @@ use crate::prove_posix::{as_nobody, classes, place};
 const HONEST: &str = include_str!("automatic_honest.py");
 /// Number of honest programs.
 const SEEDS: u32 = 12;
+/// Number of those with sync calls that can go.
+const SPARE_SEEDS: u32 = 4;
 
 fn proved(place: &Path, setup: &str, run: &str, more: &[&str]) -> (i32, Value) {
     let arguments = ["app", "--json", "--no-record", "--no-change", "--fs", "posix", "--setup", setup];
@@ -94,6 +96,36 @@ fn honest_programs_are_proved_whatever_the_seed() {
         let step = |step: &str| format!("{PYTHON} -IS {} {seed} {step}", program.display());
         let (found, document) = proved(place.path(), &step("setup"), &step("run"), &["--budget", "20m"]);
         assert_eq!((found, &document["states"]["failing"]), (0, &0.into()), "seed {seed}: {document:#}");
+    }
+}
+
+/// Asserts that of each pair of equal sync calls either may go, and not both; all others are needed.
+#[test]
+fn a_sync_that_is_needed_is_never_named_as_one_that_can_go() {
+    let Some(place) = place() else { return };
+    let program = place.path().join("honest.py");
+    std::fs::write(&program, HONEST).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let [open, spare] = ["open", "open/spare"].map(|name| place.path().join(name));
+    std::fs::create_dir(&open).unwrap();
+    std::fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    for seed in 1..=SPARE_SEEDS {
+        let step = |step: &str| format!("{PYTHON} -IS {} {seed} {step}", program.display());
+        let run = format!("{} {}", step("run"), spare.display());
+        let more = ["--needless-syncs", "--budget", "20m"];
+        let (found, document) = proved(place.path(), &step("setup"), &run, &more);
+        assert_eq!(found, 0, "seed {seed}: {document:#}");
+        let pairs = std::fs::read_to_string(&spare).unwrap();
+        std::fs::remove_file(&spare).unwrap();
+        let pairs: Vec<u64> = pairs.split_whitespace().map(|number| number.parse().unwrap()).collect();
+        let needless = document["needless_syncs"].as_array().unwrap();
+        let numbers = |is_one: &dyn Fn(&&Value) -> bool| -> Vec<u64> {
+            needless.iter().filter(is_one).map(|one| one["number"].as_u64().unwrap()).collect()
+        };
+        assert_eq!(numbers(&|_| true), pairs, "seed {seed}: {document:#}");
+        let together = numbers(&|one| one["together"] == true);
+        let firsts: Vec<u64> = pairs.iter().copied().step_by(2).collect();
+        assert_eq!(together, firsts, "seed {seed}: {document:#}");
     }
 }
 
