@@ -5,6 +5,8 @@
 #![expect(clippy::unwrap_used, reason = "a bench may panic")]
 
 use std::ops::ControlFlow;
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -16,8 +18,8 @@ use plumb_prove::file_system::{FileSystem, FileSystemOptions};
 use plumb_prove::judge::Judge;
 use plumb_prove::profile::DriveProfile;
 use plumb_prove::recording::{Event, Recording};
-use plumb_prove::session::{RecordOptions, record};
-use plumb_prove::subject::{Outcome, Subject, named};
+use plumb_prove::session::{RecordOptions, RecordedWork, record, record_with_calls};
+use plumb_prove::subject::{CheckBy, Outcome, Program, Programs, Subject, named};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
@@ -29,8 +31,10 @@ fn main() {
         Some("memory") => memory(),
         Some("mounted") => mounted(),
         Some("sqlite") => sqlite(),
+        Some("posix") => posix(CheckBy::Moments(None)),
+        Some("posix-check") => posix(CheckBy::Command("exit 0".to_owned())),
         // `cargo bench` itself, over all benches there are.
-        _ => println!("expected enumeration, memory, mounted or sqlite"),
+        _ => println!("expected enumeration, memory, mounted, sqlite, posix or posix-check"),
     }
 }
 
@@ -119,29 +123,46 @@ fn sqlite_subject() -> Arc<dyn Subject> {
 fn mounted() {
     let (directory, stop) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
     let subject = sqlite_subject();
-    let options = RecordOptions {
+    let options = record_options(FileSystem::Ext4, directory.path());
+    let recorded = record(&*subject, &options, &stop).unwrap();
+    judged(&recorded, &subject, &options, 1_000, &|_| ());
+}
+
+fn record_options(file_system: FileSystem, directory: &Path) -> RecordOptions {
+    RecordOptions {
         file_system_options: FileSystemOptions::default(),
         size: Bytes::mib(64),
         logical_block: Bytes(512),
-        file_system: FileSystem::Ext4,
-        directory: directory.path().to_owned(),
+        file_system,
+        directory: directory.to_owned(),
         timeout: Duration::from_secs(60),
         cache: None,
-    };
-    let recorded = record(&*subject, &options, &stop).unwrap();
-    let profile = DriveProfile::parse("volatile", Bytes(BLOCK)).unwrap();
+    }
+}
+
+/// Judges the first states of a recording with 1, 2 and 4 workers, just after `before` with so many. No state
+/// may fail.
+fn judged(
+    recorded: &RecordedWork,
+    subject: &Arc<dyn Subject>,
+    options: &RecordOptions,
+    states: u64,
+    before: &dyn Fn(u32),
+) {
+    let profile = DriveProfile::parse("volatile", options.logical_block).unwrap();
     for workers in [1, 2, 4] {
+        before(workers);
         let judge = Judge {
-            recorded: &recorded,
+            recorded,
             profile: &profile,
-            limits: Limits { states: 1_000, ..Limits::default() },
+            limits: Limits { states, ..Limits::default() },
             seed: 1,
-            subject: &subject,
-            file_system: FileSystem::Ext4,
-            workers,
-            directory: directory.path(),
-            timeout: Duration::from_secs(60),
-            stop: &stop,
+            subject,
+            file_system: options.file_system,
+            workers: workers as usize,
+            directory: &options.directory,
+            timeout: options.timeout,
+            stop: &AtomicBool::new(false),
             mount_here: false,
             results: None,
         };
@@ -152,10 +173,51 @@ fn mounted() {
         let counts = judged.counts;
         let rates = [counts.checked, counts.distinct].map(|count| count as f64 / took);
         println!(
-            "{workers} workers: {} of {} states mounted, {:.0} checks/s, {:.0} states/s",
+            "{workers} workers: {} of {} states checked, {:.0} checks/s, {:.0} states/s",
             counts.checked, counts.distinct, rates[0], rates[1]
         );
     }
+}
+
+/// Trees of ten names that are made and judged a second; with a checker also how often that alone can be
+/// spawned.
+fn posix(check: CheckBy) {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let line =
+        "mkdir d; for i in 1 2 3 4 5 6 7 8; do echo $i > d/$i; done; mv d/8 log; sync; echo 1 > $PLUMB_ACK";
+    let run = Program::acknowledging(line.to_owned());
+    let options = record_options(FileSystem::Posix, directory.path());
+    let programs = Programs {
+        run: run.clone(),
+        check: check.clone(),
+        recover: None,
+        setup: None,
+        timeout: options.timeout,
+        stop: Arc::default(),
+    };
+    let subject: Arc<dyn Subject> = Arc::new(programs);
+    let recorded = record_with_calls(&*subject, &run, &options, &AtomicBool::new(false)).unwrap();
+    judged(&recorded, &subject, &options, 20_000, &|threads| {
+        if let CheckBy::Command(line) = &check {
+            println!("{threads} threads: {:.0} spawned/s", spawned(line, threads));
+        }
+    });
+}
+
+/// Returns how often a second the shell runs a line, in so many threads.
+fn spawned(line: &str, threads: u32) -> f64 {
+    const COUNT: u32 = 2_000;
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                for _ in 0..COUNT / threads {
+                    assert!(Command::new("/bin/sh").arg("-c").arg(line).status().unwrap().success());
+                }
+            });
+        }
+    });
+    f64::from(COUNT) / start.elapsed().as_secs_f64()
 }
 
 /// Checks of SQLite in process a second, on files in memory.

@@ -9,11 +9,13 @@ use anyhow::Result;
 use crate::process;
 
 /// The parts, with the bar of each.
-const PARTS: [(&str, &str); 4] = [
+const PARTS: [(&str, &str); 6] = [
     ("enumeration", "1,000,000 states/s of one processor"),
     ("memory", "1024 MiB"),
     ("mounted", "100 checks/s on ext4 of 64 MiB"),
     ("sqlite", "10,000 checks/s in process"),
+    ("posix", "2,000 checks/s of small trees without a checker"),
+    ("posix-check", "0.8 of the rate at which as many threads spawn the checker"),
 ];
 
 /// Runs each part in a process of its own.
