@@ -72,6 +72,11 @@ fn what_makes_no_sense_is_told_before_anything_is_done() {
         ("app --subject sqlite --size 1M", 2, "at least"),
         ("app --subject sqlite --target ack:1", 2, "EVENT..EVENT"),
         ("app --subject sqlite --drive lying:8", 4, "--mount-here"),
+        ("app --run true --drive-at log=64M", 2, "--check"),
+        ("app --run true --check true --drive-at ../log=64M", 2, "log=64M"),
+        ("app --run true --check true --drive-at log=64M --fs posix", 2, "choose ext4"),
+        ("app --run true --check true --drive-at log=64M --drive cache:volatile", 2, "one drive"),
+        ("app --run true --check true --drive-at a=64M --drive-at a=32M", 2, "same directory"),
         ("app --recording /dev/null", 2, "first line"),
         ("app --recording nothing", 2, "nothing"),
         ("app --recording /dev/null --subject sqlite", 2, "cannot be used with"),
@@ -586,4 +591,42 @@ fn the_file_system_is_made_and_mounted_as_typed() {
         prove(&place, &["app", "--run", run, "--check", CHECK, "--size", "64M", "--mount-options", "datum"]);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(stderr(&output).contains("--mount-options datum"), "{}", said(&output));
+}
+
+/// The log is written without the page cache, and only the data is synced: the flush of its drive covers the
+/// log where that is on the same one.
+#[test]
+fn a_flush_of_one_drive_makes_nothing_durable_on_another() {
+    if !is_possible() {
+        return;
+    }
+    let place = scratch();
+    let setup = "mkdir -p log; dd if=/dev/zero of=log/a bs=4k count=1 conv=fsync status=none; sync";
+    let write = "printf %4096s x | dd of=log/a bs=4k oflag=direct conv=notrunc iflag=fullblock status=none; ";
+    let data = "echo 1 > b; sync b; sync .; echo 1 > $PLUMB_ACK";
+    let check = "test -z \"$PLUMB_REQUIRED\" || { grep -q x log/a && test -s b; }";
+    let run = |line: &str, code: i32, more: &[&str]| {
+        let arguments =
+            ["--setup", setup, "--run", line, "--check", check, "--recordings", "1", "--no-change"];
+        let found = proved(&place, &[&arguments, more].concat(), code);
+        holds("prove", &found);
+        found
+    };
+    let on_two = ["--drive-at", "log=32M"];
+    let found = run(&format!("{write}{data}"), 1, &[&on_two[..], &["--out", "run"]].concat());
+    let failure = &found["failures"][0];
+    assert_eq!(failure["class"], "lost-acknowledged", "{failure:#}");
+    let dropped = &failure["minimal"]["dropped"];
+    assert_eq!((dropped.as_array().unwrap().len(), &dropped[0]["file"]), (1, &"log/a".into()), "{failure:#}");
+    assert!(found["model"].as_str().unwrap().contains("log on a drive of 32 MiB"), "{}", found["model"]);
+    // The state again, from what the run has kept.
+    let replayed = prove(&place, &["replay", "run"]);
+    assert_eq!(replayed.status.code(), Some(1), "{}", said(&replayed));
+
+    for (line, drives) in
+        [(format!("{write}{data}"), &[][..]), (format!("{write}sync log/a; {data}"), &on_two)]
+    {
+        let found = run(&line, 0, drives);
+        assert_eq!(found["proved"], true, "{line}: {found:#}");
+    }
 }

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde::{Deserialize, Serialize};
 
+use crate::drives::FurtherDrive;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Time that a mount may be in use by programs that were killed just now, and a loop device claimed by a
@@ -52,12 +53,14 @@ pub struct FileSystemOptions {
     pub make: Vec<String>,
     /// Options of its mount with commas between, as mount(8) takes them.
     pub mount: String,
+    /// Drives beside the first, each with a file system that is made and mounted in the same way.
+    pub further: Vec<FurtherDrive>,
 }
 
 impl FileSystemOptions {
     /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
-        self.make.is_empty() && self.mount.is_empty()
+        self.make.is_empty() && self.mount.is_empty() && self.further.is_empty()
     }
 
     /// Returns the flags of mount(2) among the options, and the options that are left to the file system.
@@ -83,7 +86,10 @@ impl std::fmt::Display for FileSystemOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let made = (!self.make.is_empty()).then(|| format!("mkfs {}", self.make.join(" ")));
         let mounted = (!self.mount.is_empty()).then(|| self.mount.clone());
-        f.write_str(&made.into_iter().chain(mounted).collect::<Vec<String>>().join(", "))
+        let further = self.further.iter();
+        let further =
+            further.map(|drive| format!("{} on a drive of {}", drive.directory.display(), drive.size));
+        f.write_str(&made.into_iter().chain(mounted).chain(further).collect::<Vec<String>>().join(", "))
     }
 }
 
@@ -255,13 +261,13 @@ impl FileSystem {
         options: &FileSystemOptions,
     ) -> Result<MountedFileSystem> {
         let Some(kind) = self.kind() else {
-            return Ok(MountedFileSystem { path: device.to_owned(), is_mounted: false });
+            return Ok(MountedFileSystem { path: device.to_owned(), is_mounted: false, further: Vec::new() });
         };
         let (flags, mut words) = options.flags();
         words.extend(Some(kind.mount_options).filter(|own| !own.is_empty()));
         let words = CString::new(words.join(",")).unwrap_or_default();
         match once_free(|| mount(device, at, kind.name, flags, words.as_c_str())) {
-            Ok(()) => Ok(MountedFileSystem { path: at.to_owned(), is_mounted: true }),
+            Ok(()) => Ok(MountedFileSystem { path: at.to_owned(), is_mounted: true, further: Vec::new() }),
             Err(errno) if is_of_the_tool(errno) => {
                 let what = format!("cannot mount {} at {}: {errno}", device.display(), at.display());
                 Err(Error::missing(what, hint(errno)))
@@ -348,6 +354,8 @@ fn once_free(mut done: impl FnMut() -> rustix::io::Result<()>) -> rustix::io::Re
 pub struct MountedFileSystem {
     path: PathBuf,
     is_mounted: bool,
+    /// File systems that are mounted within it.
+    further: Vec<MountedFileSystem>,
 }
 
 impl MountedFileSystem {
@@ -356,12 +364,33 @@ impl MountedFileSystem {
         &self.path
     }
 
-    /// Unmounts it: all that was written is on the device then.
+    /// Adds one that is mounted within it, and is unmounted with it.
+    pub(crate) fn add(&mut self, further: Self) {
+        self.further.push(further);
+    }
+
+    /// Returns where it is mounted, and all within it.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(&*self.path).chain(self.further.iter().map(Self::path))
+    }
+
+    /// Makes everything that was written to it, and to all within it, durable. Without a file system there is
+    /// nothing to do.
+    ///
+    /// # Errors
+    /// Fails as open(2) and syncfs(2).
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        let mut paths = self.paths().filter(|_| self.is_mounted);
+        paths.try_for_each(|path| Ok(rustix::fs::syncfs(File::open(path)?)?))
+    }
+
+    /// Unmounts it, with all within it: all that was written is on the device then.
     ///
     /// # Errors
     /// If somebody uses it for longer than a killed program takes to go. It is taken out of sight then, and
     /// goes with the last who does.
     pub fn unmount(mut self) -> Result<()> {
+        std::mem::take(&mut self.further).into_iter().try_for_each(Self::unmount)?;
         if self.is_mounted {
             once_free(|| unmount(&self.path, UnmountFlags::NOFOLLOW)).map_err(|errno| {
                 let at = self.path.display();

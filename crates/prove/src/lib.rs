@@ -10,6 +10,7 @@
 //! - [`explore`]: the states, in an order that finds failures early; which of them a cut may leave is for
 //!   `plumb-crash` to say.
 //! - [`session`]: a subject recorded at its work, on a [`file_system`].
+//! - [`drives`]: several drives that lose their power at one moment.
 //! - [`profile`]: kinds of drives by name; [`subject`]: what is put to the test, and its checker.
 //! - [`state_device`]: a state as a device, which a file system can be mounted on.
 //! - [`judge`]: each state mounted and put before the checker.
@@ -25,6 +26,7 @@
 //! order of states follows from recording, profile, limits and seed alone.
 
 mod change;
+pub mod drives;
 mod error;
 pub mod explore;
 pub mod file_system;

@@ -37,6 +37,12 @@ impl Roles {
     /// Returns what is known of the file system on `device` that is mounted at `mount`. Data written last is
     /// known only after a sync.
     pub fn new(mount: &Path, device: &Path, file_system: FileSystem) -> Self {
+        Self::without(mount, device, file_system, &[])
+    }
+
+    /// Returns what is known as [`new`](Self::new) does, without these names in the root directory, at which
+    /// other drives are mounted.
+    pub(crate) fn without(mount: &Path, device: &Path, file_system: FileSystem, except: &[&Path]) -> Self {
         let mut roles = Self::default();
         let mut chunks = Vec::new();
         match file_system {
@@ -46,7 +52,12 @@ impl Roles {
             FileSystem::Xfs => roles.xfs(device).unwrap_or_default(),
             FileSystem::Btrfs => chunks = roles.btrfs(device),
         }
-        roles.files(mount, Path::new(""), &chunks);
+        roles.file(mount, Path::new(""), "directory", &chunks);
+        for entry in std::fs::read_dir(mount).into_iter().flatten().flatten() {
+            if !except.contains(&Path::new(&entry.file_name())) {
+                roles.files(mount, Path::new(&entry.file_name()), &chunks);
+            }
+        }
         roles
     }
 
@@ -117,18 +128,17 @@ impl Roles {
         }
     }
 
-    /// Adds all files beneath a directory. One that cannot be opened, or that goes while it is looked at, is
-    /// passed over.
-    fn files(&mut self, mount: &Path, beneath: &Path, chunks: &[Chunk]) {
-        let path = mount.join(beneath);
-        self.file(&path, beneath, "directory", chunks);
+    /// Adds a file, or a directory and all files beneath it. One that cannot be opened, or that goes while it
+    /// is looked at, is passed over.
+    fn files(&mut self, mount: &Path, name: &Path, chunks: &[Chunk]) {
+        let path = mount.join(name);
+        match std::fs::symlink_metadata(&path).map(|metadata| metadata.file_type()) {
+            Ok(kind) if kind.is_dir() => self.file(&path, name, "directory", chunks),
+            Ok(kind) if kind.is_file() => return self.file(&path, name, "data", chunks),
+            _ => return,
+        }
         for entry in std::fs::read_dir(&path).into_iter().flatten().flatten() {
-            let name = beneath.join(entry.file_name());
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => self.files(mount, &name, chunks),
-                Ok(kind) if kind.is_file() => self.file(&entry.path(), &name, "data", chunks),
-                _ => {}
-            }
+            self.files(mount, &name.join(entry.file_name()), chunks);
         }
     }
 

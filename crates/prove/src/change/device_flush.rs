@@ -81,10 +81,11 @@ impl Search<'_> {
         let profile = self.request.profile();
         let never = AtomicBool::new(false);
         let judge = Judge { recorded: &changed, results: None, stop: &never, ..self.request.judge };
+        let added = flush_events(&changed.recording);
         for (choice, of) in self.failing.iter().rev() {
-            let event =
-                choice.event - 2 * of.iter().enumerate().filter(|(n, at)| *at + 2 * n < choice.event).count();
-            let event = event + 2 * places.iter().filter(|at| **at < event).count();
+            let before = of.iter().enumerate().filter(|(n, at)| *at + added * n < choice.event).count();
+            let event = choice.event - added * before;
+            let event = event + added * places.iter().filter(|at| **at < event).count();
             match judge.outcome(&Choice { event, lost: choice.lost.clone() }) {
                 Ok(outcome) if outcome.class().is_some() => return Ok(None),
                 // With these flushes no cut leaves it there.
@@ -120,21 +121,28 @@ fn places(recording: &Recording, work: Range<usize>, is_place: &dyn Fn(&Event) -
     places
 }
 
-/// Returns the recording with a flush before each of these events.
+/// Returns the number of events of a flush of all drives.
+fn flush_events(recording: &Recording) -> usize {
+    2 * (recording.further_drives.len() + 1)
+}
+
+/// Returns the recording with a flush of all drives before each of these events.
 fn with_flushes(recorded: &RecordedWork, places: &[usize]) -> RecordedWork {
     let mut changed = (*recorded.recording).clone();
-    let mut events = Vec::with_capacity(changed.events.len() + 2 * places.len());
+    let added = flush_events(&changed) * places.len();
+    let mut events = Vec::with_capacity(changed.events.len() + added);
     for (number, (at, event)) in std::mem::take(&mut changed.events).into_iter().enumerate() {
-        if places.contains(&number) {
+        let flushed = [0].iter().chain(&changed.further_drives).filter(|_| places.contains(&number));
+        for first in flushed {
             let id = CommandId(changed.commands.len() as u32);
-            let range = LbaRange::new(Lba(0), 0);
+            let range = LbaRange::new(Lba(*first), 0);
             changed.commands.push(Command::new(Op::Flush, range, Vec::new()));
             events.extend([(at, Event::Submitted(id)), (at, Event::Completed(id))]);
         }
         events.push((at, event));
     }
     changed.events = events;
-    let until = recorded.until + 2 * places.len();
+    let until = recorded.until + added;
     RecordedWork { recording: Arc::new(changed), until, ..recorded.clone() }
 }
 

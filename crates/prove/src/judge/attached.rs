@@ -20,6 +20,7 @@ use crate::file_system::{FileSystem, FileSystemOptions, MountedFileSystem};
 use crate::mount_point::MountPoint;
 use crate::posix::Index;
 use crate::recording::Recording;
+use crate::roles::Roles;
 use crate::session::attach;
 use crate::state_device::StateDevice;
 
@@ -32,21 +33,21 @@ const WORDS_MAX: usize = 1000;
 /// A device for states that is attached, and a directory to mount it at.
 pub(super) struct AttachedStates {
     pub(super) place: Place,
-    attachment: Attachment,
+    attachments: Vec<Attachment>,
     mount_point: MountPoint,
 }
 
-/// Attached device and mount point, for a thread that has no descriptors of others.
+/// Attached devices and mount point, for a thread that has no descriptors of others.
 #[derive(Clone)]
 pub(super) struct Place {
     device: StateDevice,
     /// Where each state is one of drives beneath a cache, which recovers it.
     cache: Option<(CacheOnOneDrive, SwitchedDevice)>,
-    pub(super) block_device: PathBuf,
+    /// Block device of each drive, with its capacity.
+    drives: Vec<(PathBuf, Bytes)>,
     pub(super) mount_point: PathBuf,
     file_system: FileSystem,
     options: FileSystemOptions,
-    size: Bytes,
 }
 
 /// A state that is mounted, or made in a directory. Dropping it takes it away as far as nobody uses it.
@@ -111,18 +112,23 @@ impl AttachedStates {
             attached = Arc::new(switched.clone());
             cache = Some((of_profile, switched));
         }
-        let size = attached.info().size;
-        let attachment = attach(attached, "state", &options)?;
+        let file_system_options = judge.recorded.file_system_options.clone();
+        let (mut attachments, mut drives) = (Vec::new(), Vec::new());
+        for drive in file_system_options.drives(&attached) {
+            let size = drive.info().size;
+            let attachment = attach(drive, "state", &options)?;
+            drives.push((attachment.path().to_owned(), size));
+            attachments.push(attachment);
+        }
         let place = Place {
             device,
             cache,
-            block_device: attachment.path().to_owned(),
+            drives,
             mount_point: mount_point.path().to_owned(),
             file_system: judge.file_system,
-            options: judge.recorded.file_system_options.clone(),
-            size,
+            options: file_system_options,
         };
-        Ok(Self { place, attachment, mount_point })
+        Ok(Self { place, attachments, mount_point })
     }
 
     /// Mounts a state.
@@ -135,7 +141,7 @@ impl AttachedStates {
 
     /// Takes it away.
     pub(super) fn detach(mut self) -> Result<()> {
-        let detached = self.attachment.detach();
+        let detached = self.attachments.iter_mut().try_for_each(Attachment::detach);
         let removed = self.mount_point.close();
         detached?;
         removed
@@ -157,16 +163,16 @@ impl Place {
     }
 
     fn drop_cache(&self) -> Result<()> {
-        let name = self.block_device.display().to_string();
-        let dropped = File::open(&self.block_device).and_then(|file| self.drop_cache_of(&file, &name));
-        dropped.map_err(cannot(format!("put a state on {name}")))
+        self.drives.iter().try_for_each(|(path, size)| {
+            let name = path.display().to_string();
+            let dropped = File::open(path).and_then(|file| Self::drop_cache_of(&file, *size, &name));
+            dropped.map_err(cannot(format!("put a state on {name}")))
+        })
     }
 
-    fn drop_cache_of(&self, file: &File, name: &str) -> io::Result<()> {
+    fn drop_cache_of(file: &File, size: Bytes, name: &str) -> io::Result<()> {
         for number in 0..DROPS_MAX {
-            if pagecache::residency(file, Bytes(0), self.size, name).map_err(io::Error::other)?.resident.0
-                == 0
-            {
+            if pagecache::residency(file, Bytes(0), size, name).map_err(io::Error::other)?.resident.0 == 0 {
                 return Ok(());
             }
             if number > 0 {
@@ -190,21 +196,30 @@ impl Place {
         }
         // Pages that others, such as udev, have read meanwhile must not be used.
         self.drop_cache()?;
-        self.file_system.mount_with(&self.block_device, &self.mount_point, &self.options)
+        let devices: Vec<PathBuf> = self.drives.iter().map(|(path, _)| path.clone()).collect();
+        self.file_system.mount_all(&devices, &self.mount_point, &self.options)
     }
 
-    /// Returns the kernel's name of the block device, such as `loop3`.
-    pub(super) fn disk(&self) -> String {
-        self.block_device.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    /// Returns the block device of the first drive.
+    pub(super) fn block_device(&self) -> &Path {
+        &self.drives[0].0
+    }
+
+    /// Returns the kernel's names of the block devices, such as `loop3`.
+    pub(super) fn disks(&self) -> Vec<String> {
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        self.drives.iter().map(|(path, _)| name(path)).collect()
     }
 
     /// Returns the words in which the names that only this place has are the same as in every other one, cut
     /// to what a report can show.
     pub(super) fn without_names(&self, words: &str) -> String {
         let mount_point = self.mount_point.display().to_string();
-        let words =
-            words.replace(&mount_point, ".").replace(&self.block_device.display().to_string(), "the drive");
-        words.replace(&self.disk(), "the drive").chars().take(WORDS_MAX).collect()
+        let mut words = words.replace(&mount_point, ".");
+        for ((path, _), disk) in self.drives.iter().zip(self.disks()) {
+            words = words.replace(&path.display().to_string(), "the drive").replace(&disk, "the drive");
+        }
+        words.chars().take(WORDS_MAX).collect()
     }
 }
 
@@ -213,18 +228,19 @@ impl MountedState {
     pub fn path(&self) -> &Path {
         match &self.0 {
             HeldAs::Mounted { mounted, attached } => {
-                mounted.as_ref().map_or(&attached.place.block_device, MountedFileSystem::path)
+                mounted.as_ref().map_or(attached.place.block_device(), MountedFileSystem::path)
             }
             HeldAs::Directory(directory) => directory.path(),
         }
     }
 
-    /// Returns the block device that holds it; its directory where there is none.
-    pub fn block_device(&self) -> &Path {
-        match &self.0 {
-            HeldAs::Mounted { attached, .. } => &attached.place.block_device,
-            HeldAs::Directory(directory) => directory.path(),
-        }
+    /// Returns the roles of the blocks of each drive; nothing for a state in a directory.
+    pub(crate) fn roles(&self) -> Vec<Roles> {
+        let HeldAs::Mounted { mounted: Some(mounted), attached } = &self.0 else { return Vec::new() };
+        let Place { drives, file_system, options, .. } = &attached.place;
+        let further: Vec<&Path> = options.further.iter().map(|drive| &*drive.directory).collect();
+        let places = mounted.paths().zip(drives);
+        places.map(|(path, (device, _))| Roles::without(path, device, *file_system, &further)).collect()
     }
 
     /// Unmounts it and takes the device away.

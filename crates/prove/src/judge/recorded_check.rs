@@ -2,13 +2,12 @@
 //! the mounted file system on until all of that is on the drive.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use plumb_block::{Clock, Lba, LbaRange, Nanos, Op, RealClock};
 use plumb_linux::apart;
-use plumb_serve::attach::AttachOptions;
+use plumb_serve::attach::{AttachOptions, Attachment};
 
 use super::checker::Checker;
 use super::parameters::Judge;
@@ -34,22 +33,24 @@ impl Judge<'_> {
         let device = StateDevice::new(Arc::clone(&self.recorded.recording), clock);
         device.hold(state);
         let mount_point = MountPoint::new(self.directory)?;
-        let mut attached = attach(recorder.device(Arc::new(device)), "check", &AttachOptions::default())?;
-        let (path, at) = (attached.path().to_owned(), mount_point.path().to_owned());
         let options = &self.recorded.file_system_options;
+        let drives = options.drives(&recorder.device(Arc::new(device))).into_iter();
+        let attached = drives.map(|drive| attach(drive, "check", &AttachOptions::default()));
+        let mut attached = attached.collect::<Result<Vec<_>>>()?;
+        let paths: Vec<PathBuf> = attached.iter().map(|drive| drive.path().to_owned()).collect();
+        let at = mount_point.path().to_owned();
         let checked = apart::run(|| {
-            let mounted = self.file_system.mount_with(&path, &at, options)?;
+            let mounted = self.file_system.mount_all(&paths, &at, options)?;
             let from = recorder.happened(Event::Marked("the check begins".to_owned()));
             checker.write(mounted.path(), required)?;
             // Sooner or later the kernel writes all of it back.
-            let synced = File::open(mounted.path()).and_then(|file| Ok(rustix::fs::syncfs(file)?));
-            synced.map_err(cannot::<io::Error>("write back what the check has written"))?;
+            mounted.sync().map_err(cannot("write back what the check has written"))?;
             let until = recorder.happened(Event::Marked("the check has ended".to_owned()));
             mounted.unmount()?;
             Ok::<_, Error>((from, until))
         });
         let checked = checked.map_err(cannot("start a thread"))?;
-        attached.detach()?;
+        attached.iter_mut().try_for_each(Attachment::detach)?;
         mount_point.close()?;
         let (from, until) = checked?;
         let moments = self.recorded.moments.clone();
@@ -72,8 +73,11 @@ fn durable(of: &Recording, state: &OwnedState) -> Recording {
         let write = recording.submit(Nanos(0), Op::Write { fua: false }, range, of.contents.bytes(content));
         recording.happened(Nanos(0), Event::Completed(write));
     }
-    let flush = recording.submit(Nanos(0), Op::Flush, LbaRange::EMPTY, &[]);
-    recording.happened(Nanos(0), Event::Completed(flush));
+    recording.further_drives.clone_from(&of.further_drives);
+    for first in [0].iter().chain(&of.further_drives) {
+        let flush = recording.submit(Nanos(0), Op::Flush, LbaRange::new(Lba(*first), 0), &[]);
+        recording.happened(Nanos(0), Event::Completed(flush));
+    }
     if let Some(number) = state.required {
         recording.happened(Nanos(0), Event::Acknowledged(number));
     }

@@ -190,7 +190,7 @@ fn checked(place: &Place, checker: &Checker, state: OwnedState) -> Result<CheckR
     let mut mounted = match place.mount(&drive) {
         Ok(mounted) => Some(mounted),
         Err(error) if error.kind == ErrorKind::Unmountable => {
-            let words = place.without_names(&format!("{error}{}", log.since(&place.disk())));
+            let words = place.without_names(&format!("{error}{}", log.since(&place.disks())));
             let outcome = Outcome::Failed { class: FailureClass::Unmountable, words };
             return Ok(CheckResult { outcome, read: drive.read(), wrote: false });
         }
@@ -198,7 +198,7 @@ fn checked(place: &Place, checker: &Checker, state: OwnedState) -> Result<CheckR
     };
     let before = mounted.take_if(|_| checker.subject.is_checked_unmounted());
     before.map_or(Ok(()), MountedFileSystem::unmount)?;
-    let path = mounted.as_ref().map_or(&*place.block_device, MountedFileSystem::path);
+    let path = mounted.as_ref().map_or(place.block_device(), MountedFileSystem::path);
     let writes = drive.writes();
     let outcome = checker.outcome(path, required);
     let (read, wrote) = (drive.read(), drive.writes() > writes);
@@ -222,16 +222,18 @@ impl KernelLog {
         Self(log.and_then(|mut log| log.seek(SeekFrom::End(0)).map(|_| log).ok()))
     }
 
-    /// Returns the kernel's messages about a disk since then, each line after a semicolon; empty if the log
-    /// cannot be read.
-    fn since(&mut self, disk: &str) -> String {
+    /// Returns the kernel's messages about these disks since then, each line after a semicolon; empty if the
+    /// log cannot be read.
+    fn since(&mut self, disks: &[String]) -> String {
         let (mut said, mut line) = (String::new(), [0; 8192]);
         // One read is one line: `6,339,5140900,-;EXT4-fs (loop3): bad geometry`, and more of it behind a line
         // feed.
         while let Some(Ok(length)) = self.0.as_mut().map(|log| log.read(&mut line)) {
             let text = String::from_utf8_lossy(&line[..length]);
             let text = text.lines().next().and_then(|text| text.split_once(';')).map_or("", |(_, text)| text);
-            let is_of_disk = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()) == disk;
+            let is_of_disk = |word: &str| {
+                disks.iter().any(|disk| word.trim_matches(|c: char| !c.is_alphanumeric()) == disk)
+            };
             if text.split_whitespace().any(is_of_disk) {
                 said = said + "; " + text;
             }

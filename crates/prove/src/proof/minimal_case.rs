@@ -86,14 +86,13 @@ fn surviving(command: &Command, lost: &[u64], durable: &Image) -> u64 {
 
 /// Returns the roles of the blocks as the file system has them where nothing is lost; empty where it cannot
 /// be queried.
-fn roles_at(request: &Request<'_>, event: usize) -> Roles {
+fn roles_at(request: &Request<'_>, event: usize) -> Vec<Roles> {
     let judge = &request.judge;
     if let Some(layout) = &judge.recorded.layout {
-        return Roles::of_layout(layout, &judge.recorded.recording, event);
+        return vec![Roles::of_layout(layout, &judge.recorded.recording, event)];
     }
-    let Ok(held) = judge.hold(&Choice { event, lost: BTreeMap::new() }) else { return Roles::default() };
-    let (path, device, file_system) = (held.path(), held.block_device(), judge.file_system);
-    let roles = apart::run(|| Roles::new(path, device, file_system)).unwrap_or_default();
+    let Ok(held) = judge.hold(&Choice { event, lost: BTreeMap::new() }) else { return Vec::new() };
+    let roles = apart::run(|| held.roles()).unwrap_or_default();
     // The state is taken away in any case, and nothing that matters was written to it.
     held.release().unwrap_or_default();
     roles
@@ -104,18 +103,25 @@ struct Case<'a> {
     recorded: &'a RecordedWork,
     recording: &'a Recording,
     choice: &'a Choice,
-    roles: Roles,
+    /// Roles of the blocks of each drive, as far as they are known.
+    roles: Vec<Roles>,
 }
 
 impl Case<'_> {
     fn role(&self, id: CommandId) -> CommandRole {
         let command = &self.recording.commands[id.0 as usize];
         let block = self.recording.logical_block.0;
-        let offset = command.range.lba.0 * block;
-        let (file, role) = match self.recording.drive_of(command.range.lba.0) {
-            0 => self.roles.role(offset),
-            _ => (None, Some("log of the cache")),
+        let drive = self.recording.drive_of(command.range.lba.0);
+        let options = &self.recorded.file_system_options;
+        let further = drive.checked_sub(1).and_then(|further| options.further.get(further));
+        let begins = further.map_or(0, |_| self.recording.further_drives[drive - 1]);
+        let offset = (command.range.lba.0 - begins) * block;
+        let (file, role) = match self.roles.get(drive) {
+            Some(roles) => roles.role(offset),
+            None if self.recorded.cache.is_some() && drive > 0 => (None, Some("log of the cache")),
+            None => (None, None),
         };
+        let file = file.map(|file| further.map_or(file.to_owned(), |drive| drive.directory.join(file)));
         // The blocks of these are of no drive.
         let is_name_or_size = self.recorded.layout.is_some() && role != Some("data");
         let op = match command.op {

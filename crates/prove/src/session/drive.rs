@@ -14,6 +14,7 @@ use plumb_serve::ublk::{UblkDevice, UblkOptions};
 use plumb_targets::cache::CacheOnOneDrive;
 
 use crate::error::Result;
+use crate::file_system::FileSystemOptions;
 use crate::recording::{Recorder, Recording};
 use crate::state_device::StateDevice;
 
@@ -21,64 +22,96 @@ use crate::state_device::StateDevice;
 /// are recorded so.
 pub(crate) const IN_FLIGHT_MIN: Nanos = Nanos::micros(200);
 
-/// A drive in memory that is recorded.
+/// A drive in memory that is recorded, or several.
 pub(super) struct Drive {
     pub(super) recorder: Recorder,
     device: Arc<dyn Device>,
     cache: Option<CacheOnOneDrive>,
+    options: FileSystemOptions,
     pub(super) began: SystemTime,
 }
 
+/// Drives attached as block devices, at least one.
+pub(super) struct AttachedDrives(Vec<AttachedDrive>);
+
 /// Drive attached as a block device.
-pub(super) struct AttachedDrive {
+struct AttachedDrive {
     /// Beside ublk it is there for the control file alone.
     by_loop: Attachment,
     by_ublk: Option<UblkDevice>,
 }
 
 impl Drive {
-    /// Creates a blank drive of `size`, and the log of the cache behind that.
-    pub(super) fn blank(size: Bytes, logical_block: Bytes, cache: Option<CacheOnOneDrive>) -> Self {
+    /// Creates a blank drive of `size`, the further drives behind that, and the log of the cache.
+    pub(super) fn blank(
+        size: Bytes,
+        logical_block: Bytes,
+        options: &FileSystemOptions,
+        cache: Option<CacheOnOneDrive>,
+    ) -> Self {
         let (clock, began) = (Arc::new(RealClock::start()), SystemTime::now());
-        let size = Bytes(size.round_down(logical_block).0 + cache.map_or(0, |cache| cache.size.0));
+        let further = options.further.iter().map(|drive| drive.size).chain(cache.map(|cache| cache.size));
+        let size = Bytes(size.round_down(logical_block).0 + further.map(|size| size.0).sum::<u64>());
         let drive = blank(size, logical_block, &clock);
-        let further = cache.map(|cache| cache.log_begins(&*drive).0);
+        let log = cache.map(|cache| cache.log_begins(&*drive).0);
+        let further = options.further_begin(drive.info().size, logical_block).into_iter().chain(log);
         let recorder = Recorder::of_blank(&drive.info(), clock).with_in_flight_min(IN_FLIGHT_MIN);
-        let recorder = recorder.with_further_drives(further.into_iter().collect());
+        let recorder = recorder.with_further_drives(further.collect());
         let device = recorder.device(drive);
-        Self { recorder, device, cache, began }
+        Self { recorder, device, cache, options: options.clone(), began }
     }
 
-    /// Attaches it, or a cache that is made on it, with a control file if that says what to do with what is
+    /// Attaches all, or a cache that is made on it, with a control file if that says what to do with what is
     /// written to it.
-    pub(super) fn attach(&self, control: Option<ControlFile>) -> Result<AttachedDrive> {
+    pub(super) fn attach(&self, mut control: Option<ControlFile>) -> Result<AttachedDrives> {
         let drive = Arc::clone(&self.device);
         let device = self.cache.map_or(Ok(drive), |cache| {
             cache.create(&self.device, Time::Real(Arc::new(RealClock::start())))
         })?;
+        let drives = self.options.drives(&device).into_iter();
+        drives
+            .map(|drive| AttachedDrive::new(drive, control.take()))
+            .collect::<Result<_>>()
+            .map(AttachedDrives)
+    }
+}
+
+impl AttachedDrive {
+    fn new(device: Arc<dyn Device>, control: Option<ControlFile>) -> Result<Self> {
         let options = AttachOptions { control, ..AttachOptions::default() };
         if Path::new("/dev/ublk-control").exists() {
             let beside = blank(Bytes::mib(1), Bytes(4096), &Arc::new(RealClock::start()));
             let by_loop = attach(beside, "prove", &options)?;
             let by_ublk = Some(UblkDevice::new(device, "prove", &UblkOptions::default())?);
-            return Ok(AttachedDrive { by_loop, by_ublk });
+            return Ok(Self { by_loop, by_ublk });
         }
-        Ok(AttachedDrive { by_loop: attach(device, "prove", &options)?, by_ublk: None })
+        Ok(Self { by_loop: attach(device, "prove", &options)?, by_ublk: None })
     }
-}
 
-impl AttachedDrive {
-    /// Returns the block device.
-    pub(super) fn path(&self) -> &Path {
+    fn path(&self) -> &Path {
         if let Some(device) = &self.by_ublk {
             return device.path();
         }
         self.by_loop.path()
     }
 
+    fn detach(&mut self) -> Result<()> {
+        if let Some(device) = &mut self.by_ublk {
+            device.detach()?;
+        }
+        Ok(self.by_loop.detach()?)
+    }
+}
+
+impl AttachedDrives {
+    /// Returns the block devices, that of the first drive first.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        self.0.iter().map(|drive| drive.path().to_owned()).collect()
+    }
+
     /// Returns the kind of attachment in the words of a report.
     pub(super) fn by(&self) -> &'static str {
-        if self.by_ublk.is_some() {
+        if self.0[0].by_ublk.is_some() {
             return "ublk";
         }
         "loop"
@@ -86,15 +119,12 @@ impl AttachedDrive {
 
     /// Returns the control file, if there is one.
     pub(super) fn control_file(&self) -> PathBuf {
-        self.by_loop.control_file().unwrap_or_default()
+        self.0[0].by_loop.control_file().unwrap_or_default()
     }
 
-    /// Flushes it, and takes it away.
+    /// Flushes all, and takes them away.
     pub(super) fn detach(&mut self) -> Result<()> {
-        if let Some(device) = &mut self.by_ublk {
-            device.detach()?;
-        }
-        Ok(self.by_loop.detach()?)
+        self.0.iter_mut().try_for_each(AttachedDrive::detach)
     }
 }
 

@@ -29,8 +29,9 @@ pub(super) fn check(options: &RecordOptions) -> Result<()> {
         })?;
     }
     let size_min = Bytes::mib(options.file_system.size_min_mib());
-    if options.size < size_min {
-        let what = format!("{} on a drive of {}", options.file_system, options.size);
+    let further = options.file_system_options.further.iter().map(|drive| drive.size);
+    if let Some(size) = [options.size].into_iter().chain(further).find(|size| *size < size_min) {
+        let what = format!("{} on a drive of {size}", options.file_system);
         return Err(missing(&what, &format!("give it {size_min} or more")));
     }
     options.file_system.find_tool()?;

@@ -18,7 +18,7 @@ use super::recorded::{RecordOptions, RecordedWork};
 use super::strace::Trace;
 use super::{here, self_test};
 use crate::error::{Error, ErrorKind, Result, cannot};
-use crate::file_system::FileSystem;
+use crate::file_system::MountedFileSystem;
 use crate::mount_point::MountPoint;
 use crate::posix::{Follower, Model, Promises, Trail, Unwritten};
 use crate::recording::Event;
@@ -51,14 +51,15 @@ pub(super) fn work_recorded(
         return Err(interrupted());
     }
     let mount_point = MountPoint::new(&options.directory)?;
-    let drive = Drive::blank(options.size, options.logical_block, options.cache);
+    let drive =
+        Drive::blank(options.size, options.logical_block, &options.file_system_options, options.cache);
     let acknowledgements = Arc::new(Acknowledgements::new(drive.recorder.clone()));
     let mut attached = drive.attach(Some(acknowledgements.control_file()))?;
     let steps = Steps {
         subject,
         trace,
         options,
-        device: attached.path().to_owned(),
+        devices: attached.paths(),
         control: attached.control_file(),
         mount_point: mount_point.path(),
         drive: &drive,
@@ -92,7 +93,8 @@ struct Steps<'a> {
     subject: &'a dyn Subject,
     trace: Option<Trace<'a>>,
     options: &'a RecordOptions,
-    device: PathBuf,
+    /// Block devices of the drives.
+    devices: Vec<PathBuf>,
     control: PathBuf,
     mount_point: &'a Path,
     drive: &'a Drive,
@@ -118,21 +120,21 @@ impl Steps<'_> {
     fn run(&self) -> Result<WorkResult> {
         let file_system = self.options.file_system;
         let options = &self.options.file_system_options;
-        file_system.make_with(&self.device, options)?;
-        let mounted = file_system.mount_with(&self.device, self.mount_point, options);
+        self.devices.iter().try_for_each(|device| file_system.make_with(device, options))?;
+        let mounted = file_system.mount_all(&self.devices, self.mount_point, options);
         let mounted = mounted.map_err(|error| match options.mount.is_empty() {
             true => error,
             false => Error::usage(format!("--mount-options {}: {error}", options.mount)),
         })?;
         let reachable = ReachableFile::new(&self.control, &self.options.directory)?;
         let control = reachable.path();
-        self.subject.user().map_or(Ok(()), |user| user.own(mounted.path()))?;
+        self.subject.user().map_or(Ok(()), |user| mounted.paths().try_for_each(|path| user.own(path)))?;
         self.subject.set_up(mounted.path())?;
         let follower =
             self.subject.is_judged_by_its_files().then(|| self.follower(mounted.path())).transpose()?;
         let tracer =
             self.trace.as_ref().map(|trace| trace.begin(mounted.path(), follower, false)).transpose()?;
-        self.sync(mounted.path()).map_err(cannot(format!("sync {}", mounted.path().display())))?;
+        self.sync(&mounted).map_err(cannot(format!("sync {}", mounted.path().display())))?;
         if self.stop.load(Ordering::Acquire) {
             return Err(interrupted());
         }
@@ -190,12 +192,11 @@ impl Steps<'_> {
     }
 
     /// Makes everything that was written so far durable.
-    fn sync(&self, place: &Path) -> io::Result<()> {
-        if self.options.file_system != FileSystem::None {
-            rustix::fs::syncfs(File::open(place)?)?;
-        }
+    fn sync(&self, mounted: &MountedFileSystem) -> io::Result<()> {
+        mounted.sync()?;
         // A file system without anything dirty sends no flush.
-        File::options().write(true).open(&self.device)?.sync_all()
+        let mut devices = self.devices.iter();
+        devices.try_for_each(|device| File::options().write(true).open(device)?.sync_all())
     }
 
     /// Records a mark, and returns its event.

@@ -14,6 +14,7 @@ use rustix::fs::OFlags;
 
 use super::drive::Drive;
 use crate::error::{Result, cannot};
+use crate::file_system::FileSystemOptions;
 use crate::recording::{Event, Recording};
 
 /// Number of writes that are to be in flight at once.
@@ -25,9 +26,9 @@ const LENGTH: Bytes = Bytes::kib(4);
 /// Returns why requests may have been recorded one after the other; `None` if writes at once and a flush
 /// beside them were seen.
 pub(super) fn serialised_because() -> Result<Option<String>> {
-    let drive = Drive::blank(Bytes::mib(1), LENGTH, None);
+    let drive = Drive::blank(Bytes::mib(1), LENGTH, &FileSystemOptions::default(), None);
     let mut attachment = drive.attach(None)?;
-    let path = attachment.path();
+    let path = &attachment.paths()[0];
     let written = apart::run(|| write_and_flush(path)).and_then(|written| written);
     written.map_err(cannot(format!("write to {} for the self-test", path.display())))?;
     attachment.detach()?;

@@ -4,9 +4,12 @@
 //! A recording shows one order in which the kernel wrote dirty pages and metadata back. A program that works
 //! only in that order is wrong, and only another recording shows it.
 
-use std::fs::File;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -32,8 +35,9 @@ pub(super) struct Chosen {
     syncs: u64,
     /// Directory of the file system that is written back.
     root: PathBuf,
-    /// Nameless file whose fsync commits the journal; made when it is first needed.
-    other: Option<File>,
+    /// Nameless file of each file system, by its device number, whose fsync commits the journal; made when it
+    /// is first needed.
+    others: BTreeMap<u64, File>,
 }
 
 impl Chosen {
@@ -41,7 +45,7 @@ impl Chosen {
     pub(super) fn new(plan: Writeback, root: &Path) -> Self {
         let seed = if let Writeback::Mixture { seed } = plan { seed } else { 0 };
         let chance = Xoshiro256PlusPlus::seed_from_u64(seed);
-        Self { plan, chance, syncs: 0, root: root.to_owned(), other: None }
+        Self { plan, chance, syncs: 0, root: root.to_owned(), others: BTreeMap::new() }
     }
 
     /// Writes back what the plan wants after `call`, which has returned and whose thread is held. Returns
@@ -83,26 +87,33 @@ impl Chosen {
         }
         match extent {
             Extent::Data => Ok(()),
-            Extent::Journal | Extent::DataAndJournal => self.commit(),
-            Extent::Everything => Ok(rustix::fs::syncfs(File::open(&self.root)?)?),
+            Extent::Journal | Extent::DataAndJournal => self.commit(path),
+            Extent::Everything => Ok(rustix::fs::syncfs(File::open(directory_at(&self.root, path))?)?),
         }
     }
 
-    /// Commits the journal by fsync of another file, whose inode is changed first: fsync of a file without
-    /// changes commits nothing.
-    fn commit(&mut self) -> io::Result<()> {
-        let other = match self.other.take() {
-            Some(other) => other,
-            None => {
+    /// Commits the journal of the file system that holds a path, by fsync of another file, whose inode is
+    /// changed first: fsync of a file without changes commits nothing.
+    fn commit(&mut self, path: &Path) -> io::Result<()> {
+        let directory = directory_at(&self.root, path);
+        let other = match self.others.entry(fs::metadata(directory)?.dev()) {
+            Entry::Occupied(other) => other.into_mut(),
+            Entry::Vacant(none) => {
                 let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-                rustix::fs::open(&self.root, flags, Mode::RUSR | Mode::WUSR)?.into()
+                none.insert(rustix::fs::open(directory, flags, Mode::RUSR | Mode::WUSR)?.into())
             }
         };
         other.set_modified(SystemTime::now())?;
-        other.sync_all()?;
-        self.other = Some(other);
-        Ok(())
+        other.sync_all()
     }
+}
+
+/// Returns a directory of the file system that holds a path beneath `root`: that one, unless another file
+/// system is mounted there.
+fn directory_at<'a>(root: &'a Path, path: &'a Path) -> &'a Path {
+    let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
+    let directory = path.ancestors().skip(1).find(|directory| directory.is_dir()).unwrap_or(root);
+    if device(directory) == device(root) { root } else { directory }
 }
 
 /// Writes back the data of a regular file; of anything else nothing.

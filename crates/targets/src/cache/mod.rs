@@ -59,6 +59,7 @@ pub use member::Member;
 pub use named::{NamedCache, Opening, survey};
 pub(crate) use named::{is_meant, open_all};
 pub use on_one_drive::{CacheOnOneDrive, ParseCacheError};
+pub use part::Part;
 pub use served::{CacheControls, CacheOrder, CacheStatus, LaidOut, serve_cache};
 pub use stop_record::{BackingState, StopRecord};
 pub use tuning::{Sleep, Tuning};

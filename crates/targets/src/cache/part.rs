@@ -14,10 +14,13 @@ use plumb_block::{
 /// as the core of a cache does. The queues of a part that begins where the device does are those of the
 /// device. A flush of a later one has the first block of the part as its range, without blocks: whoever
 /// records the device tells by that of which part it is.
-pub(super) struct Part {
-    pub(super) device: Arc<dyn Device>,
-    pub(super) first: Lba,
-    pub(super) size: Bytes,
+pub struct Part {
+    /// Device that has the part.
+    pub device: Arc<dyn Device>,
+    /// First block of the part.
+    pub first: Lba,
+    /// Length of the part.
+    pub size: Bytes,
 }
 
 impl DeviceLayer for Part {

@@ -1,7 +1,8 @@
 //! `plumb prove app`: an application recorded, every state that a power cut may leave explored, and what was
 //! found.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -10,6 +11,7 @@ use clap::Args;
 use plumb_block::{Bytes, Nanos};
 use plumb_linux::orphans::Adoption;
 use plumb_measure::Out;
+use plumb_prove::drives::FurtherDrive;
 use plumb_prove::explore::Limits;
 use plumb_prove::file_system::{FileSystem, FileSystemOptions};
 use plumb_prove::judge::Judge;
@@ -85,6 +87,13 @@ pub(crate) struct AppArguments {
     /// long the log is, and when writes are acknowledged.
     #[arg(long, value_name = "PROFILE", value_delimiter = ',', default_value = "volatile")]
     drive: Vec<String>,
+
+    /// Another drive, mounted at directory DIR of the first one's file system, such as log=64M
+    ///
+    /// It has a file system of the same kind. The power of all drives goes at one moment, and each loses what
+    /// it may lose. May be given several times; DIR is a plain name.
+    #[arg(long, value_name = "DIR=SIZE", requires = "check")]
+    drive_at: Vec<FurtherDrive>,
 
     /// The file system: ext4, xfs, btrfs or none; or posix, any that promises only what POSIX does
     ///
@@ -170,7 +179,7 @@ pub(crate) struct AppArguments {
     mount_here: bool,
 
     /// Explore a recording that was kept instead of running anything again
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "run", "fs", "mkfs_options", "mount_options", "size", "block_size", "run_timeout"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "run", "drive_at", "fs", "mkfs_options", "mount_options", "size", "block_size", "run_timeout"])]
     recording: Option<PathBuf>,
 
     /// Keep the recording in FILE as well; a run directory always holds it
@@ -179,7 +188,7 @@ pub(crate) struct AppArguments {
 
     /// Resume an interrupted run from its directory, with the options that it was started with
     #[arg(long, value_name = "RUN")]
-    #[arg(conflicts_with_all = ["subject", "run", "recording", "drive", "fs", "mkfs_options", "mount_options", "size", "block_size", "seed", "target", "keep", "out", "no_record"])]
+    #[arg(conflicts_with_all = ["subject", "run", "recording", "drive", "drive_at", "fs", "mkfs_options", "mount_options", "size", "block_size", "seed", "target", "keep", "out", "no_record"])]
     resume: Option<PathBuf>,
 
     /// Do not look for changes that remove a failure
@@ -234,6 +243,7 @@ pub(super) fn proved(typed: AppArguments) -> anyhow::Result<(KeptRun, ProofDocum
     check_work(&typed)?;
     kept_run::check(&out)?;
     check_automatic(&typed)?;
+    check_drives(&typed)?;
     let [keep, junit] =
         [&typed.keep, &typed.junit].map(|path| path.as_deref().map(|path| typed.writing.file(path)));
     files::check(keep)?;
@@ -395,6 +405,23 @@ fn check_automatic(typed: &AppArguments) -> Result<(), Refusal> {
     Err(Refusal::new(Exit::Usage, format!("{why}: name a checker with --check")))
 }
 
+/// Checks that further drives can be mounted, if there are any.
+fn check_drives(typed: &AppArguments) -> Result<(), Refusal> {
+    let AppArguments { drive_at, fs, drive, .. } = typed;
+    let Some(first) = drive_at.first() else { return Ok(()) };
+    let names: BTreeSet<&Path> = drive_at.iter().map(|further| &*further.directory).collect();
+    let why = if !fs.is_mounted() {
+        format!("with --fs {fs} nothing is mounted: leave it out, or choose ext4, xfs or btrfs")
+    } else if drive.iter().any(|profile| profile.starts_with("cache:")) {
+        "a write-back cache has one drive: leave out either".to_owned()
+    } else if names.len() < drive_at.len() {
+        "two drives have the same directory: name another one".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Refusal::new(Exit::Usage, format!("--drive-at {}: {why}", first.directory.display())))
+}
+
 /// Checks that nothing is asked of the POSIX model that it does not have.
 fn check_posix(typed: &AppArguments) -> Result<(), Refusal> {
     let fs = typed.fs;
@@ -435,6 +462,7 @@ fn options(typed: &AppArguments, cache: Option<CacheOnOneDrive>) -> RecordOption
         file_system_options: FileSystemOptions {
             make: typed.mkfs_options.split_whitespace().map(str::to_owned).collect(),
             mount: typed.mount_options.clone(),
+            further: typed.drive_at.clone(),
         },
         directory: std::env::temp_dir(),
         timeout: typed.run_timeout.into(),

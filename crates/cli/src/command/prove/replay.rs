@@ -15,7 +15,7 @@ use plumb_report::document::proof::{Failure, FailureClass};
 use plumb_report::{Format, Kind, ProofDocument, RunContents};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::mount::{UnmountFlags, mount_bind, unmount};
+use rustix::mount::{UnmountFlags, mount_bind_recursive, unmount};
 
 use super::judging::{self, Ready};
 use super::kept_run;
@@ -140,7 +140,7 @@ fn look(ready: &Ready, choice: &Choice, at: &Path, stop: &AtomicBool) -> anyhow:
         terminal::print(&format!("The state is on {}. Enter or Ctrl-C takes it away.\n", path.display()))?;
         wait(stop)?;
     } else {
-        let bound = apart::run(|| mount_bind(path, at))?;
+        let bound = apart::run(|| mount_bind_recursive(path, at))?;
         bound.with_context(|| format!("cannot mount at {}", at.display()))?;
         let said = format!("The state is mounted at {}. Enter or Ctrl-C unmounts it.\n", at.display());
         let waited = terminal::print(&said).and_then(|()| wait(stop));
