@@ -31,8 +31,8 @@ fn main() {
         Some("memory") => memory(),
         Some("mounted") => mounted(),
         Some("sqlite") => sqlite(),
-        Some("posix") => posix(CheckBy::Moments(None)),
-        Some("posix-check") => posix(CheckBy::Command("exit 0".to_owned())),
+        Some("posix") => posix(&CheckBy::Moments(None)),
+        Some("posix-check") => posix(&CheckBy::Command("exit 0".to_owned())),
         // `cargo bench` itself, over all benches there are.
         _ => println!("expected enumeration, memory, mounted, sqlite, posix or posix-check"),
     }
@@ -181,7 +181,7 @@ fn judged(
 
 /// Trees of ten names that are made and judged a second; with a checker also how often that alone can be
 /// spawned.
-fn posix(check: CheckBy) {
+fn posix(check: &CheckBy) {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let line =
         "mkdir d; for i in 1 2 3 4 5 6 7 8; do echo $i > d/$i; done; mv d/8 log; sync; echo 1 > $PLUMB_ACK";
@@ -198,7 +198,7 @@ fn posix(check: CheckBy) {
     let subject: Arc<dyn Subject> = Arc::new(programs);
     let recorded = record_with_calls(&*subject, &run, &options, &AtomicBool::new(false)).unwrap();
     judged(&recorded, &subject, &options, 20_000, &|threads| {
-        if let CheckBy::Command(line) = &check {
+        if let CheckBy::Command(line) = check {
             println!("{threads} threads: {:.0} spawned/s", spawned(line, threads));
         }
     });
