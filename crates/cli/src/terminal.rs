@@ -32,9 +32,9 @@ pub(crate) fn show_status(of: &dyn StatusDocument, format: Format) -> anyhow::Re
     show(RenderInput::Status(of), format, style())
 }
 
-/// Says a line on stderr, in which no name can steer the terminal. What a message of plumb's own, or a name in
-/// it, has on further lines is indented: it cannot be taken for another message. If nobody can be told, the exit
-/// code still says it.
+/// Says a line on stderr, in which no name can steer the terminal. What a message of plumb's own, or a name
+/// in it, has on further lines is indented: it cannot be taken for another message. If nobody can be told,
+/// the exit code still says it.
 pub(crate) fn say(line: &str) {
     let mut line = printable_text(line, style_of_stderr().colour).into_owned();
     if line.starts_with("plumb: ") {

@@ -95,8 +95,8 @@ impl Headline {
         }
     }
 
-    /// Returns the headline of a path that was surveyed, as a check of it has it: the worst finding, or what an
-    /// fsync reaches.
+    /// Returns the headline of a path that was surveyed, as a check of it has it: the worst finding, or
+    /// what an fsync reaches.
     pub fn of_path(path: &WritePath) -> Self {
         let serious = path.findings.iter().filter(|finding| finding.severity > Severity::Info);
         // Reversed, since max_by_key returns the last of several equal ones.

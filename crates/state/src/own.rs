@@ -17,8 +17,8 @@ const JSON_THEN_BYTES: &str = "plumb/recorded-subject/";
 /// The last line of each Markdown report.
 const MARKDOWN_END: &str = "<!-- end of a report of plumb -->\n";
 
-/// Files by which a directory is known to hold a recording, a run, a campaign or a journal of plumb, whose other
-/// files are read again later.
+/// Files by which a directory is known to hold a recording, a run, a campaign or a journal of plumb, whose
+/// other files are read again later.
 const RECORDS: [&str; 4] = ["manifest.json", "recording.json", "campaign.json", "snapshot.json"];
 /// Endings of files of a recording that are made from the others: pages and text for people.
 const REMADE: [&str; 3] = ["html", "md", "txt"];

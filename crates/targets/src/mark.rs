@@ -8,9 +8,9 @@
 //! 1. the mark names its inode: a copy that took the attribute along (`cp --preserve=all`, a backup) is
 //!    somebody's; and
 //! 2. its length and the time of its last change are those in the mark, and its inode has not changed later
-//!    than the mark itself changed it: nobody has written to it since; or, where that is not so (the run was
-//!    killed, somebody wrote, or moved it), every block is all zero or carries plumb's stamp and the noise that
-//!    follows from it, to the last byte.
+//!    than the mark itself changed it: nobody has written to it since; or, where that is not so (the run
+//!    was killed, somebody wrote, or moved it), every block is all zero or carries plumb's stamp and the
+//!    noise that follows from it, to the last byte.
 //!
 //! Rule 2 reads the file: holes are skipped, the first block that is not plumb's ends the reading, and a file
 //! of more than [`READ_MAX`] of data counts as somebody's. The guard looks twice, the second time mostly from

@@ -58,10 +58,10 @@ fn storage(inventory: &Inventory, PartOfFile { file, part }: &PartOfFile<'_>) ->
     Ok(inventory.storage_of_part(name, bytes))
 }
 
-/// Refuses a file or device whose storage a program has claimed for itself by another device: one behind a loop
-/// device beneath it, one above, or one over the same file. The tables of the kernel do not show such a claim,
-/// for instance of a file system that is mounted in another mount namespace. A use that they show is judged by
-/// the rules.
+/// Refuses a file or device whose storage a program has claimed for itself by another device: one behind a
+/// loop device beneath it, one above, or one over the same file. The tables of the kernel do not show such
+/// a claim, for instance of a file system that is mounted in another mount namespace. A use that they show
+/// is judged by the rules.
 ///
 /// # Errors
 /// The refusal; the system's.

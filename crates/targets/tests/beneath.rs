@@ -144,7 +144,7 @@ fn what_is_claimed_by_another_way_to_the_same_file_is_in_use() {
     let _alone = alone();
     let Some(bench) = bench(&[]) else { return };
     let Some(other) = over(&bench.file, &[]) else { return };
-    // As a mount in another mount namespace claims it, which the mount table here does not show.
+    // A mount in another mount namespace claims it so, which the mount table here does not show.
     let exclusive = OFlags::EXCL.bits() as i32;
     let claim = OpenOptions::new().read(true).custom_flags(exclusive).open(&bench.lower.path).unwrap();
     let file = bench.file.display().to_string();

@@ -137,8 +137,8 @@ impl Inventory {
         found
     }
 
-    /// Returns the devices whose bytes writing to `storage` changes, and that are not beneath it: those above,
-    /// and those over the same file or device in another way.
+    /// Returns the devices whose bytes writing to `storage` changes, and that are not beneath it: those
+    /// above, and those over the same file or device in another way.
     pub fn beside<'a>(&'a self, storage: &'a Storage) -> impl Iterator<Item = &'a Block> {
         let is_beneath = |block: &Block| storage.includes(block.number);
         self.blocks().filter(move |block| !is_beneath(block) && self.storage(&block.name).overlaps(storage))

@@ -79,8 +79,8 @@ fn shared_disks(config: &CacheConfig) -> Vec<String> {
     warnings
 }
 
-/// Refuses devices of which two are the same storage, or have a part of it in common. What cannot be opened is
-/// left to whoever needs it.
+/// Refuses devices of which two are the same storage, or have a part of it in common. What cannot be opened
+/// is left to whoever needs it.
 pub(super) fn are_different(places: &[DevicePlace]) -> Result<()> {
     let found: Vec<_> = places.iter().filter_map(|place| Some((place, opened(&place.path).ok()?))).collect();
     for (number, (place, file)) in found.iter().enumerate() {

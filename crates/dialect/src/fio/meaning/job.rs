@@ -160,9 +160,9 @@ impl<'a> Maker<'a> {
         Ok(Job { targets, threads: sharing, size: extent.file_size, layout, workload, ..self.base.clone() })
     }
 
-    /// Returns the extent of a walk that skips: as fio has it, such a walk is over when it leaves its part of a
-    /// file, so it moves less than the size. Where the file ends there too, it begins again at the start only
-    /// if its next operation would begin behind the end and its last did not end there.
+    /// Returns the extent of a walk that skips: as fio has it, such a walk is over when it leaves its part
+    /// of a file, so it moves less than the size. Where the file ends there too, it begins again at the
+    /// start only if its next operation would begin behind the end and its last did not end there.
     fn one_pass(&self, extent: Extent) -> Extent {
         let workload = &self.base.workload;
         let stride = match workload.access {

@@ -39,7 +39,8 @@ pub(super) fn files(
     }
     let directories = options.text("directory")?.map(unescaped_list).unwrap_or_default();
     if let Some(missing) = directories.iter().find(|name| !(surroundings.is_directory)(name)) {
-        // fio makes the folders of a file name, but a directory must be there: it may be a disk that is not mounted.
+        // fio makes the folders of a file name, but a directory must be there: it may be a disk that is not
+        // mounted.
         return options.refuse(
             "directory",
             format!("{missing} is not a directory"),

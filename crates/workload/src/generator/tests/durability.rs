@@ -62,7 +62,7 @@ fn a_flush_before_the_next_operation_does_not_follow_the_last() {
         let spell = |operation| if operation == Operation::Flush { 'F' } else { 'W' };
         generator(&workload, WHOLE).map(spell).collect::<String>()
     };
-    // As fio 3.33 issues them: `strace -e fdatasync,pwrite64 fio --rw=write --number_ios=4 --fdatasync=2`.
+    // The order of fio 3.33: `strace -e fdatasync,pwrite64 fio --rw=write --number_ios=4 --fdatasync=2`.
     assert_eq!(stream(4, 2, false), "WWFWW");
     assert_eq!(stream(5, 2, false), "WWFWWFW");
     assert_eq!(stream(3, 1, false), "WFWFW");
