@@ -137,7 +137,7 @@ fn open(journal: Journal, path: &Path) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// One writer, and what it has measured.
+/// One writer and its measurements.
 struct Client<'a> {
     begin: Statement<'a>,
     insert: Statement<'a>,

@@ -85,7 +85,7 @@ pub trait EventSource: Send + Sync {
     fn advance(&self, now: Nanos) -> bool;
 }
 
-/// A clock that stands still until somebody waits. It starts at zero.
+/// Virtual clock that advances only when a caller waits. It starts at zero.
 #[derive(Debug, Default)]
 pub struct VirtualClock {
     now_ns: AtomicU64,

@@ -8,7 +8,7 @@ use plumb_block::{LbaRange, Op, Payload, Request};
 pub enum Member {
     /// A device that holds the log, by its number.
     Leg(usize),
-    /// The slower device, whose blocks the cache stands for.
+    /// The slow device that is cached.
     Backing,
 }
 

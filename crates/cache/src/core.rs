@@ -246,7 +246,10 @@ impl Core {
                 }
             }
             Err(because) => {
-                self.latch(format!("cannot write the mark on the backing device: {because}"), Errno::EIO);
+                self.latch(
+                    format!("cannot write the cache marker to the backing device: {because}"),
+                    Errno::EIO,
+                );
             }
         }
     }

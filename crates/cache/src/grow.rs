@@ -103,7 +103,9 @@ pub(crate) fn grow_backing(
         return Err("the cache does not serve, or its mark is not silent".to_owned());
     }
     if size < before || !size.0.is_multiple_of(base.log.geometry.logical_block) {
-        return Err(format!("{before} of its backing device are cached, and {size} cannot be"));
+        return Err(format!(
+            "the cache covers {before} of its backing device and cannot be resized to {size}"
+        ));
     }
     base.devices.grow_backing(size);
     marks.take_witnesses(base, witnesses);

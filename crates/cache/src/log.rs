@@ -55,7 +55,7 @@ pub(crate) struct Log {
     pub(crate) geometry: Geometry,
     /// Every segment from `kept_from` on, and those before it that are being read.
     pub(crate) segments: BTreeMap<u64, Segment>,
-    /// The first segment of which a read may still begin; never behind the tail.
+    /// Oldest segment that may still be read; never before the tail.
     pub(crate) kept_from: u64,
     /// First segment of which the index may have something.
     pub(crate) indexed_from: u64,

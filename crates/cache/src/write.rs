@@ -425,7 +425,7 @@ impl Writes {
         true
     }
 
-    /// Fails a write of which no more gets into the log.
+    /// Fails a write whose remaining parts cannot enter the log.
     fn refuse_rest(&mut self, base: &mut Base, flushes: &mut Flushes, id: u64) {
         let geometry = base.log.geometry;
         let Some(client) = self.clients.get_mut(&id) else { return };
@@ -542,8 +542,8 @@ fn may_pass_sealed_log(base: &Base, marks: &Marks, op: Op, range: LbaRange) -> b
     is_behind && is_free && !base.holds(range)
 }
 
-/// Returns true for a discard of a block of which the mark could not state the contents afterwards. A
-/// device that promises nothing about discards may ignore one, and so does the cache.
+/// Returns true if the discarded block is one whose later contents the marker could not state. A device
+/// that promises nothing about discards may ignore one, and so does the cache.
 fn may_ignore(base: &Base, marks: &Marks, op: Op, range: LbaRange) -> bool {
     op == Op::Discard && !base.devices.backing().discard_zeroes && marks.is_witness(base, op, range)
 }

@@ -81,7 +81,7 @@ impl Level {
         };
         if span.steady.is_some() || span.latency_target.is_some() || span.precondition {
             return Err(refuse(
-                "steady, latency-target and precondition cannot be compared: blocks are repeated as they are",
+                "steady, latency-target and precondition cannot be used in a comparison, because every block must do the same work",
             ));
         }
         let mut span = Span { warmup: Warmup::For(Nanos::ZERO), ..span.clone() };

@@ -451,7 +451,7 @@ impl Figures {
             storage: storage.cloned(),
             storage_unknown_because: storage
                 .is_none()
-                .then(|| format!("{program} does not say what the devices were handed")),
+                .then(|| format!("{program} does not record what the devices did")),
             quality: Quality { worker_busy: self.worker_busy, ..Quality::default() },
             cpu: self.cpu,
             ..Sides::default()

@@ -20,7 +20,7 @@ use crate::work::{PROGRAM, own_identity};
 
 /// Time that a host may take to give its result after its load was expected to be over.
 const END_WITHIN: Nanos = Nanos::secs(120);
-/// Longest time for a host to end its work when it is told to.
+/// Time limit for a host to stop after a stop command.
 const STOP_WITHIN: Nanos = Nanos::secs(30);
 
 /// Way to reach the hosts.

@@ -79,8 +79,8 @@ impl Batch {
         }
     }
 
-    /// Learns that `count` requests completed at `now`, of which `wanted` were waited for. Says whether some
-    /// of them may have waited for the others for longer than [`EXCESS_MAX`](Self::EXCESS_MAX).
+    /// Records that `count` requests completed at `now`, `wanted` of them awaited. Returns true if some of
+    /// them may have waited for the others for longer than [`EXCESS_MAX`](Self::EXCESS_MAX).
     pub(crate) fn completed(&mut self, count: usize, wanted: u32, now: Nanos) -> bool {
         if count == 0 {
             return false;

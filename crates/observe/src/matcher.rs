@@ -99,7 +99,7 @@ struct InFlight {
 }
 
 impl RequestMatcher {
-    /// Creates one for a device with requests, or one that is seen by what it is handed.
+    /// Creates a matcher for a device with a request queue, or for one that only shows its bios.
     pub(crate) fn new(has_requests: bool) -> Self {
         Self {
             has_requests,

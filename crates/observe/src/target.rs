@@ -111,7 +111,7 @@ impl RequestedTarget {
             let disk =
                 inventory.get(&name).and_then(|block| block.partition.as_ref()).map(|of| of.disk.clone());
             if let Some(disk) = &disk {
-                notes.push(format!("{name} is a part of {disk}: what is shown is of the whole disk."));
+                notes.push(format!("{name} is a partition of {disk}; all figures are for the whole disk."));
             }
             let name = disk.unwrap_or(name);
             if devices.iter().all(|known| known.name != name) {

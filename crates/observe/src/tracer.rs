@@ -14,7 +14,7 @@ use crate::event::Event;
 /// Size of each processor's buffer, in KiB: room for a million events a second that are fetched every
 /// [`READ_EVERY`](crate::session::READ_EVERY).
 const BUFFER_KIB: &str = "4096";
-/// An event is there so long after its time at the latest.
+/// Maximum delay between an event's timestamp and its arrival.
 const LATE_MAX: Nanos = Nanos::millis(2);
 
 /// No such file or directory.

@@ -136,7 +136,7 @@ struct Of<'a> {
     /// Share of the direction's requests.
     share: f64,
     class: &'a Class,
-    /// End of what was touched of the device.
+    /// End of the highest range that was accessed on the device.
     end: u64,
 }
 

@@ -51,7 +51,7 @@ impl Rule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleLayer {
-    /// The program that writes, and what it asks for.
+    /// The writing program and the durability that it requests.
     Application,
     /// The file system and its mount options.
     FileSystem,

@@ -21,8 +21,8 @@ pub struct Headline {
     pub verdict: String,
     /// Meaning of the verdict, what was counted, what is not known, and how many more findings there are.
     pub meaning: String,
-    /// Statement of what spoils the figures, by the verdicts, or that nothing was found; part of `meaning`.
-    /// Empty if nothing was measured.
+    /// Sentence that names the quality problems of the figures, or says that none was found; part of
+    /// `meaning`. Empty if nothing was measured.
     pub quality: String,
     /// Reason why the run is not complete, if it is not and the verdict says something else.
     pub incomplete: Option<String>,

@@ -105,7 +105,7 @@ pub(crate) enum Item {
         table: Table,
         columns_min: usize,
     },
-    /// Names with what is to be said of each, below one another.
+    /// List of names, each with its text.
     Rows(Vec<Row>),
     /// A paragraph.
     Text(Cell),

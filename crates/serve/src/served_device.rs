@@ -43,7 +43,7 @@ impl ServedDevice {
         }
     }
 
-    /// Returns the device marked as one of which acknowledged writes were lost if `is_lossy`.
+    /// Returns the device; marks it as having lost acknowledged writes if `is_lossy`.
     pub(crate) fn with_loss(self, is_lossy: bool) -> Self {
         Self { is_lossy, ..self }
     }

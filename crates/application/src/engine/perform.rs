@@ -38,7 +38,7 @@ pub(crate) struct Conduct<'a> {
 /// How often the observer is shown the progress.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// Prepares and runs a program in `store`. Stopped early, it returns what it measured until then.
+/// Prepares and runs a program in `store`. If it is stopped early, it returns the results so far.
 ///
 /// # Errors
 /// The first call that failed.

@@ -278,7 +278,7 @@ impl Device for CachedDevice {
 
     fn set_wce(&self, _enabled: bool) -> Result<()> {
         Err(Error::new(ErrorKind::Unsupported, "switch the write cache of", self.info().name)
-            .because("the mode of a cache says what is durable when: `plumb cache mode`"))
+            .because("a cache's mode decides when data is durable; change it with `plumb cache mode`"))
     }
 
     fn latched(&self) -> Option<Latch> {

@@ -24,7 +24,7 @@ pub struct Findings {
     pub damaged: Vec<LbaRange>,
 }
 
-/// Records that a leg lacks of those that were taken. Recovery writes to it what another leg has of them.
+/// Accepted records that a leg lacks. Recovery copies them from another leg.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LegFindings {
     /// Amount that it lacks of records that were not said to be durable yet, as after any power cut.
@@ -49,7 +49,7 @@ impl Findings {
         lacking.0 += bytes;
     }
 
-    /// Returns true if every leg has everything that was written durably, and what it is found by.
+    /// Returns true if every leg has all durable records and the headers needed to find them.
     pub fn is_sound(&self) -> bool {
         self.lost_records == 0
             && self.damaged.is_empty()

@@ -88,7 +88,7 @@ pub(super) struct Walk {
     damaged: Vec<(LbaRange, Entry)>,
     /// The session of the last record.
     pub(super) session: u64,
-    /// All records up to this one were said to be durable.
+    /// Highest sequence number that a header or superblock calls durable.
     durable: u64,
     /// True if durable records may be missing.
     gives_up_lost: bool,

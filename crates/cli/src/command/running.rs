@@ -36,7 +36,7 @@ pub(crate) struct RunningCommand {
     pub(crate) machine: Machine,
     /// The application profile that the scenario is of.
     profile: Option<String>,
-    /// Files to remove at the end, of those that the run makes.
+    /// Files made by the run that are removed at its end.
     remove_after: Vec<String>,
     /// A dot on stdout for every so many operations.
     dots: Option<u32>,
@@ -214,7 +214,7 @@ pub(crate) fn with_observer<T>(
 pub(crate) fn say_end(trial: &Trial, quiet: bool) {
     match &trial.ended {
         TrialEnded::Complete => {}
-        TrialEnded::Interrupted => terminal::say("plumb: interrupted; what was measured until then is kept"),
+        TrialEnded::Interrupted => terminal::say("plumb: interrupted; the results so far are kept"),
         TrialEnded::Empty => terminal::say("plumb: no operation completed while it was measured"),
         TrialEnded::NotMeasured(reason) | TrialEnded::NotRecorded(reason) | TrialEnded::Failed(reason) => {
             terminal::say(&format!("plumb: {reason}"));

@@ -140,7 +140,7 @@ fn unrecorded(arguments: &SurveyArguments, target: &Path) -> anyhow::Result<()> 
     }
     let name = target.display();
     let problem = format!(
-        "--record keeps what the kernel shows, and the kernel does not know {name}: keep what --json prints instead"
+        "--record cannot record {name}, because the kernel does not know it: save the output of --json instead"
     );
     Err(Refusal::new(Exit::Usage, problem).into())
 }

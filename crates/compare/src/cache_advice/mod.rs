@@ -110,7 +110,7 @@ pub fn advise(
 /// Refuses what no cache can be.
 fn possible(question: &AdviceQuestion<'_>) -> Result<(), TrialError> {
     if question.backing_rate == Some(Bytes(0)) {
-        let problem = "--backing-rate 0: expected what the device takes in a second, such as 150M";
+        let problem = "--backing-rate 0: expected bytes per second, such as 150M";
         return Err(usage(problem.to_owned()));
     }
     match question.sizes.iter().find(|size| **size < SIZE_MIN) {

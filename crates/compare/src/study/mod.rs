@@ -129,7 +129,7 @@ fn conduct(
         let (before, after) = (bytes(before as f64), bytes(after as f64));
         study
             .notes
-            .push(format!("{} was {before} long, and now holds {after} of data of the studies", document.on));
+            .push(format!("{} had {before}; the studies wrote to it, and it now has {after}", document.on));
     }
     document.conclude(ended.reason());
     if let Err(error) = record.close(&document, ended.reason(), (context.time_of_day)()) {

@@ -96,7 +96,9 @@ impl Access {
 
 fn set_once<T>(place: &mut Option<(String, T)>, typed: &str, value: T) -> Result<(), Error> {
     match place {
-        Some((earlier, _)) => Err(Error::new(typed, format!("the same was said before, by {earlier}"))),
+        Some((earlier, _)) => {
+            Err(Error::new(typed, format!("{earlier} already sets this: leave one of them out")))
+        }
         None => {
             *place = Some((typed.to_owned(), value));
             Ok(())

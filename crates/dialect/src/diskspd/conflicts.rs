@@ -237,7 +237,7 @@ fn check_content(target: &Target) -> Result<(), Error> {
             refuse!(
                 size < u64::from(target.block),
                 "-Z (RandomDataSource)",
-                "a buffer of {size} holds no block of {}",
+                "a buffer of {size} is smaller than one block of {}",
                 target.block
             );
             Ok(())

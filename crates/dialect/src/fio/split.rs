@@ -39,7 +39,7 @@ pub(super) fn block_range(min: u64, max: u64) -> Result<BlockSplit, String> {
     }
     let count = max / min;
     if count > 100 {
-        return Err(format!("it holds {count} lengths: at most 100 can be told apart"));
+        return Err(format!("it has {count} lengths: at most 100 are supported"));
     }
     let shares = fair_shares(100, count as u32);
     Ok(BlockSplit((1..=count).map(|nth| Bytes(min * nth)).zip(shares).collect()))

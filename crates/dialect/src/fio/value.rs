@@ -43,7 +43,7 @@ pub(super) fn bytes(text: &str, base: KbBase) -> Result<u64, String> {
         "t" => 4,
         "p" => 5,
         _ if unit.contains(['*', '/', '+', '^']) => {
-            return Err(format!("`{text}` is not a size: arithmetic stands in parentheses, ({text})"));
+            return Err(format!("`{text}` is not a size: put arithmetic in parentheses: ({text})"));
         }
         _ => return Err(format!("`{text}` is not a size: expected a whole number and k, m, g, t or p")),
     };

@@ -17,7 +17,11 @@ impl Surveyor<'_> {
         self.names(node, place);
         if node.kind == LayerKind::OpticalDrive {
             node.cache = Cache::Unknown;
-            node.saw("sr(4)", node.name.clone(), "an optical drive: what it holds back is not asked");
+            node.saw(
+                "sr(4)",
+                node.name.clone(),
+                "an optical drive: plumb does not ask whether it has a write cache",
+            );
             node.below = self.way(node, place);
             return;
         }

@@ -17,7 +17,7 @@ pub enum Execution {
     Refused,
 }
 
-/// Carries `step` out, unless what it is for holds already.
+/// Carries out `step`, unless its goal is already met.
 ///
 /// # Errors
 /// As [`Gateway::carry_out`]. Whatever is said here, only reading back tells what is.

@@ -25,7 +25,7 @@ pub enum PlanRequest {
     Heal,
 }
 
-/// Plan of what would be changed.
+/// Planned changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {

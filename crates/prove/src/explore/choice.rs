@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::recording::CommandId;
 
-/// Commands and blocks that a cut took, of those that it might have taken. Where several commands were in
-/// flight over a block, the one submitted last landed last.
+/// Commands and blocks that a cut dropped, among those at risk. Where several commands were in flight over
+/// a block, the one submitted last landed last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
     /// The event of the recording before which the power goes.

@@ -35,7 +35,7 @@ type Task = (OwnedState, Sender<Answer>);
 /// Result of the check of a state, or the reason why it will not be known.
 type Answer = std::result::Result<CheckResult, String>;
 
-/// Pending result of a state. Tickets are to be waited for in the order in which they were given.
+/// Pending result of a state. Wait for tickets in the order in which they were issued.
 pub(super) struct Ticket(Receiver<Answer>);
 
 /// Place for states: a drive, or a directory.

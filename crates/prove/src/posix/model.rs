@@ -118,7 +118,7 @@ impl Model {
         &self.index.layout
     }
 
-    /// Sets when the call began that is told next, and when it was complete. The times of events do not fall.
+    /// Sets the start and end time of the next system call. Times must not decrease.
     pub fn set_time(&mut self, began: Nanos, complete: Nanos) {
         self.now = began.max(self.now);
         self.complete = complete;

@@ -210,8 +210,8 @@ impl Link {
         }
     }
 
-    /// Asks, and waits until the witness confirms: what it said before that, and the last batch that is
-    /// durable there.
+    /// Sends a request and waits for the witness to confirm it. Returns the earlier replies and the last
+    /// batch that is durable there.
     ///
     /// # Errors
     /// If the connection is lost, or the witness refuses.

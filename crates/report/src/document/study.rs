@@ -31,7 +31,7 @@ pub struct StudyDocument {
     pub run_directory: Option<String>,
 }
 
-/// A field report, and what it comes to here.
+/// A field report and its reproduction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Study {
     /// Name of the study, as typed: `A`.

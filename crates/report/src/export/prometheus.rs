@@ -108,7 +108,7 @@ pub(crate) fn fleet(document: &FleetDocument, kept: &[TargetRecording]) -> Strin
     let mut out = Metrics::default();
     let info = [("command", document.command.as_str()), ("version", &document.environment.plumb)];
     out.family("plumb_fleet_info", "Command given to the hosts, and version of plumb.", [(info, 1.0)]);
-    let help = "Whether no host is missing, and all results are whole.";
+    let help = "1 if every host answered with a complete result, 0 otherwise.";
     out.family("plumb_fleet_complete", help, [([], f64::from(!document.partial))]);
     let of_hosts = |value: fn(&FleetHost) -> Option<f64>| {
         document.hosts.iter().filter_map(move |host| Some(([("host", &*host.name)], value(host)?)))

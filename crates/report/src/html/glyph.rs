@@ -46,7 +46,7 @@ pub(super) const fn cache(cache: Cache) -> Sign {
     Sign { class, of: "cache", word: wording::cache(cache), shape }
 }
 
-/// Returns the sign of what becomes of a FLUSH.
+/// Returns the symbol for the fate of a FLUSH.
 pub(super) const fn flush(flush: Flush) -> Sign {
     let (class, shape) = match flush {
         Flush::Forwarded => ("st-flow", DOWN),

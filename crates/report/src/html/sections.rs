@@ -64,7 +64,7 @@ impl SectionsPage {
 /// A part of a page, ready to print.
 pub(super) struct SectionView {
     pub(super) title: String,
-    /// Summary that stands for the part while it is folded.
+    /// Summary shown in place of the folded part.
     pub(super) gist: String,
     pub(super) body: String,
     pub(super) is_folded: bool,

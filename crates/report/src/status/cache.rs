@@ -326,7 +326,7 @@ fn problems<'a>(out: &mut Metrics, caches: &'a [CacheShown]) {
         })
     };
     let all = caches.iter().filter(|cache| cache.served).flat_map(of_cache);
-    let help = "One for each reason why a cache that is served does not do all of its work.";
+    let help = "1 for each reason why a served cache is degraded.";
     out.known("plumb_cache_problem", help, all);
 }
 

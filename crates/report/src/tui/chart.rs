@@ -97,7 +97,7 @@ fn paint(view: &LiveView, line: &ShownLine<'_>) -> Paint {
     ink(view, if line.is_storage { paint.add_modifier(Modifier::DIM) } else { paint })
 }
 
-/// In ASCII, lines are told apart by what they are made of.
+/// In ASCII, each line is drawn with its own character.
 fn sign(line: &ShownLine<'_>) -> char {
     let signs =
         if line.is_storage { ['.', ':', ',', ';', '\'', '"'] } else { ['*', '+', 'o', 'x', '#', '@'] };

@@ -409,7 +409,7 @@ fn is_one_of_several_paths(path: &WritePath, name: &str) -> bool {
         .any(|layer| layer.kind == LayerKind::DmMultipath && layer.below.iter().any(|below| below == name))
 }
 
-/// Returns the write-back cache on whose log flushes end, where that keeps what it acknowledges.
+/// Returns the write-back cache whose log absorbs flushes, if that log is protected from power cuts.
 fn absorbing_cache(path: &WritePath) -> Option<&Layer> {
     path.layers.iter().find(|layer| layer.kind == LayerKind::WriteBackCache && layer.flush == Flush::Absorbed)
 }

@@ -266,7 +266,7 @@ impl<K: Kernel> Worker<K> {
         self.kernel.commit(tag, result, memory)
     }
 
-    /// Returns what the kernel is told of a request that is done, after the record knows of it.
+    /// Returns the result code for a completed request, after recording the completion.
     fn acknowledge(&self, kind: JobKind) -> i32 {
         match kind {
             JobKind::Read { bytes } | JobKind::Write { bytes, fua: true } => bytes,

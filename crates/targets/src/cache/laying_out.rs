@@ -37,7 +37,7 @@ const ELSEWHERE: [(u64, &str); 5] = [
 pub struct LayoutObserver<'a> {
     /// Set by somebody else to stop: it then ends with EINTR.
     pub stop: &'a AtomicBool,
-    /// Told of which file how many bytes are written, of how many.
+    /// Progress callback: file, bytes written, total bytes.
     pub progress: &'a mut dyn FnMut(&str, Bytes, Bytes),
 }
 

@@ -327,7 +327,7 @@ impl NamedCache {
     pub(super) fn not_everything(&self, shown: &str, unreadable: &[LbaRange]) -> Error {
         let CacheConfig { name, uuid, backing, .. } = self.config().clone();
         let Some(first) = unreadable.first() else {
-            let found = "not everything is on the backing device";
+            let found = "some data is only in the log";
             return Error::refused(
                 shown,
                 found,

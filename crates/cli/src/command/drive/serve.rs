@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
     fits.map_err(|error| Refusal::because(Exit::Usage, error))?;
     let message = format!("--wce: the model {} has no write cache that can be switched", model.name);
     refuse_if!(arguments.wce.is_some() && model.behaviour.wce == Wce::Absent, Usage, message);
-    let message = "--backing: a null drive drops what is written and keeps nothing; take another model";
+    let message = "--backing: the model null keeps no data, so it needs no file: choose another model";
     refuse_if!(model.kind == Kind::Null && arguments.backing != Path::new("memory"), Usage, message);
     let directory = places::run();
     registry::make(&directory).with_context(|| format!("cannot make {}", directory.display()))?;

@@ -86,7 +86,7 @@ fn withdraw(host: &Host, arguments: &ClaimArguments, file: &Path, format: Format
     Ok(Exit::Done)
 }
 
-/// Builds the document of what is done in `file`, as far as it is the same for all.
+/// Builds the part of the document that all claim commands share, for `file`.
 pub(super) fn document(file: &Path, identity: &str) -> PolicyClaim {
     PolicyClaim {
         schema: PolicyClaim::SCHEMA,

@@ -25,7 +25,7 @@ pub(super) fn run(arguments: &HealArguments) -> anyhow::Result<Exit> {
         let found = if plan.changes.is_empty() { Exit::Done } else { Exit::Finding };
         return Ok(exit_of(&plan).and(found));
     }
-    host.need_root("change what the kernel believes of a disk")?;
+    host.need_root("change the kernel's view of a disk's write cache")?;
     if format == Format::Terminal {
         let text = render(RenderInput::Status(&shown), format, terminal::style_of_stderr())?;
         terminal::say(text.trim_end());

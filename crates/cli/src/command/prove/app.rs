@@ -152,8 +152,8 @@ pub(crate) struct AppArguments {
 
     /// Number of power cuts in a row; default 2, and 1 with --fs posix or none
     ///
-    /// Each cut after the first happens during the check of what the cut before it has left, if that was
-    /// intact and the check wrote something. 1 for no cut during checks.
+    /// Each later cut happens while the state left by the previous cut is checked, if that was intact and
+    /// the check wrote something. 1 for no cut during checks.
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=4))]
     recovery_depth: Option<u32>,
@@ -232,7 +232,7 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
     Ok(exit::of_proof(&document))
 }
 
-/// Records or reads a recording and explores it. Returns the run, in which the result is not kept yet.
+/// Records or reads a recording and explores it. Returns the run, whose result is not saved yet.
 pub(super) fn proved(typed: AppArguments) -> anyhow::Result<(KeptRun, ProofDocument)> {
     let (typed, argv_begun) = resumed(typed)?;
     let started_at = time_of_day();

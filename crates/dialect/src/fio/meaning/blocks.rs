@@ -44,7 +44,7 @@ fn range(text: &str, options: &Options<'_>) -> Result<BlockSplit, String> {
     let split = split::block_range(min, max)?;
     if split.0.windows(2).any(|pair| pair[0].1 != pair[1].1) {
         options.note(format!(
-            "bsrange {text} holds {} lengths, whose shares are whole percents here and so not quite equal",
+            "bsrange {text} has {} lengths; plumb rounds their shares to whole percents, so they are not exactly equal",
             split.0.len()
         ));
     }

@@ -95,7 +95,7 @@ pub(super) fn verify(options: &Options<'_>, rw: &Rw, shares_file: bool) -> Resul
     if shares_file {
         return options.refuse(
             "verify",
-            "several clones write to the same file, so nobody knows which came last",
+            "several clones write to the same file, so verification cannot know which write came last",
             "use numjobs=1, or leave filename out so that each clone has a file of its own",
         );
     }

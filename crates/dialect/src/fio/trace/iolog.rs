@@ -105,7 +105,7 @@ impl Reader {
                 Ok(())
             }
             [file, action, offset, length] => self.event(file, action, number(offset)?, number(length)?),
-            _ => Err("is not an action: expected a file, what was done, and where".into()),
+            _ => Err("is not an action: expected FILE ACTION OFFSET LENGTH".into()),
         }
     }
 

@@ -53,7 +53,9 @@ pub fn read_named(name: &str, open: OpenFile<'_>) -> Result<Trace, Error> {
     }
     if files.is_empty() {
         let error = Error::new(name, "there is no such trace");
-        return Err(error.remedy("name an iolog, a blktrace file, or what stands before .blktrace.0"));
+        return Err(
+            error.remedy("name an iolog, a blktrace file, or the part of its name before .blktrace.0")
+        );
     }
     blktrace::read(files).map_err(|error| within(name, error))
 }

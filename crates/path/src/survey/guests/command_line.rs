@@ -65,8 +65,8 @@ impl Settings {
         self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the name of the image, and what stands before `filename` in the name of that setting: of
-    /// nested drivers the innermost names it.
+    /// Returns the name of the image and the prefix of `filename` in that setting's name: for nested
+    /// drivers the innermost names it.
     pub(super) fn filename(&self) -> Option<(&str, &str)> {
         let named = self.0.iter().filter_map(|(name, value)| {
             let prefix = name.strip_suffix("filename")?;

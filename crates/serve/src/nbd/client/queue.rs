@@ -184,8 +184,8 @@ impl Queue for NbdQueue {
     }
 }
 
-/// Waits for answers as long as the options say. The connection then lets go of the memory of what is left;
-/// its answers are thrown away when they come.
+/// Waits for replies until the configured timeout. The connection then releases the memory of unanswered
+/// requests; late answers to them are discarded.
 impl Drop for NbdQueue {
     fn drop(&mut self) {
         let mut ignored = Vec::new();

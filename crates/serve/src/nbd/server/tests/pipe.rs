@@ -27,7 +27,7 @@ impl Pipe {
         &self.sent
     }
 
-    /// Counts a turn in which nothing moved. Returns true if they are too many.
+    /// Counts a turn without progress. Returns true if there were too many of them.
     pub(super) const fn is_stuck(&mut self) -> bool {
         self.waits += 1;
         self.waits > WAITS_MAX
