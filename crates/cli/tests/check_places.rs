@@ -4,11 +4,11 @@
 use std::path::Path;
 use std::process::Output;
 
-use crate::common::{can_mount, document, entries, in_own_mounts, plumb, said, scratch};
+use crate::common::{can_mount, document, entries, in_own_mounts, own_words, plumb, said, scratch};
 
 /// Returns the sentence on stderr that is not progress.
 fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    own_words(&output.stderr)
 }
 
 #[test]

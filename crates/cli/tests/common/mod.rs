@@ -65,6 +65,13 @@ pub(crate) fn said(output: &Output) -> String {
     )
 }
 
+/// Returns what plumb said on stderr of itself: another test may just have killed a plumb, and every command
+/// tells what that one left.
+pub(crate) fn own_words(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    text.split_inclusive('\n').filter(|line| !line.contains("a killed plumb")).collect()
+}
+
 /// Returns the ids of the verdicts.
 pub(crate) fn verdict_ids(document: &Value) -> Vec<&str> {
     document["verdicts"].as_array().unwrap().iter().map(|verdict| verdict["id"].as_str().unwrap()).collect()

@@ -15,7 +15,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde_json::Value;
 
-use crate::common::{plumb, said};
+use crate::common::{own_words, plumb, said};
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
@@ -81,11 +81,9 @@ impl Server {
     pub(crate) fn wait(mut self) -> (Option<i32>, String) {
         let mut child = self.child.take().unwrap();
         let status = child.wait().unwrap();
-        let mut text = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
-        // Another test may just have killed a server.
-        let own = text.split_inclusive('\n').filter(|line| !line.contains("a killed plumb"));
-        (status.code(), own.collect())
+        let mut text = Vec::new();
+        child.stderr.take().unwrap().read_to_end(&mut text).unwrap();
+        (status.code(), own_words(&text))
     }
 
     /// Kills it as a crash would.

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::common::{document, holds, plumb, said, scratch};
+use super::common::{document, holds, own_words, plumb, said, scratch};
 
 /// A directory to run in, and another for recordings, so that what is left behind is seen.
 pub(crate) struct Place {
@@ -79,7 +79,7 @@ impl Place {
 
 /// Returns what was said on stderr.
 pub(crate) fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    own_words(&output.stderr)
 }
 
 /// Starts a command whose ends are watched.
