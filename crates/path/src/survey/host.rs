@@ -79,16 +79,17 @@ fn serial(path: &WritePath) -> Option<&str> {
     machine.identity.as_deref().filter(|serial| !serial.is_empty())
 }
 
-/// Returns true if one of the identities that a guest sees of a disk is, or has for a part, this serial
-/// number: virtio-blk cuts it, a SCSI disk has the maker before it, an NVMe namespace has it in hexadecimal
-/// (nvme_id_wwid_show in drivers/nvme/host/sysfs.c).
+/// Returns true if one of the identities that a guest sees of a disk is of this serial number: virtio-blk cuts
+/// it, a SCSI disk has the maker and the model before it, an NVMe namespace has it in hexadecimal behind the
+/// maker (`nvme.1b36-646231-...`: wwid_show in drivers/nvme/host/sysfs.c).
 fn is_of_disk(serial: &str, identities: &[&str]) -> bool {
     let hexadecimal: String = serial.bytes().map(|byte| format!("{byte:02x}")).collect();
     identities.iter().any(|identity| {
-        let mut parts = identity.split([' ', '.', '_']).chain(identity.split('-'));
+        let of_nvme = identity.strip_prefix("nvme.").and_then(|rest| rest.split('-').nth(1));
         *identity == serial
+            || identity.split_ascii_whitespace().next_back() == Some(serial)
             || (identity.len() == VIRTIO_SERIAL && serial.starts_with(identity))
-            || parts.any(|part| part == serial || part == hexadecimal)
+            || of_nvme == Some(hexadecimal.as_str())
     })
 }
 
