@@ -45,8 +45,8 @@ activation { udev_sync = 0 udev_rules = 0 monitoring = 0 }
 global { use_lvmpolld = 0 thin_check_executable = \"\" thin_repair_executable = \"\" }
 ";
 
-/// Time that one scenario may take inside the guest.
-pub(crate) const SCENARIO_SECONDS: u64 = 240;
+/// Time that one scenario may take inside the guest, beside all other tests.
+pub(crate) const SCENARIO_SECONDS: u64 = 480;
 
 /// Returns everything that must be on this machine to make guests.
 pub(crate) fn programs() -> Vec<Program> {

@@ -30,10 +30,6 @@ const PROGRAMS: &str = "fio chromium promtool=prometheus losetup=mount mkfs.ext4
     python3 nbdinfo=libnbd-bin nbdsh=python3-libnbd nbdkit qemu-nbd=qemu-utils certtool=gnutls-bin setpriv=util-linux psql=postgresql \
     ansible-playbook=ansible-core sshd=openssh-server ssh=openssh-client jsonschema=python3-jsonschema shellcheck systemd-analyze=systemd kubectl=kubernetes-client";
 
-/// Niceness of the guests: a third of the weight of the tests (sched(7)), so that none comes near its time
-/// limit while all of them run.
-const GUESTS_NICE: i32 = 5;
-
 /// Runs all of it, also after a failure, so that one run shows everything.
 pub(crate) fn main() -> Result<ExitCode> {
     let began = Instant::now();
@@ -71,14 +67,9 @@ fn run_side_by_side(root: &Path, built: &Built) -> Result<Vec<ProgramResult>> {
         Some(plumb) => integrations::run(root, plumb),
         None => Ok(Tally::one(false)),
     };
-    let guests = || {
-        // The guests compute all the time, so they take what the other programs leave. On Linux this is the
-        // niceness of the thread and of what it starts.
-        rustix::process::nice(GUESTS_NICE).context("lowering the priority of the guests")?;
-        match plumb_of_guests(built)? {
-            Some((plumb, _directory)) => guest::test(&plumb),
-            None => Ok(Tally::one(false)),
-        }
+    let guests = || match plumb_of_guests(built)? {
+        Some((plumb, _directory)) => guest::test(&plumb),
+        None => Ok(Tally::one(false)),
     };
     std::thread::scope(|scope| {
         let integrations = scope.spawn(|| timed("integrations", integrations));
