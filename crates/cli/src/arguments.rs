@@ -59,7 +59,7 @@ pub(crate) enum Command {
     Fleet(Box<crate::command::fleet::FleetArguments>),
     /// Show a recorded run in any format, without asking a device
     Report(ReportArguments),
-    /// Explain a rule that a report names in brackets
+    /// Explain a rule that a report names
     Explain {
         /// The rule, such as page-cache; without it all are listed, by layer
         rule: Option<String>,

@@ -75,6 +75,20 @@ fn the_disks_of_a_running_qemu_are_surveyed_from_the_host() {
     assert!(drops(&dropped) && !drops(&kept), "{document:#}");
     assert_eq!(dropped["layers"][1]["kind"], "page-cache");
     assert_ne!(kept["layers"][1]["kind"], "page-cache");
+    // What it printed is what a guest takes; another survey is not.
+    let file = directory.path().join("host.json");
+    std::fs::write(&file, &output.stdout).unwrap();
+    let joined = ["survey", ".", "--json", "--host-survey", file.to_str().unwrap()];
+    let output = plumb().args(joined).output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
+    std::fs::write(&file, &output.stdout).unwrap();
+    let output = plumb().args(joined).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(
+        said(&output).contains("make it on the host with `plumb survey --guests --json`"),
+        "{}",
+        said(&output)
+    );
 }
 
 #[test]
