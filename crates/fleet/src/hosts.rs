@@ -138,11 +138,9 @@ fn checked(names: Vec<String>) -> Result<Vec<String>, HostsError> {
             _ if name.is_empty() => "it is not a name of a host: expected one such as db1",
             _ if name.starts_with('-') => "it begins with a dash: a launcher would take it for an option",
             _ if name.chars().any(char::is_control) => {
-                "the name contains a control character, such as a line break"
+                "it holds a control character, such as the end of a line"
             }
-            _ if !seen.insert(name) => {
-                "the host is listed twice: remove one, because their results cannot be distinguished"
-            }
+            _ if !seen.insert(name) => "it is named twice: its results could not be told apart",
             _ => continue,
         };
         return Err(wrong(name, problem));

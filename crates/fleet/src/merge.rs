@@ -111,7 +111,7 @@ impl HostDocument {
             let document = serde_json::from_slice::<Value>(text.as_bytes()).ok();
             document.filter(|document| document["schema"] == schema).map(Self::Command)
         };
-        told.ok_or_else(|| format!("its result lacks a document with the schema {schema}"))
+        told.ok_or_else(|| format!("its result has no document of the schema {schema}"))
     }
 }
 
@@ -161,7 +161,7 @@ impl Answer<'_> {
         if !unknown.is_empty() {
             // A finding that cannot be read may be the worst of all.
             self.host.ok = false;
-            let said = format!("this version of plumb cannot read {} of its findings", unknown.len());
+            let said = format!("{} of its findings cannot be read by this version of plumb", unknown.len());
             self.host.because.get_or_insert(said);
         }
         let worst = self.findings.iter().map(|finding| finding.severity).max();

@@ -65,7 +65,7 @@ impl Reader<'_, '_> {
             return Ok(());
         }
         if !self.begun {
-            return Err(Error::new(place, format!("`{line}` comes before the first [section]"))
+            return Err(Error::new(place, format!("`{line}` stands before the first section"))
                 .remedy("begin the file with [global] or [name]"));
         }
         let (name, value) = match line.split_once('=') {

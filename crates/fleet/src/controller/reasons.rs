@@ -27,9 +27,7 @@ pub(super) fn mismatch(theirs: &Identity, settings: &Settings) -> Option<String>
     let short = |text: &str| plumb_report::printable::printable(&text.chars().take(16).collect::<String>());
     if theirs.version != ours.version {
         let (theirs, ours) = (short(&theirs.version), &ours.version);
-        return Some(format!(
-            "the host has plumb {theirs}, this machine {ours}: install the same version, or use --push"
-        ));
+        return Some(format!("plumb {theirs} is there, {ours} here: install the same, or use --push"));
     }
     (theirs.binary != ours.binary && !settings.any_binary).then(|| {
         format!(

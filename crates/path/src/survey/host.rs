@@ -79,9 +79,9 @@ fn serial(path: &WritePath) -> Option<&str> {
     machine.identity.as_deref().filter(|serial| !serial.is_empty())
 }
 
-/// Returns true if one of the identities that a guest sees of a disk is of this serial number: virtio-blk cuts
-/// it, a SCSI disk has the maker and the model before it, an NVMe namespace has it in hexadecimal behind the
-/// maker (`nvme.1b36-646231-...`: wwid_show in drivers/nvme/host/sysfs.c).
+/// Returns true if one of the identities that a guest sees of a disk is of this serial number: virtio-blk
+/// cuts it, a SCSI disk has the maker and the model before it, an NVMe namespace has it in hexadecimal
+/// behind the maker (`nvme.1b36-646231-...`: wwid_show in drivers/nvme/host/sysfs.c).
 fn is_of_disk(serial: &str, identities: &[&str]) -> bool {
     let hexadecimal: String = serial.bytes().map(|byte| format!("{byte:02x}")).collect();
     identities.iter().any(|identity| {

@@ -177,7 +177,10 @@ pub(super) fn in_whole_blocks(size: Bytes) -> Result<()> {
         return Ok(());
     }
     let or = if below == 0 { String::new() } else { format!("{below} or ") };
-    let found = format!("the log size {} must be a multiple of {LOG_BLOCK} bytes", size.0);
+    let found = format!(
+        "a log uses whole blocks of {LOG_BLOCK} bytes of each device, and {} are not a multiple",
+        size.0
+    );
     Err(Error::usage("--size", found, format!("say {or}{}", below + LOG_BLOCK)))
 }
 

@@ -295,7 +295,8 @@ fn policy(place: &Place<'_>) -> MaybeSetting {
     let paths = machine::paths(place.targets)?;
     machine::need_root("change the write cache of a disk")?;
     let disks = machine::of_all(&paths, WritePath::block_devices);
-    let problem = "policy=: plumb found no disk of this machine beneath the targets; `plumb survey` shows what is there";
+    let problem =
+        "policy=: no disk of this machine is known beneath the targets; `plumb survey` shows what is";
     refuse_if!(disks.is_empty(), Usage, problem);
     let levels = place.levels.iter().map(|level| level.parse::<State>());
     let levels = levels.collect::<Result<_, _>>().map_err(usage)?;
