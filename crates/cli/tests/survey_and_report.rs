@@ -75,7 +75,7 @@ fn the_disks_of_a_running_qemu_are_surveyed_from_the_host() {
     assert!(drops(&dropped) && !drops(&kept), "{document:#}");
     assert_eq!(dropped["layers"][1]["kind"], "page-cache");
     assert_ne!(kept["layers"][1]["kind"], "page-cache");
-    // What it printed is what a guest takes; another survey is not.
+    // A guest takes this survey of its host, and no other.
     let file = directory.path().join("host.json");
     std::fs::write(&file, &output.stdout).unwrap();
     let joined = ["survey", ".", "--json", "--host-survey", file.to_str().unwrap()];
