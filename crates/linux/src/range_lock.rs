@@ -10,7 +10,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd as _};
 
-/// How a range is locked.
+/// Kind of a lock of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockKind {
     /// Beside others who lock it so.

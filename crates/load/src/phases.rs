@@ -35,7 +35,7 @@ pub(crate) struct Phases {
     warmup: Warmup,
     duration: Option<Nanos>,
     cooldown: Nanos,
-    /// When the run started.
+    /// Start of the run.
     pub(crate) start: Nanos,
     /// True if the observer knows already that the window begins.
     is_told: bool,

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 /// A part of a device or a file, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByteExtent {
-    /// Where it begins.
+    /// First byte.
     pub offset: u64,
-    /// How long it is.
+    /// Number of bytes.
     pub length: u64,
 }
 

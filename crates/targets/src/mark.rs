@@ -56,7 +56,7 @@ const READ_MAX: Bytes = Bytes::gib(4);
 const PIECE: usize = 1 << 20;
 /// The block lengths that are recognised: the logical blocks of files and disks, the larger one first.
 const BLOCKS: [usize; 2] = [4096, 512];
-/// How long after the time in a mark the kernel may have put it down, in nanoseconds.
+/// Longest time from the one in a mark to the one at which the kernel wrote it, in nanoseconds.
 const MARKING_NS: i128 = 5_000_000_000;
 /// The coarsest times that tell a write by somebody else from plumb's own, in nanoseconds.
 const GRAIN_NS: i128 = 1_000;

@@ -1,4 +1,4 @@
-//! Where a device of a log is: a path, and the part of what is there that is used.
+//! Places of the devices of a log: a path, and the part that is used of the device there.
 //!
 //! ```text
 //! /dev/disk/by-id/nvme-x           all of it
@@ -15,7 +15,7 @@ use crate::byte_extent::ByteExtent;
 use crate::error::{Error, Result};
 use crate::mark::mark_as_free;
 
-/// Where a device of a log is.
+/// Place of a device of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
 pub struct DevicePlace {

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use plumb_block::Bytes;
 use plumb_cache::Mode;
 use plumb_linux::layout;
-use rustix::fs::{FallocateFlags, FileType};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::config::CacheConfig;
@@ -72,8 +72,9 @@ impl LayoutObserver<'_> {
 pub(super) fn reserve(file: &OwnedFd, part: Option<ByteExtent>, shown: &str, size: Bytes) -> Result<()> {
     let failed = |errno| Error::os(shown, "allocate", errno);
     if let Some(part) = part {
-        // Others may use what is behind it, so the length of the file stays.
-        let reserved = rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, part.offset, size.0);
+        // The part lies within the file, so the length of the file stays.
+        let range = Bytes(part.offset)..Bytes(part.offset + size.0);
+        let reserved = plumb_linux::space::reserve(file, range);
         return reserved.or_else(|errno| if errno == Errno::OPNOTSUPP { Ok(()) } else { Err(failed(errno)) });
     }
     let before = rustix::fs::fstat(file).map_err(failed)?.st_size.cast_unsigned();

@@ -13,7 +13,7 @@ const ROUNDS: usize = 6;
 /// A permutation of `0..count`.
 #[derive(Debug, Clone)]
 pub(crate) struct Permutation {
-    /// How many it permutes.
+    /// Number of values that are permuted.
     pub(crate) count: u64,
     /// Bits of the upper half, and of the lower, which has one more if their number is odd.
     upper: u32,
