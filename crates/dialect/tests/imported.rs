@@ -298,14 +298,20 @@ fn impossible_values_are_refused_with_their_place() {
             "clat_ns": {"min": 10, "max": 30, "mean": 20.0, "N": 100, "percentile": {"50.000000": 20}}});
         let place = name.split('.').fold(&mut write, |at, name| &mut at[name]);
         *place = value;
-        read(&result("fio-3.33", &[job(&json!({"write": write}))]), "fio.json", None)
+        read(&result("fio-3.33", &[job(&json!({"write": write, "elapsed": 2}))]), "fio.json", None)
     };
-    let cases: [(&str, Value, &str); 10] = [
+    let cases: [(&str, Value, &str); 12] = [
         ("total_ios", json!(-5), "fio.json: jobs[0].write.total_ios: -5: expected a whole number from 0"),
         ("total_ios", json!(u64::MAX), "jobs[0].write.total_ios: 18446744073709551615: expected"),
         ("total_ios", json!(1.5), "jobs[0].write.total_ios: 1.5: expected"),
         ("io_bytes", json!("many"), "jobs[0].write.io_bytes: \"many\": expected"),
+        ("io_bytes", json!(0), "jobs[0].write.io_bytes: 0: expected the bytes of 100 operations"),
         ("runtime", json!(-1), "jobs[0].write.runtime: -1: expected a number from 0 on"),
+        (
+            "clat_ns.max",
+            json!(3_100_000_000_u64),
+            "write.clat_ns.max: 3100000000: expected at most the 3 s that",
+        ),
         ("clat_ns.max", json!(-30), "jobs[0].write.clat_ns.max: -30: expected"),
         ("clat_ns.mean", json!(4000), "jobs[0].write.clat_ns.mean: 4000: expected a mean"),
         (

@@ -45,6 +45,16 @@ impl<'a> Timing<'a> {
         Ok(self.seconds("mean")?.filter(|_| is_timed))
     }
 
+    /// Refuses a longest operation of more than `seconds`, the time that fio ran.
+    pub(super) fn check_length(&self, seconds: f64) -> Result<(), Error> {
+        match self.seconds("max")? {
+            Some(max) if max > seconds => {
+                Err(self.object.get("max").wrong(&format!("expected at most the {seconds} s that fio ran")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the distribution of `operations`; `None` if nothing was timed.
     ///
     /// # Errors

@@ -146,7 +146,7 @@ pub(super) fn read_job(job: &Field<'_>, global: &Field<'_>, version: &str) -> Re
 }
 
 fn measured(job: &Field<'_>, options: &Options<'_>, version: &str) -> Result<JobSides, Error> {
-    let side = |name: &str| side(&job.get(name), version);
+    let side = |name: &str| side(job, name, version);
     let (mut read, mut write, mut trim, mut mixed) =
         (side("read")?, side("write")?, side("trim")?, side("mixed")?);
     // Both forms at once (unified_rw_reporting=both): the sides tell more.
@@ -167,8 +167,23 @@ fn measured(job: &Field<'_>, options: &Options<'_>, version: &str) -> Result<Job
     Ok(JobSides { read, write, trim, sync, mixed, together, job_seconds })
 }
 
+/// Refuses figures of a direction that cannot all be true: operations without a byte where nothing failed, and
+/// one that took longer than fio ran.
+fn check(job: &Field<'_>, of: &Field<'_>, counted: &DirectionFigures) -> Result<(), Error> {
+    let failed = job.get("error").count()?.unwrap_or(0) + job.get("total_err").count()?.unwrap_or(0);
+    if counted.operations > 0 && counted.bytes == 0 && failed == 0 {
+        let expected =
+            format!("expected the bytes of {} operations, none of which failed", counted.operations);
+        return Err(of.get("io_bytes").wrong(&expected));
+    }
+    // Since fio started, in whole seconds, with the time before the measurement.
+    let Some(elapsed) = job.get("elapsed").number()?.filter(|seconds| *seconds > 0.0) else { return Ok(()) };
+    ["lat", "clat"].iter().try_for_each(|name| Timing::find(of, name).check_length(elapsed + 1.0))
+}
+
 /// Reads a direction.
-fn side(of: &Field<'_>, version: &str) -> Result<Side, Error> {
+fn side(job: &Field<'_>, name: &str, version: &str) -> Result<Side, Error> {
+    let of = &job.get(name);
     let operations = of.get("total_ios").count()?.unwrap_or(0);
     let milliseconds = of.get("runtime").number()?.unwrap_or(0.0);
     // The time of the service: from the submission on, where it is there.
@@ -183,6 +198,7 @@ fn side(of: &Field<'_>, version: &str) -> Result<Side, Error> {
     }
     let bytes = bytes(of, version, milliseconds)?;
     let counted = DirectionFigures { operations, bytes, distribution, errors: 0 };
+    check(job, of, &counted)?;
     Ok(Side { counted, seconds: milliseconds / 1e3 })
 }
 
