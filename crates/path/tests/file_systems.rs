@@ -177,7 +177,7 @@ fn a_mount_without_barriers_is_named_with_the_command_that_mends_it() {
         let path = machine.survey("/srv");
         let first = &path.findings[0];
         assert_eq!((first.id.as_str(), first.severity), ("barriers-off", Severity::Danger), "{kind}");
-        let cause = format!("fsync is not durable: /srv is mounted {option}. Remount it: {command}");
+        let cause = format!("fsync is not durable: /srv is mounted {option}. Remount it: `{command}`");
         assert_eq!(first.sentence, cause, "{kind}");
         assert!(first.remedy.starts_with(&format!("`{command}`")), "{kind}: {}", first.remedy);
         let sentence = path.durable_at.sentence;

@@ -23,7 +23,7 @@ pub(super) fn barriers_off(flow: &Flow<'_>) -> Option<RuleResult> {
         .filter(|(_, node)| those.nodes.contains(node))
         .map(|(index, _)| flow.flush(index))
         .collect();
-    let again = format!("Remount it: {}", restore.said("; "));
+    let again = format!("Remount it: `{}`", restore.said("`; `"));
     let (severity, sentence) = match () {
         () if fates.contains(&Flush::Dropped) => {
             (Severity::Danger, format!("fsync is not durable: {mounted}. {again}"))

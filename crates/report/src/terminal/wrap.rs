@@ -1,20 +1,28 @@
 //! Text in lines of a width. Columns are those of a terminal: two for a wide character, none for a combining
 //! one.
 
-use std::borrow::Cow;
-
 use textwrap::{Options, WordSplitter};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Breaks `text` at spaces into lines of at most `width` columns; a longer word is broken where it must be.
-/// None for a text without words.
+/// Stands for a space at which no line ends.
+const KEPT_SPACE: char = '\u{a0}';
+
+/// Breaks `text` at spaces into lines of at most `width` columns; a longer word is broken where it must be. A
+/// command in backquotes that fits into a line stands in one, so that it can be copied. None for a text
+/// without words.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if words.is_empty() {
         return Vec::new();
     }
-    let options = Options::new(width.max(8)).word_splitter(WordSplitter::NoHyphenation);
-    textwrap::wrap(&words, options).into_iter().map(Cow::into_owned).collect()
+    let width = width.max(8);
+    let keep = |(at, part): (usize, &str)| match at % 2 {
+        1 if columns(part) + 3 <= width => part.replace(' ', &KEPT_SPACE.to_string()),
+        _ => part.to_owned(),
+    };
+    let words = words.split('`').enumerate().map(keep).collect::<Vec<_>>().join("`");
+    let options = Options::new(width).word_splitter(WordSplitter::NoHyphenation);
+    textwrap::wrap(&words, options).into_iter().map(|line| line.replace(KEPT_SPACE, " ")).collect()
 }
 
 /// Returns `text` wrapped: the first line after `first`, the others after as many spaces.
@@ -68,6 +76,16 @@ mod tests {
             let letters = |text: &str| text.replace(char::is_whitespace, "");
             assert_eq!(letters(&lines.concat()), letters(text), "{width}");
         }
+    }
+
+    #[test]
+    fn a_command_stands_in_one_line_where_it_fits() {
+        let text = "fsync is not durable: `mount -o remount,barrier '/srv/my disk'`, then look again.";
+        let command = "`mount -o remount,barrier '/srv/my disk'`,";
+        for width in 43..100 {
+            assert!(wrap(text, width).iter().any(|line| line.contains(command)), "{width}");
+        }
+        assert!(wrap(text, 20).iter().all(|line| columns(line) <= 20));
     }
 
     /// A quadratic algorithm would take hours for these millions of characters.
