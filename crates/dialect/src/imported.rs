@@ -75,6 +75,23 @@ impl Extremes {
         Latency { count, mean, std, min, p25: None, p50: None, p75: None, p99: None, p999: None, max }
     }
 
+    /// Returns what contradicts itself in these figures and the [`PERCENTILES`] as they were printed.
+    pub(crate) fn contradiction(&self, printed: [Option<f64>; 5]) -> Option<&'static str> {
+        let known = || printed.into_iter().flatten();
+        match () {
+            () if self.mean < self.min || self.mean > self.max => {
+                Some("the mean is not between the extremes")
+            }
+            () if known().zip(known().skip(1)).any(|(low, high)| low > high) => {
+                Some("a percentile is shorter than a lower one")
+            }
+            () if known().any(|seconds| seconds > self.max) => {
+                Some("a percentile is longer than the maximum")
+            }
+            () => None,
+        }
+    }
+
     /// Returns a distribution with the [`PERCENTILES`] as they were printed.
     pub(crate) fn with(self, printed: [Option<f64>; 5]) -> Distribution {
         Distribution::new(self.latency(), printed, None, None)

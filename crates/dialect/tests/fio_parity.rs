@@ -25,7 +25,7 @@ const JOB_FILES: [&str; 6] = [
      continue_on_error=all\n",
     "; comment\n[global]\nsize=256k ; behind\nthread\n\n[one]\nrw=readwrite\nrwmixread=70\n[two]\nrw=read\nnew_group\n",
     "[x]\nrw=randread\nsize=1m\nss=iops:10%\nss_dur=2\nruntime=1\n",
-    "[x]\nrw=randread\nsize=1m\nioengine=libaio\ndirect=1\nlatency_target=1s\nlatency_window=100ms\nruntime=1\n",
+    "[x]\nrw=randread\nsize=1m\nioengine=libaio\ndirect=1\nlatency_target=100s\nlatency_window=100ms\nruntime=1\n",
 ];
 
 fn machine() -> Machine {

@@ -7,7 +7,8 @@ use std::process::Command;
 
 use plumb_dialect::Error;
 use plumb_dialect::imported::read;
-use plumb_report::RunDocument;
+use plumb_report::verdict::conclude;
+use plumb_report::{Headline, RunDocument};
 use serde_json::{Value, json};
 
 use crate::fio_parity::fio_is_here;
@@ -93,6 +94,29 @@ fn job(members: &Value) -> Value {
 
 fn result(version: &str, jobs: &[Value]) -> String {
     json!({"fio version": version, "timestamp": 1_795_854_190, "jobs": jobs}).to_string()
+}
+
+/// Whatever fio does not count, the job's options and the times of its syncs tell.
+#[test]
+fn writes_that_fio_made_durable_are_not_called_acknowledged_alone() {
+    if !fio_is_here() {
+        return;
+    }
+    let here = tempfile::tempdir().unwrap();
+    let cases = [
+        ("--fdatasync=16", "15 syncs"),
+        ("--fsync=16", "15 syncs"),
+        ("--sync=dsync", "256 writes with O_DSYNC or FUA"),
+        ("--sync=1", "256 writes with O_DSYNC or FUA"),
+        ("--end_fsync=1", "Syncs were asked for, but the result counts none"),
+    ];
+    for (option, said) in cases {
+        let mut document = one(&fio(here.path(), &format!("{LOAD} --rw=randwrite {option}")));
+        conclude(&mut document, Vec::new());
+        let meaning = Headline::new(&document).meaning;
+        assert!(meaning.contains(said), "{option}: {meaning}");
+        assert!(document.verdicts.iter().all(|finding| finding.id != "page-cache"), "{option}");
+    }
 }
 
 #[test]
@@ -300,11 +324,16 @@ fn impossible_values_are_refused_with_their_place() {
         *place = value;
         read(&result("fio-3.33", &[job(&json!({"write": write, "elapsed": 2}))]), "fio.json", None)
     };
-    let cases: [(&str, Value, &str); 12] = [
+    let cases: [(&str, Value, &str); 13] = [
         ("total_ios", json!(-5), "fio.json: jobs[0].write.total_ios: -5: expected a whole number from 0"),
         ("total_ios", json!(u64::MAX), "jobs[0].write.total_ios: 18446744073709551615: expected"),
         ("total_ios", json!(1.5), "jobs[0].write.total_ios: 1.5: expected"),
         ("io_bytes", json!("many"), "jobs[0].write.io_bytes: \"many\": expected"),
+        (
+            "total_ios",
+            Value::Null,
+            "jobs[0].write.total_ios: null: expected the operations that moved 409600",
+        ),
         ("io_bytes", json!(0), "jobs[0].write.io_bytes: 0: expected the bytes of 100 operations"),
         ("runtime", json!(-1), "jobs[0].write.runtime: -1: expected a number from 0 on"),
         (

@@ -116,6 +116,11 @@ fn add(targets: &mut Vec<Target>, part: &Element<'_>) -> Result<(), Error> {
     };
     let read = direction("ReadCount", "ReadBytes")?;
     let write = direction("WriteCount", "WriteBytes")?;
+    let both = part.number("IOCount", 0, u64::MAX)?;
+    if let Some(both) = both.filter(|both| *both != read.operations.saturating_add(write.operations)) {
+        let (reads, writes) = (read.operations, write.operations);
+        return Err(part.wrong(format!("<IOCount>: {both}: expected the {reads} reads and {writes} writes")));
+    }
     let figures = Figures { read, write, ..Figures::default() };
     let size = count(part, "FileSize")?;
     match targets.iter_mut().find(|target| target.name == name) {
@@ -165,6 +170,9 @@ fn latencies(latency: &Element<'_>, total: &mut Figures) -> Result<(), Error> {
         }
         let std = decimal(latency, deviation)?.unwrap_or(0.0) * MS;
         let figures = Extremes { count, mean: mean * MS, std, min, max };
+        if let Some(wrong) = figures.contradiction(percentiles) {
+            return Err(latency.wrong(format!("<{side}>: {wrong}")));
+        }
         Ok::<_, Error>(Some(figures.with(percentiles)))
     };
     let (reads, writes) = (total.read.operations, total.write.operations);

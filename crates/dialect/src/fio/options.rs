@@ -207,7 +207,8 @@ impl<'a> Options<'a> {
     /// If they are neither.
     pub(super) fn size(&self, name: &'static str) -> Result<Option<Size>, Error> {
         self.tell_units(name);
-        self.parsed(name, |text| value::size(text, self.base))
+        // To fio 0 is as if it were not given.
+        Ok(self.parsed(name, |text| value::size(text, self.base))?.filter(|size| *size != Size::Bytes(0)))
     }
 
     /// Returns an option in bytes for each direction.

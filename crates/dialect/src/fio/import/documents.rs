@@ -68,13 +68,16 @@ pub(super) fn read(text: &str, file: &str) -> Result<Vec<Document>, Error> {
     if documents.is_empty() { Err(empty()) } else { Ok(documents) }
 }
 
-/// Returns where the next object begins: at the first brace that begins a line.
+/// Returns where the next object begins: at the first brace that begins a line, or an element of a list.
 fn begin_of_next(text: &str, at: usize) -> Option<usize> {
     let mut from = at;
     loop {
         let found = from + text[from..].find('{')?;
         let line = text[..found].rfind('\n').map_or(0, |newline| newline + 1).max(at);
-        if text[line..found].trim().is_empty() {
+        if text[line..found]
+            .trim_matches(|letter: char| letter.is_whitespace() || "[,".contains(letter))
+            .is_empty()
+        {
             return Some(found);
         }
         from = found + 1;

@@ -39,14 +39,23 @@ impl<'a> Timing<'a> {
         Ok(self.object.get(name).number()?.map(|number| number / self.per_second))
     }
 
+    /// Returns how many were timed; 0 if that was not printed.
+    pub(super) fn count(&self) -> Result<u64, Error> {
+        Ok(self.object.get("N").count()?.unwrap_or(0))
+    }
+
     /// Returns the mean, if anything was timed.
     pub(super) fn mean(&self) -> Result<Option<f64>, Error> {
         let is_timed = self.object.get("N").count()? != Some(0);
         Ok(self.seconds("mean")?.filter(|_| is_timed))
     }
 
-    /// Refuses a longest operation of more than `seconds`, the time that fio ran.
-    pub(super) fn check_length(&self, seconds: f64) -> Result<(), Error> {
+    /// Refuses a mean that is not between the extremes, and a longest operation of more than `seconds`, the
+    /// time that fio ran.
+    pub(super) fn check(&self, seconds: f64) -> Result<(), Error> {
+        if let Some(mean) = self.mean()? {
+            self.extremes(mean)?;
+        }
         match self.seconds("max")? {
             Some(max) if max > seconds => {
                 Err(self.object.get("max").wrong(&format!("expected at most the {seconds} s that fio ran")))
@@ -61,13 +70,7 @@ impl<'a> Timing<'a> {
     /// If the values contradict each other.
     pub(super) fn distribution(&self, operations: u64) -> Result<Option<Distribution>, Error> {
         let Some(mean) = self.mean()?.filter(|_| operations > 0) else { return Ok(None) };
-        let (min, max) = (self.seconds("min")?.unwrap_or(mean), self.seconds("max")?.unwrap_or(mean));
-        let unit = 1.0 / self.per_second;
-        // fio prints whole units of the extremes, and a mean of what was not rounded.
-        if mean < min - unit || mean > max + unit {
-            let expected = format!("expected a mean from the minimum ({min} s) to the maximum ({max} s)");
-            return Err(self.object.get("mean").wrong(&expected));
-        }
+        let (min, max) = self.extremes(mean)?;
         let listed = self.listed()?;
         let at = |percent: f64| {
             let own = listed.iter().find(|(known, _)| (known - percent).abs() < 1e-6);
@@ -80,6 +83,18 @@ impl<'a> Timing<'a> {
         let std = self.seconds("stddev")?.unwrap_or(0.0);
         let latency = Extremes { count: operations, mean, std, min, max }.latency();
         Ok(Some(Distribution::new(latency, PERCENTILES.map(|(percent, _)| at(percent)), bins, end)))
+    }
+
+    /// Returns the shortest and the longest time, which have the mean between them.
+    fn extremes(&self, mean: f64) -> Result<(f64, f64), Error> {
+        let (min, max) = (self.seconds("min")?.unwrap_or(mean), self.seconds("max")?.unwrap_or(mean));
+        let unit = 1.0 / self.per_second;
+        // fio prints whole units of the extremes, and a mean of what was not rounded.
+        if mean < min - unit || mean > max + unit {
+            let expected = format!("expected a mean from the minimum ({min} s) to the maximum ({max} s)");
+            return Err(self.object.get("mean").wrong(&expected));
+        }
+        Ok((min, max))
     }
 
     /// Returns the percentiles that fio lists, in seconds, by their share of 100.

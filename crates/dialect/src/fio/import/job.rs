@@ -160,8 +160,10 @@ fn measured(job: &Field<'_>, options: &Options<'_>, version: &str) -> Result<Job
         _ => {}
     }
     let sync = job.get("sync");
-    let operations = sync.get("total_ios").count()?.unwrap_or(0);
-    let distribution = Timing::find(&sync, "lat").distribution(operations)?;
+    let timing = Timing::find(&sync, "lat");
+    // Of fdatasync and sync_file_range fio counts the times alone.
+    let operations = sync.get("total_ios").count()?.unwrap_or(0).max(timing.count()?);
+    let distribution = timing.distribution(operations)?;
     let sync = DirectionFigures { operations, distribution, ..DirectionFigures::default() };
     let job_seconds = job.get("job_runtime").number()?.map(|ms| ms / 1e3);
     Ok(JobSides { read, write, trim, sync, mixed, together, job_seconds })
@@ -176,9 +178,14 @@ fn check(job: &Field<'_>, of: &Field<'_>, counted: &DirectionFigures) -> Result<
             format!("expected the bytes of {} operations, none of which failed", counted.operations);
         return Err(of.get("io_bytes").wrong(&expected));
     }
+    if counted.bytes > 0 && counted.operations == 0 {
+        let expected = format!("expected the operations that moved {} bytes", counted.bytes);
+        return Err(of.get("total_ios").wrong(&expected));
+    }
     // Since fio started, in whole seconds, with the time before the measurement.
-    let Some(elapsed) = job.get("elapsed").number()?.filter(|seconds| *seconds > 0.0) else { return Ok(()) };
-    ["lat", "clat"].iter().try_for_each(|name| Timing::find(of, name).check_length(elapsed + 1.0))
+    let elapsed = job.get("elapsed").number()?.filter(|seconds| *seconds > 0.0);
+    let most = elapsed.map_or(f64::INFINITY, |seconds| seconds + 1.0);
+    ["lat", "clat"].iter().try_for_each(|name| Timing::find(of, name).check(most))
 }
 
 /// Reads a direction.
@@ -310,9 +317,12 @@ fn asked(options: &Options<'_>, figures: &Figures, threads: u64, name: &str, pha
     };
     let every = |name: &str| options.number(name).filter(|every| *every > 0);
     let is_work = phase == Phase::Work;
+    let at_end = options.is("end_fsync") || options.is("fsync_on_close");
     let flush = every("fdatasync")
         .map(|_| FlushMethod::Fdatasync)
-        .or_else(|| every("fsync").map(|_| FlushMethod::Fsync));
+        .or_else(|| (at_end || every("fsync").is_some()).then_some(FlushMethod::Fsync))
+        .or_else(|| options.text("sync_file_range").map(|_| FlushMethod::Range));
+    let is_synchronous = matches!(options.text("sync"), Some("1" | "sync" | "dsync"));
     RunJob {
         name: name.to_owned(),
         description: if is_work { does } else { format!("verification: {does}") },
@@ -321,6 +331,7 @@ fn asked(options: &Options<'_>, figures: &Figures, threads: u64, name: &str, pha
         caching: if options.is("direct") { Caching::Direct } else { Caching::Cached },
         scheduled: options.text("rate").is_some() || options.text("rate_iops").is_some(),
         flush: flush.filter(|_| is_work),
+        durable_write_every: is_synchronous.then_some(1).filter(|_| is_work && figures.write.operations > 0),
         ..RunJob::default()
     }
 }

@@ -63,6 +63,12 @@ pub(super) fn from_options(options: &Options<'_>, rw: &Rw, caching: Caching) -> 
         // Whichever is asked for, fio flushes a mapping by msync.
         flush = FlushCall::Fdatasync;
     }
+    if flush_every.is_some() && options.whole("iodepth", 1..=u64::MAX)?.is_some_and(|depth| depth > 1) {
+        options.note(
+            "a flush waits for the writes before it, and the next write for the flush: fio's asynchronous engines send \
+             it beside them, where it covers only what has completed",
+        );
+    }
     let flush_before_next = flush_every.is_some();
     let durability = Durability { flush_every, flush_at_end: at_end, flush_before_next, fua_every: fua };
     if !rw.writes && durability.is_any() {
