@@ -8,6 +8,11 @@ use plumb_block::DeviceInfo;
 
 use crate::model::{Cache, Evidence, Flush, Fua, LayerKind, is_synchronous};
 
+/// Offer of an NBD server by which nothing can be made durable.
+pub(crate) const NO_FLUSH_NO_FUA: &str = "neither flush nor FUA";
+/// Offer of an NBD server by which only a write can be durable by itself.
+pub(crate) const ONLY_FUA: &str = "FUA and no flush";
+
 /// One layer with all that is known about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
@@ -380,8 +385,11 @@ pub enum Mark {
     },
     /// The disk offers no flush command at all.
     NoFlushCommand,
-    /// A server that offers neither flush nor FUA: its client cannot ask for durability at all.
-    NoFlushOffered,
+    /// A server that offers no flush: its client cannot have a sync carried out.
+    NoFlushOffered {
+        /// What it offers, in words: [`NO_FLUSH_NO_FUA`] or [`ONLY_FUA`].
+        offered: &'static str,
+    },
     /// The hypervisor that this layer stands for.
     Guest {
         /// Name of the hypervisor as far as it is known.

@@ -2,8 +2,7 @@
 //! and it answers. There is no page cache, so what is acknowledged is at least in the device.
 
 use super::Flow;
-use super::durable::unknown_below;
-use crate::facts::Mark;
+use super::durable::{no_flush_offered, unknown_below};
 use crate::model::{Cache, DurableAt};
 
 /// Returns the verdict of a path without a page cache.
@@ -13,9 +12,9 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
         return DurableAt { sentence, ..DurableAt::default() };
     };
     let name = device.name.clone();
-    if device.marks.contains(&Mark::NoFlushOffered) {
+    if let Some(offered) = no_flush_offered(device) {
         let sentence =
-            format!("Nothing written here can be made durable: {name} offers neither flush nor FUA.");
+            format!("Nothing written here can be made durable by a sync: {name} offers {offered}.");
         return DurableAt { sentence, ..DurableAt::default() };
     }
     if let Some(reason) = unknown_below(flow) {

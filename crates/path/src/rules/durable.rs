@@ -148,6 +148,14 @@ enum SyncGuarantee {
     Unknown(String),
 }
 
+/// Returns what a server that offers no flush offers instead; `None` of any other layer.
+pub(super) fn no_flush_offered(node: &Node) -> Option<&'static str> {
+    node.marks.iter().find_map(|mark| match mark {
+        Mark::NoFlushOffered { offered } => Some(*offered),
+        _ => None,
+    })
+}
+
 fn synced(flow: &Flow<'_>) -> SyncGuarantee {
     if let Some((_, node)) = flow.nodes().find(|(_, node)| node.marks.contains(&Mark::InMemory)) {
         let name = &node.name;
@@ -159,8 +167,8 @@ fn synced(flow: &Flow<'_>) -> SyncGuarantee {
         });
     }
     if let Some((index, node)) = flow.nodes().find(|(index, _)| flow.flush(*index) == Flush::Dropped) {
-        if node.marks.contains(&Mark::NoFlushOffered) {
-            let cause = format!("the server of {} offers neither flush nor FUA", node.name);
+        if let Some(offered) = no_flush_offered(node) {
+            let cause = format!("the server of {} offers {offered}", node.name);
             return SyncGuarantee::Dropped(cause, "it".to_owned());
         }
         return SyncGuarantee::Dropped(cause(node), holder(flow, index));

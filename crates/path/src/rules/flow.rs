@@ -151,7 +151,7 @@ impl<'a> Flow<'a> {
                 Mark::InMemory
                 | Mark::SyncsOmitted { .. }
                 | Mark::SyncsPreloaded { .. }
-                | Mark::NoFlushOffered => Flush::Dropped,
+                | Mark::NoFlushOffered { .. } => Flush::Dropped,
                 // The journal's disk is flushed, the data's disk perhaps not.
                 Mark::ExternalJournal { .. } => match ended(self.held_below(index)) {
                     Flush::Dropped => Flush::Unknown,

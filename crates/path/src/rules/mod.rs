@@ -40,7 +40,7 @@ const RULES: [(&str, Rule); 36] = [
     ("syncs-preloaded", Plain(Danger, |flow| marked!(flow, Mark::SyncsPreloaded { library } => library))),
     // drivers/block/nbd.c: without NBD_FLAG_SEND_FLUSH the queue is set to write through, and no request asks
     // for durability.
-    ("nbd-no-flush", Plain(Danger, |flow| marked!(flow, Mark::NoFlushOffered => ""))),
+    ("nbd-no-flush", Plain(Danger, |flow| marked!(flow, Mark::NoFlushOffered { offered } => offered))),
     ("h1-temporary-write-through", Plain(Danger, traps::temporary_write_through)),
     ("h2-queue-write-through", Plain(Danger, traps::queue_write_through)),
     ("h3-stale-kernel-view", Plain(Danger, traps::stale_kernel_view)),

@@ -7,7 +7,7 @@
 use plumb_block::{DeviceInfo, VolatileCache};
 
 use super::assemble::APPLICATION;
-use crate::facts::{KernelFua, Mark, Node, Units, Untorn};
+use crate::facts::{KernelFua, Mark, NO_FLUSH_NO_FUA, Node, ONLY_FUA, Units, Untorn};
 use crate::model::{Cache, LayerKind, Survey, WritePath};
 use crate::rules;
 
@@ -41,8 +41,9 @@ fn path(target: &str, info: &DeviceInfo, kind: DeviceKind) -> WritePath {
         }
         DeviceKind::Nbd => {
             let mut export = device(LayerKind::Nbd, target, info, "transmission flags");
-            if info.volatile_cache == VolatileCache::Unknown && !info.fua_native {
-                export.mark(Mark::NoFlushOffered);
+            if info.volatile_cache == VolatileCache::Unknown {
+                let offered = if info.fua_native { ONLY_FUA } else { NO_FLUSH_NO_FUA };
+                export.mark(Mark::NoFlushOffered { offered });
             }
             let server = format!("server of {target}");
             export.below = vec![server.clone()];

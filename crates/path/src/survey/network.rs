@@ -5,7 +5,7 @@ use plumb_linux::tree::mountinfo::Mount;
 use super::mounts::MOUNTINFO;
 use super::surveyor::Surveyor;
 use super::write_back_cache::config_of;
-use crate::facts::{Mark, Node};
+use crate::facts::{Mark, NO_FLUSH_NO_FUA, Node};
 use crate::model::{Cache, LayerKind};
 
 /// File systems that are kept by a server.
@@ -79,7 +79,7 @@ impl Surveyor<'_> {
                     "the queue says write back where the server offered it; without it no flush can be sent",
                 );
                 if node.queue == crate::facts::KernelView::WriteThrough {
-                    node.mark(Mark::NoFlushOffered);
+                    node.mark(Mark::NoFlushOffered { offered: NO_FLUSH_NO_FUA });
                 }
                 (LayerKind::Nbd, "the NBD server".to_owned())
             }
