@@ -4,7 +4,7 @@ use std::path::Path;
 
 use plumb_block::{Caching, SyncMethod};
 
-use crate::document::{Environment, RunDocument, RunTarget};
+use crate::document::{Environment, FlushMethod, RunDocument, RunTarget};
 use crate::figures::FlushCount;
 use crate::levels;
 use crate::printable::{printable, shell_line, shell_word};
@@ -66,9 +66,20 @@ pub(crate) fn facts_of<const N: usize>(
     own.into_iter().chain(made).map(fact).collect()
 }
 
-/// Returns true if the path beneath `target` says that an fsync makes nothing durable there.
+/// Returns true if the syncs on `target` make nothing durable: those of its path do not, or they were
+/// sync_file_range(2).
 pub(crate) fn loses_synced(document: &RunDocument, target: &RunTarget) -> bool {
-    levels::is_lost(document.path_of(target))
+    let by_range = document.job_of(target).is_some_and(|job| job.flush == Some(FlushMethod::Range));
+    by_range || levels::is_lost(document.path_of(target))
+}
+
+/// Returns what writes to `targets` are called that were synced each.
+pub(crate) fn synced_writes<'a>(
+    document: &RunDocument,
+    targets: impl IntoIterator<Item = &'a RunTarget>,
+) -> &'static str {
+    let lost = targets.into_iter().any(|target| loses_synced(document, target));
+    if lost { "synced writes" } else { "durable writes" }
 }
 
 /// Returns the figures that matter most: what a durable write costs and what reaches the storage, or what the

@@ -3,6 +3,7 @@
 use plumb_path::{Finding, Severity, Survey, WritePath};
 
 use crate::document::{RunDocument, RunJob, RunTarget};
+use crate::facts::synced_writes;
 use crate::figures::{FlushCount, spread};
 use crate::levels;
 use crate::quantity::{count, duration, mebibytes, rate};
@@ -215,7 +216,7 @@ fn summary(document: &RunDocument) -> String {
         return "No operation completed.".to_owned();
     }
     let (what, with_syncs) = match document.total.is_synced_one_by_one() {
-        true => (synced_writes(document.path.as_ref()), "with their syncs "),
+        true => (synced_writes(document, &document.targets), "with their syncs "),
         false => ("operations", ""),
     };
     let latency = document.total.operation_latency();
@@ -228,11 +229,6 @@ fn summary(document: &RunDocument) -> String {
     )
 }
 
-/// Returns what writes are called that were synced each on `path`.
-fn synced_writes(path: Option<&WritePath>) -> &'static str {
-    if levels::is_lost(path) { "synced writes" } else { "durable writes" }
-}
-
 /// Returns the syncs and what became of them: in a check those of the first method, elsewhere all.
 fn counted(document: &RunDocument) -> Option<String> {
     if document.is_check() {
@@ -240,7 +236,7 @@ fn counted(document: &RunDocument) -> Option<String> {
         document.job_of(measured)?.method?;
         let flushes =
             FlushCount::from_storage(measured.sides.storage.as_ref()?).filter(|flushes| flushes.count > 0)?;
-        let what = synced_writes(document.path_of(measured));
+        let what = synced_writes(document, [measured]);
         return Some(seen_as(&[(measured.sides.application.operations, what)], Some(flushes)));
     }
     let total = &document.total;
@@ -312,7 +308,9 @@ fn unsynced(document: &RunDocument, flushes: Option<FlushCount>) -> String {
             "No flush was asked for or needed: a write here is durable at {first} when it is acknowledged."
         );
     }
+    let syncs = document.spans.iter().flat_map(|span| &span.jobs).any(|job| job.flush.is_some());
     match flushes.filter(|flushes| flushes.count > 0 && !flushes.is_of_all()) {
+        _ if syncs => "Syncs were asked for, but the result counts none.".to_owned(),
         Some(flushes) => {
             format!("The load asked for no flush; the devices counted {} nevertheless.", flushes.words())
         }
@@ -502,6 +500,14 @@ mod tests {
     }
 
     #[test]
+    fn writes_that_sync_file_range_follows_are_not_called_durable() {
+        let mut document = load_on(plumb_path::DurableAt::default(), &[]);
+        assert_eq!(synced_writes(&document, &document.targets), "durable writes");
+        document.spans[0].jobs[0].flush = Some(crate::document::FlushMethod::Range);
+        assert_eq!(synced_writes(&document, &document.targets), "synced writes");
+    }
+
+    #[test]
     fn what_was_asked_to_be_durable_is_named_in_full() {
         let mut document = load_on(plumb_path::DurableAt::default(), &[]);
         document.spans[0].jobs[0].durable_write_every = Some(2);
@@ -525,6 +531,9 @@ mod tests {
         assert!(said.contains("a write here is durable at sda when it is acknowledged"), "{said}");
         document.spans[0].jobs[0].caching = plumb_block::Caching::Cached;
         document.total.storage.as_mut().unwrap().flushes = Some(0);
+        let said = Headline::new(&document).meaning;
+        assert!(said.contains("Syncs were asked for, but the result counts none"), "{said}");
+        document.spans[0].jobs.iter_mut().for_each(|job| job.flush = None);
         let said = Headline::new(&document).meaning;
         assert!(said.contains("acknowledged, not made durable"), "{said}");
     }

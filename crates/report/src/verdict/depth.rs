@@ -27,8 +27,10 @@ pub(super) fn not_reached(evidence: &Evidence<'_>) -> Option<Verdict> {
                 && sides.in_flight_max <= u64::from(job.threads)
                 && asked > u64::from(job.threads);
             // A caller that waits for a flush has nothing else in flight meanwhile: the job requests exactly
-            // that. With a flush after each write there is never more than one, whatever the engine could.
-            let flushes_each = sides.sync.ios > 0 && sides.sync.ios >= sides.write.ios;
+            // that. With a flush after each write there is never more than one, whatever the engine could. A
+            // thread may leave out the flush after its last write.
+            let flushes = sides.sync.ios.saturating_add(u64::from(job.threads));
+            let flushes_each = sides.sync.ios > 0 && flushes >= sides.write.ios;
             if (one_each && !flushes_each) || sides.sync.ios == 0 {
                 shallow.push((label, target, asked, mean, one_each));
             }

@@ -35,10 +35,11 @@ fn unseen<'a>(evidence: &'a Evidence<'_>, cached: bool) -> Vec<&'a Flow> {
 const MEMORY_P50_MAX: f64 = 8e-6;
 
 /// Returns a line for each direction through the page cache of a target without counts of its devices that is
-/// as fast as memory.
+/// as fast as memory, and where no sync waited for a drive.
 fn as_fast_as_memory(evidence: &Evidence<'_>) -> Vec<String> {
     let cached = evidence.targets().filter(|(_, target, job)| {
-        job.caching.is_cached() && job.method.is_none() && target.sides.storage.is_none()
+        let is_waited_for = job.method.is_some() || job.flush.is_some() || job.durable_write_every.is_some();
+        job.caching.is_cached() && !is_waited_for && target.sides.storage.is_none()
     });
     let lines = cached.flat_map(|(label, target, _)| {
         let moving = target.sides.moving().into_iter();
