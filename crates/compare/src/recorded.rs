@@ -40,7 +40,7 @@ pub fn compare_recorded(
         for (round, (name, run)) in (1..).zip(group) {
             let jobs: Vec<RunJob> = run.spans.iter().flat_map(|span| span.jobs.clone()).collect();
             let page_cache = !jobs.is_empty() && jobs.iter().all(|job| job.caching.is_cached());
-            let is_durable = |job: &RunJob| job.durable_write_every.is_some();
+            let is_durable = |job: &RunJob| job.durable_write_every.is_some() || job.flush.is_some();
             let way = Way { page_cache, asks_durable: run.total.sync.ios > 0 || jobs.iter().any(is_durable) };
             let block = Block { level, round, ..block_of(&run.total, way, run.duration) };
             if !block.figures.contains_key(&question.figure) {
