@@ -66,7 +66,7 @@ nbd() { need nbdkit; nbdkit -f -U "$PWD/n.sock" "$@" & N=$!; trap 'kill $N 2>/de
   for i in $(seq 100); do [ -S n.sock ] && break; sleep 0.05; done; [ -S n.sock ] || skip "nbdkit does not start"; U="nbd+unix:///?socket=$PWD/n.sock"; }
 zram() { need zramctl; Z=$(zramctl --find --size 96M 2>/dev/null) || skip "no zram here"; mkfs.ext4 -q "$Z"; mkdir -p m; mount "$Z" m
   trap 'umount m; zramctl -r $Z || :' EXIT; }
-bare() { printf 'case "$1" in get_size) echo 16777216;; can_write) exit 0;; pread) head -c "$3" /dev/zero;; pwrite) cat >/dev/null;; *) exit 2;; esac' >p.sh
+bare() { printf 'case "$1" in %s get_size) echo 16777216;; can_write) exit 0;; pread) head -c "$3" /dev/zero;; pwrite) cat >/dev/null;; *) exit 2;; esac' "$1" >p.sh
   chmod +x p.sh; nbd sh "$PWD/p.sh"; }
 "#;
 
@@ -203,6 +203,7 @@ const ROWS: &[Row] = &[
     row("zram", SYNCED, Danger, "memory", 1),
     row("bare", "survey $U", Danger, "nbd-no-flush", 1),
     row("bare", "load --json --overwrite $U --write 100 --count 20", Danger, "nbd-no-flush", 1),
+    row("bare 'can_fua) echo native;;'", "survey $U", Danger, "nbd-no-flush", 1),
     row(
         "bare",
         "load --json --overwrite $U --write 100 --sync-every 1 --count 20",

@@ -20,7 +20,7 @@ const HEIGHT_MAX: u32 = 6000;
 /// its complaints to the page around it.
 const PROBE: &str = r##"<script>addEventListener("load", function () { setTimeout(function () {
   var out = [], height = document.documentElement.scrollHeight;
-  if (innerWidth === 1280 && height > HEIGHT_MAX && !/exaggerated/.test(window.name)) { out.push("height " + height); }
+  if (innerWidth === 1280 && height > HEIGHT_MAX && !/exaggerated|observe/.test(window.name)) { out.push("height " + height); }
   if (/ready/.test(document.title)) { out.push("title " + document.title); }
   document.querySelectorAll("details").forEach(function (d) { d.open = true; });
   setTimeout(function () {

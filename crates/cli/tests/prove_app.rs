@@ -161,13 +161,13 @@ fn programs_are_put_to_the_test_by_programs() {
         return;
     }
     let place = scratch();
-    let synced = "for n in 1 2 3; do echo $n >> log; sync; echo $n > $PLUMB_ACK; done";
+    let synced = "for n in 1 2 3; do echo $n >> log; sync -f .; echo $n > $PLUMB_ACK; done";
     // One recording with writeback chosen: others have a test of their own.
     let line = ["--run", synced, "--check", CHECK, "--out", "honest", "--recordings", "2"];
     let honest = proved(&place, &line, 0);
     assert_eq!((&honest["states"]["failing"], &honest["level"]), (&0.into(), &"none".into()), "{honest:#}");
     assert_eq!(honest["recording"]["acknowledged_by"], "control-file");
-    let lost = synced.replace("sync; ", "");
+    let lost = synced.replace("sync -f .; ", "");
     let line = ["--run", &lost, "--check", CHECK, "--out", "lost", "--no-change"];
     let lost = proved(&place, &line, 1);
     assert_eq!(lost["failures"][0]["class"], "lost-acknowledged");
@@ -185,11 +185,11 @@ fn programs_that_fail_by_themselves_prove_nothing() {
         return;
     }
     let place = scratch();
-    let acknowledges = "echo 1 >> log; sync; echo 1 > $PLUMB_ACK";
+    let acknowledges = "echo 1 >> log; sync -f .; echo 1 > $PLUMB_ACK";
     let broken = proved(&place, &["--run", acknowledges, "--check", "exit 7", "--no-record"], 3);
     assert!(broken["incomplete_because"].as_str().unwrap().contains("the check itself failed"), "{broken:#}");
     assert_eq!((&broken["complete"], &broken["proved"]), (&false.into(), &false.into()));
-    let silent = proved(&place, &["--run", "echo 1 > log; sync", "--check", "true", "--no-record"], 3);
+    let silent = proved(&place, &["--run", "echo 1 > log; sync -f .", "--check", "true", "--no-record"], 3);
     assert!(silent["not_proved_because"].to_string().contains("nothing was acknowledged"), "{silent:#}");
     let output =
         prove(&place, &["app", "--run", "exit 3", "--check", "true", "--size", "64M", "--out", "none"]);
@@ -364,7 +364,7 @@ fn a_proof_that_is_killed_leaves_what_it_found_and_goes_on() {
     }
     let place = scratch();
     let (mut child, free) =
-        hanging(&place, "for n in 1 2; do echo $n >> log; echo $n > $PLUMB_ACK; done; sync");
+        hanging(&place, "for n in 1 2; do echo $n >> log; echo $n > $PLUMB_ACK; done; sync -f .");
     child.kill().unwrap();
     child.wait().unwrap();
     let output = plumb().args(["report", "--format", "json"]).arg(place.path().join("run")).output().unwrap();
@@ -389,9 +389,9 @@ fn a_proof_that_is_interrupted_keeps_what_it_found() {
     if !is_possible() {
         return;
     }
-    let synced = "for n in 1 2; do echo $n >> log; sync; echo $n > $PLUMB_ACK; done";
+    let synced = "for n in 1 2; do echo $n >> log; sync -f .; echo $n > $PLUMB_ACK; done";
     for (run, signal, code) in
-        [(synced.to_owned(), Signal::TERM, 3), (synced.replace("sync; ", ""), Signal::INT, 1)]
+        [(synced.to_owned(), Signal::TERM, 3), (synced.replace("sync -f .; ", ""), Signal::INT, 1)]
     {
         let place = scratch();
         let (child, _) = hanging(&place, &run);
@@ -601,7 +601,7 @@ fn a_flush_of_one_drive_makes_nothing_durable_on_another() {
         return;
     }
     let place = scratch();
-    let setup = "mkdir -p log; dd if=/dev/zero of=log/a bs=4k count=1 conv=fsync status=none; sync";
+    let setup = "mkdir -p log; dd if=/dev/zero of=log/a bs=4k count=1 conv=fsync status=none; sync -f log";
     let write = "printf %4096s x | dd of=log/a bs=4k oflag=direct conv=notrunc iflag=fullblock status=none; ";
     let data = "echo 1 > b; sync b; sync .; echo 1 > $PLUMB_ACK";
     let check = "test -z \"$PLUMB_REQUIRED\" || { grep -q x log/a && test -s b; }";

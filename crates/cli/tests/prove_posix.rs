@@ -146,7 +146,7 @@ fn garbage_is_found_in_blocks_that_were_not_written_only_where_that_is_wanted() 
 #[test]
 fn a_recording_ends_at_its_limit_of_memory() {
     let Some(place) = place() else { return };
-    let run = "echo 1 > $PLUMB_ACK; for i in 1 2 3 4 5 6 7 8; do head -c 256k /dev/urandom > d$i; sync; done; \
+    let run = "echo 1 > $PLUMB_ACK; for i in 1 2 3 4 5 6 7 8; do head -c 256k /dev/urandom > d$i; sync -f .; done; \
                echo 2 > $PLUMB_ACK";
     let arguments = ["app", "--json", "--no-record", "--fs", "posix", "--size", "1M", "--run", run];
     let output = as_nobody(place.path(), &[&arguments[..], &["--check", "true", "--states", "20"]].concat());

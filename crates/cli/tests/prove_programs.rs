@@ -76,7 +76,7 @@ fn an_archive_that_is_unpacked_is_judged_as_by_its_checker() {
     let here = place.path().display();
     let check = format!("[ -z \"$PLUMB_REQUIRED\" ] || diff -r d {here}/source/d >&2 || exit 1");
     let run = format!("tar xf {here}/a.tar");
-    for (run, code) in [(run.clone(), 1), (format!("{run} && sync"), 0)] {
+    for (run, code) in [(run.clone(), 1), (format!("{run} && sync -f ."), 0)] {
         Work { setup: "true", run: &run, check: &check }.ends_both_ways(place.path(), code);
     }
 }
@@ -98,7 +98,7 @@ fn a_package_that_pip_installs_is_judged_as_by_its_checker() {
     );
     let check = "[ -z \"$PLUMB_REQUIRED\" ] || { [ \"$(grep -c 42 lib/demo/__init__.py)\" = 500 ] \
                  && grep -q 'Name: demo' lib/demo-1.dist-info/METADATA; } || exit 1";
-    for (run, code) in [(install.clone(), 1), (format!("{install} && sync"), 0)] {
+    for (run, code) in [(install.clone(), 1), (format!("{install} && sync -f ."), 0)] {
         Work { setup: "true", run: &run, check }.ends_both_ways(place.path(), code);
     }
 }
