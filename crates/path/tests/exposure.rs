@@ -152,6 +152,12 @@ fn commits_and_flushes_bound_what_is_not_settled() {
     );
     state(&mut machine, 350, 3, 4);
     assert_eq!(look(&machine, 4), (Some(250 * 512), Some(250 * 512), Some(3.0)));
+    state(&mut machine, 400, 3, 5);
+    watch.sample(&machine.tree);
+    state(&mut machine, 900, 5, 8);
+    let of = watch.look(plumb_block::Nanos::secs(5), &machine.tree, &machine.probe, &held);
+    assert_eq!(part(of, PartKind::Journal).bytes_max, Some(500 * 512), "since the sample");
+    assert_eq!(part(of, PartKind::Drive).bytes_max, Some(500 * 512), "since the sample");
     let observed = watch.finish();
-    assert_eq!((observed.readings, observed.peak_at, observed.now.complete), (3, 3.0, true));
+    assert_eq!((observed.readings, observed.peak_at, observed.now.complete), (4, 4.0, true));
 }

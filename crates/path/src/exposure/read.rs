@@ -13,6 +13,8 @@ use super::{ExposedPart, Exposure, Holder, Live, PartKind};
 
 /// Bytes of a sector in the kernel's counters.
 const SECTOR: u64 = 512;
+/// Readings of two counters until they are of one moment.
+const TRIES_MAX: usize = 8;
 
 /// Everything that can be read.
 #[derive(Clone, Copy)]
@@ -45,6 +47,26 @@ impl ExposurePlan {
         exposure.bytes_min = exposure.parts.iter().map(|part| part.bytes_min).sum();
         exposure.complete = exposure.parts.iter().all(|part| part.bytes_max.is_some());
         exposure
+    }
+
+    /// Takes a sample of the counters that bound what is not settled. More samples make the bounds tighter,
+    /// and cost little beside a reading.
+    pub(super) fn sample(&mut self, tree: &dyn Tree) {
+        for source in &mut self.sources {
+            match &mut source.reading {
+                Reading::Journal(journal) => {
+                    if let Some(progress) = journal_progress(tree, journal) {
+                        journal.settled.take(progress);
+                    }
+                }
+                Reading::Drive(drive) => {
+                    if let Ok(progress) = drive_progress(tree, &drive.name) {
+                        drive.settled.take(progress);
+                    }
+                }
+                _ => {}
+            }
+        }
     }
 
     fn counts(&self, tree: &dyn Tree) -> Vec<Option<Count>> {
@@ -171,7 +193,7 @@ impl Reader<'_> {
     }
 
     fn journal(&self, journal: &mut Journal) -> ExposedPart {
-        let Journal { file_system, commit, commits, devices, settled } = journal;
+        let Journal { file_system, commit, .. } = &*journal;
         let interval = match commit {
             Some(seconds) => format!("{file_system} commits at most {seconds} s after a change"),
             None => format!("when {file_system} commits is not known"),
@@ -179,16 +201,10 @@ impl Reader<'_> {
         let because = format!(
             "{interval}: until then names and sizes are in memory, and a cut takes with them data that was written back since"
         );
-        let tree = self.machine.tree;
-        let written =
-            || devices.iter().map(|device| Some(counters(tree, device)?.written)).sum::<Option<u64>>();
-        let completed = commits
-            .as_ref()
-            .and_then(|file| tree.text(file).ok()?.split_whitespace().next()?.parse::<u64>().ok());
-        let (Some(written), Some(completed)) = (written(), completed) else {
+        let Some(progress) = journal_progress(self.machine.tree, journal) else {
             return unknown(PartKind::Journal, "the kernel does not show when it last committed", because);
         };
-        match settled.take(Progress { written, completed }) {
+        match journal.settled.take(progress) {
             Some(bytes) => known(PartKind::Journal, bytes, because),
             None => unknown(PartKind::Journal, self.not_yet("commits of the journal"), because),
         }
@@ -196,13 +212,11 @@ impl Reader<'_> {
 
     fn drive(&self, drive: &mut Drive) -> ExposedPart {
         let because = "its cache is volatile: what was written since its last flush began";
-        let Some(counters) = counters(self.machine.tree, &drive.name) else {
-            return unknown(PartKind::Drive, "its counters cannot be read", because);
+        let progress = match drive_progress(self.machine.tree, &drive.name) {
+            Ok(progress) => progress,
+            Err(why) => return unknown(PartKind::Drive, why, because),
         };
-        let Some(completed) = counters.flushes else {
-            return unknown(PartKind::Drive, "the kernel counts flushes since Linux 5.5 only", because);
-        };
-        match drive.settled.take(Progress { written: counters.written, completed }) {
+        match drive.settled.take(progress) {
             Some(bytes) => known(PartKind::Drive, bytes, because),
             None => unknown(PartKind::Drive, self.not_yet("flushes"), because),
         }
@@ -305,6 +319,35 @@ fn counters(tree: &dyn Tree, device: &str) -> Option<Counters> {
     let text = tree.text(&format!("/sys/class/block/{device}/stat")).ok()?;
     let fields: Vec<u64> = text.split_ascii_whitespace().map_while(|field| field.parse().ok()).collect();
     Some(Counters { written: fields.get(6)? * SECTOR, flushes: fields.get(15).copied() })
+}
+
+/// Reads how far the devices of a file system and its journal have come; `None` if the kernel does not show
+/// it. No commit completes between the two counters, so that both are of one moment.
+fn journal_progress(tree: &dyn Tree, journal: &Journal) -> Option<Progress> {
+    let file = journal.commits.as_ref()?;
+    let commits = || tree.text(file).ok()?.split_whitespace().next()?.parse().ok();
+    let written =
+        || journal.devices.iter().map(|device| Some(counters(tree, device)?.written)).sum::<Option<u64>>();
+    let mut completed: u64 = commits()?;
+    for _ in 0..TRIES_MAX {
+        let written = written()?;
+        let after = commits()?;
+        if after == completed {
+            return Some(Progress { written, completed });
+        }
+        completed = after;
+    }
+    None
+}
+
+/// Reads how far a drive has come.
+///
+/// # Errors
+/// The reason in words.
+fn drive_progress(tree: &dyn Tree, name: &str) -> Result<Progress, &'static str> {
+    let Counters { written, flushes } = counters(tree, name).ok_or("its counters cannot be read")?;
+    let completed = flushes.ok_or("the kernel counts flushes since Linux 5.5 only")?;
+    Ok(Progress { written, completed })
 }
 
 /// bcache prints dirty data for people: `1.5M` (bch_hprint of drivers/md/bcache/util.c).

@@ -33,7 +33,9 @@ impl SettledData {
     /// Operations that were under way at an earlier sample are `at_once` at most. So of one more that
     /// completed since, one at least began after that sample, and what had been written by then is durable.
     pub(crate) fn take(&mut self, now: Progress) -> Option<u64> {
-        self.samples.push_back(now);
+        if self.samples.back() != Some(&now) {
+            self.samples.push_back(now);
+        }
         let is_past = |sample: &Progress| now.completed.saturating_sub(sample.completed) > self.at_once;
         // The latest sample that is settled stays: it is the bound until the next one is.
         while self.samples.get(1).is_some_and(is_past) {

@@ -69,6 +69,11 @@ impl ExposureWatch {
         &self.observed.now
     }
 
+    /// Takes a sample between two readings, so that the later one bounds more tightly.
+    pub fn sample(&mut self, tree: &dyn Tree) {
+        self.exposed.sample(tree);
+    }
+
     /// Returns what was seen until now.
     pub const fn observed(&self) -> &ObservedExposure {
         &self.observed

@@ -48,14 +48,16 @@ impl Exposures {
         Ok(Self { watches: watches.collect(), every, next: Nanos::ZERO })
     }
 
-    /// Reads, if it is time.
+    /// Reads, if it is time, and takes a sample otherwise.
     pub(super) fn look(&mut self, elapsed: Nanos) {
-        if elapsed >= self.next {
-            self.next = elapsed + self.every;
-            let (tree, probe) = (LiveTree::new(), LiveProbe::new());
-            for watch in &mut self.watches {
-                watch.look(elapsed, &tree, &probe, &Servers);
-            }
+        let (tree, probe) = (LiveTree::new(), LiveProbe::new());
+        if elapsed < self.next {
+            self.watches.iter_mut().for_each(|watch| watch.sample(&tree));
+            return;
+        }
+        self.next = elapsed + self.every;
+        for watch in &mut self.watches {
+            watch.look(elapsed, &tree, &probe, &Servers);
         }
     }
 
@@ -64,8 +66,10 @@ impl Exposures {
         self.watches.iter().map(|watch| watch.observed().clone()).collect()
     }
 
-    /// Ends all of it.
-    pub(super) fn finish(self) -> Vec<ObservedExposure> {
+    /// Reads a last time, and ends all of it.
+    pub(super) fn finish(mut self, elapsed: Nanos) -> Vec<ObservedExposure> {
+        self.next = elapsed;
+        self.look(elapsed);
         self.watches.into_iter().map(ExposureWatch::finish).collect()
     }
 }

@@ -258,7 +258,7 @@ fn observed(
     bar.iter().for_each(Bar::finish);
     drop(view);
     let mut document = document.map_err(|error| Refusal::because(Exit::NotMeasured, error))?;
-    document.exposures = exposures.finish();
+    document.exposures = exposures.finish(clock.now());
     match (file, kept) {
         // Nothing could be put into it.
         (Some(_), Some(path)) if document.source == Source::Counters => std::fs::remove_file(path)?,
