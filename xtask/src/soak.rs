@@ -1,7 +1,8 @@
 //! `cargo xtask soak`: the seeded and property tests over and over, each round with a seed of its own, for as
-//! long as one likes; a thousand power cuts under mounted file systems, and beneath writers with a witness; a
-//! million histories of the write-back cache; ten thousand histories of the whole stack in one process; ten
-//! thousand synthetic experiments of each kind.
+//! long as one likes; a thousand power cuts under mounted file systems, and beneath writers with a witness;
+//! two hundred beside what `observe --exposure` says that they take; a million histories of the write-back
+//! cache; ten thousand histories of the whole stack in one process; ten thousand synthetic experiments of
+//! each kind.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -18,6 +19,8 @@ enum Part {
     Tests,
     /// Power cuts in the middle of workloads on mounted file systems
     Cuts,
+    /// Power cuts below PostgreSQL, SQLite, rsync and dd, beside what was said to be at risk
+    Exposure,
     /// Runs histories of the write-back cache with power cuts, kills and faults
     Cache,
     /// Runs histories of NBD client, server, cache and simulated drives in one process, in virtual time
@@ -36,6 +39,10 @@ pub(crate) struct Arguments {
     /// How many power cuts
     #[arg(long, default_value_t = 1_000)]
     cuts: u64,
+
+    /// How many power cuts beside what was said to be at risk
+    #[arg(long, default_value_t = 200)]
+    exposures: u64,
 
     /// How many random histories of the write-back cache
     #[arg(long, default_value_t = 1_000_000)]
@@ -67,6 +74,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
     let root = workspace::root()?;
     let wants = |part| arguments.part.is_none_or(|only| only == part);
     let passed = (!wants(Part::Cuts) || cuts(arguments, &root)?)
+        && (!wants(Part::Exposure) || exposure(arguments, &root)?)
         && (!wants(Part::Cache) || cache(arguments, &root)?)
         && (!wants(Part::World) || world(arguments, &root)?)
         && (!wants(Part::Compare) || compare(arguments, &root)?)
@@ -80,6 +88,15 @@ fn cuts(arguments: &Arguments, root: &Path) -> Result<bool> {
     let tests = "--package plumb --package plumb-prove --test all -- cache_cuts:: drive_cuts:: witnessed:: --nocapture";
     let passed = tested(root, tests, &[("PLUMB_CUTS", cuts), ("PLUMB_SEED", seed)])?;
     println!("{}", told(passed, &format!("{cuts} power cuts from seed {seed}"), "cuts --cuts 5"));
+    Ok(passed)
+}
+
+/// Cuts the power below four programs, and compares the losses with what was said before.
+fn exposure(arguments: &Arguments, root: &Path) -> Result<bool> {
+    let (cuts, seed) = (arguments.exposures, arguments.seed);
+    let tests = "--package plumb --test all -- exposure::a_cut_takes --nocapture";
+    let passed = tested(root, tests, &[("PLUMB_EXPOSURES", cuts.div_ceil(4)), ("PLUMB_SEED", seed)])?;
+    println!("{}", told(passed, &format!("{cuts} losses from seed {seed}"), "exposure --exposures 4"));
     Ok(passed)
 }
 

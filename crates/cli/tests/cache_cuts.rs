@@ -177,17 +177,17 @@ fn committed_rows_of_sqlite_survive_a_cut_of_the_log_the_disk_and_the_server() {
 
 /// Beginning of each line. PostgreSQL refuses to be root: it runs in a user namespace in which root is called
 /// nobody.
-const POSTGRES: &str = r#"set -e
+pub(crate) const POSTGRES: &str = r#"set -e
 export LC_ALL=C PATH="$PATH:$(ls -dv /usr/lib/postgresql/*/bin 2>/dev/null | tail -n 1)"
 as='unshare --user --map-user=65534 --map-group=65534 --'
 cd "$0"
 "#;
 
-const POSTGRES_BEGIN: &str = "$as initdb -A trust -U postgres --data-checksums --no-locale -E UTF8 --wal-segsize=1 -D data
+pub(crate) const POSTGRES_BEGIN: &str = "$as initdb -A trust -U postgres --data-checksums --no-locale -E UTF8 --wal-segsize=1 -D data
 echo 'CREATE TABLE entry (id bigserial PRIMARY KEY, text text NOT NULL)' | $as postgres --single -D data postgres";
 
 /// Starts a server, which ends with the shell.
-const POSTGRES_SERVER: &str = r#"rm -f data/postmaster.pid
+pub(crate) const POSTGRES_SERVER: &str = r#"rm -f data/postmaster.pid
 socket=$(mktemp -d)
 $as postgres -D data -k "$socket" -c listen_addresses= -c dynamic_shared_memory_type=mmap >&2 & server=$!
 trap 'kill -INT $server; wait $server || true; rm -rf "$socket"' EXIT
@@ -200,15 +200,17 @@ const POSTGRES_INSERTS: &str =
 
 const POSTGRES_ROWS: &str = r#"echo ok; ask -c "SELECT id FROM entry WHERE text = repeat('x', 700)""#;
 
-#[test]
-fn committed_rows_of_postgresql_survive_a_cut_of_the_log_the_disk_and_the_server() {
-    if let Some(reason) = cannot_attach(&PROGRAMS) {
-        return plumb_testkit::skip(&reason);
-    }
+/// Returns why PostgreSQL cannot run here, if so.
+pub(crate) fn without_postgres() -> Option<String> {
     let found =
         Command::new("/bin/sh").args(["-c", "ls /usr/lib/postgresql/*/bin/postgres"]).output().unwrap();
-    if !found.status.success() {
-        return plumb_testkit::skip("there is no PostgreSQL");
+    (!found.status.success()).then(|| "there is no PostgreSQL".to_owned())
+}
+
+#[test]
+fn committed_rows_of_postgresql_survive_a_cut_of_the_log_the_disk_and_the_server() {
+    if let Some(reason) = cannot_attach(&PROGRAMS).or_else(without_postgres) {
+        return plumb_testkit::skip(&reason);
     }
     cut_database(&[Kind::Ext4], |step, mount| {
         let lines = match step {
