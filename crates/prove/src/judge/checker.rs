@@ -46,6 +46,11 @@ impl Checker {
         })
     }
 
+    /// Returns true if states are compared with the moments of the work.
+    pub(super) const fn has_moments(&self) -> bool {
+        self.moments.is_some()
+    }
+
     /// Returns how long a check may take where a program may take `timeout`.
     pub(super) fn timeout(&self, timeout: Duration) -> Duration {
         let own = 1 + usize::from(self.subject.has_recovery());

@@ -68,7 +68,7 @@ impl DirectorySite {
     /// Returns the tree of a state, and the blocks that were looked up for it, of those that may differ
     /// between states, in the order in which they were: another state that holds the same in these is the
     /// same tree.
-    fn tree(&self, state: &OwnedState) -> (Tree, Vec<(u64, Content)>) {
+    pub(super) fn tree(&self, state: &OwnedState) -> (Tree, Vec<(u64, Content)>) {
         let (mut looked_up, mut seen) = (Vec::new(), HashSet::new());
         let Recording { contents, logical_block, .. } = &*self.recording;
         let tree = self.index.tree(contents, *logical_block, &mut |lba| {

@@ -178,8 +178,7 @@ impl Run<'_, '_> {
         let known = self.known(state);
         if !state.is_new() {
             if known.is_none() {
-                self.settle_all();
-                self.known(state);
+                self.tell_reads(state, &state.to_owned());
             }
             self.again += 1;
             if self.again.is_multiple_of(TOLD_EVERY) {
@@ -201,12 +200,11 @@ impl Run<'_, '_> {
                 let key = key(state);
                 let expected = known.map(|outcome| outcome.class());
                 let known = self.results.get(&key).cloned();
-                let known = known.ok_or_else(|| self.workers.give(state.to_owned()));
                 let (event, choice, owned) = (state.event(), state.choice(), state.to_owned());
-                self.pending.push_back(Pending { key, event, choice, state: owned, expected, known });
+                let known = known.ok_or_else(|| self.workers.give(owned.clone()));
+                self.pending.push_back(Pending { key, event, choice, state: owned.clone(), expected, known });
                 if state.wants_reads() {
-                    self.settle_all();
-                    self.known(state);
+                    self.tell_reads(state, &owned);
                 }
             }
         }
@@ -226,6 +224,18 @@ impl Run<'_, '_> {
             state.set_reads(&read);
         }
         Some(known)
+    }
+
+    /// Tells a state what its check reads. Where that follows from the state alone, the workers go on
+    /// meanwhile.
+    fn tell_reads(&mut self, state: &State<'_>, owned: &OwnedState) {
+        match self.workers.reads(owned) {
+            Some(reads) => state.set_reads(&reads),
+            None => {
+                self.settle_all();
+                self.known(state);
+            }
+        }
     }
 
     /// Waits for all checks that were given out.

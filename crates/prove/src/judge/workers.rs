@@ -98,6 +98,8 @@ pub(super) struct Workers {
     tasks: Sender<Task>,
     threads: Vec<(Apart<()>, Bench)>,
     timeout: Duration,
+    /// True if each state is checked by a program, and not by comparison.
+    runs_programs: bool,
     /// Set when nobody waits for results any more.
     is_ended: Arc<AtomicBool>,
 }
@@ -128,7 +130,19 @@ impl Workers {
             });
             threads.push((thread.map_err(cannot("start a thread"))?, bench));
         }
-        Ok(Self { tasks, threads, timeout: checker.timeout(judge.timeout), is_ended })
+        let runs_programs = !checker.has_moments();
+        Ok(Self { tasks, threads, timeout: checker.timeout(judge.timeout), runs_programs, is_ended })
+    }
+
+    /// Returns the blocks that the check of a state reads, in their order, if making the state reads them
+    /// all; `None` where only the check knows, or a comparison would find them as fast.
+    pub(super) fn reads(&self, state: &OwnedState) -> Option<Vec<u64>> {
+        match self.threads.first() {
+            Some((_, Bench::Directory(directory))) if self.runs_programs => {
+                Some(directory.site.tree(state).1.into_iter().map(|(lba, _)| lba).collect())
+            }
+            _ => None,
+        }
     }
 
     /// Has a state checked.
