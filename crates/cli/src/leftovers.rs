@@ -163,11 +163,11 @@ fn of_servers(
     }
 }
 
-/// Returns the control sockets on which nobody listens, of drives and of caches.
+/// Returns the control sockets on which nobody listens, of drives, caches and proofs.
 fn control_sockets(attempt: Attempt) -> Vec<Leftover> {
     let drives = places::run();
     let mut all = Vec::new();
-    for directory in [places::cache_sockets(&drives), drives] {
+    for directory in [places::cache_sockets(&drives), places::proof_sockets(&drives), drives] {
         let names = registry::names(&directory).unwrap_or_default();
         for name in names.iter().filter(|name| !registry::is_served(&directory, name)) {
             let path = registry::socket(&directory, name).display().to_string();

@@ -20,7 +20,7 @@ const LOSES: &str = "sqlite:journal=delete,synchronous=full,inserts=1,deletes=0"
 const CHECK: &str =
     "n=$(tr -d '\\0' 2>/dev/null < log | tail -n 1); [ \"${n:-0}\" -ge \"${PLUMB_REQUIRED:-0}\" ]";
 
-fn is_possible() -> bool {
+pub(crate) fn is_possible() -> bool {
     let opens = |path| std::fs::OpenOptions::new().read(true).write(true).open(path).is_ok();
     let is = rustix::process::geteuid().is_root() && opens("/dev/fuse") && opens("/dev/loop-control");
     if !is {
@@ -30,7 +30,7 @@ fn is_possible() -> bool {
 }
 
 /// Returns `plumb prove` in `place`, which is the directory for temporary files too: nothing may stay in it.
-fn prove(place: &TempDir, arguments: &[&str]) -> Output {
+pub(crate) fn prove(place: &TempDir, arguments: &[&str]) -> Output {
     let temporary = place.path().join("temporary");
     std::fs::create_dir_all(&temporary).unwrap();
     let mut command: Command = plumb();

@@ -282,7 +282,7 @@ fn run_command(arguments: &[String], stop: &AtomicBool) -> Result<TaskResult, Ta
     let (err, stderr) = Pipe::new(|bytes| said.push(bytes)).map_err(system)?;
     let mut command = Command::new(PROGRAM);
     command.args(arguments).env(OF_AGENT, "1").stdin(Stdio::null()).stdout(stdout).stderr(stderr);
-    let limits = Limits { timeout: None, stop, grace: END_WITHIN, kills_leftovers: true };
+    let limits = Limits { timeout: None, stop: &[stop], grace: END_WITHIN, kills_leftovers: true };
     let ended = child::run(command, vec![out, err], limits).map_err(system)?;
     if document.len() >= DOCUMENT_MAX {
         let problem = format!("its document is larger than {} MiB", DOCUMENT_MAX >> 20);

@@ -86,8 +86,8 @@ impl Tail {
 pub struct Limits<'a> {
     /// Longest time that the program may run; `None`: no limit.
     pub timeout: Option<Duration>,
-    /// Set when the user wants an end.
-    pub stop: &'a AtomicBool,
+    /// Flags any of which is set when an end is wanted.
+    pub stop: &'a [&'a AtomicBool],
     /// Time between SIGTERM and SIGKILL; zero: SIGKILL at once.
     pub grace: Duration,
     /// True if what it left in its process group is killed also where it ended by itself.
@@ -167,7 +167,7 @@ fn watch(child: &Child, pipes: &mut Vec<Pipe<'_>>, limits: Limits<'_>) -> io::Re
         if has_ended(&clock, &ended, pipes, until.min(now + LOOK_EVERY))? {
             return Ok(EndedBy::Itself);
         }
-        if limits.stop.load(Ordering::Acquire) {
+        if limits.stop.iter().any(|stop| stop.load(Ordering::Acquire)) {
             break EndedBy::Stop;
         }
         if now >= until {
@@ -230,7 +230,7 @@ mod tests {
         let (mut group, held) = io::pipe().unwrap();
         let mut command = shell("sleep 1000 & echo abcdef >&2; head -c 300000 /dev/zero; exit 3");
         command.stdout(writer).stderr(complaints).stdin(held);
-        let limits = Limits { timeout: None, stop: &stop, grace: Duration::ZERO, kills_leftovers: true };
+        let limits = Limits { timeout: None, stop: &[&stop], grace: Duration::ZERO, kills_leftovers: true };
         let ended = run(command, vec![out, err], limits).unwrap();
         assert_eq!((ended.status.code(), ended.by), (Some(3), EndedBy::Itself));
         assert_eq!((said.len(), tail.text().as_str()), (300_000, "ef"));
@@ -246,7 +246,7 @@ mod tests {
             ("exec sleep 1000", None, &yes, Duration::ZERO, EndedBy::Stop, None),
             ("trap '' TERM; sleep 1000", Some(short), &no, short, EndedBy::Timeout, None),
         ] {
-            let limits = Limits { timeout, stop, grace, kills_leftovers: false };
+            let limits = Limits { timeout, stop: &[stop], grace, kills_leftovers: false };
             let ended = run(shell(line), Vec::new(), limits).unwrap();
             assert_eq!((ended.by, ended.status.code()), (by, code), "{line}");
         }
@@ -255,7 +255,7 @@ mod tests {
         let (ready, writer) = Pipe::new(|_| stop.store(true, Ordering::Release)).unwrap();
         let mut command = shell("trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done");
         command.stdout(writer);
-        let limits = Limits { timeout: None, stop: &stop, grace: long, kills_leftovers: false };
+        let limits = Limits { timeout: None, stop: &[&stop], grace: long, kills_leftovers: false };
         let ended = run(command, vec![ready], limits).unwrap();
         assert_eq!((ended.by, ended.status.code()), (EndedBy::Stop, Some(7)));
     }

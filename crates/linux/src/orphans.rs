@@ -212,7 +212,7 @@ mod tests {
 
     fn run(line: &str, held: PipeWriter) -> Vec<String> {
         let stop = AtomicBool::new(false);
-        let limits = Limits { timeout: None, stop: &stop, grace: Duration::ZERO, kills_leftovers: true };
+        let limits = Limits { timeout: None, stop: &[&stop], grace: Duration::ZERO, kills_leftovers: true };
         let mut command = Command::new("sh");
         command.args(["-c", line]).stdout(held);
         child::run(command, Vec::new(), limits).unwrap().left

@@ -137,6 +137,7 @@ fn record_options(file_system: FileSystem, directory: &Path) -> RecordOptions {
         directory: directory.to_owned(),
         timeout: Duration::from_secs(60),
         cache: None,
+        power: None,
     }
 }
 

@@ -78,7 +78,8 @@ impl FileSystemOptions {
 }
 
 impl FileSystem {
-    /// Mounts the file systems of all drives, the first one at the directory `at`.
+    /// Mounts the file systems of all drives, the first one at the directory `at`. Without file systems it
+    /// makes a link to each of several drives in `at`.
     ///
     /// # Errors
     /// As [`mount_with`](Self::mount_with), and if a directory for another one cannot be made.

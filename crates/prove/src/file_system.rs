@@ -4,9 +4,9 @@
 //! process that waits for itself in the kernel could not be killed.
 
 use std::ffi::CString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::str::FromStr;
@@ -18,7 +18,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde::{Deserialize, Serialize};
 
 use crate::drives::FurtherDrive;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, cannot};
 
 /// Time that a mount may be in use by programs that were killed just now, and a loop device claimed by a
 /// program that looks for a free one (loop_configure in drivers/block/loop.c).
@@ -109,7 +109,7 @@ struct Kind {
 }
 
 /// In the order of [`FileSystem::ALL`].
-const KINDS: [Kind; 3] = [
+const KINDS: [Kind; 4] = [
     Kind {
         name: "ext4",
         size_min_mib: 16,
@@ -305,7 +305,9 @@ fn failed(argv: &[&str], device: &Path, said: String) -> Error {
 const fn hint(errno: Errno) -> &'static str {
     match errno {
         Errno::PERM | Errno::ACCESS => "run as root",
-        Errno::NODEV => "this kernel lacks the file system: choose another one with --fs",
+        Errno::NODEV => {
+            "this kernel lacks the file system: load its module (modprobe), or choose another one with --fs"
+        }
         _ => "end what uses either",
     }
 }

@@ -83,6 +83,7 @@ impl Case {
             directory: directory.path().to_owned(),
             timeout: Duration::from_secs(60),
             cache: None,
+            power: None,
         };
         let recorded = match record(&*watched, &options, &AtomicBool::new(false)) {
             Err(error) if error.kind == ErrorKind::NotMeasured => {

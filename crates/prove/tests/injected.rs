@@ -37,6 +37,7 @@ impl Script {
             directory: directory.path().to_owned(),
             timeout: Duration::from_secs(60),
             cache: None,
+            power: None,
         };
         match record(self, &options, &AtomicBool::new(false)) {
             Ok(recorded) => Some(recorded),

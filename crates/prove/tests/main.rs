@@ -42,6 +42,7 @@ fn recorded_whole(recording: Recording) -> RecordedWork {
         },
         began: SystemTime::UNIX_EPOCH,
         ended_because: None,
+        is_cut: false,
         calls: Vec::new(),
         untraced_because: None,
         cache: None,

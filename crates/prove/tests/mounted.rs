@@ -80,6 +80,7 @@ fn recorded(file_system: FileSystem, subject: &dyn Subject, directory: &Path) ->
         directory: directory.to_owned(),
         timeout: Duration::from_secs(60),
         cache: None,
+        power: None,
     };
     match record(subject, &options, &AtomicBool::new(false)) {
         Err(error) if error.kind == ErrorKind::NotMeasured => {

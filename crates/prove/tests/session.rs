@@ -53,6 +53,7 @@ fn recorded_on(
         directory: directory.path().to_owned(),
         timeout,
         cache: None,
+        power: None,
     };
     let recorded = record(subject, &options, &AtomicBool::new(false));
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -248,6 +249,7 @@ fn an_interrupted_recording_keeps_what_it_has() {
         directory: directory.path().to_owned(),
         timeout: Duration::from_secs(60),
         cache: None,
+        power: None,
     };
     let flag = directory.path().join("acknowledged");
     let subject = programs(&format!("echo 1 > $PLUMB_ACK; : > {}; exec sleep 1000", flag.display()));
@@ -280,6 +282,7 @@ fn what_is_missing_is_said_before_anything_is_made() {
         directory: "/nonexistent".into(),
         timeout: Duration::from_secs(1),
         cache: None,
+        power: None,
     };
     let failed =
         |options: &RecordOptions| record(&programs("true"), options, &AtomicBool::new(false)).unwrap_err();

@@ -3,6 +3,7 @@
 //! ```text
 //! /run/plumb/                  control sockets of served drives: NAME.control; of one user: see [`run`]
 //!   cache/NAME.control         control sockets of served caches
+//!   proof/NAME.control         control sockets of programs that are recorded for a proof
 //!   attach/NAME/               attachments: the record `server`, the mount point `mount`
 //!   ublk/N                     the record of /dev/ublkbN
 //! /var/lib/plumb/              kept over restarts; of one user: see [`state`]
@@ -65,6 +66,11 @@ pub fn control_socket(run: &Path, name: &str) -> PathBuf {
 /// Returns the directory of the control sockets of caches below the directory `run`.
 pub fn cache_sockets(run: &Path) -> PathBuf {
     run.join("cache")
+}
+
+/// Returns the directory of the control sockets of recordings for proofs below the directory `run`.
+pub fn proof_sockets(run: &Path) -> PathBuf {
+    run.join("proof")
 }
 
 /// Returns the directory of attachments of those who may not have [`ATTACHMENTS`].

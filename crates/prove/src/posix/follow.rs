@@ -12,6 +12,7 @@ use std::io::Read as _;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use plumb_block::{Bytes, Nanos};
@@ -25,7 +26,7 @@ use super::model::{Model, Name};
 use super::tasks::{self, DescriptorState};
 use crate::error::{Error, Result, cannot};
 use crate::recording::{Event, Recording};
-use crate::session::Numbers;
+use crate::session::{CUT, Numbers, PowerSwitch};
 use crate::subject::{AckBy, Lines};
 use crate::trace::{Argument, Call, has_flag, kind, may_create};
 
@@ -86,6 +87,9 @@ pub(crate) struct Follower {
     numbers: Numbers,
     began: SystemTime,
     from: usize,
+    /// Switch of the power, if somebody has it, and the event at which it was cut.
+    power: Option<Arc<PowerSwitch>>,
+    cut: Option<usize>,
     seen_in_part: BTreeSet<String>,
     notes: BTreeSet<String>,
 }
@@ -120,6 +124,8 @@ impl Follower {
             numbers: Numbers::default(),
             began,
             from: 0,
+            power: None,
+            cut: None,
             seen_in_part: BTreeSet::new(),
             notes: BTreeSet::new(),
         };
@@ -128,10 +134,29 @@ impl Follower {
         Ok(follower)
     }
 
+    /// Lets the recording end where the power is cut.
+    pub(crate) fn with_power(self, power: Option<Arc<PowerSwitch>>) -> Self {
+        Self { power, ..self }
+    }
+
+    /// Returns true once the power was cut: the program is being killed.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.power.as_ref().is_some_and(|power| power.is_cut())
+    }
+
+    /// Returns true if nothing counts any more: the power was cut, or the recording is full.
+    fn is_over(&mut self) -> bool {
+        if self.cut.is_none() && self.is_cut() {
+            self.mirror.model.set_time(self.now(), self.now());
+            self.cut = Some(self.mirror.model.happened(Event::Marked(CUT.to_owned())));
+        }
+        self.cut.is_some() || self.mirror.is_full()
+    }
+
     /// Takes a call that has returned, whose thread is held. Its result is not known.
     pub(crate) fn returned(&mut self, call: &Call) {
         self.pending.clear();
-        if self.mirror.is_full() {
+        if self.is_over() {
             return;
         }
         let at = self.time(call);
@@ -199,21 +224,22 @@ impl Follower {
     /// Takes the end of the program, which is an acknowledgement, too, if it `ended_well` and gave no other.
     pub(crate) fn finish(mut self, ended_well: bool) -> Trail {
         self.mirror.model.set_time(self.now(), self.now());
-        if !self.mirror.is_full() {
+        let is_over = self.is_over();
+        if !is_over {
             self.mapped.compare(&mut self.mirror);
             self.acknowledged();
         }
-        let by_exit = ended_well && self.numbers.last().is_none() && !self.mirror.is_full();
+        let by_exit = ended_well && self.numbers.last().is_none() && !is_over;
         if by_exit {
             self.acknowledge(&Ok(1));
         }
         let ended = self.mirror.model.happened(Event::Marked("the work has ended".to_owned()));
         let commands = self.mirror.model.recording().commands.len();
-        if !self.mirror.is_full() {
+        if !is_over {
             self.mirror.compare_names();
             self.mirror.compare_files();
         }
-        let until = self.mirror.full.map_or(ended, |full| full.min(ended));
+        let until = [self.mirror.full, self.cut].into_iter().flatten().fold(ended, usize::min);
         if let Some(command) = self.mirror.model.recording().commands.get(commands) {
             let spot = self.mirror.model.layout().spots.get(command.range.lba.0 as usize);
             let paths = self.mirror.model.paths();

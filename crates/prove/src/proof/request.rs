@@ -25,7 +25,8 @@ pub struct Request<'a> {
     /// Drive profiles, at least one. Windows and failures are reported for the first; for the others only
     /// whether states fail.
     pub profiles: &'a [DriveProfile],
-    /// Part of the work to which the cuts are confined, in words; `None` for all of it.
+    /// Part of the work to which the cuts are confined, in words such as `in ack:1..ack:2`; `None` for all of
+    /// it.
     pub target: Option<String>,
     /// Time limit of each exploration of the first recording, and, three times as long, of all further ones.
     /// The states most likely to fail come first; the coverage says what was not reached.

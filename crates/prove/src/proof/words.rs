@@ -130,7 +130,7 @@ fn not_proved_because(document: &ProofDocument, request: &Request<'_>) -> Vec<St
             document.recordings_left
         ));
     }
-    reasons.extend(request.target.iter().map(|target| format!("the power was cut only in {target}")));
+    reasons.extend(request.target.iter().map(|target| format!("the power was cut only {target}")));
     reasons.extend(request.judge.recorded.seen_in_part.iter().cloned());
     let facts = &document.recording;
     reasons.extend(match facts.acknowledged_by.as_deref() {

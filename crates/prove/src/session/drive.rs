@@ -128,7 +128,7 @@ impl AttachedDrives {
     }
 }
 
-fn blank(size: Bytes, logical_block: Bytes, clock: &Arc<RealClock>) -> Arc<StateDevice> {
+pub(super) fn blank(size: Bytes, logical_block: Bytes, clock: &Arc<RealClock>) -> Arc<StateDevice> {
     let recording = Arc::new(Recording::of_blank(size, logical_block));
     Arc::new(StateDevice::new(recording, Arc::clone(clock) as Arc<dyn Clock>))
 }

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use plumb_block::{Bytes, in_one_line};
 use plumb_report::document::proof::RecordingFacts;
 
+use super::power::PowerSwitch;
 use super::reachable_file::with_hint;
 use super::recorded::{RecordOptions, RecordedWork};
 use super::recording_run::interrupted;
@@ -81,18 +82,29 @@ pub(super) fn record_system_calls(
     let model = Model::new(options.logical_block, unwritten);
     let promises = Promises::through_fifo(&control)?;
     let follower = Follower::start(&root, promises, model, began, options.size)?;
+    let follower = follower.with_power(options.power.clone());
     if rustix::process::geteuid().is_root() {
         let opened = fs::set_permissions(&control, fs::Permissions::from_mode(0o622));
         opened.map_err(cannot("open the FIFO for acknowledgements to other users"))?;
     }
     let tracer = trace.begin(&root, Some(follower), true)?;
     let program = trace.program(&tracer);
-    let worked = program.run(&root, &control, &mut |_| {}, options.timeout, stop);
+    let power = options.power.as_deref();
+    if let Some(power) = power {
+        power.begin(None);
+    }
+    let stops: Vec<&AtomicBool> = [stop].into_iter().chain(power.map(PowerSwitch::flag)).collect();
+    let worked = program.run(&root, &control, &mut |_| {}, options.timeout, &stops);
+    let is_cut = power.is_some_and(|power| {
+        power.end();
+        power.is_cut()
+    });
     let (traced, follower) = tracer.finish_followed()?;
     let follower = follower.ok_or_else(|| Error::failed("strace", "its calls were not followed"))?;
-    let ended_well = worked.is_ok() && subject.is_judged_by_its_files();
+    let ended_well = !is_cut && worked.is_ok() && subject.is_judged_by_its_files();
     let followed = follower.finish(ended_well);
     let failed = followed.numbers.problem().or(worked.err()).or_else(|| trace.left_running(&traced));
+    let failed = failed.filter(|_| !is_cut);
     let ended_because = match failed {
         Some(error) if traced.calls.is_empty() => {
             let what = format!("its system calls cannot be traced: {error}");
@@ -102,7 +114,8 @@ pub(super) fn record_system_calls(
         failed => failed.map(|error| in_one_line(&error)),
     };
     scratch.close()?;
-    Ok((recorded(followed, &traced, began, ended_because), traced))
+    let recorded = recorded(followed, &traced, began, ended_because);
+    Ok((RecordedWork { is_cut, ..recorded }, traced))
 }
 
 fn recorded(

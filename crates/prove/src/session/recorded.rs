@@ -9,6 +9,7 @@ use plumb_report::document::proof::{RecordingFacts, TimelineItem};
 use plumb_targets::cache::CacheOnOneDrive;
 use serde::{Deserialize, Serialize};
 
+use super::power::PowerSwitch;
 use crate::file_system::{FileSystem, FileSystemOptions};
 use crate::oracle::Moments;
 use crate::posix::{Layout, Trail};
@@ -35,6 +36,8 @@ pub struct RecordOptions {
     pub timeout: Duration,
     /// Write-back cache between the file system and the drive.
     pub cache: Option<CacheOnOneDrive>,
+    /// Switch by which the power is cut while the program runs; `None` if nobody has it.
+    pub power: Option<Arc<PowerSwitch>>,
 }
 
 /// Recorded work of a subject.
@@ -48,6 +51,9 @@ pub struct RecordedWork {
     pub from: usize,
     /// Event at which the work has ended.
     pub until: usize,
+    /// True if the power was cut on request as the work ended, and no cut happens before that.
+    #[serde(default)]
+    pub is_cut: bool,
     /// Facts about the recording for the report.
     pub facts: RecordingFacts,
     /// Wall clock at zero of the recorder's clock, to convert other clocks.
@@ -99,6 +105,7 @@ impl RecordedWork {
             from,
             until,
             began: SystemTime::now(),
+            is_cut: false,
             ended_because: None,
             calls: Vec::new(),
             untraced_because: None,
@@ -118,6 +125,22 @@ impl RecordedWork {
     /// Returns zero of the recorder's clock, since 1970.
     pub(crate) fn began_at(&self) -> Nanos {
         self.began.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().into()
+    }
+
+    /// Returns when the power was cut, in words, if that was requested.
+    pub fn cut_after(&self) -> Option<String> {
+        let events = self.is_cut.then(|| &self.recording.events[..self.until])?;
+        let at = events.last().map_or(0.0, |(at, _)| at.as_secs_f64());
+        let calls: Vec<&TimelineItem> =
+            self.calls.iter().take_while(|call| call.until.is_some_and(|until| until <= at)).collect();
+        let number = calls.len();
+        let call = calls.last().map(|last| format!("system call {number}, {}", last.label));
+        let acknowledged = events.iter().rev().find_map(|(_, event)| match event {
+            Event::Acknowledged(number) => Some(format!("acknowledgement {number}")),
+            _ => None,
+        });
+        let after: Vec<String> = acknowledged.into_iter().chain(call).collect();
+        Some(if after.is_empty() { "the start".to_owned() } else { after.join(" and ") })
     }
 
     /// Takes the system calls of the work, which was recorded on a drive, for its moments.

@@ -13,6 +13,7 @@ use plumb_report::document::proof::RecordingFacts;
 
 use super::acknowledged::Acknowledgements;
 use super::drive::Drive;
+use super::power::PowerSwitch;
 use super::reachable_file::{ReachableFile, with_hint};
 use super::recorded::{RecordOptions, RecordedWork};
 use super::strace::Trace;
@@ -68,7 +69,7 @@ pub(super) fn work_recorded(
     };
     let worked = apart::run(|| steps.run()).map_err(cannot("start a thread"))?;
     let detached = attached.detach();
-    let WorkResult { from, until, ended_because, by_exit, traced, trail } = worked?;
+    let WorkResult { from, until, is_cut, ended_because, by_exit, traced, trail } = worked?;
     detached?;
     let mut recorded = RecordedWork::new(drive.recorder.recording(), from, until);
     let facts = &mut recorded.facts;
@@ -80,7 +81,7 @@ pub(super) fn work_recorded(
     facts.acknowledged_by = (facts.acknowledgements > 0).then(|| by.to_owned());
     let file_system_options = options.file_system_options.clone();
     let (began, cache) = (drive.began, options.cache);
-    let recorded = RecordedWork { began, ended_because, cache, file_system_options, ..recorded };
+    let recorded = RecordedWork { began, is_cut, ended_because, cache, file_system_options, ..recorded };
     Ok((trail.into_iter().fold(recorded, RecordedWork::with_trail), traced))
 }
 
@@ -107,6 +108,8 @@ struct WorkResult {
     /// Events at which the work begins and has ended.
     from: usize,
     until: usize,
+    /// True if it ended because the power was cut on request.
+    is_cut: bool,
     /// Reason why the work ended early.
     ended_because: Option<String>,
     /// True if the end of the program is the only acknowledgement.
@@ -139,22 +142,29 @@ impl Steps<'_> {
             return Err(interrupted());
         }
         let from = self.mark("the work begins");
+        let power = self.options.power.as_deref();
+        if let Some(power) = power {
+            power.begin(Some(self.drive.recorder.clone()));
+        }
         let worked = match (&self.trace, &tracer) {
             (Some(trace), Some(tracer)) => self.work(mounted.path(), control, Some(trace.program(tracer))),
             _ => self.work(mounted.path(), control, self.subject.program()),
         };
+        let cut = power.and_then(PowerSwitch::end);
         let is_last = self.acknowledgements.last().is_none() && self.acknowledgements.problem().is_none();
-        let by_exit = worked.is_ok() && is_last && self.subject.is_judged_by_its_files();
+        let by_exit = cut.is_none() && worked.is_ok() && is_last && self.subject.is_judged_by_its_files();
         if by_exit {
             self.acknowledgements.take(&Ok(1));
         }
-        let until = self.mark("the work has ended");
+        let ended = self.mark("the work has ended");
+        let until = cut.unwrap_or(ended);
         let ended = tracer.map(Tracer::finish_followed).transpose()?;
         let (traced, follower) = ended.unwrap_or_default();
         let trail = follower.map(|follower| follower.finish(by_exit));
         // A program that was told of its wrong acknowledgement has failed for that.
         let left = || self.trace.as_ref().and_then(|trace| trace.left_running(&traced));
         let failed = self.acknowledgements.problem().or(worked.err()).or_else(left);
+        let failed = failed.filter(|_| cut.is_none());
         let ended_because = match failed {
             // The first call of all starts the program.
             Some(error) if self.trace.is_some() && traced.calls.is_empty() => {
@@ -166,7 +176,7 @@ impl Steps<'_> {
         };
         mounted.unmount()?;
         reachable.close()?;
-        Ok(WorkResult { from, until, ended_because, by_exit, traced, trail })
+        Ok(WorkResult { from, until, is_cut: cut.is_some(), ended_because, by_exit, traced, trail })
     }
 
     /// Returns a follower of the system calls of the program, for what it makes visible.
@@ -186,7 +196,9 @@ impl Steps<'_> {
         let mut said = |bytes: &[u8]| {
             lines.take(bytes).iter().for_each(|line| self.acknowledgements.take(line));
         };
-        let worked = program.run(place, control, &mut said, self.options.timeout, self.stop);
+        let cut = self.options.power.as_deref().map(PowerSwitch::flag);
+        let stops: Vec<&AtomicBool> = [self.stop].into_iter().chain(cut).collect();
+        let worked = program.run(place, control, &mut said, self.options.timeout, &stops);
         lines.end().iter().for_each(|line| self.acknowledgements.take(line));
         worked
     }

@@ -89,14 +89,14 @@ impl Program {
     /// through another way is given to `said`.
     ///
     /// # Errors
-    /// If it cannot be started, fails, takes longer than `timeout`, or `stop` is set: it is killed then.
+    /// If it cannot be started, fails, takes longer than `timeout`, or one of `stop` is set: it is killed.
     pub fn run(
         &self,
         place: &Path,
         control: &Path,
         said: &mut dyn FnMut(&[u8]),
         timeout: Duration,
-        stop: &AtomicBool,
+        stop: &[&AtomicBool],
     ) -> Result<()> {
         let variable = ("PLUMB_ACK", control.as_os_str());
         let user = self.user.as_ref();
@@ -148,7 +148,7 @@ impl Subject for Programs {
         let Some(line) = self.setup.clone() else { return Ok(()) };
         let program = Program { user: self.run.user.clone(), ..Program::acknowledging(line) };
         let timeout = self.timeout.max(SET_UP_MIN);
-        program.run(place, Path::new("/dev/null"), &mut |_| {}, timeout, &self.stop)
+        program.run(place, Path::new("/dev/null"), &mut |_| {}, timeout, &[&self.stop])
     }
 
     fn is_judged_by_its_files(&self) -> bool {
@@ -169,7 +169,7 @@ impl Subject for Programs {
             ack: AckBy::Stdout,
             user: self.run.user.as_ref(),
             timeout: self.timeout,
-            stop: &self.stop,
+            stop: &[&self.stop],
         };
         let ended = process.run(&mut |bytes| stdout.extend_from_slice(bytes))?;
         Ok(Some(Output { status: ended.status, stdout, stderr: ended.said }))
@@ -203,7 +203,7 @@ impl Programs {
             ack: AckBy::ControlFile,
             user: self.run.user.as_ref(),
             timeout: self.timeout,
-            stop: &self.stop,
+            stop: &[&self.stop],
         };
         let ended = process.run(&mut |_| {})?;
         let class = match ended.status.code() {

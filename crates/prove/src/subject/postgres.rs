@@ -107,7 +107,7 @@ impl Postgres {
             ack: AckBy::Stdout,
             user: None,
             timeout: TIME_MAX,
-            stop: &AtomicBool::new(false),
+            stop: &[&AtomicBool::new(false)],
         };
         let mut said = Vec::new();
         let ended = process.run(&mut |bytes| said.extend_from_slice(bytes))?;
@@ -202,7 +202,7 @@ mod tests {
         let never = AtomicBool::new(false);
         let work = |line: &str| {
             let program = Program::acknowledging(line.to_owned());
-            program.run(place.path(), control.path(), &mut |_| {}, TIME_MAX, &never)
+            program.run(place.path(), control.path(), &mut |_| {}, TIME_MAX, &[&never])
         };
         let line = subject.program().unwrap().line;
         work(&line).unwrap();

@@ -28,7 +28,8 @@ pub(super) struct Process<'a> {
     /// User as whom it runs; `None` for the user who runs plumb.
     pub(super) user: Option<&'a User>,
     pub(super) timeout: Duration,
-    pub(super) stop: &'a AtomicBool,
+    /// Flags any of which ends it.
+    pub(super) stop: &'a [&'a AtomicBool],
 }
 
 /// Exit status of a program, and the end of its output.

@@ -315,9 +315,13 @@ impl Reader {
         if !is_acted
             && let Some(follower) = &mut self.follower
             && is_gone(call.thread)
+            && !follower.is_cut()
         {
             follower.killed(&call);
-        } else if (is_acted || self.follower.is_some()) && !is_held(call.thread) {
+        } else if (is_acted || self.follower.is_some())
+            && !is_held(call.thread)
+            && !self.follower.as_ref().is_some_and(Follower::is_cut)
+        {
             let what = format!("strace did not hold thread {} after its system call", call.thread);
             return Err(Error::missing(what, "this version of strace cannot be used here"));
         }

@@ -193,7 +193,7 @@ fn runs(words: &[String], seconds: u32) -> Result<bool> {
     // A switch that is interrupted would leave the power as nobody knows. What it starts may stay, such as a
     // machine.
     let (never, grace) = (AtomicBool::new(false), Duration::from_secs(1));
-    let limits = Limits { timeout, stop: &never, grace, kills_leftovers: false };
+    let limits = Limits { timeout, stop: &[&never], grace, kills_leftovers: false };
     let ended = child::run(command, Vec::new(), limits).map_err(cannot(format!("run {}", words[0])))?;
     Ok(ended.by == EndedBy::Itself && ended.status.success())
 }

@@ -13,7 +13,7 @@ use crate::nbd::server::ServeError;
 pub enum ServiceError {
     /// The name cannot be used.
     #[error(
-        "`{0}` is not a name for a drive: expected up to 40 letters, digits, `-`, `_` and `.`, first a letter, a digit or `_`"
+        "`{0}` is not a name: expected up to 40 letters, digits, `-`, `_` and `.`, first a letter, a digit or `_`"
     )]
     Name(String),
     /// There is a drive of this name.

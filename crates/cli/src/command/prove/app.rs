@@ -16,16 +16,17 @@ use plumb_prove::explore::Limits;
 use plumb_prove::file_system::{FileSystem, FileSystemOptions};
 use plumb_prove::judge::Judge;
 use plumb_prove::proof::{Again, Further, KeptRecording, Request, SubjectWords, prove};
-use plumb_prove::session::{RecordOptions, RecordedWork, record, record_with_calls};
+use plumb_prove::session::{self, PowerSwitch, RecordOptions, RecordedWork, record, record_with_calls};
 use plumb_prove::subject::AckBy;
 use plumb_report::{Format, Kind, ProofDocument, render};
 use plumb_targets::cache::CacheOnOneDrive;
+use plumb_report::document::proof::RecordingFacts;
 use plumb_trial::environment;
 
 use super::judging::{self, Ready};
 use super::kept_run::{self, KeptRun};
 use super::progress::ProofProgress;
-use super::window;
+use super::{cut, window};
 use crate::arguments::line::parse;
 use crate::arguments::output::{OutputArguments, PrintFormat};
 use crate::arguments::running::{Detail, RecordingArguments};
@@ -166,6 +167,12 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     workers: usize,
 
+    /// Name under which `plumb prove cut NAME` cuts the power of the running program
+    ///
+    /// The program is killed then, and what a cut at that moment may leave is explored, and nothing else.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["recording", "target", "needless_syncs", "recordings"])]
+    name: Option<String>,
+
     /// How long the program may run
     #[arg(long, value_name = "TIME", default_value = "10m")]
     run_timeout: Nanos,
@@ -256,14 +263,7 @@ pub(super) fn proved(typed: AppArguments) -> anyhow::Result<(KeptRun, ProofDocum
     let stop = stop::on_signals()?;
     let adoption = Adoption::begin().context("cannot adopt the processes that programs leave running")?;
     let mut shown = ProofProgress::new(Bar::on_stderr());
-    let (kept, again) = match &typed.recording {
-        Some(path) => {
-            let kept = kept_run::load(path)?;
-            let again = typed.resume.as_ref().and_then(|_| again(&typed, &kept));
-            (kept, again)
-        }
-        None => recorded(&typed, &mut shown, &stop)?,
-    };
+    let (kept, again) = work(&typed, &mut shown, &stop)?;
     let mut ready = Ready::new(kept, &typed.drive, typed.mount_here, &stop)?;
     let seed = typed.seed.unwrap_or_else(seed_from_clock);
     let run = KeptRun::begin(&out, &ready.kept, argv_begun, seed, &started_at, typed.resume.is_some())?;
@@ -282,7 +282,7 @@ pub(super) fn proved(typed: AppArguments) -> anyhow::Result<(KeptRun, ProofDocum
     let request = Request {
         judge: Judge { limits, seed, workers, results: checks.as_deref(), ..ready.judge() },
         profiles: &ready.profiles,
-        target: typed.target.as_ref().map(ToString::to_string),
+        target,
         budget: Some(typed.budget.into()),
         again: again.as_ref(),
         further: Some(Further {
@@ -422,6 +422,10 @@ fn check_drives(typed: &AppArguments) -> Result<(), Refusal> {
     Err(Refusal::new(Exit::Usage, format!("--drive-at {}: {why}", first.directory.display())))
 }
 
+    options.power = None;
+    drop(named);
+    // Another run would not be cut at the same place.
+    let program = program.filter(|_| !kept.recorded.is_cut);
 /// Checks that nothing is asked of the POSIX model that it does not have.
 fn check_posix(typed: &AppArguments) -> Result<(), Refusal> {
     let fs = typed.fs;
@@ -475,3 +479,4 @@ fn block_size(typed: &str) -> Result<Bytes, String> {
     let size = typed.parse().ok().filter(|size: &Bytes| [512, 4096].contains(&size.0));
     size.ok_or_else(|| "expected 512 or 4096".to_owned())
 }
+        power: None,

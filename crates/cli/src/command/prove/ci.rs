@@ -46,6 +46,10 @@ pub(crate) struct CiArguments {
     #[arg(long, value_name = "CMD")]
     read: Option<String>,
 
+    /// Name under which `plumb prove cut NAME` cuts the power of the running program
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
     /// Time limit of the exploration
     #[arg(long, value_name = "TIME", default_value = "60s")]
     budget: String,
@@ -147,7 +151,8 @@ fn words(typed: &CiArguments) -> Vec<String> {
     let mut words: Vec<String> = ["app", "--fs", "posix", "--run"].map(str::to_owned).to_vec();
     words.push(line);
     words.extend([format!("--budget={}", typed.budget), format!("--seed={}", typed.seed)]);
-    for (option, value) in [("setup", &typed.setup), ("check", &typed.check), ("read", &typed.read)] {
+    let CiArguments { setup, check, read, name, .. } = typed;
+    for (option, value) in [("setup", setup), ("check", check), ("read", read), ("name", name)] {
         words.extend(value.iter().map(|value| format!("--{option}={value}")));
     }
     let RecordingArguments { out, replace, no_record } = &typed.recorded_in;

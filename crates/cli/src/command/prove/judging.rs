@@ -188,6 +188,15 @@ impl Ready {
     /// Judges states under the first of the profiles.
     pub(super) fn judge(&self) -> Judge<'_> {
         Judge {
+    /// Confines the cuts to the moment at which the power was cut on request, if it was. Returns when that
+    /// was, in words.
+    pub(super) fn confine(&mut self) -> Option<String> {
+        let recorded = &mut self.kept.recorded;
+        let after = recorded.cut_after()?;
+        recorded.from = recorded.until;
+        Some(after)
+    }
+
             recorded: &self.kept.recorded,
             profile: &self.profiles[0],
             limits: Limits::default(),

@@ -3,6 +3,7 @@
 mod app;
 mod campaign;
 mod ci;
+mod cut;
 mod failing_drive;
 mod judging;
 mod kept_run;
@@ -32,6 +33,8 @@ enum ProveCommand {
     App(Box<app::AppArguments>),
     /// Prove a program on a build server: without root, on a file system that promises only what POSIX does
     Ci(Box<ci::CiArguments>),
+    /// Cut the power of a program that `plumb prove app --name NAME` runs
+    Cut(cut::CutArguments),
     /// Show a failing state of a proof again, or mount it for a look
     Replay(replay::ReplayArguments),
     /// Find what a program renames, creates and writes without a sync
@@ -66,6 +69,7 @@ pub(crate) fn run(arguments: ProveArguments) -> anyhow::Result<Exit> {
     match arguments.command {
         ProveCommand::App(app) => app::run(*app),
         ProveCommand::Ci(ci) => ci::run(&ci),
+        ProveCommand::Cut(cut) => cut::run(&cut),
         ProveCommand::Replay(replay) => replay::run(&replay),
         ProveCommand::Trace(trace) => trace::run(trace),
         ProveCommand::Subject(subject) => subject::run(&subject),

@@ -64,7 +64,8 @@ pub(crate) fn run(typed: &ReplayArguments) -> anyhow::Result<Exit> {
     let kept = kept_run::load(&kept_run::recording_with_number(&typed.run, failure.recording))?;
     let stop = stop::on_signals()?;
     let _adoption = Adoption::begin().context("cannot adopt the processes that programs leave running")?;
-    let ready = Ready::new(kept, std::slice::from_ref(&document.drive), typed.mount_here, &stop)?;
+    let mut ready = Ready::new(kept, std::slice::from_ref(&document.drive), typed.mount_here, &stop)?;
+    ready.confine();
     let choice = Choice::from(&failure.minimal);
     match &typed.mount {
         Some(directory) if ready.kept.file_system.is_posix() => copy(&ready, &choice, directory),

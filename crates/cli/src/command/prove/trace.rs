@@ -106,7 +106,7 @@ fn traced(
     let stdin = if std::io::stdin().is_terminal() { Stdio::null() } else { Stdio::inherit() };
     let mut command = tracer.command(&command);
     command.stdin(stdin).stdout(std::io::stderr());
-    let limits = Limits { timeout: None, stop, grace: Duration::ZERO, kills_leftovers: false };
+    let limits = Limits { timeout: None, stop: &[stop], grace: Duration::ZERO, kills_leftovers: false };
     let status = child::run(command, Vec::new(), limits).context("cannot run strace")?.status;
     let (traced, work) = followed(tracer, status.success())?;
     if !traced.is_started && !status.success() {
