@@ -624,9 +624,12 @@ fn a_flush_of_one_drive_makes_nothing_durable_on_another() {
     let replayed = prove(&place, &["replay", "run"]);
     assert_eq!(replayed.status.code(), Some(1), "{}", said(&replayed));
 
-    for (line, drives) in
-        [(format!("{write}{data}"), &[][..]), (format!("{write}sync log/a; {data}"), &on_two)]
-    {
+    let protected = ["--drive-at", "log=32M,protected", "--mount-options", "commit=600"];
+    for (line, drives) in [
+        (format!("{write}{data}"), &[][..]),
+        (format!("{write}{data}"), &protected),
+        (format!("{write}sync log/a; {data}"), &on_two),
+    ] {
         let found = run(&line, 0, drives);
         assert_eq!(found["proved"], true, "{line}: {found:#}");
     }

@@ -76,7 +76,7 @@ fn processor_seconds() -> f64 {
 
 /// Explores it, and says how many states that were, and how many a second.
 fn explored(recording: &Recording, limits: Limits, promise: Promise) -> (u64, f64) {
-    let explorer = Explorer { recording, from: 0, until: usize::MAX, promise, limits, seed: 1 };
+    let explorer = Explorer { recording, from: 0, until: usize::MAX, promise, further: &[], limits, seed: 1 };
     let start = processor_seconds();
     let mut states = 0_u64;
     let windows = explorer.explore(&mut |_| {

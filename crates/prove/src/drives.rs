@@ -34,16 +34,21 @@ pub struct FurtherDrive {
 }
 
 impl FromStr for FurtherDrive {
+    /// Name of its own profile; `None` for that of the first drive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     type Err = Error;
 
     fn from_str(typed: &str) -> Result<Self> {
-        let (name, size) = typed.rsplit_once('=').unwrap_or_default();
+        let (drive, profile) = typed.split_once(',').map_or((typed, None), |(drive, own)| (drive, Some(own)));
+        let (name, size) = drive.rsplit_once('=').unwrap_or_default();
         let mut components = Path::new(name).components();
         let is_name = matches!((components.next(), components.next()), (Some(Component::Normal(_)), None));
         let size = size.parse().ok().filter(|size: &Bytes| is_name && *size >= BLOCK_MAX);
-        let expected = "expected the name of a directory and a capacity, such as log=64M";
+        let expected = "expected the name of a directory and a capacity, such as log=64M, or log=64M,protected with a profile of its own";
         let size = size.ok_or_else(|| Error::usage(format!("`{typed}` is not a drive: {expected}")))?;
-        Ok(Self { directory: name.into(), size: size.round_down(BLOCK_MAX) })
+        let profile = profile.map(str::to_owned);
+        Ok(Self { directory: name.into(), size: size.round_down(BLOCK_MAX), profile })
     }
 }
 
@@ -115,3 +120,5 @@ mod tests {
         }
     }
 }
+        let own: FurtherDrive = "log=8k,atomic-16k:128k".parse().unwrap();
+        assert_eq!((own.size, own.profile.as_deref()), (Bytes::kib(8), Some("atomic-16k:128k")));

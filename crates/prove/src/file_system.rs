@@ -87,8 +87,10 @@ impl std::fmt::Display for FileSystemOptions {
         let made = (!self.make.is_empty()).then(|| format!("mkfs {}", self.make.join(" ")));
         let mounted = (!self.mount.is_empty()).then(|| self.mount.clone());
         let further = self.further.iter();
-        let further =
-            further.map(|drive| format!("{} on a drive of {}", drive.directory.display(), drive.size));
+        let further = further.map(|FurtherDrive { directory, size, profile }| {
+            let profile = profile.as_ref().map_or(String::new(), |profile| format!("{profile} "));
+            format!("{} on a {profile}drive of {size}", directory.display())
+        });
         f.write_str(&made.into_iter().chain(mounted).chain(further).collect::<Vec<String>>().join(", "))
     }
 }

@@ -4,6 +4,7 @@ use plumb_block::Bytes;
 use plumb_crash::{Atomicity, FlushKept, FuaKept, Promise};
 use plumb_targets::cache::{CacheOnOneDrive, ParseCacheError};
 
+use crate::drives::FurtherDrive;
 use crate::error::{Error, ErrorKind, Result};
 use crate::file_system::FileSystem;
 
@@ -16,6 +17,8 @@ pub struct DriveProfile {
     pub about: &'static str,
     /// Promise of what a drive with this profile keeps.
     pub promise: Promise,
+    /// Promises of the further drives, if they have profiles of their own.
+    pub further: Vec<Promise>,
     /// True if it breaks what its interface promises. A file system may do anything over such a drive.
     pub breaks_contract: bool,
     /// True if it does FUA by itself. A recording in which FUA arrived as write and flush has fewer states
@@ -72,6 +75,24 @@ impl DriveProfile {
         Ok(Self { name: typed.to_owned(), cache: Some(cache), ..Self::of_drive(drive, logical_block)? })
     }
 
+    /// Returns the profile of the first of several drives, beside which the further ones are as their own
+    /// profiles say.
+    ///
+    /// # Errors
+    /// If there is no such profile, or it is that of a cache.
+    pub fn beside(mut self, further: &[FurtherDrive], logical_block: Bytes) -> Result<Self> {
+        for FurtherDrive { directory, profile, .. } in further {
+            let own = profile.as_deref().map(|typed| Self::of_drive(typed, logical_block)).transpose();
+            let own =
+                own.map_err(|error| Error::usage(format!("--drive-at {}: {error}", directory.display())))?;
+            let own = own.as_ref();
+            self.further.push(own.map_or(self.promise, |own| own.promise));
+            self.breaks_contract |= own.is_some_and(|own| own.breaks_contract);
+            self.has_native_fua |= own.is_some_and(|own| own.has_native_fua);
+        }
+        Ok(self)
+    }
+
     fn of_drive(typed: &str, logical_block: Bytes) -> Result<Self> {
         let unknown = || {
             let expected = PROFILES.map(|(name, _)| name).join(", ");
@@ -105,6 +126,7 @@ impl DriveProfile {
             name: typed.to_owned(),
             about,
             promise,
+            further: Vec::new(),
             breaks_contract: name == "lying",
             has_native_fua,
             cache: None,

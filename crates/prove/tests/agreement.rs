@@ -100,8 +100,15 @@ impl ToldHistory {
     /// Returns true if every window was explored whole, in which case nothing may be missing.
     fn check(&self, promise: Promise, pieces: u32) -> bool {
         let limits = Limits { pieces, ..Limits::default() };
-        let explorer =
-            Explorer { recording: &self.recording, from: 0, until: usize::MAX, promise, limits, seed: 1 };
+        let explorer = Explorer {
+            recording: &self.recording,
+            from: 0,
+            until: usize::MAX,
+            promise,
+            further: &[],
+            limits,
+            seed: 1,
+        };
         let mut shown: HashMap<BlockVersions, u64> = HashMap::new();
         let mut hashes: HashMap<u128, BlockVersions> = HashMap::new();
         let windows = explorer.explore(&mut |state| {

@@ -74,6 +74,7 @@ fn each_state_is_read_as_it_is_and_what_was_read_of_it_is_known() {
         from: 0,
         until: usize::MAX,
         promise: Promise::VOLATILE,
+        further: &[],
         limits: Limits::default(),
         seed: 1,
     };

@@ -66,6 +66,7 @@ fn explorer(recording: &Recording) -> Explorer<'_> {
         until: usize::MAX,
         promise: Promise::VOLATILE,
         limits: Limits::default(),
+        further: &[],
         seed: 1,
     }
 }

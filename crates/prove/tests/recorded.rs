@@ -165,6 +165,7 @@ fn what_a_real_cut_leaves_is_among_the_states_of_the_recording() {
             from: recording.events.len(),
             until: usize::MAX,
             promise,
+            further: &[],
             limits,
             seed,
         };

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op, mixed};
+use plumb_crash::Promise;
 use plumb_prove::explore::{Coverage, Explorer, Limits, State};
 use plumb_prove::profile::DriveProfile;
 use plumb_prove::recording::{Event, Recording};
@@ -89,6 +90,13 @@ fn a_flush_covers_its_own_drive_and_a_cut_takes_from_all() {
     });
     let all = (0..8).map(|taken: u8| [taken & 1, taken >> 1 & 1, 3, if taken & 4 == 0 { 3 } else { 99 }]);
     assert_eq!(left, all.collect());
+    // A drive that keeps what it has completed loses nothing beside one that does.
+    let mut kept = HashSet::new();
+    Explorer { further: &[Promise::DURABLE], ..explorer }.explore(&mut |state| {
+        kept.insert([0, 1, 2, 3].map(|lba| recording.contents.bytes(state.content(lba))[0]));
+        ControlFlow::Continue(())
+    });
+    assert_eq!(kept, left.into_iter().filter(|left| left[3] == 99).collect());
 }
 
 #[test]

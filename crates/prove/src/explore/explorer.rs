@@ -27,6 +27,8 @@ pub struct Explorer<'a> {
     pub until: usize,
     /// Guarantees that the drive keeps.
     pub promise: Promise,
+    /// Guarantees of the further drives, in order; a drive beyond these keeps those of the first.
+    pub further: &'a [Promise],
     /// Bounds of the exploration.
     pub limits: Limits,
     /// Seed of the states that are drawn.
@@ -193,6 +195,7 @@ impl Explorer<'_> {
 
     /// Returns the part of the recording in which cuts happen.
     const fn replay(&self) -> Replay<'_> {
-        Replay { recording: self.recording, promise: self.promise, from: self.from, until: self.until }
+        let Self { recording, promise, further, from, until, .. } = *self;
+        Replay { recording, promise, further, from, until }
     }
 }

@@ -26,6 +26,8 @@ pub(super) struct Replay<'a> {
     pub(super) recording: &'a Recording,
     /// Guarantees that the drive keeps.
     pub(super) promise: Promise,
+    /// Guarantees of the further drives, if they differ.
+    pub(super) further: &'a [Promise],
     /// First event before which a cut may happen.
     pub(super) from: usize,
     /// Event after which no cut happens.
@@ -35,10 +37,11 @@ pub(super) struct Replay<'a> {
 impl Replay<'_> {
     /// Calls `cut` just before each event by which something becomes durable, and at the end.
     pub(super) fn cuts(&self, cut: &mut impl FnMut(&Moment<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
-        let Self { recording, promise, from, until } = *self;
+        let Self { recording, promise, further, from, until } = *self;
         let until = until.min(recording.events.len());
-        let mut windows: Vec<_> =
-            (0..=recording.further_drives.len()).map(|_| Window::new(promise)).collect();
+        let further = further.iter().copied().chain(std::iter::repeat(promise));
+        let promises = std::iter::once(promise).chain(further).take(1 + recording.further_drives.len());
+        let mut windows: Vec<_> = promises.map(Window::new).collect();
         let mut image = Image::default();
         let drive_of = |id: &CommandId| recording.drive_of(recording.commands[id.0 as usize].range.lba.0);
         let (mut required, mut has_grown) = (None, true);
@@ -59,7 +62,7 @@ impl Replay<'_> {
                 Event::Submitted(id) => {
                     let command = &recording.commands[id.0 as usize];
                     let window = &mut windows[drive_of(id)];
-                    match kind(command.op, promise.discard_zeroes) {
+                    match kind(command.op, window.promise().discard_zeroes) {
                         Some(kind) if command.range.nlb > 0 => {
                             window.submit(u64::from(id.0), kind, command.range, *id);
                             has_grown = true;

@@ -48,7 +48,8 @@ impl Judge<'_> {
     /// Returns the explorer of the recording.
     pub(crate) fn explorer(&self) -> Explorer<'_> {
         let Self { recorded: RecordedWork { recording, from, until, .. }, profile, limits, seed, .. } = *self;
-        Explorer { recording, from: *from, until: *until, promise: profile.promise, limits, seed }
+        let DriveProfile { promise, further, .. } = profile;
+        Explorer { recording, from: *from, until: *until, promise: *promise, further, limits, seed }
     }
 
     /// Returns the error for a choice that this recording does not have.

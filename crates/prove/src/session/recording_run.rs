@@ -184,7 +184,8 @@ impl Steps<'_> {
         let acknowledgements = Arc::clone(self.acknowledgements);
         let promises = Promises::Elsewhere(Box::new(move || acknowledgements.last()));
         let model = Model::new(MOMENT_BLOCK, Unwritten::Zeroes);
-        Follower::start(place, promises, model, SystemTime::now(), self.options.size)
+        let follower = Follower::start(place, promises, model, SystemTime::now(), self.options.size)?;
+        Ok(follower.with_power(self.options.power.clone()))
     }
 
     /// Does the work, by `program` if there is one.

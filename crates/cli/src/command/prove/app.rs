@@ -356,13 +356,17 @@ fn recorded(
         (name, ..) => SubjectWords::BuiltIn(name.clone().unwrap_or_default()),
     };
     let subject = judging::subject(&words, typed.run_timeout.into(), stop)?;
-    let profiles = judging::profiles(&typed.drive, typed.block_size, typed.fs, typed.mount_here)?;
+    let AppArguments { drive, drive_at, block_size, fs, mount_here, .. } = typed;
+    let profiles = judging::profiles(drive, *block_size, *fs, drive_at, *mount_here)?;
     let least = Bytes(typed.fs.size_min_mib() << 20);
     if typed.size < least {
         let message = format!("--size {}: {} needs {least} at least", typed.size, typed.fs);
         return Err(Refusal::new(Exit::Usage, message).into());
     }
-    let options = options(typed, profiles[0].cache);
+    let mut options = options(typed, profiles[0].cache);
+    let power = Arc::<PowerSwitch>::default();
+    let named = typed.name.as_deref().map(|name| cut::named(name, &power)).transpose()?;
+    options.power = named.as_ref().map(|_| power);
     shown.say(&format!("recording {}", subject.name()));
     let program = judging::program(&words);
     let recorded = match &program {

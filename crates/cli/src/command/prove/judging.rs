@@ -10,6 +10,7 @@ use plumb_block::Bytes;
 use plumb_linux::apart;
 use plumb_linux::space::space_at;
 use plumb_prove::Error;
+use plumb_prove::drives::FurtherDrive;
 use plumb_prove::explore::Limits;
 use plumb_prove::file_system::FileSystem;
 use plumb_prove::judge::Judge;
@@ -105,11 +106,12 @@ pub(super) fn profiles(
     typed: &[String],
     logical_block: Bytes,
     file_system: FileSystem,
+    further: &[FurtherDrive],
     mount_here: bool,
 ) -> plumb_prove::Result<Vec<DriveProfile>> {
     let mut profiles: Vec<DriveProfile> = Vec::new();
     for name in typed {
-        let profile = DriveProfile::parse(name, logical_block)?;
+        let profile = DriveProfile::parse(name, logical_block)?.beside(further, logical_block)?;
         if profiles.contains(&profile) {
             return Err(Error::usage(format!("--drive: `{name}` is given twice")));
         }
@@ -164,7 +166,8 @@ impl Ready {
     ) -> plumb_prove::Result<Self> {
         let timeout = Duration::from_secs_f64(kept.check_timeout);
         let RecordedWork { recording, cache, .. } = &kept.recorded;
-        let profiles = profiles(drives, recording.logical_block, kept.file_system, mount_here)?;
+        let further = &kept.recorded.file_system_options.further;
+        let profiles = profiles(drives, recording.logical_block, kept.file_system, further, mount_here)?;
         if profiles.iter().any(|profile| profile.cache != *cache) {
             let drive = &drives[0];
             return Err(Error::usage(format!(
@@ -185,9 +188,6 @@ impl Ready {
         })
     }
 
-    /// Judges states under the first of the profiles.
-    pub(super) fn judge(&self) -> Judge<'_> {
-        Judge {
     /// Confines the cuts to the moment at which the power was cut on request, if it was. Returns when that
     /// was, in words.
     pub(super) fn confine(&mut self) -> Option<String> {
@@ -197,6 +197,9 @@ impl Ready {
         Some(after)
     }
 
+    /// Judges states under the first of the profiles.
+    pub(super) fn judge(&self) -> Judge<'_> {
+        Judge {
             recorded: &self.kept.recorded,
             profile: &self.profiles[0],
             limits: Limits::default(),
