@@ -634,3 +634,27 @@ fn a_flush_of_one_drive_makes_nothing_durable_on_another() {
         assert_eq!(found["proved"], true, "{line}: {found:#}");
     }
 }
+
+/// Links of an array or a volume manager: each drive has a name of its own.
+#[test]
+fn without_a_file_system_several_drives_have_a_link_each() {
+    if !is_possible() {
+        return;
+    }
+    let place = scratch();
+    let write = |drive: &str, how: &str| {
+        format!("printf %4096s x | dd of={drive} bs=4k oflag=direct iflag=fullblock status=none {how}; ")
+    };
+    for (line, code) in [
+        (write("b", "") + &write("first", "conv=fsync"), 1),
+        (write("b", "conv=fsync") + &write("first", "conv=fsync"), 0),
+    ] {
+        let run = format!("{line} echo 1 > $PLUMB_ACK");
+        let check =
+            "test -z \"$PLUMB_REQUIRED\" || { head -c 4k first | grep -q x && head -c 4k b | grep -q x; }";
+        let arguments =
+            ["--fs", "none", "--drive-at", "b=1M", "--no-change", "--run", &run, "--check", check];
+        let found = proved(&place, &arguments, code);
+        assert_eq!(found["proved"], code == 0, "{line}: {found:#}");
+    }
+}

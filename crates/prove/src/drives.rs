@@ -24,6 +24,9 @@ use crate::file_system::{FileSystem, FileSystemOptions, MountedFileSystem};
 /// Largest logical block of a drive: capacities are multiples of it.
 const BLOCK_MAX: Bytes = Bytes::kib(4);
 
+/// Name of the link to the first of several drives without file systems.
+pub const FIRST: &str = "first";
+
 /// Drive beside the first, with a file system of the same kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FurtherDrive {
@@ -94,6 +97,11 @@ impl FileSystem {
         at: &Path,
         options: &FileSystemOptions,
     ) -> Result<MountedFileSystem> {
+        if self == Self::None && devices.len() > 1 {
+            let names = options.further.iter().map(|drive| &*drive.directory);
+            let names = std::iter::once(Path::new(FIRST)).chain(names);
+            return MountedFileSystem::linked(names.zip(devices), at);
+        }
         let mut mounted = self.mount_with(&devices[0], at, options)?;
         for (device, drive) in devices[1..].iter().zip(&options.further) {
             let at = at.join(&drive.directory);

@@ -36,6 +36,8 @@ pub enum FileSystem {
     Xfs,
     /// btrfs.
     Btrfs,
+    /// F2FS.
+    F2fs,
     /// None: the subject works on the block device.
     None,
     /// The POSIX model ([`posix`](crate::posix)): a directory of this machine, by the system calls alone.
@@ -141,6 +143,15 @@ const KINDS: [Kind; 4] = [
         mount_options: "",
         magic: (65_600, b"_BHRfS_M"),
     },
+    Kind {
+        name: "f2fs",
+        size_min_mib: 64,
+        make: &["mkfs.f2fs", "-q", "-f"],
+        check: (&["fsck.f2fs", "--dry-run"], 4),
+        package: "f2fs-tools",
+        mount_options: "",
+        magic: (1024, &[0x10, 0x20, 0xf5, 0xf2]),
+    },
 ];
 
 impl std::fmt::Display for FileSystem {
@@ -158,7 +169,7 @@ impl FromStr for FileSystem {
 
     fn from_str(typed: &str) -> Result<Self> {
         let known = Self::ALL.into_iter().find(|known| known.to_string() == typed);
-        let expected = "expected ext4, xfs, btrfs, none, posix or posix:garbage";
+        let expected = "expected ext4, xfs, btrfs, f2fs, none, posix or posix:garbage";
         let unknown = || format!("`{typed}` is not a file system for a proof: {expected}");
         known.ok_or_else(|| Error::usage(unknown()))
     }
@@ -166,8 +177,8 @@ impl FromStr for FileSystem {
 
 impl FileSystem {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Ext4, Self::Xfs, Self::Btrfs, Self::None, Self::Posix, Self::PosixGarbage];
+    pub const ALL: [Self; 7] =
+        [Self::Ext4, Self::Xfs, Self::Btrfs, Self::F2fs, Self::None, Self::Posix, Self::PosixGarbage];
 
     /// Returns true for the POSIX model, which has no drive.
     pub const fn is_posix(self) -> bool {
@@ -263,13 +274,13 @@ impl FileSystem {
         options: &FileSystemOptions,
     ) -> Result<MountedFileSystem> {
         let Some(kind) = self.kind() else {
-            return Ok(MountedFileSystem { path: device.to_owned(), is_mounted: false, further: Vec::new() });
+            return Ok(MountedFileSystem::at(device.to_owned(), Presence::Bare));
         };
         let (flags, mut words) = options.flags();
         words.extend(Some(kind.mount_options).filter(|own| !own.is_empty()));
         let words = CString::new(words.join(",")).unwrap_or_default();
         match once_free(|| mount(device, at, kind.name, flags, words.as_c_str())) {
-            Ok(()) => Ok(MountedFileSystem { path: at.to_owned(), is_mounted: true, further: Vec::new() }),
+            Ok(()) => Ok(MountedFileSystem::at(at.to_owned(), Presence::Mounted)),
             Err(errno) if is_of_the_tool(errno) => {
                 let what = format!("cannot mount {} at {}: {errno}", device.display(), at.display());
                 Err(Error::missing(what, hint(errno)))
@@ -357,12 +368,44 @@ fn once_free(mut done: impl FnMut() -> rustix::io::Result<()>) -> rustix::io::Re
 #[derive(Debug)]
 pub struct MountedFileSystem {
     path: PathBuf,
-    is_mounted: bool,
-    /// File systems that are mounted within it.
+    presence: Presence,
+    /// File systems that are mounted within it, or links in it.
     further: Vec<MountedFileSystem>,
 }
 
+/// Way in which a drive is at its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    /// File system that is mounted there.
+    Mounted,
+    /// Symbolic link to the block device.
+    Linked,
+    /// The block device itself, or a directory with links.
+    Bare,
+}
+
 impl MountedFileSystem {
+    const fn at(path: PathBuf, presence: Presence) -> Self {
+        Self { path, presence, further: Vec::new() }
+    }
+
+    /// Makes links to several block devices in the directory `at`.
+    ///
+    /// # Errors
+    /// If a link cannot be made.
+    pub(crate) fn linked<'d>(
+        devices: impl Iterator<Item = (&'d Path, &'d PathBuf)>,
+        at: &Path,
+    ) -> Result<Self> {
+        let mut linked = Self::at(at.to_owned(), Presence::Bare);
+        for (name, device) in devices {
+            let link = at.join(name);
+            symlink(device, &link).map_err(cannot(format!("link {}", link.display())))?;
+            linked.add(Self::at(link, Presence::Linked));
+        }
+        Ok(linked)
+    }
+
     /// Returns where it is mounted; the block device where there is no file system.
     pub fn path(&self) -> &Path {
         &self.path
@@ -384,7 +427,7 @@ impl MountedFileSystem {
     /// # Errors
     /// Fails as open(2) and syncfs(2).
     pub(crate) fn sync(&self) -> io::Result<()> {
-        let mut paths = self.paths().filter(|_| self.is_mounted);
+        let mut paths = self.paths().filter(|_| self.presence == Presence::Mounted);
         paths.try_for_each(|path| Ok(rustix::fs::syncfs(File::open(path)?)?))
     }
 
@@ -395,7 +438,7 @@ impl MountedFileSystem {
     /// goes with the last who does.
     pub fn unmount(mut self) -> Result<()> {
         std::mem::take(&mut self.further).into_iter().try_for_each(Self::unmount)?;
-        if self.is_mounted {
+        if self.presence == Presence::Mounted {
             once_free(|| unmount(&self.path, UnmountFlags::NOFOLLOW)).map_err(|errno| {
                 let at = self.path.display();
                 let what = format!(
@@ -404,7 +447,7 @@ impl MountedFileSystem {
                 );
                 Error::failed(format!("cannot unmount {at}"), what)
             })?;
-            self.is_mounted = false;
+            self.presence = Presence::Bare;
         }
         Ok(())
     }
@@ -412,9 +455,13 @@ impl MountedFileSystem {
 
 impl Drop for MountedFileSystem {
     fn drop(&mut self) {
-        if self.is_mounted {
-            // Nobody can be told any more.
-            unmount(&self.path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).unwrap_or_default();
+        // Nobody can be told any more.
+        match self.presence {
+            Presence::Mounted => {
+                unmount(&self.path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).unwrap_or_default();
+            }
+            Presence::Linked => fs::remove_file(&self.path).unwrap_or_default(),
+            Presence::Bare => {}
         }
     }
 }

@@ -47,6 +47,8 @@ impl Roles {
         let mut chunks = Vec::new();
         match file_system {
             FileSystem::None | FileSystem::Posix | FileSystem::PosixGarbage => return roles,
+            // Only its files are known, by the kernel.
+            FileSystem::F2fs => {}
             FileSystem::Ext4 => roles.ext4(device),
             // Without a readable superblock nothing is known of it.
             FileSystem::Xfs => roles.xfs(device).unwrap_or_default(),

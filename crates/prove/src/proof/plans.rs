@@ -12,9 +12,9 @@ pub(crate) fn plans(
     syncs: &[u64],
     seed: u64,
 ) -> (impl Iterator<Item = Writeback> + use<>, u64) {
-    // A commit of btrfs writes all data first.
+    // A commit of btrfs writes all data first, as a checkpoint of F2FS does, which has no journal.
     let (extents, after): (&[Extent], _) = match file_system {
-        FileSystem::Btrfs => (&[Extent::Data, Extent::Everything], Extent::Everything),
+        FileSystem::Btrfs | FileSystem::F2fs => (&[Extent::Data, Extent::Everything], Extent::Everything),
         _ => (&Extent::ALL, Extent::DataAndJournal),
     };
     let mut all: Vec<Writeback> =

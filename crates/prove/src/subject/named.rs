@@ -48,7 +48,7 @@ pub const SUBJECTS: &[Kind] = &[
     },
     Kind {
         name: "fsck",
-        about: "the file system alone: all that can be done to files, and what its own checker says (e2fsck, xfs_repair, btrfs check)",
+        about: "the file system alone: all that can be done to files, and what its own checker says (e2fsck, xfs_repair, btrfs check, fsck.f2fs)",
         options: &[],
         make: |settings| Ok(Arc::new(Fsck::new(settings)?)),
     },

@@ -11,7 +11,7 @@ use clap::Args;
 use plumb_block::{Bytes, Nanos};
 use plumb_linux::orphans::Adoption;
 use plumb_measure::Out;
-use plumb_prove::drives::FurtherDrive;
+use plumb_prove::drives::{FIRST, FurtherDrive};
 use plumb_prove::explore::Limits;
 use plumb_prove::file_system::{FileSystem, FileSystemOptions};
 use plumb_prove::judge::Judge;
@@ -91,12 +91,14 @@ pub(crate) struct AppArguments {
 
     /// Another drive, mounted at directory DIR of the first one's file system, such as log=64M
     ///
-    /// It has a file system of the same kind. The power of all drives goes at one moment, and each loses what
-    /// it may lose. May be given several times; DIR is a plain name.
-    #[arg(long, value_name = "DIR=SIZE", requires = "check")]
+    /// It has a file system of the same kind. The power of all drives goes at one moment, and each loses
+    /// what it may lose. log=64M,protected has a profile of its own in place of that of --drive. With --fs
+    /// none nothing is mounted: the program and the checker start in a directory with a link to each drive,
+    /// `first` and DIR. May be given several times; DIR is a plain name.
+    #[arg(long, value_name = "DIR=SIZE[,PROFILE]", requires = "check")]
     drive_at: Vec<FurtherDrive>,
 
-    /// The file system: ext4, xfs, btrfs or none; or posix, any that promises only what POSIX does
+    /// The file system: ext4, xfs, btrfs, f2fs or none; or posix, any that promises only what POSIX does
     ///
     /// posix follows from the system calls of the program, and needs no root, mount and drive. With
     /// posix:garbage a block that was not written may hold other bytes than zeroes.
@@ -418,8 +420,8 @@ fn check_drives(typed: &AppArguments) -> Result<(), Refusal> {
         format!("with --fs {fs} nothing is mounted: leave it out, or choose ext4, xfs or btrfs")
     } else if drive.iter().any(|profile| profile.starts_with("cache:")) {
         "a write-back cache has one drive: leave out either".to_owned()
-    } else if names.len() < drive_at.len() {
-        "two drives have the same directory: name another one".to_owned()
+    } else if names.len() <= drive_at.len() {
+        "two drives have the same name (`first` is the first one): name another one".to_owned()
     } else {
         return Ok(());
     };
