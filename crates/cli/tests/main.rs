@@ -69,6 +69,8 @@ mod prove_app;
 mod prove_automatic;
 mod prove_campaign;
 mod prove_ci;
+mod prove_cut;
+mod prove_log;
 mod prove_posix;
 mod prove_programs;
 mod prove_trace;

@@ -34,12 +34,12 @@ pub struct FurtherDrive {
     pub directory: PathBuf,
     /// Capacity of the drive.
     pub size: Bytes,
-}
-
-impl FromStr for FurtherDrive {
     /// Name of its own profile; `None` for that of the first drive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
+}
+
+impl FromStr for FurtherDrive {
     type Err = Error;
 
     fn from_str(typed: &str) -> Result<Self> {
@@ -122,11 +122,11 @@ mod tests {
         let options = FileSystemOptions { further: further.into(), ..FileSystemOptions::default() };
         assert_eq!(options.further_begin(Bytes::kib(64), Bytes(512)), [96, 112]);
         assert_eq!(options.further[1].size, Bytes::kib(8));
+        let own: FurtherDrive = "log=8k,atomic-16k:128k".parse().unwrap();
+        assert_eq!((own.size, own.profile.as_deref()), (Bytes::kib(8), Some("atomic-16k:128k")));
         for wrong in ["", "log", "log=", "=8k", "../log=8k", "a/b=8k", "/=8k", "log=1"] {
             let error = wrong.parse::<FurtherDrive>().unwrap_err().to_string();
             assert!(error.contains("log=64M"), "{wrong}: {error}");
         }
     }
 }
-        let own: FurtherDrive = "log=8k,atomic-16k:128k".parse().unwrap();
-        assert_eq!((own.size, own.profile.as_deref()), (Bytes::kib(8), Some("atomic-16k:128k")));

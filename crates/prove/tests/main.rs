@@ -10,6 +10,7 @@ mod history;
 mod injected;
 mod judged;
 mod known_roles;
+mod log_writes;
 mod mounted;
 mod posix_model;
 mod proved;
@@ -41,8 +42,8 @@ fn recorded_whole(recording: Recording) -> RecordedWork {
             ..RecordingFacts::default()
         },
         began: SystemTime::UNIX_EPOCH,
-        ended_because: None,
         is_cut: false,
+        ended_because: None,
         calls: Vec::new(),
         untraced_because: None,
         cache: None,
@@ -65,8 +66,8 @@ fn explorer(recording: &Recording) -> Explorer<'_> {
         from: 0,
         until: usize::MAX,
         promise: Promise::VOLATILE,
-        limits: Limits::default(),
         further: &[],
+        limits: Limits::default(),
         seed: 1,
     }
 }

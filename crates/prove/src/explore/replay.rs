@@ -48,8 +48,8 @@ impl Replay<'_> {
         for (event, (_, happened)) in recording.events.iter().enumerate().take(until) {
             let makes_durable = match happened {
                 Event::Completed(id) => {
-                    let op = recording.commands[id.0 as usize].op;
-                    op == Op::Flush || is_fua(op) || !promise.volatile
+                    let command = &recording.commands[id.0 as usize];
+                    command.op == Op::Flush || command.is_fua() || !windows[drive_of(id)].promise().volatile
                 }
                 Event::Persisted(_) => true,
                 _ => false,
@@ -76,7 +76,8 @@ impl Replay<'_> {
                     let window = &mut windows[drive_of(id)];
                     window.complete(u64::from(id.0), Landing::Unknown, &mut store);
                     // To a drive without FUA the kernel sends a flush behind the write.
-                    if is_fua(recording.commands[id.0 as usize].op) && promise.fua == FuaKept::Ignored {
+                    if recording.commands[id.0 as usize].is_fua() && window.promise().fua == FuaKept::Ignored
+                    {
                         let flush = u64::MAX - u64::from(id.0);
                         window.submit_flush(flush);
                         window.complete(flush, Landing::Unknown, &mut store);
@@ -103,10 +104,6 @@ impl Replay<'_> {
         }
         cut(&Moment { event: until, windows: &windows, image: &image, required })
     }
-}
-
-const fn is_fua(op: Op) -> bool {
-    matches!(op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. })
 }
 
 const fn kind(op: Op, zeroes: bool) -> Option<Kind> {

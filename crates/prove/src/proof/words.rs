@@ -134,7 +134,7 @@ fn not_proved_because(document: &ProofDocument, request: &Request<'_>) -> Vec<St
     reasons.extend(request.judge.recorded.seen_in_part.iter().cloned());
     let facts = &document.recording;
     reasons.extend(match facts.acknowledged_by.as_deref() {
-        Some("control-file" | RecordingFacts::BY_EXIT) | None => None,
+        Some("control-file" | RecordingFacts::BY_EXIT | RecordingFacts::BY_MARK) | None => None,
         Some(other) => Some(format!(
             "acknowledgements came by {other}, are read late, and can hide a loss: use the control file"
         )),

@@ -3,9 +3,11 @@
 
 mod contents;
 mod file;
+mod log_writes;
 mod recorder;
 
 pub use contents::{Content, Contents};
+pub(crate) use log_writes::LogContents;
 pub use recorder::Recorder;
 pub(crate) use recorder::bytes_of;
 
@@ -58,6 +60,11 @@ impl Command {
     /// Creates a command that survives or is lost by itself.
     pub const fn new(op: Op, range: LbaRange, contents: Vec<Content>) -> Self {
         Self { op, range, contents, group: None, needs: Vec::new() }
+    }
+
+    /// Returns true if it is to be durable when it completes.
+    pub const fn is_fua(&self) -> bool {
+        matches!(self.op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. })
     }
 
     /// Returns the content that the command leaves in block `lba`, which is one of its own.

@@ -13,9 +13,10 @@
 mod acknowledged;
 mod drive;
 mod here;
+mod logged;
 mod posix;
-mod reachable_file;
 mod power;
+mod reachable_file;
 mod recorded;
 mod recording_run;
 mod self_test;
@@ -24,11 +25,12 @@ mod traced;
 
 pub(crate) use acknowledged::Numbers;
 pub(crate) use drive::{IN_FLIGHT_MIN, attach};
+pub use logged::logged;
 pub use posix::{follow, followed};
-pub use recorded::{RecordOptions, RecordedWork};
-pub use recording_run::record;
 pub(crate) use power::CUT;
 pub use power::{NamedRecording, PowerSwitch, ProofOrder};
+pub use recorded::{RecordOptions, RecordedWork};
+pub use recording_run::record;
 pub(crate) use strace::Trace;
 pub(crate) use traced::record_traced;
 pub use traced::record_with_calls;

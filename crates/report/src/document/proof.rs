@@ -101,11 +101,11 @@ pub struct RecordingFacts {
     pub discards: u64,
     /// Number of acknowledgements that there were.
     pub acknowledgements: u64,
-    /// How they arrived: `control-file`, `descriptor` or `stdout`, or `exit` where the end of the program is
-    /// the only one; null if there were none.
+    /// How they arrived: `control-file`, `descriptor` or `stdout`, `mark` (in a log of dm-log-writes), or
+    /// `exit` where the end of the program is the only one; null if there were none.
     pub acknowledged_by: Option<String>,
     /// Way of recording: `loop` (FUA arrives as write and flush), `ublk` (with FUA), or `system calls`
-    /// (without a drive).
+    /// (without a drive), or `dm-log-writes` (a log of that).
     pub attached_by: String,
     /// Reason why requests may have been recorded one after the other, so that reordering is hidden; null if
     /// the self-test passed.
@@ -115,6 +115,10 @@ pub struct RecordingFacts {
 impl RecordingFacts {
     /// Value of `attached_by` of a work that was recorded by its system calls alone, without a drive.
     pub const BY_SYSTEM_CALLS: &str = "system calls";
+    /// Value of `attached_by` of a work that a log of dm-log-writes holds.
+    pub const BY_LOG_WRITES: &str = "dm-log-writes";
+    /// Value of `acknowledged_by` of such a work.
+    pub const BY_MARK: &str = "mark";
     /// Value of `acknowledged_by` where the end of the program is the only acknowledgement.
     pub const BY_EXIT: &str = "exit";
 }

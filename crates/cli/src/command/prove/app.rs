@@ -2,6 +2,8 @@
 //! found.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,9 +20,9 @@ use plumb_prove::judge::Judge;
 use plumb_prove::proof::{Again, Further, KeptRecording, Request, SubjectWords, prove};
 use plumb_prove::session::{self, PowerSwitch, RecordOptions, RecordedWork, record, record_with_calls};
 use plumb_prove::subject::AckBy;
+use plumb_report::document::proof::RecordingFacts;
 use plumb_report::{Format, Kind, ProofDocument, render};
 use plumb_targets::cache::CacheOnOneDrive;
-use plumb_report::document::proof::RecordingFacts;
 use plumb_trial::environment;
 
 use super::judging::{self, Ready};
@@ -43,14 +45,14 @@ pub(crate) struct AppArguments {
     subject: Option<String>,
 
     /// The program to put to the test, a shell command
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", group = "work")]
     run: Option<String>,
 
     /// The checker, a shell command that looks at a state and exits with 0 (intact), 1 (lost) or 2 (corrupt)
     ///
     /// Without a checker plumb compares each state with the files that the program itself had made visible.
     /// A program that acknowledges nothing then acknowledges its work by ending with exit status 0.
-    #[arg(long, value_name = "CMD", requires = "run")]
+    #[arg(long, value_name = "CMD", requires = "work")]
     check: Option<String>,
 
     /// A shell command that recovers a state before --check looks at it; its exit codes are those of --check
@@ -165,15 +167,15 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "EVENT..EVENT")]
     target: Option<window::Window>,
 
-    /// How many checks run side by side; default one for each processor
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    workers: usize,
-
     /// Name under which `plumb prove cut NAME` cuts the power of the running program
     ///
     /// The program is killed then, and what a cut at that moment may leave is explored, and nothing else.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["recording", "target", "needless_syncs", "recordings"])]
     name: Option<String>,
+
+    /// How many checks run side by side; default one for each processor
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    workers: usize,
 
     /// How long the program may run
     #[arg(long, value_name = "TIME", default_value = "10m")]
@@ -191,13 +193,28 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "run", "drive_at", "fs", "mkfs_options", "mount_options", "size", "block_size", "run_timeout"])]
     recording: Option<PathBuf>,
 
+    /// Explore a log of the kernel's dm-log-writes, a file or a device, instead of running anything
+    ///
+    /// Its device held the file system --fs. A mark that is a number acknowledges; the power can go from the
+    /// mark `mkfs` on. Without --check only the file system's own checker looks.
+    #[arg(long, value_name = "LOG", group = "work", conflicts_with_all = ["subject", "recording", "drive_at", "size", "block_size", "run_timeout", "name", "recordings", "needless_syncs"])]
+    log_writes: Option<PathBuf>,
+
+    /// Contents of the device of the log before its first entry; without this the device was blank
+    #[arg(long, value_name = "IMAGE", requires = "log_writes")]
+    base: Option<PathBuf>,
+
+    /// Write the recording to FILE as a log of dm-log-writes, which xfstests' replay-log replays
+    #[arg(long, value_name = "FILE")]
+    keep_log_writes: Option<PathBuf>,
+
     /// Keep the recording in FILE as well; a run directory always holds it
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
 
     /// Resume an interrupted run from its directory, with the options that it was started with
     #[arg(long, value_name = "RUN")]
-    #[arg(conflicts_with_all = ["subject", "run", "recording", "drive", "drive_at", "fs", "mkfs_options", "mount_options", "size", "block_size", "seed", "target", "keep", "out", "no_record"])]
+    #[arg(conflicts_with_all = ["subject", "run", "recording", "log_writes", "keep_log_writes", "drive", "drive_at", "fs", "mkfs_options", "mount_options", "size", "block_size", "seed", "target", "name", "keep", "out", "no_record"])]
     resume: Option<PathBuf>,
 
     /// Do not look for changes that remove a failure
@@ -253,10 +270,9 @@ pub(super) fn proved(typed: AppArguments) -> anyhow::Result<(KeptRun, ProofDocum
     kept_run::check(&out)?;
     check_automatic(&typed)?;
     check_drives(&typed)?;
-    let [keep, junit] =
-        [&typed.keep, &typed.junit].map(|path| path.as_deref().map(|path| typed.writing.file(path)));
-    files::check(keep)?;
-    files::check(junit)?;
+    let [keep, keep_log, junit] = [&typed.keep, &typed.keep_log_writes, &typed.junit]
+        .map(|path| path.as_deref().map(|path| typed.writing.file(path)));
+    [keep, keep_log, junit].into_iter().try_for_each(files::check)?;
     if typed.fs.is_posix() {
         check_posix(&typed)?;
     } else {
@@ -272,6 +288,11 @@ pub(super) fn proved(typed: AppArguments) -> anyhow::Result<(KeptRun, ProofDocum
     if let Some(output) = keep {
         kept_run::keep_in(output, &ready.kept)?;
     }
+    if let Some(output) = keep_log {
+        kept_run::keep_log_in(output, &ready.kept.recorded)?;
+    }
+    let cut = ready.confine().map(|after| format!("where it was requested, after {after}"));
+    let target = cut.or_else(|| typed.target.as_ref().map(|window| format!("in {window}")));
     if let Some(window) = &typed.target {
         let work = window.within(&ready.kept.recorded)?;
         (ready.kept.recorded.from, ready.kept.recorded.until) = (work.start, work.end);
@@ -334,9 +355,28 @@ fn resumed(typed: AppArguments) -> anyhow::Result<(AppArguments, Vec<String>)> {
         detail: typed.detail,
         budget: typed.budget,
         keep: None,
+        keep_log_writes: None,
+        log_writes: None,
         ..of_then
     };
     Ok((arguments, manifest.argv))
+}
+
+/// Reads the work or records it, to be explored; also returns how it can be recorded again if it can.
+fn work(
+    typed: &AppArguments,
+    shown: &mut ProofProgress,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<(KeptRecording, Option<Again>)> {
+    match (&typed.recording, &typed.log_writes) {
+        (None, None) => recorded(typed, shown, stop),
+        (None, Some(log)) => Ok((logged(typed, log)?, None)),
+        (Some(path), _) => {
+            let kept = kept_run::load(path)?;
+            let again = typed.resume.as_ref().and_then(|_| again(typed, &kept));
+            Ok((kept, again))
+        }
+    }
 }
 
 /// Records the work of the subject, to be explored; also returns how it can be recorded again if it can.
@@ -382,13 +422,49 @@ fn recorded(
         check_timeout: typed.check_timeout.as_secs_f64(),
         recorded: recorded?,
     };
+    options.power = None;
+    drop(named);
+    // Another run would not be cut at the same place.
+    let program = program.filter(|_| !kept.recorded.is_cut);
     Ok((kept, program.map(|program| Again { options, program, writeback: None })))
+}
+
+/// Reads a log of dm-log-writes.
+fn logged(typed: &AppArguments, log: &Path) -> anyhow::Result<KeptRecording> {
+    let wrong = |path: &Path, why: &dyn std::fmt::Display| {
+        Refusal::new(Exit::Usage, format!("{}: {why}", path.display()))
+    };
+    let open = |path: &Path| File::open(path).map_err(|error| wrong(path, &error));
+    let mut base = typed.base.as_deref().map(open).transpose()?;
+    let base = base.as_mut().map(|base| base as &mut dyn Read);
+    let opened = BufReader::new(open(log)?);
+    let recorded = session::logged(opened, base, typed.check.is_none());
+    let recorded = recorded.map_err(|error| wrong(log, &error))?;
+    let subject = match &typed.check {
+        None => SubjectWords::BuiltIn("fsck".to_owned()),
+        Some(check) => SubjectWords::Command {
+            setup: None,
+            run: log.display().to_string(),
+            check: Some(judging::from_here(check)),
+            recover: typed.recover.as_deref().map(judging::from_here),
+            read: None,
+            ack: typed.ack.clone(),
+            user: None,
+        },
+    };
+    Ok(KeptRecording {
+        schema: KeptRecording::SCHEMA.to_owned(),
+        subject,
+        file_system: typed.fs,
+        check_timeout: typed.check_timeout.as_secs_f64(),
+        recorded,
+    })
 }
 
 /// Checks that there is a program to record, or a recording.
 fn check_work(typed: &AppArguments) -> Result<(), Refusal> {
-    let AppArguments { subject, run, recording, fs, .. } = typed;
-    if subject.is_some() || run.is_some() || recording.is_some() {
+    let AppArguments { subject, run, recording, log_writes, fs, .. } = typed;
+    if subject.is_some() || run.is_some() || recording.is_some() || log_writes.is_some() {
         return Ok(());
     }
     let built_in = if fs.is_posix() { "" } else { ", a built-in one with --subject NAME" };
@@ -414,11 +490,16 @@ fn check_automatic(typed: &AppArguments) -> Result<(), Refusal> {
 /// Checks that further drives can be mounted, if there are any.
 fn check_drives(typed: &AppArguments) -> Result<(), Refusal> {
     let AppArguments { drive_at, fs, drive, .. } = typed;
+    let has_cache = drive.iter().any(|profile| profile.starts_with("cache:"));
+    if typed.keep_log_writes.is_some() && (fs.is_posix() || has_cache || !drive_at.is_empty()) {
+        return Err(kept_run::not_one_drive());
+    }
     let Some(first) = drive_at.first() else { return Ok(()) };
-    let names: BTreeSet<&Path> = drive_at.iter().map(|further| &*further.directory).collect();
-    let why = if !fs.is_mounted() {
-        format!("with --fs {fs} nothing is mounted: leave it out, or choose ext4, xfs or btrfs")
-    } else if drive.iter().any(|profile| profile.starts_with("cache:")) {
+    let names = drive_at.iter().map(|further| &*further.directory);
+    let names: BTreeSet<&Path> = names.chain([Path::new(FIRST)]).collect();
+    let why = if fs.is_posix() {
+        format!("--fs {fs} has no drive: leave it out, or choose ext4, xfs, btrfs or f2fs")
+    } else if has_cache {
         "a write-back cache has one drive: leave out either".to_owned()
     } else if names.len() <= drive_at.len() {
         "two drives have the same name (`first` is the first one): name another one".to_owned()
@@ -428,10 +509,6 @@ fn check_drives(typed: &AppArguments) -> Result<(), Refusal> {
     Err(Refusal::new(Exit::Usage, format!("--drive-at {}: {why}", first.directory.display())))
 }
 
-    options.power = None;
-    drop(named);
-    // Another run would not be cut at the same place.
-    let program = program.filter(|_| !kept.recorded.is_cut);
 /// Checks that nothing is asked of the POSIX model that it does not have.
 fn check_posix(typed: &AppArguments) -> Result<(), Refusal> {
     let fs = typed.fs;
@@ -458,6 +535,9 @@ fn check_posix(typed: &AppArguments) -> Result<(), Refusal> {
 
 /// Returns how the work of an earlier run can be recorded again; `None` if it cannot be.
 fn again(typed: &AppArguments, kept: &KeptRecording) -> Option<Again> {
+    if kept.recorded.facts.attached_by == RecordingFacts::BY_LOG_WRITES || kept.recorded.is_cut {
+        return None;
+    }
     let program = judging::program(&kept.subject)?;
     let options = options(typed, kept.recorded.cache);
     Some(Again { options, program, writeback: None })
@@ -477,6 +557,7 @@ fn options(typed: &AppArguments, cache: Option<CacheOnOneDrive>) -> RecordOption
         directory: std::env::temp_dir(),
         timeout: typed.run_timeout.into(),
         cache,
+        power: None,
     }
 }
 
@@ -485,4 +566,3 @@ fn block_size(typed: &str) -> Result<Bytes, String> {
     let size = typed.parse().ok().filter(|size: &Bytes| [512, 4096].contains(&size.0));
     size.ok_or_else(|| "expected 512 or 4096".to_owned())
 }
-        power: None,

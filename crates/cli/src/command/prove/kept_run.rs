@@ -152,10 +152,33 @@ fn save(kept: &KeptRecording, path: &Path) -> anyhow::Result<()> {
 /// # Errors
 /// As [`OutputFile::write_with`].
 pub(super) fn keep_in(output: OutputFile<'_>, kept: &KeptRecording) -> anyhow::Result<()> {
-    output.write_with(|file| kept.save(file)).map_err(|error| match error {
+    written(output.write_with(|file| kept.save(file)))
+}
+
+fn written(outcome: Result<(), WriteError<plumb_prove::Error>>) -> anyhow::Result<()> {
+    outcome.map_err(|error| match error {
         WriteError::Output(error) => Refusal::from(error).into(),
         WriteError::Content(error) => error.into(),
     })
+}
+
+/// Returns the refusal to write a log of dm-log-writes of anything but one drive.
+pub(super) fn not_one_drive() -> Refusal {
+    let message = "--keep-log-writes: a log is of one drive: choose ext4, xfs, btrfs, f2fs or none with --fs, and no \
+                   further drive or cache";
+    Refusal::new(Exit::Usage, message)
+}
+
+/// Writes the work as a log of dm-log-writes to the file that the user named for it.
+///
+/// # Errors
+/// As [`keep_in`], and a usage error if the work was not recorded on one drive.
+pub(super) fn keep_log_in(output: OutputFile<'_>, recorded: &RecordedWork) -> anyhow::Result<()> {
+    let RecordedWork { recording, layout, until, .. } = recorded;
+    if layout.is_some() || !recording.further_drives.is_empty() {
+        return Err(not_one_drive().into());
+    }
+    written(output.write_with(|file| recording.save_log_writes(*until, file)))
 }
 
 /// Reads a recording that was kept.

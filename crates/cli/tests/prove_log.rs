@@ -1,0 +1,45 @@
+//! `plumb prove app` over a log of dm-log-writes, which another plumb or a kernel wrote.
+
+use std::fs::{self, File};
+
+use crate::common::{document, holds, said, scratch};
+use crate::prove_app::{is_possible, prove};
+use crate::prove_posix::classes;
+
+/// Saves a file a second time, and syncs it too late.
+const RUN: &str = "echo old > a; sync; echo 1 > $PLUMB_ACK; echo new > b; mv b a; echo 2 > $PLUMB_ACK; sync";
+const CHECK: &str = "test \"${PLUMB_REQUIRED:-0}\" -lt 1 || test -s a && { test \"${PLUMB_REQUIRED:-0}\" -lt 2 || grep -q new a; }";
+
+#[test]
+fn a_recording_that_was_written_as_a_log_fails_in_the_same_way() {
+    if !is_possible() {
+        return;
+    }
+    let place = scratch();
+    let app = |arguments: &[&str], code: i32| {
+        let all = ["app", "--json", "--no-record", "--no-change", "--budget", "20m", "--recovery-depth", "1"];
+        let output = prove(&place, &[&all[..], arguments].concat());
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", said(&output));
+        output
+    };
+    let recorded = ["--size", "64M", "--recordings", "1", "--run", RUN, "--check", CHECK];
+    let first = document(&app(&[&recorded[..], &["--keep-log-writes", "log"]].concat(), 1));
+    let logged = document(&app(&["--log-writes", "log", "--check", CHECK], 1));
+    holds("prove", &logged);
+    assert_eq!(classes(&logged), classes(&first), "{logged:#}");
+    assert_eq!(logged["recording"]["attached_by"], "dm-log-writes");
+    // The file system itself is sound in each state.
+    let sound = document(&app(&["--log-writes", "log"], 0));
+    assert_eq!((&sound["subject"], &sound["proved"]), (&"fsck".into(), &false.into()), "{sound:#}");
+    let why = sound["not_proved_because"][0].as_str().unwrap();
+    assert!(why.contains("does not say what was in flight together"), "{why}");
+
+    let log = place.path().join("log");
+    File::options().write(true).open(&log).unwrap().set_len(fs::metadata(&log).unwrap().len() - 1).unwrap();
+    let damaged = app(&["--log-writes", "log"], 2);
+    assert!(
+        said(&damaged).contains("log: it is not a log of dm-log-writes, or it is damaged"),
+        "{}",
+        said(&damaged)
+    );
+}
