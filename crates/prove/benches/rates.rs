@@ -20,10 +20,17 @@ use plumb_prove::profile::DriveProfile;
 use plumb_prove::recording::{Event, Recording};
 use plumb_prove::session::{RecordOptions, RecordedWork, record, record_with_calls};
 use plumb_prove::subject::{CheckBy, Outcome, Program, Programs, Subject, named};
+use plumb_report::document::proof::StateCounts;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 const BLOCK: u64 = 512;
+/// Numbers of workers.
+const WORKERS: [u32; 3] = [1, 2, 4];
+/// Largest number of small trees that are judged.
+const STATES: u64 = 20_000;
+/// Number of comparisons with the checker alone.
+const ROUNDS: usize = 9;
 
 fn main() {
     match std::env::args().nth(1).as_deref() {
@@ -125,7 +132,7 @@ fn mounted() {
     let subject = sqlite_subject();
     let options = record_options(FileSystem::Ext4, directory.path());
     let recorded = record(&*subject, &options, &stop).unwrap();
-    judged(&recorded, &subject, &options, 1_000, &|_| ());
+    rates(&recorded, &subject, &options, 1_000);
 }
 
 fn record_options(file_system: FileSystem, directory: &Path) -> RecordOptions {
@@ -141,47 +148,51 @@ fn record_options(file_system: FileSystem, directory: &Path) -> RecordOptions {
     }
 }
 
-/// Judges the first states of a recording with 1, 2 and 4 workers, just after `before` with so many. No state
-/// may fail.
+/// Judges the first states of a recording with so many workers. No state may fail. Returns the states and the
+/// seconds that it took.
 fn judged(
     recorded: &RecordedWork,
     subject: &Arc<dyn Subject>,
     options: &RecordOptions,
     states: u64,
-    before: &dyn Fn(u32),
-) {
+    workers: u32,
+) -> (StateCounts, f64) {
     let profile = DriveProfile::parse("volatile", options.logical_block).unwrap();
-    for workers in [1, 2, 4] {
-        before(workers);
-        let judge = Judge {
-            recorded,
-            profile: &profile,
-            limits: Limits { states, ..Limits::default() },
-            seed: 1,
-            subject,
-            file_system: options.file_system,
-            workers: workers as usize,
-            directory: &options.directory,
-            timeout: options.timeout,
-            stop: &AtomicBool::new(false),
-            mount_here: false,
-            results: None,
-        };
-        let start = Instant::now();
-        let judged = judge.judge(&mut |_| ()).unwrap();
-        let took = start.elapsed().as_secs_f64();
-        assert_eq!((judged.counts.failing, &judged.incomplete_because), (0, &None), "{judged:?}");
-        let counts = judged.counts;
-        let rates = [counts.checked, counts.distinct].map(|count| count as f64 / took);
+    let judge = Judge {
+        recorded,
+        profile: &profile,
+        limits: Limits { states, ..Limits::default() },
+        seed: 1,
+        subject,
+        file_system: options.file_system,
+        workers: workers as usize,
+        directory: &options.directory,
+        timeout: options.timeout,
+        stop: &AtomicBool::new(false),
+        mount_here: false,
+        results: None,
+    };
+    let start = Instant::now();
+    let judged = judge.judge(&mut |_| ()).unwrap();
+    let took = start.elapsed().as_secs_f64();
+    assert_eq!((judged.counts.failing, &judged.incomplete_because), (0, &None), "{judged:?}");
+    (judged.counts, took)
+}
+
+/// Says how many of the first states of a recording 1, 2 and 4 workers judge a second.
+fn rates(recorded: &RecordedWork, subject: &Arc<dyn Subject>, options: &RecordOptions, states: u64) {
+    for workers in WORKERS {
+        let (counts, took) = judged(recorded, subject, options, states, workers);
+        let [checks, states] = [counts.checked, counts.distinct].map(|count| count as f64 / took);
+        let StateCounts { checked, distinct, .. } = counts;
         println!(
-            "{workers} workers: {} of {} states checked, {:.0} checks/s, {:.0} states/s",
-            counts.checked, counts.distinct, rates[0], rates[1]
+            "{workers} workers: {checked} of {distinct} states checked, {checks:.0} checks/s, {states:.0} states/s"
         );
     }
 }
 
-/// Trees of ten names that are made and judged a second; with a checker also how often that alone can be
-/// spawned.
+/// Trees of ten names that are made and judged a second; with a checker, compared with how often that alone
+/// can be spawned.
 fn posix(check: &CheckBy) {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let line =
@@ -198,16 +209,24 @@ fn posix(check: &CheckBy) {
     };
     let subject: Arc<dyn Subject> = Arc::new(programs);
     let recorded = record_with_calls(&*subject, &run, &options, &AtomicBool::new(false)).unwrap();
-    judged(&recorded, &subject, &options, 20_000, &|threads| {
-        if let CheckBy::Command(line) = check {
-            println!("{threads} threads: {:.0} spawned/s", spawned(line, threads));
+    let CheckBy::Command(line) = check else { return rates(&recorded, &subject, &options, STATES) };
+    // Both in turn, since each takes less than a second, in which another program may want the processors.
+    for workers in WORKERS {
+        let mut ratios = [0.0; ROUNDS];
+        for ratio in &mut ratios {
+            let alone = spawned(line, workers);
+            let (counts, took) = judged(&recorded, &subject, &options, STATES, workers);
+            *ratio = counts.checked as f64 / took / alone;
         }
-    });
+        ratios.sort_by(f64::total_cmp);
+        let [least, median, most] = [0, ROUNDS / 2, ROUNDS - 1].map(|place| ratios[place]);
+        println!("{workers} workers: {median:.2} of what as many threads spawn ({least:.2} to {most:.2})");
+    }
 }
 
 /// Returns how often a second the shell runs a line, in so many threads.
 fn spawned(line: &str, threads: u32) -> f64 {
-    const COUNT: u32 = 2_000;
+    const COUNT: u32 = 400;
     let start = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..threads {
