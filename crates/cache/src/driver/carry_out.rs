@@ -4,36 +4,54 @@ use std::sync::Arc;
 
 use plumb_block::{
     Bytes, Completion, Device, DeviceInfo, Error, ErrorKind, LbaRange, Outcome, Payload, Pool, PoolShape,
-    QueueOptions, Request, Result, Tag, Wait,
+    Queue, QueueOptions, Request, Result, Tag, Wait,
 };
 
 use crate::{BUFFER, Cache, InitialWrite, LOG_BLOCK, Member, Settings};
+
+/// A queue that carries out one request after the other. To open one costs more than a request.
+pub struct SerialRequests {
+    name: String,
+    queue: Box<dyn Queue>,
+}
+
+impl SerialRequests {
+    /// Opens a queue to `device`.
+    ///
+    /// # Errors
+    /// If the device gives none.
+    pub fn open(device: &dyn Device) -> Result<Self> {
+        let pool = Pool::new(PoolShape { buffer: Bytes::kib(4), count: 1, alignment: Bytes::kib(4) })?;
+        let queue = device.open_queue(QueueOptions { depth: 1, pool })?;
+        Ok(Self { name: device.info().name, queue })
+    }
+
+    /// Carries out a request. Returns what it brought or read.
+    ///
+    /// # Errors
+    /// If it fails; the next one may succeed.
+    pub fn carry_out(&mut self, request: Request) -> Result<Payload> {
+        let failed = |kind| Error::new(kind, "write the cache's data to", self.name.as_str());
+        if self.queue.submit(request).is_err() {
+            return Err(failed(ErrorKind::Invalid).because("its queue accepts no request"));
+        }
+        let mut completions = Vec::new();
+        self.queue.poll(Wait::ONE, &mut completions)?;
+        match completions.pop() {
+            Some(Completion { outcome: Outcome::Done, payload, .. }) => Ok(payload),
+            Some(Completion { outcome: Outcome::Failed(errno), .. }) => Err(failed(ErrorKind::Os(errno))),
+            _ => Err(failed(ErrorKind::PowerLost)),
+        }
+    }
+}
 
 /// Carries out `requests`, each when the one before is done. What they brought or read comes back in order.
 ///
 /// # Errors
 /// The first that fails; those after it were not tried.
 pub fn carry_out(device: &dyn Device, requests: impl IntoIterator<Item = Request>) -> Result<Vec<Payload>> {
-    let info = device.info();
-    let pool = Pool::new(PoolShape { buffer: Bytes::kib(4), count: 1, alignment: Bytes::kib(4) })?;
-    let mut queue = device.open_queue(QueueOptions { depth: 1, pool })?;
-    let mut payloads = Vec::new();
-    for request in requests {
-        let failed = |kind| Error::new(kind, "write the cache's data to", info.name.as_str());
-        if queue.submit(request).is_err() {
-            return Err(failed(ErrorKind::Invalid).because("its queue accepts no request"));
-        }
-        let mut completions = Vec::new();
-        queue.poll(Wait::ONE, &mut completions)?;
-        match completions.pop() {
-            Some(Completion { outcome: Outcome::Done, payload, .. }) => payloads.push(payload),
-            Some(Completion { outcome: Outcome::Failed(errno), .. }) => {
-                return Err(failed(ErrorKind::Os(errno)));
-            }
-            _ => return Err(failed(ErrorKind::PowerLost)),
-        }
-    }
-    Ok(payloads)
+    let mut queue = SerialRequests::open(device)?;
+    requests.into_iter().map(|request| queue.carry_out(request)).collect()
 }
 
 /// Makes a cache on these legs, durably. The backing device keeps what it has.

@@ -25,6 +25,6 @@ mod queue;
 mod shared;
 mod wake;
 
-pub use carry_out::{carry_out, create, erase};
+pub use carry_out::{SerialRequests, carry_out, create, erase};
 pub use device::{CachedDevice, Members};
 pub use latency::{LatencyBucket, LatencyByRequest, RequestLatency};

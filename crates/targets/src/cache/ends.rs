@@ -16,10 +16,11 @@
 //! A device that has grown, has no configuration here, and begins with something else than GPT, ext2 to ext4,
 //! xfs or btrfs (a database straight on the device, LVM, LUKS) is not known again.
 
+use std::cell::RefCell;
 use std::io;
 
 use plumb_block::{Bytes, Device, Lba, LbaRange, Payload, Pool, PoolShape, Request, Tag};
-use plumb_cache::driver::carry_out;
+use plumb_cache::driver::SerialRequests;
 
 use super::marker::{BLOCK, HEAD, Marker, SECTOR};
 use crate::signature::{Source, end_of_file_system};
@@ -74,17 +75,38 @@ fn end_of_gpt(source: &dyn Source) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// A device as a source, past the page cache.
-pub(super) struct DeviceSource<'a>(pub(super) &'a dyn Device);
+/// A device as a source, past the page cache, with the size that it had when this was opened.
+pub(super) struct DeviceSource {
+    blocks: u64,
+    logical_block: u64,
+    requests: RefCell<SerialRequests>,
+}
 
-impl Source for DeviceSource<'_> {
+impl DeviceSource {
+    /// Opens a queue to `device`, through which everything is read.
+    ///
+    /// # Errors
+    /// If the device gives none.
+    pub(super) fn open(device: &dyn Device) -> io::Result<Self> {
+        let requests = SerialRequests::open(device).map_err(|error| failed(&error))?;
+        let info = device.info();
+        let (blocks, logical_block) = (info.blocks(), info.logical_block.0);
+        Ok(Self { blocks, logical_block, requests: RefCell::new(requests) })
+    }
+}
+
+/// Converts an error of a device.
+fn failed(error: &plumb_block::Error) -> io::Error {
+    io::Error::other(error.to_string())
+}
+
+impl Source for DeviceSource {
     fn size(&self) -> u64 {
-        let info = self.0.info();
-        info.blocks() * info.logical_block.0
+        self.blocks * self.logical_block
     }
 
     fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<usize> {
-        let (block, end) = (self.0.info().logical_block.0, self.size());
+        let (block, end) = (self.logical_block, self.size());
         let to = (at + into.len() as u64).min(end);
         if to <= at {
             return Ok(0);
@@ -93,12 +115,11 @@ impl Source for DeviceSource<'_> {
         let length = Bytes((last - first) * block);
         let buffer = Bytes(length.0.next_multiple_of(BLOCK.0));
         let shape = PoolShape { buffer, count: 1, alignment: BLOCK };
-        let failed = |error: plumb_block::Error| io::Error::other(error.to_string());
-        let pool = Pool::new(shape).map_err(failed)?;
+        let pool = Pool::new(shape).map_err(|error| failed(&error))?;
         let buffer = pool.take(length).ok_or(io::ErrorKind::OutOfMemory)?;
         let range = LbaRange::new(Lba(first), last - first);
-        let read = carry_out(self.0, [Request::read_into(Tag(0), range, buffer)]).map_err(failed)?;
-        let Some(Payload::Into(bytes)) = read.first() else { return Ok(0) };
+        let read = self.requests.borrow_mut().carry_out(Request::read_into(Tag(0), range, buffer));
+        let Payload::Into(bytes) = read.map_err(|error| failed(&error))? else { return Ok(0) };
         let (from, length) = ((at - first * block) as usize, (to - at) as usize);
         into[..length].copy_from_slice(&bytes[from..from + length]);
         Ok(length)

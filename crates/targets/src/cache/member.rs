@@ -236,8 +236,9 @@ impl Member {
     /// unless it was copied or cached in two ways.
     pub(super) fn markers(&self) -> Result<Vec<(Marker, Spot)>> {
         let attribute = self.attribute()?.flatten().map(|marker| (marker, Spot::Attribute));
-        let found =
-            ends::find(&DeviceSource(&*self.device), &known::sizes(&known::all())).map_err(|error| {
+        let found = DeviceSource::open(&*self.device)
+            .and_then(|source| ends::find(&source, &known::sizes(&known::all())))
+            .map_err(|error| {
                 Error::os(&self.shown, "read", Errno::from_io_error(&error).unwrap_or(Errno::IO))
             })?;
         let in_blocks = found.into_iter().map(|InBlock { marker, at }| (marker, Spot::Block(at)));

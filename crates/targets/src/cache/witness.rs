@@ -14,6 +14,7 @@
 //! After a restart of the machine, or of a server that was killed, a write that touches none of the witnesses
 //! is not noticed.
 
+use std::cell::LazyCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plumb_block::{Bytes, Device, Lba, LbaRange};
@@ -30,6 +31,9 @@ const SPREAD: u64 = WITNESSES_MAX as u64 - 4;
 
 /// Returns the byte at which each witness of a cached device of this size begins.
 fn places(size: Bytes) -> Vec<u64> {
+    if size < BLOCK {
+        return Vec::new();
+    }
     let last = (size.0 / BLOCK.0).saturating_sub(1);
     let spread = (0..SPREAD).map(|index| last * (index + 1) / (SPREAD + 1));
     let blocks = [0, 1, (64 << 10) / BLOCK.0, last].into_iter().chain(spread);
@@ -40,24 +44,23 @@ fn places(size: Bytes) -> Vec<u64> {
 pub(super) fn ranges(device: &dyn Device) -> Vec<LbaRange> {
     let info = device.info();
     let block = info.logical_block.0;
-    let range = |at: u64| LbaRange::new(Lba(at / block), BLOCK.0 / block);
-    if info.size < BLOCK { Vec::new() } else { places(info.size).into_iter().map(range).collect() }
+    places(info.size).into_iter().map(|at| LbaRange::new(Lba(at / block), BLOCK.0 / block)).collect()
 }
 
-/// Returns the contents of one witness; `None` if it cannot be read.
-fn content(device: &dyn Device, range: LbaRange) -> Option<u32> {
+/// Returns the contents of the witness that begins at byte `at`; `None` if it cannot be read.
+fn content(source: &DeviceSource, at: u64) -> Option<u32> {
     let mut bytes = vec![0; BLOCK.0 as usize];
-    let read = DeviceSource(device).read_at(range.lba.0 * device.info().logical_block.0, &mut bytes);
+    let read = source.read_at(at, &mut bytes);
     read.is_ok_and(|read| read == bytes.len()).then(|| crc32c::crc32c(&bytes))
 }
 
 /// Returns the byte at which the first witness begins that holds something else than `stated`.
 pub(super) fn changed(device: &dyn Device, stated: &Contents) -> Option<u64> {
-    let ranges = ranges(device).into_iter().zip(stated);
-    let mut found = ranges.filter_map(|(range, stated)| Some((range, (*stated)?)));
-    let is_other = |range: LbaRange, stated: u32| content(device, range).is_some_and(|found| found != stated);
-    let other = found.find(|(range, stated)| is_other(*range, *stated));
-    other.map(|(range, _)| range.lba.0 * device.info().logical_block.0)
+    let source = DeviceSource::open(device).ok()?;
+    let is_other = |at: u64, stated: u32| content(&source, at).is_some_and(|found| found != stated);
+    let stated = places(Bytes(source.size())).into_iter().zip(stated);
+    let mut stated = stated.filter_map(|(at, stated)| Some((at, (*stated)?)));
+    stated.find(|(at, stated)| is_other(*at, *stated)).map(|(at, _)| at)
 }
 
 /// Writes the marker of a backing device, as the cache asks.
@@ -96,9 +99,11 @@ impl Marking {
         let mut last = self.known();
         let cached = Arc::clone(&last.cached);
         let mut contents = last.marker.contents;
-        for ((index, content), range) in contents.iter_mut().enumerate().zip(ranges(&*cached)) {
+        let source = LazyCell::new(|| DeviceSource::open(&*cached).ok());
+        for ((index, content), at) in contents.iter_mut().enumerate().zip(places(cached.info().size)) {
             let is_stated = mark.witnesses & 1 << index != 0;
-            *content = if is_stated { content.or_else(|| self::content(&*cached, range)) } else { None };
+            let found = || self::content(source.as_ref()?, at);
+            *content = if is_stated { content.or_else(found) } else { None };
         }
         let mut marker = Marker { mark, ..last.marker };
         marker.state(contents);
@@ -126,7 +131,48 @@ impl Marking {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Deref;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use plumb_block::{DeviceLayer, Queue, QueueOptions, RealClock};
+    use plumb_linux::{FileDevice, FileOptions};
+
     use super::*;
+
+    /// A device that counts the queues that are opened to it.
+    struct Counting {
+        device: FileDevice,
+        queues: AtomicU32,
+    }
+
+    impl DeviceLayer for Counting {
+        type Inner = FileDevice;
+
+        fn inner(&self) -> impl Deref<Target = FileDevice> {
+            &self.device
+        }
+
+        fn open_queue(&self, options: QueueOptions) -> plumb_block::Result<Box<dyn Queue>> {
+            self.queues.fetch_add(1, Ordering::Relaxed);
+            self.device.open_queue(options)
+        }
+    }
+
+    /// Opening a queue costs a hundred system calls, and a restarted server reads all witnesses.
+    #[test]
+    fn a_change_of_a_witness_is_found_through_one_queue() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        let (options, clock) = (FileOptions::write_buffered(), Arc::new(RealClock::start()));
+        let device = FileDevice::open(file.path(), options, clock).unwrap();
+        let device = Counting { device, queues: AtomicU32::new(0) };
+        let stated = [Some(crc32c::crc32c(&[0; BLOCK.0 as usize])); WITNESSES_MAX];
+        assert_eq!(changed(&device, &stated), None);
+        assert_eq!(device.queues.load(Ordering::Relaxed), 1);
+        std::os::unix::fs::FileExt::write_all_at(file.as_file(), b"x", (1 << 20) - 1).unwrap();
+        assert_eq!(changed(&device, &stated), Some((1 << 20) - BLOCK.0));
+        assert_eq!(changed(&device, &[None; WITNESSES_MAX]), None, "nothing is stated");
+    }
 
     #[test]
     fn every_witness_lies_within_the_cached_device() {
