@@ -15,17 +15,17 @@ use crate::surroundings::argv;
 /// What clap has to say, help and version too.
 pub(crate) fn parse() -> Result<Arguments, clap::Error> {
     let typed = argv();
-    let parsed = match parsed_by(&Arguments::command()) {
+    let parsed = match parsed_by(Arguments::command()) {
         // Reading the pages of help takes longer than parsing, so only those who ask for help wait for it.
-        Err(error) if shows_help(error.kind()) => parsed_by(&help::command(Form::typed(&typed))),
+        Err(error) if shows_help(error.kind()) => parsed_by(help::command(Form::typed(&typed))),
         parsed => parsed,
     };
     parsed.map_err(|error| explained(error, &typed))
 }
 
-fn parsed_by(command: &Command) -> Result<Arguments, clap::Error> {
-    let matches = command.clone().try_get_matches()?;
-    Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command.clone()))
+fn parsed_by(mut command: Command) -> Result<Arguments, clap::Error> {
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// Returns true if clap answers with help.

@@ -30,7 +30,6 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
     let directory = sockets();
     registry::make(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let [stop, cut_off] = stop::on_signals_twice()?;
-    stay_in_memory();
     let ublk = arguments.exports.ublk.then(|| plumb_serve::named::UblkExport {
         recover: None,
         contents: Some(block_device_identity(&config)),
@@ -41,6 +40,8 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
     let discards_backing_writes = is_given_up(&config, arguments.discard_backing_writes)?;
     let opening = Opening { degraded, discards_backing_writes, ..Opening::STRICT };
     let service = serve_cache(config, opening, service).map_err(refusal)?.map_err(refused)?;
+    // Once it serves: whoever waits for the device need not wait until all memory is there.
+    stay_in_memory();
     let schema = CacheStatus::SCHEMA_SERVE.to_owned();
     status::show(&CacheStatus { schema, ..service.status() }, format)?;
     service.serve(Ending { stop: &stop, cut_off: &cut_off }).map_err(refusal)?;
