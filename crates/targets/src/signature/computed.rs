@@ -60,17 +60,16 @@ fn ext(source: &dyn Source) -> Look {
 }
 
 /// Returns the copies at the start of groups 1, 3, 5, 7 and 9, which `sparse_super` keeps too.
-/// `s_block_group_nr` at 0x5a says which group it is. A group has eight blocks for each byte of a block;
-/// blocks of 1 KiB are counted from 1.
+/// `s_block_group_nr` at 0x5a says which group it is. A group has eight blocks for each byte of a block, or
+/// fewer (`mkfs.ext4 -g`), or as many clusters (`bigalloc`): a power of two of bytes, for all that is usual.
+/// Blocks of 1 KiB are counted from 1.
 fn ext_copy(source: &dyn Source) -> Look {
     if ext_at(source, KIB)?.is_some() {
         return Ok(None);
     }
-    for log in 0..=2_u32 {
-        let block = KIB << log;
-        for group in [1_u16, 3, 5, 7, 9] {
-            let first = if log == 0 { 1 } else { 0 };
-            let at = (u64::from(group) * 8 * block + first) * block;
+    for size in (10..=26).map(|log| KIB << log) {
+        for (group, first) in [1_u16, 3, 5, 7, 9].into_iter().flat_map(|group| [(group, 0), (group, KIB)]) {
+            let at = u64::from(group) * size + first;
             let is_group = bytes::<2>(source, at + 0x5a)? == Some(group.to_le_bytes());
             if let Some(name) = ext_at(source, at)?.filter(|_| is_group) {
                 return Ok(Some(Signature::copy(name, at + 0x38)));
@@ -244,7 +243,9 @@ fn nilfs(source: &dyn Source) -> Look {
 /// before the end, with the mark at a place in it.
 fn firmware_raid(source: &dyn Source) -> Look {
     struct Mark(&'static str, u64, u64, &'static [u8]);
-    const MARKS: [Mark; 9] = [
+    const MARKS: [Mark; 10] = [
+        // sys/geom: each class names itself at the start of its metadata, GEOM::ELI, GEOM::MIRROR.
+        Mark("FreeBSD GEOM member", 1, 0, b"GEOM::"),
         Mark("Intel RAID member", 2, 0, b"Intel Raid ISM Cfg Sig. "),
         Mark("NVIDIA RAID member", 2, 0, b"NVIDIA"),
         Mark("DDF RAID member", 1, 0, &[0xde, 0x11, 0xde, 0x11]),
@@ -347,14 +348,32 @@ fn atari(source: &dyn Source) -> Look {
     Ok(None)
 }
 
-/// Returns the superblocks of the other allocation groups of xfs, where mkfs.xfs puts them by itself: in 4
-/// groups; in 8, 16 or 32 on a striped disk, rounded to blocks of 4 KiB; or at each TiB.
+/// Returns the superblocks of the other allocation groups of xfs. How long a group is only the first
+/// superblock says, so they are looked for where groups end that mkfs.xfs makes: of up to 64 on the device,
+/// rounded to blocks of 4 KiB; of 8, 16 or 32 on a striped disk, rounded to its unit and moved by one; at
+/// each TiB; and of a file system that has grown since, at each MiB of the first GiB. These are 1,200 reads,
+/// which take some 10 s on a hard disk.
+///
+/// # Limitations
+/// Groups of a length that somebody chose (`agsize=`) are found only if they are whole MiB and at most 1 GiB.
 fn xfs_copy(source: &dyn Source) -> Look {
     const BLOCK: u64 = 4 * KIB;
+    const MIB: u64 = KIB * KIB;
     const TIB: u64 = 1 << 40;
-    let quarter = |groups: u64| (source.size() / BLOCK).div_ceil(groups) * BLOCK;
-    let groups = [4, 8, 16, 32].into_iter().map(quarter).chain([TIB - BLOCK, TIB]);
-    for at in groups.flat_map(|group| [group, 2 * group, 3 * group]).filter(|at| *at > 0) {
+    if bytes::<4>(source, 0)? == Some(*b"XFSB") {
+        return Ok(None);
+    }
+    let part = |groups: u64| (source.size() / BLOCK).div_ceil(groups) * BLOCK;
+    let striped = [4, 8, 16, 32].into_iter().map(part).flat_map(|group| {
+        let units = (4..=10).map(|log| KIB << log);
+        units.flat_map(move |unit| {
+            let (down, up) = (group / unit * unit, group.next_multiple_of(unit));
+            [down.saturating_sub(unit), down, up, up + unit]
+        })
+    });
+    let grown = (1..=KIB).map(|number| number * MIB);
+    let groups = (2..=64).map(part).chain([TIB - BLOCK, TIB]).chain(striped).chain(grown);
+    for at in groups.filter(|at| *at > 0) {
         if bytes::<4>(source, at)? == Some(*b"XFSB") {
             return Ok(Some(Signature::copy("xfs", at)));
         }
@@ -362,11 +381,14 @@ fn xfs_copy(source: &dyn Source) -> Look {
     Ok(None)
 }
 
-/// Copies in the last sectors: the boot sector of NTFS, the volume header of HFS+, the header of a dynamic
-/// disk.
+/// Copies in the last sectors: the boot sector of NTFS and ReFS, the volume header of HFS and HFS+, the
+/// header of a dynamic disk.
 fn end_copy(source: &dyn Source) -> Look {
     struct Mark(&'static str, u64, u64, &'static [u8]);
-    const MARKS: [Mark; 5] = [
+    const MARKS: [Mark; 8] = [
+        Mark("ReFS", 512, 3, b"ReFS\0"),
+        Mark("ReFS", 4 * KIB, 3, b"ReFS\0"),
+        Mark("HFS", KIB, 0, b"BD"),
         Mark("NTFS", 512, 3, b"NTFS    "),
         Mark("NTFS", 4 * KIB, 3, b"NTFS    "),
         Mark("HFS+", KIB, 0, b"H+\0"),

@@ -1,8 +1,8 @@
 //! Marks at fixed places from the start.
 //!
 //! Sources: the superblock structures in fs/*/ and drivers/md/ of Linux, include/uapi/linux/magic.h, and the
-//! on-disk format documents of LVM2, LUKS2, BlueStore, VMFS, APFS, ASM and ReFS. Windows keeps dynamic disks
-//! as block/partitions/ldm.h of Linux describes.
+//! on-disk format documents of LVM2, LUKS2, BlueStore, VMFS, APFS, ASM, ReFS, HAMMER2, sanlock and VHDX.
+//! Windows keeps dynamic disks as block/partitions/ldm.h of Linux describes.
 
 use std::io;
 
@@ -63,8 +63,9 @@ pub(super) const MAGICS: &[Magic] = &[
         4 * MIB,
     ]),
     magic(CACHE_LOG, &[0, 4 * KIB], b"plumbwbc"),
-    magic("bcachefs", &[4 * KIB + 24], &BCACHEFS),
-    magic("BlueStore", &[0], b"bluestore block device"),
+    // The layout of the superblocks is in sector 7, the second superblock at sector 2056.
+    magic("bcachefs", &[4 * KIB + 24], &BCACHEFS).copied(&[7 * 512, 2056 * 512 + 24]),
+    magic("BlueStore", &[0], b"bluestore block device").copied(&[GIB, 10 * GIB, 100 * GIB, 1000 * GIB]),
     magic("NTFS", &[3], b"NTFS    "),
     // The copies of the boot sector are the twelfth sector, and of FAT32 the sixth.
     magic("exFAT", &[3], b"EXFAT   ").copied(&[12 * 512 + 3, 12 * 4 * KIB + 3]),
@@ -122,7 +123,22 @@ pub(super) const MAGICS: &[Magic] = &[
     magic("OCFS", &[8 * KIB], b"OracleCFS"),
     magic("GFS2", &[64 * KIB], &[0x01, 0x16, 0x19, 0x70]),
     magic("UFS", &[8 * KIB + 1372], &[0x54, 0x19, 0x01, 0x00]),
-    magic("UFS", &[64 * KIB + 1372], &[0x19, 0x01, 0x54, 0x19]),
+    magic("UFS", &[64 * KIB + 1372, 256 * KIB + 1372], &[0x19, 0x01, 0x54, 0x19]),
+    magic("UFS", &[8 * KIB + 1372], &[0x00, 0x01, 0x19, 0x54]),
+    magic("UFS", &[64 * KIB + 1372, 256 * KIB + 1372], &[0x19, 0x54, 0x01, 0x19]),
+    magic("HAMMER2", &[0], &0x4841_4d32_0517_2011_u64.to_le_bytes()).copied(&[2 * GIB, 4 * GIB, 6 * GIB]),
+    magic("QNX6", &[0, 8 * KIB], &0x6819_1122_u32.to_le_bytes()),
+    magic("QNX6", &[0, 8 * KIB], &0x6819_1122_u32.to_be_bytes()),
+    magic("Xenix", &[KIB + 0x3f8], &0x002b_5544_u32.to_le_bytes()),
+    magic("Xenix", &[KIB + 0x3f8], &0x002b_5544_u32.to_be_bytes()),
+    // A node of type clean marker, directory entry or inode, in either byte order.
+    magic("JFFS2", &[0], &[0x85, 0x19, 0x03, 0x20]),
+    magic("JFFS2", &[0], &[0x85, 0x19, 0x01, 0xe0]),
+    magic("JFFS2", &[0], &[0x85, 0x19, 0x02, 0xe0]),
+    magic("JFFS2", &[0], &[0x19, 0x85, 0x20, 0x03]),
+    magic("JFFS2", &[0], &[0x19, 0x85, 0xe0, 0x01]),
+    magic("JFFS2", &[0], &[0x19, 0x85, 0xe0, 0x02]),
+    magic("VHDX image", &[0], b"vhdxfile"),
     magic("VxFS", &[KIB], &[0xf5, 0xfc, 0x01, 0xa5]),
     magic("VxFS", &[8 * KIB], &[0xa5, 0x01, 0xfc, 0xf5]),
     magic("Oracle ASM disk", &[32], b"ORCLDISK"),
@@ -141,6 +157,10 @@ pub(super) const MAGICS: &[Magic] = &[
     magic("dm-log-writes log", &[0], &0x006a_7366_7773_6872_u64.to_le_bytes()),
     magic("dm-integrity", &[0], b"integrt\0"),
     magic("dm-verity", &[0], b"verity\0\0"),
+    magic("dm-zoned", &[0], b"DBZD"),
+    magic("NVDIMM BTT", &[0, 4 * KIB], b"BTT_ARENA_INFO"),
+    magic("sanlock leases", &[0], &0x1221_2010_u32.to_le_bytes()),
+    magic("sanlock leases", &[0], &0x0615_2010_u32.to_le_bytes()),
     magic("dm-snapshot store", &[0], b"SnAp"),
     magic("Windows dynamic disk", &[6 * 512], b"PRIVHEAD"),
     magic("Storage Spaces", &[0, 4 * KIB], b"SPACEDB "),
@@ -150,12 +170,33 @@ pub(super) const MAGICS: &[Magic] = &[
     magic("DASD label", DASD, &[0xc3, 0xd4, 0xe2, 0xf1]),
     magic("BSD disk label", &[64, 128, 512], &[0x57, 0x45, 0x56, 0x82]),
     magic("Apple partition map", &[512], b"PM\0\0"),
+    magic("Amiga partitions", AMIGA, b"RDSK"),
+    magic("AIX disk label", &[0], &[0xc9, 0xc2, 0xd4, 0xc1]),
 ];
 
 /// block/partitions/ibm.c: VOL1, LNX1 and CMS1 in EBCDIC, at the second or third block of 512 to 4096 bytes,
 /// behind a key of four bytes or without one.
 const DASD: &[u64] =
     &[512, 516, KIB, KIB + 4, 2 * KIB, 2 * KIB + 4, 4 * KIB, 4 * KIB + 4, 8 * KIB, 8 * KIB + 4];
+/// block/partitions/amiga.c: the rigid disk block is one of the first 16.
+const AMIGA: &[u64] = &[
+    0,
+    512,
+    2 * 512,
+    3 * 512,
+    4 * 512,
+    5 * 512,
+    6 * 512,
+    7 * 512,
+    8 * 512,
+    9 * 512,
+    10 * 512,
+    11 * 512,
+    12 * 512,
+    13 * 512,
+    14 * 512,
+    15 * 512,
+];
 /// fs/bcachefs/bcachefs_format.h.
 const BCACHEFS: [u8; 16] =
     [0xc6, 0x85, 0x73, 0xf6, 0x66, 0xce, 0x90, 0xa9, 0xd9, 0x6a, 0x60, 0xcf, 0x80, 0x3d, 0xf7, 0xef];

@@ -158,8 +158,19 @@ mod tests {
             ("xfs", &[(0, b"XFSB"), (512 * 77, &[0xfe, 0xed, 0xba, 0xbe])]),
             ("NTFS", &[(size - 512 + 3, b"NTFS    ")]),
             ("HFS+", &[(size - 1024, b"H+\0\x04")]),
-            // A quarter of the whole blocks of 4096 bytes, rounded up.
+            ("HFS", &[(size - 1024, b"BD")]),
+            ("ReFS", &[(size - 512 + 3, b"ReFS\0")]),
+            ("FreeBSD GEOM member", &[(size - 512, b"GEOM::ELI")]),
+            // A quarter of the whole blocks of 4096 bytes, rounded up, and a seventh.
             ("xfs", &[((size / 4096).div_ceil(4) * 4096, b"XFSB")]),
+            ("xfs", &[((size / 4096).div_ceil(7) * 4096, b"XFSB")]),
+            // A quarter that is rounded down to a unit of 64 KiB, and one unit less.
+            ("xfs", &[(size / 4 / 65536 * 65536 - 65536, b"XFSB")]),
+            // A group of 3 MiB, as a file system that has grown may have.
+            ("xfs", &[(3 * MIB, b"XFSB")]),
+            // A group of 1 MiB, the first with blocks of 1 KiB.
+            ("ext2", &[(MIB + 0x38, &[0x53, 0xef]), (MIB + 0x5a, &[1, 0])]),
+            ("ext2", &[(3 * MIB + 1024 + 0x38, &[0x53, 0xef]), (3 * MIB + 1024 + 0x5a, &[3, 0])]),
         ] {
             assert_eq!(names(&image(size, parts)), [name], "{parts:?}");
         }
