@@ -6,7 +6,7 @@ use std::path::Path;
 
 use plumb_block::Bytes;
 use plumb_linux::block_ioctl;
-use plumb_linux::inventory::FileId;
+use plumb_linux::inventory::identities_of;
 use plumb_linux::tree::DeviceNumber;
 use plumb_path::survey_path;
 use rustix::fs::{FileType, Mode, OFlags};
@@ -181,11 +181,10 @@ pub(crate) fn facts(
     reaches(located, size)?;
     let identities: Vec<String> = located.path.to_str().map(str::to_owned).into_iter().collect();
     let identities = of_part(identities, located.part);
-    let id = FileId { device: stat.st_dev, inode: stat.st_ino };
     let (uses, unseen) = match machine.inventory() {
         Ok(inventory) => {
             let bytes = located.part.map_or(0..u64::MAX, ByteExtent::range);
-            (inventory.uses_of_file(id, &located.path.to_string_lossy(), bytes), None)
+            (inventory.uses_of_file(&identities_of(file), &located.path.to_string_lossy(), bytes), None)
         }
         Err(unseen) => (Vec::new(), Some(unseen.to_string())),
     };

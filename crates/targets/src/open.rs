@@ -24,7 +24,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
 use crate::byte_extent::ByteExtent;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::facts::FoundObject;
 use crate::guard::{AllowedAccess, each_word_names_a_target, judge, signs};
 use crate::locate::{LocatedName, locate};
@@ -156,8 +156,18 @@ fn plans(
     seen.into_iter().map(|(want, located, sight)| plan(want, located, sight, permission)).collect()
 }
 
+/// Returns the refusal of a block device that the kernel says is in use, where its tables show no use: what
+/// is said of its contents, and how to erase them, does not hold then.
+fn in_use(located: &LocatedName, sight: &Sight) -> Option<Error> {
+    let (FoundObject::Block(block), Some((_, key))) = (&sight.found, &sight.open) else { return None };
+    let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::NONBLOCK;
+    let claim = open_same(&located.path, &located.shown, flags, *key);
+    claim.err().filter(|error| block.uses.is_empty() && error.kind() == Kind::Refused)
+}
+
 fn plan(want: &TargetRequest, located: LocatedName, sight: Sight, permission: &Permission) -> Result<Plan> {
-    let allowed = judge(&located.shown, &sight.found, want.intent, permission)?;
+    let allowed = judge(&located.shown, &sight.found, want.intent, permission)
+        .map_err(|refusal| in_use(&located, &sight).unwrap_or(refusal))?;
     let access = if want.intent.writes { Access::ReadWrite } else { Access::ReadOnly };
     let mut options = FileOptions { access, ..want.options };
     let mut notes = Vec::new();

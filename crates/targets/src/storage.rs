@@ -3,7 +3,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use plumb_linux::inventory::{Block, FileId, Inventory, Storage, Use};
+use plumb_linux::inventory::{Block, Inventory, Storage, Use, identities_of};
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::{DeviceNumber, LiveTree};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -50,7 +50,7 @@ fn storage(inventory: &Inventory, PartOfFile { file, part }: &PartOfFile<'_>) ->
     let bytes = part.map_or(0..u64::MAX, ByteExtent::range);
     let stat = rustix::fs::fstat(file).map_err(|errno| Error::os("a target", "look at", errno))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice {
-        return Ok(Storage::from_file(FileId { device: stat.st_dev, inode: stat.st_ino }, None, bytes));
+        return Ok(Storage::from_file(&identities_of(file), None, bytes));
     }
     let number =
         DeviceNumber { major: rustix::fs::major(stat.st_rdev), minor: rustix::fs::minor(stat.st_rdev) };

@@ -2,7 +2,7 @@
 //! into a file system that is mounted by another way. Loop devices of our own, so only root can run this.
 
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use plumb_targets::{Intent, Kind, Permission, overlap};
@@ -263,4 +263,80 @@ fn what_only_blkid_knows_is_refused() {
     let copy = bench.file.with_file_name("copy");
     fs::copy(&bench.file, &copy).unwrap();
     assert!(refused(&copy, &overwrite()).contains("as blkid says"));
+}
+
+/// A directory with an overlay mounted in it.
+struct Overlay {
+    directory: tempfile::TempDir,
+}
+
+impl Overlay {
+    fn new(is_absolute: bool) -> Result<Self, String> {
+        let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+        for name in ["lower", "upper", "work", "merged"] {
+            fs::create_dir(directory.path().join(name)).map_err(|error| error.to_string())?;
+        }
+        let root = directory.path().display().to_string();
+        let from = if is_absolute { format!("{root}/") } else { String::new() };
+        let options = format!("lowerdir={from}lower,upperdir={from}upper,workdir={from}work");
+        let line = format!("cd {root} && mount -t overlay overlay -o {options} merged");
+        run("sh", &["-c", &line])?;
+        Ok(Self { directory })
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.directory.path().canonicalize().unwrap().join(name)
+    }
+}
+
+impl Drop for Overlay {
+    fn drop(&mut self) {
+        if let Err(error) = run("umount", &[&self.at("merged").display().to_string()]) {
+            eprintln!("left mounted: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_file_of_an_overlay_is_the_file_of_its_layer() {
+    let _alone = alone();
+    for is_absolute in [true, false] {
+        let overlay = match Overlay::new(is_absolute) {
+            Ok(overlay) => overlay,
+            Err(why) => return plumb_testkit::skip(&why),
+        };
+        for name in ["upper/file", "upper/other", "lower/old"] {
+            File::create(overlay.at(name)).unwrap().set_len(8 << 20).unwrap();
+        }
+        let open = |name: &str| File::open(overlay.at(name)).unwrap();
+        for (layer, merged) in [("upper/file", "merged/file"), ("lower/old", "merged/old")] {
+            assert!(overlap(open(layer), open(merged)).unwrap(), "{layer}");
+            assert!(overlap(open(merged), open(layer)).unwrap(), "{layer}");
+        }
+        assert!(!overlap(open("upper/other"), open("merged/file")).unwrap());
+        for (used, written) in [("merged/file", "upper/file"), ("upper/file", "merged/file")] {
+            let Some(device) = over(&overlay.at(used), &[]) else { return };
+            let said = refused(&overlay.at(written), &overwrite());
+            assert!(said.contains(&format!("behind {}", device.name)), "{said}");
+            drop(open_path(&overlay.at("upper/other"), Intent::WRITE, &overwrite()).unwrap());
+        }
+    }
+}
+
+#[test]
+fn how_to_erase_what_is_left_is_not_said_of_a_device_in_use() {
+    let _alone = alone();
+    let Some(bench) = bench(&[]) else { return };
+    // The superblock of group 1 of an ext2 with blocks of 1 KiB, whose first one is gone.
+    let group = 8193 * 1024;
+    let image = OpenOptions::new().write(true).open(&bench.lower.path).unwrap();
+    for (at, bytes) in [(group + 0x38, [0x53, 0xef]), (group + 0x5a, [1, 0])] {
+        image.write_all_at(&bytes, at).unwrap();
+    }
+    drop(image);
+    assert!(refused(&bench.lower.path, &overwrite()).contains("dd if=/dev/zero"));
+    let exclusive = OFlags::EXCL.bits() as i32;
+    let _claim = OpenOptions::new().read(true).custom_flags(exclusive).open(&bench.lower.path).unwrap();
+    let said = refused(&bench.lower.path, &overwrite());
+    assert!(said.contains("in use") && !said.contains("dd if="), "{said}");
 }

@@ -1,6 +1,8 @@
 //! One block device, and the file behind it.
 
 use std::collections::BTreeSet;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
 
 use crate::tree::DeviceNumber;
 
@@ -80,6 +82,13 @@ pub struct FileId {
     pub device: u64,
     /// `st_ino` of the file.
     pub inode: u64,
+}
+
+impl FileId {
+    /// Returns the identity by which stat(2) knows a file.
+    pub(super) fn from_metadata(file: &Metadata) -> Self {
+        Self { device: file.dev(), inode: file.ino() }
+    }
 }
 
 /// File or device that swap space or a loop device is on.

@@ -18,6 +18,7 @@
 mod block;
 mod identity;
 mod lock;
+mod overlay;
 mod read;
 mod storage;
 mod usage;
@@ -25,6 +26,7 @@ mod usage;
 pub use block::{Block, BlockKind, FileId, Partition};
 pub use identity::single_spaced;
 pub(crate) use lock::Lock;
+pub use overlay::{identities_at, identities_of, is_one_file};
 pub use read::InventoryError;
 pub use storage::Storage;
 pub use usage::Use;

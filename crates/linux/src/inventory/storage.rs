@@ -13,11 +13,12 @@
 //! device do not meet, for the driver keeps them apart; a share meets every range that is not one.
 
 use std::ops::Range;
+use std::path::Path;
 
 use super::Inventory;
 use super::block::FileId;
 use super::block::{Backing, Block};
-use super::usage::file_at;
+use super::overlay::{identities_at, identities_of_known};
 use crate::tree::DeviceNumber;
 
 /// A device or file that ranges are counted on.
@@ -66,12 +67,25 @@ impl Storage {
         self.extents.iter().any(|extent| extent.base == Base::Device(device))
     }
 
-    /// Returns the storage of these bytes of a regular file, which the kernel may also know by `path`.
-    pub fn from_file(file: FileId, path: Option<&str>, bytes: Range<u64>) -> Self {
+    /// Returns the storage of these bytes of a regular file with these identities, which the kernel may also
+    /// know by `path`.
+    pub fn from_file(identities: &[FileId], path: Option<&str>, bytes: Range<u64>) -> Self {
         let named = path.map(|path| Base::Named(path.to_owned()));
         let Range { start: from, end: to } = bytes;
         let extent = |base| Extent { base, from, to, shares: Vec::new() };
-        Self { extents: [Base::File(file)].into_iter().chain(named).map(extent).collect() }
+        Self { extents: identities.iter().copied().map(Base::File).chain(named).map(extent).collect() }
+    }
+}
+
+impl Backing {
+    /// Returns the identities of the file; none if it is not known, or not on the running machine.
+    pub(super) fn identities(&self) -> Vec<FileId> {
+        let path = Path::new(&self.path);
+        match self.file {
+            Some(known) => identities_of_known(known, path),
+            None if path.is_file() => identities_at(path),
+            None => Vec::new(),
+        }
     }
 }
 
@@ -194,9 +208,11 @@ impl Inventory {
             }
             return;
         }
-        let file = backing.file.or_else(|| file_at(&backing.path));
-        let base = file.map_or_else(|| Base::Named(backing.path.clone()), Base::File);
-        storage.extents.push(Extent { base, from: part.from, to: part.to, shares: part.shares });
+        let identities = backing.identities();
+        let name = identities.is_empty().then_some(backing.path.as_str());
+        let mut on_file = Storage::from_file(&identities, name, part.from..part.to);
+        on_file.extents.iter_mut().for_each(|extent| extent.shares.clone_from(&part.shares));
+        storage.extents.append(&mut on_file.extents);
     }
 
     fn descend_segments(

@@ -207,10 +207,10 @@ fn loop_devices_over_one_file_overlap_where_their_ranges_do() {
     assert!(!stack.overlap("loop4", "loop2"));
     let file = |inode| FileId { device: rustix::fs::makedev(9, 9), inode };
     let inventory = stack.read();
-    assert!(inventory.storage("loop4").overlaps(&Storage::from_file(file(7), None, 0..u64::MAX)));
-    assert!(!inventory.storage("loop4").overlaps(&Storage::from_file(file(8), None, 0..u64::MAX)));
-    assert!(!Storage::from_file(file(7), None, 0..u64::MAX).overlaps(&Storage::from_file(
-        file(8),
+    assert!(inventory.storage("loop4").overlaps(&Storage::from_file(&[file(7)], None, 0..u64::MAX)));
+    assert!(!inventory.storage("loop4").overlaps(&Storage::from_file(&[file(8)], None, 0..u64::MAX)));
+    assert!(!Storage::from_file(&[file(7)], None, 0..u64::MAX).overlaps(&Storage::from_file(
+        &[file(8)],
         None,
         0..u64::MAX
     )));
@@ -282,7 +282,7 @@ fn a_lock_and_swap_space_in_the_file_beneath_are_uses() {
     );
     let file = FileId { device: rustix::fs::makedev(9, 9), inode: 7 };
     assert_eq!(
-        inventory.uses_of_file(file, "", 0..u64::MAX).iter().map(ToString::to_string).collect::<Vec<_>>(),
+        inventory.uses_of_file(&[file], "", 0..u64::MAX).iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["the file is behind loop0"],
         "a lock on the file itself may be the own one"
     );
@@ -304,6 +304,6 @@ fn a_part_of_a_device_or_file_is_used_by_what_reaches_into_it() {
     assert_eq!(of(8192..12288), ["loop0 is part of dm-0 (x)"]);
     assert!(of(12288..16384).is_empty());
     let file = FileId { device: rustix::fs::makedev(9, 9), inode: 7 };
-    let by = |bytes| inventory.uses_of_file(file, "", bytes).len();
+    let by = |bytes| inventory.uses_of_file(&[file], "", bytes).len();
     assert_eq!((by(0..4096), by(4096..8192)), (1, 2), "loop0 has all of the file, loop1 a part");
 }

@@ -8,7 +8,6 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt as _;
 
 use super::block::{Backing, Block, BlockKind, FileId};
 use super::lock::Lock;
@@ -78,32 +77,29 @@ struct UsageQuery<'a> {
     storage: Storage,
     /// The name of the device; `None` for a file.
     name: Option<&'a str>,
-    /// Identity of the file; `None` for a device.
-    file: Option<FileId>,
+    /// True for a file.
+    is_file: bool,
 }
 
 impl Inventory {
     /// Returns all uses of the block device called `name` that would lose by its being written.
     pub fn uses(&self, name: &str) -> Vec<Use> {
-        self.uses_of(&UsageQuery { storage: self.storage(name), name: Some(name), file: None })
+        self.uses_of(&UsageQuery { storage: self.storage(name), name: Some(name), is_file: false })
     }
 
     /// Returns all uses of these bytes of the block device called `name`: what stands on other bytes of it is
     /// none.
     pub fn uses_of_part(&self, name: &str, bytes: Range<u64>) -> Vec<Use> {
-        self.uses_of(&UsageQuery { storage: self.storage_of_part(name, bytes), name: None, file: None })
+        self.uses_of(&UsageQuery { storage: self.storage_of_part(name, bytes), name: None, is_file: false })
     }
 
-    /// Returns all uses of `bytes` of a regular file, but for locks on it. `path` is what the kernel may know
-    /// it by.
+    /// Returns all uses of `bytes` of a regular file with these identities, but for locks on it. `path` is
+    /// what the kernel may know it by.
     ///
     /// The names of swap files are looked up in the file system of the running machine.
-    pub fn uses_of_file(&self, file: FileId, path: &str, bytes: Range<u64>) -> Vec<Use> {
-        self.uses_of(&UsageQuery {
-            storage: Storage::from_file(file, Some(path), bytes),
-            name: None,
-            file: Some(file),
-        })
+    pub fn uses_of_file(&self, identities: &[FileId], path: &str, bytes: Range<u64>) -> Vec<Use> {
+        let storage = Storage::from_file(identities, Some(path), bytes);
+        self.uses_of(&UsageQuery { storage, name: None, is_file: true })
     }
 
     fn uses_of(&self, asked: &UsageQuery<'_>) -> Vec<Use> {
@@ -150,13 +146,12 @@ impl Inventory {
     /// Returns the lock on a file beneath the device asked about. Of a file that is asked about itself, the
     /// lock may be the own one.
     fn locked(&self, asked: &UsageQuery<'_>, lock: &Lock) -> Option<Use> {
-        let locked = Storage::from_file(lock.file, None, lock.bytes.clone());
-        if asked.file.is_some() || !asked.storage.overlaps(&locked) {
+        let locked = Storage::from_file(&[lock.file], None, lock.bytes.clone());
+        if asked.is_file || !asked.storage.overlaps(&locked) {
             return None;
         }
         let mut backings = self.blocks().filter_map(|block| block.backing.as_ref());
-        let backing =
-            backings.find(|backing| backing.file.or_else(|| file_at(&backing.path)) == Some(lock.file));
+        let backing = backings.find(|backing| backing.identities().contains(&lock.file));
         let file = backing.map_or_else(|| "a file beneath it".to_owned(), |backing| backing.path.clone());
         Some(Use::Locked { file, process: lock.process.clone() })
     }
@@ -165,7 +160,7 @@ impl Inventory {
 impl UsageQuery<'_> {
     /// Returns the name for the file behind something.
     fn called(&self, backing: &Backing) -> String {
-        if self.file.is_some() { "the file".to_owned() } else { backing.path.clone() }
+        if self.is_file { "the file".to_owned() } else { backing.path.clone() }
     }
 }
 
@@ -187,12 +182,6 @@ fn uses_of_one(block: &Block) -> impl Iterator<Item = Use> {
         kind: kind.clone(),
     });
     mounts.chain(block.swap.then(|| Use::Swap { device: device() }))
-}
-
-/// Returns the regular file at `path` on the running machine.
-pub(super) fn file_at(path: &str) -> Option<FileId> {
-    let file = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-    Some(FileId { device: file.dev(), inode: file.ino() })
 }
 
 /// Returns each use once; of the mounts of one device that with the shortest path, for a file system may be

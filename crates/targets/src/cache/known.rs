@@ -1,11 +1,12 @@
 //! The configurations of caches on this machine, in whatever state directory: what a device that bears no
 //! mark any more may be of.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use plumb_block::Bytes;
 use plumb_cache::{Cache, LOG_BLOCK, Leg};
+use plumb_linux::inventory::{FileId, identities_at, identities_of};
 use plumb_linux::tree::{LiveTree, Tree as _};
 use plumb_state::places;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
@@ -79,13 +80,12 @@ pub(crate) struct LogPart {
 
 /// Returns the parts of what `file` is open on that configurations name as devices of a log.
 pub(crate) fn log_parts(file: BorrowedFd<'_>) -> Vec<LogPart> {
-    let Ok(own) = rustix::fs::fstat(file) else { return Vec::new() };
     let mut found = Vec::new();
     for config in all() {
         let moves_to = config.moves_to.iter().flat_map(|new| &new.legs);
         for place in config.legs.iter().chain(moves_to) {
             let Some(part) = place.part else { continue };
-            if rustix::fs::stat(place.path.as_str()).is_ok_and(|other| lead_to_one(&own, &other)) {
+            if leads_to(&place.path, file) {
                 let leg = leg_at(place).ok().flatten();
                 found.push(LogPart {
                     part,
@@ -106,29 +106,29 @@ fn in_directory(directory: &Path) -> Vec<CacheConfig> {
 /// Returns the configurations among `all` whose backing device is what `file` is open on: the same file or
 /// device, or one of them a loop device over the other.
 pub(super) fn of_backing(file: BorrowedFd<'_>, all: Vec<CacheConfig>) -> Vec<CacheConfig> {
-    let Ok(own) = rustix::fs::fstat(file) else { return Vec::new() };
-    let is_same = |config: &CacheConfig| {
-        rustix::fs::stat(config.backing.as_str()).is_ok_and(|other| lead_to_one(&own, &other))
-    };
-    all.into_iter().filter(is_same).collect()
+    all.into_iter().filter(|config| leads_to(&config.backing, file)).collect()
 }
 
-/// Returns whether two open things have the same contents.
-pub(super) fn lead_to_one(one: &Stat, other: &Stat) -> bool {
-    let place = |stat: &Stat| match FileType::from_raw_mode(stat.st_mode) {
-        FileType::BlockDevice => (0, stat.st_rdev),
-        _ => (stat.st_dev, stat.st_ino),
-    };
-    let beneath = |stat: &Stat| file_of_loop(stat).map_or_else(|| place(stat), |file| place(&file));
-    place(one) == place(other) || beneath(one) == beneath(other)
+/// Returns whether `path` leads to what `file` is open on, or to something with the same contents.
+pub(super) fn leads_to(path: &str, file: impl AsFd) -> bool {
+    let file = file.as_fd();
+    let (Ok(open), Ok(named)) = (rustix::fs::fstat(file), rustix::fs::stat(path)) else { return false };
+    let open = places(&open, &|| identities_of(file));
+    places(&named, &|| identities_at(Path::new(path))).iter().any(|place| open.contains(place))
 }
 
-/// Returns the file that a loop device is over; `None` if it is none, or its file has no name any more.
-fn file_of_loop(stat: &Stat) -> Option<Stat> {
+/// Returns the device and what a loop device is over, as far as that has a name; of a file its `identities`.
+fn places(stat: &Stat, identities: &dyn Fn() -> Vec<FileId>) -> Vec<FileId> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice {
-        return None;
+        return identities();
     }
+    let mut places = vec![FileId { device: 0, inode: stat.st_rdev }];
     let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
-    let path = LiveTree::new().text(&format!("/sys/dev/block/{major}:{minor}/loop/backing_file")).ok()?;
-    rustix::fs::stat(path.as_str()).ok()
+    let below = LiveTree::new().text(&format!("/sys/dev/block/{major}:{minor}/loop/backing_file"));
+    if let Ok(path) = below
+        && let Ok(stat) = rustix::fs::stat(path.as_str())
+    {
+        places.extend(self::places(&stat, &|| identities_at(Path::new(&path))));
+    }
+    places
 }

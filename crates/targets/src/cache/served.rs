@@ -1,7 +1,6 @@
 //! A cache that is served under its name: what only a cache can be told, and how it is.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use plumb_block::{Bytes, Device as _, FailureKind, LbaRange, Nanos, RealClock, Time};
@@ -18,7 +17,7 @@ use super::changing::Changing;
 use super::config::{self, CacheConfig};
 use super::device_place::DevicePlace;
 use super::find;
-use super::known::lead_to_one;
+use super::known::leads_to;
 use super::laying_out::LayoutObserver;
 use super::named::{NamedCache, Opening};
 use super::placement::{keeps_unflushed, warnings};
@@ -367,12 +366,6 @@ impl CacheStatus {
             ..unserved
         }
     }
-}
-
-/// Returns true if `path` is a name of the open `file`.
-fn leads_to(path: &str, file: &OwnedFd) -> bool {
-    let (named, open) = (rustix::fs::stat(path), rustix::fs::fstat(file));
-    matches!((named, open), (Ok(named), Ok(open)) if lead_to_one(&named, &open))
 }
 
 /// Returns the state in a word, or why it does not serve.

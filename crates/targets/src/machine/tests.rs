@@ -322,7 +322,7 @@ fn a_file_is_known_behind_whatever_name() {
     made.disk("loop0");
     let uses = |made: &MadeMachine| {
         let machine = Machine::new(&made.tree, &made.probe);
-        let uses = machine.inventory().unwrap().uses_of_file(id, &file.display().to_string(), 0..u64::MAX);
+        let uses = machine.inventory().unwrap().uses_of_file(&[id], &file.display().to_string(), 0..u64::MAX);
         uses.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert!(uses(&made).is_empty());
