@@ -64,14 +64,6 @@ pub(crate) fn write_or_print(output: Option<OutputFile<'_>>, text: &str) -> anyh
     }
 }
 
-/// Checks the output file that was named, if one was, before anything runs for its result.
-///
-/// # Errors
-/// As [`OutputFile::check`].
-pub(crate) fn check(output: Option<OutputFile<'_>>) -> Result<(), Refusal> {
-    output.map_or(Ok(()), |output| Ok(output.check()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

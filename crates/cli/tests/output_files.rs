@@ -20,14 +20,12 @@ struct Case {
     words: &'static str,
     /// The name of the output file: some commands choose it themselves.
     file: &'static str,
-    /// Set where plumb recognises an earlier result by its contents.
-    is_recognised: bool,
     /// Set where the whole command can be run here within a moment, not only refused.
     runs: bool,
 }
 
 const fn case(words: &'static str) -> Case {
-    Case { words, file: "out", is_recognised: true, runs: true }
+    Case { words, file: "out", runs: true }
 }
 
 const CASES: [Case; 16] = [
@@ -37,7 +35,7 @@ const CASES: [Case; 16] = [
     case("report RUN --format csv -o OUT"),
     case("report RUN --format prometheus -o OUT"),
     case("report RUN --format fio -o OUT"),
-    Case { is_recognised: false, ..case("report RUN -o OUT") },
+    case("report RUN -o OUT"),
     case("policy plan off --all --out OUT"),
     case("policy verify PLAN --prometheus-file OUT"),
     case("policy watch --all --looks 1 --prometheus-file OUT"),
@@ -45,7 +43,6 @@ const CASES: [Case; 16] = [
     case("fio --name=x --filename=f --size=64k --rw=write --output=OUT --output-format=json --no-record"),
     Case {
         file: "log_bw.1.log",
-        is_recognised: false,
         ..case(
             "fio --name=x --filename=f --size=64k --rw=write --runtime=300ms --time_based --log_avg_msec=100 --write_bw_log=log --no-record",
         )
@@ -196,10 +193,10 @@ fn new_empty_and_earlier_results_are_written_without_a_word() {
     for case in CASES.iter().filter(|case| case.runs) {
         let run = Try::new(case);
         run.writes("nothing", &[]);
-        match case.is_recognised {
-            true => drop(run.writes("an earlier result", &[])),
-            false => run.is_refused("an earlier result", &[]),
-        }
+        run.writes("an earlier result", &[]);
+        let with_notes = [fs::read(run.file()).unwrap(), b"my notes\n".to_vec()].concat();
+        fs::write(run.file(), with_notes).unwrap();
+        run.is_refused("an earlier result with notes", &[]);
         fs::write(run.file(), "").unwrap();
         run.writes("an empty file", &[]);
     }
@@ -328,7 +325,47 @@ fn a_full_disk_leaves_the_old_result() {
 }
 
 #[test]
-fn a_recorded_survey_replaces_an_earlier_one_and_no_file_of_its_names() {
+fn a_file_that_a_command_reads_measures_or_names_twice_is_refused_before_anything_runs() {
+    let place = scratch();
+    let at = |name: &str| place.path().join(name);
+    for name in ["recording", "baseline", "program.sh", "job.fio"] {
+        fs::write(at(name), "").unwrap();
+    }
+    symlink("recording", at("link")).unwrap();
+    for words in [
+        "prove app --recording recording --junit recording",
+        "prove app --recording recording --keep link",
+        "prove app --fs posix --run ./program.sh --keep new --junit new",
+        "prove app --fs posix --run true --check ./program.sh --keep program.sh",
+        "prove ci --baseline baseline --junit baseline true",
+        "prove ci --page program.sh ./program.sh x",
+        "prove ci --page new --gitlab ./new true",
+        "policy plan off --all --claims baseline --out baseline",
+        "fio --name=x --filename=new --size=64k --rw=write --output=new --no-record",
+        "fio --name=x --filename=f --size=64k --rw=write --output=log_bw.1.log --write_bw_log=log --no-record",
+    ] {
+        let before = entries(place.path());
+        let words = words.split(' ').chain(["--overwrite"].into_iter().filter(|_| !words.contains(" ci ")));
+        let output = plumb().args(words.clone()).current_dir(place.path()).output().unwrap();
+        let context = format!("{:?}: {}", words.collect::<Vec<_>>(), said(&output));
+        assert_eq!(output.status.code(), Some(4), "{context}");
+        assert!(stderr(&output).contains("name another file for the result"), "{context}");
+        assert_eq!(entries(place.path()), before, "{context}");
+    }
+}
+
+#[test]
+fn a_name_among_devices_that_is_not_there_is_no_output_file() {
+    let (_, run, _) = inputs();
+    let words = ["--format", "html", "-o", "/dev/plumb-none-such", "--overwrite"];
+    let output = plumb().arg("report").arg(run).args(words).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(stderr(&output).contains("there is no such device"), "{}", said(&output));
+    assert!(!Path::new("/dev/plumb-none-such").exists());
+}
+
+#[test]
+fn a_recorded_survey_replaces_an_earlier_one_only_with_overwrite() {
     let place = scratch();
     let run = |more: &[&str]| {
         plumb()
@@ -339,10 +376,11 @@ fn a_recorded_survey_replaces_an_earlier_one_and_no_file_of_its_names() {
             .unwrap()
     };
     let tree = place.path().join("dir/tree.json");
-    for _ in 0..2 {
-        let output = run(&[]);
-        assert!(output.status.code().is_some_and(|code| code < 2), "{}", said(&output));
-    }
+    let output = run(&[]);
+    assert!(output.status.code().is_some_and(|code| code < 2), "{}", said(&output));
+    let output = run(&[]);
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    assert!(stderr(&output).contains("part of the recording"), "{}", said(&output));
     fs::write(&tree, "precious").unwrap();
     let output = run(&[]);
     assert_eq!(output.status.code(), Some(4), "{}", said(&output));

@@ -6,18 +6,21 @@
 //! | the path leads to | the result is |
 //! |---|---|
 //! | nothing, in a directory that exists | written to a new file |
-//! | an empty regular file, or one that plumb wrote | written in its place |
+//! | an empty regular file, or one that plumb wrote and nobody has changed | written in its place |
 //! | a file of a recording or a journal (their pages excepted) | refused; with `--overwrite` as the next line |
 //! | any other regular file | refused; with `--overwrite` written in its place |
 //! | `-`, `/dev/stdout`, `/dev/stderr`, `/dev/fd/N`, `/proc/self/fd/N` | written to that descriptor |
 //! | a FIFO, a terminal, `/dev/null` | written to it |
 //! | a directory, a block device, another character device, a socket | refused, whatever is said |
 //! | a symbolic link that leads nowhere, or to itself | refused, whatever is said |
-//! | the file that the command reads its input from ([`OutputFile::spares`]) | refused, whatever is said |
+//! | a name below /dev, other than /dev/shm, that is not there | refused, whatever is said |
+//!
+//! Whoever names output files compares what [`OutputFile::check`] returns with the files that the command
+//! reads, and with each other: none of them may be replaced, whatever is said.
 //!
 //! A symbolic link is followed, and stays; what it leads to is judged. A file is recognised as plumb's by its
-//! contents alone: JSON documents by their schema, the other formats by a line that plumb writes and nobody
-//! else does. Plain text for people has no such line, so it is replaced only with `--overwrite`.
+//! contents alone: by their sum, which plumb attaches to each result as an extended attribute (`own.rs`), or
+//! where a file system keeps none, in two formats that say it of each of their parts.
 //!
 //! A regular file is replaced whole or not at all: on any failure, a full disk too, it has its old contents.
 //! It keeps its permissions; another hard link to it keeps the old contents. Messages name the path that was
@@ -38,6 +41,7 @@ use std::path::{Path, PathBuf};
 use plumb_block::FailureKind;
 
 use crate::own;
+use crate::places;
 use crate::whole_file::{Lasting, Mode, parent_of, replace_with};
 
 /// The number of symbolic links that are followed, as many as the kernel follows.
@@ -55,8 +59,6 @@ pub struct OutputFile<'a> {
     pub path: &'a Path,
     /// Permission to replace a file that plumb did not write: `--overwrite`.
     pub overwrite: bool,
-    /// Set where the command itself writes the recording that the file is a part of.
-    pub in_recording: bool,
 }
 
 /// An output file cannot be written.
@@ -112,27 +114,16 @@ enum Place {
 
 impl OutputFile<'_> {
     /// Checks that the result could be written, without writing anything: to be called before work is done
-    /// for it.
+    /// for it. Returns the regular file that would be made or replaced; `None` for what is written to as it
+    /// is.
     ///
     /// # Errors
     /// The refusal, with what was found and what to do.
-    pub fn check(&self) -> Result<(), OutputError> {
-        self.place().map(drop)
-    }
-
-    /// Checks that the result does not take the place of a file that the same command reads, whose contents
-    /// would be lost.
-    ///
-    /// # Errors
-    /// The refusal.
-    pub fn spares(&self, input: &Path) -> Result<(), OutputError> {
-        let identity = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
-        let is_file = fs::metadata(input).is_ok_and(|found| found.is_file());
-        if !is_file || identity(self.path) != identity(input) {
-            return Ok(());
-        }
-        let found = "it is the file that this command reads: name another file for the result";
-        Err(self.refused(FailureKind::Refused, found))
+    pub fn check(&self) -> Result<Option<PathBuf>, OutputError> {
+        Ok(match self.place()? {
+            Place::File(path) => Some(path),
+            Place::Descriptor(_) | Place::Node => None,
+        })
     }
 
     /// Writes a result: to a regular file durably, and whole or not at all.
@@ -169,7 +160,8 @@ impl OutputFile<'_> {
                 through(&mut io::BufWriter::new(file), write)
             }
             Place::File(path) => replace_with(&path, Mode::Kept, Lasting::Durable, |file| {
-                through(&mut io::BufWriter::with_capacity(1 << 20, file), write)
+                through(&mut io::BufWriter::with_capacity(1 << 20, &mut *file), write)?;
+                Ok(own::seal(file)?)
             }),
         };
         written.map_err(|error| match error {
@@ -227,7 +219,7 @@ impl OutputFile<'_> {
         if found.len() == 0 || self.overwrite {
             return Ok(Place::File(path));
         }
-        if let Some(recording) = own::recording_of(&path).filter(|_| !self.in_recording) {
+        if let Some(recording) = own::recording_of(&path) {
             let found = format!(
                 "it is a part of the recording in {}, which would be lost: name another file, or add --overwrite \
                  to replace it",
@@ -265,6 +257,10 @@ impl OutputFile<'_> {
                 format!("there is no directory {}: make it, or name another place", missing.display());
             return Err(self.refused(FailureKind::Usage, found));
         }
+        if fs::canonicalize(parent).is_ok_and(|parent| places::is_among_devices(&parent)) {
+            let found = "there is no such device, and a file does not belong among devices: check the name, or name another place";
+            return Err(self.refused(FailureKind::Usage, found));
+        }
         Ok(Place::File(self.path.to_owned()))
     }
 
@@ -298,6 +294,18 @@ impl OutputFile<'_> {
             }
         }
     }
+}
+
+/// Writes a page of a recording, which can be made again from its other files, so that it is recognised as
+/// plumb's while nobody changes it.
+///
+/// # Errors
+/// As the operating system answers.
+pub fn write_page(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_with(path, Mode::Kept, Lasting::Durable, |file| {
+        file.write_all(bytes)?;
+        own::seal(file)
+    })
 }
 
 /// A failure while a result is written.

@@ -1,21 +1,30 @@
-//! How an earlier result of plumb is recognised, by its contents alone: whoever writes a format puts into it
-//! what is looked for here.
+//! How an earlier result of plumb is recognised, by its contents alone.
+//!
+//! plumb attaches the sum of a result's contents to the file, as the extended attribute [`SUM`]: whatever
+//! somebody then adds or changes, in whatever format, gives another sum. Where the file system keeps no such
+//! attributes, and for results that a shell has redirected, only formats count that name plumb in each of
+//! their parts: a JSON document, whose schema is that of the whole, and metrics, each line of which begins
+//! with its metric's name.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read, Seek as _};
 use std::path::Path;
 
+use rustix::fs::XattrFlags;
+use rustix::io::Errno;
 use serde::Deserialize;
 
+use crate::digest::{sha256_hex, sha256_hex_of};
+
+/// The extended attribute of a result: the SHA-256 of its contents in hexadecimal digits.
+const SUM: &str = "user.plumb.result";
 /// The largest file that is read to be recognised, in bytes. A larger one counts as somebody else's.
 const LARGEST: u64 = 256 << 20;
-/// The bytes from the start within which formats with a head are recognised.
-const HEAD: usize = 64 << 10;
+/// The bytes of a record that are searched for its schema.
+const HEAD: u64 = 64 << 10;
 
-/// The schemas of documents that begin with a JSON value and go on with other bytes.
-const JSON_THEN_BYTES: &str = "plumb/recorded-subject/";
-/// The last line of each Markdown report.
-const MARKDOWN_END: &str = "<!-- end of a report of plumb -->\n";
+/// The beginnings of the lines of metrics for Prometheus.
+const METRICS: [&str; 3] = ["plumb_", "# HELP plumb_", "# TYPE plumb_"];
 
 /// Files by which a directory is known to hold a recording, a run, a campaign or a journal of plumb, whose
 /// other files are read again later.
@@ -32,13 +41,30 @@ struct Writer {
     fio_version: Option<String>,
 }
 
+/// Attaches the sum of its contents to a result that was written to `file`. Without it the file is not
+/// recognised later, so a file system that keeps no attributes is no failure.
+///
+/// # Errors
+/// Fails as read(2).
+pub(crate) fn seal(file: &mut File) -> io::Result<()> {
+    file.rewind()?;
+    let sum = sha256_hex_of(&mut *file)?;
+    rustix::fs::fsetxattr(file, SUM, sum.as_bytes(), XattrFlags::empty()).or_else(|errno| match errno {
+        Errno::IO => Err(errno.into()),
+        _ => Ok(()),
+    })
+}
+
 /// Returns whether the regular file at `path` is an earlier result of plumb. A file that cannot be read is
 /// not.
 pub(crate) fn is_own(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
+    let mut sum = [0; 64];
+    let is_sealed = rustix::fs::fgetxattr(&file, SUM, &mut sum) == Ok(sum.len());
     let mut bytes = Vec::new();
     let read = BufReader::new(file).take(LARGEST + 1).read_to_end(&mut bytes);
-    read.is_ok() && bytes.len() as u64 <= LARGEST && is_result(&bytes)
+    let is_whole = read.is_ok() && bytes.len() as u64 <= LARGEST;
+    is_whole && ((is_sealed && sha256_hex(&bytes).as_bytes() == sum) || is_result(&bytes))
 }
 
 /// Returns the directory of the recording that the regular file at `path` is a part of, if it is a part that
@@ -52,51 +78,27 @@ pub(crate) fn recording_of(path: &Path) -> Option<&Path> {
 /// Returns whether a record is one of plumb's, by the schema that its JSON names.
 fn is_plumbs(record: &Path) -> bool {
     let mut head = Vec::new();
-    let read = File::open(record).and_then(|file| file.take(HEAD as u64).read_to_end(&mut head));
+    let read = File::open(record).and_then(|file| file.take(HEAD).read_to_end(&mut head));
     read.is_ok() && String::from_utf8_lossy(&head).contains("plumb/")
 }
 
+/// Returns whether every part of these bytes says by itself that plumb wrote it.
 fn is_result(bytes: &[u8]) -> bool {
-    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(HEAD)]);
     match bytes {
         [b'{', ..] => is_own_json(bytes),
-        // HTML and JUnit XML.
-        [b'<', ..] => {
-            head.contains("<meta name=\"generator\" content=\"plumb\">")
-                || head.contains("<testsuites name=\"plumb prove\"")
-        }
-        _ => {
-            head.starts_with("section,name,at_seconds,metric,value,unit\n")
-                || head.starts_with("# HELP plumb_")
-                || is_fio_text(&head)
-                || is_manual_page(&head)
-                || bytes.ends_with(MARKDOWN_END.as_bytes())
-        }
+        _ => str::from_utf8(bytes).is_ok_and(|text| {
+            let is_own = |line: &str| METRICS.iter().any(|begin| line.starts_with(begin));
+            !text.is_empty() && text.lines().all(is_own)
+        }),
     }
 }
 
 fn is_own_json(bytes: &[u8]) -> bool {
-    let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<Writer>();
-    let Some(Ok(writer)) = values.next() else { return false };
-    let is_last = bytes[values.byte_offset()..].trim_ascii().is_empty();
-    match (writer.schema, writer.fio_version) {
-        (Some(schema), _) => schema.starts_with("plumb/") && (is_last || schema.starts_with(JSON_THEN_BYTES)),
-        (None, Some(version)) => version.starts_with("plumb-") && is_last,
-        (None, None) => false,
+    match serde_json::from_slice(bytes) {
+        Ok(Writer { schema: Some(schema), .. }) => schema.starts_with("plumb/"),
+        Ok(Writer { fio_version: Some(version), .. }) => version.starts_with("plumb-"),
+        _ => false,
     }
-}
-
-/// Returns whether it is text in fio's form, normal or terse: with plumb's version in the place of fio's.
-fn is_fio_text(head: &str) -> bool {
-    let normal = head.contains("\nplumb-") && head.contains("\nStarting ");
-    let terse = head.split_once(';').is_some_and(|(version, rest)| {
-        version.bytes().all(|byte| byte.is_ascii_digit()) && rest.starts_with("plumb-")
-    });
-    normal || terse
-}
-
-fn is_manual_page(head: &str) -> bool {
-    head.starts_with(".ie ") && head.contains("\n.TH plumb")
 }
 
 #[cfg(test)]
@@ -104,17 +106,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_recognised_and_files_that_only_mention_plumb_are_not() {
+    fn results_without_a_sum_are_recognised_only_where_each_part_is_plumbs() {
         for own in [
             "{\"schema\": \"plumb/load/1\", \"x\": 1}\n",
             "{\"x\": {\"schema\": 3}, \"schema\": \"plumb/survey/1\"}",
-            "{\"schema\":\"plumb/recorded-subject/1\"}\n\u{1}\u{2}",
             "{\"disk_util\": [], \"fio version\": \"plumb-0.1.0\"}",
-            "section,name,at_seconds,metric,value,unit\nload,,,x,1,s\n",
-            "# HELP plumb_load_info What.\n",
-            "x: (g=0): rw=write\nplumb-0.1.0\nStarting 1 thread\n",
-            "3;plumb-0.1.0;x;0;0\n",
-            "# plumb load\n\nText.\n\n<!-- end of a report of plumb -->\n",
+            "# HELP plumb_load_info What.\n# TYPE plumb_load_info gauge\nplumb_load_info 1\n",
         ] {
             assert!(is_result(own.as_bytes()), "{own}");
         }
@@ -126,12 +123,14 @@ mod tests {
             "{\"schema\": \"other/load/1\", \"of\": \"plumb/load/1\"}",
             "{\"inner\": {\"schema\": \"plumb/load/1\"}}",
             "{\"schema\": \"plumb/load/1\"}\nmy notes\n",
+            "{\"schema\": \"plumb/recorded-subject/1\"}\n\u{1}\u{2}",
             "{\"fio version\": \"fio-3.36\"}",
-            "section,name\n1,2\n",
-            "plumb load f\n",
-            "# plumb\nplumb-1 is the best\n",
-            "<html><body>plumb</body></html>",
-            "<!-- end of a report of plumb -->\nnotes\n",
+            "# HELP plumb_x X.\nplumb_x 1\nbackup_last_run 7\n",
+            "section,name,at_seconds,metric,value,unit\nload,,,x,1,s\nmine,,,y,2,s\n",
+            "my notes on real fio\nStarting 1 process\nand then\nplumb-0.1.0 was slower\n",
+            "3;plumb-0.1.0;x;0;0\nmy notes\n",
+            "my notes\n<!-- end of a report of plumb -->\n",
+            "<html><meta name=\"generator\" content=\"plumb\"><p>my notes</p></html>",
         ] {
             assert!(!is_result(foreign.as_bytes()), "{foreign}");
         }

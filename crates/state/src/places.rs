@@ -104,6 +104,12 @@ pub fn runs() -> Vec<PathBuf> {
     all.into_iter().flatten().collect()
 }
 
+/// Returns whether `directory`, which is absolute and without links, is one of device nodes: a regular file
+/// there fills memory, and is taken for the device that was meant. /dev/shm is for files.
+pub fn is_among_devices(directory: &Path) -> bool {
+    directory.starts_with("/dev") && !directory.starts_with("/dev/shm")
+}
+
 /// Returns the directory of the state of a user, by the home in the environment; `None` without one.
 fn user_state() -> Option<PathBuf> {
     let home = || Some(std::env::home_dir()?.join(".local/state"));

@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use plumb_state::places::is_among_devices;
+
 use crate::byte_extent::ByteExtent;
 use crate::error::{Error, Kind, Result};
 use crate::facts::Missing;
@@ -128,13 +130,12 @@ fn missing(typed: &Path) -> io::Result<(PathBuf, Missing)> {
     let is_directory = typed.to_string_lossy().ends_with('/');
     match (fs::canonicalize(directory), typed.file_name()) {
         (Ok(directory), Some(name)) if !is_directory && directory.is_dir() => {
-            let in_dev = directory.starts_with("/dev") && !directory.starts_with("/dev/shm");
-            let missing = if in_dev { Missing::InDev } else { Missing::CanBeMade };
+            let missing = if is_among_devices(&directory) { Missing::InDev } else { Missing::CanBeMade };
             Ok((directory.join(name), missing))
         }
         (Err(error), _) if error.kind() != io::ErrorKind::NotFound => Err(error),
         // A directory there would be made by the kernel, with its first device.
-        (Err(_), _) if std::path::absolute(typed)?.starts_with("/dev") && !typed.starts_with("/dev/shm") => {
+        (Err(_), _) if is_among_devices(&std::path::absolute(typed)?) => {
             Ok((std::path::absolute(typed)?, Missing::InDev))
         }
         _ => Ok((std::path::absolute(typed)?, Missing::NoDirectory)),

@@ -1,12 +1,13 @@
 //! The options of every command that prints a document, or writes a file which the user names.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use plumb_linux::inventory::is_one_file;
 use plumb_report::{Format, Kind};
 use plumb_state::OutputFile;
 
-use crate::exit::{Refusal, usage};
+use crate::exit::{Exit, Refusal, usage};
 
 /// Permission to write an output file over one that plumb did not write, for every command that has such a
 /// file.
@@ -18,9 +19,48 @@ pub(crate) struct OutputArguments {
 }
 
 impl OutputArguments {
-    /// Returns the output file at a path that was typed.
-    pub(crate) const fn file(self, path: &Path) -> OutputFile<'_> {
-        OutputFile { path, overwrite: self.overwrite, in_recording: false }
+    /// Returns the output files at the paths that were typed: the one way to them. A command names here all
+    /// that it `writes` and all that it `reads` or measures, before anything runs.
+    ///
+    /// # Errors
+    /// The refusal of [`OutputFile::check`], of a file that the command reads, and of one that is named
+    /// twice.
+    pub(crate) fn each<'a>(
+        self,
+        writes: impl IntoIterator<Item = &'a Path>,
+        reads: &[PathBuf],
+    ) -> Result<Vec<OutputFile<'a>>, Refusal> {
+        let mut replaced: Vec<PathBuf> = Vec::new();
+        let mut files = Vec::new();
+        for path in writes {
+            let file = OutputFile { path, overwrite: self.overwrite };
+            files.push(file);
+            let Some(place) = file.check()? else { continue };
+            let is_it = |other: &PathBuf| is_one_file(&place, other);
+            let found = match (reads.iter().any(is_it), replaced.iter().any(is_it)) {
+                (true, _) => "it is a file that this command reads or measures",
+                (false, true) => "two results of this command would be written to it",
+                (false, false) => {
+                    replaced.push(place);
+                    continue;
+                }
+            };
+            let problem = format!("{}: {found}: name another file for the result", path.display());
+            return Err(Refusal::new(Exit::Refused, problem));
+        }
+        Ok(files)
+    }
+
+    /// Returns the output file at the path that was typed, if one was, as [`each`](Self::each) does.
+    ///
+    /// # Errors
+    /// As [`each`](Self::each).
+    pub(crate) fn only<'a>(
+        self,
+        writes: Option<&'a PathBuf>,
+        reads: &[PathBuf],
+    ) -> Result<Option<OutputFile<'a>>, Refusal> {
+        Ok(self.each(writes.map(PathBuf::as_path), reads)?.pop())
     }
 }
 

@@ -1,9 +1,12 @@
 //! `plumb fio`: fio's command line and job files, its text, JSON and logs.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use plumb_block::Bytes;
 use plumb_dialect::fio::{self, Format, Invocation, SteadyRound, Surroundings};
 use plumb_linux::pagecache;
@@ -31,8 +34,12 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     }
     let running = RunningCommand::begin("fio", own);
     let machine = running.machine.clone();
+    let read = RefCell::new(Vec::new());
     let surroundings = Surroundings {
-        read_file: &files::read_or_stdin,
+        read_file: &|name| {
+            read.borrow_mut().push(PathBuf::from(name));
+            files::read_or_stdin(name)
+        },
         environment: &|name| std::env::var(name).ok(),
         target_size: &target_size,
         is_file: &is_file,
@@ -46,29 +53,26 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     if invocation.output.parse_only {
         return Ok(Exit::Done);
     }
+    let logs = BTreeSet::from_iter(fio::log_names(&invocation));
+    let named = invocation.output.file.iter().chain(&logs).map(Path::new);
+    let targets = invocation.meaning.scenario.spans.iter().flat_map(|span| &span.jobs);
+    let targets = targets.flat_map(|job| &job.targets).map(|target| PathBuf::from(&target.name));
+    let reads: Vec<PathBuf> = read.take().into_iter().chain(targets).collect();
     let writing = OutputArguments { overwrite: running.own.overwrite };
-    files::check(output(&invocation, writing))?;
-    for name in fio::log_names(&invocation) {
-        writing.file(name.as_ref()).check().map_err(Refusal::from)?;
-    }
+    let outputs = writing.each(named, &reads)?;
     if !running.own.show_workload {
         make_folders(&invocation.meaning.scenario)?;
         forget_cached(&invocation.meaning.scenario);
     }
     let running = running.removing(&invocation.remove_after);
-    running.run(invocation.meaning.clone(), &|trial| print(&invocation, trial, &machine, writing))
-}
-
-/// Returns the file of `--output`, if one was named.
-fn output(invocation: &Invocation, writing: OutputArguments) -> Option<OutputFile<'_>> {
-    invocation.output.file.as_deref().map(|file| writing.file(file.as_ref()))
+    running.run(invocation.meaning.clone(), &|trial| print(&invocation, trial, &machine, &outputs))
 }
 
 fn print(
     invocation: &Invocation,
     trial: &Trial,
     machine: &plumb_dialect::Machine,
-    writing: OutputArguments,
+    outputs: &[OutputFile<'_>],
 ) -> anyhow::Result<()> {
     let results: Vec<SpanResult> = trial.spans.iter().map(|span| span.ran.result.clone()).collect();
     let rounds: Vec<Vec<SteadyRound>> = trial.spans.iter().map(|span| steady_rounds(&span.rounds)).collect();
@@ -81,9 +85,12 @@ fn print(
         };
     }
     for log in fio::logs(invocation, &results, machine) {
-        writing.file(log.name.as_ref()).write(log.text.as_bytes()).map_err(Refusal::from)?;
+        let named = |output: &&OutputFile<'_>| output.path == Path::new(&log.name);
+        let output = outputs.iter().find(named).context("a log has a name that was not checked")?;
+        output.write(log.text.as_bytes()).map_err(Refusal::from)?;
     }
-    files::write_or_print(output(invocation, writing), &text)
+    let output = invocation.output.file.as_ref().and_then(|_| outputs.first().copied());
+    files::write_or_print(output, &text)
 }
 
 /// Returns the rounds of a trial in the terms of fio.

@@ -1,6 +1,6 @@
 //! `plumb report`: any format of a recorded run, from the recording alone.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use plumb_observe::run_document;
 use plumb_report::printable::shell_word;
@@ -93,8 +93,6 @@ fn put_beneath(guest: &mut RunContents, host: &Path) -> Result<(), Refusal> {
 
 /// Renders the run and prints it, or writes it to a file.
 pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
-    let output = arguments.output.as_deref().map(|path| arguments.writing.file(path));
-    files::check(output)?;
     let run = match &arguments.run {
         Some(run) => run.clone(),
         None => {
@@ -103,9 +101,9 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
             newest
         }
     };
-    if let Some(output) = output {
-        output.spares(&run).map_err(Refusal::from)?;
-    }
+    let run_file = numbered(&run).map_or(run.as_path(), |(file, _)| file).to_owned();
+    let reads: Vec<PathBuf> = arguments.beneath.iter().cloned().chain([run_file]).collect();
+    let output = arguments.writing.only(arguments.output.as_ref(), &reads)?;
     let mut recorded = opened(&run, arguments.result)?;
     if let Some(host) = &arguments.beneath {
         put_beneath(&mut recorded, host)?;

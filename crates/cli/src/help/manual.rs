@@ -18,11 +18,9 @@ pub(crate) fn manual(directory: &Path, writing: OutputArguments) -> anyhow::Resu
     root.build();
     let mut pages = Vec::new();
     add_pages(&root, &[], directory, &mut pages)?;
-    for (path, _) in &pages {
-        writing.file(path).check().map_err(Refusal::from)?;
-    }
-    for (path, text) in &pages {
-        writing.file(path).write(text).map_err(Refusal::from)?;
+    let files = writing.each(pages.iter().map(|(path, _)| path.as_path()), &[])?;
+    for (file, (_, text)) in files.iter().zip(&pages) {
+        file.write(text).map_err(Refusal::from)?;
     }
     Ok(Exit::Done)
 }

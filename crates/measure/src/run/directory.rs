@@ -11,6 +11,7 @@ use super::manifest::{Manifest, RunStatus};
 use super::out::Out;
 use super::timeseries::{self, TimeseriesRow};
 use crate::error::{Error, Result};
+use plumb_state::output::write_page;
 use plumb_state::whole_file::{self, Lasting, Mode, parent_of, sync_directory};
 
 pub(super) const MANIFEST: &str = "manifest.json";
@@ -139,7 +140,8 @@ impl RunDirectory {
         if Path::new(name).file_name() != Some(name.as_ref()) {
             return Err(Error::inexpressible(&format!("the file `{name}`"), &self.path, "a bare file name"));
         }
-        replace(&self.path.join(name), bytes, Lasting::Durable)
+        let path = self.path.join(name);
+        write_page(&path, bytes).map_err(|error| Error::io("write", &path, error))
     }
 
     /// Appends latencies to the interval log, durably. Empty ones are left out.

@@ -67,7 +67,7 @@ impl Header {
 }
 
 /// Surveys `target`, and writes into `directory` (made if it is not there) all that was answered on the way.
-/// Files of an earlier recording there are replaced; others of the same names only if `overwrite` says so.
+/// Files there, of an earlier recording too, are replaced only if `overwrite` says so.
 ///
 /// # Errors
 /// [`RecordingError`] if the target does not exist or a file cannot be written.
@@ -106,10 +106,10 @@ pub fn record(
     let files = files.map(|(name, bytes)| (directory.join(name), bytes));
     // None is written if one is refused: they belong together.
     for (path, _) in &files {
-        OutputFile { path, overwrite, in_recording: true }.check()?;
+        OutputFile { path, overwrite }.check()?;
     }
     for (path, bytes) in &files {
-        OutputFile { path, overwrite, in_recording: true }.write(bytes)?;
+        OutputFile { path, overwrite }.write(bytes)?;
     }
     Ok(found)
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use super::*;
 
 fn to(path: &Path, overwrite: bool) -> OutputFile<'_> {
-    OutputFile { path, overwrite, in_recording: false }
+    OutputFile { path, overwrite }
 }
 
 /// Returns what refuses a write, with or without `--overwrite`: both looks must agree.
@@ -64,32 +64,45 @@ fn parts_of_a_recording_are_replaced_only_with_overwrite() {
             assert_eq!(fs::read_to_string(at(part)).unwrap(), own);
         }
         // A page is made from the others, and a new file takes nothing away.
-        fs::write(at("report.html"), "<meta name=\"generator\" content=\"plumb\">").unwrap();
+        fs::write(at("report.html"), own).unwrap();
         to(&at("report.html"), false).write(b"page").unwrap();
         to(&at("new"), false).write(b"new").unwrap();
         to(&at("result.json"), true).write(b"result").unwrap();
         fs::remove_file(at("new")).unwrap();
         fs::remove_file(at(record)).unwrap();
     }
-    fs::write(at("tree.json"), own).unwrap();
-    fs::write(at("recording.json"), own).unwrap();
-    let part = OutputFile { path: &at("tree.json"), overwrite: false, in_recording: true };
-    part.write(b"tree").unwrap();
 }
 
 #[test]
-fn what_a_command_reads_is_no_place_for_its_result() {
-    let directory = tempfile::tempdir().unwrap();
-    let at = |name: &str| directory.path().join(name);
-    fs::write(at("input"), "{}").unwrap();
-    fs::hard_link(at("input"), at("hard")).unwrap();
-    symlink("input", at("link")).unwrap();
-    for same in ["input", "hard", "link"] {
-        let error = to(&at(same), true).spares(&at("input")).unwrap_err();
-        assert_eq!(error.kind, FailureKind::Refused, "{error}");
+fn a_result_of_any_format_is_recognised_until_somebody_changes_it() {
+    let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let path = directory.path().join("out");
+    let results = [
+        "<html></html>\n",
+        "[{\"check_name\": \"plumb\"}]",
+        "a,b\n1,2\n",
+        "Starting 1 process\nplumb-0.1.0\n",
+    ];
+    for result in results {
+        to(&path, true).write(result.as_bytes()).unwrap();
+        let mut sum = [0; 64];
+        if rustix::fs::getxattr(&path, "user.plumb.result", &mut sum) == Err(rustix::io::Errno::OPNOTSUPP) {
+            plumb_testkit::skip("the file system of the sources keeps no extended attributes");
+            return;
+        }
+        to(&path, false).write(result.as_bytes()).unwrap();
+        File::options().append(true).open(&path).unwrap().write_all(b"my notes\n").unwrap();
+        assert!(refusal(&path, false).to_string().contains("does not recognise it"), "{result}");
     }
-    to(&at("other"), false).spares(&at("input")).unwrap();
-    to(directory.path(), false).spares(directory.path()).unwrap();
+    write_page(&path, b"page").unwrap();
+    to(&path, false).write(b"another").unwrap();
+}
+
+#[test]
+fn a_name_among_devices_is_no_place_for_a_file() {
+    let error = refusal(Path::new("/dev/none-such"), true);
+    assert!(error.kind == FailureKind::Usage && error.to_string().contains("no such device"), "{error}");
+    assert!(!Path::new("/dev/none-such").exists());
 }
 
 #[test]

@@ -8,12 +8,12 @@ use plumb_report::document::policy::ShownPlan;
 use super::host::{Host, filter, no_disk_of_this_machine, refusal};
 use crate::arguments::policy::{Chosen, PlanArguments};
 use crate::exit::{Exit, Refusal};
-use crate::{files, terminal};
+use crate::terminal;
 
 pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<Exit> {
     let format = arguments.shared.printed.format(Kind::Status)?;
-    let output = arguments.out.as_deref().map(|path| arguments.writing.file(path));
-    files::check(output)?;
+    let reads = [arguments.shared.claims.clone()];
+    let output = arguments.writing.only(arguments.out.as_ref(), &reads)?;
     let host = Host::new(&arguments.shared)?;
     let plan = make(&host, arguments)?;
     if let Some(output) = output {

@@ -12,15 +12,12 @@ use plumb_report::Kind;
 use super::host::{Host, refusal};
 use crate::arguments::policy::VerifyArguments;
 use crate::exit::{Exit, Refusal};
-use crate::{files, terminal};
+use crate::terminal;
 
 pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let format = arguments.shared.printed.format(Kind::State)?;
-    let output = arguments.prometheus_file.as_deref().map(|path| arguments.writing.file(path));
-    files::check(output)?;
-    if let Some(output) = output {
-        output.spares(&arguments.plan).map_err(Refusal::from)?;
-    }
+    let reads = [arguments.plan.clone(), arguments.shared.claims.clone()];
+    let output = arguments.writing.only(arguments.prometheus_file.as_ref(), &reads)?;
     let host = Host::new(&arguments.shared)?;
     let plan = plan(arguments)?;
     if !host.is_root {

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::host::Host;
 use crate::arguments::policy::{Chosen, WatchArguments};
 use crate::exit::{Exit, Refusal};
-use crate::{files, stop, terminal};
+use crate::{stop, terminal};
 
 /// How long a signal waits at most.
 const STOP_POLL: Duration = Duration::from_millis(50);
@@ -28,7 +28,8 @@ struct Line<'a> {
 /// Watches until it is interrupted, or has looked often enough. That something has changed is a finding.
 pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
     let json = arguments.shared.printed.format(Kind::Events)? == Format::Json;
-    files::check(arguments.prometheus_file.as_deref().map(|path| arguments.writing.file(path)))?;
+    let reads = [arguments.shared.claims.clone()];
+    let output = arguments.writing.only(arguments.prometheus_file.as_ref(), &reads)?;
     let stop = stop::on_signals()?;
     // Names that stand for nothing are a mistake now, and disks that are gone later.
     let first = Host::new(&arguments.shared)?.document(&arguments.chosen)?;
@@ -42,8 +43,8 @@ pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
             exit = exit.and(Exit::Finding);
             tell(&change, json)?;
         }
-        if let Some(path) = &arguments.prometheus_file {
-            arguments.writing.file(path).write(watcher.metrics().as_bytes()).map_err(Refusal::from)?;
+        if let Some(output) = output {
+            output.write(watcher.metrics().as_bytes()).map_err(Refusal::from)?;
         }
         looks += 1;
         if arguments.looks == Some(looks) || !sleep(arguments.interval, &stop) {

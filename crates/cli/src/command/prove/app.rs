@@ -22,6 +22,7 @@ use plumb_prove::session::{self, PowerSwitch, RecordOptions, RecordedWork, recor
 use plumb_prove::subject::AckBy;
 use plumb_report::document::proof::RecordingFacts;
 use plumb_report::{Format, Kind, ProofDocument, render};
+use plumb_state::OutputFile;
 use plumb_targets::cache::CacheOnOneDrive;
 use plumb_trial::environment;
 
@@ -35,7 +36,7 @@ use crate::arguments::running::{Detail, RecordingArguments};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::progress::Bar;
 use crate::surroundings::{argv, out, seed_from_clock, time_of_day};
-use crate::{files, stop, terminal};
+use crate::{stop, terminal};
 
 /// Arguments of `plumb prove app`.
 #[derive(Debug, Args)]
@@ -246,10 +247,15 @@ pub(crate) struct AppArguments {
 /// Records or reads a recording, explores it, and reports.
 pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
     let format = typed.printed.format(Kind::Proof)?;
-    let (style, writing, junit) = (typed.detail.style(), typed.writing, typed.junit.clone());
-    let (run, document) = proved(typed)?;
+    let (style, writing) = (typed.detail.style(), typed.writing);
+    let named = [typed.keep.clone(), typed.keep_log_writes.clone(), typed.junit.clone()];
+    let outputs = writing.each(named.iter().flatten().map(PathBuf::as_path), &read_by(&typed))?;
+    let [recording, log_writes, junit] = named
+        .each_ref()
+        .map(|path| outputs.iter().copied().find(|output| Some(output.path) == path.as_deref()));
+    let (run, document) = proved(typed, Keep { recording, log_writes })?;
     let kept = run.finish(&document);
-    let junit = junit.as_deref().map(|path| writing.file(path)).map_or(Ok(()), |output| {
+    let junit = junit.map_or(Ok(()), |output| {
         let text = render(&document, Format::Junit, style)?;
         output.write(text.as_bytes()).map_err(|error| anyhow::Error::from(Refusal::from(error)))
     });
@@ -258,8 +264,25 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
     Ok(exit::of_proof(&document))
 }
 
-/// Records or reads a recording and explores it. Returns the run, whose result is not saved yet.
-pub(super) fn proved(typed: AppArguments) -> anyhow::Result<(KeptRun, ProofDocument)> {
+/// Returns the files that the command reads, of those that are named.
+fn read_by(typed: &AppArguments) -> Vec<PathBuf> {
+    let AppArguments { run, check, recover, read, setup, recording, log_writes, base, .. } = typed;
+    let mut files = judging::files_of([run, check, recover, read, setup].into_iter().flatten());
+    files.extend([recording, log_writes, base].into_iter().flatten().cloned());
+    files.extend(typed.resume.as_deref().map(kept_run::recording_of));
+    files
+}
+
+/// Files that a recording is kept in, beside the run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Keep<'a> {
+    recording: Option<OutputFile<'a>>,
+    log_writes: Option<OutputFile<'a>>,
+}
+
+/// Records or reads a recording, keeps it as `keep` says, and explores it. Returns the run, whose result is
+/// not saved yet.
+pub(super) fn proved(typed: AppArguments, keep: Keep<'_>) -> anyhow::Result<(KeptRun, ProofDocument)> {
     let (typed, argv_begun) = resumed(typed)?;
     let started_at = time_of_day();
     let out = match &typed.resume {
@@ -270,9 +293,6 @@ pub(super) fn proved(typed: AppArguments) -> anyhow::Result<(KeptRun, ProofDocum
     kept_run::check(&out)?;
     check_automatic(&typed)?;
     check_drives(&typed)?;
-    let [keep, keep_log, junit] = [&typed.keep, &typed.keep_log_writes, &typed.junit]
-        .map(|path| path.as_deref().map(|path| typed.writing.file(path)));
-    [keep, keep_log, junit].into_iter().try_for_each(files::check)?;
     if typed.fs.is_posix() {
         check_posix(&typed)?;
     } else {
@@ -285,10 +305,10 @@ pub(super) fn proved(typed: AppArguments) -> anyhow::Result<(KeptRun, ProofDocum
     let mut ready = Ready::new(kept, &typed.drive, typed.mount_here, &stop)?;
     let seed = typed.seed.unwrap_or_else(seed_from_clock);
     let run = KeptRun::begin(&out, &ready.kept, argv_begun, seed, &started_at, typed.resume.is_some())?;
-    if let Some(output) = keep {
+    if let Some(output) = keep.recording {
         kept_run::keep_in(output, &ready.kept)?;
     }
-    if let Some(output) = keep_log {
+    if let Some(output) = keep.log_writes {
         kept_run::keep_log_in(output, &ready.kept.recorded)?;
     }
     let cut = ready.confine().map(|after| format!("where it was requested, after {after}"));

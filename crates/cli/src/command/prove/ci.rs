@@ -10,7 +10,8 @@ use plumb_report::printable::shell_word;
 use plumb_report::quantity::counted;
 use plumb_report::{Format, Kind, ProofDocument, render};
 
-use super::app::{self, AppArguments};
+use super::app::{self, AppArguments, Keep};
+use super::judging;
 use crate::arguments::line::parse;
 use crate::arguments::output::{OutputArguments, PrintFormat};
 use crate::arguments::running::{Detail, RecordingArguments};
@@ -105,11 +106,10 @@ pub(crate) fn run(typed: &CiArguments) -> anyhow::Result<Exit> {
     let format = typed.printed.format(Kind::Proof)?;
     let accepted = typed.baseline.as_deref().map(baseline).transpose()?.unwrap_or_default();
     let outputs = [&typed.junit, &typed.page, &typed.gitlab, &typed.write_baseline];
-    for output in outputs {
-        files::check(output.as_deref().map(|path| typed.writing.file(path)))?;
-    }
+    let outputs = outputs.into_iter().flatten().map(PathBuf::as_path);
+    let outputs = typed.writing.each(outputs, &read_by(typed))?;
     let app: AppArguments = parse(words(typed)).map_err(usage)?;
-    let (run, mut document) = app::proved(app)?;
+    let (run, mut document) = app::proved(app, Keep::default())?;
     for failure in &mut document.failures {
         failure.accepted = accepted.contains(&failure.fingerprint());
     }
@@ -122,10 +122,8 @@ pub(crate) fn run(typed: &CiArguments) -> anyhow::Result<Exit> {
         typed.gitlab.as_ref().map(|_| annotations::gitlab(&document, &at)),
         typed.write_baseline.as_ref().map(|_| listed(&document)),
     ];
-    for (path, text) in outputs.into_iter().zip(texts) {
-        if let (Some(path), Some(text)) = (path, text) {
-            typed.writing.file(path).write(text.as_bytes()).map_err(Refusal::from)?;
-        }
+    for (output, text) in outputs.iter().zip(texts.iter().flatten()) {
+        output.write(text.as_bytes()).map_err(Refusal::from)?;
     }
     terminal::show(&document, format, style)?;
     if let Some(path) = &typed.write_baseline {
@@ -136,6 +134,13 @@ pub(crate) fn run(typed: &CiArguments) -> anyhow::Result<Exit> {
     }
     kept?;
     Ok(ended(typed.require, &document))
+}
+
+/// Returns the files that the command reads, of those that are named.
+fn read_by(typed: &CiArguments) -> Vec<PathBuf> {
+    let line = typed.command.join(" ");
+    let lines = [&line].into_iter().chain(&typed.setup).chain(&typed.check).chain(&typed.read);
+    judging::files_of(lines).into_iter().chain(typed.baseline.clone()).collect()
 }
 
 /// Returns the words of the `plumb prove app` that does the work.

@@ -96,6 +96,16 @@ pub(super) fn from_here(line: &str) -> String {
     found.map_or_else(|| line.to_owned(), |path| shell_word(&path.display().to_string()) + rest)
 }
 
+/// Returns the files of the programs that these lines for the shell name, and those that they name from the
+/// root: other words are names in the directory where the program starts.
+pub(super) fn files_of<'a>(lines: impl IntoIterator<Item = &'a String>) -> Vec<PathBuf> {
+    let words = lines.into_iter().flat_map(|line| {
+        let words = line.split_whitespace().enumerate();
+        words.filter(|(number, word)| (*number == 0 && word.contains('/')) || word.starts_with('/'))
+    });
+    words.map(|(_, word)| PathBuf::from(word)).collect()
+}
+
 /// Returns the drive profiles that were typed. States of those that break a drive's contract may crash the
 /// kernel that mounts them.
 ///
