@@ -1,13 +1,13 @@
 //! How an earlier result of plumb is recognised, by its contents alone.
 //!
-//! plumb attaches the sum of a result's contents to the file, as the extended attribute [`SUM`]: whatever
-//! somebody then adds or changes, in whatever format, gives another sum. Where the file system keeps no such
-//! attributes, and for results that a shell has redirected, only formats count that name plumb in each of
-//! their parts: a JSON document, whose schema is that of the whole, and metrics, each line of which begins
-//! with its metric's name.
+//! A result in HTML, XML or Markdown ends with a comment that has the sum of all before it. Formats without
+//! comments have the sum attached to the file, as the extended attribute [`SUM`]. Whatever somebody then adds
+//! or changes gives another sum. Without either, only formats count that name plumb in each of their parts: a
+//! JSON document, whose schema is that of the whole, and metrics, each line of which begins with its metric's
+//! name.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek as _};
+use std::io::{self, BufReader, Read, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 use rustix::fs::XattrFlags;
@@ -18,6 +18,12 @@ use crate::digest::{sha256_hex, sha256_hex_of};
 
 /// The extended attribute of a result: the SHA-256 of its contents in hexadecimal digits.
 const SUM: &str = "user.plumb.result";
+/// What stands before the sum in the comment at the end of a result.
+const SUM_BEGIN: &str = "<!-- plumb knows its own result by the SHA-256 of all above: ";
+/// What ends that comment.
+const SUM_END: &str = " -->\n";
+/// The last line of a Markdown report before that comment.
+const MARKDOWN_END: &str = "<!-- end of a report of plumb -->\n";
 /// The largest file that is read to be recognised, in bytes. A larger one counts as somebody else's.
 const LARGEST: u64 = 256 << 20;
 /// The bytes of a record that are searched for its schema.
@@ -41,17 +47,42 @@ struct Writer {
     fio_version: Option<String>,
 }
 
-/// Attaches the sum of its contents to a result that was written to `file`. Without it the file is not
-/// recognised later, so a file system that keeps no attributes is no failure.
+/// Adds the sum of its contents to a result that was written to `file`. Without an attribute the file is not
+/// recognised later, so a file system that keeps none is no failure.
 ///
 /// # Errors
-/// Fails as read(2).
+/// Fails as read(2) and write(2).
 pub(crate) fn seal(file: &mut File) -> io::Result<()> {
+    let takes_comments = takes_comments(file)?;
     file.rewind()?;
     let sum = sha256_hex_of(&mut *file)?;
+    if takes_comments {
+        return file.write_all(format!("{SUM_BEGIN}{sum}{SUM_END}").as_bytes());
+    }
     rustix::fs::fsetxattr(file, SUM, sum.as_bytes(), XattrFlags::empty()).or_else(|errno| match errno {
         Errno::IO => Err(errno.into()),
         _ => Ok(()),
+    })
+}
+
+/// Returns whether a result is markup, at the end of which a comment may stand.
+fn takes_comments(file: &mut File) -> io::Result<bool> {
+    let mut begin = Vec::new();
+    file.rewind()?;
+    (&*file).take(1).read_to_end(&mut begin)?;
+    let length = MARKDOWN_END.len() as u64;
+    file.seek(SeekFrom::Start(file.metadata()?.len().saturating_sub(length)))?;
+    let mut end = Vec::new();
+    (&*file).take(length).read_to_end(&mut end)?;
+    Ok(begin == b"<" || end == MARKDOWN_END.as_bytes())
+}
+
+/// Returns whether these bytes end with the sum of all before it.
+fn carries_sum(bytes: &[u8]) -> bool {
+    let said = bytes.strip_suffix(SUM_END.as_bytes()).and_then(|rest| rest.split_last_chunk::<64>());
+    said.is_some_and(|(rest, sum)| {
+        let contents = rest.strip_suffix(SUM_BEGIN.as_bytes());
+        contents.is_some_and(|contents| sha256_hex(contents).as_bytes() == sum)
     })
 }
 
@@ -64,7 +95,8 @@ pub(crate) fn is_own(path: &Path) -> bool {
     let mut bytes = Vec::new();
     let read = BufReader::new(file).take(LARGEST + 1).read_to_end(&mut bytes);
     let is_whole = read.is_ok() && bytes.len() as u64 <= LARGEST;
-    is_whole && ((is_sealed && sha256_hex(&bytes).as_bytes() == sum) || is_result(&bytes))
+    let has_sum = || is_sealed && sha256_hex(&bytes).as_bytes() == sum;
+    is_whole && (carries_sum(&bytes) || has_sum() || is_result(&bytes))
 }
 
 /// Returns the directory of the recording that the regular file at `path` is a part of, if it is a part that

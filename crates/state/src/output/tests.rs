@@ -98,6 +98,29 @@ fn a_result_of_any_format_is_recognised_until_somebody_changes_it() {
     to(&path, false).write(b"another").unwrap();
 }
 
+/// Markup says by itself that it is plumb's: a copy without attributes is recognised too.
+#[test]
+fn markup_carries_its_sum() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, copy) = (directory.path().join("out"), directory.path().join("copy"));
+    for result in ["<html></html>\n", "# plumb load\n\n<!-- end of a report of plumb -->\n"] {
+        to(&path, true).write(result.as_bytes()).unwrap();
+        let written = fs::read_to_string(&path).unwrap();
+        assert!(written.starts_with(result) && written.lines().count() == result.lines().count() + 1);
+        fs::write(&copy, &written).unwrap();
+        to(&copy, false).write(b"another").unwrap();
+        for changed in [
+            result.to_owned(),
+            format!("{written}my notes\n"),
+            written.replacen('p', "q", 1),
+            format!("mine\n{written}"),
+        ] {
+            fs::write(&copy, &changed).unwrap();
+            assert!(refusal(&copy, false).to_string().contains("does not recognise it"), "{changed}");
+        }
+    }
+}
+
 #[test]
 fn a_name_among_devices_is_no_place_for_a_file() {
     let error = refusal(Path::new("/dev/none-such"), true);
