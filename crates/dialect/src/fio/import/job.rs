@@ -161,7 +161,7 @@ fn measured(job: &Field<'_>, options: &Options<'_>, version: &str) -> Result<Job
     }
     let sync = job.get("sync");
     let timing = Timing::find(&sync, "lat");
-    // Of fdatasync and sync_file_range fio counts the times alone.
+    // The times alone are counted of fdatasync and sync_file_range.
     let operations = sync.get("total_ios").count()?.unwrap_or(0).max(timing.count()?);
     let distribution = timing.distribution(operations)?;
     let sync = DirectionFigures { operations, distribution, ..DirectionFigures::default() };
@@ -169,8 +169,8 @@ fn measured(job: &Field<'_>, options: &Options<'_>, version: &str) -> Result<Job
     Ok(JobSides { read, write, trim, sync, mixed, together, job_seconds })
 }
 
-/// Refuses figures of a direction that cannot all be true: operations without a byte where nothing failed, and
-/// one that took longer than fio ran.
+/// Refuses figures of a direction that cannot all be true: operations without a byte where nothing failed,
+/// and one that took longer than fio ran.
 fn check(job: &Field<'_>, of: &Field<'_>, counted: &DirectionFigures) -> Result<(), Error> {
     let failed = job.get("error").count()?.unwrap_or(0) + job.get("total_err").count()?.unwrap_or(0);
     if counted.operations > 0 && counted.bytes == 0 && failed == 0 {
