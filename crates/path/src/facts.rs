@@ -387,7 +387,7 @@ pub enum Mark {
     NoFlushCommand,
     /// A server that offers no flush: its client cannot have a sync carried out.
     NoFlushOffered {
-        /// What it offers, in words: [`NO_FLUSH_NO_FUA`] or [`ONLY_FUA`].
+        /// Offer of the server, in words: [`NO_FLUSH_NO_FUA`] or [`ONLY_FUA`].
         offered: &'static str,
     },
     /// The hypervisor that this layer stands for.
