@@ -18,9 +18,9 @@ use crate::digest::{sha256_hex, sha256_hex_of};
 
 /// The extended attribute of a result: the SHA-256 of its contents in hexadecimal digits.
 const SUM: &str = "user.plumb.result";
-/// What stands before the sum in the comment at the end of a result.
+/// Beginning of the comment at the end of a result, up to the sum.
 const SUM_BEGIN: &str = "<!-- plumb knows its own result by the SHA-256 of all above: ";
-/// What ends that comment.
+/// End of that comment.
 const SUM_END: &str = " -->\n";
 /// The last line of a Markdown report before that comment.
 const MARKDOWN_END: &str = "<!-- end of a report of plumb -->\n";
