@@ -4,7 +4,7 @@ use std::path::Path;
 
 use plumb_block::{Caching, SyncMethod};
 
-use crate::document::{Environment, FlushMethod, RunDocument, RunTarget};
+use crate::document::{Environment, RunDocument, RunTarget};
 use crate::figures::FlushCount;
 use crate::levels;
 use crate::printable::{printable, shell_line, shell_word};
@@ -64,22 +64,6 @@ pub(crate) fn facts_of<const N: usize>(
     ];
     let fact = |(name, value): (_, String)| Fact { name, value: printable(&value) };
     own.into_iter().chain(made).map(fact).collect()
-}
-
-/// Returns true if the syncs on `target` make nothing durable: those of its path do not, or they were
-/// sync_file_range(2).
-pub(crate) fn loses_synced(document: &RunDocument, target: &RunTarget) -> bool {
-    let by_range = document.job_of(target).is_some_and(|job| job.flush == Some(FlushMethod::Range));
-    by_range || levels::is_lost(document.path_of(target))
-}
-
-/// Returns what writes to `targets` are called that were synced each.
-pub(crate) fn synced_writes<'a>(
-    document: &RunDocument,
-    targets: impl IntoIterator<Item = &'a RunTarget>,
-) -> &'static str {
-    let lost = targets.into_iter().any(|target| loses_synced(document, target));
-    if lost { "synced writes" } else { "durable writes" }
 }
 
 /// Returns the figures that matter most: what a durable write costs and what reaches the storage, or what the
@@ -168,7 +152,7 @@ fn load_figures(document: &RunDocument) -> Vec<Figure> {
     figures.push(Figure::duration("99 of 100 take at most", latency.p99, note));
     if let Some(durable) = &total.durable_latency {
         let note = format!("median of {}", quantity::count(durable.count));
-        let lost = document.targets.iter().any(|target| loses_synced(document, target));
+        let lost = document.targets.iter().any(|target| levels::loses_synced(document, target));
         let label = if lost { "A write and its sync take" } else { "Until a write is durable" };
         figures.push(Figure::duration(label, durable.p50, note));
     }

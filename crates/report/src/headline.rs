@@ -3,7 +3,6 @@
 use plumb_path::{Finding, Severity, Survey, WritePath};
 
 use crate::document::{RunDocument, RunJob, RunTarget};
-use crate::facts::synced_writes;
 use crate::figures::{FlushCount, spread};
 use crate::levels;
 use crate::quantity::{count, duration, mebibytes, rate};
@@ -216,7 +215,7 @@ fn summary(document: &RunDocument) -> String {
         return "No operation completed.".to_owned();
     }
     let (what, with_syncs) = match document.total.is_synced_one_by_one() {
-        true => (synced_writes(document, &document.targets), "with their syncs "),
+        true => (levels::synced_writes(document, &document.targets), "with their syncs "),
         false => ("operations", ""),
     };
     let latency = document.total.operation_latency();
@@ -236,7 +235,7 @@ fn counted(document: &RunDocument) -> Option<String> {
         document.job_of(measured)?.method?;
         let flushes =
             FlushCount::from_storage(measured.sides.storage.as_ref()?).filter(|flushes| flushes.count > 0)?;
-        let what = synced_writes(document, [measured]);
+        let what = levels::synced_writes(document, [measured]);
         return Some(seen_as(&[(measured.sides.application.operations, what)], Some(flushes)));
     }
     let total = &document.total;
@@ -502,9 +501,9 @@ mod tests {
     #[test]
     fn writes_that_sync_file_range_follows_are_not_called_durable() {
         let mut document = load_on(plumb_path::DurableAt::default(), &[]);
-        assert_eq!(synced_writes(&document, &document.targets), "durable writes");
+        assert_eq!(levels::synced_writes(&document, &document.targets), "durable writes");
         document.spans[0].jobs[0].flush = Some(crate::document::FlushMethod::Range);
-        assert_eq!(synced_writes(&document, &document.targets), "synced writes");
+        assert_eq!(levels::synced_writes(&document, &document.targets), "synced writes");
     }
 
     #[test]

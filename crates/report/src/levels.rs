@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use plumb_path::{Cache, Finding, Flush, Layer, LayerKind, Severity, WritePath};
 
+use crate::document::{FlushMethod, RunDocument, RunTarget};
 use crate::headline::sentence;
 use crate::wording;
 
@@ -161,6 +162,22 @@ pub fn reach(path: &WritePath) -> String {
 /// Returns true if data is lost at a power cut although fsync has returned, as far as the path is known.
 pub fn is_lost(path: Option<&WritePath>) -> bool {
     path.is_some_and(|path| synced(path) == FsyncState::Lost)
+}
+
+/// Returns true if the syncs on `target` make nothing durable: those of its path do not, or they were
+/// sync_file_range(2).
+pub(crate) fn loses_synced(document: &RunDocument, target: &RunTarget) -> bool {
+    let by_range = document.job_of(target).is_some_and(|job| job.flush == Some(FlushMethod::Range));
+    by_range || is_lost(document.path_of(target))
+}
+
+/// Returns what writes to `targets` are called that were synced each.
+pub(crate) fn synced_writes<'a>(
+    document: &RunDocument,
+    targets: impl IntoIterator<Item = &'a RunTarget>,
+) -> &'static str {
+    let lost = targets.into_iter().any(|target| loses_synced(document, target));
+    if lost { "synced writes" } else { "durable writes" }
 }
 
 /// Returns the worst problem of the path: why a flush does not arrive, in one sentence with the remedy.

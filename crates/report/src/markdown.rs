@@ -15,7 +15,7 @@ use crate::terminal::path_tree::{path_table, unsettled};
 use crate::terminal::run::groups;
 use crate::terminal::tables::{durable_table, side_table_without};
 use crate::terminal::{Cell, Ink, Side, Table};
-use crate::{sentences, tables};
+use crate::{levels, sentences, tables};
 
 /// Returns the report of `recording`, ending in a newline. A section that has nothing to say is left out.
 pub(crate) fn markdown(recording: &RunRecording) -> String {
@@ -40,7 +40,7 @@ fn sections(document: &RunDocument) -> Vec<Section> {
     let with_words = |table: Option<Table>, words: &[String]| {
         Item::table(table).into_iter().chain(Item::lines(words)).collect::<Vec<_>>()
     };
-    let lost = document.targets.iter().any(|target| facts::loses_synced(document, target));
+    let lost = document.targets.iter().any(|target| levels::loses_synced(document, target));
     let cost = if lost { "The cost of a write and its sync" } else { "The cost of a durable write" };
     let durable = durable_table(document).map(|(_, durable)| durable);
     let loads = groups(document, usize::MAX);

@@ -6,7 +6,7 @@ use plumb_measure::run::TimeseriesRow;
 use super::chart_data::{self, Chart, Line, PointFunction, TIME_OF_OPERATION, TIME_OF_RUN};
 use super::style::{STYLES, sample};
 use crate::document::{Part, RunDocument, RunRecording};
-use crate::facts::loses_synced;
+use crate::levels::loses_synced;
 use crate::printable::printable;
 use crate::{quantity, sentences, wording};
 

@@ -10,9 +10,10 @@ use super::sections::lines;
 use super::verdict_view::{VerdictView, explanations, verdict_count, verdict_view};
 use super::{sides, table};
 use crate::document::RunRecording;
-use crate::facts::{self, loses_synced};
+use crate::facts;
 use crate::figures::masthead;
 use crate::headline::Headline;
+use crate::levels::loses_synced;
 use crate::printable::printable;
 use crate::{sentences, tables, terminal};
 

@@ -12,9 +12,10 @@ use super::verdicts::verdicts;
 use super::wrap::{columns, end, hang, start};
 use super::{Style, Verbosity};
 use crate::document::{RunDocument, Sides};
-use crate::facts::{self, loses_synced};
+use crate::facts;
 use crate::figures::{SideRow, masthead, side_rows};
 use crate::headline::{Headline, sentence};
+use crate::levels::loses_synced;
 use crate::printable::printable;
 use crate::{levels, rules, sentences, untorn};
 

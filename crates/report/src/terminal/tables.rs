@@ -12,7 +12,7 @@ use crate::document::{RunDocument, RunTarget};
 use crate::figures::{FlushCount, STATISTICS, SideRow};
 use crate::printable::printable;
 use crate::quantity::{DurationUnit, bytes, count, duration, mebibytes, or_dash, rate};
-use crate::{facts, headline, wording};
+use crate::{headline, levels, wording};
 
 /// A column of the table of sides: its name, and what it says.
 type Column = (&'static str, fn(&SideRow) -> String);
@@ -116,7 +116,7 @@ fn flush_words(document: &RunDocument, method: SyncMethod, target: &RunTarget) -
         let why = target.failed_because.as_deref().unwrap_or("no operation completed");
         return format!("{name}: not measured: {}", headline::sentence(&printable(why)));
     }
-    let what = facts::synced_writes(document, [target]);
+    let what = levels::synced_writes(document, [target]);
     let writes = format!("{name}: {} {what}", count(sides.application.operations));
     let Some(flushes) = sides.storage.as_ref().and_then(FlushCount::from_storage) else {
         let why = headline::sentence(&printable(sides.flushes_unknown_because()));
