@@ -80,7 +80,8 @@ fn two_caches_share(place: &Place, on: &str, is_claimed: &dyn Fn() -> bool) {
     let destroy = format!("{}@96M+64M", place.path("ssd").canonicalize().unwrap().display());
     File::create(place.path("backing3")).unwrap().set_len(BACKING).unwrap();
     let third = ["create", "--name", "third", "--backing", "backing3", "--log", &overlapping, "--overwrite"];
-    refused(place, &third, 4, &["log of a plumb cache", "--destroy", "@96M+64M"]);
+    let why = if on == "ssd" { "log of a plumb cache" } else { "it is in use" };
+    refused(place, &third, 4, &[why, "--destroy", "@96M+64M"]);
     if on == "ssd" {
         refused(
             place,

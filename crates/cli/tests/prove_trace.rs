@@ -48,7 +48,7 @@ fn tools_that_copy_and_move_are_told_apart() {
     let output = trace(&[], place.path(), &["sh", "-c", ": > b"]).unwrap();
     assert_eq!(kinds(&document(&output)), [("data-not-synced", "b")], "{}", said(&output));
 
-    let output = trace(&[], place.path(), &["sh", "-c", "cp a2 b2 2>/dev/null; mkdir e; sync"]).unwrap();
+    let output = trace(&[], place.path(), &["sh", "-c", "cp a2 b2 2>/dev/null; mkdir e; sync -f ."]).unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
 }
 
