@@ -18,8 +18,8 @@ fn recorded_again(target: &Target, directory: &Path) -> (Survey, Survey) {
 
 #[test]
 fn a_recording_gives_the_same_survey() {
-    let directory = tempfile::tempdir().unwrap();
     for target in [Target::Named(".".into()), Target::Named("/".into()), Target::All] {
+        let directory = tempfile::tempdir().unwrap();
         let (first, again) = recorded_again(&target, directory.path());
         assert_eq!(first, again, "{target:?}");
         let file = std::fs::read(directory.path().join("survey.json")).unwrap();
