@@ -120,12 +120,10 @@ fn headline(document: &ComparisonDocument) -> Headline {
     let meanings = document.chapters().iter().map(|chapter| (chapter, meaning(chapter)));
     let meanings = meanings.filter(|(_, meaning)| !meaning.is_empty());
     let meanings: Vec<String> = meanings.map(|(chapter, meaning)| before_title(chapter) + &meaning).collect();
-    // The name of a level, such as that of a file, is not spelt otherwise at the start of a sentence.
-    let is_named = document.levels.iter().any(|level| document.headline.starts_with(&level.name));
     Headline {
         severity: exceeded.then_some(Severity::Warning),
         label,
-        verdict: if is_named { sentence(&document.headline) } else { capital(&sentence(&document.headline)) },
+        verdict: capital(&sentence(&document.headline)),
         meaning: meanings.join(" "),
         quality: String::new(),
         incomplete: incomplete(document.complete, document.incomplete_because.as_deref()),
