@@ -94,7 +94,7 @@ pub(crate) struct AppArguments {
 
     /// Another drive, mounted at directory DIR of the first one's file system, such as log=64M
     ///
-    /// It has a file system of the same kind. The power of all drives goes at one moment, and each loses
+    /// Each drive has a file system of the same kind. The power of all drives goes at one moment, and each loses
     /// what it may lose. log=64M,protected has a profile of its own in place of that of --drive. With --fs
     /// none nothing is mounted: the program and the checker start in a directory with a link to each drive,
     /// `first` and DIR. May be given several times; DIR is a plain name.
@@ -196,7 +196,7 @@ pub(crate) struct AppArguments {
 
     /// Explore a log of the kernel's dm-log-writes, a file or a device, instead of running anything
     ///
-    /// Its device held the file system --fs. A mark that is a number acknowledges; the power can go from the
+    /// The log is of a device with the file system --fs. A mark that is a number acknowledges; the power can go from the
     /// mark `mkfs` on. Without --check only the file system's own checker looks.
     #[arg(long, value_name = "LOG", group = "work", conflicts_with_all = ["subject", "recording", "drive_at", "size", "block_size", "run_timeout", "name", "recordings", "needless_syncs"])]
     log_writes: Option<PathBuf>,
