@@ -94,10 +94,10 @@ pub(crate) struct AppArguments {
 
     /// Another drive, mounted at directory DIR of the first one's file system, such as log=64M
     ///
-    /// Each drive has a file system of the same kind. The power of all drives goes at one moment, and each loses
-    /// what it may lose. log=64M,protected has a profile of its own in place of that of --drive. With --fs
-    /// none nothing is mounted: the program and the checker start in a directory with a link to each drive,
-    /// `first` and DIR. May be given several times; DIR is a plain name.
+    /// Each drive has a file system of the same kind. The power of all drives goes at one moment, and each
+    /// loses what it may lose. log=64M,protected has a profile of its own in place of that of --drive. With
+    /// --fs none nothing is mounted: the program and the checker start in a directory with a link to each
+    /// drive, `first` and DIR. May be given several times; DIR is a plain name.
     #[arg(long, value_name = "DIR=SIZE[,PROFILE]", requires = "check")]
     drive_at: Vec<FurtherDrive>,
 
