@@ -251,7 +251,7 @@ file, mark = (os.open(name, os.O_RDWR | os.O_CREAT) for name in ('three', 'mark'
 put = lambda fd, block, number: os.pwrite(fd, struct.pack('<Q', number).ljust(4096, b'.'), block * 4096)
 get = lambda fd, block: struct.unpack('<Q', os.pread(fd, 8, block * 4096))[0]
 if what == 'setup':
-    [put(file, block, 0) for block in range(3)]; put(mark, 0, 0); os.sync()
+    [put(file, block, 0) for block in range(3)]; put(mark, 0, 0); os.fsync(file); os.fsync(mark)
 elif what == 'run':
     if how == 'mark-first': put(mark, 0, 1); os.fdatasync(mark)
     [put(file, block, 1) for block in range(3)]
