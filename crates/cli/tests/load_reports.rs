@@ -45,7 +45,7 @@ fn every_format_is_made_from_every_dialects_run() {
                 "fio" => assert!(document(&report)["jobs"].is_array(), "{typed}"),
                 "html" => {
                     let kept = std::fs::read_to_string(place.run_directory().join("report.html")).unwrap();
-                    // What was kept ends with the sum of what was printed.
+                    // The kept page ends with the sum of all before.
                     assert!(kept.starts_with(&text), "{typed}: the page cannot be made again");
                 }
                 _ => {}
