@@ -196,8 +196,8 @@ pub(crate) struct AppArguments {
 
     /// Explore a log of the kernel's dm-log-writes, a file or a device, instead of running anything
     ///
-    /// The log is of a device with the file system --fs. A mark that is a number acknowledges; the power can go
-    /// from the mark `mkfs` on. Without --check only the file system's own checker looks.
+    /// The log is of a device with the file system --fs. A mark that is a number acknowledges; the power can
+    /// go from the mark `mkfs` on. Without --check only the file system's own checker looks.
     #[arg(long, value_name = "LOG", group = "work", conflicts_with_all = ["subject", "recording", "drive_at", "size", "block_size", "run_timeout", "name", "recordings", "needless_syncs"])]
     log_writes: Option<PathBuf>,
 
