@@ -17,6 +17,7 @@ use plumb_prove::session::RecordedWork;
 use plumb_prove::subject::{Outcome, Subject};
 use plumb_report::document::proof::{ChangeKind, FailureClass, Fate, Lane, VerifiedBy};
 use plumb_report::document::{Environment, ProofDocument};
+use plumb_report::{Format, Style, render};
 
 use crate::recorded_whole;
 
@@ -62,6 +63,8 @@ enum Step {
     /// A block is written with it.
     Write(u64),
     Flush,
+    /// A block is written with it, and a flush sent before that is done.
+    WriteBesideFlush(u64),
     Acknowledge,
 }
 
@@ -75,6 +78,14 @@ fn recorded(steps: &[Step]) -> RecordedWork {
             let (op, range, bytes) = match step {
                 Step::Write(lba) => {
                     (Op::Write { fua: false }, LbaRange::new(Lba(*lba), 1), vec![number; BLOCK as usize])
+                }
+                Step::WriteBesideFlush(lba) => {
+                    let (range, bytes) = (LbaRange::new(Lba(*lba), 1), [number; BLOCK as usize]);
+                    let write = recording.submit(Nanos(now), Op::Write { fua: false }, range, &bytes);
+                    let flush = recording.submit(Nanos(now), Op::Flush, LbaRange::EMPTY, &[]);
+                    recording.happened(Nanos(now + 1), Event::Completed(write));
+                    recording.happened(Nanos(now + 2), Event::Completed(flush));
+                    continue;
                 }
                 Step::Flush => (Op::Flush, LbaRange::EMPTY, Vec::new()),
                 Step::Acknowledge => {
@@ -181,6 +192,23 @@ fn the_smallest_set_of_flushes_is_found() {
     assert_eq!((document.profiles[1].failing, &document.profiles[1].classes[..]), (Some(0), &[][..]));
     let choice = Choice::from(minimal);
     assert_eq!((choice.event as u64, choice.lost.values().next()), (minimal.event, Some(&vec![0])));
+}
+
+#[test]
+fn a_flush_that_is_sent_before_the_write_is_done_does_not_cover_it() {
+    use Step::{Acknowledge, Flush, WriteBesideFlush};
+    let steps = [WriteBesideFlush(0), Acknowledge];
+    let Some(document) = proved(&recorded(&steps), &["volatile"], |_| {}) else { return };
+    let [failure] = &document.failures[..] else { panic!("{:?}", document.failures) };
+    assert_eq!(failure.class, FailureClass::LostAcknowledged);
+    let [lost] = &failure.minimal.dropped[..] else { panic!("{:?}", failure.minimal) };
+    assert!(lost.flush_came_early, "{lost:?}");
+    let text = render(&document, Format::Terminal, Style::PLAIN);
+    let text = text.unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("not yet done when the last flush was sent, was dropped"), "{text}");
+    let steps = [WriteBesideFlush(0), Flush, Acknowledge];
+    let Some(document) = proved(&recorded(&steps), &["volatile"], |_| {}) else { return };
+    assert!(document.proved, "{document:?}");
 }
 
 #[test]

@@ -186,7 +186,9 @@ pub(crate) fn case_sentence(failure: &Failure) -> String {
 
 /// Returns the commands, those that are alike together, each in the words of `more`.
 fn listed(commands: &[CommandRole], more: impl Fn(&[&CommandRole]) -> String) -> String {
-    let like = |of: &CommandRole| (of.op.clone(), of.file.clone(), of.role.clone(), of.caused_by.clone());
+    let like = |of: &CommandRole| {
+        (of.op.clone(), of.file.clone(), of.role.clone(), of.caused_by.clone(), of.flush_came_early)
+    };
     let named = |of: &CommandRole| of.file.is_some() || of.role.is_some();
     let mut groups: Vec<Vec<&CommandRole>> = Vec::new();
     for command in commands {
@@ -221,8 +223,11 @@ fn words_of(group: &[&CommandRole]) -> String {
         (None, Some(role)) => format!("the {role} ({size})"),
         (None, None) => format!("byte {} of the drive ({size})", first.offset),
     };
-    let cause = first.caused_by.as_ref().map_or_else(String::new, |cause| format!(", made by {cause},"));
-    printable(&format!("{op} {what}{cause}"))
+    let cause = first.caused_by.as_ref().map(|cause| format!("made by {cause}"));
+    let early = first.flush_came_early.then(|| "not yet done when the last flush was sent".to_owned());
+    let more = [cause, early].into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let more = if more.is_empty() { more } else { format!(", {more},") };
+    printable(&format!("{op} {what}{more}"))
 }
 
 /// Says what to change, with its kind and how it was verified; without a change whether one was looked for.

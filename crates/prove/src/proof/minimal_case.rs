@@ -61,7 +61,8 @@ pub(super) fn minimal_case(request: &Request<'_>, choice: &Choice) -> MinimalCas
     for (id, lost) in &choice.lost {
         let survives = surviving(&recording.commands[id.0 as usize], lost, &durable);
         let survives = Some(survives * recording.logical_block.0).filter(|bytes| *bytes > 0);
-        let role = CommandRole { lost: lost.clone(), survives, ..case.role(*id) };
+        let flush_came_early = case.flush_came_early(*id);
+        let role = CommandRole { lost: lost.clone(), survives, flush_came_early, ..case.role(*id) };
         let (fate, list) = match survives {
             None => (Fate::Dropped, &mut minimal.dropped),
             Some(_) => (Fate::Torn, &mut minimal.torn),
@@ -139,6 +140,21 @@ impl Case<'_> {
             caused_by: self.cause(id),
             ..CommandRole::default()
         }
+    }
+
+    /// Returns true if the last flush before the cut was sent while the command was in flight, and done. It does
+    /// not cover the command, whoever waited for it: NVM Express Base Specification, "Flush command".
+    fn flush_came_early(&self, id: CommandId) -> bool {
+        let events = &self.recording.events[..self.choice.event.min(self.recording.events.len())];
+        let place = |wanted: &Event| events.iter().position(|(_, event)| event == wanted);
+        let is_flush = |id: &CommandId| self.recording.commands[id.0 as usize].op == Op::Flush;
+        let last = events.iter().rev().find_map(|(_, event)| match event {
+            Event::Completed(id) if is_flush(id) => place(&Event::Submitted(*id)),
+            _ => None,
+        });
+        let Some(flush) = last else { return false };
+        place(&Event::Submitted(id)).is_some_and(|sent| sent < flush)
+            && place(&Event::Completed(id)).is_none_or(|done| flush < done)
     }
 
     /// Returns the system call that had begun last of those during which the command was sent.
