@@ -125,9 +125,10 @@ fn not_proved_because(document: &ProofDocument, request: &Request<'_>) -> Vec<St
     }
     if document.recordings_left > 0 {
         reasons.push(format!(
-            "{} recordings with writeback chosen were not made: give more time with --budget, or prove the first \
-             recording alone with --recordings 1",
-            document.recordings_left
+            "{} of {} recordings with writeback chosen were not made: give more time with --budget, or prove the \
+             first recording alone with --recordings 1",
+            document.recordings_left,
+            document.recordings_left + document.recordings.len() as u64,
         ));
     }
     reasons.extend(request.target.iter().map(|target| format!("the power was cut only {target}")));
@@ -206,7 +207,7 @@ fn headline(document: &ProofDocument) -> String {
                 1 => "The only explored state does not fail".to_owned(),
                 _ => format!("None of {distinct} explored states fails"),
             };
-            format!("{none}, but that proves nothing: {because}")
+            format!("{none}, which is no proof: {because}")
         }
     }
 }
