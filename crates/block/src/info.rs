@@ -124,6 +124,24 @@ pub fn written_share(extents: &[Extent]) -> Option<f64> {
     (all > 0).then(|| written as f64 / all as f64)
 }
 
+/// Returns the number of blocks that were written or reserved in `before` and are holes in `after`.
+pub fn lost_blocks(before: &[Extent], after: &[Extent]) -> u64 {
+    let is_kept = |extent: &&Extent| matches!(extent.state, ExtentState::Written | ExtentState::Unwritten);
+    let mut kept = before.iter().filter(is_kept).map(|extent| extent.range).peekable();
+    let mut lost = 0;
+    for hole in after.iter().filter(|extent| extent.state == ExtentState::Hole).map(|extent| extent.range) {
+        while let Some(range) = kept.peek() {
+            let (first, end) = (range.lba.max(hole.lba), range.end().min(hole.end()));
+            lost += end.0.saturating_sub(first.0);
+            if range.end() > hole.end() {
+                break;
+            }
+            kept.next();
+        }
+    }
+    lost
+}
+
 /// A run of blocks in one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
@@ -131,4 +149,39 @@ pub struct Extent {
     pub range: LbaRange,
     /// State of these blocks.
     pub state: ExtentState,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Lba;
+
+    proptest::proptest! {
+        /// Each block by itself gives the same number.
+        #[test]
+        fn lost_blocks_are_those_that_each_block_tells(
+            before in proptest::collection::vec((1_u64..5, 0_usize..4), 0..12),
+            after in proptest::collection::vec((1_u64..5, 0_usize..4), 0..12),
+        ) {
+            const STATES: [ExtentState; 4] =
+                [ExtentState::Written, ExtentState::Unwritten, ExtentState::Hole, ExtentState::Unknown];
+            let [before, after] = [before, after].map(|runs| {
+                let mut next = 0;
+                let extent = |(nlb, state): (u64, usize)| {
+                    next += nlb;
+                    Extent { range: LbaRange::new(Lba(next - nlb), nlb), state: STATES[state] }
+                };
+                runs.into_iter().map(extent).collect::<Vec<_>>()
+            });
+            let state = |extents: &[Extent], lba: u64| {
+                let has = |extent: &&Extent| (extent.range.lba.0..extent.range.end().0).contains(&lba);
+                extents.iter().find(has).map(|extent| extent.state)
+            };
+            let is_lost = |lba: &u64| {
+                matches!(state(&before, *lba), Some(ExtentState::Written | ExtentState::Unwritten))
+                    && state(&after, *lba) == Some(ExtentState::Hole)
+            };
+            proptest::prop_assert_eq!(lost_blocks(&before, &after), (0..64).filter(is_lost).count() as u64);
+        }
+    }
 }

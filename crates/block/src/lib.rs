@@ -40,7 +40,7 @@ pub use counters::{DeviceCounters, StorageCounters, StorageSnapshot};
 pub use device::{Device, Latch, Power, Queue, QueueFull, QueueOptions, Wait};
 pub use error::{Errno, Error, ErrorKind, FailureKind, Result, in_one_line};
 pub use extent_map::ExtentMap;
-pub use info::{DeviceInfo, Extent, ExtentState, VolatileCache, written_share};
+pub use info::{DeviceInfo, Extent, ExtentState, VolatileCache, lost_blocks, written_share};
 pub use layered::DeviceLayer;
 pub use nearest::nearest;
 pub use opening::{Caching, DurableWrite, EngineChoice, FlushCall, Opening, SyncMethod};

@@ -140,8 +140,13 @@ fn a_file_that_changes_while_it_is_measured_is_not_measured() {
         fs::remove_file(path).unwrap();
         fs::write(path, vec![0; 1 << 20]).unwrap();
     };
+    let cut_and_grow = |path: &Path| {
+        cut(path);
+        fs::OpenOptions::new().write(true).open(path).unwrap().set_len(1 << 20).unwrap();
+    };
     type Change<'a> = &'a dyn Fn(&Path);
-    let cases: [(&str, Change<'_>); 3] = [
+    let cases: [(&str, Change<'_>); 4] = [
+        ("lost 1020 KiB of its blocks while it was measured", &cut_and_grow),
         ("was cut from 1048576 to 4096 bytes", &cut),
         ("was removed or renamed", &|path| fs::remove_file(path).unwrap()),
         ("was replaced by another file", &replace),
@@ -149,6 +154,7 @@ fn a_file_that_changes_while_it_is_measured_is_not_measured() {
     for (words, change) in cases {
         let place = Place::new();
         place.foreign("f", 1 << 20);
+        fs::File::open(place.path("f")).unwrap().sync_all().unwrap();
         let mut child = start(&mut place.command("load f --duration 2s"));
         let mut lines = wait_for("measur", &mut child);
         change(&place.path("f"));
@@ -157,6 +163,19 @@ fn a_file_that_changes_while_it_is_measured_is_not_measured() {
         let code = child.wait().unwrap().code();
         assert!(matches!(code, Some(3 | 5)), "{words}: {code:?}: {rest}");
         assert!(rest.contains(words), "{rest}");
+    }
+}
+
+#[test]
+fn holes_that_a_run_makes_or_finds_are_no_change() {
+    let place = Place::new();
+    place.foreign("f", 1 << 20);
+    fs::File::open(place.path("f")).unwrap().sync_all().unwrap();
+    fs::OpenOptions::new().write(true).open(place.path("f")).unwrap().set_len(2 << 20).unwrap();
+    for options in [&["--write", "50"][..], &["--write", "50", "--trim", "50"]] {
+        let typed = ["load", "f", "--overwrite", "--count", "300", "--no-record"];
+        let (code, text) = tried(place.here.path(), &[&typed[..], options].concat());
+        assert!(matches!(code, Some(0 | 1)) && !text.contains("while it was measured"), "{code:?}: {text}");
     }
 }
 

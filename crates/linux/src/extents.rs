@@ -11,11 +11,15 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use plumb_block::{Bytes, Error, Extent, ExtentState, Lba, LbaRange, Result};
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
 
 /// `FS_IOC_FIEMAP`, `_IOWR('f', 11, struct fiemap)` (include/uapi/linux/fs.h).
 const FS_IOC_FIEMAP: libc::Ioctl = 0xc020_660b;
 /// Number of extents that one call asks for.
 const EXTENTS_A_CALL: usize = 128;
+/// `TMPFS_MAGIC` (include/uapi/linux/magic.h).
+const TMPFS: u64 = 0x0102_1994;
 const LAST: u32 = 0x1;
 const UNKNOWN: u32 = 0x2;
 const DELALLOC: u32 = 0x4;
@@ -46,8 +50,8 @@ struct RawMap {
     extents: [RawExtent; EXTENTS_A_CALL],
 }
 
-/// Returns the extents of `range`, in order, covering all of it. A file system without FIEMAP (tmpfs) gives
-/// one extent of unknown state.
+/// Returns the extents of `range`, in order, covering all of it. tmpfs, which has no FIEMAP, tells data from
+/// holes by lseek(2); another file system without FIEMAP gives one extent of unknown state.
 ///
 /// # Errors
 /// If the kernel fails for another reason than not knowing; `name` is for the message.
@@ -63,7 +67,9 @@ pub fn of_blocks(
     else {
         return Ok(unknown());
     };
-    match raw_extents(file, start, length) {
+    let is_tmpfs = rustix::fs::fstatfs(file).is_ok_and(|kind| kind.f_type as u64 == TMPFS);
+    let raw = if is_tmpfs { data(file, start, length) } else { raw_extents(file, start, length) };
+    match raw {
         Ok(raw) => Ok(fold(&raw, range, logical_block)),
         Err(error) => match error.raw_os_error() {
             Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::EBADR) => Ok(unknown()),
@@ -81,6 +87,22 @@ pub fn on_device(file: BorrowedFd<'_>) -> io::Result<Vec<std::ops::Range<u64>>> 
     let raw = raw_extents(file, 0, u64::MAX)?;
     let placed = raw.iter().filter(|extent| extent.flags & (UNKNOWN | DELALLOC | INLINE) == 0);
     Ok(placed.map(|extent| extent.physical..extent.physical.saturating_add(extent.length)).collect())
+}
+
+/// Returns what lseek(2) calls data. Elsewhere than in tmpfs that may be a reserved block that was read.
+fn data(file: BorrowedFd<'_>, start: u64, length: u64) -> io::Result<Vec<RawExtent>> {
+    let end = start.saturating_add(length);
+    let mut found = Vec::new();
+    let mut from = start;
+    while from < end {
+        let logical = match rustix::fs::seek(file, SeekFrom::Data(from)) {
+            Err(Errno::NXIO) => break,
+            found => found?,
+        };
+        from = rustix::fs::seek(file, SeekFrom::Hole(logical))?;
+        found.push(RawExtent { logical, length: from - logical, ..RawExtent::default() });
+    }
+    Ok(found)
 }
 
 fn raw_extents(file: BorrowedFd<'_>, start: u64, length: u64) -> io::Result<Vec<RawExtent>> {

@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use plumb_block::{Bytes, Caching, Clock, Time};
 use plumb_linux::probe::LiveProbe;
@@ -335,7 +335,13 @@ impl Opening<'_> {
             notes: plan.notes.clone(),
             needs_layout: None,
             counters: None,
-            origin: Origin::Node(Node { path: path.clone(), options: plan.options, key, claim }),
+            origin: Origin::Node(Node {
+                path: path.clone(),
+                options: plan.options,
+                key,
+                claim,
+                change: OnceLock::new(),
+            }),
             making: None,
             device,
         })

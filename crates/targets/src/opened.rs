@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use plumb_block::{Bytes, Caching, Clock, Device, StorageCounters};
 use plumb_linux::{Access, Engine, FileDevice, FileOptions, Filling, layout};
@@ -162,6 +162,8 @@ pub(crate) struct Node {
     pub(crate) options: FileOptions,
     pub(crate) key: Key,
     pub(crate) claim: Option<Claim>,
+    /// First change of the file by others that was seen since it was opened.
+    pub(crate) change: OnceLock<String>,
 }
 
 impl OpenedTarget {

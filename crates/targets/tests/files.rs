@@ -1,12 +1,13 @@
 //! Regular files: made, marked, laid out, undone; and never touched where the rules refuse.
 
 use std::fs;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use crate::support;
 use crate::support::{clock, destroy, nothing, open_path, overwrite, write_first_block};
-use plumb_block::{Bytes, Caching, Errno, Outcome, Stamp};
+use plumb_block::{Bytes, Caching, Errno, ExtentState, Outcome, Stamp};
 use plumb_linux::{FileOptions, Filling};
 use plumb_targets::{
     Intent, Kind, Name, Permission, TargetKind, TargetRequest, Time, mark_as_made, open_all,
@@ -71,6 +72,50 @@ fn a_missing_file_is_made_marked_and_may_be_written_again() {
     let again = open_path(&path, Intent::WRITE.sized(MIB), &nothing()).unwrap();
     assert_eq!((again.made, again.needs_layout.clone()), (false, None));
     assert_eq!(write_first_block(&*again.device), Outcome::Done);
+}
+
+#[test]
+fn a_cut_that_was_seen_once_is_not_forgotten_when_the_file_grows_again() {
+    let (_guard, directory) = directory();
+    let path = directory.join("theirs.dat");
+    fs::write(&path, vec![7; MIB.0 as usize]).unwrap();
+    let opened = open_path(&path, Intent::READ, &nothing()).unwrap();
+    assert_eq!(opened.change_since_open(), None);
+    let resize = |size| fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(size).unwrap();
+    resize(4096);
+    let cut = opened.change_since_open().unwrap().to_owned();
+    assert!(cut.contains("was cut from 1048576 to 4096 bytes"), "{cut}");
+    resize(MIB.0);
+    assert_eq!(opened.change_since_open(), Some(&*cut));
+}
+
+#[test]
+fn blocks_that_a_file_lost_are_seen_after_it_grew_again() {
+    // The hole at the end was there before.
+    for place in [std::env::temp_dir(), PathBuf::from("/dev/shm")] {
+        let Ok(directory) = tempfile::tempdir_in(&place) else {
+            plumb_testkit::skip(&format!("no directory in {}", place.display()));
+            continue;
+        };
+        let path = directory.path().join("theirs.dat");
+        fs::write(&path, vec![7; MIB.0 as usize]).unwrap();
+        let file = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        file.set_len(2 * MIB.0).unwrap();
+        file.sync_all().unwrap();
+        let opened = open_path(&path, Intent::READ, &nothing()).unwrap();
+        let before = opened.extents();
+        if before.iter().any(|extent| extent.state == ExtentState::Unknown) {
+            plumb_testkit::skip(&format!("{} does not tell holes", place.display()));
+            continue;
+        }
+        assert_eq!(opened.blocks_lost_since(&before), None);
+        file.set_len(MIB.0 - 65536).unwrap();
+        file.set_len(2 * MIB.0).unwrap();
+        let lost = opened.blocks_lost_since(&before).unwrap();
+        assert!(lost.contains("lost 64 KiB of its blocks"), "{lost}");
+        file.write_all_at(&[7; 65536], MIB.0 - 65536).unwrap();
+        assert_eq!(opened.blocks_lost_since(&before), None, "a block that was written again has its place");
+    }
 }
 
 #[test]

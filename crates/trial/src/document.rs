@@ -1,6 +1,6 @@
 //! From what was measured to the document that reports are made from.
 
-use plumb_block::{Bytes, Caching, Errno, Lba, LbaRange, Nanos, VolatileCache, in_one_line, written_share};
+use plumb_block::{Bytes, Caching, Errno, Extent, Nanos, VolatileCache, in_one_line, written_share};
 use plumb_linux::pagecache;
 use plumb_load::{CpuUse, Direction, Failure, LoadOutcome, SpanResult, ThreadResult};
 use plumb_measure::process::surroundings;
@@ -10,8 +10,8 @@ use plumb_report::document::{
     AtomicResult, CallLatency, CpuSeconds, DeviceFacts, DirectionResult, ErrorCount, RunSpan, RunTarget,
     ScheduleResult, Sides, Transactions,
 };
-use plumb_targets::{OpenedTarget, TargetKind, Time};
-use plumb_workload::{Job, Program, Scenario, Span};
+use plumb_targets::{TargetKind, Time};
+use plumb_workload::{Content, Job, Program, Scenario, Span};
 
 use crate::program::ProgramUse;
 use crate::span_run::{SpanEnd, SpanRun};
@@ -40,30 +40,44 @@ pub(crate) struct Facts {
     pub(crate) cpu: Option<CpuUse>,
 }
 
-/// Returns the share of a target that was written before, where that matters: a simulated drive reads what
-/// was never written like anything else.
-fn share_written(target: &OpenedTarget) -> Option<f64> {
-    if target.kind == TargetKind::Simulated {
-        return None;
-    }
-    let blocks = target.device.info().blocks();
-    written_share(&target.device.extents(LbaRange::new(Lba(0), blocks)).ok()?)
-}
-
 /// Readings taken before a span.
 pub(crate) struct Readings {
-    written: Vec<Option<f64>>,
+    /// State of the blocks of each target, where that matters: a simulated drive reads what was never written
+    /// like anything else.
+    extents: Vec<Vec<Extent>>,
     processors: Option<plumb_measure::process::ProcessorTimes>,
 }
 
 impl Readings {
     /// Reads now, before the span with this number.
     pub(crate) fn before(targets: &Targets, number: usize) -> Self {
-        let written = targets.of_span(number).map(|(_, one)| share_written(&one.opened));
+        let extents = targets.of_span(number).map(|(_, one)| match one.opened.kind {
+            TargetKind::Simulated => Vec::new(),
+            _ => one.opened.extents(),
+        });
         // In virtual time nothing waits for a processor.
         let is_real = matches!(targets.time, Time::Real(_));
         let processors = is_real.then(surroundings::processor_times).flatten();
-        Self { written: written.collect(), processors }
+        Self { extents: extents.collect(), processors }
+    }
+
+    /// Returns what happened to a file of the span that has fewer blocks now, unless the span itself may have
+    /// made holes: by trims, or by zeroes, which some file systems do not store.
+    pub(crate) fn blocks_lost(
+        &self,
+        targets: &Targets,
+        number: usize,
+        scenario: &Scenario,
+    ) -> Option<String> {
+        let makes_holes = |(_, one): (usize, &Use)| {
+            let workload = one.workload_of(&scenario.spans[one.span].jobs[one.job]);
+            workload.trim_percent > 0 || workload.content == Content::Zeroes
+        };
+        if targets.of_span(number).any(makes_holes) {
+            return None;
+        }
+        let mut uses = targets.of_span(number).zip(&self.extents);
+        uses.find_map(|((_, one), before)| one.opened.blocks_lost_since(before))
     }
 
     /// Returns the facts about each target of the span, now that it is over.
@@ -72,8 +86,9 @@ impl Readings {
             .processors
             .zip(surroundings::processor_times())
             .and_then(|(before, now)| now.steal_since(&before));
-        let uses = targets.of_span(number).zip(self.written);
-        uses.map(|((_, one), written_share)| {
+        let uses = targets.of_span(number).zip(self.extents);
+        uses.map(|((_, one), extents)| {
+            let written_share = written_share(&extents);
             let job = &scenario.spans[one.span].jobs[one.job];
             let is_cached = matches!(job.opening.caching, Caching::Cached | Caching::Mapped);
             let dirty_after =

@@ -269,9 +269,11 @@ impl<'a> Session<'a> {
             // Measurements of the spans before are not lost.
             Err(error) => return Ok(TrialEnded::Failed(in_one_line(&error))),
         };
+        let change = targets.change_of(number).map(str::to_owned);
+        let change = change.or_else(|| before.blocks_lost(targets, number, scenario));
         let facts = before.facts_after(targets, number, scenario);
         let ended = self.ended_by(&run, turn);
-        let ended = match (ended, targets.change_of(number)) {
+        let ended = match (ended, change) {
             (TrialEnded::Complete | TrialEnded::Empty, Some(change)) => TrialEnded::NotMeasured(change),
             (TrialEnded::Failed(why), Some(change)) => TrialEnded::Failed(format!("{why}; {change}")),
             (ended, _) => ended,

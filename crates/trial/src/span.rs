@@ -347,6 +347,8 @@ impl Sides<'_> {
     fn look(&mut self, progress: &Progress) {
         let (targets, number, posts) = (self.targets, self.span.number, self.span.posts);
         read_storage(targets, number, Beneath::follow);
+        // Remembered by the target.
+        targets.change_of(number);
         let now = || {
             let mut totals = totals_by_use(posts, progress);
             let storage = read_storage(targets, number, |beneath| beneath.watch.read());

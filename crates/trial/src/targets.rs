@@ -268,8 +268,8 @@ impl Targets {
     }
 
     /// Returns what happened to a file of the span with this number while it ran, if one was cut, removed or
-    /// replaced.
-    pub(crate) fn change_of(&self, span: usize) -> Option<String> {
+    /// replaced. To be asked now and then: a file that was cut may grow again.
+    pub(crate) fn change_of(&self, span: usize) -> Option<&str> {
         self.of_span(span).find_map(|(_, one)| one.opened.change_since_open())
     }
 
