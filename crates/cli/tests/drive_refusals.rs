@@ -233,6 +233,25 @@ fn a_signal_ends_a_server_well_and_its_sockets_go() {
 }
 
 #[test]
+fn a_drive_that_does_not_answer_hinders_no_other_target() {
+    if let Some(reason) = cannot_attach(&[]) {
+        return plumb_testkit::skip(&reason);
+    }
+    let server = Server::start(&["memory", "--size", "1M", "--attach"]);
+    let pid = rustix::process::Pid::from_raw(server.pid() as i32).unwrap();
+    let signal = |signal| rustix::process::kill_process(pid, signal).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let load = ["load", "f", "--size", "1M", "--write", "100", "--count", "1", "--no-record"];
+    signal(rustix::process::Signal::STOP);
+    let mut bounded = std::process::Command::new("timeout");
+    bounded.args(["-s", "KILL", "60"]).arg(env!("CARGO_BIN_EXE_plumb")).args(load);
+    let output = bounded.current_dir(directory.path()).output().unwrap();
+    signal(rustix::process::Signal::CONT);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
+    server.detach();
+}
+
+#[test]
 fn a_mounted_drive_is_not_detached_and_the_mount_is_named() {
     if let Some(reason) = cannot_attach(&["mkfs.ext4", "mount"]) {
         return plumb_testkit::skip(&reason);

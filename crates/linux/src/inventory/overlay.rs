@@ -64,15 +64,19 @@ pub fn is_one_file(one: &Path, other: &Path) -> bool {
 }
 
 /// Returns the identities of a file that is known by `own`, and was called `path` in some mount namespace.
+/// Follows the path on an overlay only: another file system that has lost its server never answers.
 pub(super) fn identities_of_known(own: FileId, path: &Path) -> Vec<FileId> {
-    let found = identities_at(path);
-    if found.first() == Some(&own) {
-        return found;
+    let mounts = mounts();
+    if covering(path, &mounts).is_some_and(|mount| mount.kind == "overlay") {
+        let found = identities_at(path);
+        if found.first() == Some(&own) {
+            return found;
+        }
     }
     // Another place of this mount namespace may show the same file system.
     let names = path.ancestors().skip(1).filter_map(|above| path.strip_prefix(above).ok());
     let names: Vec<&Path> = names.collect();
-    let overlays = mounts().into_iter().filter(|mount| mount.kind == "overlay");
+    let overlays = mounts.iter().filter(|mount| mount.kind == "overlay");
     let mut merged =
         overlays.flat_map(|mount| names.iter().map(move |name| Path::new(&mount.point).join(name)));
     let here = merged.find(|path| fs::metadata(path).is_ok_and(|file| FileId::from_metadata(&file) == own));
@@ -102,9 +106,7 @@ fn add(path: &Path, mounts: &[Mount], found: &mut Vec<FileId>) {
 
 /// Returns the file of a layer that `file` at `path` is; `None` if it is not on an overlay.
 fn beneath(path: &Path, file: &Metadata, mounts: &[Mount]) -> Option<PathBuf> {
-    let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
-    // The last of several mounts at one point covers the others.
-    let mount = above.max_by_key(|mount| mount.point.len()).filter(|mount| mount.kind == "overlay")?;
+    let mount = covering(path, mounts).filter(|mount| mount.kind == "overlay")?;
     let rest = path.strip_prefix(&mount.point).ok()?;
     let within = Path::new(mount.root.trim_start_matches('/')).join(rest);
     layers(mount).iter().find_map(|layer| {
@@ -116,6 +118,12 @@ fn beneath(path: &Path, file: &Metadata, mounts: &[Mount]) -> Option<PathBuf> {
         let mut places = from.filter_map(|from| fs::canonicalize(from.join(layer).join(&within)).ok());
         places.find(|real| is_same_inode(real, file))
     })
+}
+
+/// Returns the mount that `path`, which is absolute and without links, is in: the last of several at one
+/// point.
+fn covering<'m>(path: &Path, mounts: &'m [Mount]) -> Option<&'m Mount> {
+    mounts.iter().filter(|mount| path.starts_with(&mount.point)).max_by_key(|mount| mount.point.len())
 }
 
 /// Returns the layers that may have a file, the topmost first. A colon in a name is written `\:`.

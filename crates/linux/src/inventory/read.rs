@@ -201,14 +201,14 @@ impl Reading<'_> {
     ) -> Result<Option<Backing>, InventoryError> {
         let Some(path) = self.text(sysfs, "loop/backing_file")? else { return Ok(None) };
         let offset = self.text(sysfs, "loop/offset")?.and_then(|text| text.parse().ok()).unwrap_or(0);
-        let by_name = Backing { offset, ..self.backing(path) };
         let reply = self.probe.ask(ProbedDevice { name, number }, Request::LoopStatus);
         let Some(status) = reply.ok().and_then(|reply| loop_status::parse(&reply)) else {
-            return Ok(Some(by_name));
+            return Ok(Some(Backing { offset, ..self.backing(path) }));
         };
         let device = rustix::fs::makedev(status.device.major, status.device.minor);
         let file = status.node.is_none().then_some(FileId { device, inode: status.inode });
-        Ok(Some(Backing { number: status.node, file, offset: status.offset, ..by_name }))
+        // The name is not followed: a file system whose server is gone never answers.
+        Ok(Some(Backing { path, number: status.node, file, offset: status.offset }))
     }
 
     /// Returns where a device-mapper device lies on those below it, as far as its table says.
