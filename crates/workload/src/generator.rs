@@ -146,7 +146,7 @@ impl Generator {
     pub fn new(workload: &Workload, share: Share, cursor: &Cursor) -> Result<Self, Invalid> {
         workload.validate()?;
         let expected = "a number of bytes: the range of a workload is open-ended until its target is known";
-        invalid_if!(workload.range.is_open_ended(), "range.length", "open-ended", expected);
+        invalid_if!(workload.range.is_open_ended(), "length", "open-ended", expected);
         workload.validate_workers(share.shares())?;
         let (first, step) = match workload.division {
             Division::Parts => (1, 1),
@@ -304,7 +304,7 @@ fn range_of(workload: &Workload, share: Share) -> Result<ByteRange, Invalid> {
     }
     workload.grid().part(workload.range, share).ok_or_else(|| {
         let room = format!("room for a block of {} for each of", workload.block_max());
-        Invalid::new("range.length", workload.range.length, format!("{room} {} workers", share.shares()))
+        Invalid::new("length", workload.range.length, format!("{room} {} workers", share.shares()))
     })
 }
 

@@ -91,10 +91,10 @@ impl Workload {
     fn check_range(&self) -> CheckResult {
         let (range, longest) = (self.range, self.block_max());
         let expected = format!("at least one block of {longest}");
-        invalid_if!(range.length < longest, "range.length", range.length, expected);
+        invalid_if!(range.length < longest, "length", range.length, expected);
         if !range.is_open_ended() && range.offset.0.checked_add(range.length.0).is_none() {
             let expected = format!("an end below 16 EiB, with a length of {}", range.length);
-            return Err(Invalid::new("range.offset", range.offset, expected));
+            return Err(Invalid::new("offset", range.offset, expected));
         }
         Ok(())
     }

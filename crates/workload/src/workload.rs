@@ -170,18 +170,14 @@ impl Workload {
     /// If the range begins or ends past the target.
     pub fn within(&self, size: Bytes) -> Result<Self, Invalid> {
         let left = size.0.checked_sub(self.range.offset.0).filter(|left| *left > 0).ok_or_else(|| {
-            Invalid::new(
-                "range.offset",
-                self.range.offset,
-                format!("less than the size of the target, {size}"),
-            )
+            Invalid::new("offset", self.range.offset, format!("less than the size of the target, {size}"))
         })?;
         let length = match self.range.length {
             Bytes(u64::MAX) => Bytes(left),
             length if length.0 <= left => length,
             length => {
                 let expected = format!("at most what the target holds from there on, {}", Bytes(left));
-                return Err(Invalid::new("range.length", length, expected));
+                return Err(Invalid::new("length", length, expected));
             }
         };
         Ok(Self { range: ByteRange { length, ..self.range }, ..self.clone() })

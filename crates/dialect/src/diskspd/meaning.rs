@@ -20,7 +20,7 @@ use super::size::shown;
 use crate::Meaning;
 use crate::error::Error;
 use crate::machine::Machine;
-use crate::processors;
+use crate::{native, processors};
 
 /// The most threads, each counted for each of its targets. A machine runs out of memory long before.
 const THREADS_MAX: u64 = 65_536;
@@ -46,7 +46,9 @@ impl Profile {
             let cooldown = Nanos::secs(u64::from(span.cooldown));
             spans.push(Span { warmup, cooldown, ..Span::new(jobs) });
         }
-        Ok(Meaning { scenario: Scenario { spans }, notes: notes.said })
+        let scenario = Scenario { spans };
+        native::check(&scenario, "DiskSpd")?;
+        Ok(Meaning { scenario, notes: notes.said })
     }
 
     /// Returns the largest size that any span gives each file.
@@ -117,8 +119,8 @@ fn jobs(span: &TimeSpan, sizes: &Sizes<'_>, machine: &Machine, notes: &mut Notes
         let first = jobs.len();
         for (target, weight) in used {
             let share = Share { target, weight, place, threads };
-            let job = job(span, &share, sizes, notes)?;
-            let job = Job { affinity: rotated(processors.as_ref(), threads_before), ..job };
+            let affinity = rotated(processors.as_ref(), threads_before);
+            let job = Job { affinity, ..job(span, &share, sizes, notes) };
             match jobs[first..].last_mut() {
                 // Threads that do the same to several targets are one job.
                 Some(last) if is_alike(last, &job) => {
@@ -154,11 +156,11 @@ struct Share<'a> {
 }
 
 /// Returns the job of a group of threads on one of its targets.
-fn job(span: &TimeSpan, share: &Share<'_>, sizes: &Sizes<'_>, notes: &mut Notes) -> Result<Job, Error> {
+fn job(span: &TimeSpan, share: &Share<'_>, sizes: &Sizes<'_>, notes: &mut Notes) -> Job {
     let Share { target, weight, place, threads } = *share;
     let (size, end) = sizes.for_target(target, notes);
     let workload = workload(span, target, threads, end);
-    let job = Job {
+    Job {
         targets: vec![TargetUse { name: target.path.clone(), weight }],
         threads,
         threads_shared: span.thread_count > 0,
@@ -167,9 +169,7 @@ fn job(span: &TimeSpan, share: &Share<'_>, sizes: &Sizes<'_>, notes: &mut Notes)
         opening: opening(span, target),
         priority: priority(target.priority),
         ..Job::on(&target.path, Workload { seed: seed(span, place), ..workload })
-    };
-    job.workload.validate().map_err(|invalid| Error::new(&target.path, invalid.to_string()))?;
-    Ok(job)
+    }
 }
 
 /// Returns true if a job is the same as another on another target.

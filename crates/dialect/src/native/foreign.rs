@@ -42,6 +42,17 @@ pub(super) fn meant(name: &str) -> Option<&'static str> {
     lookup(name)?.1.strip_prefix("--")?.split(' ').next()
 }
 
+/// Returns what `program` calls our word: by the line that says it alone, else by one that says it too.
+pub(super) fn called(program: &str, word: &str) -> Option<&'static str> {
+    let section = include_str!("foreign.txt").split_once(&format!("[{program}]\n"))?.1;
+    let lines = section.lines().take_while(|line| !line.starts_with('['));
+    let rows: Vec<_> = lines.filter_map(|line| line.split_once(" | ")).collect();
+    let alone = rows.iter().find(|(_, native)| *native == format!("--{word} {{}}"));
+    let beside = || rows.iter().find(|(_, native)| native.contains(&format!("--{word} {{}}")));
+    let names = alone.or_else(beside)?.0;
+    Some(names.split(' ').next()?.trim_end_matches("{}"))
+}
+
 /// Returns what is meant by `typed`, and whether `next`, the argument after it, is its value.
 fn find(typed: &str, next: Option<&str>) -> Option<(Foreign, bool)> {
     let letters = typed.strip_prefix('-')?;

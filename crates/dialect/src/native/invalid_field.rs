@@ -1,10 +1,11 @@
 //! From a field of a scenario that makes no sense to the word that said it.
 
-use plumb_workload::Invalid;
+use plumb_workload::{Invalid, Scenario};
 
-use super::table;
 use super::word_error::WordError;
 use super::words::Words;
+use super::{foreign, table};
+use crate::Error;
 
 /// Fields of a job and of a span by their beginnings, and the words that may have said them, likeliest first.
 /// Any other is called like its word.
@@ -31,7 +32,7 @@ const FIELDS: [(&str, &[&str]); 29] = [
     ("workload.durability.flush_at_end", &["sync-at-end"]),
     ("workload.durability.fua_every", &["dsync", "dsync-every", "sync-every"]),
     ("workload.burst.operations", &["burst"]),
-    ("workload.range.length", &["length", "size"]),
+    ("workload.length", &["length", "size"]),
     ("workload.access.random.runs", &["run-length", "random-percent"]),
     ("workload.access.random.align", &["align"]),
     ("workload.access.random.distribution", &["distribution"]),
@@ -41,18 +42,18 @@ const FIELDS: [(&str, &[&str]); 29] = [
 ];
 
 /// Place of an invalid field: its span, its job, and what is left of its name.
-pub(super) struct InvalidField {
+pub(crate) struct InvalidField {
     /// The number of the span.
-    pub(super) span: usize,
+    pub(crate) span: usize,
     /// The number of the job in it; the first if it is about the span.
-    pub(super) job: usize,
+    pub(crate) job: usize,
     field: String,
     invalid: Invalid,
 }
 
 impl InvalidField {
     /// Takes the name of a field of a scenario apart.
-    pub(super) fn from_invalid(invalid: Invalid) -> Self {
+    pub(crate) fn from_invalid(invalid: Invalid) -> Self {
         let (span, rest) = numbered(&invalid.field, "spans[");
         let (job, rest) = numbered(rest, "jobs[");
         let field = rest.to_owned();
@@ -66,14 +67,40 @@ impl InvalidField {
         fields.find_map(|field| table::find(&field.replace('_', "-"))).map(|word| word.name)
     }
 
+    /// Returns the words that may have said it, likeliest first.
+    fn words(&self) -> Vec<&'static str> {
+        match FIELDS.iter().find(|(field, _)| self.field.starts_with(field)) {
+            Some((_, words)) => words.to_vec(),
+            None => vec![self.namesake().unwrap_or("targets")],
+        }
+    }
+
     /// Returns the error of the word among those that are said; else of the one that would say it.
     pub(super) fn error(self, said: &Words) -> WordError {
-        let word = match FIELDS.iter().find(|(field, _)| self.field.starts_with(field)) {
-            Some((_, words)) => words.iter().find(|word| said.has(word)).unwrap_or(&words[0]),
-            None => self.namesake().unwrap_or("targets"),
-        };
+        let words = self.words();
+        let word = words.iter().find(|word| said.has(word)).unwrap_or(&words[0]);
         WordError::unexpected(word, self.invalid.value, self.invalid.expected)
     }
+
+    /// Returns the problem for people who typed the words of `program`.
+    pub(crate) fn problem_in(&self, program: &str) -> String {
+        let words = self.words();
+        let word = words.iter().find_map(|word| foreign::called(program, word)).unwrap_or(words[0]);
+        format!("{word} is {}: expected {}", self.invalid.value, self.invalid.expected)
+    }
+}
+
+/// Checks that a scenario that was typed in the words of `program` can be run; the error names the target.
+///
+/// # Errors
+/// The first field that makes no sense.
+pub(crate) fn check(scenario: &Scenario, program: &str) -> Result<(), Error> {
+    scenario.validate().map_err(|invalid| {
+        let field = InvalidField::from_invalid(invalid);
+        let job = scenario.spans.get(field.span).and_then(|span| span.jobs.get(field.job));
+        let target = job.and_then(|job| job.targets.first());
+        Error::new(target.map_or("the command line", |target| &target.name), field.problem_in(program))
+    })
 }
 
 /// Splits `spans[3].rest` into 3 and `rest`.

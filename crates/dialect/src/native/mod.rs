@@ -27,6 +27,7 @@ mod words;
 mod write;
 
 pub use foreign::{Foreign, translate};
+pub(crate) use invalid_field::{InvalidField, check};
 pub use read::{read, read_under};
 pub use words::{ProfileLimits, Words, split};
 pub use write::write;

@@ -15,8 +15,8 @@ use plumb_workload::{
 };
 
 use super::{Buffering, File, Invocation, Pattern};
-use crate::Meaning;
 use crate::error::Error;
+use crate::{Meaning, native};
 
 impl Invocation {
     /// Translates the run for this machine.
@@ -24,13 +24,10 @@ impl Invocation {
     /// # Errors
     /// What cannot be run here, and why.
     pub fn meaning(&self) -> Result<Meaning, Error> {
-        let mut jobs = Vec::new();
-        for (place, file) in self.files.iter().enumerate() {
-            let job = self.job(file, place);
-            job.workload.validate().map_err(|invalid| Error::new(&file.name, invalid.to_string()))?;
-            jobs.push(job);
-        }
-        Ok(Meaning { scenario: Scenario { spans: vec![Span::new(jobs)] }, notes: self.notes() })
+        let jobs = self.files.iter().enumerate().map(|(place, file)| self.job(file, place)).collect();
+        let scenario = Scenario { spans: vec![Span::new(jobs)] };
+        native::check(&scenario, "SQLIO")?;
+        Ok(Meaning { scenario, notes: self.notes() })
     }
 
     fn job(&self, file: &File, place: usize) -> Job {

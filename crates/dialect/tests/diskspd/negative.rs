@@ -29,7 +29,7 @@ const NEGATIVE: &[(&str, &[&str])] = &[
     ("-b4.5k t", &["4.5k"]),
     ("-b18446744073709551616 t", &["18446744073709551616"]),
     ("-b4P t", &["4P"]),
-    ("-b2G t", &["block"]),
+    ("-b2G t", &["t: -b is 2 GiB"]),
     // Range.
     ("-B t", &["-B"]),
     ("-Bx t", &["-Bx", "'x'"]),
@@ -77,7 +77,7 @@ const NEGATIVE: &[(&str, &[&str])] = &[
     ("-F2000000000 t", &["-F", "2000000000"]),
     ("-o t", &["-o"]),
     ("-o0 t", &["-o0", "'0'"]),
-    ("-o32769 t", &["depth", "32769"]),
+    ("-o32769 t", &["-o is 32769"]),
     ("-F t", &["-F"]),
     ("-F0 t", &["-F0"]),
     ("-F2 -t2 t", &["-F", "-t"]),
@@ -213,6 +213,10 @@ const NEGATIVE: &[(&str, &[&str])] = &[
     ("-eFOO t", &["-eFOO", "FOO"]),
     ("-: t", &["-:"]),
     ("-:x t", &["-:x", "'x'"]),
+    // The word of DiskSpd, not plumb's name of a field.
+    ("-r3 -b4K t", &["t: -r is 3 bytes"]),
+    ("-c64K -b4K -r1M t", &["t: -r is 1 MiB", "at most the range"]),
+    ("-s3 -b4K t", &["t: -s is 3 bytes"]),
     // Windows events.
     ("-ysgo t", &["-ysgo", "go", "event"]),
     ("-yfgo t", &["-yfgo", "event"]),

@@ -119,7 +119,7 @@ pub fn check(workload: &Workload, info: &DeviceInfo) -> Result<(), Error> {
 
 fn fits(workload: &Workload, info: &DeviceInfo) -> Result<(), UnsupportedRequest> {
     let logical_block = info.logical_block;
-    for (field, value) in workload.steps().into_iter().chain([("range.offset", workload.range.offset)]) {
+    for (field, value) in workload.steps().into_iter().chain([("offset", workload.range.offset)]) {
         if !value.0.is_multiple_of(logical_block.0) {
             return Err(UnsupportedRequest::OffGrid { field, value, logical_block });
         }

@@ -69,12 +69,12 @@ fn the_mix_and_the_lengths_add_up() {
 fn the_range_holds_the_longest_operation_that_occurs() {
     assert_eq!(
         message(|w| w.blocks.write = BlockSplit::one(Bytes::mib(2))),
-        "range.length is 1 MiB: expected at least one block of 2 MiB"
+        "length is 1 MiB: expected at least one block of 2 MiB"
     );
     assert_eq!(message(|w| w.blocks.trim = BlockSplit::one(Bytes::mib(2))), "valid", "nothing is trimmed");
     assert_eq!(
         message(|w| w.range.offset = Bytes(u64::MAX)),
-        "range.offset is 16 EiB: expected an end below 16 EiB, with a length of 1 MiB"
+        "offset is 16 EiB: expected an end below 16 EiB, with a length of 1 MiB"
     );
 }
 

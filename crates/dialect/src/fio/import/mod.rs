@@ -60,7 +60,7 @@ fn read_document(document: &Document, place: &str) -> Result<ImportedResult, Err
         .filter(|job| !is_of_clients || job.get("jobname").text() != Some(ALL_CLIENTS))
         .collect();
     if jobs.is_empty() {
-        let problem = "it has neither `jobs` nor `client_stats`";
+        let problem = "no job is in its `jobs` or `client_stats`";
         return Err(Error::new(place, problem).remedy("name what `fio --output-format=json` printed"));
     }
     // Jobs run at the same time, but for those behind a stonewall, which fio gives another group.

@@ -24,9 +24,10 @@ use plumb_workload::{Job, Scenario, Span};
 use self::job::JobMeaning;
 use self::window::Window;
 use super::command_line::TypedLine;
-use super::invocation::Invocation;
+use super::invocation::{Invocation, ReportedJob};
 use super::section::Section;
 use super::surroundings::Surroundings;
+use crate::native::InvalidField;
 use crate::{Error, Machine, Meaning};
 
 /// Translates the command line `typed`.
@@ -165,19 +166,10 @@ impl Assembly {
 /// Checks that the scenario makes sense as a whole; the error names the section.
 fn check(invocation: &Invocation, typed: &TypedLine) -> Result<(), Error> {
     let Err(invalid) = invocation.meaning.scenario.validate() else { return Ok(()) };
-    let job = |reported: &super::invocation::ReportedJob| {
-        reported
-            .jobs
-            .clone()
-            .any(|job| invalid.to_string().starts_with(&format!("spans[{}].jobs[{job}].", reported.span)))
-    };
-    let invalid_job = invocation.reported.iter().position(job);
-    let section = invalid_job.and_then(|index| typed.sections.get(index));
-    let place = section.map_or_else(|| "the job files".to_owned(), |section| section.place.clone());
-    let text = invalid.to_string();
-    let text =
-        text.split_once("].").filter(|_| section.is_some()).and_then(|(_, rest)| rest.split_once("]."));
-    let problem = text.map_or_else(|| invalid.to_string(), |(_, rest)| rest.to_owned());
+    let field = InvalidField::from_invalid(invalid);
+    let is_its = |reported: &ReportedJob| reported.span == field.span && reported.jobs.contains(&field.job);
+    let section = invocation.reported.iter().position(is_its).and_then(|index| typed.sections.get(index));
+    let place = section.map_or("the job files", |section| &section.place);
     let name = section.map_or_else(String::new, |section| format!("{}: ", section.name));
-    Err(Error::new(place, format!("{name}{problem}")))
+    Err(Error::new(place, name + &field.problem_in("fio")))
 }

@@ -4,14 +4,16 @@ use super::*;
 use crate::fio::option_table;
 
 /// The lines, the option that the error must name, and a word of it.
-const REFUSED: [(&str, &str, &str); 61] = [
+const REFUSED: [(&str, &str, &str); 63] = [
     ("rw=trimwrite", "rw", "trims that precede"),
     ("rw=sideways", "rw", "expected read"),
     ("rw=randread:0", "rw", "from 1"),
     ("rw=read:4k|bssplit=4k/50:8k/50", "rw", "one block size"),
     ("rw_sequencer=identical", "rw_sequencer", "same place"),
     ("bs=1.5k", "bs", "not a size"),
-    ("bs=0", "", "1 byte"),
+    ("bs=0", ": bs is 0 B", "1 byte"),
+    ("ba=3|rw=randread", ": blockalign is 3 bytes", "as the blocks are"),
+    ("bs=1m|size=64k", ": size is 64 KiB", "one block"),
     ("bssplit=4k/60:8k/60", "bssplit", "120"),
     ("bsrange=512-1m", "bsrange", "2048 lengths"),
     ("bs_unaligned", "bs_unaligned", "sector"),
@@ -35,7 +37,7 @@ const REFUSED: [(&str, &str, &str); 61] = [
     ("fsync=1|fdatasync=1|rw=write", "fdatasync", "fsync is given"),
     ("sync_file_range=write:8|end_fsync=1|rw=write", "sync_file_range", "end"),
     ("sync=maybe", "sync", "dsync"),
-    ("random_distribution=zipf:1.0", "", "theta"),
+    ("random_distribution=zipf:1.0", ": random_distribution is 1", "not 1"),
     ("random_distribution=zipf:1.2:0.5", "random_distribution", "centre"),
     ("random_distribution=zoned:60/10:30/20", "random_distribution", "90 %"),
     ("random_distribution=normal", "random_distribution", "deviation"),

@@ -82,11 +82,11 @@ fn what_cannot_be_divided_or_verified_is_refused() {
     };
     let few = Workload { range: blocks(3), ..workload() };
     assert_eq!(refused(&few, 3), None);
-    let room = "range.length is 12 KiB: expected room for a block of 4 KiB for each of 4 workers";
+    let room = "length is 12 KiB: expected room for a block of 4 KiB for each of 4 workers";
     assert_eq!(refused(&few, 4).as_deref(), Some(room));
     let open = Workload { range: ByteRange::ALL, ..workload() };
     assert_eq!(open.validate(), Ok(()));
-    assert!(refused(&open, 1).unwrap().starts_with("range.length is open-ended"));
+    assert!(refused(&open, 1).unwrap().starts_with("length is open-ended"));
     assert_eq!(refused(&open.within(Bytes::mib(1)).unwrap(), 1), None);
     let verified = Workload { verify: true, division: Division::Overlap, ..workload() };
     assert_eq!(refused(&verified, 1), None);

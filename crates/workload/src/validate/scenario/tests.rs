@@ -69,7 +69,7 @@ fn a_fault_of_a_workload_is_found_in_its_place() {
     );
     assert_eq!(
         of_job(|job| job.size = Some(Bytes::kib(512))),
-        "spans[0].jobs[1].workload.range.length is 1 MiB: expected at most what the target holds from there on, 512 KiB"
+        "spans[0].jobs[1].workload.length is 1 MiB: expected at most what the target holds from there on, 512 KiB"
     );
     let open = |job: &mut Job| {
         job.workload.range = ByteRange::ALL;
@@ -77,7 +77,7 @@ fn a_fault_of_a_workload_is_found_in_its_place() {
     };
     assert_eq!(
         of_job(open),
-        "spans[0].jobs[1].workload.range.length is 1000 B: expected at least one block of 4 KiB"
+        "spans[0].jobs[1].workload.length is 1000 B: expected at least one block of 4 KiB"
     );
     let overlapping = |job: &mut Job| {
         job.threads = 2;
