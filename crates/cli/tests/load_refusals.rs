@@ -8,6 +8,23 @@ use crate::common::{entries, said};
 use crate::load_support::{LoopDevice, Place, start, stderr, system, wait_for};
 
 #[test]
+fn what_is_only_text_refuses_a_format() {
+    let place = Place::new();
+    for typed in [
+        "load f --size 1M --show-workload --json",
+        "load --explain --json",
+        "load --explain --profile sqlite-wal --format csv",
+        "fio --show-workload --json --name=x --size=1m",
+        "diskspd --show-workload --format html -c1M f",
+        "compare f --size 1M --a=--direct --b=--cached --show-workload --json",
+    ] {
+        let output = place.run(typed);
+        assert_eq!((output.status.code(), &*output.stdout), (Some(2), &b""[..]), "{typed}");
+        assert!(stderr(&output).contains("cannot be used with"), "{typed}: {}", stderr(&output));
+    }
+}
+
+#[test]
 fn a_file_that_plumb_did_not_make_stays_as_it_is() {
     let place = Place::new();
     let bytes = place.foreign("foreign", 1 << 20);

@@ -12,7 +12,7 @@ pub(crate) struct LoadArguments {
     pub(crate) profile: Option<String>,
 
     /// Explain the profile, its sources and its limits, and run nothing; without --profile, list all profiles
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["json", "format"])]
     pub(crate) explain: bool,
 
     #[command(flatten)]

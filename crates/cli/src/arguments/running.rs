@@ -31,7 +31,7 @@ pub(crate) struct OwnArguments {
     pub(crate) tui: bool,
 
     /// Print the workload in plumb's own language, and run nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["json", "format"])]
     pub(crate) show_workload: bool,
 
     /// Remove at the end those target files that plumb has made
