@@ -123,6 +123,12 @@ fn recorded_runs_are_compared_and_labelled() {
         assert!(said(&output).contains("a run counts as one measurement"), "{typed}: {}", said(&output));
     }
     assert!(!place.here.path().join("plumb-runs").exists(), "nothing was to be recorded");
+    // The name of a file is not spelt otherwise at the start of a sentence.
+    std::fs::rename(place.here.path().join("run1"), place.here.path().join("off")).unwrap();
+    let output =
+        plumb().args(["compare", "off", "--against", "run0"]).current_dir(place.here.path()).output();
+    let text = said(&output.unwrap());
+    assert!(text.contains("\noff has"), "{text}");
 }
 
 #[test]

@@ -120,10 +120,14 @@ fn headline(document: &ComparisonDocument) -> Headline {
     let meanings = document.chapters().iter().map(|chapter| (chapter, meaning(chapter)));
     let meanings = meanings.filter(|(_, meaning)| !meaning.is_empty());
     let meanings: Vec<String> = meanings.map(|(chapter, meaning)| before_title(chapter) + &meaning).collect();
+    let verdict = sentence(&document.headline);
+    // Levels that are recorded runs have the names of files.
+    let is_file = !document.design.interleaved
+        && document.levels.iter().any(|level| document.headline.starts_with(&level.name));
     Headline {
         severity: exceeded.then_some(Severity::Warning),
         label,
-        verdict: capital(&sentence(&document.headline)),
+        verdict: if is_file { verdict } else { capital(&verdict) },
         meaning: meanings.join(" "),
         quality: String::new(),
         incomplete: incomplete(document.complete, document.incomplete_because.as_deref()),

@@ -353,7 +353,7 @@ fn unknown(path: &WritePath) -> Option<String> {
 /// Returns the text with a capital at its start, unless it begins with the name of something: `write-direct`,
 /// `/srv`.
 pub(crate) fn capital(text: &str) -> String {
-    let first = text.split([' ', ',', '.']).next().unwrap_or_default();
+    let first = text.split(' ').next().unwrap_or_default().trim_end_matches([',', '.']);
     if first.chars().all(char::is_alphabetic)
         && let Some(letter) = first.chars().next()
     {
@@ -427,6 +427,18 @@ mod tests {
         p999: Some(0.0),
         max: 0.0,
     };
+
+    #[test]
+    fn a_sentence_begins_with_a_capital_but_for_a_name() {
+        for (text, expected) in
+            [("off is better.", "Off is better."), ("off.", "Off."), ("off, on", "Off, on")]
+        {
+            assert_eq!(capital(text), expected);
+        }
+        for name in ["off.json has more.", "f.dat: it is full", "/srv is", "write-direct took"] {
+            assert_eq!(capital(name), name);
+        }
+    }
 
     #[test]
     fn the_worst_comes_first_and_the_first_of_equals() {
