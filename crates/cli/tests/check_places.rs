@@ -1,8 +1,13 @@
 //! Places that cannot be checked, or not wholly: a clear sentence, the documented exit code, and nothing left
 //! behind.
 
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::Output;
+
+use rustix::fs::{FileType, Mode};
 
 use crate::common::{can_mount, document, entries, in_own_mounts, own_words, plumb, said, scratch};
 
@@ -18,6 +23,28 @@ fn a_missing_path_is_a_usage_error_that_names_it() {
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(stderr(&output).contains("no/such/place"), "{}", said(&output));
     assert_eq!(entries(here.path()), Vec::<String>::new());
+}
+
+#[test]
+fn what_has_no_write_path_or_no_name_in_text_is_refused_for_that_reason() {
+    let here = scratch();
+    let directory = here.path().join(OsStr::from_bytes(b"d\xff"));
+    fs::create_dir(&directory).unwrap();
+    let pipe = here.path().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let refused = |command: &str, target: &Path, from: &Path| {
+        let output = plumb().arg(command).arg(target).current_dir(from).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        stderr(&output)
+    };
+    let survey = refused("survey", &pipe, here.path());
+    assert!(survey.contains("neither a file nor a block device"), "{survey}");
+    for command in ["survey", "check"] {
+        for (target, from) in [(&*directory, here.path()), (Path::new("."), &*directory)] {
+            let said = refused(command, target, from);
+            assert!(said.contains("its name is not UTF-8") && !said.contains("no such path"), "{said}");
+        }
+    }
 }
 
 #[test]

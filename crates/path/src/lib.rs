@@ -23,5 +23,5 @@ pub use rules::untorn::PAGE_SIZES;
 pub use survey::{
     AttachedCache, DeviceKind, RecordedSurvey, RecordingError, SurveyError, Target, UnflushedLog,
     disks_below, is_kernel_state, is_numbered, load, nvme_controllers, record, survey, survey_cache,
-    survey_device, survey_exposed, survey_guests, survey_on_host, survey_path, survey_unflushed_log,
+    survey_device, survey_exposed, survey_guests, survey_on_host, survey_path, survey_unflushed_log, text_of,
 };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use plumb_linux::probe::{LiveProbe, Probe};
 use plumb_linux::recorded;
 use plumb_linux::tree::{LiveTree, Tree};
-use plumb_path::{LayerKind, RecordingError, Survey, Target, UntornPage, WritePath};
+use plumb_path::{LayerKind, RecordingError, Survey, Target, UntornPage, WritePath, text_of};
 use plumb_report::printable::printable;
 use plumb_report::{Kind, levels};
 use plumb_targets::cache;
@@ -54,7 +54,7 @@ fn survey(arguments: &SurveyArguments) -> anyhow::Result<Survey> {
             unrecorded(arguments, target)?;
             return Ok(survey);
         }
-        survey_one(arguments, Some(Target::Named(target.to_string_lossy().into_owned())))
+        survey_one(arguments, Some(Target::Named(text_of(target).map_err(usage)?.to_owned())))
     };
     let mut survey = of(first)?;
     for other in others {

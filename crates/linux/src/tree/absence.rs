@@ -18,11 +18,14 @@ pub enum Absence {
     #[error("there when this was recorded, but not read then")]
     NotRecorded,
     /// Reading failed in another way.
-    #[error("{0}")]
+    #[error("{}", if .0.0 == libc::EILSEQ { "its name is not UTF-8".to_owned() } else { .0.to_string() })]
     Failed(Errno),
 }
 
 impl Absence {
+    /// The absence of what has a name that is not UTF-8.
+    pub const NOT_TEXT: Self = Self::Failed(Errno(libc::EILSEQ));
+
     /// Returns the absence that an error number means for a path.
     ///
     /// A name that is missing, a file where a directory was expected, no link where one was expected, and an

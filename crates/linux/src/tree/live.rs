@@ -104,7 +104,7 @@ impl Tree for LiveTree {
 
     fn canonical(&self, path: &str) -> Answer<String> {
         let found = fs::canonicalize(path).map_err(|error| Absence::from_io(&error))?;
-        Ok(found.to_string_lossy().into_owned())
+        found.into_os_string().into_string().map_err(|_| Absence::NOT_TEXT)
     }
 }
 

@@ -41,7 +41,7 @@ pub use device::{DeviceKind, survey_device};
 pub use file_system::is_kernel_state;
 pub use nvme::nvme_controllers;
 pub use recording::{RecordedSurvey, RecordingError, load, record};
-pub use target::{SurveyError, Target};
+pub use target::{SurveyError, Target, text_of};
 pub use write_back_cache::{AttachedCache, UnflushedLog, disks_below, survey_cache, survey_unflushed_log};
 
 use plumb_linux::probe::Probe;

@@ -1,5 +1,7 @@
 //! Target of a survey as a user names it, and how it is found.
 
+use std::path::Path;
+
 use plumb_linux::tree::{Absence, FileKind, Stat};
 
 use super::Top;
@@ -40,14 +42,25 @@ pub enum SurveyError {
         /// Reason why the target cannot be reached.
         reason: Absence,
     },
-    /// The target is neither on a file system nor a block device.
+    /// The target is a character device, a pipe or a socket.
     #[error(
-        "cannot survey {target}: it is a character device, which has no write path; name a block device or a path on a file system"
+        "cannot survey {target}: it is neither a file nor a block device, so it has no write path; name a block device or a path on a file system"
     )]
     NotStorage {
         /// Target that was requested.
         target: String,
     },
+}
+
+/// Returns the text of a path that was typed.
+///
+/// # Errors
+/// [`SurveyError::Unreachable`] if it is not UTF-8.
+pub fn text_of(typed: &Path) -> Result<&str, SurveyError> {
+    typed.to_str().ok_or_else(|| SurveyError::Unreachable {
+        target: typed.to_string_lossy().into_owned(),
+        reason: Absence::NOT_TEXT,
+    })
 }
 
 impl Surveyor<'_> {
@@ -81,7 +94,7 @@ impl Surveyor<'_> {
     fn top_at(&mut self, target: String, path: &str, stat: &Stat) -> Result<Top, SurveyError> {
         let node = match (stat.kind, stat.node) {
             (FileKind::Block, Some(number)) => self.device_by_number(number, path),
-            (FileKind::Character, _) => return Err(SurveyError::NotStorage { target }),
+            (FileKind::Character | FileKind::Other, _) => return Err(SurveyError::NotStorage { target }),
             _ => self.file_system_of(path, stat),
         };
         Ok(Top { target, node })

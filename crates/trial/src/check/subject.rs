@@ -11,7 +11,7 @@ use plumb_linux::FileOptions;
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::space::space_at;
 use plumb_linux::tree::LiveTree;
-use plumb_path::{Layer, LayerKind, WritePath, is_kernel_state, survey_path};
+use plumb_path::{Layer, LayerKind, WritePath, is_kernel_state, survey_path, text_of};
 use plumb_targets::{Intent, Name, Permission, Scheme, TargetRequest, open_all, time_of};
 
 use super::plan::On;
@@ -61,9 +61,11 @@ impl Subject {
 
     fn directory(target: &Path, asked: Option<Bytes>) -> Result<Self, TrialError> {
         let (directory, remark) = directory_of(target)?;
-        let shown = directory.to_string_lossy().into_owned();
-        let path = survey_path(&LiveTree::new(), &LiveProbe::new(), &shown)
-            .map_err(|error| TrialError::new(FailureKind::Usage, in_one_line(&error)))?;
+        let surveyed = text_of(&directory).and_then(|shown| {
+            Ok((shown.to_owned(), survey_path(&LiveTree::new(), &LiveProbe::new(), shown)?))
+        });
+        let (shown, path) =
+            surveyed.map_err(|error| TrialError::new(FailureKind::Usage, in_one_line(&error)))?;
         let above = |layer: &&Layer| !matches!(layer.kind, LayerKind::Application | LayerKind::PageCache);
         let system = path.layers.iter().find(above).and_then(|layer| layer.name.split(' ').next());
         if let Some(kind) = system.filter(|kind| is_kernel_state(kind)) {
