@@ -17,6 +17,10 @@ const ROOM_SHARE: f64 = 0.5;
 /// A smaller part of a profile says nothing.
 const SCALE_MIN: f64 = 0.01;
 
+/// Least free room for SQLite: on a full file system the kernel ends a process that writes to the map of its
+/// index (SIGBUS).
+const SQLITE_ROOM: Bytes = Bytes::mib(8);
+
 /// Runs a profile that works on files in a directory of its own beneath `directory`, and removes that however
 /// it ends. `stop` ends it early: what was measured until then is returned. `observer` sees it as the only
 /// worker of a load: its files laid out, its window, its progress.
@@ -69,6 +73,12 @@ pub fn run(
             Ok(measured)
         }
         Work::Sqlite(work) => {
+            if let Some(free) = directory.free.filter(|free| *free < SQLITE_ROOM) {
+                return Err(Error::Unsuited(format!(
+                    "profile {} needs {SQLITE_ROOM}, but only {free} are free: free some space or name another directory",
+                    profile.name
+                )));
+            }
             let scratch = Scratch::beneath(&directory.path)?;
             let conduct = conduct(1.0, limits.threads.unwrap_or(1), 0);
             let result = sqlite::perform(work.journal(&variant.name), scratch.path(), &conduct, observer);

@@ -117,6 +117,8 @@ fn where_room_is_short_less_is_made_and_that_is_said() {
     assert_eq!(measured.transactions.as_ref().unwrap().notes, [note]);
     let error = run_in("fileserver", &with_free(Bytes::mib(30)), &limits).unwrap_err();
     assert!(error.to_string().contains("needs 2 GiB, but only 30 MiB are free"), "{error}");
+    let error = run_in("sqlite-wal", &with_free(Bytes::mib(7)), &limits).unwrap_err();
+    assert!(error.to_string().contains("needs 8 MiB, but only 7 MiB are free"), "{error}");
     assert_empty(home.path(), "refused");
 }
 
