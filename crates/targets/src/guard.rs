@@ -90,9 +90,10 @@ fn judge_missing(
     }
     match (missing, intent.size) {
         (Missing::NoDirectory, _) => none("there is no such directory", "make it, or name another place"),
-        (Missing::DanglingLink, _) => {
-            none("it is a link that leads nowhere", "remove the link, or name a file")
-        }
+        (Missing::DanglingLink, _) => none(
+            "it is a link that leads nowhere, or to a file without a name",
+            "remove the link, or name a file",
+        ),
         (Missing::InDev, _) => {
             none("there is no such device", "`plumb survey --all` lists those that there are")
         }

@@ -145,7 +145,7 @@ impl Making {
     pub(crate) fn undo(self) -> Result<()> {
         match &self.undo {
             Undo::Shorten(before) => rustix::fs::ftruncate(&self.file, before.0)
-                .map_err(|errno| Error::os(&self.shown, "cut to its former length", errno)),
+                .map_err(|errno| Error::os(&self.shown, "restore the length of", errno)),
             Undo::Remove(name) => {
                 name.remove(&self.file).map_err(|errno| Error::os(&self.shown, "remove", errno))
             }

@@ -158,7 +158,10 @@ fn make(located: &LocatedName, missing: &Missing, wanted: MediumWanted<'_>) -> R
         Missing::CanBeMade => {}
         Missing::NoDirectory => return none("there is no such directory", "make it, or name another place"),
         Missing::DanglingLink => {
-            return none("it is a link that leads nowhere", "remove the link, or name a file");
+            return none(
+                "it is a link that leads nowhere, or to a file without a name",
+                "remove the link, or name a file",
+            );
         }
         Missing::InDev => return none("there is no such device: a medium is a file", "name a new file"),
     }
