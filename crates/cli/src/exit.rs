@@ -223,7 +223,10 @@ pub(crate) fn say(failure: &anyhow::Error) -> Exit {
         }
         return match typed.print() {
             // A reader who closed the pipe before the help was out has nothing to be told.
-            Err(broken) if broken.kind() != std::io::ErrorKind::BrokenPipe => Exit::Failed,
+            Err(broken) if broken.kind() != std::io::ErrorKind::BrokenPipe => {
+                crate::terminal::say(&format!("plumb: cannot write to stdout: {broken}"));
+                Exit::Failed
+            }
             _ => code,
         };
     }

@@ -213,8 +213,10 @@ fn a_reader_who_leaves_is_no_failure_and_a_full_stdout_is() {
         assert!(matches!(child.wait().unwrap().code(), Some(0 | 1)), "{typed}");
         assert!(place.run_directory().join("report.html").is_file(), "{typed}: the recording was not kept");
     }
-    let full = File::options().write(true).open("/dev/full").unwrap();
-    let output = place.command("load f --count 10").stdout(full).output().unwrap();
-    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
-    assert!(stderr(&output).contains("stdout"), "{}", said(&output));
+    for typed in ["load f --count 10", "load --help", "--version"] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = place.command(typed).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(5), "{typed}: {}", said(&output));
+        assert!(stderr(&output).contains("cannot write to stdout"), "{typed}: {}", said(&output));
+    }
 }
