@@ -46,6 +46,11 @@ impl Archive {
         symlink(to, self.place(path)?).with_context(|| format!("linking {path}"))
     }
 
+    /// Adds all that is in a directory of this machine, over what is there.
+    pub(crate) fn overlay(&self, from: &Path) -> Result<()> {
+        process::run(Command::new("cp").arg("-a").arg(from.join(".")).arg(self.root.path()))
+    }
+
     fn place(&self, path: &str) -> Result<PathBuf> {
         let place = self.root.path().join(path);
         let parent = place.parent().context("a path without a parent")?;

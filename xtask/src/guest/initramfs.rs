@@ -72,6 +72,7 @@ pub(crate) fn write(lab: &Lab, file: &Path) -> Result<()> {
     }
     add_tools(&archive, lab)?;
     add_scenarios(&archive, lab)?;
+    lab.root.map_or(Ok(()), |root| archive.overlay(root))?;
     archive.write_to(file)
 }
 

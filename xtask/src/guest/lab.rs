@@ -20,6 +20,8 @@ pub(crate) struct Lab<'a> {
     pub modules: &'a Modules,
     /// The plumb to survey with, if there is one.
     pub plumb: Option<&'a Path>,
+    /// Directory whose files are put over the first root, if there is one.
+    pub root: Option<&'a Path>,
     /// Run one after the other.
     pub scenarios: Vec<&'static Scenario>,
     /// A shell on this terminal instead of the scenarios.

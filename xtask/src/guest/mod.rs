@@ -62,6 +62,9 @@ enum Action {
         /// How many guests at once
         #[arg(long, default_value_t = 2, value_name = "N")]
         jobs: usize,
+        /// Scenarios in a file, in place of the built-in ones
+        #[arg(long, value_name = "FILE")]
+        group: Option<PathBuf>,
         /// Names of scenarios; all when none is named
         #[arg(value_name = "SCENARIO")]
         scenarios: Vec<String>,
@@ -87,6 +90,9 @@ pub(crate) struct Options {
     /// A plumb to put into the guests and survey with
     #[arg(long, value_name = "FILE")]
     plumb: Option<PathBuf>,
+    /// A directory whose files are put over the guest's root: modules and programs that are not Debian's own
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
 }
 
 /// Does what was asked. Fails when a scenario failed; one that cannot run on this machine counts as skipped.
@@ -95,8 +101,8 @@ pub(crate) struct Options {
 /// When the laboratory itself cannot be built.
 pub(crate) fn main(arguments: Arguments) -> Result<ExitCode> {
     match arguments.action {
-        Action::Run { options, record, jobs, scenarios } => {
-            let tally = run::run(&run::Request { options, record, jobs, scenarios })?;
+        Action::Run { options, record, jobs, group, scenarios } => {
+            let tally = run::run(&run::Request { options, record, jobs, group, scenarios })?;
             Ok(if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Action::List => {
@@ -117,8 +123,8 @@ pub(crate) fn programs() -> Vec<crate::packages::Program> {
 /// # Errors
 /// Those of [`main`].
 pub(crate) fn test(plumb: &Path) -> Result<crate::tally::Tally> {
-    let options = Options { kernel: Line::V6_12, plumb: Some(plumb.to_owned()) };
-    run::run(&run::Request { options, record: None, jobs: 2, scenarios: Vec::new() })
+    let options = Options { kernel: Line::V6_12, plumb: Some(plumb.to_owned()), root: None };
+    run::run(&run::Request { options, record: None, jobs: 2, group: None, scenarios: Vec::new() })
 }
 
 /// Returns what the guests of [`scenarios::CACHE_SPEED`] have measured with that plumb.
@@ -126,7 +132,7 @@ pub(crate) fn test(plumb: &Path) -> Result<crate::tally::Tally> {
 /// # Errors
 /// Those of [`main`].
 pub(crate) fn cache_speed(plumb: &Path) -> Result<Vec<(&'static str, Vec<String>)>> {
-    let options = Options { kernel: Line::V6_12, plumb: Some(plumb.to_owned()) };
+    let options = Options { kernel: Line::V6_12, plumb: Some(plumb.to_owned()), root: None };
     run::notes(&options, &scenarios::CACHE_SPEED)
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Request {
     pub record: Option<PathBuf>,
     /// Guests at once.
     pub jobs: usize,
+    /// File with the scenarios; the built-in ones without it.
+    pub group: Option<PathBuf>,
     /// Names; all when empty.
     pub scenarios: Vec<String>,
 }
@@ -36,7 +38,16 @@ pub(crate) struct Request {
 /// # Errors
 /// When the laboratory cannot be built, or after an interrupt; a failed scenario is counted instead.
 pub(crate) fn run(request: &Request) -> Result<Tally> {
-    let mut groups = select(&request.scenarios)?;
+    let known = match &request.group {
+        Some(file) => {
+            let text =
+                std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
+            &*vec![Group::parse("group", &text).with_context(|| format!("reading {}", file.display()))?]
+                .leak()
+        }
+        None => scenarios::GROUPS.as_slice(),
+    };
+    let mut groups = select(known, &request.scenarios)?;
     let mut unserved = Tally::default();
     if request.options.plumb.is_none() {
         unserved.skipped = without_simulated(&mut groups);
@@ -127,7 +138,8 @@ fn next<'a>(labs: &Mutex<VecDeque<Lab<'a>>>) -> Option<Lab<'a>> {
 /// # Errors
 /// When the laboratory cannot be built or QEMU not started.
 pub(crate) fn shell(options: &Options, name: &str) -> Result<ExitCode> {
-    let (group, chosen) = select(&[name.to_owned()])?.into_iter().next().context("nothing was selected")?;
+    let (group, chosen) =
+        select(&scenarios::GROUPS, &[name.to_owned()])?.into_iter().next().context("nothing was selected")?;
     let Some(workshop) = Workshop::open(options)? else { return Ok(ExitCode::SUCCESS) };
     let lab = workshop.lab(group, chosen, true);
     let directory = tempfile::tempdir().context("making a directory")?;
@@ -157,6 +169,7 @@ struct Workshop {
     kernel: Kernel,
     modules: Modules,
     plumb: Option<PathBuf>,
+    root: Option<PathBuf>,
     logs: PathBuf,
 }
 
@@ -179,12 +192,20 @@ impl Workshop {
         if let Some(plumb) = &options.plumb {
             ensure!(plumb.is_file(), "there is no {}", plumb.display());
         }
-        Ok(Some(Self { kernel, modules, plumb: options.plumb.clone(), logs }))
+        Ok(Some(Self { kernel, modules, plumb: options.plumb.clone(), root: options.root.clone(), logs }))
     }
 
     fn lab(&self, group: &Group, scenarios: Vec<&'static Scenario>, interactive: bool) -> Lab<'_> {
-        let Self { kernel, modules, plumb, .. } = self;
-        Lab { name: group.name, kernel, modules, plumb: plumb.as_deref(), scenarios, interactive }
+        let Self { kernel, modules, plumb, root, .. } = self;
+        Lab {
+            name: group.name,
+            kernel,
+            modules,
+            plumb: plumb.as_deref(),
+            root: root.as_deref(),
+            scenarios,
+            interactive,
+        }
     }
 
     fn console(&self, lab: &Lab) -> PathBuf {
@@ -193,15 +214,16 @@ impl Workshop {
 }
 
 /// Returns the named scenarios, or all, by the boot to which they belong.
-fn select(names: &[String]) -> Result<Vec<(&'static Group, Vec<&'static Scenario>)>> {
-    let known =
-        |name: &String| scenarios::GROUPS.iter().flat_map(|group| &group.scenarios).any(|s| s.name == *name);
+fn select(
+    groups: &'static [Group],
+    names: &[String],
+) -> Result<Vec<(&'static Group, Vec<&'static Scenario>)>> {
+    let known = |name: &String| groups.iter().flat_map(|group| &group.scenarios).any(|s| s.name == *name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
         bail!("there is no scenario {unknown}; see `cargo xtask guest list`");
     }
     let wanted = |scenario: &&Scenario| names.is_empty() || names.contains(&scenario.name);
-    let groups =
-        scenarios::GROUPS.iter().map(|group| (group, group.scenarios.iter().filter(wanted).collect()));
+    let groups = groups.iter().map(|group| (group, group.scenarios.iter().filter(wanted).collect()));
     Ok(groups.filter(|(_, chosen): &(_, Vec<_>)| !chosen.is_empty()).collect())
 }
 

@@ -100,12 +100,20 @@ impl Group {
     /// # Panics
     /// If the text, which is built in, is not a group: every test of the scenarios reads them all.
     pub(crate) fn read(name: &'static str, text: &str) -> Self {
-        let mut group: Self = toml::from_str(text).unwrap_or_else(|error| panic!("{name}.toml: {error}"));
+        Self::parse(name, text).unwrap_or_else(|error| panic!("{name}.toml: {error}"))
+    }
+
+    /// Reads the scenarios of a boot from a text that may be anything.
+    ///
+    /// # Errors
+    /// When the text is not a group.
+    pub(crate) fn parse(name: &'static str, text: &str) -> Result<Self, toml::de::Error> {
+        let mut group: Self = toml::from_str(text)?;
         group.name = name;
         for scenario in &mut group.scenarios {
             let of = if scenario.has_program() { &mut scenario.program } else { &mut scenario.setup };
             of.insert_str(0, &group.prelude);
         }
-        group
+        Ok(group)
     }
 }
