@@ -1,4 +1,4 @@
-//! The ioctls of dm, loop and NVMe that read.
+//! The ioctls of dm, loop, NVMe and ZFS that read.
 #![expect(unsafe_code, reason = "ioctl(2) takes a pointer whose meaning depends on the request")]
 
 use std::fs::File;
@@ -15,6 +15,16 @@ use crate::tree::DeviceNumber;
 const LOOP_GET_STATUS64: u32 = 0x4c05;
 /// linux/nvme_ioctl.h.
 const NVME_IOCTL_ID: u32 = 0x4e40;
+
+/// include/sys/fs/zfs.h of OpenZFS.
+pub(super) const ZFS_IOC_POOL_STATS: u32 = 0x5a05;
+pub(super) const ZFS_IOC_OBJSET_STATS: u32 = 0x5a12;
+/// `_IOR(0x12, 125, char[256])` there.
+const BLKZNAME: u32 = 0x8100_127d;
+/// More than `zfs_cmd_t` is in any version (include/sys/zfs_ioctl.h, 13.5 KiB in 2.3).
+const ZFS_COMMAND_BYTES: usize = 64 << 10;
+/// More than the configuration of a pool of a thousand disks.
+const ZFS_ANSWER_BYTES: usize = 4 << 20;
 
 /// Form of DM_TABLE_STATUS that is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +68,47 @@ pub(super) fn loop_status(device: &File) -> Reply {
     // The encryption key of old kernels is nobody's business.
     info[184..216].fill(0);
     Ok(info)
+}
+
+/// Returns the packed list that the driver of ZFS answers about the pool or dataset `name`: what
+/// `wire::nvlist` reads. Of `zfs_cmd_t` the name is at 0, the answer's address at 4112, its size at 4120.
+///
+/// # Errors
+/// The [`Refusal`] of the kernel.
+pub(super) fn zfs(name: &str, request: u32) -> Reply {
+    let control = File::open("/dev/zfs").map_err(|error| Refusal::from_io(&error))?;
+    let mut answer = vec![0_u8; ZFS_ANSWER_BYTES];
+    let mut command = vec![0_u8; ZFS_COMMAND_BYTES];
+    // ZFS_MAX_DATASET_NAME_LEN.
+    if name.len() >= 256 {
+        return Err(Refusal::NoNode);
+    }
+    command[..name.len()].copy_from_slice(name.as_bytes());
+    command[4112..4120].copy_from_slice(&(answer.as_mut_ptr() as u64).to_ne_bytes());
+    command[4120..4128].copy_from_slice(&(ZFS_ANSWER_BYTES as u64).to_ne_bytes());
+    // SAFETY: the driver reads and writes one zfs_cmd_t, which is smaller than `command`, and writes to
+    // `answer` no more than the size that the command gives.
+    let returned = unsafe { libc::ioctl(control.as_raw_fd(), request as libc::Ioctl, command.as_mut_ptr()) };
+    if returned < 0 {
+        return Err(Refusal::from_io(&std::io::Error::last_os_error()));
+    }
+    let size = command[4120..4128].try_into().map_or(0, u64::from_ne_bytes);
+    answer.truncate(usize::try_from(size).unwrap_or(0));
+    Ok(answer)
+}
+
+/// Returns the name of the ZFS volume that `device` is, 256 bytes with zeroes behind it.
+///
+/// # Errors
+/// The [`Refusal`] of the kernel, for any other device too.
+pub(super) fn zfs_volume(device: &File) -> Reply {
+    let mut name = vec![0_u8; 256];
+    // SAFETY: the kernel writes at most the 256 bytes that the request's number says.
+    let returned = unsafe { libc::ioctl(device.as_raw_fd(), BLKZNAME as libc::Ioctl, name.as_mut_ptr()) };
+    if returned < 0 {
+        return Err(Refusal::from_io(&std::io::Error::last_os_error()));
+    }
+    Ok(name)
 }
 
 /// Asks for Identify Controller, 4096 bytes: NVMe Base 2.0 5.17.2.1.

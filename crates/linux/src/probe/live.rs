@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 
 use super::scsi_generic;
+use super::wire::nvlist;
 use super::{PageControl, Probe, ProbedDevice, Refusal, Reply, Request, ioctl, kernel_log, redact};
 use crate::tree::DeviceNumber;
 
@@ -41,10 +42,28 @@ impl Probe for LiveProbe {
             Request::NvmeIdentifyController => ioctl::nvme_identify_controller(&open(device)?),
             Request::NvmeIdentifyNamespace => ioctl::nvme_identify_namespace(&open(device)?),
             Request::NvmeHealth => ioctl::nvme_health(&open(device)?),
+            Request::ZfsPool => {
+                let pool = ioctl::zfs(device.name, ioctl::ZFS_IOC_POOL_STATS)?;
+                nvlist::without(&pool, &NOT_OF_POOLS).ok_or(Refusal::Short)
+            }
+            Request::ZfsDataset => ioctl::zfs(device.name, ioctl::ZFS_IOC_OBJSET_STATS),
+            Request::ZfsVolume => ioctl::zfs_volume(&open(device)?),
             Request::NvmeWriteCache(control) => ioctl::nvme_write_cache(&open(device)?, nvme_select(control)),
         }
     }
 }
+
+/// Parts of the configuration of a pool that are large, or name this machine.
+const NOT_OF_POOLS: [&str; 8] = [
+    "vdev_stats_ex",
+    "ddt_histogram",
+    "ddt_object_stats",
+    "ddt_stats",
+    "feature_stats",
+    "features_for_read",
+    "hostid",
+    "hostname",
+];
 
 /// Returns the SEL field of Get Features: NVMe Base 2.0, figure 187.
 fn nvme_select(control: PageControl) -> u32 {

@@ -44,13 +44,20 @@ pub enum Request {
     NvmeWriteCache(PageControl),
     /// Get Log Page 02h (SMART / Health Information), 512 bytes: read by [`wire::nvme`](super::wire::nvme).
     NvmeHealth,
+    /// ZFS_IOC_POOL_STATS of the pool that is named: read by [`wire::nvlist`](super::wire::nvlist).
+    ZfsPool,
+    /// ZFS_IOC_OBJSET_STATS of the file system or volume that is named: read by
+    /// [`wire::nvlist`](super::wire::nvlist).
+    ZfsDataset,
+    /// BLKZNAME: the name of the ZFS volume that a device is, and zeroes.
+    ZfsVolume,
     /// The lines of the kernel log that tell how a driver treats flushes, one a line.
     KernelLog,
 }
 
 impl Request {
     /// Every request there is.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 21] = [
         Self::DmTable,
         Self::DmStatus,
         Self::LoopStatus,
@@ -68,6 +75,9 @@ impl Request {
         Self::NvmeWriteCache(PageControl::Default),
         Self::NvmeWriteCache(PageControl::Saved),
         Self::NvmeHealth,
+        Self::ZfsPool,
+        Self::ZfsDataset,
+        Self::ZfsVolume,
         Self::KernelLog,
     ];
 }
@@ -97,6 +107,9 @@ impl fmt::Display for Request {
             Self::NvmeIdentifyNamespace => f.write_str("nvme-identify-namespace"),
             Self::NvmeWriteCache(control) => write!(f, "nvme-feature-06-{control}"),
             Self::NvmeHealth => f.write_str("nvme-log-02"),
+            Self::ZfsPool => f.write_str("zfs-pool"),
+            Self::ZfsDataset => f.write_str("zfs-dataset"),
+            Self::ZfsVolume => f.write_str("zfs-volume"),
             Self::KernelLog => f.write_str("kernel-log"),
         }
     }

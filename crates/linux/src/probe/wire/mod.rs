@@ -7,6 +7,7 @@ pub mod dm;
 pub mod extended_inquiry;
 pub mod inquiry;
 pub mod loop_status;
+pub mod nvlist;
 pub mod nvme;
 
 /// Returns the byte at `at`.
