@@ -73,6 +73,21 @@ impl Node {
         self.name.split_once(' ').map_or(&self.name, |(_, point)| point)
     }
 
+    /// Returns whether the layer has an option because it is mounted with it, or otherwise.
+    pub(crate) fn option_verb(&self) -> &'static str {
+        if self.is_zfs() { "run with" } else { "mounted" }
+    }
+
+    /// Returns true for a file system, volume or pool of ZFS.
+    pub(crate) fn is_zfs(&self) -> bool {
+        matches!(self.kind, LayerKind::Zfs | LayerKind::Zvol)
+    }
+
+    /// Returns true if synced data is written to devices of its own.
+    pub(crate) fn has_log(&self) -> bool {
+        self.marks.iter().any(|mark| matches!(mark, Mark::SyncLog { .. }))
+    }
+
     /// Returns what makes every write synced before write() returns: [`crate::SYNC_OPTION`] or
     /// [`crate::SYNC_ATTRIBUTE`].
     pub fn synchronous(&self) -> Option<&str> {
@@ -282,7 +297,7 @@ pub enum Mark {
         /// The command that makes it issue them again.
         restore: String,
     },
-    /// All syncs of applications are omitted (overlayfs `volatile`).
+    /// All syncs of applications are omitted (overlayfs `volatile`, ZFS `sync=disabled`).
     SyncsOmitted {
         /// The option as it is set.
         option: String,
@@ -319,6 +334,18 @@ pub enum Mark {
     ReplacesUnsynced {
         /// Option that does so.
         option: String,
+    },
+    /// A device of a pool of ZFS, or several that mirror each other, to which synced data is written.
+    SyncLog {
+        /// The device, if there is only one.
+        single: Option<String>,
+    },
+    /// A file system of ZFS whose synced data is written past the log devices of its pool.
+    LogBypassed,
+    /// A version of ZFS that tells nobody of a flush that failed.
+    FlushErrorsIgnored {
+        /// The version.
+        version: String,
     },
     /// A btrfs whose blocks are on parity profiles.
     BtrfsParity {
@@ -358,6 +385,11 @@ pub enum Mark {
     },
     /// A layer that answers a flush without sending any to the devices below.
     SendsNoFlush {
+        /// Evidence for it.
+        why: String,
+    },
+    /// A disk of a pool of ZFS that has a cache and was never flushed (trap H10).
+    NeverFlushed {
         /// Evidence for it.
         why: String,
     },

@@ -28,15 +28,20 @@ pub const SYNC_ATTRIBUTE: &str = "attribute S";
 /// The mount option that does the same for all files, as evidence names it (mount(8)).
 pub const SYNC_OPTION: &str = "sync";
 
+/// The property of a file system of ZFS that does the same, as evidence names it (zfsprops(7)).
+pub(crate) const ZFS_SYNC_ALWAYS: &str = "sync=always";
+
 /// Returns whether evidence of this value says that every write is synced before it returns.
 pub(crate) fn is_synchronous(value: &str) -> bool {
-    value == SYNC_OPTION || value == SYNC_ATTRIBUTE
+    [SYNC_OPTION, SYNC_ATTRIBUTE, ZFS_SYNC_ALWAYS].contains(&value)
 }
 
-/// Returns the words for what makes every write synced: [`SYNC_OPTION`] or [`SYNC_ATTRIBUTE`].
+/// Returns the words for what makes every write synced: [`SYNC_OPTION`], [`SYNC_ATTRIBUTE`] or the property
+/// of ZFS.
 pub(crate) fn synchronous_words(value: &str) -> &'static str {
     match value {
         SYNC_ATTRIBUTE => "attribute S (chattr +S)",
+        ZFS_SYNC_ALWAYS => "property sync=always",
         _ => "mount option sync",
     }
 }
@@ -249,6 +254,7 @@ pub enum LayerKind {
     NetworkFileSystem,
     Fuse,
     Zfs,
+    Zvol,
     Partition,
     DmLinear,
     DmStriped,

@@ -1,6 +1,7 @@
 //! One small synthetic tree for each kind of file system: guards against one that is not recognised, or
 //! misjudged.
 
+use crate::fixtures_of;
 use crate::machine::{Machine, WB, WT, has, layer, names};
 use plumb_linux::probe::{PageControl, Refusal, Request};
 use plumb_linux::tree::{Attributes, DeviceNumber, FileKind, Stat};
@@ -78,7 +79,7 @@ fn btrfs_spans_its_devices_whatever_number_its_subvolumes_have() {
 }
 
 #[test]
-fn zfs_and_fuse_say_that_they_cannot_be_seen_through() {
+fn what_zfs_and_fuse_do_not_tell_is_not_known() {
     let mut machine = Machine::new();
     machine.mount("/tank", "0:36", "zfs", "tank", "rw");
     machine.tree.put_text("/sys/module/zfs/parameters/zfs_nocacheflush", "1\n");
@@ -86,7 +87,43 @@ fn zfs_and_fuse_say_that_they_cannot_be_seen_through() {
     let path = machine.survey("/tank");
     layer(&path, "zfs /tank", LayerKind::Zfs, Cache::None, Flush::Unknown);
     assert_eq!(has(&path, "barriers-off"), Some(Severity::Warning));
+    assert!(path.unknown_below.unwrap().contains("/dev/zfs does not tell of tank: not recorded"));
     layer(&machine.survey("/ntfs"), "fuse.mergerfs /ntfs", LayerKind::Fuse, Cache::Unknown, Flush::Unknown);
+}
+
+/// Recordings of real pools; `oracle.rs` holds the fate of their flushes against the drives' own counts.
+#[test]
+fn a_pool_of_zfs_is_seen_through() {
+    let log = ["zfs-single-log"].as_slice();
+    for (name, of_pool, rules, remedy) in [
+        ("plain", ["sda1"].as_slice(), [].as_slice(), ""),
+        ("mirror-log", &["sda1", "sdb1", "sdc1"], log, "zpool attach"),
+        ("log-bypassed", &["sda1", "sdb1"], &["zfs-single-log", "zfs-log-bypassed"], "logbias=latency"),
+        ("sync-disabled", &["sda1"], &["zfs-sync-disabled"], "`zfs set sync=standard tank/fast`"),
+        (
+            "nocacheflush",
+            &["sda1"],
+            &["barriers-off"],
+            "echo 0 > /sys/module/zfs/parameters/zfs_nocacheflush",
+        ),
+        ("raidz", &["sda1", "sdb1", "sdc1"], &[], ""),
+        ("volume", &["sda1"], &[], ""),
+        ("file", &["ext4 /mnt/below"], &[], ""),
+    ] {
+        let directory = fixtures_of::root().join("zfs-2.3.2-linux-6.12").join(name);
+        let recorded = plumb_path::load(&directory).unwrap();
+        let survey = plumb_path::survey(&recorded.tree, &recorded.probe, &recorded.target).unwrap();
+        let path = &survey.paths[0];
+        assert_eq!(path.layers[2].below, ["pool tank"], "{name}");
+        assert_eq!(path.layers[2].kind == LayerKind::Zvol, name == "volume");
+        assert_eq!(path.layer("pool tank").unwrap().below, of_pool, "{name}");
+        let always = ["zfs-flush-errors", "volatile-cache", "unknown-below-the-hypervisor"];
+        let found: Vec<_> =
+            path.findings.iter().filter(|finding| !always.contains(&finding.id.as_str())).collect();
+        let ids: Vec<&str> = found.iter().map(|finding| finding.id.as_str()).collect();
+        assert_eq!(ids, rules, "{name}");
+        assert!(found.last().is_none_or(|finding| finding.remedy.contains(remedy)), "{name}: {found:#?}");
+    }
 }
 
 /// All options of a mounted ext4, as its driver lists them.

@@ -29,7 +29,7 @@ struct DiskOracle {
 }
 
 /// The findings that a scenario is there to show.
-const SHOWN: [(&str, &str); 21] = [
+const SHOWN: [(&str, &str); 24] = [
     // On SCSI an override and a change behind the kernel's back look the same.
     ("h1-temporary", "h3-stale-kernel-view"),
     ("h1-temporary-ahci", "h1-temporary-write-through"),
@@ -52,6 +52,9 @@ const SHOWN: [(&str, &str); 21] = [
     ("tmpfs", "memory"),
     ("loop-on-tmpfs", "memory"),
     ("ext4-external-journal", "external-journal"),
+    ("sync-disabled", "zfs-sync-disabled"),
+    ("nocacheflush", "barriers-off"),
+    ("h10", "h10-zfs-remembers"),
 ];
 
 #[test]

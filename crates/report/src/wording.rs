@@ -85,6 +85,7 @@ pub const fn kind(kind: LayerKind) -> &'static str {
         LayerKind::NetworkFileSystem => "network file system",
         LayerKind::Fuse => "file system in user space",
         LayerKind::Zfs => "ZFS",
+        LayerKind::Zvol => "volume of ZFS",
         LayerKind::Partition => "partition",
         LayerKind::DmLinear => "logical volume",
         LayerKind::DmStriped => "striped volume",

@@ -205,7 +205,9 @@ fn cause(node: &Node) -> String {
         _ => None,
     });
     match option {
-        Some(option) => format!("{} is mounted {option} and sends no flush,", node.place()),
+        Some(option) => {
+            format!("{} is {} {option} and sends no flush,", node.place(), node.option_verb())
+        }
         None => format!("the flush ends at {}", node.name),
     }
 }

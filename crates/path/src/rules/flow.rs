@@ -157,7 +157,9 @@ impl<'a> Flow<'a> {
                     Flush::Dropped => Flush::Unknown,
                     other => other,
                 },
-                Mark::BarriersOff { .. } | Mark::SendsNoFlush { .. } => ended(self.held_below(index)),
+                Mark::BarriersOff { .. } | Mark::SendsNoFlush { .. } | Mark::NeverFlushed { .. } => {
+                    ended(self.held_below(index))
+                }
                 Mark::Log(_) => self.vouched(index).unwrap_or(Flush::Forwarded),
                 Mark::SwallowsFlush { .. } => ended(self.held_above(index)),
                 Mark::MaySwallowFlush { .. } => match ended(self.held_above(index)) {
@@ -166,7 +168,7 @@ impl<'a> Flow<'a> {
                 },
                 // A target that is not known, or a table that is not there; without the table nothing is
                 // marked.
-                Mark::Unseen { .. } if node.kind == LayerKind::DmOther => Flush::Unknown,
+                Mark::Unseen { .. } if node.kind == LayerKind::DmOther || node.is_zfs() => Flush::Unknown,
                 Mark::NoCachingPage | Mark::NoFlushCommand if node.queue == KernelView::WriteThrough => {
                     ended(self.held[index])
                 }
@@ -184,14 +186,9 @@ impl<'a> Flow<'a> {
         match (node.queue, node.kind) {
             (KernelView::WriteThrough, _) => ended(self.held[index]),
             (KernelView::WriteBack, _) => Flush::Forwarded,
-            (
-                _,
-                LayerKind::Hypervisor
-                | LayerKind::Remote
-                | LayerKind::Fuse
-                | LayerKind::Unknown
-                | LayerKind::Zfs,
-            ) => Flush::Unknown,
+            (_, LayerKind::Hypervisor | LayerKind::Remote | LayerKind::Fuse | LayerKind::Unknown) => {
+                Flush::Unknown
+            }
             (KernelView::NoQueue, _) => Flush::Forwarded,
             (KernelView::Unknown, _) => Flush::Unknown,
         }

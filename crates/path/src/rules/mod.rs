@@ -33,10 +33,11 @@ enum Rule {
 
 /// The rules with their ids in the catalogue, in the order in which equals are reported: causes before what
 /// they come to.
-const RULES: [(&str, Rule); 36] = [
+const RULES: [(&str, Rule); 41] = [
     ("memory", Plain(Danger, |flow| marked!(flow, Mark::InMemory => ""))),
     ("barriers-off", Own(storage::barriers_off)),
-    ("volatile-overlay", Plain(Danger, |flow| marked!(flow, Mark::SyncsOmitted { .. } => ""))),
+    ("volatile-overlay", Plain(Danger, |flow| storage::syncs_omitted(flow, false))),
+    ("zfs-sync-disabled", Own(storage::zfs_sync_disabled)),
     ("syncs-preloaded", Plain(Danger, |flow| marked!(flow, Mark::SyncsPreloaded { library } => library))),
     // drivers/block/nbd.c: without NBD_FLAG_SEND_FLUSH the queue is set to write through, and no request asks
     // for durability.
@@ -47,6 +48,7 @@ const RULES: [(&str, Rule); 36] = [
     ("h4-stale-dm-table", Plain(Danger, traps::stale_dm_table)),
     ("h5-dm-over-disabled-queue", Plain(Danger, traps::dm_over_disabled_queue)),
     ("h9-driver-swallows-flush", Own(traps::driver_swallows_flush)),
+    ("h10-zfs-remembers", Own(storage::zfs_remembers)),
     ("flush-dropped", Own(traps::flush_dropped)),
     ("h7-nvme-feature-hidden", Plain(Info, traps::nvme_feature_hidden)),
     ("h8-write-protected", Plain(Warning, traps::write_protected)),
@@ -59,6 +61,9 @@ const RULES: [(&str, Rule); 36] = [
     // (jbd2_trans_will_send_data_barrier), which did not send it in guests with Debian's kernels 6.1 and
     // 6.12.
     ("external-journal", Plain(Warning, |flow| marked!(flow, Mark::ExternalJournal { device } => device))),
+    ("zfs-single-log", Plain(Info, |flow| marked!(flow, Mark::SyncLog { single: Some(log) } => log))),
+    ("zfs-log-bypassed", Plain(Info, |flow| marked!(flow, Mark::LogBypassed => ""))),
+    ("zfs-flush-errors", Plain(Info, |flow| marked!(flow, Mark::FlushErrorsIgnored { version } => version))),
     ("virtio-no-flush", Own(storage::no_flush_command)),
     ("write-hole", Own(storage::write_hole)),
     // The documentation of btrfs calls these profiles not ready for use (btrfs(5), RAID56).

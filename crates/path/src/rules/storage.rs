@@ -5,7 +5,7 @@ use super::Flow;
 use super::finding::{RuleResult, Those, marked};
 use crate::facts::{KernelView, Mark};
 use crate::finding::Severity;
-use crate::model::{Cache, Flush, LayerKind, SYNC_ATTRIBUTE, is_synchronous};
+use crate::model::{Cache, Flush, LayerKind, SYNC_ATTRIBUTE, ZFS_SYNC_ALWAYS, is_synchronous};
 
 /// Number of questions that `needs-root` lists.
 const QUESTIONS_MAX: usize = 20;
@@ -16,14 +16,15 @@ pub(super) fn barriers_off(flow: &Flow<'_>) -> Option<RuleResult> {
     let those = marked!(flow, Mark::BarriersOff { option, .. } => option);
     let restore = marked!(flow, Mark::BarriersOff { restore, .. } => restore);
     let places: Vec<&str> = those.nodes.iter().map(|node| node.place()).collect();
-    let mounted =
-        format!("{} {} mounted {}", places.join(" and "), those.verb("is", "are"), those.said(", "));
+    let verb = those.nodes.first().map_or("mounted", |node| node.option_verb());
+    let mounted = format!("{} {} {verb} {}", places.join(" and "), those.verb("is", "are"), those.said(", "));
     let fates: Vec<Flush> = flow
         .nodes()
         .filter(|(_, node)| those.nodes.contains(node))
         .map(|(index, _)| flow.flush(index))
         .collect();
-    let again = format!("Remount it: `{}`", restore.said("`; `"));
+    let how = if verb == "mounted" { "Remount it" } else { "Set it back" };
+    let again = format!("{how}: `{}`", restore.said("`; `"));
     let (severity, sentence) = match () {
         () if fates.contains(&Flush::Dropped) => {
             (Severity::Danger, format!("fsync is not durable: {mounted}. {again}"))
@@ -59,6 +60,7 @@ pub(super) fn synchronous(flow: &Flow<'_>) -> Option<RuleResult> {
         false => "every change of a directory is flushed before its call returns; writes of files are not",
     };
     let sentence = match those.words.as_slice() {
+        [ZFS_SYNC_ALWAYS] => format!("{those} has the property {ZFS_SYNC_ALWAYS}: {what}."),
         [SYNC_ATTRIBUTE] => format!("What was named on {those} has the attribute S (chattr +S): {what}."),
         _ => format!("{those} is mounted with the option {}: {what}.", those.said(", ")),
     };
@@ -93,6 +95,48 @@ pub(super) fn write_hole(flow: &Flow<'_>) -> Option<RuleResult> {
         those.said("; ")
     );
     those.found(severity, sentence)
+}
+
+/// Returns the layers of ZFS, or the others, that omit syncs.
+pub(super) fn syncs_omitted<'a>(flow: &Flow<'a>, by_zfs: bool) -> Those<'a> {
+    let mut those = marked!(flow, Mark::SyncsOmitted { option } => option);
+    those.nodes.retain(|node| node.is_zfs() == by_zfs);
+    those
+}
+
+pub(super) fn zfs_sync_disabled(flow: &Flow<'_>) -> Option<RuleResult> {
+    let those = syncs_omitted(flow, true);
+    let sets: Vec<&str> = those.nodes.iter().filter_map(|node| node.identity.as_deref()).collect();
+    let sets = sets.join(" ");
+    let sentence = format!(
+        "fsync is not durable: {sets} has sync=disabled, so every sync \
+         returns at once and nothing is written for it."
+    );
+    let mut found = those.found(Severity::Danger, sentence)?;
+    found.remedy = Some(format!(
+        "`zfs set sync=standard {sets}`, or `zfs inherit sync {sets}` if what it is in has another value. A log \
+         device of fast flash (`zpool add POOL log mirror DEVICE DEVICE`) makes syncs cheap without giving them up"
+    ));
+    Some(found)
+}
+
+/// H10 on a pool.
+pub(super) fn zfs_remembers(flow: &Flow<'_>) -> Option<RuleResult> {
+    let those = marked!(flow, Mark::NeverFlushed { why } => why);
+    let pool = those.nodes.first()?.place();
+    let sentence = format!(
+        "ZFS flushes no disk that had no write cache when its pool was opened: of {those}, {}.",
+        those.said("; ")
+    );
+    let is_lost =
+        flow.nodes().any(|(index, node)| flow.flush(index) == Flush::Dropped && those.nodes.contains(&node));
+    let severity = if is_lost { Severity::Danger } else { Severity::Warning };
+    let mut found = those.found(severity, sentence)?;
+    found.remedy = Some(format!(
+        "`zpool reopen {pool}`: a pool looks at the caches of its disks when it opens them. \
+         Then write something and survey again"
+    ));
+    Some(found)
 }
 
 pub(super) fn dirty<'a>(flow: &Flow<'a>, in_bcache: bool) -> Those<'a> {

@@ -12,7 +12,7 @@ use crate::model::{Cache, Flush, LayerKind};
 const GUEST_REMEDY: &str = "Start the machine with a cache mode that sends flushes on: QEMU and libvirt cache=none or writeback, Firecracker \
                             \"cache_type\": \"Writeback\". Until then sync the host itself (`sync -f IMAGE`) where the guest's data matters.";
 
-/// Combines all of the traps into one finding. Memory, and mounts without barriers, have findings of their
+/// Combines all of the traps into one finding. Memory, mounts without barriers and ZFS have findings of their
 /// own.
 pub(super) fn flush_dropped(flow: &Flow<'_>) -> Option<RuleResult> {
     let those = Those::matching(flow, |index, node| {
@@ -20,7 +20,7 @@ pub(super) fn flush_dropped(flow: &Flow<'_>) -> Option<RuleResult> {
             use Mark as M;
             matches!(mark, M::InMemory | M::WriteProtected | M::BarriersOff { .. } | M::NoFlushOffered { .. })
         };
-        let elsewhere = node.marks.iter().any(own);
+        let elsewhere = node.is_zfs() || node.marks.iter().any(own);
         flow.flush(index) == Flush::Dropped && !elsewhere && flow.vouched(index) != Some(Flush::Dropped)
     });
     let sentence = format!(

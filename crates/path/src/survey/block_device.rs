@@ -59,6 +59,7 @@ impl Surveyor<'_> {
             _ if place.has("md") => self.md(&mut node, &place),
             "bcache" => self.bcache(&mut node, &place),
             "loop" => self.loop_device(&mut node, &place),
+            "zd" => self.zfs_volume(&mut node, &place),
             "zram" | "ram" | "nullb" => self.memory_disk(&mut node, stem),
             "nbd" | "rbd" | "drbd" | "ublkb" => self.network_device(&mut node, &place.sysfs),
             "vd" => self.virtio_disk(&mut node, &place),

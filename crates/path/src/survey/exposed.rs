@@ -59,10 +59,8 @@ impl Surveyor<'_> {
             LayerKind::Tmpfs => return vec![Reading::Files { point: mount.point.clone() }],
             // The files are in the page cache of the file system of its upper directory.
             LayerKind::Overlay => return Vec::new(),
-            LayerKind::Zfs => {
-                let because = "ZFS keeps written data outside the page cache, until its transaction group is synced (zfs_txg_timeout, 5 s)";
-                return vec![Reading::Unknown { because: because.to_owned() }];
-            }
+            // Written data waits in the pool.
+            LayerKind::Zfs => return Vec::new(),
             _ => {}
         }
         if let Some(name) = layer.name.strip_prefix("plumb drive ") {
@@ -139,6 +137,10 @@ impl Surveyor<'_> {
         use LayerKind as K;
         Some(match layer.kind {
             K::Application | K::PageCache => return None,
+            K::Zfs => {
+                let because = "ZFS keeps written data outside the page cache, until its transaction group is synced (zfs_txg_timeout, 5 s)";
+                Reading::Unknown { because: because.to_owned() }
+            }
             K::Loop => Reading::LoopFile(self.loop_file(layer)),
             K::Zram | K::Ram | K::NullBlk => Reading::Disk { bytes: self.size_of(&layer.name) },
             K::Bcache => Reading::Bcache { directory: format!("/sys/class/block/{}/bcache", layer.name) },

@@ -102,7 +102,10 @@ impl Surveyor<'_> {
         match kind {
             "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" => self.in_memory(&mut node, kind),
             "overlay" | "overlayfs" => self.overlay(&mut node, mount),
-            "zfs" => self.zfs(&mut node),
+            "zfs" => {
+                node.kind = LayerKind::Zfs;
+                self.zfs(&mut node, &mount.source);
+            }
             _ if network::is_network(kind) => self.network_file_system(&mut node, mount),
             _ if kind == "fuse" || kind.starts_with("fuse.") || kind == "fuseblk" => {
                 self.fuse(&mut node, mount)
@@ -335,23 +338,6 @@ impl Surveyor<'_> {
             ),
         };
         node.mark(Mark::Unseen { what });
-    }
-
-    fn zfs(&self, node: &mut Node) {
-        node.kind = LayerKind::Zfs;
-        for name in ["zfs_nocacheflush", "zil_nocacheflush"] {
-            let file = format!("/sys/module/zfs/parameters/{name}");
-            let Ok(value) = self.tree.text(&file) else { continue };
-            let off = value == "1";
-            node.saw(file, value, if off { "no flush is issued" } else { "flushes are issued" });
-            if off {
-                let restore = format!("echo 0 > /sys/module/zfs/parameters/{name}");
-                node.mark(Mark::BarriersOff { option: format!("{name}=1"), restore });
-            }
-        }
-        let what = "the devices of a ZFS pool and its property sync= are visible to `zpool status` and `zfs get sync` \
-                    only; ZFS remembers per device whether it had a cache when the pool was opened";
-        node.mark(Mark::Unseen { what: what.to_owned() });
     }
 
     /// Returns the node of a device that is known by its number; `named` is what it was called, for people.

@@ -35,6 +35,7 @@ mod target;
 mod untorn;
 mod virtio;
 mod write_back_cache;
+mod zfs;
 
 pub use controller::is_numbered;
 pub use device::{DeviceKind, survey_device};

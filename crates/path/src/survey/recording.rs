@@ -2,8 +2,9 @@
 //!
 //! `DIR/tree.json`, `DIR/probe.json` and `DIR/recording.json` (the target and the version of this program)
 //! are the input; `DIR/survey.json` is what came of it. A recording holds serial numbers and world-wide names
-//! of drives, the mount table as far as the target needs it, and nothing outside /proc and /sys but device
-//! numbers of paths; keys of dm tables are blotted out by the probe.
+//! of drives, the mount table as far as the target needs it, properties and devices of pools of ZFS, and
+//! nothing outside /proc and /sys but device numbers of paths; keys of dm tables are blotted out by the
+//! probe.
 
 use std::path::Path;
 

@@ -321,7 +321,7 @@ impl<'a> Reader<'a> {
                     block.name
                 ),
                 evidence: vec![format!("the partition of {} is called zfs (uevent, PARTNAME)", block.name)],
-                remedy: "After a change, export and import the pool, or restart: a pool that was opened without a cache may send no flushes."
+                remedy: "After a change, `zpool reopen POOL`: a disk that had no cache when ZFS opened it may get no flushes."
                     .to_owned(),
             });
         }

@@ -26,9 +26,8 @@ fn set_flushes(document: &mut RunDocument, flushes: u64) {
 }
 
 /// Rules of profiles, of policies and of many hosts, which are made elsewhere.
-const ELSEWHERE: [&str; 12] = [
+const ELSEWHERE: [&str; 11] = [
     "claim-expired",
-    "h10-zfs-remembers",
     "hosts-missing",
     "limit-met",
     "limit-missed",
