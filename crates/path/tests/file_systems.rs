@@ -3,8 +3,8 @@
 
 use crate::fixtures_of;
 use crate::machine::{Machine, WB, WT, has, layer, names};
-use plumb_linux::probe::{PageControl, Refusal, Request};
-use plumb_linux::tree::{Attributes, DeviceNumber, FileKind, Stat};
+use plumb_linux::probe::{PageControl, Probe as _, ProbedDevice, Refusal, Request};
+use plumb_linux::tree::{Attributes, DeviceNumber, FileKind, Stat, Tree as _};
 use plumb_path::{Cache, Flush, Layer, LayerKind, Severity, WritePath, survey_cache};
 
 #[test]
@@ -123,6 +123,42 @@ fn a_pool_of_zfs_is_seen_through() {
         let ids: Vec<&str> = found.iter().map(|finding| finding.id.as_str()).collect();
         assert_eq!(ids, rules, "{name}");
         assert!(found.last().is_none_or(|finding| finding.remedy.contains(remedy)), "{name}: {found:#?}");
+    }
+}
+
+/// Flushes are not counted where queue/iostats is off, nor by the head of NVMe multipath.
+#[test]
+fn a_disk_was_never_flushed_only_if_its_flushes_are_counted() {
+    let directory = fixtures_of::root().join("zfs-2.3.2-linux-6.1/h10");
+    let recorded = plumb_path::load(&directory).unwrap();
+    let sysfs = recorded.tree.canonical("/sys/class/block/vda").unwrap();
+    let counted =
+        |writes: u32, flushes: u32| format!("9 0 72 1 {writes} 7 900 2 0 3 4 0 0 0 0 {flushes} 0\n");
+    for (counts, severity) in [
+        (counted(244, 0), Some(Severity::Danger)),
+        (counted(243, 0), None),
+        (counted(999, 1), None),
+        ("9 0 72 1 999 7 900 2 0 3 4\n".to_owned(), None),
+    ] {
+        let mut tree = recorded.tree.clone();
+        tree.put_text(&format!("{sysfs}/stat"), &counts);
+        let survey = plumb_path::survey(&tree, &recorded.probe, &recorded.target).unwrap();
+        assert_eq!(has(&survey.paths[0], "h10-zfs-remembers"), severity, "{counts}");
+    }
+    let tank = ProbedDevice { name: "tank", number: DeviceNumber { major: 0, minor: 0 } };
+    let mut pool = recorded.probe.ask(tank, Request::ZfsPool).unwrap();
+    let at = pool.windows(9).position(|path| path == b"/dev/vda1").unwrap();
+    pool[at..at + 9].copy_from_slice(b"/dev/nvme");
+    for (place, severity) in [
+        ("/sys/devices/pci0000:00/0000:00:04.0/nvme/nvme0", Some(Severity::Danger)),
+        ("/sys/devices/virtual/nvme-subsystem/nvme-subsys0", None),
+    ] {
+        let mut machine = Machine::new();
+        let block = machine.device(place, "nvme", WB);
+        machine.tree.put_text(&format!("{block}/stat"), &counted(999, 0));
+        machine.mount("/tank", "0:36", "zfs", "tank", "rw");
+        machine.probe.put("tank", Request::ZfsPool, Ok(pool.clone()));
+        assert_eq!(has(&machine.survey("/tank"), "h10-zfs-remembers"), severity, "{place}");
     }
 }
 
