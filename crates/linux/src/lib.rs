@@ -16,7 +16,8 @@
 //! - [`range_lock`] locks parts of files, [`shared_claim`] lets several processes claim a block device
 //!   together.
 //! - [`open_files`] are the files that processes write, with what of each has not reached its device.
-//! - [`ublk`] is the kernel's side of block devices that a process serves.
+//! - [`ublk`] is the kernel's side of block devices that a process serves, [`fuse_connection`] and
+//!   [`fuse_ring`] that of a file system.
 //! - [`apart`] makes system calls that may wait for this very process.
 //! - [`command`] sends drives what changes them, [`dm_reload`] loads a dm table again.
 //!
@@ -27,6 +28,7 @@ pub mod apart;
 pub mod block_ioctl;
 pub mod child;
 pub mod command;
+mod command_ring;
 pub mod counters;
 pub mod descriptors;
 mod dm_ioctl;
@@ -35,6 +37,7 @@ pub mod extents;
 mod file;
 pub mod flush_trace;
 pub mod fuse_connection;
+pub mod fuse_ring;
 pub mod inventory;
 pub mod layout;
 pub mod local_time;
@@ -58,6 +61,7 @@ pub mod tree;
 pub mod ublk;
 mod uring;
 
+pub use command_ring::Patience;
 pub use counters::BlockCounters;
 pub use file::{Access, Engine, FileDevice, FileOptions, remedy_if_denied};
 pub use layout::Filling;

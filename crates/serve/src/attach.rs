@@ -5,13 +5,17 @@
 //!   file system, database, fio
 //!   /dev/loopN                direct I/O; vanishes with its last opener
 //!   .../NAME/mount/disk       one file, past the page cache, reads and writes side by side; `control` beside it, if wanted
-//!   /dev/fuse                 several files of one connection, two for each thread
+//!   /dev/fuse                 several files of one connection, two for each thread; or rings, one for each thread
 //!   worker threads            one Queue each
 //!   Device
 //! ```
 //! [`Attachment::new`] attaches, [`Attachment::detach`] flushes and takes everything away, or refuses and
 //! says who still uses the device. [`sweep()`] removes what a killed server left; every new attachment does
 //! so first.
+//!
+//! `worker` serves through the files, `ring_worker` through rings (FUSE over io_uring), where the kernel
+//! offers them: its setting `enable_uring` is the user's. An agreement of a connection cannot be taken
+//! back, so where a ring is refused the file system is mounted again without.
 //!
 //! # What the device sees
 //! As many requests in flight as the block layer sends, a flush beside writes. Any other mode of FUSE sends
@@ -49,9 +53,11 @@
 mod attachment;
 mod directory;
 mod files;
+mod jobs;
 mod loop_queue;
 mod options;
 mod plan;
+mod ring_worker;
 mod served;
 mod session;
 mod sweep;

@@ -18,14 +18,18 @@
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use plumb_block::{
     BufferMut, Bytes, Completion, Errno, LbaRange, Nanos, Op, Outcome, Payload, Pool, PoolShape, Queue,
     QueueOptions, Request, Result, Tag, Wait,
 };
+use plumb_linux::Patience;
 
 use crate::served_device::{KnownLosses, ServedDevice};
 
+/// How long requests may wait unseen while a queue without a descriptor has something in flight.
+pub(crate) const BLIND_WAIT: Duration = Duration::from_millis(1);
 /// How often what is in flight is looked through for what has been there for too long.
 const PATROL_EVERY: Nanos = Nanos::millis(250);
 /// While requests complete, the clock is only looked at in one of so many polls.
@@ -155,6 +159,17 @@ impl<T> Requests<T> {
     /// Returns the descriptor that becomes readable when there is something to poll for, if there is one.
     pub(crate) fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         self.queue.wake_fd()
+    }
+
+    /// Returns how long whoever waits for requests and for the device together may wait.
+    pub(crate) fn patience(&self) -> Patience {
+        match self.in_flight() {
+            _ if self.needs_poll() => Patience::None,
+            0 => Patience::Endless,
+            _ if self.wake_fd().is_none() => Patience::AtMost(BLIND_WAIT),
+            _ if self.awaited() == 0 => Patience::Endless,
+            _ => Patience::AtMost(self.wait_max().into()),
+        }
     }
 
     /// Returns how long whoever waits for the device may wait before it polls again.

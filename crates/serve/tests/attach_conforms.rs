@@ -187,6 +187,19 @@ fn one_thread_with_room_for_one_request_conforms() {
 }
 
 #[test]
+fn requests_come_through_io_uring_where_its_setting_is_on() {
+    const SETTING: &str = "/sys/module/fuse/parameters/enable_uring";
+    let Some(place) = Place::new() else { return };
+    let attachment = place.attach(&Disk::new(Bytes::mib(16)), "ring");
+    assert_eq!(attachment.ring_refusal(), None);
+    let is_on = std::fs::read_to_string(SETTING).is_ok_and(|setting| setting.trim() == "Y");
+    assert_eq!(attachment.transport(), if is_on { "fuse-io-uring" } else { "fuse" });
+    if !is_on {
+        plumb_testkit::skip("FUSE over io_uring is switched off, so no attachment of these tests uses it");
+    }
+}
+
+#[test]
 fn a_queue_that_breaks_fails_its_requests_and_does_not_hang() {
     let Some(place) = Place::new() else { return };
     let disk = Disk::new(Bytes::mib(16));

@@ -93,8 +93,10 @@ pub struct DriveStatus {
     pub nbd_uris: Vec<String>,
     /// Number of NBD clients that are connected.
     pub nbd_clients: u64,
-    /// The loop device, if it is attached.
+    /// The block device, if it is attached.
     pub device: Option<String>,
+    /// How the requests of the block device come to the server: `fuse`, `fuse-io-uring` or `ublk`.
+    pub transport: Option<String>,
     /// Holders that have had that device open since before a loss of power, each in words: every request to
     /// it fails until they have closed it.
     pub device_open_across_cut: Vec<String>,
@@ -252,6 +254,7 @@ impl DriveControls {
             nbd_uris: exports.nbd_uris().to_vec(),
             nbd_clients: exports.nbd_clients() as u64,
             device: exports.block_device(),
+            transport: exports.transport(),
             device_open_across_cut: exports.awaited().to_vec(),
             control: exports.control().display().to_string(),
             pid: std::process::id(),

@@ -154,3 +154,10 @@ pub enum FileKind {
     /// A socket, a pipe, or what a later kernel may add.
     Other,
 }
+
+/// Returns the number of processors that the machine can have: the kernel's `nr_cpu_ids`.
+pub fn possible_processors(tree: &dyn Tree) -> Option<u64> {
+    let possible = tree.text("/sys/devices/system/cpu/possible").ok()?;
+    let last = possible.rsplit(['-', ',']).next()?.trim().parse::<u64>().ok()?;
+    Some(last + 1)
+}

@@ -18,4 +18,4 @@ mod queue;
 pub use command::ControlOp;
 pub use control::{CharDevice, Control};
 pub use descriptors::DESCRIPTOR_BYTES;
-pub use queue::{Event, Patience, UblkQueue};
+pub use queue::{Event, UblkQueue};

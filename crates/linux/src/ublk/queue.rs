@@ -9,18 +9,15 @@
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
 
-use io_uring::types::{Fd, SubmitArgs, Timespec};
-use io_uring::{IoUring, opcode};
+use io_uring::types::Fd;
+use io_uring::{opcode, squeue};
 use plumb_block::BufferMut;
 
 use super::command;
 use super::control::CharDevice;
 use super::descriptors::{DESCRIPTOR_BYTES, Descriptors};
-
-/// Value that the poll of the watched descriptor completes with, in place of a tag.
-const WATCHED: u64 = u64::MAX;
+use crate::command_ring::{CommandRing, Patience};
 
 /// Result of waiting.
 #[derive(Debug)]
@@ -43,31 +40,16 @@ pub enum Event {
         /// Memory that was lent.
         memory: BufferMut,
     },
-    /// The descriptor that is watched was readable; it is no longer watched.
-    Watched,
-}
-
-/// Time to wait for events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
-    /// Not at all.
-    None,
-    /// Wait for at most this time.
-    AtMost(Duration),
-    /// Wait until there is one.
-    Endless,
 }
 
 /// A queue, for the thread that makes it.
 pub struct UblkQueue {
-    ring: IoUring,
+    ring: CommandRing<squeue::Entry>,
     device: Arc<CharDevice>,
     descriptors: Descriptors,
     queue: u16,
     /// Buffers that the kernel holds, by tag.
     lent: Vec<Option<BufferMut>>,
-    watched: Option<OwnedFd>,
-    is_watching: bool,
 }
 
 impl UblkQueue {
@@ -77,10 +59,9 @@ impl UblkQueue {
     /// As mmap(2) and io_uring_setup(2).
     pub fn open(device: Arc<CharDevice>, queue: u16, watched: Option<OwnedFd>) -> io::Result<Self> {
         let descriptors = Descriptors::map(&device, queue)?;
-        let entries = u32::from(device.depth()) + 1;
-        let ring = IoUring::builder().dontfork().build(entries)?;
+        let ring = CommandRing::new(device.depth().into(), watched)?;
         let lent = std::iter::repeat_with(|| None).take(device.depth().into()).collect();
-        Ok(Self { ring, device, descriptors, queue, lent, watched, is_watching: false })
+        Ok(Self { ring, device, descriptors, queue, lent })
     }
 
     /// Offers `tag` for a request, for the first time. It takes effect when events are next waited for.
@@ -119,77 +100,33 @@ impl UblkQueue {
         *lent = Some(memory);
         // SAFETY: the command names `memory`, which has room for the largest request of the device; it is in
         // `lent` until the command has come back, and never given up before that.
-        let mut pushed = unsafe { self.ring.submission().push(&entry) };
-        if pushed.is_err() {
-            self.submit()?;
-            // SAFETY: as above.
-            pushed = unsafe { self.ring.submission().push(&entry) };
-        }
-        pushed.map_err(|full| io::Error::other(full.to_string()))
+        unsafe { self.ring.push(&entry) }
     }
 
     /// Watches the descriptor until it is readable; nothing if there is none, or it is being watched.
     ///
     /// # Errors
-    /// If the ring has no room, which a ring of the right size never says.
+    /// As io_uring_enter(2).
     pub fn watch(&mut self) -> io::Result<()> {
-        let Some(watched) = self.watched.as_ref().filter(|_| !self.is_watching) else { return Ok(()) };
-        let readable = libc::POLLIN.cast_unsigned().into();
-        let entry = opcode::PollAdd::new(Fd(watched.as_raw_fd()), readable).build().user_data(WATCHED);
-        // SAFETY: a poll names no memory.
-        let pushed = unsafe { self.ring.submission().push(&entry) };
-        self.is_watching = pushed.is_ok();
-        pushed.map_err(|full| io::Error::other(full.to_string()))
+        self.ring.watch()
     }
 
-    /// Hands over what was offered, answered and watched, waits for an event, and appends all that there are.
+    /// Hands over what was offered, answered and watched, waits for an event or the watched descriptor, and
+    /// appends all events that there are.
     ///
     /// # Errors
     /// As io_uring_enter(2).
     pub fn wait(&mut self, patience: Patience, events: &mut Vec<Event>) -> io::Result<()> {
-        self.collect(events);
-        let patience = if events.is_empty() { patience } else { Patience::None };
-        let entered = match patience {
-            Patience::None => self.ring.submit(),
-            Patience::Endless => self.ring.submit_and_wait(1),
-            Patience::AtMost(limit) => {
-                let limit = Timespec::from(limit);
-                self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&limit))
-            }
-        };
-        ignore_interruption(entered)?;
-        self.collect(events);
-        Ok(())
-    }
-
-    fn submit(&self) -> io::Result<()> {
-        ignore_interruption(self.ring.submit())
-    }
-
-    fn collect(&mut self, events: &mut Vec<Event>) {
-        let mut completions = self.ring.completion();
-        for completion in &mut completions {
-            if completion.user_data() == WATCHED {
-                self.is_watching = false;
-                events.push(Event::Watched);
-                continue;
-            }
-            let Ok(tag) = u16::try_from(completion.user_data()) else { continue };
-            let Some(memory) = self.lent.get_mut(usize::from(tag)).and_then(Option::take) else { continue };
-            events.push(match completion.result() {
-                0 => Event::Request { tag, descriptor: self.descriptors.get(tag), memory },
+        let Self { ring, descriptors, lent, .. } = self;
+        ring.wait(patience, |tag, result| {
+            let Ok(tag) = u16::try_from(tag) else { return };
+            let Some(memory) = lent.get_mut(usize::from(tag)).and_then(Option::take) else { return };
+            events.push(match result {
+                0 => Event::Request { tag, descriptor: descriptors.get(tag), memory },
                 // A positive one is `UBLK_IO_RES_NEED_GET_DATA`, which was not asked for.
                 other => Event::Ended { tag, errno: if other < 0 { -other } else { libc::EPROTO }, memory },
             });
-        }
-    }
-}
-
-fn ignore_interruption(entered: io::Result<usize>) -> io::Result<()> {
-    match entered.map_err(|error| (error.raw_os_error(), error)) {
-        // Completions that wait to be collected (EBUSY), and the ends of waiting.
-        Ok(_) | Err((Some(libc::EINTR | libc::ETIME | libc::EAGAIN | libc::EBUSY), _)) => Ok(()),
-        Err((_, error)) => Err(error),
+        })
     }
 }
 

@@ -4,7 +4,7 @@
 //! Each processor keeps the last few pages that it counted to itself, so a count is wrong by as many at most.
 
 use plumb_linux::pagecache::page_size;
-use plumb_linux::tree::{Tree, mountinfo};
+use plumb_linux::tree::{Tree, mountinfo, possible_processors};
 
 /// Pages that one processor may keep back from a count of the machine: `calculate_normal_threshold` of
 /// mm/vmstat.c.
@@ -43,7 +43,7 @@ fn of_device(tree: &dyn Tree, device: &str) -> Option<Count> {
     let file = format!("{directory}/stats");
     let bytes = sum(&tree.text(&file).ok()?, ["BdiWriteback:", "BdiReclaimable:"])?;
     // WB_STAT_BATCH of include/linux/backing-dev-defs.h: a processor keeps fewer pages than that.
-    let processors = processors(tree)?;
+    let processors = possible_processors(tree)?;
     let kept = 8 * (1 + u64::from(processors.ilog2())) - 1;
     let error = 2 * groups * processors * kept * page();
     Some(Count {
@@ -55,7 +55,7 @@ fn of_device(tree: &dyn Tree, device: &str) -> Option<Count> {
 
 fn of_machine(tree: &dyn Tree) -> Option<Count> {
     let bytes = sum(&tree.text("/proc/meminfo").ok()?, ["Dirty:", "Writeback:"])?;
-    let error = 2 * processors(tree)? * MACHINE_PAGES_MAX * page();
+    let error = 2 * possible_processors(tree)? * MACHINE_PAGES_MAX * page();
     let source = format!(
         "/proc/meminfo, which counts all file systems together and is accurate to within {} KiB (the count of one device is in \
          debugfs, for root, since Linux 6.10)",
@@ -71,13 +71,6 @@ fn sum(text: &str, keys: [&str; 2]) -> Option<u64> {
         rest.split_whitespace().next()?.parse::<u64>().ok()
     };
     keys.into_iter().map(figure).sum::<Option<u64>>().map(|sum| sum * KIB)
-}
-
-/// Returns the number of processors that the machine can have: the kernel's `nr_cpu_ids`.
-fn processors(tree: &dyn Tree) -> Option<u64> {
-    let possible = tree.text("/sys/devices/system/cpu/possible").ok()?;
-    let last = possible.rsplit(['-', ',']).next()?.trim().parse::<u64>().ok()?;
-    Some(last + 1)
 }
 
 fn page() -> u64 {

@@ -43,6 +43,7 @@ pub struct CacheShown {
     pub(crate) nbd_uris: Vec<String>,
     pub(crate) nbd_clients: u64,
     pub(crate) device: Option<String>,
+    pub(crate) transport: Option<String>,
     pub(crate) warnings: Vec<String>,
     /// True if it was stopped just now.
     #[serde(skip)]

@@ -122,6 +122,7 @@ pub struct DriveShown {
     pub(crate) nbd_uris: Vec<String>,
     pub(crate) nbd_clients: u64,
     pub(crate) device: Option<String>,
+    pub(crate) transport: Option<String>,
     pub(crate) device_open_across_cut: Vec<String>,
     /// True if it was taken away just now.
     #[serde(skip)]

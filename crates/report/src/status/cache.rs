@@ -147,6 +147,7 @@ fn add(page: &mut Page, cache: &CacheShown) {
     facts.extend(latency(cache));
     facts.extend(sleep(cache));
     facts.extend(cache.device.iter().map(|device| format!("device {device}")));
+    facts.extend(cache.transport.iter().map(|transport| format!("transport {transport}")));
     facts.extend(cache.nbd_uris.iter().map(|uri| format!("nbd {uri}")));
     facts.extend(
         (!cache.nbd_uris.is_empty()).then(|| format!("NBD clients connected: {}", cache.nbd_clients)),

@@ -170,6 +170,7 @@ fn prospects(drive: &DriveShown) -> Vec<String> {
     }
     facts.extend(drive.faults.iter().map(|fault| format!("fault {fault}")));
     facts.extend(drive.device.iter().map(|device| format!("device {device}")));
+    facts.extend(drive.transport.iter().map(|transport| format!("transport {transport}")));
     if !drive.device_open_across_cut.is_empty() {
         let users = drive.device_open_across_cut.join("; ");
         facts.push(format!(

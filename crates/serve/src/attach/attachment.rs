@@ -3,6 +3,7 @@
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use plumb_block::{Bytes, Device, Nanos};
@@ -87,6 +88,16 @@ impl Attachment {
     pub fn control_file(&self) -> Option<PathBuf> {
         let live = self.live.as_ref().filter(|_| self.served.control.is_some());
         live.map(|live| live.session.control_file())
+    }
+
+    /// Returns how requests come to this process.
+    pub fn transport(&self) -> &'static str {
+        if self.served.uses_ring.load(Ordering::Relaxed) { "fuse-io-uring" } else { "fuse" }
+    }
+
+    /// Returns why requests do not come through io_uring, although the kernel offers it.
+    pub fn ring_refusal(&self) -> Option<&str> {
+        self.served.ring_refusal.get().map(String::as_str)
     }
 
     /// Returns what was swept away before the device was attached.

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use plumb_block::{BufferMut, Errno};
 use rustix::io::Errno as Os;
 
+use super::jobs::Transport;
 use super::wire::{self, HEAD_BYTES};
 
 /// The two files of a worker to one connection.
@@ -48,14 +49,13 @@ impl Files {
         let mut into = [IoSliceMut::new(&mut head[..]), IoSliceMut::new(payload)];
         rustix::io::readv(self.side(side), &mut into)
     }
+}
 
-    /// Answers one.
-    pub(super) fn answer(&self, id: RequestId, answer: Result<&[u8], Errno>) -> Result<(), Os> {
-        let (error, body) = match answer {
-            Ok(body) => (0, body),
-            Err(errno) => (errno.0, &[][..]),
-        };
-        let header = wire::reply_header(id.unique, error, body.len());
+impl Transport for Files {
+    type Id = RequestId;
+
+    fn answer(&mut self, id: RequestId, answer: Result<&[u8], Errno>) -> Result<(), Os> {
+        let (header, body) = wire::reply(id.unique, answer);
         match rustix::io::writev(self.side(id.side), &[IoSlice::new(&header), IoSlice::new(body)]) {
             // The kernel no longer waits for it: interrupted, or the connection was cut.
             Ok(_) | Err(Os::NOENT) => Ok(()),

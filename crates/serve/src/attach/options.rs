@@ -1,12 +1,20 @@
 //! The options of an attachment.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use plumb_block::{Errno, Nanos};
+use plumb_linux::fuse_ring;
 
 use crate::served_device::REQUEST_TIMEOUT;
+
+/// Number of entries in all, whose payloads are of 1 MiB each: a server may have to lock its memory.
+const ENTRIES_MAX: u16 = 128;
+/// Number of entries that each of the kernel's queues should have. A sender's requests go through the queue
+/// of its processor alone.
+const ENTRIES_OF_A_QUEUE: RangeInclusive<u16> = 16..=32;
 
 /// Options of an attachment.
 #[derive(Debug, Clone, Default)]
@@ -60,6 +68,12 @@ impl AttachOptions {
             depth: if self.depth == 0 { 64 } else { self.depth },
         }
     }
+}
+
+/// Returns the number of entries of each of the kernel's queues; `None` where these are too many.
+pub(super) fn entries_of_a_queue() -> Option<u16> {
+    let each = ENTRIES_MAX / fuse_ring::queues()?;
+    (each >= *ENTRIES_OF_A_QUEUE.start()).then_some(each.min(*ENTRIES_OF_A_QUEUE.end()))
 }
 
 /// Number of threads, and of requests in flight for each.

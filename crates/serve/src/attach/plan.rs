@@ -51,7 +51,7 @@ pub(super) enum Plan {
     Init {
         major: u32,
         minor: u32,
-        flags: u32,
+        flags: u64,
     },
     Read(LbaRange),
     Write(LbaRange),

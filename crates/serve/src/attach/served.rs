@@ -1,11 +1,11 @@
 //! State shared by all workers of an attachment: the device, its geometry, and what has become of it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use plumb_block::{Bytes, Device, Errno, Extent, ExtentState, Lba, LbaRange, PoolShape, RealClock};
 
-use super::options::{AttachOptions, ControlFile};
+use super::options::{AttachOptions, ControlFile, entries_of_a_queue};
 use super::plan::{ENXIO, Geometry, Plan};
 use super::wire::{self, Answer, Frame, InitLimits};
 use crate::block_layer::{Grid, PAGE};
@@ -37,6 +37,10 @@ pub(super) struct ServedLoop {
     /// Receiver of what is written to the control file, if there is one.
     pub(super) control: Option<ControlFile>,
     alignment: Bytes,
+    /// True if requests are to come through rings; once the kernel was greeted, if they do.
+    pub(super) uses_ring: AtomicBool,
+    /// Reason why rings were not to be had from a kernel that offers them.
+    pub(super) ring_refusal: OnceLock<String>,
     /// Feature that the kernel lacks, if it was refused for that.
     refusal: OnceLock<String>,
 }
@@ -62,6 +66,8 @@ impl ServedLoop {
                 Arc::new(RealClock::start()),
                 options.request_timeout(),
             )),
+            uses_ring: AtomicBool::new(entries_of_a_queue().is_some()),
+            ring_refusal: OnceLock::new(),
             refusal: OnceLock::new(),
         })
     }
@@ -69,6 +75,11 @@ impl ServedLoop {
     /// Returns the largest read and write of the file.
     pub(super) fn transfer_max(&self) -> Bytes {
         self.geometry.grid.transfer_max
+    }
+
+    /// Returns the largest payload of a request, as the kernel reckons it from what was agreed on.
+    pub(super) fn payload_max(&self) -> Bytes {
+        self.transfer_max().max(PAGE * u64::from(PAGES_MAX))
     }
 
     /// Returns the largest request that the loop device may make, where it must not make larger ones: FUSE
@@ -105,7 +116,7 @@ impl ServedLoop {
     }
 
     /// Answers the kernel's greeting; EPROTO if it cannot keep writes side by side.
-    pub(super) fn agree(&self, major: u32, minor: u32, offered: u32) -> Result<Answer, Errno> {
+    pub(super) fn agree(&self, major: u32, minor: u32, offered: u64) -> Result<Answer, Errno> {
         const EPROTO: Errno = Errno(71);
         let needed = wire::ASYNC_DIO | wire::MAX_PAGES;
         if major != wire::MAJOR || minor < wire::MINOR || offered & needed != needed {
@@ -118,8 +129,14 @@ impl ServedLoop {
             self.refusal.get_or_init(|| why);
             return Err(EPROTO);
         }
+        let ring = if self.uses_ring.load(Ordering::Relaxed) { wire::OVER_RING } else { 0 };
+        self.uses_ring.store(ring != 0 && offered & ring == ring, Ordering::Relaxed);
+        let wanted = needed | wire::ASYNC_READ | wire::BIG_WRITES | ring;
         let write_bytes = u32::try_from(self.transfer_max().0).unwrap_or(u32::MAX);
-        Ok(Answer::init(offered, InitLimits { background: BACKGROUND, write_bytes, pages: PAGES_MAX }))
+        Ok(Answer::init(
+            offered & wanted,
+            InitLimits { background: BACKGROUND, write_bytes, pages: PAGES_MAX },
+        ))
     }
 
     /// Hands the first `length` bytes of `payload` to whoever attached.

@@ -10,15 +10,19 @@
 use std::ffi::CString;
 use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
+use plumb_block::in_one_line;
 use plumb_linux::apart;
 use plumb_linux::fuse_connection::{self, WhenIdle};
+use plumb_linux::fuse_ring;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use super::files::Files;
 use super::options::Threads;
+use super::ring_worker::RingWorker;
 use super::served::ServedLoop;
 use super::wire::{CONTROL_NAME, DISK_NAME};
 use super::worker::Worker;
@@ -35,8 +39,25 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Mounts at `mount_point` and serves. All descriptors get higher numbers than `above`.
+    /// Mounts at `mount_point` and serves, through rings if the kernel has them and their setting is on. All
+    /// descriptors get higher numbers than `above`.
     pub(super) fn start(
+        served: &Arc<ServedLoop>,
+        mount_point: &Path,
+        threads: Threads,
+        above: BorrowedFd<'_>,
+    ) -> Result<Self> {
+        match Self::mounted(served, mount_point, threads, above) {
+            // An agreement of a connection cannot be taken back: another one does without.
+            Err(error) if served.uses_ring.swap(false, Ordering::Relaxed) => {
+                served.ring_refusal.get_or_init(|| in_one_line(&error));
+                Self::mounted(served, mount_point, threads, above)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn mounted(
         served: &Arc<ServedLoop>,
         mount_point: &Path,
         threads: Threads,
@@ -58,22 +79,61 @@ impl Session {
             .and_then(|mounted| Ok(mounted?))
             .map_err(at("mount a file system at", mount_point))?;
         let mut session = Self { mount_point: mount_point.to_owned(), workers: Vec::new(), is_mounted: true };
-        for index in 0..threads.queues {
-            let file = |when_idle| {
-                let file = fuse_connection::another(connection.as_fd(), when_idle)?;
-                Ok::<OwnedFd, std::io::Error>(lifted(file, above)?)
-            };
-            let files = Files {
-                waiting: file(WhenIdle::Wait).map_err(at("connect again to", fuse))?,
-                returning: file(WhenIdle::Return).map_err(at("connect again to", fuse))?,
-            };
-            let worker = Worker::new(Arc::clone(served), files, threads.depth)?;
-            let thread = std::thread::Builder::new().name(format!("attach-{index}"));
-            session
-                .workers
-                .push(thread.spawn(|| worker.run()).map_err(at("start a thread for", mount_point))?);
+        let file = |when_idle| {
+            let file = fuse_connection::another(connection.as_fd(), when_idle);
+            file.and_then(|file| Ok(lifted(file, above)?)).map_err(at("connect again to", fuse))
+        };
+        let worker = || {
+            let files = Files { waiting: file(WhenIdle::Wait)?, returning: file(WhenIdle::Return)? };
+            Worker::new(Arc::clone(served), files, threads.depth)
+        };
+        let mut first = worker()?;
+        first.greet().map_err(at("answer", fuse))?;
+        session.spawn("attach-0", || first.run())?;
+        if served.uses_ring.load(Ordering::Relaxed) {
+            session.serve_rings(served, threads, || file(WhenIdle::Return))?;
+            return Ok(session);
+        }
+        for index in 1..threads.queues {
+            let worker = worker()?;
+            session.spawn(&format!("attach-{index}"), || worker.run())?;
         }
         Ok(session)
+    }
+
+    /// Starts threads that serve the kernel's queues through rings, and waits until all are registered. What
+    /// wants no answer still comes through the file.
+    fn serve_rings(
+        &mut self,
+        served: &Arc<ServedLoop>,
+        threads: Threads,
+        file: impl Fn() -> Result<OwnedFd>,
+    ) -> Result<()> {
+        let queues = fuse_ring::queues().unwrap_or(1);
+        let (ready, started) = mpsc::channel();
+        let count = threads.queues.min(queues.into()) as usize;
+        for index in 0..count {
+            let (served, ready, connection) = (Arc::clone(served), ready.clone(), file()?);
+            let own = (0..queues).skip(index).step_by(count).collect();
+            // Whoever waits for it has gone if another thread failed; the connection is then cut.
+            self.spawn(&format!("attach-ring-{index}"), move || {
+                match RingWorker::register(served, connection, own, threads.depth) {
+                    Ok(worker) => {
+                        ready.send(Ok(())).unwrap_or_default();
+                        worker.run();
+                    }
+                    Err(error) => ready.send(Err(error)).unwrap_or_default(),
+                }
+            })?;
+        }
+        drop(ready);
+        started.iter().take(count).collect()
+    }
+
+    fn spawn(&mut self, name: &str, serve: impl FnOnce() + Send + 'static) -> Result<()> {
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(serve);
+        self.workers.push(thread.map_err(at("start a thread for", &self.mount_point))?);
+        Ok(())
     }
 
     /// Returns the path of the file.

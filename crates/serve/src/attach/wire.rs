@@ -6,7 +6,10 @@
 //!          40 arguments of the opcode, up to 40 bytes | 80 what is left of them: a write's payload begins just here
 //! reply    0 length u32 | 4 error i32, 0 or -errno | 8 unique u64 | 16 answer
 //! ```
-//! Numbers are in the byte order of the machine.
+//! Numbers are in the byte order of the machine. A ring gives and takes the parts at places of their own.
+
+use plumb_block::Errno;
+use plumb_linux::fuse_ring::RingRequest;
 
 /// Request header and arguments; a write's payload begins behind them.
 pub(super) const HEAD_BYTES: usize = 80;
@@ -25,13 +28,15 @@ pub(super) const DISK_NAME: &str = "disk";
 pub(super) const CONTROL_NAME: &str = "control";
 
 /// `FUSE_ASYNC_READ`: reads need not be sent one after the other.
-pub(super) const ASYNC_READ: u32 = 1;
+pub(super) const ASYNC_READ: u64 = 1;
 /// `FUSE_BIG_WRITES`: writes of more than a page.
-pub(super) const BIG_WRITES: u32 = 1 << 5;
+pub(super) const BIG_WRITES: u64 = 1 << 5;
 /// `FUSE_ASYNC_DIO`: asynchronous direct I/O is asynchronous.
-pub(super) const ASYNC_DIO: u32 = 1 << 15;
+pub(super) const ASYNC_DIO: u64 = 1 << 15;
 /// `FUSE_MAX_PAGES`: requests of more than 32 pages.
-pub(super) const MAX_PAGES: u32 = 1 << 22;
+pub(super) const MAX_PAGES: u64 = 1 << 22;
+/// `FUSE_INIT_EXT | FUSE_OVER_IO_URING`: requests come through rings.
+pub(super) const OVER_RING: u64 = 1 << 30 | 1 << 41;
 /// `FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES`: no page cache, and writes in flight side by side.
 const OPEN_FLAGS: u32 = 1 | 1 << 6;
 /// `FOPEN_DIRECT_IO | FOPEN_NONSEEKABLE`: each write(2) comes by itself, before it returns.
@@ -59,7 +64,8 @@ pub(super) enum Call<'a> {
     Init {
         major: u32,
         minor: u32,
-        flags: u32,
+        /// From bit 32 on what `FUSE_INIT_EXT` announces.
+        flags: u64,
     },
     Lookup {
         name: &'a [u8],
@@ -126,7 +132,7 @@ fn call(opcode: u32, arguments: &[u8], received: usize) -> Option<Call<'_>> {
         26 => Call::Init {
             major: u32_at(arguments, 0)?,
             minor: u32_at(arguments, 4)?,
-            flags: u32_at(arguments, 12)?,
+            flags: u64::from(u32_at(arguments, 12)?) | u64::from(u32_at(arguments, 16).unwrap_or(0)) << 32,
         },
         28 => Call::Readdir { offset: u64_at(arguments, 8)?, size: u32_at(arguments, 16)? },
         43 => Call::Fallocate {
@@ -154,13 +160,27 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes)
 }
 
-/// Returns the header of a reply, `error` being 0 or an errno, with `answer_bytes` to follow.
-pub(super) fn reply_header(unique: u64, error: i32, answer_bytes: usize) -> [u8; 16] {
+/// Returns the header and the body of a reply.
+pub(super) fn reply(unique: u64, answer: Result<&[u8], Errno>) -> ([u8; 16], &[u8]) {
+    let (error, body) = answer.map_or_else(|errno| (errno.0, &[][..]), |body| (0, body));
     let mut header = [0; 16];
-    header[..4].copy_from_slice(&(answer_bytes as u32 + 16).to_ne_bytes());
+    header[..4].copy_from_slice(&(body.len() as u32 + 16).to_ne_bytes());
     header[4..8].copy_from_slice(&(-error).to_ne_bytes());
     header[8..].copy_from_slice(&unique.to_ne_bytes());
-    header
+    (header, body)
+}
+
+/// Puts a request of a ring into `head` as `/dev/fuse` gives it. Returns its length: a request whose parts
+/// have another length than its header states is no [request](parse).
+pub(super) fn gather(request: &RingRequest<'_>, head: &mut [u8; HEAD_BYTES]) -> usize {
+    let RingRequest { header, argument, payload } = request;
+    let stated = u32_at(header, 0).unwrap_or(0) as usize;
+    let argument_bytes = stated.saturating_sub(HEADER_BYTES + payload.len()).min(argument.len());
+    let arguments = argument[..argument_bytes].iter().chain(*payload);
+    for (to, from) in head.iter_mut().zip(header[..HEADER_BYTES].iter().chain(arguments)) {
+        *to = *from;
+    }
+    HEADER_BYTES + argument_bytes + payload.len()
 }
 
 /// The body of a reply, field by field.
@@ -198,19 +218,20 @@ impl Answer {
 
     /// Returns `struct fuse_init_out`: what the server can do. Never a write-back cache: it would merge
     /// writes.
-    pub(super) fn init(offered: u32, limits: InitLimits) -> Self {
-        let wanted = ASYNC_READ | BIG_WRITES | ASYNC_DIO | MAX_PAGES;
+    pub(super) fn init(flags: u64, limits: InitLimits) -> Self {
         Self::default()
             .u32(MAJOR)
             .u32(MINOR)
             .u32(0)
-            .u32(offered & wanted)
+            .u32(flags as u32)
             .u16(limits.background)
             .u16(limits.background - limits.background / 4)
             .u32(limits.write_bytes)
             .u32(1)
             .u16(limits.pages)
-            .zeroes(64 - 30)
+            .u16(0)
+            .u32((flags >> 32) as u32)
+            .zeroes(64 - 36)
     }
 
     /// Returns `struct fuse_entry_out` of a file.
@@ -355,6 +376,34 @@ mod tests {
     }
 
     #[test]
+    fn a_request_of_a_ring_is_that_of_the_file_and_lengths_that_do_not_add_up_are_none() {
+        let payload = [7; 4096];
+        let write = request(16, &write_arguments(8192, 4096), 80 + 4096);
+        let (name, getattr) = (*b"disk\0", request(3, &[9; 16], 56));
+        // A request without a first argument of its own begins with the payload at once.
+        let lookup = request(1, &name, 45);
+        for (head, received, bytes) in
+            [(write, 80 + 4096, &payload[..]), (getattr, 56, &[][..]), (lookup, 45, &name[..])]
+        {
+            let (mut header, mut argument) = ([0xEE; 128], [0xEE; 128]);
+            header[..HEADER_BYTES].copy_from_slice(&head[..HEADER_BYTES]);
+            let own = received - HEADER_BYTES - bytes.len();
+            argument[..own].copy_from_slice(&head[HEADER_BYTES..HEADER_BYTES + own]);
+            let gathered = |payload| {
+                let mut gathered = [0; HEAD_BYTES];
+                let request = RingRequest { header: &header, argument: &argument, payload };
+                let received = gather(&request, &mut gathered);
+                (gathered, received)
+            };
+            let (same, length) = gathered(bytes);
+            assert_eq!((length, parse(&same, length)), (received, parse(&head, received)));
+            let longer = [bytes, &[0; 256]].concat();
+            let (other, length) = gathered(&longer);
+            assert_eq!(parse(&other, length).and_then(|frame| frame.call), None, "{received} bytes");
+        }
+    }
+
+    #[test]
     fn a_header_that_is_short_or_states_another_length_is_no_request() {
         assert_eq!(parse(&request(3, &[], 39), 39), None);
         assert_eq!(parse(&request(3, &[], 56), 57), None);
@@ -385,7 +434,7 @@ mod tests {
         let limits = InitLimits { background: 64, write_bytes: 1 << 20, pages: 256 };
         let disk = Attributes::disk(1 << 20, 512);
         let answers = [
-            (Answer::init(u32::MAX, limits), 64),
+            (Answer::init(u64::MAX, limits), 64),
             (Answer::entry(&disk), 128),
             (Answer::attributes(&disk), 104),
             (Answer::open(DISK), 16),

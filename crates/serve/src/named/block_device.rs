@@ -68,6 +68,14 @@ impl BlockDevice {
         .to_string()
     }
 
+    /// Returns how its requests come to this process.
+    pub(super) fn transport(&self) -> &'static str {
+        match self {
+            Self::Loop(attachment) => attachment.transport(),
+            Self::Ublk(_) => "ublk",
+        }
+    }
+
     /// Returns true if a flush has failed on the way to the drive, or acknowledged writes went with a server
     /// before this one.
     pub(super) fn has_failed_flush(&self) -> bool {
@@ -88,7 +96,12 @@ impl BlockDevice {
     /// Returns the warning about how the block device came about, if there is one.
     pub(super) fn warning(&self) -> Option<String> {
         match self {
-            Self::Loop(_) => None,
+            Self::Loop(attachment) => attachment.ring_refusal().map(|why| {
+                format!(
+                    "{}: requests come through /dev/fuse, since the kernel refused io_uring: {why}",
+                    attachment.path().display()
+                )
+            }),
             Self::Ublk(device) => device.is_lossy().then(|| {
                 format!(
                     "{}: acknowledged writes may have been lost with the cache of the killed process, so no \

@@ -148,6 +148,11 @@ impl Exports<'_> {
         self.block_device.map(BlockDevice::path)
     }
 
+    /// Returns how the requests of the block device come to this process: `fuse`, `fuse-io-uring` or `ublk`.
+    pub fn transport(&self) -> Option<String> {
+        self.block_device.map(|device| device.transport().to_owned())
+    }
+
     /// Returns true if a flush has failed on the way to the device. It asks the device.
     pub fn has_failed_flush(&self) -> bool {
         self.block_device.is_some_and(BlockDevice::has_failed_flush)

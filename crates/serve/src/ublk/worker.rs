@@ -11,7 +11,8 @@ use std::io;
 use std::sync::Arc;
 
 use plumb_block::{BufferMut, Bytes, Errno, LbaRange, Op, Payload, Wait};
-use plumb_linux::ublk::{Event, Patience, UblkQueue};
+use plumb_linux::Patience;
+use plumb_linux::ublk::{Event, UblkQueue};
 
 use super::plan::Plan;
 use super::risk::AcknowledgedWrites;
@@ -19,8 +20,6 @@ use super::served::ServedDisk;
 use super::wire::Descriptor;
 use crate::requests::{FinishedRequest, Memory, Requests, become_io_flusher};
 
-/// How long requests may wait unseen while a queue without a descriptor has something in flight.
-const BLIND_WAIT: std::time::Duration = std::time::Duration::from_millis(1);
 /// No such device: how the kernel ends a tag when the device is stopped.
 const ENODEV: i32 = 19;
 
@@ -159,26 +158,15 @@ impl<K: Kernel> Worker<K> {
     /// If the kernel can no longer be talked to. The kernel then takes the server for dead.
     pub(super) fn run(mut self) -> io::Result<()> {
         become_io_flusher();
-        let mut has_more = true;
         while self.open > 0 {
-            has_more = self.turn(has_more)?;
+            self.turn(self.device.requests.patience())?;
         }
         self.refused.map_or(Ok(()), |errno| Err(io::Error::from_raw_os_error(errno)))
     }
 
-    /// Waits, unless there is more to do at once, takes requests, and answers what has ended; whether there
-    /// is more.
-    fn turn(&mut self, has_more: bool) -> io::Result<bool> {
-        let requests = &self.device.requests;
-        let is_watched = requests.wake_fd().is_some();
-        let patience = match requests.in_flight() {
-            _ if has_more => Patience::None,
-            0 => Patience::Endless,
-            _ if !is_watched => Patience::AtMost(BLIND_WAIT),
-            _ if requests.awaited() == 0 => Patience::Endless,
-            _ => Patience::AtMost(requests.wait_max().into()),
-        };
-        if is_watched && requests.in_flight() > 0 {
+    /// Waits, takes requests, and answers what has ended.
+    fn turn(&mut self, patience: Patience) -> io::Result<()> {
+        if self.device.requests.in_flight() > 0 {
             // The watch also reports a descriptor that is readable already, so nothing that came since the
             // last poll is missed.
             self.kernel.watch()?;
@@ -188,7 +176,7 @@ impl<K: Kernel> Worker<K> {
         while let Some(ended) = self.device.requests.next_ended() {
             self.commit(ended)?;
         }
-        Ok(self.device.requests.needs_poll())
+        Ok(())
     }
 
     /// Waits for events and begins what the kernel asks.
@@ -206,7 +194,6 @@ impl<K: Kernel> Worker<K> {
                         self.refused.get_or_insert(errno);
                     }
                 }
-                Event::Watched => {}
             }
         }
         self.events = events;

@@ -170,6 +170,8 @@ pub struct CacheStatus {
     pub nbd_clients: u64,
     /// The block device, if it is attached.
     pub device: Option<String>,
+    /// How the requests of the block device come to the server: `fuse`, `fuse-io-uring` or `ublk`.
+    pub transport: Option<String>,
     /// Warnings about the placement of the cache's devices, a sentence each.
     #[serde(default)]
     pub warnings: Vec<String>,
@@ -285,7 +287,8 @@ impl CacheStatus {
     /// Returns why a value is null, unless that is because there is nothing of that kind.
     fn unknown_because(&self, key: &str) -> Option<&'static str> {
         match key {
-            "nbd" | "device" | "control" | "pid" | "write_back_error" | "log_error" | "sleep" => None,
+            "nbd" | "device" | "transport" | "control" | "pid" | "write_back_error" | "log_error"
+            | "sleep" => None,
             _ if self.state.is_none() => Some("it is not open"),
             "oldest_dirty" => None,
             "write_amplification" => Some("nothing went through the log since it was opened"),
@@ -496,6 +499,7 @@ impl Controls for CacheControls {
             nbd_uris: exports.nbd_uris().to_vec(),
             nbd_clients: exports.nbd_clients() as u64,
             device: exports.block_device(),
+            transport: exports.transport(),
             control: Some(exports.control().display().to_string()),
             pid: Some(std::process::id()),
             laying_out: self

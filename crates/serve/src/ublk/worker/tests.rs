@@ -74,7 +74,7 @@ impl Bench {
     fn answer(&self, worker: &mut Worker<Fake>, asked: UserRequest) -> i32 {
         let tag = self.ask(asked);
         for _ in 0..1000 {
-            worker.turn(true).unwrap();
+            worker.turn(Patience::None).unwrap();
             if let Some(answer) = lock(&self.driver).answers.remove(&tag) {
                 return answer.result;
             }
@@ -257,7 +257,7 @@ fn no_flush_succeeds_over_lost_writes_whenever_the_server_is_killed() {
                     believed.asked.insert(tag, believed.acknowledged.clone());
                 }
             }
-            worker.turn(true).unwrap();
+            worker.turn(Patience::None).unwrap();
             let answers = std::mem::take(&mut lock(&bench.driver).answers);
             let stored = bench.device.stored();
             for (tag, answer) in &answers {

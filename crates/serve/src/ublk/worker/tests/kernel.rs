@@ -54,7 +54,6 @@ pub(super) struct Driver {
     pub(super) last_read: Vec<u64>,
     /// How tags end from now on.
     ending: Option<i32>,
-    is_watched: bool,
 }
 
 impl Driver {
@@ -65,7 +64,6 @@ impl Driver {
             answers: BTreeMap::new(),
             last_read: Vec::new(),
             ending: None,
-            is_watched: false,
         }
     }
 
@@ -94,7 +92,6 @@ impl Driver {
     /// Gives all tags back: requests that were not answered are made again when there is a server.
     pub(super) fn server_died(&mut self) {
         self.owners.fill_with(Owner::default);
-        self.is_watched = false;
     }
 
     fn give(&mut self, tag: u16, memory: BufferMut) {
@@ -105,9 +102,6 @@ impl Driver {
     }
 
     fn events(&mut self, events: &mut Vec<Event>) {
-        if std::mem::take(&mut self.is_watched) {
-            events.push(Event::Watched);
-        }
         for tag in 0..self.owners.len() as u16 {
             let owner = &mut self.owners[usize::from(tag)];
             let asked = self.asked.get(&tag).copied();
@@ -173,7 +167,6 @@ impl Kernel for Fake {
     }
 
     fn watch(&mut self) -> io::Result<()> {
-        lock(&self.0).is_watched = true;
         Ok(())
     }
 

@@ -1,0 +1,127 @@
+//! A ring of commands to a driver (`IORING_OP_URING_CMD`), and one descriptor that is watched beside them.
+//!
+//! A driver completes a command when it has a request, so one wait serves for requests and for the
+//! descriptor.
+
+#![expect(unsafe_code, reason = "commands carry the addresses of memory")]
+
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
+use std::time::Duration;
+
+use io_uring::squeue::{Entry, EntryMarker};
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode};
+
+/// Number that the poll of the watched descriptor completes with, in place of a command's.
+const WATCHED: u64 = u64::MAX;
+
+/// Time to wait for events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// Not at all.
+    None,
+    /// Wait for at most this time.
+    AtMost(Duration),
+    /// Wait until there is one.
+    Endless,
+}
+
+/// A ring for the commands of one thread.
+pub(crate) struct CommandRing<E: EntryMarker> {
+    ring: IoUring<E, cqueue::Entry>,
+    watched: Option<OwnedFd>,
+    is_watching: bool,
+}
+
+impl<E: EntryMarker + From<Entry>> CommandRing<E> {
+    /// Creates a ring for `commands` at a time, and a descriptor that can be [watched](Self::watch).
+    ///
+    /// # Errors
+    /// As io_uring_setup(2).
+    pub(crate) fn new(commands: u32, watched: Option<OwnedFd>) -> io::Result<Self> {
+        let ring = IoUring::builder().dontfork().build(commands + 2)?;
+        Ok(Self { ring, watched, is_watching: false })
+    }
+
+    /// Adds a command, whose number is its user data. It takes effect when events are next waited for.
+    ///
+    /// # Errors
+    /// As io_uring_enter(2).
+    ///
+    /// # Safety
+    /// The memory that the command names must stay valid, and unused by anyone else, until the command has
+    /// come back.
+    pub(crate) unsafe fn push(&mut self, command: &E) -> io::Result<()> {
+        // SAFETY: what the caller promises.
+        let mut pushed = unsafe { self.ring.submission().push(command) };
+        if pushed.is_err() {
+            ignore_interruption(self.ring.submit())?;
+            // SAFETY: as above.
+            pushed = unsafe { self.ring.submission().push(command) };
+        }
+        pushed.map_err(|full| io::Error::other(full.to_string()))
+    }
+
+    /// Watches the descriptor until it is readable; nothing if there is none, or it is being watched.
+    ///
+    /// # Errors
+    /// As io_uring_enter(2).
+    pub(crate) fn watch(&mut self) -> io::Result<()> {
+        let Some(watched) = self.watched.as_ref().filter(|_| !self.is_watching) else { return Ok(()) };
+        let watched = watched.as_raw_fd();
+        self.poll(watched, WATCHED)?;
+        self.is_watching = true;
+        Ok(())
+    }
+
+    /// Adds a command of `number` that comes back when `file` is readable.
+    ///
+    /// # Errors
+    /// As io_uring_enter(2).
+    pub(crate) fn poll(&mut self, file: RawFd, number: u64) -> io::Result<()> {
+        let entry = opcode::PollAdd::new(Fd(file), libc::POLLIN.cast_unsigned().into());
+        // SAFETY: a poll names no memory.
+        unsafe { self.push(&E::from(entry.build().user_data(number))) }
+    }
+
+    /// Hands over what was pushed, waits until a command has come back or the watched descriptor is readable,
+    /// and calls `take` with the number and the result of each command that has come back.
+    ///
+    /// # Errors
+    /// As io_uring_enter(2).
+    pub(crate) fn wait(&mut self, patience: Patience, mut take: impl FnMut(u64, i32)) -> io::Result<()> {
+        let patience = if self.collect(&mut take) { Patience::None } else { patience };
+        ignore_interruption(match patience {
+            Patience::None => self.ring.submit(),
+            Patience::Endless => self.ring.submit_and_wait(1),
+            Patience::AtMost(limit) => {
+                let limit = Timespec::from(limit);
+                self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&limit))
+            }
+        })?;
+        self.collect(&mut take);
+        Ok(())
+    }
+
+    /// Returns true if anything has come back.
+    fn collect(&mut self, take: &mut impl FnMut(u64, i32)) -> bool {
+        let mut has_any = false;
+        for completion in &mut self.ring.completion() {
+            has_any = true;
+            match completion.user_data() {
+                WATCHED => self.is_watching = false,
+                number => take(number, completion.result()),
+            }
+        }
+        has_any
+    }
+}
+
+fn ignore_interruption(entered: io::Result<usize>) -> io::Result<()> {
+    match entered.map_err(|error| (error.raw_os_error(), error)) {
+        // Completions that wait to be collected (EBUSY), and the ends of waiting.
+        Ok(_) | Err((Some(libc::EINTR | libc::ETIME | libc::EAGAIN | libc::EBUSY), _)) => Ok(()),
+        Err((_, error)) => Err(error),
+    }
+}
