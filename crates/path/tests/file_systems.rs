@@ -88,6 +88,14 @@ fn what_zfs_and_fuse_do_not_tell_is_not_known() {
     layer(&path, "zfs /tank", LayerKind::Zfs, Cache::None, Flush::Unknown);
     assert_eq!(has(&path, "barriers-off"), Some(Severity::Warning));
     assert!(path.unknown_below.unwrap().contains("/dev/zfs does not tell of tank: not recorded"));
+    machine.probe.put("tank", Request::ZfsPool, Err(Refusal::Denied));
+    let path = machine.survey("/tank");
+    assert_eq!(has(&path, "needs-root"), Some(Severity::Info));
+    assert!(path.unknown_below.unwrap().contains("/dev/zfs does not tell of tank: permission denied"));
+    // The name of a volume ends at its zero, whatever an earlier name has left behind it.
+    machine.virtual_device("zd0", WB);
+    machine.probe.put("zd0", Request::ZfsVolume, Ok(b"tank/new\0er-name\0".to_vec()));
+    assert_eq!(machine.survey("/dev/zd0").layers[2].identity.as_deref(), Some("tank/new"));
     layer(&machine.survey("/ntfs"), "fuse.mergerfs /ntfs", LayerKind::Fuse, Cache::Unknown, Flush::Unknown);
 }
 
@@ -115,6 +123,12 @@ fn a_pool_of_zfs_is_seen_through() {
         let survey = plumb_path::survey(&recorded.tree, &recorded.probe, &recorded.target).unwrap();
         let path = &survey.paths[0];
         assert_eq!(path.layers[2].below, ["pool tank"], "{name}");
+        let set = match path.layers[2].kind {
+            LayerKind::Zvol => "tank/disk",
+            _ if name == "sync-disabled" => "tank/fast",
+            _ => "tank",
+        };
+        assert_eq!(path.layers[2].identity.as_deref(), Some(set), "{name}");
         assert_eq!(path.layers[2].kind == LayerKind::Zvol, name == "volume");
         assert_eq!(path.layer("pool tank").unwrap().below, of_pool, "{name}");
         let always = ["zfs-flush-errors", "volatile-cache", "unknown-below-the-hypervisor"];

@@ -35,10 +35,10 @@ pub type Reply = Result<Vec<u8>, Refusal>;
 /// The device that is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProbedDevice<'a> {
-    /// The kernel's name: `sda`, `dm-0`, `nvme0n1`.
+    /// The kernel's name: `sda`, `dm-0`, `nvme0n1`; of a pool or data set of ZFS its own.
     pub name: &'a str,
     /// Number of the device, checked on the opened node, so that another device behind the same name is never
-    /// asked.
+    /// asked; 0:0 for what is no device.
     pub number: DeviceNumber,
 }
 

@@ -7,7 +7,8 @@
 //! changed goes by the new value.
 
 use plumb_linux::probe::wire::nvlist::NvList;
-use plumb_linux::probe::{ProbedDevice, Request};
+use plumb_linux::probe::wire::text;
+use plumb_linux::probe::{ProbedDevice, Refusal, Request};
 use plumb_linux::tree::DeviceNumber;
 
 use super::block_device::Place;
@@ -70,7 +71,9 @@ impl Surveyor<'_> {
     pub(super) fn zfs_volume(&mut self, node: &mut Node, place: &Place) {
         node.kind = LayerKind::Zvol;
         let name = self.ask(node, place.number, Request::ZfsVolume, "BLKZNAME");
-        match name.ok().and_then(|bytes| plumb_linux::probe::wire::text(&bytes)) {
+        // Behind the zero may be the end of an earlier, longer name.
+        let name = name.ok().and_then(|bytes| text(bytes.split(|byte| *byte == 0).next()?));
+        match name {
             Some(dataset) => {
                 node.saw("BLKZNAME", dataset.as_str(), "the volume");
                 self.zfs(node, &dataset);
@@ -196,6 +199,9 @@ impl Surveyor<'_> {
     fn ask_zfs(&self, node: &mut Node, name: &str, request: Request) -> Option<NvList> {
         let asked = ProbedDevice { name, number: DeviceNumber { major: 0, minor: 0 } };
         let reply = self.probe.ask(asked, request);
+        if reply == Err(Refusal::Denied) {
+            node.mark(self.refused(format!("{name}: {CONTROL}")));
+        }
         let because = match reply.as_ref().map(|bytes| NvList::parse(bytes)) {
             Ok(Some(list)) => return Some(list),
             Ok(None) => "the answer cannot be read".to_owned(),
