@@ -207,7 +207,7 @@ fn headline(document: &ProofDocument) -> String {
                 1 => "The only explored state does not fail".to_owned(),
                 _ => format!("None of {distinct} explored states fails"),
             };
-            format!("{none}, which is no proof: {because}")
+            format!("{none}, but more is needed for a proof: {because}")
         }
     }
 }
