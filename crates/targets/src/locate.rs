@@ -65,7 +65,7 @@ fn locate_disk(machine: &Machine<'_>, number: usize) -> Result<LocatedName> {
         let found = format!("the disks of this machine cannot be listed: {error}");
         Error::new(Kind::NotFound, format!("#{number}"), found, "name the device")
     })?;
-    let disks = numbered(&inventory);
+    let disks = numbered(inventory);
     let Some(disk) = disks.get(number) else {
         let list = disks.iter().enumerate().map(|(number, disk)| format!("#{number} {}", disk.name));
         let list: Vec<String> = list.collect();

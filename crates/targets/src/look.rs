@@ -35,6 +35,14 @@ impl Key {
     }
 }
 
+/// Object at a place, before anything is known of its uses.
+pub(crate) enum Glimpse {
+    /// Nothing that can be opened.
+    Closed(FoundObject),
+    /// A regular file or a block device, open.
+    Open(OwnedFd, Key),
+}
+
 /// A target that was looked at. The descriptor is read-only and through the page cache; while it is open the
 /// key holds.
 pub(crate) struct Sight {
@@ -66,7 +74,20 @@ impl Sight {
 /// # Errors
 /// The system's, where it cannot be opened for reading.
 pub(crate) fn look(machine: &Machine<'_>, located: &LocatedName) -> Result<Sight> {
-    let nothing_open = |found| Ok(Sight { found, open: None });
+    Ok(match glance(located)? {
+        Glimpse::Closed(found) => Sight { found, open: None },
+        Glimpse::Open(file, key) => {
+            Sight { found: facts(machine, located, file.as_fd())?, open: Some((file, key)) }
+        }
+    })
+}
+
+/// Opens what is at `located`, as [`look`] does.
+///
+/// # Errors
+/// As [`look`].
+pub(crate) fn glance(located: &LocatedName) -> Result<Glimpse> {
+    let nothing_open = |found| Ok(Glimpse::Closed(found));
     if let Some(missing) = &located.missing {
         let directory = located.path.parent().filter(|_| *missing == Missing::CanBeMade);
         let there = directory.and_then(kernel_file_system).map(FoundObject::Kernel);
@@ -89,8 +110,7 @@ pub(crate) fn look(machine: &Machine<'_>, located: &LocatedName) -> Result<Sight
     }
     let key = Key::from_stat(&stat);
     let file = open_same(&located.path, &located.shown, OFlags::RDONLY | OFlags::NONBLOCK, key)?;
-    let found = facts(machine, located, file.as_fd())?;
-    Ok(Sight { found, open: Some((file, key)) })
+    Ok(Glimpse::Open(file, key))
 }
 
 /// File systems in which the kernel shows itself: linux/magic.h and the sources of each.
@@ -166,6 +186,28 @@ pub(crate) fn facts(
     located: &LocatedName,
     file: BorrowedFd<'_>,
 ) -> Result<FoundObject> {
+    facts_with(machine, located, file, |size| Some(contents(file, size, located.part)))
+}
+
+/// Returns the uses of an open file or block device, and no more: to look for signatures and for all its
+/// names takes some hundred reads of the device and of /sys.
+///
+/// # Errors
+/// As [`facts`].
+pub(crate) fn uses(
+    machine: &Machine<'_>,
+    located: &LocatedName,
+    file: BorrowedFd<'_>,
+) -> Result<FoundObject> {
+    facts_with(machine, located, file, |_| None)
+}
+
+fn facts_with(
+    machine: &Machine<'_>,
+    located: &LocatedName,
+    file: BorrowedFd<'_>,
+    contents: impl FnOnce(Bytes) -> Option<Contents>,
+) -> Result<FoundObject> {
     let stat = rustix::fs::fstat(file).map_err(|errno| Error::os(&located.shown, "look at", errno))?;
     if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice {
         let size = block_ioctl::capacity(file).map_err(|error| {
@@ -173,8 +215,7 @@ pub(crate) fn facts(
             Error::os(&located.shown, "measure", errno)
         })?;
         reaches(located, size)?;
-        let contents = contents(file, size, located.part);
-        let found = block_facts(machine, stat.st_rdev, size, contents);
+        let found = block_facts(machine, stat.st_rdev, size, contents(size));
         return Ok(FoundObject::Block(within(machine, found, located.part)));
     }
     let size = Bytes(u64::try_from(stat.st_size).unwrap_or(0));
@@ -190,7 +231,7 @@ pub(crate) fn facts(
     };
     let maker = maker(file);
     let (made_by_plumb, changed_since_made) = (maker == Maker::Plumb, maker == Maker::PlumbThenOthers);
-    let contents = contents(file, size, located.part);
+    let contents = contents(size).unwrap_or(Contents::BLANK);
     Ok(FoundObject::File(FileFacts {
         identities,
         size: located.part.map_or(size, |part| Bytes(part.length)),
@@ -238,8 +279,16 @@ fn of_part(identities: Vec<String>, part: Option<ByteExtent>) -> Vec<String> {
     }
 }
 
-/// Returns what the machine knows of the block device whose node has `rdev`.
-pub(crate) fn block_facts(machine: &Machine<'_>, rdev: u64, size: Bytes, contents: Contents) -> BlockFacts {
+/// Returns what the machine knows of the block device whose node has `rdev`: without `contents` its uses
+/// alone, and not its names.
+pub(crate) fn block_facts(
+    machine: &Machine<'_>,
+    rdev: u64,
+    size: Bytes,
+    contents: Option<Contents>,
+) -> BlockFacts {
+    let is_named = contents.is_some();
+    let contents = contents.unwrap_or(Contents::BLANK);
     let number = DeviceNumber { major: rustix::fs::major(rdev), minor: rustix::fs::minor(rdev) };
     let unseen = |unseen: String| {
         // The name, at least, is reported: a device that is only read may be read all the same.
@@ -271,11 +320,14 @@ pub(crate) fn block_facts(machine: &Machine<'_>, rdev: u64, size: Bytes, content
         // A partition table of a kind that has no mark among ours; the kernel reads more kinds.
         contents = Contents::Read(vec![signature::Signature::new("partitions", 0)]);
     }
-    BlockFacts {
-        identities: inventory.identities(machine.tree, block, |disk| {
+    let names = || {
+        inventory.identities(machine.tree, block, |disk| {
             let path = survey_path(machine.tree, machine.probe, &disk.node()).ok()?;
             path.layer(&disk.name)?.identity.clone()
-        }),
+        })
+    };
+    BlockFacts {
+        identities: if is_named { names() } else { Vec::new() },
         partition_of: block.partition.as_ref().map(|partition| partition.disk.clone()),
         size,
         read_only: machine.tree.text(&format!("{}/ro", block.sysfs)).is_ok_and(|text| text == "1"),

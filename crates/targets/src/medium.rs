@@ -106,7 +106,7 @@ impl Medium {
             (FoundObject::File(seen), Some((looked_at, key))) => {
                 judge(&located.shown, &seen, &State::from_file(looked_at.as_fd()), wanted)?;
                 let file = open_same(&located.path, &located.shown, OFlags::RDWR, key)?;
-                take(&machine, &located, file, wanted)
+                take(&machine.now(), &located, file, wanted)
             }
             (FoundObject::Block(block), _) => {
                 let mut found = signs(&block.contents, &block.uses);

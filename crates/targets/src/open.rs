@@ -219,9 +219,10 @@ fn claims(machine: &Machine<'_>, plans: &[Plan], permission: &Permission) -> Res
             let claim = open_same(&plan.located.path, &plan.located.shown, flags, *key)?;
             claims.push((*key, Arc::new(claim)));
         }
-        let found = facts(machine, &plan.located, file.as_fd())?;
+        let machine = machine.now();
+        let found = facts(&machine, &plan.located, file.as_fd())?;
         let part = PartOfFile { file: file.as_fd(), part: plan.located.part };
-        nobody_claims(machine, &found, &part, &plan.located.shown)?;
+        nobody_claims(&machine, &found, &part, &plan.located.shown)?;
         let allowed = judge(&plan.located.shown, &found, plan.intent, permission)?;
         if allowed != plan.allowed || identities(&found) != identities(&plan.sight.found) {
             let found = "it changed while plumb looked at it, and nothing was written";

@@ -39,11 +39,12 @@ pub(crate) struct PartOfFile<'a> {
 /// As [`overlap`].
 pub(crate) fn overlap_parts(one: &PartOfFile<'_>, two: &PartOfFile<'_>) -> Result<bool> {
     let (tree, probe) = (LiveTree::new(), LiveProbe::new());
-    let inventory = Machine::new(&tree, &probe).inventory().map_err(|error| {
+    let machine = Machine::new(&tree, &probe);
+    let inventory = machine.inventory().map_err(|error| {
         let remedy = "run where /proc and /sys are those of the machine";
         Error::refused("what is beneath the targets", unseen_words(&error.to_string()), remedy)
     })?;
-    Ok(storage(&inventory, one)?.overlaps(&storage(&inventory, two)?))
+    Ok(storage(inventory, one)?.overlaps(&storage(inventory, two)?))
 }
 
 fn storage(inventory: &Inventory, PartOfFile { file, part }: &PartOfFile<'_>) -> Result<Storage> {
@@ -77,8 +78,8 @@ pub(crate) fn nobody_claims(
         FoundObject::Block(target) => inventory.behind_loop_devices(&target.kernel_name),
         _ => Vec::new(),
     };
-    let storage = storage(&inventory, part)?;
-    let is_used = |block: &&Block| is_claimed(block) && !is_seen_in_use(&inventory, block);
+    let storage = storage(inventory, part)?;
+    let is_used = |block: &&Block| is_claimed(block) && !is_seen_in_use(inventory, block);
     let found = match (below.into_iter().find(is_used), inventory.beside(&storage).find(is_used)) {
         (Some(below), _) => format!("{} beneath it is in use by another program", below.name),
         (None, Some(beside)) => format!(

@@ -87,7 +87,7 @@ pub fn create(
     if marked.is_empty() && place == MarkerPlace::LastBlock && !is_log {
         is_left_free(&backing)?;
     }
-    let permission = backing.without_own_name(wanted.permission);
+    let permission = backing.without_own_name(wanted.permission)?;
     let info = backing.cached(place).info();
     let settings = Settings {
         cache: new_uuid()?,

@@ -23,7 +23,7 @@ pub(super) fn is_left_free(member: &Member) -> Result<()> {
         .filter_map(|block| if let Payload::Into(bytes) = block { Some(&bytes[..]) } else { None })
         .collect();
     let end = end_of_file_system(&&front.concat()[..]).unwrap_or_default();
-    let found = match (end, member.contents.of_unknown_length()) {
+    let found = match (end, member.nature()?.contents.of_unknown_length()) {
         (Some(end), _) if end > limit.0 => {
             format!("its file system uses {end} of its {} bytes", size.0)
         }

@@ -6,7 +6,7 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use plumb_block::{Bytes, Device, Lba, Time, shell_word};
@@ -31,7 +31,7 @@ use crate::error::{Error, Result};
 use crate::facts::{Contents, FoundObject, Use};
 use crate::guard::{detaching, judge_cached, kernel_file, never_written, signs, unseen_words};
 use crate::locate::{LocatedName, locate};
-use crate::look::{Key, facts, look, open_same};
+use crate::look::{Glimpse, Key, facts, glance, open_same, uses};
 use crate::machine::Machine;
 use crate::name::Name;
 use crate::network::contents_of;
@@ -64,6 +64,14 @@ impl Spot {
     }
 }
 
+/// Contents and names of a device of a cache.
+pub(super) struct Nature {
+    /// Contents of the device.
+    pub(super) contents: Contents,
+    /// How it can be named to be destroyed.
+    identities: Vec<String>,
+}
+
 /// A device of a cache, open.
 pub struct Member {
     /// The device, as long as it is.
@@ -75,10 +83,10 @@ pub struct Member {
     /// The part of it that this is; `None`: all of it.
     part: Option<ByteExtent>,
     is_block: bool,
-    /// Contents of the device.
-    pub(super) contents: Contents,
-    /// How it can be named to be destroyed.
-    identities: Vec<String>,
+    /// Place of a file or a block device.
+    located: Option<LocatedName>,
+    /// Contents and names, once somebody has asked.
+    nature: OnceLock<Nature>,
     /// Descriptor of a file or a block device: open as the device is, and locked for as long as it lives. It
     /// is used for attributes only.
     held: Option<Arc<OwnedFd>>,
@@ -123,30 +131,32 @@ impl Member {
         let (tree, probe) = (LiveTree::new(), LiveProbe::new());
         let machine = Machine::new(&tree, &probe);
         let located = locate(&machine, &name)?.within(part);
-        let sight = look(&machine, &located)?;
-        judge(&located.shown, &sight.found, intent)?;
-        let Some((looked_at, key)) = sight.open else {
-            return Err(Error::usage(&located.shown, "it cannot be opened", "name a file or a block device"));
+        let (looked_at, key) = match glance(&located)? {
+            Glimpse::Open(file, key) => (file, key),
+            Glimpse::Closed(found) => {
+                judge(&located.shown, &found, intent)?;
+                let remedy = "name a file or a block device";
+                return Err(Error::usage(&located.shown, "it cannot be opened", remedy));
+            }
         };
-        let is_block = matches!(sight.found, FoundObject::Block(_));
+        // The number of a device, which only its node has.
+        let is_block = key.node != 0;
         let exclusive = if is_block && part.is_none() { OFlags::EXCL } else { OFlags::empty() };
         let (access, options) = match intent.writes {
             true => (OFlags::RDWR, FileOptions::write_direct()),
             false => (OFlags::RDONLY, FileOptions::read_direct()),
         };
-        let held = open_same(&located.path, &located.shown, access | OFlags::NONBLOCK | exclusive, key)?;
-        take(&located, &held, intent)?;
-        let shared = part.filter(|_| is_block).map(|_| claim_shared(&located, key, access, &held));
-        let claim = shared.transpose()?.map(Arc::new);
-        // Again, now that nobody can claim it any more.
-        let found = facts(&machine, &located, looked_at.as_fd())?;
+        let flags = access | OFlags::NONBLOCK | exclusive;
+        let claimed = open_same(&located.path, &located.shown, flags, key).and_then(|held| {
+            take(&located, &held, intent)?;
+            let shared = part.filter(|_| is_block).map(|_| claim_shared(&located, key, access, &held));
+            Ok((held, shared.transpose()?.map(Arc::new)))
+        });
+        // Once nobody can claim it any more. A use that is known says more than the claim that failed.
+        let found = uses(&machine, &located, looked_at.as_fd())?;
         judge(&located.shown, &found, intent)?;
+        let (held, claim) = claimed?;
         nobody_claims(&machine, &found, &PartOfFile { file: looked_at.as_fd(), part }, &located.shown)?;
-        let (contents, identities) = match found {
-            FoundObject::File(file) => (file.contents, file.identities),
-            FoundObject::Block(block) => (block.contents, block.identities),
-            _ => (Contents::BLANK, Vec::new()),
-        };
         let held = Arc::new(held);
         let kept = claim.unwrap_or_else(|| Arc::clone(&held));
         let (device, _) = opened::device(&located, key, options.shared(), Some(kept), time.clock())?;
@@ -162,8 +172,9 @@ impl Member {
         let path = path.to_str().map(str::to_owned).ok_or_else(|| {
             Error::usage(&located.shown, "its path is not UTF-8", "name it by a path that is")
         })?;
-        let shown = located.shown;
-        Ok(Self { device, shown, path, part, is_block, contents, identities, held: Some(held) })
+        let (shown, nature) = (located.shown.clone(), OnceLock::new());
+        let (located, held) = (Some(located), Some(held));
+        Ok(Self { device, shown, path, part, is_block, located, nature, held })
     }
 
     /// Returns what the kernel does not know: a simulated drive, an export. Whether it may be written is for
@@ -179,16 +190,36 @@ impl Member {
             return Err(Error::usage(&name.to_string(), "it was not opened", ""));
         };
         let path = name.to_string();
+        let nature = Nature { contents: contents_of(&*opened.device), identities: vec![path.clone()] };
         Ok(Self {
-            contents: contents_of(&*opened.device),
             device: opened.device,
             shown: opened.shown,
-            identities: vec![path.clone()],
             path,
             part: None,
             is_block: true,
+            located: None,
+            nature: nature.into(),
             held: None,
         })
+    }
+
+    /// Returns its contents and names, as they are when this is first asked.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn nature(&self) -> Result<&Nature> {
+        let (Some(located), Some(held), None) = (&self.located, &self.held, self.nature.get()) else {
+            return Ok(self
+                .nature
+                .get_or_init(|| Nature { contents: Contents::BLANK, identities: Vec::new() }));
+        };
+        let (tree, probe) = (LiveTree::new(), LiveProbe::new());
+        let (contents, identities) = match facts(&Machine::new(&tree, &probe), located, held.as_fd())? {
+            FoundObject::File(file) => (file.contents, file.identities),
+            FoundObject::Block(block) => (block.contents, block.identities),
+            _ => (Contents::BLANK, Vec::new()),
+        };
+        Ok(self.nature.get_or_init(|| Nature { contents, identities }))
     }
 
     /// Refuses this one and `other` if writing to one changes the other: two names of one device, two loop
@@ -213,7 +244,7 @@ impl Member {
 
     /// Returns whether it is a file, and holds the log of a cache and nothing else.
     pub(super) fn is_log_file(&self) -> bool {
-        !self.is_block && self.contents.is_log()
+        !self.is_block && self.nature().is_ok_and(|nature| nature.contents.is_log())
     }
 
     /// Returns whether it is one of the log of a cache, which goes as `permission` says.
@@ -221,15 +252,17 @@ impl Member {
     /// # Errors
     /// The refusal, if it is one and was not named to be destroyed.
     pub(super) fn is_log_that_goes(&self, permission: &Permission) -> Result<bool> {
-        judge_cached(&self.shown, &self.contents, &self.identities, permission)?;
-        Ok(self.contents.is_of_a_log())
+        let Nature { contents, identities } = self.nature()?;
+        judge_cached(&self.shown, contents, identities, permission)?;
+        Ok(contents.is_of_a_log())
     }
 
     /// Returns what is allowed for the others, of which each word must name one.
-    pub(super) fn without_own_name(&self, permission: &Permission) -> Permission {
-        let is_own = |typed: &String| Permission::is_one_of(typed, &self.identities);
+    pub(super) fn without_own_name(&self, permission: &Permission) -> Result<Permission> {
+        let identities = &self.nature()?.identities;
+        let is_own = |typed: &String| Permission::is_one_of(typed, identities);
         let destroy = permission.destroy.iter().filter(|typed| !is_own(typed)).cloned().collect();
-        Permission { destroy, ..permission.clone() }
+        Ok(Permission { destroy, ..permission.clone() })
     }
 
     /// Returns the markers of the device, wherever they are, that of the latest session first: of one cache,

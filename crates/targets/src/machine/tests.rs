@@ -90,7 +90,7 @@ impl MadeMachine {
     fn facts(&self, number: &str) -> BlockFacts {
         let number: DeviceNumber = number.parse().unwrap();
         let rdev = rustix::fs::makedev(number.major, number.minor);
-        block_facts(&Machine::new(&self.tree, &self.probe), rdev, Bytes::mib(1), Contents::BLANK)
+        block_facts(&Machine::new(&self.tree, &self.probe), rdev, Bytes::mib(1), Some(Contents::BLANK))
     }
 
     fn uses(&self, number: &str) -> Vec<String> {
@@ -300,8 +300,11 @@ fn numbers_count_whole_disks_in_use_or_not() {
     made.says("nvme1c0n1", "hidden", "1");
     made.says("nbd0", "size", "0");
     let numbered = |made: &MadeMachine| {
-        let inventory = Machine::new(&made.tree, &made.probe).inventory().unwrap();
-        super::numbered(&inventory).into_iter().map(|disk| disk.name.clone()).collect::<Vec<_>>()
+        let machine = Machine::new(&made.tree, &made.probe);
+        super::numbered(machine.inventory().unwrap())
+            .into_iter()
+            .map(|disk| disk.name.clone())
+            .collect::<Vec<_>>()
     };
     let expected = ["mmcblk0", "nvme0n1", "sda", "sdb", "sdaa", "vda"];
     assert_eq!(numbered(&made), expected);
@@ -338,8 +341,8 @@ fn a_file_is_known_behind_whatever_name() {
 fn a_machine_without_sys_is_unseen_one_without_block_devices_is_not() {
     let mut made = MadeMachine::new();
     let read = |made: &MadeMachine| {
-        let read = Machine::new(&made.tree, &made.probe).inventory();
-        read.map(|_| ()).map_err(|error| error.to_string())
+        let machine = Machine::new(&made.tree, &made.probe);
+        machine.inventory().map(|_| ()).map_err(|error| error.to_string())
     };
     assert_eq!(read(&made), Err("/sys/class/block (not there)".to_owned()));
     made.tree.put_text("/sys/kernel/x", "");
