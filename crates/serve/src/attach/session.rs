@@ -83,19 +83,19 @@ impl Session {
             let file = fuse_connection::another(connection.as_fd(), when_idle);
             file.and_then(|file| Ok(lifted(file, above)?)).map_err(at("connect again to", fuse))
         };
-        let worker = || {
+        let worker = |depth| {
             let files = Files { waiting: file(WhenIdle::Wait)?, returning: file(WhenIdle::Return)? };
-            Worker::new(Arc::clone(served), files, threads.depth)
+            Worker::new(Arc::clone(served), files, depth)
         };
-        let mut first = worker()?;
+        let mut first = worker(1)?;
         first.greet().map_err(at("answer", fuse))?;
-        session.spawn("attach-0", || first.run())?;
         if served.uses_ring.load(Ordering::Relaxed) {
+            session.spawn("attach-0", || first.run())?;
             session.serve_rings(served, threads, || file(WhenIdle::Return))?;
             return Ok(session);
         }
-        for index in 1..threads.queues {
-            let worker = worker()?;
+        for index in 0..threads.queues {
+            let worker = worker(threads.depth)?;
             session.spawn(&format!("attach-{index}"), || worker.run())?;
         }
         Ok(session)
