@@ -477,7 +477,9 @@ fn levels_are_compared_on_all_hosts_at_once() {
             !help.contains(&format!("{name} ")) && !help.contains(&format!("{name}\n")),
             "{name}: {help}"
         );
-        let output = fleet("compare", "a", SHELL).args(words).arg(option).output().unwrap();
+        let mut command = plumb();
+        command.args(["fleet", "compare", "--hosts", "a"]).args(words).arg(option);
+        let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{option}: {}", said(&output));
         assert!(said(&output).contains(&format!("{name} is for one machine")), "{option}: {}", said(&output));
     }
