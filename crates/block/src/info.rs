@@ -157,7 +157,7 @@ mod tests {
     use crate::Lba;
 
     proptest::proptest! {
-        /// Each block by itself gives the same number.
+        /// Compares with the number that one gets by looking at each block by itself.
         #[test]
         fn lost_blocks_are_those_that_each_block_tells(
             before in proptest::collection::vec((1_u64..5, 0_usize..4), 0..12),

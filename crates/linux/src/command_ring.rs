@@ -19,7 +19,7 @@ const WATCHED: u64 = u64::MAX;
 /// Time to wait for events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
-    /// Not at all.
+    /// Take what there is, without waiting.
     None,
     /// Wait for at most this time.
     AtMost(Duration),

@@ -86,7 +86,7 @@ pub struct FuseRing {
     payload_max: usize,
     entries: Vec<RingEntry>,
     lent: usize,
-    /// How the first entry ended: the connection is gone, or it was refused.
+    /// Error with which the first entry ended: the connection is gone, or it was refused.
     ended: Option<i32>,
 }
 

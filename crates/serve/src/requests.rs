@@ -28,7 +28,7 @@ use plumb_linux::Patience;
 
 use crate::served_device::{KnownLosses, ServedDevice};
 
-/// How long requests may wait unseen while a queue without a descriptor has something in flight.
+/// Time that requests may wait unseen while a queue without a descriptor has something in flight.
 pub(crate) const BLIND_WAIT: Duration = Duration::from_millis(1);
 /// How often what is in flight is looked through for what has been there for too long.
 const PATROL_EVERY: Nanos = Nanos::millis(250);

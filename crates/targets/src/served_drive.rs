@@ -95,7 +95,7 @@ pub struct DriveStatus {
     pub nbd_clients: u64,
     /// The block device, if it is attached.
     pub device: Option<String>,
-    /// How the requests of the block device come to the server: `fuse`, `fuse-io-uring` or `ublk`.
+    /// Way by which the requests of the block device come to the server: `fuse`, `fuse-io-uring` or `ublk`.
     pub transport: Option<String>,
     /// Holders that have had that device open since before a loss of power, each in words: every request to
     /// it fails until they have closed it.

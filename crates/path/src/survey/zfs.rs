@@ -16,7 +16,7 @@ use super::surveyor::Surveyor;
 use crate::facts::{KernelView, Mark, Node};
 use crate::model::{Cache, LayerKind, ZFS_SYNC_ALWAYS};
 
-/// Where properties and configurations come from, as evidence.
+/// Source of properties and configurations, as evidence names it.
 const CONTROL: &str = "/dev/zfs";
 /// `VDEV_STATE_DEGRADED`: a device in a lower state is not in use.
 const IN_USE: u64 = 6;

@@ -357,8 +357,8 @@ pub struct CommandRole {
     pub caused_by: Option<String>,
     /// Number of bytes of a torn command that survive; null for a dropped one.
     pub survives: Option<u64>,
-    /// True if the last flush before the cut was sent while the command was in flight, so that it does not
-    /// cover it.
+    /// Order of the last flush before the cut and the command: true if the flush was sent while the command
+    /// was in flight, so that it does not cover it.
     #[serde(default)]
     pub flush_came_early: bool,
 }

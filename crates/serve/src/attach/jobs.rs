@@ -39,7 +39,7 @@ enum JobKind {
         bytes: u32,
     },
     Flush,
-    /// With what is left to be zeroed.
+    /// Zeroing of a range, with what is left of it.
     Zero(Zeroing),
 }
 

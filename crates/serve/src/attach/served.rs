@@ -37,7 +37,7 @@ pub(super) struct ServedLoop {
     /// Receiver of what is written to the control file, if there is one.
     pub(super) control: Option<ControlFile>,
     alignment: Bytes,
-    /// True if requests are to come through rings; once the kernel was greeted, if they do.
+    /// Choice of the rings in place of files: until the kernel was greeted what is wanted, then what is used.
     pub(super) uses_ring: AtomicBool,
     /// Reason why rings were not to be had from a kernel that offers them.
     pub(super) ring_refusal: OnceLock<String>,

@@ -68,7 +68,7 @@ impl Spot {
 pub(super) struct Nature {
     /// Contents of the device.
     pub(super) contents: Contents,
-    /// How it can be named to be destroyed.
+    /// Names of the device by which the user may allow its destruction.
     identities: Vec<String>,
 }
 

@@ -170,7 +170,7 @@ pub struct CacheStatus {
     pub nbd_clients: u64,
     /// The block device, if it is attached.
     pub device: Option<String>,
-    /// How the requests of the block device come to the server: `fuse`, `fuse-io-uring` or `ublk`.
+    /// Way by which the requests of the block device come to the server: `fuse`, `fuse-io-uring` or `ublk`.
     pub transport: Option<String>,
     /// Warnings about the placement of the cache's devices, a sentence each.
     #[serde(default)]
