@@ -34,14 +34,16 @@ const PROGRAMS: &str = "fio chromium promtool=prometheus losetup=mount mkfs.ext4
 pub(crate) fn main() -> Result<ExitCode> {
     let began = Instant::now();
     let root = workspace::root()?;
-    let mut phases = Phases::default();
-    let needed: Vec<Program> = packages::programs(PROGRAMS).chain(guest::programs()).collect();
-    if let Outcome::Unavailable(reason) = phases.time("packages", || packages::ensure_installed(&needed))? {
-        eprintln!("test: {reason}; tests that need it will say that they were skipped");
-    }
-    let mut total = Tally::default();
-    total.add(Tally::one(phases.time("lint", || lint::passes_without_compiling(&root))));
-    let built = phases.time("build of the tests, by clippy", || build::build(&root))?;
+    let (mut phases, mut total) = (Phases::default(), Tally::default());
+    // Packages are downloaded while the processors compile.
+    let (is_clean, built) = std::thread::scope(|scope| {
+        let preparing = scope.spawn(|| prepare(&root, &mut phases));
+        let built = build::build(&root);
+        (preparing.join().expect("it does not panic"), built)
+    });
+    phases.add("build of the tests, by clippy, beside both", began.elapsed());
+    let built = built?;
+    total.add(Tally::one(is_clean?));
     total.add(Tally::one(built.succeeded && built.complaints == 0));
     total.add(Tally::one(phases.time("tests in documentation", || build::documentation_tests_pass(&root))?));
     let ran = phases.time("tests", || run_side_by_side(&root, &built));
@@ -55,6 +57,18 @@ pub(crate) fn main() -> Result<ExitCode> {
     print!("{failures}{}", phases.table());
     println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
     Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Installs what the tests need, and lints; returns true if lint has passed.
+///
+/// # Errors
+/// When packages cannot be installed.
+fn prepare(root: &Path, phases: &mut Phases) -> Result<bool> {
+    let needed: Vec<Program> = packages::programs(PROGRAMS).chain(guest::programs()).collect();
+    if let Outcome::Unavailable(reason) = phases.time("packages", || packages::ensure_installed(&needed))? {
+        eprintln!("test: {reason}; tests that need it will say that they were skipped");
+    }
+    Ok(phases.time("lint", || lint::passes_without_compiling(root)))
 }
 
 /// Runs the programs of tests, those of `integrations/` and the guests at the same time: each of them waits
