@@ -35,6 +35,20 @@ use crate::{diskspd, fio};
 pub(crate) const PERCENTILES: [(f64, &str); 5] =
     [(25.0, "p25"), (50.0, "p50"), (75.0, "p75"), (99.0, "p99"), (99.9, "p99.9")];
 
+/// Largest count that a result may have: only a counter that went below 0 is larger.
+pub(crate) const COUNT_MAX: u64 = i64::MAX as u64;
+/// Longest time that a result may have, in seconds: a hundred years.
+const SECONDS_MAX: f64 = 100.0 * 365.25 * 86_400.0;
+/// Times that [`possible_seconds`] knows, for errors.
+pub(crate) const POSSIBLE_TIMES: &str = "expected a time from 0 to 100 years";
+/// Operations, and bytes, that no machine moves in a second.
+const RATES_MAX: [f64; 2] = [1e12, 1e16];
+
+/// Returns `number` units of time as seconds; `None` if nothing can have taken so long.
+pub(crate) fn possible_seconds(number: f64, per_second: f64) -> Option<f64> {
+    Some(number / per_second).filter(|seconds| (0.0..=SECONDS_MAX).contains(seconds))
+}
+
 /// Part of its time by which a run may be short of what was asked for and count as complete.
 const SHORT_MAX: f64 = 0.1;
 
@@ -75,8 +89,9 @@ impl Extremes {
         Latency { count, mean, std, min, p25: None, p50: None, p75: None, p99: None, p999: None, max }
     }
 
-    /// Returns what contradicts itself in these figures and the [`PERCENTILES`] as they were printed.
-    pub(crate) fn contradiction(&self, printed: [Option<f64>; 5]) -> Option<&'static str> {
+    /// Returns what contradicts itself in these figures and the [`PERCENTILES`] as they were printed, or the
+    /// seconds that the program ran with its warm-up.
+    pub(crate) fn contradiction(&self, printed: [Option<f64>; 5], ran: f64) -> Option<&'static str> {
         let known = || printed.into_iter().flatten();
         match () {
             () if self.mean < self.min || self.mean > self.max => {
@@ -88,6 +103,7 @@ impl Extremes {
             () if known().any(|seconds| seconds > self.max) => {
                 Some("a percentile is longer than the maximum")
             }
+            () if self.max > ran + 1.0 => Some("the maximum is longer than the whole run"),
             () => None,
         }
     }
@@ -371,6 +387,10 @@ fn document(imported: ImportedResult, file: &str) -> Result<RunDocument, Error> 
     let (mut whole, mut storage) = (Figures::default(), None);
     for (number, span) in spans.into_iter().enumerate() {
         let (seconds, total) = (span.seconds, &span.total);
+        let impossible = total.moved().impossible_rate(seconds);
+        if let Some(problem) = impossible.or_else(|| total.sync.impossible_rate(seconds)) {
+            return Err(Error::new(file, problem));
+        }
         document.duration += seconds;
         for target in &span.targets {
             document.targets.push(RunTarget {
@@ -477,6 +497,26 @@ impl Figures {
 }
 
 impl DirectionFigures {
+    /// Returns what is expected in place of no bytes; `None` if there are some, or none can be.
+    pub(crate) fn missing_bytes(&self) -> Option<String> {
+        (self.operations > 0 && self.bytes == 0)
+            .then(|| format!("expected the bytes of {} operations, none of which failed", self.operations))
+    }
+
+    /// Returns what is expected in place of no operations; `None` if there are some, or none can be.
+    pub(crate) fn missing_operations(&self) -> Option<String> {
+        (self.bytes > 0 && self.operations == 0)
+            .then(|| format!("expected the operations that moved {} bytes", self.bytes))
+    }
+
+    /// Returns what no machine can have done in `seconds`; `None` if the time was too short to be measured.
+    pub(crate) fn impossible_rate(&self, seconds: f64) -> Option<String> {
+        let counts = [(self.operations, "operations"), (self.bytes, "bytes")];
+        let mut of = counts.iter().zip(RATES_MAX).filter(|_| seconds > 0.0);
+        let (&(number, what), _) = of.find(|((number, _), most)| *number as f64 > most * seconds)?;
+        Some(format!("{} {what} in {} are more than a machine can do", count(number), duration(seconds)))
+    }
+
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             operations: self.operations.saturating_add(other.operations),

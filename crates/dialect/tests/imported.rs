@@ -316,6 +316,22 @@ fn reading_back_is_a_phase_of_its_own() {
 }
 
 #[test]
+fn a_job_of_fio_that_only_computes_is_left_out() {
+    if !fio_is_here() {
+        return;
+    }
+    let here = tempfile::tempdir().unwrap();
+    let busy = "--output-format=json --name=busy --ioengine=cpuio --cpuload=5 --runtime=1 --time_based";
+    let load = "--name=j --filename=t.dat --size=1m --bs=4k --ioengine=psync --rw=write";
+    let document = one(&fio(here.path(), &format!("{busy} {load}")));
+    assert_eq!((document.total.application.operations, document.total.write.ios), (256, 256));
+    let said = "Left out: busy, which did no I/O (ioengine=cpuio).";
+    assert!(document.notes.iter().any(|note| note == said), "{:?}", document.notes);
+    let error = read(&fio(here.path(), busy), "fio.json", None).unwrap_err().to_string();
+    assert!(error.contains("nothing was measured in it: cpuio does no I/O"), "{error}");
+}
+
+#[test]
 fn impossible_values_are_refused_with_their_place() {
     let write = |name: &str, value: Value| {
         let mut write = json!({"total_ios": 100, "io_bytes": 409_600, "io_kbytes": 400, "runtime": 1000,
@@ -324,7 +340,7 @@ fn impossible_values_are_refused_with_their_place() {
         *place = value;
         read(&result("fio-3.33", &[job(&json!({"write": write, "elapsed": 2}))]), "fio.json", None)
     };
-    let cases: [(&str, Value, &str); 13] = [
+    let cases: [(&str, Value, &str); 16] = [
         ("total_ios", json!(-5), "fio.json: jobs[0].write.total_ios: -5: expected a whole number from 0"),
         ("total_ios", json!(u64::MAX), "jobs[0].write.total_ios: 18446744073709551615: expected"),
         ("total_ios", json!(1.5), "jobs[0].write.total_ios: 1.5: expected"),
@@ -336,6 +352,9 @@ fn impossible_values_are_refused_with_their_place() {
         ),
         ("io_bytes", json!(0), "jobs[0].write.io_bytes: 0: expected the bytes of 100 operations"),
         ("runtime", json!(-1), "jobs[0].write.runtime: -1: expected a number from 0 on"),
+        ("runtime", json!(1e40), "jobs[0].write.runtime: 1e+40: expected a time from 0 to 100 years"),
+        ("total_ios", json!(4_000_000_000_000_u64), "fio.json: 4,000,000,000,000 operations in 1 s are more"),
+        ("clat_ns.max", json!(1e40), "write.clat_ns.max: 1e+40: expected a time from 0 to 100 years"),
         (
             "clat_ns.max",
             json!(3_100_000_000_u64),
@@ -360,8 +379,79 @@ fn impossible_values_are_refused_with_their_place() {
         assert!(error.to_string().contains(expected), "{error}");
     }
     assert!(write("runtime", json!(1000)).is_ok());
-    let text = "\nactual test time:\t-3s\nTotal IO\n";
-    assert!(read(text, "diskspd.txt", None).unwrap_err().to_string().contains("'-3': expected seconds"));
+    // Of several devices that would not even add up.
+    let job = job(
+        &json!({"write": {"total_ios": 1, "io_bytes": 4096, "io_kbytes": 4, "runtime": 1000}, "elapsed": 2}),
+    );
+    let disk = json!({"name": "sda", "read_sectors": 0, "write_sectors": 0, "write_ios": i64::MAX});
+    let whole = json!({"fio version": "fio-3.36", "jobs": [job], "disk_util": [disk, disk, disk]});
+    let error = read(&whole.to_string(), "fio.json", None).unwrap_err().to_string();
+    let expected = "fio.json: disk_util[0].name: \"sda\": 9,223,372,036,854,775,80";
+    assert!(error.starts_with(expected), "{error}");
+    for time in ["-3", "1e40", "nan"] {
+        let text = format!("\nactual test time:\t{time}s\nTotal IO\n");
+        let error = read(&text, "diskspd.txt", None).unwrap_err().to_string();
+        assert!(error.contains(&format!("diskspd.txt:1: '{time}': expected seconds")), "{error}");
+    }
+}
+
+#[test]
+fn impossible_figures_of_diskspd_are_refused_with_their_line() {
+    let whole = "<Results><TimeSpan>\n<TestTimeSeconds>10.00</TestTimeSeconds>\n<Latency>\n\
+        <AverageReadMilliseconds>5.000</AverageReadMilliseconds>\n\
+        <Bucket><Percentile>0</Percentile><ReadMilliseconds>1.000</ReadMilliseconds></Bucket>\n\
+        <Bucket><Percentile>100</Percentile><ReadMilliseconds>9.000</ReadMilliseconds></Bucket>\n</Latency>\n\
+        <Thread><Target><Path>f</Path>\n<ReadCount>100</ReadCount>\n<ReadBytes>409600</ReadBytes>\n\
+        </Target></Thread></TimeSpan>\n\
+        <Profile><TimeSpans><TimeSpan><Duration>10</Duration>\n<Warmup>5</Warmup>\n</TimeSpan></TimeSpans></Profile></Results>";
+    assert!(read(whole, "d.xml", None).is_ok(), "{:?}", read(whole, "d.xml", None));
+    let time = "expected a time from 0 to 100 years";
+    let cases = [
+        (">10.00<", ">1e40<", format!("d.xml:2: <TestTimeSeconds>: '1e40': {time}")),
+        (">10.00<", ">-1<", format!("d.xml:2: <TestTimeSeconds>: '-1': {time}")),
+        (">10.00<", ">NaN<", format!("d.xml:2: <TestTimeSeconds>: 'NaN': {time}")),
+        (">10.00<", ">1e-300<", "d.xml: 100 operations in".to_owned()),
+        (">5.000<", ">inf<", format!("d.xml:4: <AverageReadMilliseconds>: 'inf': {time}")),
+        (">9.000<", ">1e40<", format!("d.xml:6: <ReadMilliseconds>: '1e40': {time}")),
+        (">9.000<", ">16001<", "the maximum is longer than the whole run".to_owned()),
+        (">9.000<", ">2.000<", "the mean is not between the extremes".to_owned()),
+        (">100</R", ">18446744073709551615</R", "d.xml:9: <ReadCount>: '18446744073709551615'".to_owned()),
+        (">409600<", ">0<", "d.xml:8: <ReadBytes>: 0: expected the bytes of 100 operations".to_owned()),
+        (">100</R", ">0</R", "d.xml:8: <ReadCount>: 0: expected the operations that moved 409600".to_owned()),
+        (">100</R", ">90000000000000</R", "d.xml: 90,000,000,000,000 operations in 10 s".to_owned()),
+        ("<Warmup>5<", "<Warmup>1e300<", format!("<Warmup>: '1e300': {time}")),
+    ];
+    for (there, instead, expected) in cases {
+        let error = read(&whole.replacen(there, instead, 1), "d.xml", None).unwrap_err().to_string();
+        assert!(error.contains(&expected), "{instead}: {error}");
+    }
+}
+
+#[test]
+fn impossible_figures_in_the_text_of_diskspd_are_refused_with_their_line() {
+    let whole = "Results for timespan 1:\nactual test time:\t10.00s\nTotal IO\n\
+        thread | bytes | I/Os | MiB/s | I/O per s | AvgLat | LatStdDev | file\n0 | 409600 | 100 | 1 | 1 | 5.0 | 1.0 | f\n\
+        total: 409600 | 100 | 1 | 1 | 5.0 | 1.0\nRead IO\nthread | bytes | I/Os | MiB/s | I/O per s | AvgLat | LatStdDev | file\n\
+        total: 409600 | 100 | 1 | 1 | 5.0 | 1.0\nWrite IO\nthread | bytes | I/Os | file\ntotal: 0 | 0\n\
+        %-ile | Read (ms) | Write (ms) | Total (ms)\nmin | 1.0 | N/A | 1.0\n50th | 4.0 | N/A | 4.0\nmax | 9.0 | N/A | 9.0\n";
+    let document = read(whole, "d.txt", None).unwrap();
+    assert_eq!(document.total.read.latency.and_then(|latency| latency.p50), Some(0.004));
+    let cases = [
+        ("total: 409600 | 100", "total: 409600 | 18446744073709551615", "d.txt:6: '18446744073709551615'"),
+        (
+            "total: 409600 | 100",
+            "total: 0 | 100",
+            "d.txt:6: 0 in the table Total IO: expected the bytes of 100",
+        ),
+        ("max | 9.0", "max | 1e40", "d.txt:16: '1e40 ms': expected a time"),
+        ("max | 9.0", "max | 2.0", "d.txt:13: the table of percentiles: the mean is not between"),
+        ("50th | 4.0", "50th | 40", "d.txt:13: the table of percentiles: a percentile is longer"),
+        ("| 5.0 |", "| inf |", "ms': expected a time"),
+    ];
+    for (there, instead, expected) in cases {
+        let error = read(&whole.replacen(there, instead, 2), "d.txt", None).unwrap_err().to_string();
+        assert!(error.contains(expected), "{instead}: {error}");
+    }
 }
 
 #[test]
@@ -384,7 +474,8 @@ fn results_of_diskspd_in_one_file_are_told_apart() {
     let xml = |operations: u64| {
         format!(
             "<Results><TimeSpan><TestTimeSeconds>10</TestTimeSeconds><Thread><Target><Path>f</Path><ReadCount>{operations}</ReadCount>\
-             <ReadBytes>0</ReadBytes></Target></Thread></TimeSpan></Results>\n"
+             <ReadBytes>{}</ReadBytes></Target></Thread></TimeSpan></Results>\n",
+            operations * 4096
         )
     };
     let both = format!("{}{}", xml(3), xml(4));

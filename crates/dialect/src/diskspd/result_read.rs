@@ -6,11 +6,12 @@ use plumb_workload::Caching;
 use super::xml::{self, Element};
 use crate::error::Error;
 use crate::imported::{
-    DirectionFigures, Extremes, Figures, ImportedResult, PERCENTILES, Span, Target, description, short_of,
-    start_time,
+    COUNT_MAX, DirectionFigures, Extremes, Figures, ImportedResult, PERCENTILES, POSSIBLE_TIMES, Span,
+    Target, description, possible_seconds, short_of, start_time,
 };
 
-const MS: f64 = 1e-3;
+/// Milliseconds in a second.
+const PER_SECOND: f64 = 1e3;
 
 /// Reads a result; `file` is its name for errors.
 ///
@@ -33,7 +34,7 @@ pub(crate) fn read_xml_result(text: &str, file: &str) -> Result<ImportedResult, 
     let spans: Vec<Span> = spans.collect::<Result<_, _>>()?;
     let mut incomplete_because = None;
     for (span, asked) in spans.iter().zip(&asked) {
-        let short = decimal(asked, "Duration")?.and_then(|asked| short_of("DiskSpd", span.seconds, asked));
+        let short = time(asked, "Duration", 1.0)?.and_then(|asked| short_of("DiskSpd", span.seconds, asked));
         incomplete_because = incomplete_because.or(short);
     }
     Ok(ImportedResult {
@@ -61,19 +62,19 @@ fn environment(root: &Element<'_>) -> Result<Environment, Error> {
     })
 }
 
-/// Returns a number with a point, in milliseconds or whatever it is in.
-fn decimal(element: &Element<'_>, name: &str) -> Result<Option<f64>, Error> {
+/// Returns a time in seconds, of which the element has so many units `per_second`.
+fn time(element: &Element<'_>, name: &str, per_second: f64) -> Result<Option<f64>, Error> {
     let Some((child, text)) = element.value(name)? else { return Ok(None) };
-    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
-    number.map(Some).ok_or_else(|| child.wrong(format!("<{name}>: '{text}': expected a number from 0 on")))
+    let seconds = text.parse().ok().and_then(|number| possible_seconds(number, per_second));
+    seconds.map(Some).ok_or_else(|| child.wrong(format!("<{name}>: '{text}': {POSSIBLE_TIMES}")))
 }
 
 fn count(element: &Element<'_>, name: &str) -> Result<u64, Error> {
-    Ok(element.number(name, 0, u64::MAX)?.unwrap_or(0))
+    Ok(element.number(name, 0, COUNT_MAX)?.unwrap_or(0))
 }
 
 fn span(result: &Element<'_>, asked: Option<&Element<'_>>) -> Result<Span, Error> {
-    let seconds = decimal(result, "TestTimeSeconds")?.unwrap_or(0.0);
+    let seconds = time(result, "TestTimeSeconds", 1.0)?.unwrap_or(0.0);
     let asked_targets = match asked.map(|asked| asked.child("Targets")).transpose()?.flatten() {
         Some(targets) => targets.children().collect(),
         None => Vec::new(),
@@ -89,6 +90,7 @@ fn span(result: &Element<'_>, asked: Option<&Element<'_>>) -> Result<Span, Error
         target.job = number.min(jobs.len().saturating_sub(1));
         target.figures.depth = asked_targets.get(number).map(depth).transpose()?;
     }
+    let warmup = asked.map(|asked| time(asked, "Warmup", 1.0)).transpose()?.flatten();
     let mut total = targets
         .iter()
         .map(|target| target.figures.clone())
@@ -96,30 +98,43 @@ fn span(result: &Element<'_>, asked: Option<&Element<'_>>) -> Result<Span, Error
         .unwrap_or_default();
     total.depth = targets.iter().map(|target| target.figures.depth).sum();
     if let Some(latency) = result.child("Latency")? {
-        latencies(&latency, &mut total)?;
+        latencies(&latency, &mut total, seconds + warmup.unwrap_or(f64::INFINITY))?;
         if let [target] = &mut *targets {
             target.figures = total.clone();
         }
     }
-    let warmup = asked.map(|asked| decimal(asked, "Warmup")).transpose()?.flatten().unwrap_or(0.0);
     let jobs =
         if jobs.is_empty() { vec![RunJob { name: "diskspd".to_owned(), ..RunJob::default() }] } else { jobs };
-    Ok(Span { seconds, warmup, jobs, targets, total, storage: None })
+    Ok(Span { seconds, warmup: warmup.unwrap_or(0.0), jobs, targets, total, storage: None })
 }
 
 /// Adds what a thread did to a target to what others did to it.
 fn add(targets: &mut Vec<Target>, part: &Element<'_>) -> Result<(), Error> {
     let name = part.value("Path")?.map(|(_, path)| path).unwrap_or_default();
     let direction = |operations, bytes| {
-        let (operations, bytes) = (count(part, operations)?, count(part, bytes)?);
-        Ok::<_, Error>(DirectionFigures { operations, bytes, ..DirectionFigures::default() })
+        let figures = DirectionFigures {
+            operations: count(part, operations)?,
+            bytes: count(part, bytes)?,
+            ..DirectionFigures::default()
+        };
+        let missing = figures.missing_bytes().map(|expected| (bytes, expected));
+        match missing.or_else(|| Some((operations, figures.missing_operations()?))) {
+            Some((name, expected)) => Err(part.wrong(format!("<{name}>: 0: {expected}"))),
+            None => Ok(figures),
+        }
     };
     let read = direction("ReadCount", "ReadBytes")?;
     let write = direction("WriteCount", "WriteBytes")?;
-    let both = part.number("IOCount", 0, u64::MAX)?;
+    let both = part.number("IOCount", 0, COUNT_MAX)?;
     if let Some(both) = both.filter(|both| *both != read.operations.saturating_add(write.operations)) {
         let (reads, writes) = (read.operations, write.operations);
         return Err(part.wrong(format!("<IOCount>: {both}: expected the {reads} reads and {writes} writes")));
+    }
+    let both = part.number("BytesCount", 0, COUNT_MAX)?;
+    if let Some(both) = both.filter(|both| *both != read.bytes.saturating_add(write.bytes)) {
+        let (reads, writes) = (read.bytes, write.bytes);
+        let problem = format!("<BytesCount>: {both}: expected the {reads} bytes read and {writes} written");
+        return Err(part.wrong(problem));
     }
     let figures = Figures { read, write, ..Figures::default() };
     let size = count(part, "FileSize")?;
@@ -132,8 +147,8 @@ fn add(targets: &mut Vec<Target>, part: &Element<'_>) -> Result<(), Error> {
 
 /// Returns the number of requests that a target was to have in flight.
 fn depth(target: &Element<'_>) -> Result<u64, Error> {
-    let threads = target.number("ThreadsPerFile", 0, u64::MAX)?.unwrap_or(1).max(1);
-    Ok(threads.saturating_mul(target.number("RequestCount", 0, u64::MAX)?.unwrap_or(1).max(1)))
+    let threads = target.number("ThreadsPerFile", 0, COUNT_MAX)?.unwrap_or(1).max(1);
+    Ok(threads.saturating_mul(target.number("RequestCount", 0, COUNT_MAX)?.unwrap_or(1).max(1)))
 }
 
 fn job(target: &Element<'_>) -> Result<RunJob, Error> {
@@ -143,7 +158,7 @@ fn job(target: &Element<'_>) -> Result<RunJob, Error> {
     let random = target.child("Random")?.is_some();
     Ok(RunJob {
         name: target.value("Path")?.map(|(_, path)| path).unwrap_or_default(),
-        description: description(random, count(target, "WriteRatio")?, block),
+        description: description(random, target.number("WriteRatio", 0, 100)?.unwrap_or(0), block),
         block_bytes: Some(block),
         threads: u32::try_from(count(target, "ThreadsPerFile")?.max(1)).unwrap_or(u32::MAX),
         caching: if direct { Caching::Direct } else { Caching::Cached },
@@ -152,25 +167,29 @@ fn job(target: &Element<'_>) -> Result<RunJob, Error> {
     })
 }
 
-/// Reads means and percentiles of a whole span. A latency without its extremes is not known.
-fn latencies(latency: &Element<'_>, total: &mut Figures) -> Result<(), Error> {
+/// Reads means and percentiles of a whole span, for which the program ran at most `ran` seconds. A latency
+/// without its extremes is not known.
+fn latencies(latency: &Element<'_>, total: &mut Figures, ran: f64) -> Result<(), Error> {
     let buckets: Vec<Element<'_>> = latency.children().filter(|child| child.name() == "Bucket").collect();
     let of = |mean, deviation, side, count: u64| {
         let at = |wanted: f64| {
-            let is_wanted = |bucket: &&Element<'_>| matches!(decimal(bucket, "Percentile"), Ok(Some(percent)) if (percent - wanted).abs() < 1e-9);
+            let is_wanted = |bucket: &&Element<'_>| {
+                let percent = bucket.value("Percentile").ok().flatten();
+                let percent = percent.and_then(|(_, text)| text.parse::<f64>().ok());
+                percent.is_some_and(|percent| (percent - wanted).abs() < 1e-9)
+            };
             let bucket = buckets.iter().find(is_wanted);
-            Ok::<_, Error>(bucket.map(|bucket| decimal(bucket, side)).transpose()?.flatten())
+            Ok::<_, Error>(bucket.map(|bucket| time(bucket, side, PER_SECOND)).transpose()?.flatten())
         };
-        let Some(mean) = decimal(latency, mean)?.filter(|_| count > 0) else { return Ok(None) };
-        let seconds = |wanted| Ok::<_, Error>(at(wanted)?.map(|milliseconds| milliseconds * MS));
-        let (Some(min), Some(max)) = (seconds(0.0)?, seconds(100.0)?) else { return Ok(None) };
+        let Some(mean) = time(latency, mean, PER_SECOND)?.filter(|_| count > 0) else { return Ok(None) };
+        let (Some(min), Some(max)) = (at(0.0)?, at(100.0)?) else { return Ok(None) };
         let mut percentiles = [None; 5];
         for (known, (percent, _)) in percentiles.iter_mut().zip(PERCENTILES) {
-            *known = seconds(percent)?;
+            *known = at(percent)?;
         }
-        let std = decimal(latency, deviation)?.unwrap_or(0.0) * MS;
-        let figures = Extremes { count, mean: mean * MS, std, min, max };
-        if let Some(wrong) = figures.contradiction(percentiles) {
+        let std = time(latency, deviation, PER_SECOND)?.unwrap_or(0.0);
+        let figures = Extremes { count, mean, std, min, max };
+        if let Some(wrong) = figures.contradiction(percentiles, ran) {
             return Err(latency.wrong(format!("<{side}>: {wrong}")));
         }
         Ok::<_, Error>(Some(figures.with(percentiles)))

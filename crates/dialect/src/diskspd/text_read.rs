@@ -7,11 +7,12 @@ use plumb_workload::Caching;
 
 use crate::error::Error;
 use crate::imported::{
-    DirectionFigures, Distribution, Extremes, Figures, ImportedResult, Span, Target, description, short_of,
-    start_time,
+    COUNT_MAX, DirectionFigures, Distribution, Extremes, Figures, ImportedResult, POSSIBLE_TIMES, Span,
+    Target, description, possible_seconds, short_of, start_time,
 };
 
-const MS: f64 = 1e-3;
+/// Milliseconds in a second.
+const PER_SECOND: f64 = 1e3;
 
 /// Reads a result; `file` is its name for errors.
 ///
@@ -59,12 +60,14 @@ fn asked(lines: &[&str]) -> (RunJob, Option<u64>) {
         Some(ratio) => ratio
             .split_once('/')
             .and_then(|(_, writes)| writes.trim_end_matches(')').parse().ok())
+            .filter(|percent| *percent <= 100)
             .unwrap_or(50),
         None if has("performing write test") => 100,
         None => 0,
     };
     let threads = number("threads per file:").unwrap_or(1);
-    let depth = number("number of outstanding I/O operations per thread:").map(|each| each * threads);
+    let depth =
+        number("number of outstanding I/O operations per thread:").map(|each| each.saturating_mul(threads));
     let job = RunJob {
         name: "diskspd".to_owned(),
         description: description(has("using random I/O"), writes, block.unwrap_or(0)),
@@ -97,21 +100,21 @@ impl Page<'_> {
     fn span(&self, job: &RunJob, depth: Option<u64>) -> Result<Span, Error> {
         let time =
             self.lines[0].strip_prefix("actual test time:").unwrap_or_default().trim().trim_end_matches('s');
-        let seconds = time.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0);
-        let seconds =
-            seconds.ok_or_else(|| self.wrong(0, format!("'{time}': expected seconds, such as 30.00s")))?;
+        let seconds = time.parse().ok().and_then(|number| possible_seconds(number, 1.0));
+        let expected = || self.wrong(0, format!("'{time}': expected seconds, such as 30.00s"));
+        let seconds = seconds.ok_or_else(expected)?;
         let [all, reads, writes] = ["Total IO", "Read IO", "Write IO"].map(|heading| self.table(heading));
         let (all, reads, writes) = (all?, reads?, writes?);
-        let side = |table: &Table, column| DirectionFigures {
-            distribution: self.distribution(table, column),
-            ..table.total.clone()
+        let side = |table: &Table, column| {
+            let distribution = self.distribution(table, column)?;
+            Ok::<_, Error>(DirectionFigures { distribution, ..table.total.clone() })
         };
         let mut total =
-            Figures { read: side(&reads, 0), write: side(&writes, 1), depth, ..Figures::default() };
+            Figures { read: side(&reads, 0)?, write: side(&writes, 1)?, depth, ..Figures::default() };
         if reads.total.operations == 0 && writes.total.operations == 0 {
             total.write = all.total.clone();
         }
-        total.distribution = self.distribution(&all, 2);
+        total.distribution = self.distribution(&all, 2)?;
         let mut targets: Vec<Target> = Vec::new();
         for (name, _) in &all.rows {
             if !targets.iter().any(|target| target.name == *name) {
@@ -156,16 +159,20 @@ impl Page<'_> {
             let row = cells(&text);
             let number = |place: usize| {
                 let cell = row.get(place).copied().unwrap_or_default();
-                cell.parse::<u64>().map_err(|_| {
+                let possible = cell.parse().ok().filter(|number| *number <= COUNT_MAX);
+                possible.ok_or_else(|| {
                     self.wrong(line, format!("'{cell}': expected a whole number in the table {heading}"))
                 })
             };
             let counted =
                 DirectionFigures { bytes: number(1)?, operations: number(2)?, ..DirectionFigures::default() };
+            if let Some(expected) = counted.missing_bytes().or_else(|| counted.missing_operations()) {
+                return Err(self.wrong(line, format!("0 in the table {heading}: {expected}")));
+            }
             if is_total {
-                let time = |place: Option<usize>| milliseconds(row.get(place?)?);
-                let std = time(deviation).unwrap_or(0.0);
-                return Ok(Table { total: counted, mean: time(mean).map(|mean| Mean { mean, std }), rows });
+                let time = |place: Option<usize>| self.milliseconds(line, place.and_then(|at| row.get(at)));
+                let std = time(deviation)?.unwrap_or(0.0);
+                return Ok(Table { total: counted, mean: time(mean)?.map(|mean| Mean { mean, std }), rows });
             }
             let file = row.last().copied().unwrap_or_default();
             rows.push((file.rsplit_once(" (").map_or(file, |(name, _)| name).to_owned(), counted));
@@ -175,20 +182,38 @@ impl Page<'_> {
 
     /// Returns the times of the operations in column `side` of the percentiles; `None` where their extremes
     /// were not printed.
-    fn distribution(&self, table: &Table, side: usize) -> Option<Distribution> {
-        let begin = self
-            .lines
-            .iter()
-            .position(|line| line.starts_with("%-ile"))
-            .map_or(self.lines.len(), |at| at + 1);
+    fn distribution(&self, table: &Table, side: usize) -> Result<Option<Distribution>, Error> {
+        let heading = self.lines.iter().position(|line| line.starts_with("%-ile"));
+        let begin = heading.map_or(self.lines.len(), |at| at + 1);
         let at = |label: &str| {
-            let mut rows = self.lines.get(begin..)?.iter().map(|line| cells(line));
-            milliseconds(rows.find(|row| row.first() == Some(&label))?.get(side + 1)?)
+            let mut rows = self.lines.iter().enumerate().skip(begin).map(|(line, text)| (line, cells(text)));
+            match rows.find(|(_, row)| row.first() == Some(&label)) {
+                Some((line, row)) => self.milliseconds(line, row.get(side + 1)),
+                None => Ok(None),
+            }
         };
-        let count = Some(table.total.operations).filter(|count| *count > 0)?;
-        let Mean { mean, std } = table.mean?;
-        let extremes = Extremes { count, mean, std, min: at("min")?, max: at("max")? };
-        Some(extremes.with(["25th", "50th", "75th", "99th", "3-nines"].map(at)))
+        let Some(Mean { mean, std }) = table.mean.filter(|_| table.total.operations > 0) else {
+            return Ok(None);
+        };
+        let (Some(min), Some(max)) = (at("min")?, at("max")?) else { return Ok(None) };
+        let extremes = Extremes { count: table.total.operations, mean, std, min, max };
+        let mut percentiles = [None; 5];
+        for (known, label) in percentiles.iter_mut().zip(["25th", "50th", "75th", "99th", "3-nines"]) {
+            *known = at(label)?;
+        }
+        match extremes.contradiction(percentiles, f64::INFINITY) {
+            Some(wrong) => Err(self.wrong(begin - 1, format!("the table of percentiles: {wrong}"))),
+            None => Ok(Some(extremes.with(percentiles))),
+        }
+    }
+
+    /// Returns a time in milliseconds as seconds; `None` for a cell that is not there, or has no number, such
+    /// as `N/A`.
+    fn milliseconds(&self, line: usize, cell: Option<&&str>) -> Result<Option<f64>, Error> {
+        let text = cell.copied().unwrap_or_default();
+        let Ok(number) = text.parse() else { return Ok(None) };
+        let expected = || self.wrong(line, format!("'{text} ms': {POSSIBLE_TIMES}"));
+        possible_seconds(number, PER_SECOND).map(Some).ok_or_else(expected)
     }
 }
 
@@ -211,9 +236,4 @@ struct Mean {
 
 fn cells(line: &str) -> Row<'_> {
     line.split('|').map(str::trim).collect()
-}
-
-/// Returns a time in milliseconds as seconds; `None` for `N/A`, and for what no time is.
-fn milliseconds(cell: &str) -> Option<f64> {
-    cell.parse().ok().filter(|time: &f64| time.is_finite() && *time >= 0.0).map(|time| time * MS)
 }

@@ -115,11 +115,11 @@ impl Progress {
         let printed = exact.or(root.get("timestamp").number()?).unwrap_or(0.0);
         let mut groups: Vec<(Option<u64>, f64)> = Vec::new();
         for job in root.get("jobs").list().into_iter().chain(root.get("client_stats").list()) {
-            let mut ran = job.get("job_runtime").number()?;
+            let mut ran = job.get("job_runtime").seconds(1e3)?;
             for side in ["read", "write", "trim", "mixed"].map(|side| job.get(side).get("runtime")) {
-                ran = ran.into_iter().chain(side.number()?).reduce(f64::max);
+                ran = ran.into_iter().chain(side.seconds(1e3)?).reduce(f64::max);
             }
-            let (group, ran) = (job.get("groupid").count()?, ran.unwrap_or(0.0) / 1e3);
+            let (group, ran) = (job.get("groupid").count()?, ran.unwrap_or(0.0));
             match groups.iter_mut().find(|(known, _)| *known == group) {
                 Some((_, longest)) => *longest = longest.max(ran),
                 None => groups.push((group, ran)),

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::imported::{COUNT_MAX, POSSIBLE_TIMES, possible_seconds};
 
 /// A value, or its absence, and how it was reached.
 #[derive(Debug, Clone)]
@@ -60,8 +61,8 @@ impl<'a> Field<'a> {
         let whole =
             |number: f64| (number.fract() == 0.0 && (0.0..9e15).contains(&number)).then_some(number as u64);
         let number = self.value.as_u64().or_else(|| whole(self.value.as_f64()?));
-        let possible = number.filter(|number| i64::try_from(*number).is_ok());
-        let expected = format!("expected a whole number from 0 to {}", i64::MAX);
+        let possible = number.filter(|number| *number <= COUNT_MAX);
+        let expected = format!("expected a whole number from 0 to {COUNT_MAX}");
         possible.map(Some).ok_or_else(|| self.wrong(&expected))
     }
 
@@ -75,6 +76,16 @@ impl<'a> Field<'a> {
         }
         let number = self.value.as_f64().filter(|number| *number >= 0.0 && number.is_finite());
         number.map(Some).ok_or_else(|| self.wrong("expected a number from 0 on"))
+    }
+
+    /// Returns the time in seconds, of which the value has so many units `per_second`; `None` if there is no
+    /// value.
+    ///
+    /// # Errors
+    /// If it is anything else, negative, or longer than anything takes.
+    pub(super) fn seconds(&self, per_second: f64) -> Result<Option<f64>, Error> {
+        let Some(number) = self.number()? else { return Ok(None) };
+        possible_seconds(number, per_second).map(Some).ok_or_else(|| self.wrong(POSSIBLE_TIMES))
     }
 
     /// Returns an error that names the place and the value.

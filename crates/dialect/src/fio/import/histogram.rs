@@ -36,7 +36,7 @@ impl<'a> Timing<'a> {
     }
 
     fn seconds(&self, name: &str) -> Result<Option<f64>, Error> {
-        Ok(self.object.get(name).number()?.map(|number| number / self.per_second))
+        self.object.get(name).seconds(self.per_second)
     }
 
     /// Returns how many were timed; 0 if that was not printed.
@@ -104,7 +104,7 @@ impl<'a> Timing<'a> {
             let percent = name.parse().ok().filter(|percent: &f64| (0.0..=100.0).contains(percent));
             let percent =
                 percent.ok_or_else(|| field.wrong("expected a percentile from 0 to 100 as its name"))?;
-            Ok(field.number()?.map(|number| (percent, number / self.per_second)))
+            Ok(field.seconds(self.per_second)?.map(|seconds| (percent, seconds)))
         };
         let mut listed: Vec<(f64, f64)> = list()
             .into_iter()

@@ -10,6 +10,10 @@ use crate::error::Error;
 use crate::fio::value::time;
 use crate::imported::{DirectionFigures, Distribution, Figures, Target, description, short_of};
 
+/// Largest share of a processor that fio may print for a thread: its clock is coarse, so a short job may seem
+/// to have used more than there is.
+const PROCESSOR_PERCENT_MAX: f64 = 10_000.0;
+
 /// A phase of a job: what it did in the first place, or reading back what it wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
@@ -34,13 +38,20 @@ pub(super) struct Job {
 }
 
 /// The options of a job, its own before those of all.
-struct Options<'a> {
+pub(super) struct Options<'a> {
     own: Field<'a>,
     global: &'a Field<'a>,
 }
 
+impl<'a> Options<'a> {
+    /// Returns those of `job`; `global` are the options of all jobs.
+    pub(super) fn of_job(job: &Field<'a>, global: &'a Field<'a>) -> Self {
+        Self { own: job.get("job options"), global }
+    }
+}
+
 impl Options<'_> {
-    fn text(&self, name: &str) -> Option<&str> {
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.own.get(name).text().or_else(|| self.global.get(name).text())
     }
 
@@ -96,8 +107,8 @@ struct Side {
 ///
 /// # Errors
 /// If a value is impossible.
-pub(super) fn read_job(job: &Field<'_>, global: &Field<'_>, version: &str) -> Result<Job, Error> {
-    let options = Options { own: job.get("job options"), global };
+pub(super) fn read_job<'a>(job: &Field<'a>, global: &'a Field<'a>, version: &str) -> Result<Job, Error> {
+    let options = Options::of_job(job, global);
     let measured = measured(job, &options, version)?;
     let name = match (job.get("hostname").text(), job.get("jobname").text().unwrap_or("job")) {
         (Some(host), name) => format!("{host}: {name}"),
@@ -165,7 +176,7 @@ fn measured(job: &Field<'_>, options: &Options<'_>, version: &str) -> Result<Job
     let operations = sync.get("total_ios").count()?.unwrap_or(0).max(timing.count()?);
     let distribution = timing.distribution(operations)?;
     let sync = DirectionFigures { operations, distribution, ..DirectionFigures::default() };
-    let job_seconds = job.get("job_runtime").number()?.map(|ms| ms / 1e3);
+    let job_seconds = job.get("job_runtime").seconds(1e3)?;
     Ok(JobSides { read, write, trim, sync, mixed, together, job_seconds })
 }
 
@@ -173,13 +184,10 @@ fn measured(job: &Field<'_>, options: &Options<'_>, version: &str) -> Result<Job
 /// and one that took longer than fio ran.
 fn check(job: &Field<'_>, of: &Field<'_>, counted: &DirectionFigures) -> Result<(), Error> {
     let failed = job.get("error").count()?.unwrap_or(0) + job.get("total_err").count()?.unwrap_or(0);
-    if counted.operations > 0 && counted.bytes == 0 && failed == 0 {
-        let expected =
-            format!("expected the bytes of {} operations, none of which failed", counted.operations);
+    if let Some(expected) = counted.missing_bytes().filter(|_| failed == 0) {
         return Err(of.get("io_bytes").wrong(&expected));
     }
-    if counted.bytes > 0 && counted.operations == 0 {
-        let expected = format!("expected the operations that moved {} bytes", counted.bytes);
+    if let Some(expected) = counted.missing_operations() {
         return Err(of.get("total_ios").wrong(&expected));
     }
     // Since fio started, in whole seconds, with the time before the measurement.
@@ -192,7 +200,7 @@ fn check(job: &Field<'_>, of: &Field<'_>, counted: &DirectionFigures) -> Result<
 fn side(job: &Field<'_>, name: &str, version: &str) -> Result<Side, Error> {
     let of = &job.get(name);
     let operations = of.get("total_ios").count()?.unwrap_or(0);
-    let milliseconds = of.get("runtime").number()?.unwrap_or(0.0);
+    let seconds = of.get("runtime").seconds(1e3)?.unwrap_or(0.0);
     // The time of the service: from the submission on, where it is there.
     let (whole, completion) = (Timing::find(of, "lat"), Timing::find(of, "clat"));
     let mut distribution = match completion.distribution(operations)? {
@@ -203,19 +211,19 @@ fn side(job: &Field<'_>, name: &str, version: &str) -> Result<Side, Error> {
         found.latency.mean = mean;
         found.latency.max = found.latency.max.max(mean);
     }
-    let bytes = bytes(of, version, milliseconds)?;
+    let bytes = bytes(of, version, seconds)?;
     let counted = DirectionFigures { operations, bytes, distribution, errors: 0 };
     check(job, of, &counted)?;
-    Ok(Side { counted, seconds: milliseconds / 1e3 })
+    Ok(Side { counted, seconds })
 }
 
 /// Returns the bytes of a direction that ran so long, whatever unit its version counts in.
-fn bytes(of: &Field<'_>, version: &str, milliseconds: f64) -> Result<u64, Error> {
+fn bytes(of: &Field<'_>, version: &str, seconds: f64) -> Result<u64, Error> {
     /// Bytes from which on the rounding of a rate cannot be mistaken for another unit.
     const CERTAIN_MIN: f64 = 16.0;
     let (field, kibibytes) = (of.get("io_bytes"), of.get("io_kbytes").count()?);
     let number = field.count()?.unwrap_or(0);
-    let by_rate = of.get("bw").number()?.unwrap_or(0.0) * milliseconds / 1e3;
+    let by_rate = of.get("bw").number()?.unwrap_or(0.0) * seconds;
     let is_old = version.strip_prefix("fio-").is_some_and(|rest| rest.starts_with(['0', '1', '2']));
     let is_kibibytes = match kibibytes {
         Some(_) => false,
@@ -255,7 +263,13 @@ fn parts(
     is_verified_apart: bool,
 ) -> Result<Vec<Part>, Error> {
     let job_seconds = measured.job_seconds.unwrap_or_else(|| measured.seconds());
-    let share = |name: &str| Ok::<_, Error>(job.get(name).number()?.map(|percent| percent / 100.0));
+    let share = |name: &str| {
+        let percent = job.get(name).number()?;
+        match percent.filter(|percent| *percent > PROCESSOR_PERCENT_MAX) {
+            Some(_) => Err(job.get(name).wrong(&format!("expected at most {PROCESSOR_PERCENT_MAX} percent"))),
+            None => Ok(percent.map(|percent| percent / 100.0)),
+        }
+    };
     let (user, system) = (share("usr_cpu")?, share("sys_cpu")?);
     // Without group reporting each of them is printed by itself.
     let threads = options.number("numjobs").filter(|_| options.is("group_reporting")).unwrap_or(1).max(1);

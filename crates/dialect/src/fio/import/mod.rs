@@ -25,12 +25,14 @@ use plumb_report::document::Environment;
 
 use self::documents::Document;
 use self::field::Field;
-use self::job::{Phase, read_job};
+use self::job::{Options, Phase, read_job};
 use crate::error::Error;
-use crate::imported::{ImportedResult, Span};
+use crate::imported::{DirectionFigures, ImportedResult, Span};
 
 /// Bytes of a sector in the kernel's counters, whatever the block of the device is.
 const SECTOR: u64 = 512;
+/// The engine that keeps processors busy, and counts that as reads.
+const CPU: &str = "cpuio";
 /// The entry of a client/server run that adds up those of all hosts.
 const ALL_CLIENTS: &str = "All clients";
 
@@ -59,6 +61,12 @@ fn read_document(document: &Document, place: &str) -> Result<ImportedResult, Err
         .into_iter()
         .filter(|job| !is_of_clients || job.get("jobname").text() != Some(ALL_CLIENTS))
         .collect();
+    let options = root.get("global options");
+    let (idle, jobs): (Vec<Field<'_>>, Vec<Field<'_>>) =
+        jobs.into_iter().partition(|job| Options::of_job(job, &options).text("ioengine") == Some(CPU));
+    if jobs.is_empty() && !idle.is_empty() {
+        return Err(Error::new(place, format!("nothing was measured in it: {CPU} does no I/O")));
+    }
     if jobs.is_empty() {
         let problem = "no job is in its `jobs` or `client_stats`";
         return Err(Error::new(place, problem).remedy("name what `fio --output-format=json` printed"));
@@ -67,9 +75,13 @@ fn read_document(document: &Document, place: &str) -> Result<ImportedResult, Err
     let mut spans: Vec<((usize, Phase), Span)> = Vec::new();
     let mut imported =
         ImportedResult { program: version.replacen("fio-", "fio ", 1), ..ImportedResult::default() };
+    imported.notes.extend(idle.iter().map(|job| {
+        let name = job.get("jobname").text().unwrap_or("job");
+        format!("Left out: {name}, which did no I/O (ioengine={CPU}).")
+    }));
     let mut groups: Vec<u64> = Vec::new();
     for field in &jobs {
-        let job = read_job(field, &root.get("global options"), version)?;
+        let job = read_job(field, &options, version)?;
         let group = field.get("groupid").count()?.unwrap_or(0);
         let at = groups.iter().position(|known| *known == group).unwrap_or_else(|| {
             groups.push(group);
@@ -134,7 +146,7 @@ fn storage(disks: &Field<'_>, seconds: f64) -> Result<Option<StorageSide>, Error
         let (Some(name), Some(read_bytes), Some(write_bytes)) = (name, read_bytes, write_bytes) else {
             return Ok(None);
         };
-        Ok::<_, Error>(Some(DeviceCounters {
+        let counters = DeviceCounters {
             name: name.to_owned(),
             reads: count("read_ios")?.unwrap_or(0),
             read_merges: count("read_merges")?.unwrap_or(0),
@@ -143,7 +155,11 @@ fn storage(disks: &Field<'_>, seconds: f64) -> Result<Option<StorageSide>, Error
             write_merges: count("write_merges")?.unwrap_or(0),
             write_bytes,
             ..DeviceCounters::default()
-        }))
+        };
+        match impossible(&counters, seconds) {
+            Some(problem) => Err(disk.get("name").wrong(&problem)),
+            None => Ok(Some(counters)),
+        }
     };
     let lowest = disks.list().into_iter().filter(|disk| disk.get("aggr_util").is_missing());
     let devices = lowest.map(|disk| device(&disk)).collect::<Result<Option<Vec<_>>, _>>()?;
@@ -156,4 +172,15 @@ fn storage(disks: &Field<'_>, seconds: f64) -> Result<Option<StorageSide>, Error
     let because = "fio prints the counts of all programs".to_owned();
     let attribution = Attribution { flushes: FlushesOf::AllPrograms, because, ..Attribution::default() };
     Ok(Some(StorageSide { attribution: Some(attribution), ..side }))
+}
+
+/// Returns what no device can have done while jobs ran for `seconds`, and their files were laid out.
+fn impossible(device: &DeviceCounters, seconds: f64) -> Option<String> {
+    let requests = [device.reads, device.read_merges, device.writes, device.write_merges];
+    let moved = DirectionFigures {
+        operations: requests.into_iter().fold(0, u64::saturating_add),
+        bytes: device.read_bytes.0.saturating_add(device.write_bytes.0),
+        ..DirectionFigures::default()
+    };
+    moved.impossible_rate(seconds.max(1.0))
 }
