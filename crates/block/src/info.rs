@@ -48,6 +48,9 @@ pub struct DeviceInfo {
     pub atomic_boundary: Bytes,
     /// Where acknowledged writes are.
     pub volatile_cache: VolatileCache,
+    /// True if the device drops what is written: a null device. Nothing can be durable there, whatever
+    /// `volatile_cache` says.
+    pub keeps_nothing: bool,
     /// True if the device itself understands FUA; without it FUA is a write and a flush.
     pub fua_native: bool,
     /// The time of one revolution, only where the drive itself states that it rotates.
@@ -72,6 +75,7 @@ impl DeviceInfo {
             atomic_unit_min: logical_block,
             atomic_boundary: Bytes(0),
             volatile_cache: VolatileCache::None,
+            keeps_nothing: false,
             fua_native: false,
             revolution: None,
             generation: 0,

@@ -84,10 +84,10 @@ fn times_are_typed_alike_in_every_command() {
     let place = Place::new();
     for (typed, seconds) in [("0.2", 0.2), ("200ms", 0.2)] {
         for flag in ["--seconds", "--duration"] {
-            let load = place.json(&format!("load sim:null {flag} {typed} --count 1000000000"), 0);
+            let load = place.json(&format!("load sim:memory {flag} {typed} --count 1000000000"), 0);
             assert_eq!(load["duration"], seconds, "{flag} {typed}");
             let check =
-                tried(&place, &format!("check sim:null --size 16M --no-record --json {flag} {typed}"));
+                tried(&place, &format!("check sim:memory --size 16M --no-record --json {flag} {typed}"));
             assert!(has_run(&check), "{flag} {typed}: {}", said(&check));
         }
     }
@@ -104,7 +104,7 @@ fn runs_are_kept_in_one_place_and_the_newest_is_shown() {
     let none = here(&place, "report").env("XDG_STATE_HOME", place.here.path()).output().unwrap();
     assert_eq!(none.status.code(), Some(2), "{}", said(&none));
     for seed in [11, 12] {
-        assert!(has_run(&tried(&place, &format!("load sim:null --count 10 --seed {seed}"))));
+        assert!(has_run(&tried(&place, &format!("load sim:memory --count 10 --seed {seed}"))));
     }
     assert_eq!(entries(place.here.path()), ["plumb-runs"]);
     let mut runs = entries(&place.path("plumb-runs"));
@@ -124,9 +124,10 @@ fn runs_are_kept_in_one_place_and_the_newest_is_shown() {
 #[test]
 fn a_recorded_run_is_replaced_only_when_asked_and_no_tree_is_made() {
     let place = Place::new();
-    let load = "load sim:null --count 10 --seed";
+    let load = "load sim:memory --count 10 --seed";
     assert!(has_run(&tried(&place, &format!("{load} 1 --out run"))));
-    for typed in [format!("{load} 2 --out run"), "check sim:null --seconds 1 --size 16M --out run".to_owned()]
+    for typed in
+        [format!("{load} 2 --out run"), "check sim:memory --seconds 1 --size 16M --out run".to_owned()]
     {
         let output = tried(&place, &typed);
         assert_eq!(output.status.code(), Some(2), "{typed}: {}", said(&output));
@@ -173,8 +174,12 @@ fn what_is_left_is_said_and_what_plumb_made_can_be_removed() {
 #[test]
 fn a_survey_takes_several_targets() {
     let (one, other) = (scratch(), scratch());
-    let output =
-        plumb().args(["survey", "--json"]).args([one.path(), other.path()]).arg("sim:null").output().unwrap();
+    let output = plumb()
+        .args(["survey", "--json"])
+        .args([one.path(), other.path()])
+        .arg("sim:memory")
+        .output()
+        .unwrap();
     let paths = document(&output)["paths"].clone();
     assert_eq!(paths.as_array().unwrap().len(), 3, "{}", said(&output));
     let output = plumb().args(["survey", "/", "/nowhere/at/all"]).output().unwrap();
@@ -201,7 +206,7 @@ fn every_rule_can_be_asked() {
 fn a_report_is_as_long_as_asked() {
     let place = Place::new();
     let lines = |flag: &str| {
-        let output = tried(&place, &format!("check sim:null --seconds 1 --size 16M --no-record {flag}"));
+        let output = tried(&place, &format!("check sim:memory --seconds 1 --size 16M --no-record {flag}"));
         assert!(has_run(&output), "{}", said(&output));
         output.stdout.iter().filter(|byte| **byte == b'\n').count()
     };

@@ -249,7 +249,7 @@ fn names_stay_names_and_commands_answer_with_their_documents() {
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(String::from_utf8_lossy(&output.stderr).contains("put {host} where"), "{}", said(&output));
     for scale in ["2,1", "1,1"] {
-        let output = fleet("load", "a,b", SHELL).args(["sim:null", "--scale", scale]).output().unwrap();
+        let output = fleet("load", "a,b", SHELL).args(["sim:memory", "--scale", scale]).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
         assert!(said(&output).contains("increasing numbers of hosts, such as 1,2,4,8"), "{}", said(&output));
     }
@@ -272,7 +272,7 @@ fn a_load_is_printed_in_the_format_that_was_asked_for_or_not_begun() {
         let mut load = plumb();
         load.args(["fleet", "load", "--hosts", "a,b", "--launcher", "sh -c 'exec sh -c \"$1\"' {host}"]);
         load.args(["--remote-plumb", PLUMB, "--format", format, "--no-record"]);
-        load.args(["sim:null", "--duration", "100ms", "--warmup", "0"]).output().unwrap()
+        load.args(["sim:memory", "--duration", "100ms", "--warmup", "0"]).output().unwrap()
     };
     let printed = load("prometheus");
     assert!(has_run(&printed), "{}", said(&printed));
@@ -411,7 +411,7 @@ fn hosts_are_reached_by_ssh_and_an_unknown_key_is_refused() {
         "--remote-plumb",
         PLUMB,
     ]);
-    load.args(["sim:null", "--random", "--duration", "100ms", "--warmup", "0", "--no-record", "--json"]);
+    load.args(["sim:memory", "--random", "--duration", "100ms", "--warmup", "0", "--no-record", "--json"]);
     let output: Output = load.output().unwrap();
     if String::from_utf8_lossy(&output.stderr).contains("Permission denied") {
         return skip("sshd lets this user not in");
@@ -467,7 +467,7 @@ fn levels_are_compared_on_all_hosts_at_once() {
         help.contains("--rounds <N>") && help.contains("plumb fleet compare --hosts hosts.txt"),
         "{help}"
     );
-    let words = ["--factor", "buffering=direct,cached", "sim:null", "--no-record"];
+    let words = ["--factor", "buffering=direct,cached", "sim:memory", "--no-record"];
     for option in ["--budget=1m", "--whole-budget", "--together", "--dry-run", "--profile=sqlite-wal"]
         .into_iter()
         .chain(["--workload=--depth 1", "--find=1%", "--cache-log=x", "--fs-size=1G", "--show-workload"])

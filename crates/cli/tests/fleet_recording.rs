@@ -53,7 +53,7 @@ fn a_run_directory_that_is_full_ends_no_load_of_many_hosts_no_comparison_and_no_
         return;
     }
     let reach = "--hosts a,b --remote-plumb $plumb --launcher 'sh -c '\\''exec sh -c \"$1\"'\\'' {host}'";
-    let words = "sim:null --random --warmup 0";
+    let words = "sim:memory --random --warmup 0";
     let load = on_a_full_disk(&format!("fleet load {reach} {words} --duration 100ms"));
     assert_eq!((&load["partial"], load["hosts"].as_array().unwrap().len()), (&json!(false), 2), "{load:#}");
     let compared =

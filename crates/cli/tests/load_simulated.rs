@@ -52,9 +52,9 @@ fn blocks_beyond_the_largest_transfer_are_written_and_read_back_in_pieces() {
 fn the_seed_of_the_drive_is_that_of_the_run_and_a_short_run_says_how_short() {
     let place = Place::new();
     let (one, other) =
-        (document("load sim:null?seed=7 --count 9"), document("load sim:null?seed=7 --count 9"));
+        (document("load sim:memory?seed=7 --count 9"), document("load sim:memory?seed=7 --count 9"));
     assert_eq!(one["seed"], other["seed"]);
-    let output = place.run("load sim:null --duration 200ms");
+    let output = place.run("load sim:memory --duration 200ms");
     assert!(stderr(&output).contains("measuring (200 ms left)"), "{}", said(&output));
 }
 
@@ -108,9 +108,9 @@ fn names_that_mean_nothing_are_refused_with_what_there_is() {
     for (typed, expected) in [
         ("load sim:none-such", "none-such"),
         ("load sim:", "sim:"),
-        ("load sim:null?wce=perhaps", "wce=perhaps"),
-        ("load sim:null?seat=3", "seat"),
-        ("load sim:null?fault=write:eoi", "eoi"),
+        ("load sim:memory?wce=perhaps", "wce=perhaps"),
+        ("load sim:memory?seat=3", "seat"),
+        ("load sim:memory?fault=write:eoi", "eoi"),
         ("load nbd+unix:///?socket=none-such", "none-such"),
         ("load nbd+unix:///", "nbd+unix"),
     ] {

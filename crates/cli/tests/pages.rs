@@ -132,7 +132,7 @@ fn runs(place: &Path) -> Vec<Page> {
         &launcher,
         "--remote-plumb",
         env!("CARGO_BIN_EXE_plumb"),
-        "sim:null",
+        "sim:memory",
         "--size",
         "16M",
         "--duration",

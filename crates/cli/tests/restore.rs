@@ -72,7 +72,7 @@ fn records_that_cannot_be_listed_are_not_said_to_be_left() {
     let place = scratch();
     // Root can list whatever is not a loop.
     std::os::unix::fs::symlink("restore", place.path().join("restore")).unwrap();
-    let null = ["load", "sim:null", "--count", "1", "--no-record"];
+    let null = ["load", "sim:memory", "--count", "1", "--no-record"];
     for words in [&["explain", "flush-dropped"][..], &null] {
         let output =
             crate::common::plumb().args(words).env("STATE_DIRECTORY", place.path()).output().unwrap();

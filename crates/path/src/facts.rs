@@ -126,6 +126,11 @@ impl Node {
         is_device || self.marks.iter().any(|mark| matches!(mark, Mark::DirectInPlace | Mark::Log(_)))
     }
 
+    /// Returns true if nothing can be written to it.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.marks.contains(&Mark::ReadOnly)
+    }
+
     /// Returns the log, if it is a write-back cache.
     pub fn log(&self) -> Option<&Log> {
         self.marks.iter().find_map(|mark| match mark {
@@ -290,6 +295,8 @@ pub struct Log {
 pub enum Mark {
     /// The data is in this machine's memory and nowhere else.
     InMemory,
+    /// What is written is dropped.
+    KeepsNothing,
     /// A mount option or a module parameter that keeps flushes from being issued.
     BarriersOff {
         /// The option as it is set: `nobarrier`.
@@ -367,6 +374,8 @@ pub enum Mark {
         /// The device that holds the journal.
         device: String,
     },
+    /// Nothing can be written to it: a read-only mount, file system or device.
+    ReadOnly,
     /// The medium is write-protected (trap H8).
     WriteProtected,
     /// The drive has no caching mode page, so the kernel assumes write-through.

@@ -81,6 +81,11 @@ pub struct WritePath {
 }
 
 impl WritePath {
+    /// Returns true if no write goes down this path, because what applications write to is read-only.
+    pub fn takes_no_writes(&self) -> bool {
+        self.findings.iter().any(|finding| finding.id == "read-only")
+    }
+
     /// Returns what makes every write synced before write() returns, in words (`mount option sync`): an
     /// option or attribute of what applications write to, for an overlay of the file system of its upper
     /// directory. `None` where nothing does.

@@ -22,6 +22,29 @@ fn network_file_systems_end_at_their_server() {
 }
 
 #[test]
+fn a_path_that_is_read_only_takes_no_writes() {
+    let surveyed = |options: &str, ro: &str, target: &str| {
+        let mut machine = Machine::new();
+        let block = machine.scsi("sda", "mpt3sas", WB, true);
+        machine.tree.put_text(&format!("{block}/ro"), ro);
+        machine.mount("/srv", "8:1", "ext4", "/dev/sda", options);
+        machine.survey(target)
+    };
+    for (options, ro, target, name) in [("ro", "0\n", "/srv", "ext4 /srv"), ("rw", "1\n", "sda", "sda")] {
+        let path = surveyed(options, ro, target);
+        assert!(path.takes_no_writes());
+        assert_eq!(has(&path, "read-only"), Some(Severity::Info));
+        assert_eq!((path.durable_at.write, path.durable_at.fsync, path.unknown_below), (None, None, None));
+        let sentence = format!("Nothing can be written here: {name} is read-only and takes no writes.");
+        assert_eq!(path.durable_at.sentence, sentence);
+    }
+    // The kernel goes on writing to a disk that was made read-only below a file system.
+    let path = surveyed("rw", "1\n", "/srv");
+    assert!(!path.takes_no_writes());
+    assert_eq!(path.durable_at.fsync.as_deref(), Some("sda"));
+}
+
+#[test]
 fn an_overlay_goes_on_with_its_upper_directory() {
     let mut machine = Machine::new();
     machine.scsi("sda", "mpt3sas", WB, true);

@@ -81,8 +81,12 @@ impl Levels {
 }
 
 /// Returns the index of the first layer below the application that may hold acknowledged data: where a write
-/// is when its call has returned. If none may, it is at the end of its way, in the last.
+/// is when its call has returned. If none may, it is at the end of its way, in the last. `None` if the path
+/// takes no writes.
 pub fn acknowledged_at(path: &WritePath) -> Option<usize> {
+    if path.takes_no_writes() {
+        return None;
+    }
     let held = path.layers.iter().skip(1).position(|layer| layer.cache != Cache::None).map(|index| index + 1);
     held.or_else(|| path.layers.len().checked_sub(1).filter(|last| *last > 0))
 }
@@ -94,6 +98,8 @@ pub enum FsyncState {
     Durable(usize),
     /// The flush ends in a layer, or in memory, although something volatile is held.
     Lost,
+    /// Nothing can be written: the path takes no writes.
+    NoWrites,
     /// The path goes on where this machine cannot see.
     Unknown,
 }
@@ -104,7 +110,11 @@ pub fn synced(path: &WritePath) -> FsyncState {
         return FsyncState::Durable(index);
     }
     let ends = path.layers.iter().any(|layer| layer.flush == Flush::Dropped);
-    if ends { FsyncState::Lost } else { FsyncState::Unknown }
+    match ends {
+        true => FsyncState::Lost,
+        false if path.takes_no_writes() => FsyncState::NoWrites,
+        false => FsyncState::Unknown,
+    }
 }
 
 /// Returns whether nothing can be said of what a sync is worth: no layer where it is durable is known, none
@@ -141,7 +151,7 @@ pub fn reach(path: &WritePath) -> String {
             "Once fsync has returned, data here is durable in {}, as far as kernel and drive say.",
             name(index)
         ),
-        FsyncState::Lost => sentence(&path.durable_at.sentence),
+        FsyncState::Lost | FsyncState::NoWrites => sentence(&path.durable_at.sentence),
         FsyncState::Unknown => {
             let below = path.layers.iter().find(|layer| wording::is_beyond_sight(layer.kind));
             let below = below.map_or_else(String::new, |layer| format!(" ({})", wording::kind(layer.kind)));
@@ -169,6 +179,12 @@ pub fn is_lost(path: Option<&WritePath>) -> bool {
 pub(crate) fn loses_synced(document: &RunDocument, target: &RunTarget) -> bool {
     let by_range = document.job_of(target).is_some_and(|job| job.flush == Some(FlushMethod::Range));
     by_range || is_lost(document.path_of(target))
+}
+
+/// Returns true if something was written to `targets`, and a power cut takes what was written to any of them.
+pub fn loses_writes<'a>(document: &RunDocument, targets: impl IntoIterator<Item = &'a RunTarget>) -> bool {
+    let mut wrote = targets.into_iter().filter(|target| target.sides.write.ios > 0);
+    wrote.any(|target| loses_synced(document, target))
 }
 
 /// Returns what writes to `targets` are called that were synced each.

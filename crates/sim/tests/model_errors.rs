@@ -1,6 +1,6 @@
 //! Tests that errors in a user's model are reported with file, line, field, value and what was expected; and
 //! that no file, however wrong, makes anything panic or run for ever.
-use plumb_block::{Bytes, Nanos, Op};
+use plumb_block::{Bytes, Nanos, Op, VolatileCache};
 use plumb_sim::model::{ContentError, Model};
 use plumb_sim::{Command, CommandId, Sectors};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -273,7 +273,7 @@ fn mutated(text: &str, chance: &mut Xoshiro256PlusPlus) -> String {
 /// A short run of a model that was taken: it must end, with every command answered.
 fn run(model: &Model, context: &str) {
     let size = model.size(Some(Bytes::mib(4)));
-    let info = model.device_info(Some(size), model.wce());
+    let info = model.device_info(size, VolatileCache::None);
     let mut timing = model.timing(size, 1);
     let (mut events, mut now) = (Vec::new(), Nanos(0));
     let block = info.logical_block.0 / 512;

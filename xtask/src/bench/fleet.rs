@@ -23,7 +23,7 @@ const SURVEY_BAR: f64 = 40.0;
 /// Starts agents of this machine, then simulates more and more hosts.
 pub(super) fn run(root: &Path, plumb: &Path) -> Result<()> {
     super::machine::print_load_average();
-    starts(plumb, &["sim:null"])?;
+    starts(plumb, &["sim:memory"])?;
     let memory = tempfile::tempdir_in(MEMORY).context("a directory in memory")?;
     starts(plumb, &[&format!("{}/{{host}}", memory.path().display()), "--size", "1M"])?;
     survey(plumb)?;

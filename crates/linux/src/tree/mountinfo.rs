@@ -34,6 +34,11 @@ pub struct Mount {
 }
 
 impl Mount {
+    /// Returns true if nothing can be written through it: the mount or the file system is read-only.
+    pub fn is_read_only(&self) -> bool {
+        self.options.iter().chain(&self.super_options).any(|option| option == "ro")
+    }
+
     /// Returns the value of the super option `name`, `""` for one without a value.
     pub fn super_option(&self, name: &str) -> Option<&str> {
         self.super_options.iter().find_map(|option| match option.split_once('=') {

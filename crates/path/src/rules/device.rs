@@ -3,6 +3,7 @@
 
 use super::Flow;
 use super::durable::{no_flush_offered, unknown_below};
+use crate::facts::Mark;
 use crate::model::{Cache, DurableAt};
 
 /// Returns the verdict of a path without a page cache.
@@ -12,6 +13,10 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
         return DurableAt { sentence, ..DurableAt::default() };
     };
     let name = device.name.clone();
+    if device.marks.contains(&Mark::KeepsNothing) {
+        let sentence = format!("Nothing is durable here: {name} keeps nothing that is written.");
+        return DurableAt { sentence, ..DurableAt::default() };
+    }
     if let Some(offered) = no_flush_offered(device) {
         let sentence =
             format!("Nothing written here can be made durable by a sync: {name} offers {offered}.");

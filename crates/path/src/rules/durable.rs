@@ -7,6 +7,11 @@ use crate::model::{Cache, DurableAt, Flush, LayerKind, synchronous_words};
 
 /// Returns the verdict of a path.
 pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
+    if let Some(node) = read_only(flow) {
+        let sentence =
+            format!("Nothing can be written here: {} is read-only and takes no writes.", node.name);
+        return DurableAt { sentence, ..DurableAt::default() };
+    }
     let is_cached = flow.first(|kind| kind == LayerKind::PageCache).is_some();
     let words = match is_of_guest(flow) {
         true if is_cached => CACHED_GUEST,
@@ -288,6 +293,13 @@ fn synchronous(flow: &Flow<'_>) -> Option<&'static str> {
         };
     }
     None
+}
+
+/// Returns the layer that applications write to, if it takes no writes. A read-only layer further down says
+/// nothing: the origin of a snapshot is one, and the kernel goes on writing to a disk that was made
+/// read-only below a file system (block/blk-core.c, bio_check_ro).
+pub(super) fn read_only<'a>(flow: &Flow<'a>) -> Option<&'a Node> {
+    top(flow).map(|top| flow.node(top)).filter(|node| node.is_read_only())
 }
 
 /// Returns the layer directly below the page cache.

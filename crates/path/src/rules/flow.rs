@@ -149,6 +149,7 @@ impl<'a> Flow<'a> {
             let by_mark = match mark {
                 // There is nowhere to flush to.
                 Mark::InMemory
+                | Mark::KeepsNothing
                 | Mark::SyncsOmitted { .. }
                 | Mark::SyncsPreloaded { .. }
                 | Mark::NoFlushOffered { .. } => Flush::Dropped,

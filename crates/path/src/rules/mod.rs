@@ -33,8 +33,9 @@ enum Rule {
 
 /// The rules with their ids in the catalogue, in the order in which equals are reported: causes before what
 /// they come to.
-const RULES: [(&str, Rule); 41] = [
+const RULES: [(&str, Rule); 43] = [
     ("memory", Plain(Danger, |flow| marked!(flow, Mark::InMemory => ""))),
+    ("keeps-nothing", Plain(Danger, |flow| marked!(flow, Mark::KeepsNothing => ""))),
     ("barriers-off", Own(storage::barriers_off)),
     ("volatile-overlay", Plain(Danger, |flow| storage::syncs_omitted(flow, false))),
     ("zfs-sync-disabled", Own(storage::zfs_sync_disabled)),
@@ -75,6 +76,13 @@ const RULES: [(&str, Rule); 41] = [
     ("raid-controller-hides-members", Plain(Info, |flow| marked!(flow, Mark::HidesMembers { why } => why))),
     ("volatile-cache", Plain(Info, storage::volatile_cache)),
     ("untorn-lost-above", Own(untorn::lost_above)),
+    (
+        "read-only",
+        Plain(Info, |flow| Those {
+            nodes: durable::read_only(flow).into_iter().collect(),
+            words: Vec::new(),
+        }),
+    ),
     ("simulated", Plain(Info, |flow| marked!(flow, Mark::Simulated => ""))),
     ("unknown-below-the-hypervisor", Plain(Info, |flow| marked!(flow, Mark::Guest { .. } => ""))),
     ("remote-storage", Plain(Info, |flow| marked!(flow, Mark::RemoteEnd { what } => what))),

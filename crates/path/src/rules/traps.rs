@@ -18,7 +18,14 @@ pub(super) fn flush_dropped(flow: &Flow<'_>) -> Option<RuleResult> {
     let those = Those::matching(flow, |index, node| {
         let own = |mark: &Mark| {
             use Mark as M;
-            matches!(mark, M::InMemory | M::WriteProtected | M::BarriersOff { .. } | M::NoFlushOffered { .. })
+            matches!(
+                mark,
+                M::InMemory
+                    | M::KeepsNothing
+                    | M::WriteProtected
+                    | M::BarriersOff { .. }
+                    | M::NoFlushOffered { .. }
+            )
         };
         let elsewhere = node.is_zfs() || node.marks.iter().any(own);
         flow.flush(index) == Flush::Dropped && !elsewhere && flow.vouched(index) != Some(Flush::Dropped)

@@ -47,6 +47,11 @@ impl Surveyor<'_> {
             return unseen(name, &format!("/sys/class/block/{name}"));
         };
         let mut node = Node::new(LayerKind::Unknown, name);
+        let file = format!("{}/ro", place.sysfs);
+        if self.tree.text(&file).is_ok_and(|text| text == "1") {
+            node.saw(file, "1", "the device takes no writes");
+            node.mark(Mark::ReadOnly);
+        }
         if place.has("partition") {
             return self.partition(node, &place);
         }
@@ -102,12 +107,10 @@ impl Surveyor<'_> {
         let file = format!("{sysfs}/queue/write_cache");
         // A read-only loop device has no cache to be flushed (drivers/block/loop.c, loop_update_limits). A
         // write-protected disk may still hold what was written before.
-        let is_read_only = self.tree.text(&format!("{sysfs}/loop/backing_file")).is_ok()
-            && self.tree.text(&format!("{sysfs}/ro")).is_ok_and(|text| text == "1");
+        let is_unflushed =
+            node.is_read_only() && self.tree.text(&format!("{sysfs}/loop/backing_file")).is_ok();
         node.queue = match self.tree.text(&file) {
-            Ok(text) if is_read_only && KernelView::parse(&text) == KernelView::WriteThrough => {
-                node.saw(format!("{sysfs}/ro"), "1", "nothing is written, so there is nothing to flush");
-                node.mark(Mark::Unseen { what: format!("{} is read-only and takes no writes", node.name) });
+            Ok(text) if is_unflushed && KernelView::parse(&text) == KernelView::WriteThrough => {
                 KernelView::NoQueue
             }
             Ok(text) => {

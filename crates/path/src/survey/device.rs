@@ -83,7 +83,13 @@ fn device(kind: LayerKind, name: &str, info: &DeviceInfo, source: &str) -> Node 
         }
     };
     node.cache = cache;
-    node.saw(source, value, means);
+    match info.keeps_nothing {
+        true => {
+            node.mark(Mark::KeepsNothing);
+            node.saw(source, "a null device", "what is written is dropped, and reads return zeroes");
+        }
+        false => node.saw(source, value, means),
+    }
     let units = Units::of_device(info);
     node.untorn = Untorn::Units(units);
     node.saw(
@@ -94,6 +100,7 @@ fn device(kind: LayerKind, name: &str, info: &DeviceInfo, source: &str) -> Node 
     node.fua = if info.fua_native { KernelFua::Yes } else { KernelFua::No };
     let fua = if info.fua_native { "FUA is taken" } else { "FUA is not taken" };
     let means = match (info.fua_native, info.volatile_cache) {
+        (true, _) if info.keeps_nothing => "and makes nothing durable",
         (true, _) => "a write can be durable by itself",
         (false, VolatileCache::Unknown) => "and no flush can stand in for it",
         (false, _) => "it becomes a write and a flush",
@@ -122,6 +129,21 @@ mod tests {
         assert_eq!(path.durable_at.fsync.as_deref(), Some("sim:x"));
         assert_eq!(path.block_devices(), ["sim:x"]);
         assert!(path.findings.iter().all(|finding| finding.id == "simulated"), "{:?}", path.findings);
+    }
+
+    #[test]
+    fn a_null_device_makes_nothing_durable() {
+        let plain = DeviceInfo::plain("x", Bytes::gib(1), Bytes(512));
+        for kind in [DeviceKind::Simulated, DeviceKind::Cache] {
+            let info = DeviceInfo { keeps_nothing: true, ..plain.clone() };
+            let path = survey_device("sim:x", &info, kind).paths.remove(0);
+            let durable_at = path.durable_at;
+            assert_eq!((durable_at.write, durable_at.direct, durable_at.fsync), (None, None, None));
+            assert_eq!(
+                (path.findings[0].id.as_str(), path.layers[1].flush),
+                ("keeps-nothing", Flush::Dropped)
+            );
+        }
     }
 
     #[test]

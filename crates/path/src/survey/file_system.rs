@@ -119,6 +119,10 @@ impl Surveyor<'_> {
             }
             _ => self.on_block_devices(&mut node, mount),
         }
+        if !node.is_read_only() && mount.is_read_only() {
+            node.saw(MOUNTINFO, "ro", "nothing can be written here");
+            node.mark(Mark::ReadOnly);
+        }
         self.options(&mut node, mount);
         self.untorn_mount(&mut node, mount);
         node

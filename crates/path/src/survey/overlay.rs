@@ -20,9 +20,8 @@ impl Surveyor<'_> {
             }
         }
         let Some(upper) = mount.super_option("upperdir").map(str::to_owned) else {
-            node.mark(Mark::Unseen {
-                what: "an overlay without an upper directory takes no writes".to_owned(),
-            });
+            node.saw(MOUNTINFO, "no upperdir", "an overlay without an upper directory takes no writes");
+            node.mark(Mark::ReadOnly);
             return;
         };
         node.saw(MOUNTINFO, format!("upperdir={upper}"), "writes go to this directory");

@@ -37,7 +37,7 @@ pub(crate) fn survey(survey: &Survey) -> String {
     let durable = survey.paths.iter().filter_map(|path| match levels::synced(path) {
         FsyncState::Durable(_) => Some(([("target", &*path.target)], 1.0)),
         FsyncState::Lost => Some(([("target", &*path.target)], 0.0)),
-        FsyncState::Unknown => None,
+        FsyncState::NoWrites | FsyncState::Unknown => None,
     });
     let help = "Whether synced data is durable: 1 yes, 0 no. What is not known has no sample.";
     out.family("plumb_survey_durable", help, durable);

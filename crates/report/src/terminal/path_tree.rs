@@ -44,6 +44,7 @@ pub(crate) fn unsettled(path: &WritePath) -> Option<(Ink, &str)> {
         (FsyncState::Lost, None) => {
             Some((Ink::Red, "When fsync has returned, nothing is known to be durable."))
         }
+        (FsyncState::NoWrites, _) => Some((Ink::Dim, &path.durable_at.sentence)),
         (FsyncState::Unknown, _) => {
             Some((Ink::Dim, "Whether data is durable when fsync has returned cannot be seen from here."))
         }

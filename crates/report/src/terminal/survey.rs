@@ -47,6 +47,7 @@ pub fn survey_list(survey: &Survey, style: Style) -> String {
         .left("durable after fsync", |path| match levels::synced(path) {
             FsyncState::Durable(index) => Cell::plain(printable(&path.layers[index].name)),
             FsyncState::Lost => Cell::inked(Ink::Red, "no"),
+            FsyncState::NoWrites => Cell::inked(Ink::Dim, "no writes"),
             FsyncState::Unknown => Cell::inked(Ink::Yellow, "not known"),
         })
         .left("volatile", |path| volatile(path))
@@ -62,8 +63,8 @@ pub fn survey_list(survey: &Survey, style: Style) -> String {
     let mut out = verdict_line(&headline, style);
     out.push_str(&format!("{}\n", hang("", &printable(&headline.meaning), style.columns())));
     out.push_str(&if table.width() <= style.columns() { table.show(style) } else { stacked(survey, style) });
-    let legend = "Durable after fsync: the layer in which synced data survives a power cut; no: a power cut can lose it; not known: \
-                  the path goes on where it cannot be seen from here. Volatile: what a power cut empties.";
+    let legend = "Durable after fsync: the layer in which synced data survives a power cut; no: a power cut can lose it; no writes: \
+                  the path is read-only; not known: the path goes on where it cannot be seen from here. Volatile: what a power cut empties.";
     out.push_str(&style.ink_lines(Ink::Dim, &hang("  ", legend, style.columns())));
     for (path, of) in survey.paths.iter().filter_map(|path| Some((path, path.exposure.as_ref()?))) {
         let text = format!("{}: {}", printable(&path.target), exposure::sentence(of));

@@ -114,7 +114,7 @@ impl Drive {
             Wce::On => Some(options.wce.unwrap_or(true)),
             Wce::Off => Some(options.wce.unwrap_or(false)),
         };
-        let info = model.geometry.device_info(&model.name, size, VolatileCache::None);
+        let info = model.device_info(size, VolatileCache::None);
         let shape = Shape { logical_block: info.logical_block, blocks: info.blocks() };
         let promise = promise::promise(&model.behaviour, model.kind, &info, wce);
         let contents = Contents::new(shape, promise, backing(model, options.backing))?;

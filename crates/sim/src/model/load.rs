@@ -184,12 +184,13 @@ impl Model {
         })
     }
 
-    /// Returns the description that a drive of this model and `size` reports when power comes on with its
-    /// write cache as `wce` says.
-    pub fn device_info(&self, size: Option<Bytes>, wce: bool) -> DeviceInfo {
-        let hidden = self.behaviour.reports_write_through || self.behaviour.wce == Wce::Absent;
-        let cache = if wce && !hidden { VolatileCache::Enabled } else { VolatileCache::None };
-        self.geometry.device_info(&self.name, self.size(size), cache)
+    /// Returns the description that a drive of this model and `size` reports of itself. `volatile_cache` is
+    /// the state of the drive.
+    pub fn device_info(&self, size: Bytes, volatile_cache: VolatileCache) -> DeviceInfo {
+        DeviceInfo {
+            keeps_nothing: self.kind == Kind::Null,
+            ..self.geometry.device_info(&self.name, size, volatile_cache)
+        }
     }
 
     /// Returns the capacity of a drive of which `size` was asked: whole logical blocks, at least one; the

@@ -54,6 +54,9 @@ pub(super) fn marks(path: &WritePath, levels: &Levels) -> Vec<Mark> {
             class: "never",
             text: "fsync returns: nothing is known to be durable".to_owned(),
         },
+        FsyncState::NoWrites => {
+            Mark { level: below_all, class: "open", text: "fsync returns: nothing can be written".to_owned() }
+        }
         FsyncState::Unknown => Mark {
             level: first_unseen(path, levels).unwrap_or(below_all),
             class: "open",
