@@ -13,6 +13,7 @@
 //! | a FIFO, a terminal, `/dev/null` | written to it |
 //! | a directory, a block device, another character device, a socket | refused, whatever is said |
 //! | a symbolic link that leads nowhere, or to itself | refused, whatever is said |
+//! | a name in a file system of the kernel, such as /proc and /sys | refused, whatever is said |
 //! | a name below /dev, other than /dev/shm, that is not there | refused, whatever is said |
 //!
 //! Whoever names output files compares what [`OutputFile::check`] returns with the files that the command
@@ -216,6 +217,7 @@ impl OutputFile<'_> {
             return Err(self.refused(FailureKind::Refused, found));
         }
         let path = fs::canonicalize(self.path).map_err(|error| self.failed("follow", error))?;
+        self.refuse_kernel(&path)?;
         if found.len() == 0 || self.overwrite {
             return Ok(Place::File(path));
         }
@@ -261,7 +263,19 @@ impl OutputFile<'_> {
             let found = "there is no such device, and a file does not belong among devices: check the name, or name another place";
             return Err(self.refused(FailureKind::Usage, found));
         }
+        self.refuse_kernel(parent)?;
         Ok(Place::File(self.path.to_owned()))
+    }
+
+    /// Refuses a place in which the kernel shows itself: no file can be made there, and what is there has no
+    /// contents to replace, though it may look empty.
+    fn refuse_kernel(&self, path: &Path) -> Result<(), OutputError> {
+        let Some(system) = places::kernel_file_system(path) else { return Ok(()) };
+        let found = format!(
+            "it is in a file system of the kernel ({system}), which stores nothing: name a file in another \
+             directory"
+        );
+        Err(self.refused(FailureKind::Refused, found))
     }
 
     /// Returns the number of this process's descriptor that the path names, itself or through links.

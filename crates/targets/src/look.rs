@@ -9,6 +9,7 @@ use plumb_linux::block_ioctl;
 use plumb_linux::inventory::identities_of;
 use plumb_linux::tree::DeviceNumber;
 use plumb_path::survey_path;
+use plumb_state::places::kernel_file_system;
 use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::byte_extent::ByteExtent;
@@ -111,30 +112,6 @@ pub(crate) fn glance(located: &LocatedName) -> Result<Glimpse> {
     let key = Key::from_stat(&stat);
     let file = open_same(&located.path, &located.shown, OFlags::RDONLY | OFlags::NONBLOCK, key)?;
     Ok(Glimpse::Open(file, key))
-}
-
-/// File systems in which the kernel shows itself: linux/magic.h and the sources of each.
-const KERNEL_FILE_SYSTEMS: [(u32, &str); 14] = [
-    (0x9fa0, "proc"),
-    (0x6265_6572, "sysfs"),
-    (0x6265_6570, "configfs"),
-    (0x6462_6720, "debugfs"),
-    (0x7472_6163, "tracefs"),
-    (0x0027_e0eb, "cgroup"),
-    (0x6367_7270, "cgroup2"),
-    (0x7363_6673, "securityfs"),
-    (0xf97c_ff8c, "selinuxfs"),
-    (0xcafe_4a11, "bpf"),
-    (0xde5e_81e4, "efivarfs"),
-    (0x6165_676c, "pstore"),
-    (0x4249_4e4d, "binfmt_misc"),
-    (0x6573_5543, "fusectl"),
-];
-
-/// Returns the file system of the kernel that `path` is in, if it is in one.
-fn kernel_file_system(path: &Path) -> Option<&'static str> {
-    let kind = rustix::fs::statfs(path).ok()?.f_type as u32;
-    KERNEL_FILE_SYSTEMS.iter().find(|(magic, _)| *magic == kind).map(|(_, name)| *name)
 }
 
 /// Opens `path`, and makes sure that it is the file of `key`.

@@ -9,6 +9,8 @@ use plumb_linux::tree::{LiveTree, Tree};
 use plumb_path::{LayerKind, RecordingError, Survey, Target, UntornPage, WritePath, text_of};
 use plumb_report::printable::printable;
 use plumb_report::{Kind, levels};
+use plumb_state::places::kernel_file_system;
+use plumb_state::whole_file::parent_of;
 use plumb_targets::cache;
 
 use crate::arguments::survey::SurveyArguments;
@@ -148,6 +150,13 @@ fn unrecorded(arguments: &SurveyArguments, target: &Path) -> anyhow::Result<()> 
 /// Checks that a recording goes into a new or empty directory, or replaces an earlier recording: the files
 /// that are in the way are judged when they are written.
 fn new_or_own(directory: &Path) -> anyhow::Result<()> {
+    if let Some(system) = kernel_file_system(parent_of(directory)) {
+        let problem = format!(
+            "{}: it is in a file system of the kernel ({system}), which stores nothing: name another place",
+            directory.display()
+        );
+        return Err(Refusal::new(Exit::Usage, problem).into());
+    }
     let what = match directory.read_dir() {
         Err(error) if error.kind() == ErrorKind::NotADirectory => "is not a directory",
         Err(_) => return Ok(()),

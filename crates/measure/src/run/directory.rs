@@ -12,6 +12,7 @@ use super::out::Out;
 use super::timeseries::{self, TimeseriesRow};
 use crate::error::{Error, Result};
 use plumb_state::output::write_page;
+use plumb_state::places::kernel_file_system;
 use plumb_state::whole_file::{self, Lasting, Mode, parent_of, sync_directory};
 
 pub(super) const MANIFEST: &str = "manifest.json";
@@ -92,7 +93,13 @@ impl RunDirectory {
         if !parent.is_dir() {
             return Err(no_parent(path, parent));
         }
-        Ok(())
+        match kernel_file_system(parent) {
+            Some(system) => Err(Error::Place(format!(
+                "{}: it is in a file system of the kernel ({system}), which stores nothing: name another place",
+                path.display()
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Gives the directory up before anything was measured: takes its manifest away, and the directory too if

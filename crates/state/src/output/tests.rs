@@ -32,6 +32,26 @@ fn a_foreign_file_is_replaced_only_with_overwrite_and_keeps_its_permissions() {
 }
 
 #[test]
+fn a_file_of_the_kernel_is_no_output_file() {
+    // Files of /proc are as long as empty ones. The links there lead to what the process has open.
+    for (path, system) in [
+        ("/proc/version", "proc"),
+        ("/proc/none", "proc"),
+        ("/sys/kernel/uevent_seqnum", "sysfs"),
+        ("/sys/none", "sysfs"),
+    ] {
+        for overwrite in [false, true] {
+            let error = refusal(Path::new(path), overwrite);
+            assert_eq!(error.kind, FailureKind::Refused);
+            let expected =
+                format!("{path}: it is in a file system of the kernel ({system}), which stores nothing");
+            assert!(error.to_string().starts_with(&expected), "{error}");
+            assert!(error.to_string().ends_with("name a file in another directory"), "{error}");
+        }
+    }
+}
+
+#[test]
 fn new_empty_and_own_files_are_written() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ours");
