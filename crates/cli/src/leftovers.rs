@@ -9,7 +9,9 @@
 use plumb_block::in_one_line;
 use plumb_compare::setting::{self, LeftChanges};
 use plumb_linux::tracing::LeftInstance;
-use plumb_report::document::restore::{Leftover, LeftoverKind as Kind, LeftoverOutcome as Outcome};
+use plumb_report::document::restore::{
+    Leftover, LeftoverGroup, LeftoverKind as Kind, LeftoverOutcome as Outcome,
+};
 use plumb_serve::named::{forget, registry};
 use plumb_serve::{attach, ublk};
 use plumb_state::places;
@@ -50,14 +52,15 @@ fn after<E: std::error::Error + 'static>(kind: Kind, name: String, attempt: Resu
 /// Puts back what killed runs left, and says so; says what killed servers left. No failure keeps a command
 /// from its work.
 pub(crate) fn put_back_runs() {
-    for left in of_runs(Attempt::PutBack) {
-        let (words, reason) = (left.words(), left.reason());
-        terminal::say(&match left.outcome {
+    let left = of_runs(Attempt::PutBack);
+    let (unseen, left): (Vec<&Leftover>, Vec<&Leftover>) = left.iter().partition(|left| is_unseen(left));
+    unseen.into_iter().for_each(|left| terminal::say(&unseen_words(left)));
+    for group in LeftoverGroup::of(left) {
+        let words = group.words();
+        terminal::say(&match group.outcome {
             Outcome::PutBack => format!("plumb: restored what a killed plumb had left: {words}"),
-            _ if is_unseen(&left) => unseen_words(&left),
             _ => format!(
-                "plumb: could not restore what a killed plumb had left: {words}{reason}; `plumb restore` \
-                 tries again"
+                "plumb: could not restore what a killed plumb had left: {words}; `plumb restore` tries again"
             ),
         });
     }
@@ -84,7 +87,7 @@ fn say_left(left: &[Leftover]) {
     if left.is_empty() {
         return;
     }
-    let all: Vec<String> = left.into_iter().map(Leftover::words).collect();
+    let all: Vec<String> = LeftoverGroup::of(left).iter().map(LeftoverGroup::words).collect();
     terminal::say(&format!("plumb: a killed plumb left {}: `plumb restore` puts it back", all.join(", ")));
 }
 

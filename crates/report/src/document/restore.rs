@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::quantity::{count, counted};
+
 /// Things that killed processes left, and what became of them.
 #[derive(Debug, Serialize)]
 pub struct RestoreDocument {
@@ -63,6 +65,57 @@ pub struct Leftover {
     pub because: Option<String>,
 }
 
+/// Largest number of leftovers of one kind that are named each.
+const NAMED_MAX: usize = 4;
+
+/// Leftovers of one kind with one outcome, for a line of text.
+#[derive(Debug)]
+pub struct LeftoverGroup<'a> {
+    /// Result of the attempts.
+    pub outcome: LeftoverOutcome,
+    /// The leftovers, at least one.
+    all: Vec<&'a Leftover>,
+}
+
+impl<'a> LeftoverGroup<'a> {
+    /// Groups `left`, where there are many of a kind; the others are groups of one. Groups are in the order of
+    /// their first.
+    pub fn of(left: impl IntoIterator<Item = &'a Leftover>) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::new();
+        for one in left {
+            let is_alike = |group: &&mut Self| (group.all[0].kind, group.outcome) == (one.kind, one.outcome);
+            match groups.iter_mut().find(is_alike) {
+                Some(group) => group.all.push(one),
+                None => groups.push(Self { outcome: one.outcome, all: vec![one] }),
+            }
+        }
+        let alone = |one: &'a Leftover| Self { outcome: one.outcome, all: vec![one] };
+        let split = |group: Self| match group.all.len() {
+            0..=NAMED_MAX => group.all.into_iter().map(alone).collect(),
+            _ => vec![group],
+        };
+        groups.into_iter().flat_map(split).collect()
+    }
+
+    /// Returns what they are called, and why they stay: of many their number, and the first by name.
+    pub fn words(&self) -> String {
+        if let [one] = &self.all[..] {
+            return format!("{}{}", one.words(), one.reason());
+        }
+        let (named, others) = self.all.split_at(NAMED_MAX - 1);
+        let named: Vec<String> = named.iter().map(|one| format!("{}{}", one.name, one.reason())).collect();
+        let what = match self.all[0].kind {
+            LeftoverKind::Setting => "setting",
+            LeftoverKind::TracingInstance => "tracing instance",
+            LeftoverKind::Attachment => "attachment",
+            LeftoverKind::UblkDevice => "block device",
+            LeftoverKind::ControlSocket => "control socket",
+        };
+        let (all, others) = (counted(self.all.len() as u64, what), count(others.len() as u64));
+        format!("{all}: {} and {others} more", named.join(", "))
+    }
+}
+
 impl Leftover {
     /// Returns what it is called in sentences.
     pub fn words(&self) -> String {
@@ -78,5 +131,34 @@ impl Leftover {
     /// Returns why it stays, with a colon before it; nothing where that is not known.
     pub fn reason(&self) -> String {
         self.because.as_ref().map_or_else(String::new, |why| format!(": {why}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_of_a_kind_are_one_line_with_their_number_and_a_few_are_named_each() {
+        let left = |kind, number: usize, because: Option<&str>| {
+            let outcome = if because.is_some() { LeftoverOutcome::Failed } else { LeftoverOutcome::Left };
+            Leftover { kind, name: format!("n{number}"), outcome, because: because.map(str::to_owned) }
+        };
+        let mut all: Vec<Leftover> =
+            (0..1003).map(|number| left(LeftoverKind::ControlSocket, number, None)).collect();
+        all.push(left(LeftoverKind::ControlSocket, 2000, Some("it is read-only")));
+        all.extend((0..4).map(|number| left(LeftoverKind::Attachment, number, None)));
+        all.extend((0..5).map(|number| left(LeftoverKind::Setting, number, Some("gone"))));
+        let lines: Vec<String> = LeftoverGroup::of(&all).iter().map(LeftoverGroup::words).collect();
+        let expected = [
+            "1,003 control sockets: n0, n1, n2 and 1,000 more",
+            "the control socket n2000: it is read-only",
+            "the attachment n0",
+            "the attachment n1",
+            "the attachment n2",
+            "the attachment n3",
+            "5 settings: n0: gone, n1: gone, n2: gone and 2 more",
+        ];
+        assert_eq!(lines, expected);
     }
 }

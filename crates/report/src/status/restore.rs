@@ -1,19 +1,19 @@
 //! Leftovers of killed plumb processes, and what became of them.
 
 use super::StatusDocument;
-use crate::document::restore::{LeftoverOutcome, RestoreDocument};
+use crate::document::restore::{LeftoverGroup, LeftoverOutcome, RestoreDocument};
 use crate::outline::{Item, Page, Row};
 
 impl StatusDocument for RestoreDocument {
     fn page(&self) -> Page {
-        let rows = self.left.iter().map(|left| {
-            let outcome = match left.outcome {
+        let rows = LeftoverGroup::of(&self.left).into_iter().map(|group| {
+            let outcome = match group.outcome {
                 LeftoverOutcome::Left => "left",
                 LeftoverOutcome::PutBack => "put back",
                 LeftoverOutcome::InUse => "in use",
                 LeftoverOutcome::Failed => "FAILED",
             };
-            Row::new(outcome, &format!("{}{}", left.words(), left.reason()))
+            Row::new(outcome, &group.words())
         });
         let mut items = vec![Item::Rows(rows.collect())];
         if self.left.is_empty() {
