@@ -146,7 +146,7 @@ fn a_file_that_changes_while_it_is_measured_is_not_measured() {
     };
     type Change<'a> = &'a dyn Fn(&Path);
     let cases: [(&str, Change<'_>); 4] = [
-        ("lost 1020 KiB of its blocks while it was measured", &cut_and_grow),
+        ("lost up to 1020 KiB of its blocks while it was measured", &cut_and_grow),
         ("was cut from 1048576 to 4096 bytes", &cut),
         ("was removed or renamed", &|path| fs::remove_file(path).unwrap()),
         ("was replaced by another file", &replace),
@@ -188,7 +188,7 @@ fn a_name_of_two_lines_says_nothing_of_its_own() {
         vec!["load", name, "--write", "100", "--count", "1", "--no-record"],
         vec!["report", name],
         vec!["report", name, "-o", name],
-        vec!["load", "sim:null", "--count", "1", "--out", name],
+        vec!["load", "sim:memory", "--count", "1", "--out", name],
         vec!["cache", "create", "--name", "x", "--backing", name, "--log", name, "--size", "16M"],
         vec!["survey", name],
         vec!["load", name, "--count", "1", "--no-record"],

@@ -20,6 +20,8 @@ const FS_IOC_FIEMAP: libc::Ioctl = 0xc020_660b;
 const EXTENTS_A_CALL: usize = 128;
 /// `TMPFS_MAGIC` (include/uapi/linux/magic.h).
 const TMPFS: u64 = 0x0102_1994;
+/// Unit of `st_blocks`: inode(7).
+const STAT_BLOCK: u64 = 512;
 const LAST: u32 = 0x1;
 const UNKNOWN: u32 = 0x2;
 const DELALLOC: u32 = 0x4;
@@ -51,7 +53,7 @@ struct RawMap {
 }
 
 /// Returns the extents of `range`, in order, covering all of it. tmpfs, which has no FIEMAP, tells data from
-/// holes by lseek(2); another file system without FIEMAP gives one extent of unknown state.
+/// holes by lseek(2), and what is reserved by the pages of a file that has all of them; another file system without FIEMAP gives one extent of unknown state.
 ///
 /// # Errors
 /// If the kernel fails for another reason than not knowing; `name` is for the message.
@@ -90,19 +92,39 @@ pub fn on_device(file: BorrowedFd<'_>) -> io::Result<Vec<std::ops::Range<u64>>> 
 }
 
 /// Returns what lseek(2) calls data. Elsewhere than in tmpfs that may be a reserved block that was read.
+/// tmpfs calls a reserved page that was never written a hole (mm/filemap.c, folio_seek_hole_data): where the
+/// file has a page for each of its bytes, what is not data is reserved.
 fn data(file: BorrowedFd<'_>, start: u64, length: u64) -> io::Result<Vec<RawExtent>> {
     let end = start.saturating_add(length);
+    let is_reserved = has_all_pages(file)?;
     let mut found = Vec::new();
     let mut from = start;
     while from < end {
         let logical = match rustix::fs::seek(file, SeekFrom::Data(from)) {
-            Err(Errno::NXIO) => break,
+            Err(Errno::NXIO) => end,
             found => found?,
         };
+        if is_reserved && logical > from {
+            let length = logical - from;
+            found.push(RawExtent { logical: from, length, flags: UNWRITTEN, ..RawExtent::default() });
+        }
+        if logical >= end {
+            break;
+        }
         from = rustix::fs::seek(file, SeekFrom::Hole(logical))?;
         found.push(RawExtent { logical, length: from - logical, ..RawExtent::default() });
     }
     Ok(found)
+}
+
+/// Returns true if a file in tmpfs has as many pages as its length takes, and no more: those of a huge page
+/// beyond the end would stand for missing ones.
+fn has_all_pages(file: BorrowedFd<'_>) -> io::Result<bool> {
+    let stat = rustix::fs::fstat(file)?;
+    let page = rustix::param::page_size() as u64;
+    let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(STAT_BLOCK);
+    let length = u64::try_from(stat.st_size).unwrap_or(0);
+    Ok(length > 0 && length.checked_next_multiple_of(page) == Some(allocated))
 }
 
 fn raw_extents(file: BorrowedFd<'_>, start: u64, length: u64) -> io::Result<Vec<RawExtent>> {

@@ -3,7 +3,9 @@
 //!
 //! # Limitations
 //! A file that grew again after a cut is known by its holes, or by its length at a look meanwhile. A run that
-//! writes all blocks again between two looks hides the cut, as does a file system that does not tell holes.
+//! writes all blocks again between two looks hides the cut, as does a file system that does not tell holes. On
+//! tmpfs, reserved pages are told from holes only while the file has all of its pages: of a file that has
+//! both, a cut within reserved pages is not seen, and more pages may be said to be lost than are.
 
 use plumb_block::{Bytes, Extent, Lba, LbaRange, lost_blocks};
 
@@ -35,7 +37,7 @@ impl OpenedTarget {
         let lost = Bytes(lost.saturating_mul(self.device.info().logical_block.0));
         (self.kind == TargetKind::RegularFile && lost > Bytes(0)).then(|| {
             format!(
-                "the file {} lost {lost} of its blocks while it was measured: it was cut and grew again, or holes \
+                "the file {} lost up to {lost} of its blocks while it was measured: it was cut and grew again, or holes \
                  were punched into it",
                 self.shown
             )

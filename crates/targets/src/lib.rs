@@ -25,7 +25,9 @@
 //! A file that another program has open (a running virtual machine, a database) is not recognised; it was not
 //! made by plumb, so it needs `--overwrite`. A disk that another host shares carries no sign of it here.
 //! Mounts of another mount namespace are seen only by the kernel, whose EBUSY is then a refusal too. A lock
-//! on a file of btrfs or overlayfs beneath a loop device is not found.
+//! on a file of btrfs or overlayfs beneath a loop device is not found. A file in the merged directory of an
+//! overlay and the same file in its layer have locks of their own (fs/overlayfs/file.c): a cache or a drive
+//! that is served by one of these names is not seen by the other.
 
 mod blkid;
 mod byte_extent;
