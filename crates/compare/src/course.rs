@@ -7,9 +7,9 @@
 
 use plumb_block::{FailureKind, Nanos};
 use plumb_load::LoadOutcome;
-use plumb_report::RunDocument;
-use plumb_report::document::ComparisonDocument;
 use plumb_report::document::comparison::{Block, Prediction};
+use plumb_report::document::{ComparisonDocument, RunTarget};
+use plumb_report::{RunDocument, levels};
 use plumb_trial::{GOES_ON, Interim, SpanRun, Trial, TrialEnded, TrialError, Turn};
 use plumb_workload::{Job, Scenario};
 
@@ -281,8 +281,14 @@ impl<'a> Course<'a> {
         if let Some(prediction) = self.prediction.filter(|_| self.experiment.extent == Extent::Practice) {
             document.headline = plumb_report::comparison_predicted(&prediction, design.rounds() as u64);
         }
-        for (level, distribution) in document.levels.iter_mut().zip(&self.distributions) {
+        for (index, (level, distribution)) in document.levels.iter_mut().zip(&self.distributions).enumerate()
+        {
             level.distribution = distribution.points();
+            let is_of_level = |target: &&RunTarget| match self.experiment.together {
+                true => target.job == index,
+                false => target.span == index,
+            };
+            level.loses_synced = levels::loses_writes(run, run.targets.iter().filter(is_of_level));
         }
         document.path.clone_from(&run.path);
         document.verdicts.clone_from(&run.verdicts);

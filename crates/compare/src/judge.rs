@@ -136,7 +136,7 @@ impl BlockQuestion<'_> {
             name: self.question.levels[level].clone(),
             figures: values.into_iter().filter_map(figure).collect(),
             counts: self.counts(blocks, level).unwrap_or_default(),
-            distribution: Vec::new(),
+            ..LevelResult::default()
         }
     }
 
@@ -234,14 +234,20 @@ fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
     }
 }
 
-/// Returns which levels made nothing durable, if the levels differ in that: their figures are those of
-/// memory.
-fn not_durable(document: &ComparisonDocument) -> Option<String> {
-    let (lost, kept): (Vec<&LevelResult>, Vec<&LevelResult>) =
-        document.levels.iter().partition(|level| level.counts.unsynced_writes > 0);
-    let names: Vec<&str> = lost.iter().map(|level| level.name.as_str()).collect();
-    (!lost.is_empty() && !kept.is_empty())
-        .then(|| format!("{} made nothing durable: its writes stay in the page cache", names.join(" and ")))
+/// Returns which levels made nothing durable, and why, if the levels differ in that: their figures are those
+/// of memory.
+fn not_durable(document: &ComparisonDocument) -> Vec<String> {
+    let is_unsynced = |level: &&LevelResult| !level.loses_synced && level.counts.unsynced_writes > 0;
+    let is_lost = |level: &&LevelResult| level.loses_synced;
+    if document.levels.iter().all(|level| is_unsynced(&level) || is_lost(&level)) {
+        return Vec::new();
+    }
+    let made = |is: &dyn Fn(&&LevelResult) -> bool, why: &str| {
+        let names: Vec<&str> = document.levels.iter().filter(is).map(|level| level.name.as_str()).collect();
+        (!names.is_empty()).then(|| format!("{} made nothing durable: {why}", names.join(" and ")))
+    };
+    let lost = made(&is_lost, "a power cut takes all that was written there, synced or not");
+    lost.into_iter().chain(made(&is_unsynced, "its writes stay in the page cache")).collect()
 }
 
 /// Returns true if a ratio of this figure above 1, or below 1 of times and costs, is the better one.
@@ -391,6 +397,14 @@ mod tests {
         let end = "; cached made nothing durable: its writes stay in the page cache; the machine was busy: others used \
                    the devices too";
         assert!(document.headline.ends_with(end), "{}", document.headline);
+        document.levels[1].loses_synced = true;
+        document.levels.push(level("dsync", 0));
+        conclude(&mut document, None);
+        let end = "; direct made nothing durable: a power cut takes all that was written there, synced or not; cached made \
+                   nothing durable: its writes stay in the page cache";
+        assert!(document.headline.ends_with(end), "{}", document.headline);
+        document.levels.pop();
+        document.levels[1].loses_synced = false;
         // Where neither level asks for anything durable they do not differ in that.
         document.levels[1].counts.unsynced_writes = 9;
         conclude(&mut document, None);

@@ -7,7 +7,7 @@
 
 use plumb_report::document::comparison::{Block, DesignFacts, Outcome};
 use plumb_report::document::{RunJob, RunTarget};
-use plumb_report::{ComparisonDocument, RunDocument};
+use plumb_report::{ComparisonDocument, RunDocument, levels};
 
 use crate::block::{Way, block_of};
 use crate::judge::{BlockQuestion, Question, conclude, values};
@@ -60,6 +60,9 @@ pub fn compare_recorded(
     };
     let asked = BlockQuestion { question, rounds, error: question.terms.error, judged: &judged };
     let mut document = asked.document(DesignFacts::default(), &blocks);
+    for (level, group) in document.levels.iter_mut().zip([against, runs]) {
+        level.loses_synced = group.iter().any(|(_, run)| levels::loses_writes(run, &run.targets));
+    }
     let all = || against.iter().chain(runs);
     let mut notes = vec![NOT_INTERLEAVED.to_owned()];
     notes.extend(all().filter_map(|(_, run)| Some(format!("Imported: {}.", run.imported_from.as_ref()?))));

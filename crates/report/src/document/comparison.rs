@@ -116,6 +116,10 @@ pub struct LevelResult {
     pub figures: BTreeMap<String, f64>,
     /// The counts of all blocks together.
     pub counts: Counts,
+    /// True if a power cut takes all that it wrote, although that was synced, as the path beneath its targets
+    /// is known.
+    #[serde(default)]
+    pub loses_synced: bool,
     /// The distribution of the time of an operation over all blocks that count, the fastest first; empty of
     /// recorded runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
