@@ -5,6 +5,7 @@ use std::io;
 
 use plumb_block::{FailureKind, in_one_line};
 use plumb_serve::ExportError;
+use plumb_state::output::WriteError;
 
 /// Shorthand for results of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -85,6 +86,46 @@ pub(crate) fn cannot<S: Into<io::Error>>(operation: impl Display) -> impl Fn(S) 
     let operation = operation.to_string();
     move |source| {
         Error::new(ErrorKind::Failed, format!("cannot {operation}: {}", in_one_line(&source.into())))
+    }
+}
+
+impl From<FailureKind> for ErrorKind {
+    fn from(kind: FailureKind) -> Self {
+        match kind {
+            FailureKind::Usage => Self::Usage,
+            FailureKind::NotMeasured => Self::NotMeasured,
+            FailureKind::Refused => Self::Refused,
+            FailureKind::Failed => Self::Failed,
+        }
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::new(ErrorKind::Failed, in_one_line(&error))
+    }
+}
+
+/// A place where a run cannot be kept was typed wrongly.
+impl From<plumb_measure::Error> for Error {
+    fn from(error: plumb_measure::Error) -> Self {
+        let kind = if error.is_of_the_place() { ErrorKind::Usage } else { ErrorKind::Failed };
+        Self::new(kind, in_one_line(&error))
+    }
+}
+
+impl From<WriteError<Self>> for Error {
+    fn from(error: WriteError<Self>) -> Self {
+        match error {
+            WriteError::Output(error) => Self::new(error.kind.into(), in_one_line(&error)),
+            WriteError::Content(error) => error,
+        }
+    }
+}
+
+impl From<plumb_targets::Error> for Error {
+    fn from(error: plumb_targets::Error) -> Self {
+        Self::new(error.kind().failure().into(), in_one_line(&error))
     }
 }
 

@@ -63,6 +63,40 @@ impl DriveProfile {
         Err(Error::new(ErrorKind::Refused, what))
     }
 
+    /// Returns the profiles of these names, as [`parse`](Self::parse) and [`beside`](Self::beside) do. States
+    /// of those that break a drive's contract may crash the kernel that mounts them.
+    ///
+    /// # Errors
+    /// A usage error if there is no such profile, one is named twice, or not all are beneath the same cache;
+    /// a refusal where such a state would be mounted and `mount_here` does not allow it.
+    pub fn parse_all(
+        typed: &[String],
+        logical_block: Bytes,
+        file_system: FileSystem,
+        further: &[FurtherDrive],
+        mount_here: bool,
+    ) -> Result<Vec<Self>> {
+        let mut profiles: Vec<Self> = Vec::new();
+        for name in typed {
+            let profile = Self::parse(name, logical_block)?.beside(further, logical_block)?;
+            if profiles.contains(&profile) {
+                return Err(Error::usage(format!("--drive: `{name}` is given twice")));
+            }
+            if profiles.first().is_some_and(|first| first.cache != profile.cache) {
+                return Err(Error::usage(format!(
+                    "--drive: `{name}` needs another recording than `{}`: a run records once, over one cache \
+                     or none",
+                    typed[0]
+                )));
+            }
+            if !mount_here {
+                profile.may_be_mounted(file_system)?;
+            }
+            profiles.push(profile);
+        }
+        Ok(profiles)
+    }
+
     /// Returns the profile of a name, of a drive whose logical blocks have `logical_block` bytes; with
     /// `cache:` before it and perhaps `?size=8M&mode=ordered` behind it, of a cache in front of such drives.
     ///

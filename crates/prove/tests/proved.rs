@@ -11,7 +11,7 @@ use plumb_prove::explore::{Choice, Limits};
 use plumb_prove::file_system::FileSystem;
 use plumb_prove::judge::Judge;
 use plumb_prove::profile::DriveProfile;
-use plumb_prove::proof::{KeptRecording, Request, SubjectWords, prove};
+use plumb_prove::proof::{KeptRecording, KeptRun, Request, SubjectWords, prove};
 use plumb_prove::recording::{Event, Recording};
 use plumb_prove::session::RecordedWork;
 use plumb_prove::subject::{Outcome, Subject};
@@ -133,13 +133,12 @@ fn proved(
         target: None,
         budget: None,
         again: None,
-        further: None,
+        further: Some(0),
         recovery_depth: 1,
         needless_syncs: false,
         change: true,
         environment: Environment::default(),
-        run_directory: Some("run".to_owned()),
-        keep: &|_| {},
+        run: &KeptRun::default(),
     };
     change(&mut request);
     Some(prove(&request, &mut |_, _| {}).unwrap())
@@ -179,7 +178,7 @@ fn the_smallest_set_of_flushes_is_found() {
         ("0 of 1", Some(1)),
         "the first, as nothing is smaller"
     );
-    assert_eq!(failure.replay, "plumb prove replay run lost-acknowledged");
+    assert!(failure.replay.starts_with("the recording was not kept"), "{}", failure.replay);
     let minimal = &failure.minimal;
     assert_eq!((minimal.dropped.len(), minimal.torn.len(), minimal.dropped[0].length), (1, 0, BLOCK));
     let fates: Vec<_> = minimal.timeline.iter().filter_map(|item| item.fate).collect();
@@ -282,13 +281,8 @@ fn a_recording_is_kept_with_what_belongs_to_it() {
         user: None,
     };
     let recorded = recorded(&[Write(0), Flush, Acknowledge]);
-    let kept = KeptRecording {
-        schema: KeptRecording::SCHEMA.to_owned(),
-        subject: subject.clone(),
-        file_system: FileSystem::Xfs,
-        check_timeout: 1.5,
-        recorded,
-    };
+    let timeout = Duration::from_millis(1500);
+    let kept = KeptRecording::new(subject.clone(), FileSystem::Xfs, timeout, recorded);
     let mut file = Vec::new();
     kept.save(&mut file).unwrap();
     let read = KeptRecording::load(&file[..]).unwrap();

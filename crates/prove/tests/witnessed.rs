@@ -18,9 +18,9 @@ use plumb_state::sealed_lines::{decode, encode};
 
 use plumb_prove::witness::record::{Record, Session};
 use plumb_prove::witness::{
-    Batch, Class, Event, Link, Message, Peer, Plan, RunFacts, Until, VerifyDocument, Witness, serve, verify,
-    write,
+    Batch, Event, Link, Message, Peer, Plan, RunFacts, Until, Witness, serve, verify, write,
 };
+use plumb_report::document::power::{Class, VerifyDocument};
 use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::model::TypedModel;

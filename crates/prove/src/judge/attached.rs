@@ -10,6 +10,7 @@ use plumb_block::{Bytes, Device, RealClock, Time, in_one_line};
 use plumb_linux::{apart, block_ioctl, pagecache};
 use plumb_serve::attach::{AttachOptions, Attachment};
 use plumb_targets::cache::CacheOnOneDrive;
+use rustix::mount::{UnmountFlags, mount_bind_recursive, unmount};
 
 use super::directory::StateDirectory;
 use super::parameters::Judge;
@@ -51,7 +52,11 @@ pub(super) struct Place {
 }
 
 /// A state that is mounted, or made in a directory. Dropping it takes it away as far as nobody uses it.
-pub struct MountedState(HeldAs);
+pub struct MountedState {
+    held: HeldAs,
+    /// Directory at which it is mounted too.
+    bound: Option<PathBuf>,
+}
 
 enum HeldAs {
     Mounted { mounted: Option<MountedFileSystem>, attached: Box<AttachedStates> },
@@ -70,7 +75,7 @@ impl Judge<'_> {
         if let Some(layout) = &self.recorded.layout {
             let directory = StateDirectory::new(self, layout)?;
             directory.site.make(&state)?;
-            return Ok(MountedState(HeldAs::Directory(directory)));
+            return Ok(MountedState { held: HeldAs::Directory(directory), bound: None });
         }
         AttachedStates::new(self)?.hold(state)
     }
@@ -136,7 +141,8 @@ impl AttachedStates {
         let place = &self.place;
         let mounted = apart::run(|| place.put(state).and_then(|drive| place.mount(&drive)));
         let mounted = mounted.map_err(cannot("start a thread"))??;
-        Ok(MountedState(HeldAs::Mounted { mounted: Some(mounted), attached: Box::new(self) }))
+        let held = HeldAs::Mounted { mounted: Some(mounted), attached: Box::new(self) };
+        Ok(MountedState { held, bound: None })
     }
 
     /// Takes it away.
@@ -226,7 +232,7 @@ impl Place {
 impl MountedState {
     /// Returns where the state is mounted or made; the block device if there is no file system.
     pub fn path(&self) -> &Path {
-        match &self.0 {
+        match &self.held {
             HeldAs::Mounted { mounted, attached } => {
                 mounted.as_ref().map_or(attached.place.block_device(), MountedFileSystem::path)
             }
@@ -236,11 +242,22 @@ impl MountedState {
 
     /// Returns the roles of the blocks of each drive; nothing for a state in a directory.
     pub(crate) fn roles(&self) -> Vec<Roles> {
-        let HeldAs::Mounted { mounted: Some(mounted), attached } = &self.0 else { return Vec::new() };
+        let HeldAs::Mounted { mounted: Some(mounted), attached } = &self.held else { return Vec::new() };
         let Place { drives, file_system, options, .. } = &attached.place;
         let further: Vec<&Path> = options.further.iter().map(|drive| &*drive.directory).collect();
         let places = mounted.paths().zip(drives);
         places.map(|(path, (device, _))| Roles::without(path, device, *file_system, &further)).collect()
+    }
+
+    /// Mounts it at the directory `at` too, until it is released.
+    ///
+    /// # Errors
+    /// Fails as mount(2).
+    pub fn bind_at(&mut self, at: &Path) -> Result<()> {
+        let bound = apart::run(|| mount_bind_recursive(self.path(), at)).map_err(cannot("start a thread"))?;
+        bound.map_err(cannot(format!("mount at {}", at.display())))?;
+        self.bound = Some(at.to_owned());
+        Ok(())
     }
 
     /// Unmounts it and takes the device away.
@@ -248,7 +265,12 @@ impl MountedState {
     /// # Errors
     /// If somebody uses it. It goes with the last who does.
     pub fn release(self) -> Result<()> {
-        match self.0 {
+        if let Some(at) = &self.bound {
+            let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
+            let unbound = apart::run(|| unmount(at, flags)).map_err(cannot("start a thread"))?;
+            unbound.map_err(cannot(format!("unmount {}", at.display())))?;
+        }
+        match self.held {
             HeldAs::Directory(directory) => directory.close(),
             HeldAs::Mounted { mounted, attached } => {
                 apart::run(|| mounted.map_or(Ok(()), MountedFileSystem::unmount))

@@ -39,8 +39,11 @@ impl Request<'_> {
                 }
                 minimal => minimal?,
             };
-            let replay = match &self.run_directory {
-                Some(run) => format!("plumb prove replay {} {}", shell_word(run), class.name()),
+            let replay = match self.run.path() {
+                Some(run) => {
+                    let run = shell_word(&run.display().to_string());
+                    format!("plumb prove replay {run} {}", class.name())
+                }
                 None => {
                     "the recording was not kept, so this state cannot be shown again: run without --no-record"
                         .to_owned()

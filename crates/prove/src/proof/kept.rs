@@ -2,46 +2,23 @@
 //! of JSON ([`KeptRecording`] without the recordings), a line with the moments of the program if it has any,
 //! and the recording, as [`Recording::save`] writes them.
 
-use std::io::{BufRead, Read as _, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Read as _, Write};
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use plumb_state::OutputFile;
+use plumb_state::whole_file::{Lasting, Mode, replace_with};
 use serde::{Deserialize, Serialize};
 
+use super::subject_words::SubjectWords;
 use crate::error::{Error, Result, cannot};
 use crate::file_system::FileSystem;
 use crate::oracle::Moments;
 use crate::posix::Layout;
 use crate::recording::Recording;
 use crate::session::RecordedWork;
-
-/// A subject as it was typed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum SubjectWords {
-    /// One of plumb's own, by name.
-    BuiltIn(String),
-    /// Programs.
-    Command {
-        /// Command that prepares the place.
-        setup: Option<String>,
-        /// Command that does the work.
-        run: String,
-        /// Command that checks the result; `None` for the comparison with the moments of the work.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        check: Option<String>,
-        /// Command that recovers what a cut has left before it is checked.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        recover: Option<String>,
-        /// Command whose output is compared; `None` for the files themselves.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        read: Option<String>,
-        /// How the work acknowledges.
-        ack: String,
-        /// User as whom the commands run; `None` for the user who runs plumb.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        user: Option<String>,
-    },
-}
 
 /// Recording of a subject, and what is needed to judge it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -81,6 +58,61 @@ struct KeptMoments {
 impl KeptRecording {
     /// The name of the first line.
     pub const SCHEMA: &str = "plumb/recorded-subject/1";
+
+    /// Returns a recorded subject whose checks may take `check_timeout` each.
+    pub fn new(
+        subject: SubjectWords,
+        file_system: FileSystem,
+        check_timeout: Duration,
+        recorded: RecordedWork,
+    ) -> Self {
+        let (schema, check_timeout) = (Self::SCHEMA.to_owned(), check_timeout.as_secs_f64());
+        Self { schema, subject, file_system, check_timeout, recorded }
+    }
+
+    /// Reads a recording that was kept in the file `path`.
+    ///
+    /// # Errors
+    /// A usage error if the file holds none.
+    pub fn open(path: &Path) -> Result<Self> {
+        let wrong = |why: &dyn std::fmt::Display| Error::usage(format!("{}: {why}", path.display()));
+        let file = File::open(path).map_err(|error| wrong(&error))?;
+        Self::load(BufReader::new(file)).map_err(|error| wrong(&error))
+    }
+
+    /// Writes all of it to the file that the user named for it.
+    ///
+    /// # Errors
+    /// As [`OutputFile::write_with`].
+    pub fn keep_in(&self, output: OutputFile<'_>) -> Result<()> {
+        Ok(output.write_with(|file| self.save(file))?)
+    }
+
+    /// Writes the work as a log of dm-log-writes to the file that the user named for it.
+    ///
+    /// # Errors
+    /// As [`keep_in`](Self::keep_in), and a usage error if the work was not recorded on one drive.
+    pub fn keep_log_in(&self, output: OutputFile<'_>) -> Result<()> {
+        let RecordedWork { recording, layout, until, .. } = &self.recorded;
+        if layout.is_some() || !recording.further_drives.is_empty() {
+            return Err(not_one_drive());
+        }
+        Ok(output.write_with(|file| recording.save_log_writes(*until, file))?)
+    }
+
+    /// Writes all of it to the file `path`, durably, or nothing.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(super) fn keep(&self, path: &Path) -> Result<()> {
+        let saved = replace_with(path, Mode::Kept, Lasting::Durable, |file| {
+            let mut out = BufWriter::new(file);
+            self.save(&mut out)?;
+            out.flush().map_err(Error::from)
+        });
+        saved
+            .map_err(|error| Error::failed(format!("cannot keep the recording in {}", path.display()), error))
+    }
 
     /// Writes all of it.
     ///
@@ -145,6 +177,14 @@ impl KeptRecording {
 struct HasMoments {
     #[serde(default)]
     moments: Option<KeptMoments>,
+}
+
+/// Returns the refusal to write a log of dm-log-writes of anything but one drive.
+pub fn not_one_drive() -> Error {
+    Error::usage(
+        "--keep-log-writes: a log is of one drive: choose ext4, xfs, btrfs, f2fs or none with --fs, and no \
+         further drive or cache",
+    )
 }
 
 /// Returns the error for a first line that is not that of a recording.

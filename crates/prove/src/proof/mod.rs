@@ -9,19 +9,29 @@
 //! *Proved* is said of these recordings, one drive profile and one checker, and only if nothing could have
 //! hidden a failing state: `words.rs` lists what may.
 
+mod failing_drive;
 mod failures;
+mod first_recording;
 mod kept;
+mod kept_run;
 mod minimal_case;
 mod plans;
 mod prover;
+mod ready;
 mod recordings;
 mod recovery;
 mod request;
+mod subject_words;
+mod traced_program;
 mod traced_states;
 mod words;
 
-pub use kept::{KeptRecording, SubjectWords};
+pub use first_recording::record_subject;
+pub use kept::{KeptRecording, not_one_drive};
+pub use kept_run::{KeptRun, recording_of};
 pub(crate) use plans::plans;
 pub use prover::prove;
-pub use request::{Again, ExploreProgress, Further, Request, Watch};
-pub use traced_states::traced_states;
+pub use ready::ReadyRecording;
+pub use request::{Again, ExploreProgress, Request, Watch};
+pub use subject_words::{SubjectWords, files_of, from_here};
+pub use traced_program::{TracePlace, trace_program};

@@ -75,7 +75,7 @@ pub fn prove(request: &Request<'_>, watch: Watch<'_>) -> Result<ProofDocument> {
     Ok(document)
 }
 
-/// Judges the states under the profile of `result`. Interim documents go to [`Request::keep`].
+/// Judges the states under the profile of `result`. Interim documents go to [`KeptRun::keep`](super::KeptRun).
 fn explored(
     request: &Request<'_>,
     document: &ProofDocument,
@@ -109,7 +109,7 @@ fn explored(
 pub(super) fn keep(request: &Request<'_>, mut interim: ProofDocument) {
     interim.incomplete_because.get_or_insert_with(|| UNFINISHED.to_owned());
     conclude(&mut interim, request);
-    (request.keep)(&interim);
+    request.run.keep(&interim);
 }
 
 /// Fills in the result of a profile.

@@ -14,7 +14,7 @@ use plumb_report::document::proof::{CoverageCounts, ProfileResult, RecordingResu
 
 use super::plans::plans;
 use super::prover::{keep, put_result, windows_of};
-use super::request::{Again, ExploreProgress, Further, Request, Watch};
+use super::request::{Again, ExploreProgress, Request, Watch};
 use crate::change::put_changes;
 use crate::error::Result;
 use crate::explore::Limits;
@@ -33,13 +33,13 @@ impl Request<'_> {
     /// Records the work again with writeback chosen, and adds the results to the document, until the budget
     /// is used up or a state fails. Returns true if one fails: it is in the document with its change.
     pub(super) fn put_recordings(&self, document: &mut ProofDocument, watch: Watch<'_>) -> Result<bool> {
-        let (Some(further), Some(again)) = (&self.further, self.again) else { return Ok(false) };
+        let Some(again) = self.again else { return Ok(false) };
         let Judge { recorded, file_system, seed, .. } = self.judge;
         if !file_system.is_mounted() || recorded.untraced_because.is_some() {
             return Ok(false);
         }
         let (plans, systematic) = plans(file_system, &recorded.syncs, seed);
-        let total = further.count.unwrap_or(systematic + MIXTURES);
+        let total = self.further.unwrap_or(systematic + MIXTURES);
         document.recordings_left = if total == 0 { 0 } else { systematic };
         let (began, budget) =
             (Instant::now(), self.budget.map_or(Duration::MAX, |budget| budget.saturating_mul(BUDGETS)));
@@ -48,7 +48,7 @@ impl Request<'_> {
             if elapsed >= budget || self.is_over() {
                 break;
             }
-            let known = further.earlier.iter().find(|one| one.writeback == writeback);
+            let known = self.run.earlier.iter().find(|one| one.writeback == writeback);
             if let Some(known) = known.filter(|known| known.profiles.iter().all(|one| one.failing == Some(0)))
             {
                 add(document, known.clone());
@@ -61,7 +61,7 @@ impl Request<'_> {
             let doing = format!("recording {number} of {total}, {writeback}");
             watch(&doing, None);
             let again = Again { writeback: Some(writeback), ..again.clone() };
-            let recorded = match self.recorded_with(further, number, &again) {
+            let recorded = match self.recorded_with(number, &again) {
                 Ok(recorded) => recorded,
                 Err(_) if self.is_over() => break,
                 Err(error) => {
@@ -95,8 +95,8 @@ impl Request<'_> {
     }
 
     /// Returns the recording with this number as it was kept, or records the work.
-    fn recorded_with(&self, further: &Further<'_>, number: u64, again: &Again) -> Result<RecordedWork> {
-        if let Some(kept) = (further.kept)(number) {
+    fn recorded_with(&self, number: u64, again: &Again) -> Result<RecordedWork> {
+        if let Some(kept) = self.run.kept_further(number) {
             return Ok(kept);
         }
         let Program { line, user, .. } = &again.program;
@@ -125,8 +125,7 @@ impl Request<'_> {
             needless_syncs: false,
             change: self.change,
             environment: self.environment.clone(),
-            run_directory: self.run_directory.clone(),
-            keep: self.keep,
+            run: self.run,
         }
     }
 
@@ -167,9 +166,7 @@ impl Request<'_> {
         }
         add(document, result);
         if let Some(judged) = first.filter(|_| fails) {
-            if let Some(further) = &self.further {
-                (further.keep)(number, self.judge.recorded);
-            }
+            self.run.keep_further(number, self.judge.recorded);
             self.put_failures(document, &judged, watch)?;
             document.failures.iter_mut().for_each(|failure| failure.recording = number);
             if self.change && !self.is_over() && !document.failures.is_empty() {

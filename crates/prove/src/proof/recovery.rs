@@ -162,15 +162,12 @@ impl Search<'_, '_> {
             needless_syncs: false,
             change: false,
             environment: outer.environment.clone(),
-            run_directory: outer.run_directory.clone(),
-            keep: outer.keep,
+            run: outer.run,
         };
         let mut found = ProofDocument::default();
         request.put_failures(&mut found, judged, watch)?;
         let Some(mut failure) = found.failures.into_iter().next() else { return Ok(None) };
-        if let Some(further) = &outer.further {
-            (further.keep)(FIRST_NUMBER, check);
-        }
+        outer.run.keep_further(FIRST_NUMBER, check);
         let class = FailureClass::RecoveryNotIdempotent;
         failure.words = format!(
             "after a second cut during the {}, which had found the first state intact: {} ({})",

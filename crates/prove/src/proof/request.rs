@@ -4,9 +4,11 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use plumb_report::document::proof::{RecordingResult, StateCounts};
-use plumb_report::document::{Environment, ProofDocument};
+use plumb_report::document::Environment;
+use plumb_report::document::proof::{RecordingFacts, StateCounts};
 
+use super::kept::KeptRecording;
+use super::kept_run::KeptRun;
 use crate::error::Result;
 use crate::explore::{Explorer, Limits};
 use crate::judge::{Judge, JudgeResult};
@@ -34,8 +36,9 @@ pub struct Request<'a> {
     /// Program and options for recording the work again with a sync call that it lacks; `None` if it must not
     /// run again.
     pub again: Option<&'a Again>,
-    /// Further recordings with writeback chosen; `None` for the first recording alone. They need `again`.
-    pub further: Option<Further<'a>>,
+    /// Largest number of further recordings, with writeback chosen; `None` for all that belong to the
+    /// program, and a few mixtures. They need `again`.
+    pub further: Option<u64>,
     /// Number of cuts, one during the check of what the one before has left: 1 for none during checks.
     pub recovery_depth: u32,
     /// True to look for sync calls that can go, where no state fails.
@@ -44,10 +47,8 @@ pub struct Request<'a> {
     pub change: bool,
     /// Environment for the document.
     pub environment: Environment,
-    /// Run directory for the document.
-    pub run_directory: Option<String>,
-    /// Callback that receives the interim document now and then.
-    pub keep: &'a dyn Fn(&ProofDocument),
+    /// Run directory, which keeps what is found.
+    pub run: &'a KeptRun,
 }
 
 /// Program and options for recording the work again.
@@ -62,17 +63,16 @@ pub struct Again {
     pub writeback: Option<Writeback>,
 }
 
-/// Further recordings: their number, and what an earlier run knows of them.
-#[derive(Clone, Copy)]
-pub struct Further<'a> {
-    /// Largest number of further recordings; `None` for all that belong to the program, and a few mixtures.
-    pub count: Option<u64>,
-    /// Results of an earlier run with the same seed that was interrupted.
-    pub earlier: &'a [RecordingResult],
-    /// Callback that keeps a recording in which a state fails, by its number.
-    pub keep: &'a dyn Fn(u64, &RecordedWork),
-    /// Callback that returns the recording that was kept under a number.
-    pub kept: &'a dyn Fn(u64) -> Option<RecordedWork>,
+impl Again {
+    /// Returns how the work of a recording that was kept can be recorded again; `None` if it cannot be.
+    pub fn new(kept: &KeptRecording, options: RecordOptions) -> Option<Self> {
+        let KeptRecording { subject, recorded, .. } = kept;
+        // Another run would not be cut at the same place.
+        let is_repeatable = !recorded.is_cut && recorded.facts.attached_by != RecordingFacts::BY_LOG_WRITES;
+        let program = subject.program().filter(|_| is_repeatable)?;
+        let options = RecordOptions { cache: recorded.cache, power: None, ..options };
+        Some(Self { options, program, writeback: None })
+    }
 }
 
 /// Progress of an exploration.

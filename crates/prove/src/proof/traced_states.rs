@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use plumb_report::document::power::{TraceFailure, TraceStates};
+
 use crate::error::Result;
 use crate::explore::Limits;
 use crate::file_system::FileSystem;
@@ -12,14 +14,17 @@ use crate::judge::Judge;
 use crate::profile::DriveProfile;
 use crate::session::RecordedWork;
 use crate::subject::{CheckBy, Program, Programs, Subject};
-use crate::trace::{TraceFailure, TraceStates};
 
 /// Explores the states of a program whose system calls were followed, until `budget` is used up or `stop` is
 /// set.
 ///
 /// # Errors
 /// If states could not be judged at all.
-pub fn traced_states(work: &RecordedWork, stop: &Arc<AtomicBool>, budget: Duration) -> Result<TraceStates> {
+pub(super) fn traced_states(
+    work: &RecordedWork,
+    stop: &Arc<AtomicBool>,
+    budget: Duration,
+) -> Result<TraceStates> {
     // Nothing is run: the states are compared with the moments of the work.
     let subject: Arc<dyn Subject> = Arc::new(Programs {
         run: Program::acknowledging(String::new()),

@@ -36,7 +36,7 @@ pub(super) fn begun(request: &Request<'_>) -> ProofDocument {
             .chain(recorded.unseen.iter().map(|why| format!("{NOT_SEEN}: {why}")))
             .collect(),
         environment: request.environment.clone(),
-        run_directory: request.run_directory.clone(),
+        run_directory: request.run.path().map(|path| path.display().to_string()),
         ..ProofDocument::default()
     }
 }

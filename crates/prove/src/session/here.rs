@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 
 use plumb_block::Bytes;
+use plumb_linux::apart;
 use plumb_linux::space::space_at;
 
 use super::recorded::RecordOptions;
@@ -43,6 +44,21 @@ pub(super) fn check(options: &RecordOptions) -> Result<()> {
         return Err(missing(&what, "make room there, or name another directory with TMPDIR"));
     }
     Ok(())
+}
+
+/// Lets what this process mounts be gone with it, however it ends. To be called before anything is mounted.
+///
+/// # Errors
+/// If that may not be done here.
+pub fn private_mounts() -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        // Steps that need root report that themselves.
+        return Ok(());
+    }
+    apart::private_mounts().map_err(|error| {
+        let what = format!("cannot make a private mount namespace: {error}");
+        Error::missing(what, "give the container CAP_SYS_ADMIN")
+    })
 }
 
 fn missing(what: &str, remedy: &str) -> Error {

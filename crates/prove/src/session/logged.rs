@@ -1,16 +1,30 @@
 //! A work recorded by the kernel's dm-log-writes target, on a drive of any machine.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
 
 use plumb_report::document::proof::RecordingFacts;
 
 use super::recorded::RecordedWork;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::recording::{LogContents, Recording};
 
 /// Reason why such a recording proves nothing.
 const SERIALISED: &str =
     "a log of dm-log-writes does not say what was in flight together, and lets FUA overtake";
+
+/// Reads a recording from the log in a file or on a device, as [`logged`] does.
+///
+/// # Errors
+/// A usage error that names the file.
+pub fn read_log(log: &Path, base: Option<&Path>, is_silent: bool) -> Result<RecordedWork> {
+    let wrong = |path: &Path, why: &dyn std::fmt::Display| Error::usage(format!("{}: {why}", path.display()));
+    let open = |path: &Path| File::open(path).map_err(|error| wrong(path, &error));
+    let mut base = base.map(open).transpose()?;
+    let base = base.as_mut().map(|base| base as &mut dyn Read);
+    logged(BufReader::new(open(log)?), base, is_silent).map_err(|error| wrong(log, &error))
+}
 
 /// Reads a recording from a log. Its device was blank before, or held `base`. Marks that are numbers
 /// acknowledge; `is_silent` says that no acknowledgement is needed.

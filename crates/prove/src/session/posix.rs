@@ -29,7 +29,7 @@ const BLOCK: Bytes = Bytes::kib(4);
 ///
 /// # Errors
 /// If strace is missing, or the directory cannot be read or holds more than the limit.
-pub fn follow(root: &Path, limit: Bytes) -> Result<Tracer> {
+pub(crate) fn follow(root: &Path, limit: Bytes) -> Result<Tracer> {
     let root = root.canonicalize().map_err(cannot(format!("find {}", root.display())))?;
     let (promises, model) = (Promises::Elsewhere(Box::new(|| None)), Model::new(BLOCK, Unwritten::Zeroes));
     let follower = Follower::start(&root, promises, model, SystemTime::now(), limit)?;
@@ -42,7 +42,7 @@ pub fn follow(root: &Path, limit: Bytes) -> Result<Tracer> {
 ///
 /// # Errors
 /// If the trace cannot be read.
-pub fn followed(tracer: Tracer, ended_well: bool) -> Result<(TracedCalls, Option<RecordedWork>)> {
+pub(crate) fn followed(tracer: Tracer, ended_well: bool) -> Result<(TracedCalls, Option<RecordedWork>)> {
     let (traced, follower) = tracer.finish_followed()?;
     let trail = follower.map(|follower| follower.finish(ended_well));
     let work = trail.map(|trail| recorded(trail, &traced, SystemTime::now(), None));

@@ -1,6 +1,7 @@
 //! A recorded work: the options by which it was recorded, and all that is kept of it.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -10,6 +11,8 @@ use plumb_targets::cache::CacheOnOneDrive;
 use serde::{Deserialize, Serialize};
 
 use super::power::PowerSwitch;
+use crate::drives::FIRST;
+use crate::error::{Error, Result};
 use crate::file_system::{FileSystem, FileSystemOptions};
 use crate::oracle::Moments;
 use crate::posix::{Layout, Trail};
@@ -38,6 +41,42 @@ pub struct RecordOptions {
     pub cache: Option<CacheOnOneDrive>,
     /// Switch by which the power is cut while the program runs; `None` if nobody has it.
     pub power: Option<Arc<PowerSwitch>>,
+}
+
+impl RecordOptions {
+    /// Checks that the options fit together, and drives of these profiles.
+    ///
+    /// # Errors
+    /// A usage error that names the option.
+    pub fn check(&self, drives: &[String]) -> Result<()> {
+        let (fs, FileSystemOptions { make, mount, further }) = (self.file_system, &self.file_system_options);
+        let has_cache = drives.iter().any(|profile| profile.starts_with("cache:"));
+        let names = further.iter().map(|further| &*further.directory);
+        let names: BTreeSet<&Path> = names.chain([Path::new(FIRST)]).collect();
+        let least = Bytes::mib(fs.size_min_mib());
+        let why = match further.first().map(|first| first.directory.display()) {
+            Some(at) if fs.is_posix() => {
+                format!(
+                    "--drive-at {at}: --fs {fs} has no drive: leave it out, or choose ext4, xfs, btrfs or f2fs"
+                )
+            }
+            Some(at) if has_cache => {
+                format!("--drive-at {at}: a write-back cache has one drive: leave out either")
+            }
+            Some(at) if names.len() <= further.len() => format!(
+                "--drive-at {at}: two drives have the same name (`first` is the first one): name another one"
+            ),
+            _ if fs.is_posix() && !(mount.is_empty() && make.is_empty()) => {
+                format!("--mount-options, --mkfs-options: with --fs {fs} nothing is mounted: leave them out")
+            }
+            _ if fs.is_posix() && drives != ["volatile"] => {
+                format!("--fs {fs} has no drive: leave --drive out")
+            }
+            _ if self.size < least => format!("--size {}: {fs} needs {least} at least", self.size),
+            _ => return Ok(()),
+        };
+        Err(Error::usage(why))
+    }
 }
 
 /// Recorded work of a subject.

@@ -14,6 +14,8 @@
 //! When a program has ended, what it left running in its process group is killed. A process of a session of
 //! its own that it left is an error.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -24,7 +26,7 @@ use plumb_report::document::proof::FailureClass;
 
 use super::process::Process;
 use super::{Outcome, Output, Subject, User};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, cannot};
 
 /// Time that what prepares the place has at least.
 const SET_UP_MIN: Duration = Duration::from_secs(600);
@@ -102,6 +104,23 @@ impl Program {
         let user = self.user.as_ref();
         Process { line: &self.line, place, variable, ack: self.ack, user, timeout, stop }.run_well(said)
     }
+}
+
+/// Does the work of `subject`, and writes each acknowledgement as a line to the control file.
+///
+/// # Errors
+/// If the work fails, or the file cannot be written.
+pub fn work_by_file(subject: &dyn Subject, place: &Path, control: &Path) -> Result<()> {
+    let file = File::options().append(true).open(control);
+    let mut file = file.map_err(cannot(format!("open {}", control.display())))?;
+    let mut written = Ok(());
+    subject.work(place, &mut |number| {
+        // A failed acknowledgement does not end the work early; nothing after it is acknowledged.
+        if written.is_ok() {
+            written = file.write_all(format!("{number}\n").as_bytes());
+        }
+    })?;
+    written.map_err(cannot(format!("write to {}", control.display())))
 }
 
 /// Way in which the states of programs are judged.

@@ -20,7 +20,7 @@ use plumb_report::document::proof::FailureClass;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use command::Lines;
-pub use command::{AckBy, CheckBy, Program, Programs};
+pub use command::{AckBy, CheckBy, Program, Programs, work_by_file};
 pub use named::{Kind, SUBJECTS, known, named};
 pub use options::Values;
 pub(crate) use process::{left_running, shown};

@@ -16,7 +16,7 @@ mod writeback;
 
 pub use audit::{Audit, Finding, Lapse};
 pub(crate) use audit::{has_flag, may_create};
-pub use document::{TraceDocument, TraceFailure, TraceFinding, TraceStates};
+pub(crate) use document::document_of;
 pub use injection::{Injection, Sync, candidates};
 pub(crate) use lane::lane;
 pub use names::FileNames;

@@ -11,20 +11,23 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use plumb_block::Nanos;
 use plumb_crash::below;
 use plumb_linux::child;
+use plumb_report::document::power::{CampaignDocument, Cycle, CycleResult, VerifyDocument};
+use plumb_sim::cut::CutWhen;
 use plumb_state::whole_file::{Lasting, Mode, replace};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
-use serde::{Deserialize, Serialize};
 
 use super::power::{Machine, PowerSwitch};
-use super::{ClassCount, Event, Message, VerifyDocument, refused, serve};
+use super::{Event, Message, refused, serve};
 use crate::error::{Error, Result, cannot};
 
 /// How often it is looked whether to stop.
@@ -53,8 +56,8 @@ pub struct Campaign {
     pub directory: PathBuf,
     /// Number of cycles.
     pub cycles: u64,
-    /// How long after the filling the power is cut: from, and at most.
-    pub cut_after: (Duration, Duration),
+    /// How long after the filling the power is cut.
+    pub cut_after: Moments,
     /// At which command a simulated drive is cut instead, as `plumb drive cut` takes it.
     pub aim: Option<String>,
     /// Time that the filling may take, and the drive to come back.
@@ -63,72 +66,25 @@ pub struct Campaign {
     pub seed: u64,
 }
 
-/// Result of a cycle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CycleResult {
-    /// All that was acknowledged as durable is there.
-    Clean,
-    /// Something is missing or wrong.
-    Loss,
-    /// The cycle says nothing about the drive.
-    NotCounted,
-    /// The drive did not come back.
-    NoReturn,
+/// Span of time in which a moment is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moments {
+    /// The earliest moment.
+    pub from: Duration,
+    /// The latest moment, at most 24 hours.
+    pub to: Duration,
 }
 
-/// One cycle.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Cycle {
-    /// Number of the cycle, from 1.
-    pub number: u64,
-    /// How it ended.
-    pub result: CycleResult,
-    /// Reason why it does not count, or what was found.
-    pub because: String,
-    /// Seconds from the end of the filling to the cut; null if the cut was aimed or did not happen.
-    pub cut_after: Option<f64>,
-    /// Time that it took, in seconds.
-    pub seconds: f64,
-    /// Writes that had to be there.
-    pub required: u64,
-    /// Classes of what is wrong.
-    pub classes: Vec<ClassCount>,
-}
+impl FromStr for Moments {
+    type Err = Error;
 
-/// All cycles, as `plumb prove campaign --json` prints them and as they are kept.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct CampaignDocument {
-    /// [`CampaignDocument::SCHEMA`].
-    pub schema: String,
-    /// `none`; `warning` if nothing or not all can be said; `danger` if a cycle lost something.
-    pub level: String,
-    /// The result in one sentence.
-    pub headline: String,
-    /// Settings: what is tested and how, as it was typed; a campaign goes on only with the same ones.
-    pub settings: Vec<String>,
-    /// Description of what cuts the power, in words.
-    pub power: String,
-    /// True if drives lose their power by that.
-    pub is_power_cut: bool,
-    /// Number of cycles are wanted.
-    pub cycles_wanted: u64,
-    /// Cycles in which nothing was lost.
-    pub clean: u64,
-    /// Cycles in which something was.
-    pub losses: u64,
-    /// With 95 % confidence a cut in the windows that were tested loses something less often than this: 3 /
-    /// clean cycles. Null if something was lost, or there is no clean cycle.
-    pub loss_rate_below: Option<f64>,
-    /// Reason why it ended before all cycles; null if it did not.
-    pub incomplete_because: Option<String>,
-    /// The cycle whose power may have been cut and which is not verified yet.
-    pub pending: Option<u64>,
-    /// The cycles.
-    pub cycles: Vec<Cycle>,
-    /// How many of them an earlier process has left.
-    #[serde(skip)]
-    resumed_at: usize,
+    fn from_str(typed: &str) -> Result<Self> {
+        let times = typed.split_once("..");
+        let times = times.and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
+        let times = times.filter(|(from, to): &(Nanos, Nanos)| from <= to && *to <= Nanos::secs(86_400));
+        let (from, to) = times.ok_or_else(|| Error::usage("expected two times up to 24h, as in 2s..20s"))?;
+        Ok(Self { from: from.into(), to: to.into() })
+    }
 }
 
 /// Message from a writer or a verification to its witness.
@@ -150,45 +106,13 @@ struct Session<'a> {
     stop: &'a AtomicBool,
 }
 
-impl CampaignDocument {
-    /// The name of the JSON document.
-    pub const SCHEMA: &str = "plumb/prove-campaign/1";
-
-    /// Computes the figures that follow from the cycles.
-    fn concluded(&mut self) {
-        let count = |result| self.cycles.iter().filter(|cycle| cycle.result == result).count() as u64;
-        (self.clean, self.losses) = (count(CycleResult::Clean), count(CycleResult::Loss));
-        let is_gone = count(CycleResult::NoReturn) > 0;
-        let counted = self.clean + self.losses;
-        self.loss_rate_below =
-            (self.losses == 0 && self.clean > 0).then(|| (3.0 / self.clean as f64).min(1.0));
-        let (level, what) = match self.loss_rate_below {
-            _ if self.losses > 0 => ("danger", format!("{} of {counted} cycles lost data", self.losses)),
-            _ if is_gone => {
-                ("warning", "the drive did not come back after a cut: see whether it is dead".to_owned())
-            }
-            None => ("warning", "no cycle says anything about the drive".to_owned()),
-            Some(rate) => {
-                let percent = rate * 100.0;
-                let what = format!(
-                    "no loss in {counted} cycles: with 95 % confidence fewer than {percent:.3} % of cuts in the windows tested \
-                     lose data"
-                );
-                (if self.is_power_cut { "none" } else { "warning" }, what)
-            }
-        };
-        (self.level, self.headline) = (level.to_owned(), format!("{what} ({})", self.power));
-    }
-
-    /// Returns why no further cycle is tried, if so: the last have said nothing, or the drive did not come
-    /// back.
-    fn is_in_vain(&self) -> Option<String> {
-        let ends = self.cycles.get(self.resumed_at..).unwrap_or_default();
-        let last = ends.last()?;
-        let silent = ends.iter().rev().take_while(|cycle| cycle.result == CycleResult::NotCounted).count();
-        let is_in_vain = silent >= NOT_COUNTED_MAX || last.result == CycleResult::NoReturn;
-        is_in_vain.then(|| last.because.clone())
-    }
+/// Returns why no further cycle is tried after those of this process, if so: the last have said nothing, or
+/// the drive did not come back.
+fn is_in_vain(cycles: &[Cycle]) -> Option<String> {
+    let last = cycles.last()?;
+    let silent = cycles.iter().rev().take_while(|cycle| cycle.result == CycleResult::NotCounted).count();
+    let is_in_vain = silent >= NOT_COUNTED_MAX || last.result == CycleResult::NoReturn;
+    is_in_vain.then(|| last.because.clone())
 }
 
 impl Campaign {
@@ -196,16 +120,25 @@ impl Campaign {
     /// has.
     ///
     /// # Errors
-    /// If the directory holds another campaign or cannot be written, or a power switch fails.
+    /// If the cut cannot be aimed so, the directory holds another campaign or cannot be written, or a power
+    /// switch fails.
     pub fn run(
         &self,
         stop: &AtomicBool,
         progress: &mut dyn FnMut(&CampaignDocument),
     ) -> Result<CampaignDocument> {
+        if let Some(aim) = &self.aim {
+            aim.parse::<CutWhen>().map_err(|error| Error::usage(format!("--aim: {error}")))?;
+            if !self.switch.can_aim() {
+                let why = "--aim: only a served drive (--power drive:NAME) can be cut at a command";
+                return Err(Error::usage(why));
+            }
+        }
         fs::create_dir_all(&self.directory).map_err(cannot(format!("make {}", self.directory.display())))?;
         let mut document = self.resumed()?;
+        let resumed_at = document.cycles.len();
         while (document.cycles.len() as u64) < document.cycles_wanted {
-            document.incomplete_because = document.is_in_vain();
+            document.incomplete_because = is_in_vain(&document.cycles[resumed_at..]);
             if document.incomplete_because.is_some() {
                 break;
             }
@@ -223,7 +156,7 @@ impl Campaign {
     }
 
     fn settings(&self) -> Vec<String> {
-        let (from, to) = self.cut_after;
+        let Moments { from, to } = self.cut_after;
         let moments = self.aim.clone().unwrap_or_else(|| format!("{from:?}..{to:?}"));
         let rest = [format!("{:?}", self.switch), moments, format!("seed {}", self.seed)];
         [&self.machine.launcher[..], &self.writer, &rest].concat()
@@ -255,12 +188,11 @@ impl Campaign {
         document.cycles_wanted = self.cycles;
         // A drive that did not come back is tried again, and so are cycles that said nothing.
         document.cycles.pop_if(|cycle| cycle.result == CycleResult::NoReturn);
-        document.resumed_at = document.cycles.len();
         Ok(document)
     }
 
     fn save(&self, document: &mut CampaignDocument) -> Result<()> {
-        document.concluded();
+        document.conclude();
         let path = self.directory.join("campaign.json");
         let bytes = serde_json::to_vec_pretty(document).map_err(std::io::Error::from);
         let bytes = bytes.map_err(cannot(format!("write {}", path.display())))?;
@@ -316,7 +248,7 @@ impl Campaign {
         self.save(document)?;
         let cut = self.switch.cut(self.aim.as_deref());
         if cut.is_ok() && self.aim.is_some() {
-            writer.wait(self.cut_after.1);
+            writer.wait(self.cut_after.to);
         }
         writer.wait(LAST_WORDS);
         writer.end();
@@ -331,7 +263,7 @@ impl Campaign {
 
     /// Returns how long after the filling the power is cut.
     fn moment(&self, number: u64) -> Duration {
-        let (from, to) = self.cut_after;
+        let Moments { from, to } = self.cut_after;
         let mut chance =
             Xoshiro256PlusPlus::seed_from_u64(self.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let span = to.saturating_sub(from).as_nanos() as u64;

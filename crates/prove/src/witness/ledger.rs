@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plumb_block::{Bytes, Lba, LbaRange, Nanos, Pattern, Stamp};
 use plumb_load::ReadBack;
+use plumb_report::document::power::{Class, ClassCount, Example, VerifyDocument};
 
 use super::plan::WRITES_MAX;
 use super::record::Record;
-use super::verify::{Class, ClassCount, Example, VerifyDocument};
 use super::{Event, Plan};
 use crate::error::{Error, Result};
 
@@ -80,7 +80,13 @@ impl Ledger {
             missing: BTreeMap::new(),
             blocks: BTreeMap::new(),
             others: BTreeSet::new(),
-            document: VerifyDocument::from_facts(&record.facts),
+            document: VerifyDocument {
+                schema: VerifyDocument::SCHEMA.to_owned(),
+                run: record.facts.plan.name(),
+                target: record.facts.target.clone(),
+                identity: record.facts.identity.clone(),
+                ..VerifyDocument::default()
+            },
             cut_at: Nanos::ZERO,
             unreached: 0,
         };

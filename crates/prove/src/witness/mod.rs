@@ -37,18 +37,22 @@ mod link;
 mod plan;
 pub mod power;
 pub mod record;
+mod target;
 mod verify;
 mod writer;
 
 use plumb_block::{Bytes, Nanos};
+use plumb_report::document::power::VerifyDocument;
+use plumb_targets::OpenedTarget;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Result};
 
 pub use link::{Link, Peer, Witness};
 pub use plan::Plan;
-pub use record::serve;
-pub use verify::{Class, ClassCount, Example, VerifyDocument, fetch, verify};
+pub use record::{serve, serve_at};
+pub use target::{name_of, open_target};
+pub use verify::{fetch, verify};
 pub use writer::{Until, WriterEnd, write};
 
 /// Facts of a run that do not change.
@@ -65,6 +69,18 @@ pub struct RunFacts {
 }
 
 impl RunFacts {
+    /// Checks the plan against its target, and makes the name of the target durable before anything is
+    /// written to it.
+    ///
+    /// # Errors
+    /// As [`Plan::check`], and if the directory of the target cannot be synced.
+    pub fn begin(plan: Plan, opened: &mut OpenedTarget) -> Result<Self> {
+        let info = opened.device.info();
+        plan.check(&info)?;
+        target::keep_name(opened)?;
+        Ok(Self { plan, target: name_of(opened), identity: opened.identity.clone(), size: info.size })
+    }
+
     /// Returns the name by which the drive is known: its identity, or the target if it has none.
     pub fn drive(&self) -> &str {
         self.identity.as_deref().unwrap_or(&self.target)

@@ -5,7 +5,7 @@
 //! half of them in the first eighth of the region, so that blocks are often written again.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::Read as _;
 use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,7 +15,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, cannot};
 
 /// The longest write of the filling.
 const FILL: Bytes = Bytes::mib(1);
@@ -99,9 +99,10 @@ impl Plan {
     ///
     /// # Errors
     /// If there are no random numbers.
-    pub fn new_seed() -> io::Result<u64> {
+    pub fn new_seed() -> Result<u64> {
         let mut chance = [0; 4];
-        File::open("/dev/urandom")?.read_exact(&mut chance)?;
+        let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut chance));
+        read.map_err(cannot("draw a seed"))?;
         Ok(seconds(SystemTime::now()) << 32 | u64::from(u32::from_ne_bytes(chance)))
     }
 

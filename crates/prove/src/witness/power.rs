@@ -80,7 +80,7 @@ impl PowerSwitch {
     /// `drive:NAME`, `qemu:SOCKET`. Drives have their sockets in `directory`.
     ///
     /// # Errors
-    /// What was expected.
+    /// What was expected; and if this machine, which is the witness, would lose its power.
     pub fn typed(typed: &str, machine: &Machine, directory: PathBuf) -> Result<Self> {
         let ipmi = |user: &str, host: &str, power: &str| {
             let words =
@@ -112,7 +112,14 @@ impl PowerSwitch {
                 return Err(Error::usage(format!("--power `{typed}`: {expected}")));
             }
         };
-        Ok(Self { words, is_power_cut, kind })
+        let switch = Self { words, is_power_cut, kind };
+        if machine.launcher.is_empty() && !switch.can_aim() {
+            return Err(Error::usage(
+                "--power: this would cut the power of a machine, and this machine is the witness; --on says \
+                 how to start a command on the machine under test",
+            ));
+        }
+        Ok(switch)
     }
 
     /// Returns true if it is of a drive alone, and the cut may be aimed at a command of it.

@@ -9,9 +9,13 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, OpenOptions};
+use std::convert::Infallible;
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use plumb_block::in_one_line;
 use plumb_state::sealed_lines::{decode, encode};
@@ -200,6 +204,36 @@ impl Session {
         let appended = send(&mut self.file, line).and_then(|()| self.file.sync_data());
         appended.map_err(cannot(format!("write durably to {}", self.path.display())))
     }
+}
+
+/// Serves any number of writers at a unix socket, one after the other or together, and does not return unless
+/// it fails. What becomes of a connection that fails is told to `say`.
+///
+/// # Errors
+/// If nobody can be served there.
+pub fn serve_at(socket: &Path, directory: &Path, say: fn(&str)) -> Result<Infallible> {
+    let listener = listen(socket).map_err(cannot(format!("listen at {}", socket.display())))?;
+    loop {
+        let (stream, _) = listener.accept().map_err(cannot("accept a writer"))?;
+        let directory = directory.to_owned();
+        thread::spawn(move || {
+            if let Err(error) = serve(&directory, &stream, &stream, &mut |_| ()) {
+                say(&in_one_line(&error));
+            }
+        });
+    }
+}
+
+/// Opens a socket for this user alone, in place of one that nobody serves any more.
+fn listen(socket: &Path) -> io::Result<UnixListener> {
+    let is_left = fs::symlink_metadata(socket).is_ok_and(|found| found.file_type().is_socket())
+        && UnixStream::connect(socket).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+    if is_left {
+        fs::remove_file(socket)?;
+    }
+    let listener = UnixListener::bind(socket)?;
+    fs::set_permissions(socket, Permissions::from_mode(0o600))?;
+    Ok(listener)
 }
 
 /// Serves one connection as a witness, until the other side hangs up. What was said is told to `heard` once

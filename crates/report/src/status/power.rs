@@ -2,9 +2,9 @@
 
 use plumb_block::Nanos;
 
-use super::{Read, StatusDocument};
+use super::StatusDocument;
 use crate::document::power::{
-    CampaignShown, ExampleShown, ProveReplay, TraceShown, TraceStatesShown, VerifyShown,
+    CampaignDocument, CycleResult, Example, ProveReplay, TraceDocument, TraceStates, VerifyDocument,
 };
 use crate::outline::{Item, Page, Row};
 use crate::printable::printable;
@@ -13,31 +13,30 @@ use crate::terminal::{Cell, Ink, Table};
 /// More cycles than this are left to the document.
 const CYCLES_MAX: usize = 20;
 
-impl StatusDocument for Read<TraceShown> {
+impl StatusDocument for TraceDocument {
     fn page(&self) -> Page {
-        let left = match self.shown.findings.len() {
+        let left = match self.findings.len() {
             0 => "No unsynced operation found".to_owned(),
             1 => "1 unsynced operation found".to_owned(),
             count => format!("{count} unsynced operations found"),
         };
-        let ended =
-            format!("{left} beneath {}; the program ended with {}.", self.shown.beneath, self.shown.ended);
+        let ended = format!("{left} beneath {}; the program ended with {}.", self.beneath, self.ended);
         let mut head = vec![Item::text(&ended)];
-        head.extend(self.shown.failed_writes.map(|failed| match failed {
+        head.extend(self.failed_writes.map(|failed| match failed {
             0 => Item::text("No write of file data reached the drive, so none could fail: nothing is known."),
             _ => Item::text("A write of the drive failed beneath the program, as was asked for."),
         }));
         let mut page = Page::plain("plumb prove trace", head);
-        let findings = Table::for_rows(&self.shown.findings)
+        let findings = Table::for_rows(&self.findings)
             .left("file", |finding| Cell::inked(Ink::Bold, printable(&finding.path)))
             .left("unsynced operation", |finding| printable(&finding.sentence));
         page.add("", Item::table(findings.if_any()));
-        let synced = Table::for_rows(&self.shown.synced)
+        let synced = Table::for_rows(&self.synced)
             .left("synced", |(path, _)| printable(path))
             .right("times", |(_, count)| count.to_string());
         page.add("", Item::table(synced.if_any()));
-        page.add("", self.shown.states.iter().flat_map(states).collect());
-        for (way, count) in &self.shown.not_seen {
+        page.add("", self.states.iter().flat_map(states).collect());
+        for (way, count) in &self.not_seen {
             let unseen = format!("Not seen: what was written through {way}, which was set up {count} times.");
             page.add("", vec![Item::text(&unseen)]);
         }
@@ -46,8 +45,8 @@ impl StatusDocument for Read<TraceShown> {
 }
 
 /// Shows the states that a power cut may leave.
-fn states(states: &TraceStatesShown) -> Vec<Item> {
-    let TraceStatesShown { explored, failing, incomplete_because, failures } = states;
+fn states(states: &TraceStates) -> Vec<Item> {
+    let TraceStates { explored, failing, incomplete_because, failures, .. } = states;
     let found = format!("A power cut may leave {explored} states on POSIX, of which {failing} fail.");
     let mut items = vec![Item::text(&found)];
     items.extend(incomplete_because.iter().map(|because| Item::text(&format!("Not complete: {because}"))));
@@ -59,29 +58,29 @@ fn states(states: &TraceStatesShown) -> Vec<Item> {
     items
 }
 
-impl StatusDocument for Read<VerifyShown> {
+impl StatusDocument for VerifyDocument {
     fn page(&self) -> Page {
-        let VerifyShown { run, blocks_read, acknowledged, .. } = &self.shown;
+        let VerifyDocument { run, blocks_read, acknowledged, .. } = self;
         let of = format!("run {run}, {blocks_read} blocks read, {acknowledged} writes acknowledged");
-        let mut items = vec![Item::text(&self.shown.headline), Item::text(&of)];
-        items.extend(self.shown.oldest_loss.map(|seconds| {
+        let mut items = vec![Item::text(&self.headline), Item::text(&of)];
+        items.extend(self.oldest_loss.map(|seconds| {
             let before = Nanos::from_secs_f64(seconds);
             Item::text(&format!(
                 "the oldest missing write was durable {before} before the last that the witness heard"
             ))
         }));
-        if self.shown.unreadable_at_risk > 0 {
-            let blocks = self.shown.unreadable_at_risk;
+        if self.unreadable_at_risk > 0 {
+            let blocks = self.unreadable_at_risk;
             items.push(Item::text(&format!(
                 "{blocks} blocks that were being written cannot be read, which is allowed"
             )));
         }
-        items.push(Item::Rows(self.shown.examples.iter().map(example).collect()));
+        items.push(Item::Rows(self.examples.iter().map(example).collect()));
         Page::plain("plumb prove verify", items)
     }
 }
 
-fn example(example: &ExampleShown) -> Row {
+fn example(example: &Example) -> Row {
     let write = example.write.map_or_else(|| "no write".to_owned(), |write| format!("write {write}"));
     let ago = example.before_cut.map(Nanos::from_secs_f64);
     let ago = ago.map_or_else(String::new, |ago| format!(", durable {ago} before the last heard"));
@@ -90,21 +89,19 @@ fn example(example: &ExampleShown) -> Row {
         (None, Some(run), _) => format!("; there is a block of run {run}"),
         _ => String::new(),
     };
-    Row::new(&example.class, &format!("byte {}: {write}{ago}{there}", example.offset.0))
+    Row::new(&example.class.to_string(), &format!("byte {}: {write}{ago}{there}", example.offset.0))
 }
 
-impl StatusDocument for Read<CampaignShown> {
+impl StatusDocument for CampaignDocument {
     fn page(&self) -> Page {
-        let CampaignShown { cycles, cycles_wanted, clean, losses, .. } = &self.shown;
+        let CampaignDocument { cycles, cycles_wanted, clean, losses, .. } = self;
         let (done, not_counted) = (cycles.len(), cycles.len() as u64 - clean - losses);
         let of = format!(
             "{done} of {cycles_wanted} cycles: {clean} clean, {losses} with losses, {not_counted} not counted"
         );
-        let mut items = vec![Item::text(&self.shown.headline), Item::text(&of)];
-        items.extend(
-            self.shown.incomplete_because.iter().map(|why| Item::text(&format!("incomplete: {why}"))),
-        );
-        let bad = cycles.iter().filter(|cycle| cycle.result != "clean").take(CYCLES_MAX);
+        let mut items = vec![Item::text(&self.headline), Item::text(&of)];
+        items.extend(self.incomplete_because.iter().map(|why| Item::text(&format!("incomplete: {why}"))));
+        let bad = cycles.iter().filter(|cycle| cycle.result != CycleResult::Clean).take(CYCLES_MAX);
         items.push(Item::facts(bad.map(|cycle| format!("cycle {}: {}", cycle.number, cycle.because))));
         Page::plain("plumb prove campaign", items)
     }

@@ -1,10 +1,7 @@
 //! `plumb prove app`: an application recorded, every state that a power cut may leave explored, and what was
 //! found.
 
-use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -12,28 +9,28 @@ use anyhow::Context as _;
 use clap::Args;
 use plumb_block::{Bytes, Nanos};
 use plumb_linux::orphans::Adoption;
-use plumb_measure::Out;
-use plumb_prove::drives::{FIRST, FurtherDrive};
+use plumb_measure::{Manifest, Out};
+use plumb_prove::drives::FurtherDrive;
 use plumb_prove::explore::Limits;
 use plumb_prove::file_system::{FileSystem, FileSystemOptions};
 use plumb_prove::judge::Judge;
-use plumb_prove::proof::{Again, Further, KeptRecording, Request, SubjectWords, prove};
-use plumb_prove::session::{self, PowerSwitch, RecordOptions, RecordedWork, record, record_with_calls};
-use plumb_prove::subject::AckBy;
-use plumb_report::document::proof::RecordingFacts;
+use plumb_prove::profile::DriveProfile;
+use plumb_prove::proof::{
+    Again, KeptRecording, KeptRun, ReadyRecording, Request, SubjectWords, files_of, from_here, not_one_drive,
+    prove, record_subject, recording_of,
+};
+use plumb_prove::session::{PowerSwitch, RecordOptions, Window, private_mounts, read_log};
 use plumb_report::{Format, Kind, ProofDocument, render};
 use plumb_state::OutputFile;
 use plumb_targets::cache::CacheOnOneDrive;
 use plumb_trial::environment;
 
-use super::judging::{self, Ready};
-use super::kept_run::{self, KeptRun};
+use super::cut;
 use super::progress::ProofProgress;
-use super::{cut, window};
 use crate::arguments::line::parse;
 use crate::arguments::output::{OutputArguments, PrintFormat};
 use crate::arguments::running::{Detail, RecordingArguments};
-use crate::exit::{self, Exit, Refusal, usage};
+use crate::exit::{self, Exit, Refusal, refuse_if, usage};
 use crate::progress::Bar;
 use crate::surroundings::{argv, out, seed_from_clock, time_of_day};
 use crate::{stop, terminal};
@@ -54,7 +51,7 @@ pub(crate) struct AppArguments {
     /// Without a checker plumb compares each state with the files that the program itself had made visible.
     /// A program that acknowledges nothing then acknowledges its work by ending with exit status 0.
     #[arg(long, value_name = "CMD", requires = "work")]
-    check: Option<String>,
+    pub(super) check: Option<String>,
 
     /// A shell command that recovers a state before --check looks at it; its exit codes are those of --check
     ///
@@ -67,11 +64,11 @@ pub(crate) struct AppArguments {
     ///
     /// The files themselves are not compared then: for programs that repair their files when they start.
     #[arg(long, value_name = "CMD", requires = "run", conflicts_with = "check")]
-    read: Option<String>,
+    pub(super) read: Option<String>,
 
     /// A shell command that prepares the file system before the power can go
     #[arg(long, value_name = "CMD", requires = "run")]
-    setup: Option<String>,
+    pub(super) setup: Option<String>,
 
     /// The user, by name or number, that --run, --check and --setup run as; needs root. The file system and
     /// the control file belong to that user
@@ -134,7 +131,7 @@ pub(crate) struct AppArguments {
 
     /// Seed of all random choices; default from the clock, and always reported
     #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    pub(super) seed: Option<u64>,
 
     /// Largest number of states that are explored
     #[arg(long, value_name = "N", default_value_t = Limits::default().states)]
@@ -146,7 +143,7 @@ pub(crate) struct AppArguments {
     /// The first recording is explored once for each drive profile, each time within this limit. All further
     /// recordings together may take three times as long.
     #[arg(long, value_name = "TIME", default_value = "60s")]
-    budget: Nanos,
+    pub(super) budget: Nanos,
 
     /// Largest number of recordings of the program; default 12 and one for each of its sync calls
     ///
@@ -166,13 +163,13 @@ pub(crate) struct AppArguments {
 
     /// Cut the power only between two events, such as ack:3..ack:4 or flush:2:submitted..flush:3:completed
     #[arg(long, value_name = "EVENT..EVENT")]
-    target: Option<window::Window>,
+    target: Option<Window>,
 
     /// Name under which `plumb prove cut NAME` cuts the power of the running program
     ///
     /// The program is killed then, and what a cut at that moment may leave is explored, and nothing else.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["recording", "target", "needless_syncs", "recordings"])]
-    name: Option<String>,
+    pub(super) name: Option<String>,
 
     /// How many checks run side by side; default one for each processor
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
@@ -241,7 +238,7 @@ pub(crate) struct AppArguments {
     detail: Detail,
 
     #[command(flatten)]
-    recorded_in: RecordingArguments,
+    pub(super) recorded_in: RecordingArguments,
 }
 
 /// Records or reads a recording, explores it, and reports.
@@ -254,7 +251,7 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
         .each_ref()
         .map(|path| outputs.iter().copied().find(|output| Some(output.path) == path.as_deref()));
     let (run, document) = proved(typed, Keep { recording, log_writes })?;
-    let kept = run.finish(&document);
+    let kept = run.finish(&document, time_of_day()).map_err(anyhow::Error::from);
     let junit = junit.map_or(Ok(()), |output| {
         let text = render(&document, Format::Junit, style)?;
         output.write(text.as_bytes()).map_err(|error| anyhow::Error::from(Refusal::from(error)))
@@ -267,9 +264,9 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
 /// Returns the files that the command reads, of those that are named.
 fn read_by(typed: &AppArguments) -> Vec<PathBuf> {
     let AppArguments { run, check, recover, read, setup, recording, log_writes, base, .. } = typed;
-    let mut files = judging::files_of([run, check, recover, read, setup].into_iter().flatten());
+    let mut files = files_of([run, check, recover, read, setup].into_iter().flatten());
     files.extend([recording, log_writes, base].into_iter().flatten().cloned());
-    files.extend(typed.resume.as_deref().map(kept_run::recording_of));
+    files.extend(typed.resume.as_deref().map(|run| recording_of(run, 0)));
     files
 }
 
@@ -289,37 +286,25 @@ pub(super) fn proved(typed: AppArguments, keep: Keep<'_>) -> anyhow::Result<(Kep
         Some(run) => Out::At { path: run.clone(), replace: true },
         None => out(&typed.recorded_in, "prove"),
     };
-    check_work(&typed)?;
-    kept_run::check(&out)?;
-    check_automatic(&typed)?;
-    check_drives(&typed)?;
-    if typed.fs.is_posix() {
-        check_posix(&typed)?;
-    } else {
-        judging::private_mounts()?;
+    let subject = subject(&typed)?;
+    KeptRun::check(&out)?;
+    check(&typed, &subject)?;
+    if !typed.fs.is_posix() {
+        private_mounts()?;
     }
     let stop = stop::on_signals()?;
     let adoption = Adoption::begin().context("cannot adopt the processes that programs leave running")?;
     let mut shown = ProofProgress::new(Bar::on_stderr());
-    let (kept, again) = work(&typed, &mut shown, &stop)?;
-    let mut ready = Ready::new(kept, &typed.drive, typed.mount_here, &stop)?;
+    let (kept, again) = work(&typed, subject, &mut shown, &stop)?;
+    let mut ready = ReadyRecording::new(kept, &typed.drive, typed.mount_here, &stop)?;
     let seed = typed.seed.unwrap_or_else(seed_from_clock);
-    let run = KeptRun::begin(&out, &ready.kept, argv_begun, seed, &started_at, typed.resume.is_some())?;
-    if let Some(output) = keep.recording {
-        kept_run::keep_in(output, &ready.kept)?;
-    }
-    if let Some(output) = keep.log_writes {
-        kept_run::keep_log_in(output, &ready.kept.recorded)?;
-    }
-    let cut = ready.confine().map(|after| format!("where it was requested, after {after}"));
-    let target = cut.or_else(|| typed.target.as_ref().map(|window| format!("in {window}")));
-    if let Some(window) = &typed.target {
-        let work = window.within(&ready.kept.recorded)?;
-        (ready.kept.recorded.from, ready.kept.recorded.until) = (work.start, work.end);
-    }
+    let say = |line: &str| terminal::say(&format!("plumb: {line}"));
+    let manifest = Manifest::starting("prove", argv_begun, seed, &started_at);
+    let run = KeptRun::begin(&out, &manifest, &ready.kept, typed.resume.is_some(), say)?;
+    keep.recording.map_or(Ok(()), |output| ready.kept.keep_in(output))?;
+    keep.log_writes.map_or(Ok(()), |output| ready.kept.keep_log_in(output))?;
+    let target = ready.confine(typed.target.as_ref())?;
     let checks = run.checks();
-    let earlier = typed.resume.as_deref().map(kept_run::further_of).unwrap_or_default();
-    let keep_further = |number, recorded: &RecordedWork| run.keep_further(number, recorded, &ready.kept);
     let limits = Limits { states: typed.states, visits: Limits::VISITS_MAX, ..Limits::default() };
     let workers = typed.workers;
     let request = Request {
@@ -328,18 +313,12 @@ pub(super) fn proved(typed: AppArguments, keep: Keep<'_>) -> anyhow::Result<(Kep
         target,
         budget: Some(typed.budget.into()),
         again: again.as_ref(),
-        further: Some(Further {
-            count: typed.recordings.map(|all| all - 1),
-            earlier: &earlier,
-            keep: &keep_further,
-            kept: &|number| run.kept_further(number),
-        }),
+        further: typed.recordings.map(|all| all - 1),
         recovery_depth: typed.recovery_depth.unwrap_or(2),
         needless_syncs: typed.needless_syncs,
         change: !typed.no_change,
         environment: environment(&argv(), &started_at),
-        run_directory: run.path().map(|path| path.display().to_string()),
-        keep: &|so_far| run.keep(so_far),
+        run: &run,
     };
     let proof = prove(&request, &mut |doing, done| shown.show(doing, done));
     shown.end();
@@ -359,14 +338,10 @@ fn resumed(typed: AppArguments) -> anyhow::Result<(AppArguments, Vec<String>)> {
         [_, prove, rest @ ..] if prove == "prove" => parse(rest.iter().cloned()).ok(),
         _ => None,
     };
-    let of_then = of_then.ok_or_else(|| {
-        Refusal::new(
-            Exit::Usage,
-            format!("{}: expected the directory of a run of `plumb prove app`", run.display()),
-        )
-    })?;
+    let problem = || format!("{}: expected the directory of a run of `plumb prove app`", run.display());
+    let of_then = of_then.ok_or_else(|| Refusal::new(Exit::Usage, problem()))?;
     let arguments = AppArguments {
-        recording: Some(kept_run::recording_of(run)),
+        recording: Some(recording_of(run, 0)),
         seed: Some(manifest.seed),
         resume: typed.resume,
         printed: typed.printed,
@@ -382,185 +357,77 @@ fn resumed(typed: AppArguments) -> anyhow::Result<(AppArguments, Vec<String>)> {
     Ok((arguments, manifest.argv))
 }
 
-/// Reads the work or records it, to be explored; also returns how it can be recorded again if it can.
-fn work(
-    typed: &AppArguments,
-    shown: &mut ProofProgress,
-    stop: &Arc<AtomicBool>,
-) -> anyhow::Result<(KeptRecording, Option<Again>)> {
-    match (&typed.recording, &typed.log_writes) {
-        (None, None) => recorded(typed, shown, stop),
-        (None, Some(log)) => Ok((logged(typed, log)?, None)),
-        (Some(path), _) => {
-            let kept = kept_run::load(path)?;
-            let again = typed.resume.as_ref().and_then(|_| again(typed, &kept));
-            Ok((kept, again))
+/// Returns the subject that was typed; of a recording that is read its own is used.
+fn subject(typed: &AppArguments) -> Result<SubjectWords, Refusal> {
+    let AppArguments { subject, run, recording, log_writes, fs, .. } = typed;
+    let command = |run| SubjectWords::Command {
+        setup: typed.setup.as_deref().map(from_here),
+        run,
+        check: typed.check.as_deref().map(from_here),
+        recover: typed.recover.as_deref().map(from_here),
+        read: typed.read.as_deref().map(from_here),
+        ack: typed.ack.clone(),
+        user: typed.user.clone(),
+    };
+    Ok(match (subject, run, log_writes, recording) {
+        (Some(name), ..) => SubjectWords::BuiltIn(name.clone()),
+        (_, Some(run), ..) => command(from_here(run)),
+        (_, _, Some(log), _) if typed.check.is_some() => command(log.display().to_string()),
+        (_, _, Some(_), _) => SubjectWords::BuiltIn("fsck".to_owned()),
+        (.., Some(_)) => SubjectWords::BuiltIn(String::new()),
+        _ => {
+            let built_in = if fs.is_posix() { "" } else { ", a built-in one with --subject NAME" };
+            let message = format!(
+                "there is nothing to record: name a program with --run CMD{built_in}, or a recording that was kept with \
+                 --recording FILE"
+            );
+            return Err(Refusal::new(Exit::Usage, message));
         }
-    }
-}
-
-/// Records the work of the subject, to be explored; also returns how it can be recorded again if it can.
-fn recorded(
-    typed: &AppArguments,
-    shown: &mut ProofProgress,
-    stop: &Arc<AtomicBool>,
-) -> anyhow::Result<(KeptRecording, Option<Again>)> {
-    let words = match (&typed.subject, &typed.run) {
-        (None, Some(run)) => SubjectWords::Command {
-            setup: typed.setup.as_deref().map(judging::from_here),
-            run: judging::from_here(run),
-            check: typed.check.as_deref().map(judging::from_here),
-            recover: typed.recover.as_deref().map(judging::from_here),
-            read: typed.read.as_deref().map(judging::from_here),
-            ack: typed.ack.clone(),
-            user: typed.user.clone(),
-        },
-        (name, ..) => SubjectWords::BuiltIn(name.clone().unwrap_or_default()),
-    };
-    let subject = judging::subject(&words, typed.run_timeout.into(), stop)?;
-    let AppArguments { drive, drive_at, block_size, fs, mount_here, .. } = typed;
-    let profiles = judging::profiles(drive, *block_size, *fs, drive_at, *mount_here)?;
-    let least = Bytes(typed.fs.size_min_mib() << 20);
-    if typed.size < least {
-        let message = format!("--size {}: {} needs {least} at least", typed.size, typed.fs);
-        return Err(Refusal::new(Exit::Usage, message).into());
-    }
-    let mut options = options(typed, profiles[0].cache);
-    let power = Arc::<PowerSwitch>::default();
-    let named = typed.name.as_deref().map(|name| cut::named(name, &power)).transpose()?;
-    options.power = named.as_ref().map(|_| power);
-    shown.say(&format!("recording {}", subject.name()));
-    let program = judging::program(&words);
-    let recorded = match &program {
-        Some(program) => record_with_calls(&*subject, program, &options, stop),
-        None => record(&*subject, &options, stop),
-    };
-    let kept = KeptRecording {
-        schema: KeptRecording::SCHEMA.to_owned(),
-        subject: words,
-        file_system: typed.fs,
-        check_timeout: typed.check_timeout.as_secs_f64(),
-        recorded: recorded?,
-    };
-    options.power = None;
-    drop(named);
-    // Another run would not be cut at the same place.
-    let program = program.filter(|_| !kept.recorded.is_cut);
-    Ok((kept, program.map(|program| Again { options, program, writeback: None })))
-}
-
-/// Reads a log of dm-log-writes.
-fn logged(typed: &AppArguments, log: &Path) -> anyhow::Result<KeptRecording> {
-    let wrong = |path: &Path, why: &dyn std::fmt::Display| {
-        Refusal::new(Exit::Usage, format!("{}: {why}", path.display()))
-    };
-    let open = |path: &Path| File::open(path).map_err(|error| wrong(path, &error));
-    let mut base = typed.base.as_deref().map(open).transpose()?;
-    let base = base.as_mut().map(|base| base as &mut dyn Read);
-    let opened = BufReader::new(open(log)?);
-    let recorded = session::logged(opened, base, typed.check.is_none());
-    let recorded = recorded.map_err(|error| wrong(log, &error))?;
-    let subject = match &typed.check {
-        None => SubjectWords::BuiltIn("fsck".to_owned()),
-        Some(check) => SubjectWords::Command {
-            setup: None,
-            run: log.display().to_string(),
-            check: Some(judging::from_here(check)),
-            recover: typed.recover.as_deref().map(judging::from_here),
-            read: None,
-            ack: typed.ack.clone(),
-            user: None,
-        },
-    };
-    Ok(KeptRecording {
-        schema: KeptRecording::SCHEMA.to_owned(),
-        subject,
-        file_system: typed.fs,
-        check_timeout: typed.check_timeout.as_secs_f64(),
-        recorded,
     })
 }
 
-/// Checks that there is a program to record, or a recording.
-fn check_work(typed: &AppArguments) -> Result<(), Refusal> {
-    let AppArguments { subject, run, recording, log_writes, fs, .. } = typed;
-    if subject.is_some() || run.is_some() || recording.is_some() || log_writes.is_some() {
-        return Ok(());
+/// Checks that what was typed fits together.
+fn check(typed: &AppArguments, subject: &SubjectWords) -> anyhow::Result<()> {
+    let AppArguments { fs, drive, drive_at, .. } = typed;
+    let is_one_drive =
+        !fs.is_posix() && drive_at.is_empty() && !drive.iter().any(|profile| profile.starts_with("cache:"));
+    if typed.keep_log_writes.is_some() && !is_one_drive {
+        return Err(not_one_drive().into());
     }
-    let built_in = if fs.is_posix() { "" } else { ", a built-in one with --subject NAME" };
-    let message = format!(
-        "there is nothing to record: name a program with --run CMD{built_in}, or a recording that was kept with \
-         --recording FILE"
-    );
-    Err(Refusal::new(Exit::Usage, message))
-}
-
-/// Checks that states can be judged without a checker where there is none.
-fn check_automatic(typed: &AppArguments) -> Result<(), Refusal> {
-    let why = match (&typed.run, &typed.check) {
-        (Some(_), None) if typed.fs == FileSystem::None => "--fs none has no files to compare",
-        (Some(_), None) if typed.ack != AckBy::ControlFile.name() => {
-            "without a checker the program acknowledges through the control file"
-        }
-        _ => return Ok(()),
-    };
-    Err(Refusal::new(Exit::Usage, format!("{why}: name a checker with --check")))
-}
-
-/// Checks that further drives can be mounted, if there are any.
-fn check_drives(typed: &AppArguments) -> Result<(), Refusal> {
-    let AppArguments { drive_at, fs, drive, .. } = typed;
-    let has_cache = drive.iter().any(|profile| profile.starts_with("cache:"));
-    if typed.keep_log_writes.is_some() && (fs.is_posix() || has_cache || !drive_at.is_empty()) {
-        return Err(kept_run::not_one_drive());
+    if typed.log_writes.is_none() {
+        subject.check(*fs)?;
     }
-    let Some(first) = drive_at.first() else { return Ok(()) };
-    let names = drive_at.iter().map(|further| &*further.directory);
-    let names: BTreeSet<&Path> = names.chain([Path::new(FIRST)]).collect();
-    let why = if fs.is_posix() {
-        format!("--fs {fs} has no drive: leave it out, or choose ext4, xfs, btrfs or f2fs")
-    } else if has_cache {
-        "a write-back cache has one drive: leave out either".to_owned()
-    } else if names.len() <= drive_at.len() {
-        "two drives have the same name (`first` is the first one): name another one".to_owned()
-    } else {
-        return Ok(());
-    };
-    Err(Refusal::new(Exit::Usage, format!("--drive-at {}: {why}", first.directory.display())))
-}
-
-/// Checks that nothing is asked of the POSIX model that it does not have.
-fn check_posix(typed: &AppArguments) -> Result<(), Refusal> {
-    let fs = typed.fs;
-    if !typed.mount_options.is_empty() || !typed.mkfs_options.is_empty() {
-        let message =
-            format!("--mount-options, --mkfs-options: with --fs {fs} nothing is mounted: leave them out");
-        return Err(Refusal::new(Exit::Usage, message));
-    }
-    if typed.recovery_depth.is_some_and(|depth| depth > 1) {
-        let message =
-            format!("--recovery-depth: with --fs {fs} checks are not cut: choose ext4, xfs or btrfs");
-        return Err(Refusal::new(Exit::Usage, message));
-    }
-    if typed.drive != ["volatile"] {
-        return Err(Refusal::new(Exit::Usage, format!("--fs {fs} has no drive: leave --drive out")));
-    }
-    if typed.ack != AckBy::ControlFile.name() {
-        let message =
-            format!("--ack {}: with --fs {fs} the program acknowledges through the control file", typed.ack);
-        return Err(Refusal::new(Exit::Usage, message));
-    }
+    options(typed, None).check(drive)?;
+    let message = format!("--recovery-depth: with --fs {fs} checks are not cut: choose ext4, xfs or btrfs");
+    refuse_if!(fs.is_posix() && typed.recovery_depth.is_some_and(|depth| depth > 1), Usage, message);
     Ok(())
 }
 
-/// Returns how the work of an earlier run can be recorded again; `None` if it cannot be.
-fn again(typed: &AppArguments, kept: &KeptRecording) -> Option<Again> {
-    if kept.recorded.facts.attached_by == RecordingFacts::BY_LOG_WRITES || kept.recorded.is_cut {
-        return None;
+/// Reads the work or records it, to be explored; also returns how it can be recorded again if it can.
+fn work(
+    typed: &AppArguments,
+    subject: SubjectWords,
+    shown: &mut ProofProgress,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<(KeptRecording, Option<Again>)> {
+    let AppArguments { fs, drive, drive_at, block_size, mount_here, .. } = typed;
+    let check_timeout = typed.check_timeout.into();
+    if let Some(path) = &typed.recording {
+        let kept = KeptRecording::open(path)?;
+        let again = typed.resume.as_ref().and_then(|_| Again::new(&kept, options(typed, None)));
+        return Ok((kept, again));
     }
-    let program = judging::program(&kept.subject)?;
-    let options = options(typed, kept.recorded.cache);
-    Some(Again { options, program, writeback: None })
+    if let Some(log) = &typed.log_writes {
+        let recorded = read_log(log, typed.base.as_deref(), typed.check.is_none())?;
+        return Ok((KeptRecording::new(subject, *fs, check_timeout, recorded), None));
+    }
+    let profiles = DriveProfile::parse_all(drive, *block_size, *fs, drive_at, *mount_here)?;
+    let power = Arc::<PowerSwitch>::default();
+    let named = typed.name.as_deref().map(|name| cut::named(name, &power)).transpose()?;
+    let options =
+        RecordOptions { power: named.is_some().then_some(power), ..options(typed, profiles[0].cache) };
+    let watch = &mut |doing: &str, done| shown.show(doing, done);
+    Ok(record_subject(subject, options, check_timeout, stop, watch)?)
 }
 
 /// Returns the options of a recording.

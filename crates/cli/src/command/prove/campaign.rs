@@ -5,17 +5,16 @@ use std::time::Duration;
 
 use clap::Args;
 use plumb_block::Nanos;
-use plumb_prove::witness::campaign::{Campaign, CampaignDocument};
+use plumb_prove::witness::campaign::{Campaign, Moments};
 use plumb_prove::witness::power::{Machine, PowerSwitch};
 use plumb_report::Kind;
-use plumb_report::document::power::CampaignShown;
-use plumb_report::status::Read;
+use plumb_report::document::power::CampaignDocument;
 use plumb_state::places;
 
 use super::verify::exit_of;
 use super::writer::PatternArguments;
 use crate::arguments::output::PrintFormat;
-use crate::exit::{Exit, Refusal};
+use crate::exit::Exit;
 use crate::progress_lines::ProgressLines;
 use crate::{stop, terminal};
 
@@ -44,8 +43,8 @@ pub(crate) struct CampaignArguments {
     power_on_with: Option<String>,
 
     /// How long after the region is filled the power is cut: a random moment between two times
-    #[arg(long, default_value = "2s..20s", value_name = "FROM..TO", value_parser = moments)]
-    cut_after: (Nanos, Nanos),
+    #[arg(long, default_value = "2s..20s", value_name = "FROM..TO")]
+    cut_after: Moments,
 
     /// Cut a served drive at this command, as in flush:3:submitted..flush:3:completed; if it does not come
     /// within --cut-after, the cycle does not count
@@ -75,12 +74,6 @@ pub(crate) struct CampaignArguments {
     pattern: PatternArguments,
 }
 
-fn moments(typed: &str) -> Result<(Nanos, Nanos), String> {
-    let times = typed.split_once("..").and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
-    let times = times.filter(|(from, to): &(Nanos, Nanos)| from <= to && *to <= Nanos::secs(86_400));
-    times.ok_or_else(|| "expected two times up to 24h, as in 2s..20s".to_owned())
-}
-
 /// Runs the command as typed.
 pub(crate) fn run(arguments: CampaignArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Status)?;
@@ -93,13 +86,12 @@ pub(crate) fn run(arguments: CampaignArguments) -> anyhow::Result<Exit> {
         lines.say(&format!("cycle {} of {wanted}: {}", cycle.number, cycle.because));
     };
     let document = campaign.run(&stop, &mut told)?;
-    terminal::show_status(&Read::<CampaignShown>::new(&document)?, format)?;
+    terminal::show_status(&document, format)?;
     let is_whole = document.incomplete_because.is_none();
     Ok(exit_of(&document.level).and(if is_whole { Exit::Done } else { Exit::NotMeasured }))
 }
 
 fn meant(typed: CampaignArguments) -> anyhow::Result<Campaign> {
-    let usage = |why: String| Refusal::new(Exit::Usage, why);
     let machine = match &typed.on {
         Some(on) => {
             Machine { launcher: on.split_whitespace().map(str::to_owned).collect(), program: typed.plumb }
@@ -107,32 +99,18 @@ fn meant(typed: CampaignArguments) -> anyhow::Result<Campaign> {
         None => Machine { launcher: Vec::new(), program: std::env::current_exe()?.display().to_string() },
     };
     let switch = match (&typed.power, &typed.cut_with) {
-        (Some(power), _) => PowerSwitch::typed(power, &machine, places::run()),
+        (Some(power), _) => PowerSwitch::typed(power, &machine, places::run())?,
         (None, cut) => {
-            Ok(PowerSwitch::commands(cut.as_deref().unwrap_or_default(), typed.power_on_with.as_deref()))
+            PowerSwitch::commands(cut.as_deref().unwrap_or_default(), typed.power_on_with.as_deref())
         }
     };
-    let switch = switch?;
-    if typed.power.is_some() && typed.on.is_none() && !switch.can_aim() {
-        let why = "--power: this would cut the power of a machine, and this machine is the witness; --on \
-                   says how to start a command on the machine under test";
-        return Err(usage(why.to_owned()).into());
-    }
-    if let Some(aim) = &typed.aim {
-        aim.parse::<plumb_sim::cut::CutWhen>().map_err(|error| usage(format!("--aim: {error}")))?;
-        if !switch.can_aim() {
-            let why = "--aim: only a served drive (--power drive:NAME) can be cut at a command";
-            return Err(usage(why.to_owned()).into());
-        }
-    }
-    let (from, to) = typed.cut_after;
     Ok(Campaign {
         writer: typed.pattern.words(),
         machine,
         switch,
         directory: typed.dir,
         cycles: typed.cycles,
-        cut_after: (Duration::from(from), Duration::from(to)),
+        cut_after: typed.cut_after,
         aim: typed.aim,
         patience: Duration::from(typed.patience),
         seed: typed.seed,

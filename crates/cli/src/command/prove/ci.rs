@@ -1,25 +1,26 @@
 //! `plumb prove ci`: a proof on the POSIX model for a build server.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use plumb_report::export::annotations;
+use plumb_block::Nanos;
+use plumb_prove::proof::files_of;
+use plumb_report::export::{annotations, baseline};
 use plumb_report::printable::shell_word;
 use plumb_report::quantity::counted;
 use plumb_report::{Format, Kind, ProofDocument, render};
 
 use super::app::{self, AppArguments, Keep};
-use super::judging;
 use crate::arguments::line::parse;
 use crate::arguments::output::{OutputArguments, PrintFormat};
 use crate::arguments::running::{Detail, RecordingArguments};
 use crate::exit::{self, Exit, Refusal, usage};
+use crate::surroundings::time_of_day;
 use crate::{files, terminal};
 
 /// Arguments of `plumb prove ci`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct CiArguments {
     /// Result without which the command fails
     #[arg(long, value_name = "RESULT", default_value = "no-failure")]
@@ -53,7 +54,7 @@ pub(crate) struct CiArguments {
 
     /// Time limit of the exploration
     #[arg(long, value_name = "TIME", default_value = "60s")]
-    budget: String,
+    budget: Nanos,
 
     /// Seed of all random choices, so that each build explores the same
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -104,23 +105,22 @@ enum Requirement {
 /// Proves the program, and writes all that a build server reads.
 pub(crate) fn run(typed: &CiArguments) -> anyhow::Result<Exit> {
     let format = typed.printed.format(Kind::Proof)?;
-    let accepted = typed.baseline.as_deref().map(baseline).transpose()?.unwrap_or_default();
+    let accepted = typed.baseline.as_deref().map(accepted).transpose()?.unwrap_or_default();
     let outputs = [&typed.junit, &typed.page, &typed.gitlab, &typed.write_baseline];
     let outputs = outputs.into_iter().flatten().map(PathBuf::as_path);
     let outputs = typed.writing.each(outputs, &read_by(typed))?;
-    let app: AppArguments = parse(words(typed)).map_err(usage)?;
-    let (run, mut document) = app::proved(app, Keep::default())?;
+    let (run, mut document) = app::proved(app_arguments(typed)?, Keep::default())?;
     for failure in &mut document.failures {
         failure.accepted = accepted.contains(&failure.fingerprint());
     }
     let style = typed.detail.style();
-    let kept = run.finish(&document);
+    let kept = run.finish(&document, time_of_day());
     let at = annotated(typed);
     let texts = [
         typed.junit.as_ref().map(|_| render(&document, Format::Junit, style)).transpose()?,
         typed.page.as_ref().map(|_| render(&document, Format::Html, style)).transpose()?,
         typed.gitlab.as_ref().map(|_| annotations::gitlab(&document, &at)),
-        typed.write_baseline.as_ref().map(|_| listed(&document)),
+        typed.write_baseline.as_ref().map(|_| baseline::write(&document)),
     ];
     for (output, text) in outputs.iter().zip(texts.iter().flatten()) {
         output.write(text.as_bytes()).map_err(Refusal::from)?;
@@ -140,11 +140,11 @@ pub(crate) fn run(typed: &CiArguments) -> anyhow::Result<Exit> {
 fn read_by(typed: &CiArguments) -> Vec<PathBuf> {
     let line = typed.command.join(" ");
     let lines = [&line].into_iter().chain(&typed.setup).chain(&typed.check).chain(&typed.read);
-    judging::files_of(lines).into_iter().chain(typed.baseline.clone()).collect()
+    files_of(lines).into_iter().chain(typed.baseline.clone()).collect()
 }
 
-/// Returns the words of the `plumb prove app` that does the work.
-fn words(typed: &CiArguments) -> Vec<String> {
+/// Returns the arguments of the `plumb prove app` that does the work.
+fn app_arguments(typed: &CiArguments) -> Result<AppArguments, Refusal> {
     let line = match &typed.command[..] {
         [line] => line.clone(),
         // The first word may be named from here, which a quoted one could not be.
@@ -153,18 +153,12 @@ fn words(typed: &CiArguments) -> Vec<String> {
         }
         [] => String::new(),
     };
-    let mut words: Vec<String> = ["app", "--fs", "posix", "--run"].map(str::to_owned).to_vec();
-    words.push(line);
-    words.extend([format!("--budget={}", typed.budget), format!("--seed={}", typed.seed)]);
-    let CiArguments { setup, check, read, name, .. } = typed;
-    for (option, value) in [("setup", setup), ("check", check), ("read", read), ("name", name)] {
-        words.extend(value.iter().map(|value| format!("--{option}={value}")));
-    }
-    let RecordingArguments { out, replace, no_record } = &typed.recorded_in;
-    words.extend(out.iter().map(|out| format!("--out={}", out.display())));
-    words.extend(replace.then(|| "--replace".to_owned()));
-    words.extend(no_record.then(|| "--no-record".to_owned()));
-    words
+    let words = ["app", "--fs=posix", "--run", &line].map(str::to_owned);
+    let mut app: AppArguments = parse(words).map_err(usage)?;
+    let CiArguments { setup, check, read, name, recorded_in, .. } = typed.clone();
+    (app.setup, app.check, app.read, app.name, app.recorded_in) = (setup, check, read, name, recorded_in);
+    (app.budget, app.seed) = (typed.budget, Some(typed.seed));
+    Ok(app)
 }
 
 /// Returns the file at which failures are annotated: the program if it is named from here.
@@ -175,30 +169,11 @@ fn annotated(typed: &CiArguments) -> String {
     if is_here { program.to_owned() } else { ".".to_owned() }
 }
 
-/// Reads the fingerprints of accepted failures: the first word of each line, except after `#`.
-fn baseline(path: &Path) -> Result<BTreeSet<String>, Refusal> {
-    let wrong = |why: String| Refusal::new(Exit::Usage, format!("--baseline {}: {why}", path.display()));
-    let text = files::read(&path.to_string_lossy()).map_err(|error| wrong(error.to_string()))?;
-    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
-    let fingerprints = lines.filter_map(|line| line.split_whitespace().next());
-    let is_one = |word: &str| word.len() == 16 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-    match fingerprints.clone().find(|word| !is_one(word)) {
-        Some(word) => Err(wrong(format!(
-            "`{word}` is not the fingerprint of a failure: write the file with --write-baseline"
-        ))),
-        None => Ok(fingerprints.map(str::to_owned).collect()),
-    }
-}
-
-/// Returns a baseline that accepts all failures of a document.
-fn listed(document: &ProofDocument) -> String {
-    let mut text = "# Failures that `plumb prove ci --baseline` accepts: a fingerprint each.\n".to_owned();
-    for failure in &document.failures {
-        let class = failure.class.name();
-        // Writing to a string does not fail.
-        writeln!(text, "{} # {class}: {}", failure.fingerprint(), failure.words.replace('\n', " ")).ok();
-    }
-    text
+/// Reads the fingerprints of accepted failures from a file.
+fn accepted(path: &Path) -> Result<BTreeSet<String>, Refusal> {
+    let text = files::read(&path.to_string_lossy()).map_err(|error| error.to_string());
+    let read = text.and_then(|text| baseline::read(&text));
+    read.map_err(|why| Refusal::new(Exit::Usage, format!("--baseline {}: {why}", path.display())))
 }
 
 /// Says what was written to a baseline, and how to use it.

@@ -4,15 +4,11 @@ mod app;
 mod campaign;
 mod ci;
 mod cut;
-mod failing_drive;
-mod judging;
-mod kept_run;
 mod progress;
 mod replay;
 mod subject;
 mod trace;
 mod verify;
-mod window;
 mod witness;
 mod writer;
 

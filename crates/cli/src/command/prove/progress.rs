@@ -15,10 +15,6 @@ impl ProofProgress {
         Self { bar, doing: String::new() }
     }
 
-    pub(super) fn say(&mut self, name: &str) {
-        self.bar.doing(name);
-    }
-
     pub(super) fn show(&mut self, doing: &str, done: Option<ExploreProgress>) {
         if self.doing != doing {
             self.doing = doing.to_owned();

@@ -5,22 +5,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use clap::Args;
-use plumb_linux::apart;
 use plumb_linux::orphans::Adoption;
 use plumb_prove::explore::Choice;
 use plumb_prove::file_system::FileSystem;
+use plumb_prove::proof::{KeptRecording, ReadyRecording, recording_of};
+use plumb_prove::session::private_mounts;
 use plumb_prove::subject::Outcome;
 use plumb_report::document::power::ProveReplay;
 use plumb_report::document::proof::{Failure, FailureClass};
 use plumb_report::{Format, Kind, ProofDocument, RunContents};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::mount::{UnmountFlags, mount_bind_recursive, unmount};
 
-use super::judging::{self, Ready};
-use super::kept_run;
 use crate::arguments::output::PrintFormat;
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Exit, Refusal, refuse_if};
 use crate::{stop, terminal};
 
 /// How often whoever waits for a key looks for signals.
@@ -61,18 +59,19 @@ pub(crate) fn run(typed: &ReplayArguments) -> anyhow::Result<Exit> {
         }
     };
     let failure = chosen(typed, &document)?;
-    let kept = kept_run::load(&kept_run::recording_with_number(&typed.run, failure.recording))?;
+    let kept = KeptRecording::open(&recording_of(&typed.run, failure.recording))?;
     let stop = stop::on_signals()?;
     let _adoption = Adoption::begin().context("cannot adopt the processes that programs leave running")?;
-    let mut ready = Ready::new(kept, std::slice::from_ref(&document.drive), typed.mount_here, &stop)?;
-    ready.confine();
+    let drive = std::slice::from_ref(&document.drive);
+    let mut ready = ReadyRecording::new(kept, drive, typed.mount_here, &stop)?;
+    ready.confine(None)?;
     let choice = Choice::from(&failure.minimal);
     match &typed.mount {
         Some(directory) if ready.kept.file_system.is_posix() => copy(&ready, &choice, directory),
         Some(directory) => look(&ready, &choice, directory, &stop),
         None => {
             if !ready.kept.file_system.is_posix() {
-                judging::private_mounts()?;
+                private_mounts()?;
             }
             said(failure, &ready.judge().outcome(&choice)?, format)
         }
@@ -118,39 +117,29 @@ fn said(failure: &Failure, outcome: &Outcome, format: Format) -> anyhow::Result<
 }
 
 /// Makes the state in a directory, which is empty.
-fn copy(ready: &Ready, choice: &Choice, at: &Path) -> anyhow::Result<Exit> {
+fn copy(ready: &ReadyRecording, choice: &Choice, at: &Path) -> anyhow::Result<Exit> {
     let is_empty = std::fs::read_dir(at).is_ok_and(|mut entries| entries.next().is_none());
-    if !is_empty {
-        let message = format!("--mount {}: expected an existing, empty directory", at.display());
-        return Err(Refusal::new(Exit::Usage, message).into());
-    }
+    let problem = format!("--mount {}: expected an existing, empty directory", at.display());
+    refuse_if!(!is_empty, Usage, problem);
     ready.judge().make_in(choice, at)?;
     terminal::print(&format!("The state is in {}.\n", at.display()))?;
     Ok(Exit::Done)
 }
 
 /// Mounts the state, and waits.
-fn look(ready: &Ready, choice: &Choice, at: &Path, stop: &AtomicBool) -> anyhow::Result<Exit> {
-    if !at.is_dir() {
-        let message = format!("--mount {}: expected an existing directory", at.display());
-        return Err(Refusal::new(Exit::Usage, message).into());
-    }
-    let held = ready.judge().hold(choice)?;
-    let path = held.path();
-    if ready.kept.file_system == FileSystem::None {
-        terminal::print(&format!("The state is on {}. Enter or Ctrl-C takes it away.\n", path.display()))?;
-        wait(stop)?;
+fn look(ready: &ReadyRecording, choice: &Choice, at: &Path, stop: &AtomicBool) -> anyhow::Result<Exit> {
+    let problem = format!("--mount {}: expected an existing directory", at.display());
+    refuse_if!(!at.is_dir(), Usage, problem);
+    let mut held = ready.judge().hold(choice)?;
+    let said = if ready.kept.file_system == FileSystem::None {
+        format!("The state is on {}. Enter or Ctrl-C takes it away.\n", held.path().display())
     } else {
-        let bound = apart::run(|| mount_bind_recursive(path, at))?;
-        bound.with_context(|| format!("cannot mount at {}", at.display()))?;
-        let said = format!("The state is mounted at {}. Enter or Ctrl-C unmounts it.\n", at.display());
-        let waited = terminal::print(&said).and_then(|()| wait(stop));
-        apart::run(|| unmount(at, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW))?
-            .with_context(|| format!("cannot unmount {}", at.display()))?;
-        waited?;
-    }
+        held.bind_at(at)?;
+        format!("The state is mounted at {}. Enter or Ctrl-C unmounts it.\n", at.display())
+    };
+    let waited = terminal::print(&said).and_then(|()| wait(stop));
     held.release()?;
-    Ok(Exit::Done)
+    waited.map(|()| Exit::Done)
 }
 
 /// Waits until Enter is pressed or a signal comes. Without a terminal there may be no line to read.

@@ -1,13 +1,11 @@
 //! `plumb prove subject`: a part of a built-in subject in a process of its own, where it can be traced, or
 //! lose its power.
 
-use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use plumb_prove::subject::{Outcome, Subject, named};
+use plumb_prove::subject::{Outcome, named, work_by_file};
 
 use crate::exit::Exit;
 use crate::terminal;
@@ -40,27 +38,10 @@ pub(crate) fn run(arguments: &SubjectArguments) -> anyhow::Result<Exit> {
             }
         },
         None if arguments.set_up => subject.set_up(place).map(|()| Exit::Done).map_err(Into::into),
-        None => work(&*subject, place),
-    }
-}
-
-/// Does the work, and writes each acknowledgement as a line to the file that PLUMB_ACK names.
-fn work(subject: &dyn Subject, place: &Path) -> anyhow::Result<Exit> {
-    let control = std::env::var_os("PLUMB_ACK").context("PLUMB_ACK is not set: expected the control file")?;
-    let shown = PathBuf::from(&control);
-    let mut control = File::options()
-        .append(true)
-        .open(&control)
-        .with_context(|| format!("cannot open {}", shown.display()))?;
-    let mut failed = None;
-    subject.work(place, &mut |number| {
-        // A failed acknowledgement does not end the work early; nothing after it is acknowledged.
-        if failed.is_none() {
-            failed = control.write_all(format!("{number}\n").as_bytes()).err();
+        None => {
+            let control = std::env::var_os("PLUMB_ACK");
+            let control = control.context("PLUMB_ACK is not set: expected the control file")?;
+            Ok(work_by_file(&*subject, place, Path::new(&control)).map(|()| Exit::Done)?)
         }
-    })?;
-    match failed {
-        Some(error) => Err(error).with_context(|| format!("cannot write to {}", shown.display())),
-        None => Ok(Exit::Done),
     }
 }

@@ -1,32 +1,17 @@
 //! `plumb prove trace`: which files a program syncs, and what it leaves unsynced.
 
-use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use anyhow::Context as _;
 use clap::Args;
-use plumb_block::Bytes;
-use plumb_linux::child::{self, Limits};
-use plumb_prove::proof::traced_states;
-use plumb_prove::session::{follow, followed};
-use plumb_prove::trace::{TraceDocument, TraceStates, Tracer};
+use plumb_prove::proof::{TracePlace, trace_program};
 use plumb_report::Kind;
-use plumb_report::document::power::TraceShown;
-use plumb_report::status::Read;
+use plumb_report::document::power::TraceStates;
 
-use super::failing_drive;
 use crate::arguments::output::PrintFormat;
-use crate::exit::{Exit, Refusal};
+use crate::exit::Exit;
 use crate::{stop, terminal};
-
-/// Memory that the files of the directory and what is written to them may take where states are explored.
-const RECORDING_MAX: Bytes = Bytes::mib(512);
-/// Time limit of exploring the states.
-const EXPLORING_MAX: Duration = Duration::from_secs(60);
 
 /// Arguments of `plumb prove trace`.
 #[derive(Debug, Args)]
@@ -55,22 +40,15 @@ pub(crate) struct TraceArguments {
 pub(crate) fn run(arguments: TraceArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Status)?;
     let stop = stop::on_signals()?;
-    let mut document = if arguments.fail_fsync {
-        failing_drive::with(&|place| {
-            let tracer = Tracer::start(place, Vec::new(), None)?;
-            traced(&arguments.command, tracer, Some(place), &stop)
-        })?
-    } else {
-        let here = std::env::current_dir().context("cannot find the current directory")?;
-        let root = arguments.beneath.as_deref().unwrap_or(&here);
-        let tracer = match arguments.explore {
-            true => follow(root, RECORDING_MAX)?,
-            false => Tracer::start(root, Vec::new(), None)?,
-        };
-        traced(&arguments.command, tracer, None, &stop)?
+    let here = std::env::current_dir().context("cannot find the current directory")?;
+    let root = arguments.beneath.as_deref().unwrap_or(&here);
+    let place = match (arguments.fail_fsync, arguments.explore) {
+        (true, _) => TracePlace::FailingDrive,
+        (_, true) => TracePlace::Explored(root),
+        _ => TracePlace::Beneath(root),
     };
-    document.command = arguments.command;
-    terminal::show_status(&Read::<TraceShown>::new(&document)?, format)?;
+    let document = trace_program(&arguments.command, place, &stop)?;
+    terminal::show_status(&document, format)?;
     let has_failing = |states: &TraceStates| states.failing > 0;
     if !document.findings.is_empty() || document.states.as_ref().is_some_and(has_failing) {
         return Ok(Exit::Finding);
@@ -87,33 +65,4 @@ pub(crate) fn run(arguments: TraceArguments) -> anyhow::Result<Exit> {
         return Ok(Exit::NotMeasured);
     }
     Ok(Exit::Done)
-}
-
-/// Runs the program to its end, in `directory` if one is given, and audits what it does.
-fn traced(
-    typed: &[String],
-    tracer: Tracer,
-    directory: Option<&Path>,
-    stop: &Arc<AtomicBool>,
-) -> anyhow::Result<TraceDocument> {
-    let (program, rest) = typed.split_first().context("no program was given")?;
-    let mut command = Command::new(program);
-    command.args(rest);
-    if let Some(directory) = directory {
-        command.current_dir(directory);
-    }
-    // A group of its own does not get what the terminal reads, but can be ended as a whole.
-    let stdin = if std::io::stdin().is_terminal() { Stdio::null() } else { Stdio::inherit() };
-    let mut command = tracer.command(&command);
-    command.stdin(stdin).stdout(std::io::stderr());
-    let limits = Limits { timeout: None, stop: &[stop], grace: Duration::ZERO, kills_leftovers: false };
-    let status = child::run(command, Vec::new(), limits).context("cannot run strace")?.status;
-    let (traced, work) = followed(tracer, status.success())?;
-    if !traced.is_started && !status.success() {
-        let problem = format!("`{program}` could not be started under strace, which ended with {status}");
-        return Err(Refusal::new(Exit::NotMeasured, problem).into());
-    }
-    let document = TraceDocument::new(&traced, status.success());
-    let states = work.map(|work| traced_states(&work, stop, EXPLORING_MAX)).transpose()?;
-    Ok(TraceDocument { ended: status.to_string(), states, ..document })
 }

@@ -5,13 +5,10 @@ use std::time::Duration;
 
 use clap::Args;
 use plumb_block::{RealClock, Time};
-use plumb_prove::witness::{Link, Message, Peer, fetch, verify};
+use plumb_prove::witness::{Link, Message, Peer, fetch, name_of, open_target, verify};
 use plumb_report::Kind;
-use plumb_report::document::power::VerifyShown;
-use plumb_report::status::Read;
 use plumb_targets::{Intent, Permission};
 
-use super::writer::{name_of, open};
 use crate::arguments::output::PrintFormat;
 use crate::exit::Exit;
 use crate::{stop, terminal};
@@ -35,7 +32,7 @@ pub(crate) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Status)?;
     let stop = stop::on_signals()?;
     let time = Time::Real(Arc::new(RealClock::start()));
-    let opened = open(&arguments.target, Intent::READ, &Permission::default(), &time)?;
+    let opened = open_target(&arguments.target, Intent::READ, &Permission::default(), &time)?;
     let peer = Peer::typed(&arguments.witness);
     let is_stdio = peer == Peer::Stdio;
     let mut link = Link::connect(peer, None, Duration::ZERO)?;
@@ -45,7 +42,7 @@ pub(crate) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     if is_stdio {
         terminal::say(&found.headline);
     } else {
-        terminal::show_status(&Read::<VerifyShown>::new(&found)?, format)?;
+        terminal::show_status(&found, format)?;
     }
     Ok(exit_of(&found.level))
 }

@@ -1,16 +1,10 @@
 //! `plumb prove witness`: records what a writer's drive has acknowledged.
 
-use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::thread;
+use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::Args;
-use plumb_block::in_one_line;
-use plumb_prove::witness::serve;
+use plumb_prove::witness::{serve, serve_at};
 
 use crate::exit::Exit;
 use crate::terminal;
@@ -29,30 +23,9 @@ pub(crate) struct WitnessArguments {
 
 /// Runs the command as typed.
 pub(crate) fn run(WitnessArguments { dir, listen }: WitnessArguments) -> anyhow::Result<Exit> {
-    let Some(socket) = listen else {
-        serve(&dir, io::stdin().lock(), io::stdout().lock(), &mut |_| ())?;
-        return Ok(Exit::Done);
-    };
-    let listener = open(&socket).with_context(|| format!("cannot listen at {}", socket.display()))?;
-    loop {
-        let (stream, _) = listener.accept().context("cannot accept a writer")?;
-        let dir = dir.clone();
-        thread::spawn(move || {
-            if let Err(error) = serve(&dir, &stream, &stream, &mut |_| ()) {
-                terminal::say(&format!("plumb: {}", in_one_line(&error)));
-            }
-        });
+    match listen {
+        Some(socket) => match serve_at(&socket, &dir, |line| terminal::say(&format!("plumb: {line}")))? {},
+        None => serve(&dir, io::stdin().lock(), io::stdout().lock(), &mut |_| ())?,
     }
-}
-
-/// Opens a socket for this user alone, in place of one that nobody serves any more.
-fn open(socket: &Path) -> io::Result<UnixListener> {
-    let is_left = fs::symlink_metadata(socket).is_ok_and(|found| found.file_type().is_socket())
-        && UnixStream::connect(socket).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
-    if is_left {
-        fs::remove_file(socket)?;
-    }
-    let listener = UnixListener::bind(socket)?;
-    fs::set_permissions(socket, Permissions::from_mode(0o600))?;
-    Ok(listener)
+    Ok(Exit::Done)
 }

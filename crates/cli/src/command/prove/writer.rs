@@ -1,17 +1,15 @@
 //! `plumb prove writer`: writes to a drive, and tells a witness what it acknowledged.
 
-use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::Args;
-use plumb_block::{Bytes, Clock, Nanos, RealClock, Time};
-use plumb_linux::FileOptions;
-use plumb_prove::witness::{Link, Peer, Plan, RunFacts, Until, WriterEnd, write};
-use plumb_targets::{Intent, Name, OpenedTarget, Permission, Scheme, TargetKind};
+use plumb_block::{Bytes, Nanos, RealClock, Time};
+use plumb_prove::Error;
+use plumb_prove::witness::{Link, Peer, Plan, RunFacts, Until, WriterEnd, open_target, write};
+use plumb_targets::{Intent, OpenedTarget, Permission};
 
-use crate::exit::{Exit, Refusal};
+use crate::exit::Exit;
 use crate::{stop, terminal};
 
 /// The part of a disk that is written where no size is typed.
@@ -92,16 +90,16 @@ impl PatternArguments {
         words
     }
 
-    fn plan(&self, opened: &OpenedTarget) -> anyhow::Result<Plan> {
+    fn plan(&self, opened: &OpenedTarget) -> plumb_prove::Result<Plan> {
         let info = opened.device.info();
         let block = info.logical_block;
         if !self.block_size.0.is_multiple_of(block.0) {
             let (typed, shown) = (self.block_size, &opened.shown);
             let why = format!("--block-size {typed}: expected a multiple of {block}, the block of {shown}");
-            return Err(Refusal::new(Exit::Usage, why).into());
+            return Err(Error::usage(why));
         }
-        let plan = Plan {
-            seed: Plan::new_seed().context("cannot draw a seed")?,
+        Ok(Plan {
+            seed: Plan::new_seed()?,
             logical_block: block,
             blocks: self.size.unwrap_or(SIZE.min(info.size)).0 / block.0,
             write_blocks: self.block_size.0 / block.0,
@@ -109,9 +107,7 @@ impl PatternArguments {
             flush_every: self.flush_every,
             fua_percent: self.fua_percent,
             window: WINDOW.max(u64::from(self.depth)),
-        };
-        plan.check(&info)?;
-        Ok(plan)
+        })
     }
 }
 
@@ -126,26 +122,16 @@ pub(crate) fn run(arguments: &WriterArguments) -> anyhow::Result<Exit> {
         ..Permission::default()
     };
     let intent = Intent { size: pattern.size, ..Intent::WRITE };
-    let mut opened = open(&pattern.target, intent, &permission, &time)?;
+    let mut opened = open_target(&pattern.target, intent, &permission, &time)?;
     opened.notes.iter().for_each(|note| terminal::say(&format!("plumb: {note}")));
-    let plan = match pattern.plan(&opened) {
-        Ok(plan) => plan,
+    let facts = match pattern.plan(&opened).and_then(|plan| RunFacts::begin(plan, &mut opened)) {
+        Ok(facts) => facts,
         Err(error) => {
             opened.remove_if_made()?;
-            return Err(error);
+            return Err(error.into());
         }
     };
-    // The filling lays it out; its name must last as well.
-    opened.laid_out();
-    if let Some(directory) =
-        opened.path().filter(|_| opened.kind == TargetKind::RegularFile).and_then(|path| path.parent())
-    {
-        let synced = File::open(directory).and_then(|directory| directory.sync_all());
-        synced.with_context(|| format!("cannot sync {}", directory.display()))?;
-    }
-    let size = opened.device.info().size;
-    let facts =
-        RunFacts { plan: plan.clone(), target: name_of(&opened), identity: opened.identity.clone(), size };
+    let plan = facts.plan.clone();
     let peer = Peer::typed(&arguments.witness);
     let is_stdio = peer == Peer::Stdio;
     let mut link = Link::connect(peer, Some(facts), Duration::from(arguments.patience))?;
@@ -163,33 +149,4 @@ pub(crate) fn run(arguments: &WriterArguments) -> anyhow::Result<Exit> {
         terminal::print(&format!("{said}\n"))?
     }
     Ok(if device_failed { Exit::NotMeasured } else { Exit::Done })
-}
-
-/// Opens a target that will be there after a power cut.
-pub(super) fn open(
-    typed: &str,
-    intent: Intent,
-    permission: &Permission,
-    time: &Time,
-) -> anyhow::Result<OpenedTarget> {
-    let name = Name::parse(typed).map_err(Refusal::from)?;
-    if matches!(name, Name::Scheme { scheme: Scheme::Sim, .. }) {
-        let why = format!(
-            "{typed}: the drive would end with this process; serve it (`plumb drive serve`), and name its NBD URI"
-        );
-        return Err(Refusal::new(Exit::Usage, why).into());
-    }
-    let clock: Arc<dyn Clock> = time.clock();
-    let options = if intent.writes { FileOptions::write_direct() } else { FileOptions::read_direct() };
-    let opened = plumb_targets::open(&name, intent, permission, options, &clock).map_err(Refusal::from)?;
-    if !opened.has_name() && opened.kind != TargetKind::Network {
-        let why = format!("{typed}: a test file in a directory is gone after the run; name a file in it");
-        return Err(Refusal::new(Exit::Usage, why).into());
-    }
-    Ok(opened)
-}
-
-/// Returns the name by which a target without a serial is known.
-pub(super) fn name_of(opened: &OpenedTarget) -> String {
-    opened.path().map_or_else(|| opened.shown.clone(), |path| path.display().to_string())
 }

@@ -6,18 +6,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use plumb_block::{Bytes, RealClock, Time};
+use plumb_block::{Bytes, RealClock, Time, in_one_line};
 use plumb_linux::apart;
-use plumb_prove::file_system::FileSystem;
-use plumb_prove::roles::Roles;
-use plumb_prove::trace::TraceDocument;
+use plumb_report::document::power::TraceDocument;
 use plumb_serve::attach::{AttachOptions, Attachment};
 use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::fault::Fault;
 use plumb_sim::model::Model;
 
-use crate::exit::{Exit, Refusal};
+use crate::error::{Error, ErrorKind, Result};
+use crate::file_system::FileSystem;
+use crate::roles::Roles;
 
 /// One block group of ext4, so that what is free lies together; in memory as far as it is written.
 const SIZE: Bytes = Bytes(96 << 20);
@@ -25,23 +25,22 @@ const BLOCK: u64 = 512;
 
 /// Runs `work` in an empty ext4 file system. The first write fails that goes where neither its metadata nor
 /// its journal is.
-pub(super) fn with(
-    work: &(dyn Fn(&Path) -> anyhow::Result<TraceDocument> + Sync),
-) -> anyhow::Result<TraceDocument> {
+pub(super) fn with(work: &(dyn Fn(&Path) -> Result<TraceDocument> + Sync)) -> Result<TraceDocument> {
     let options = DriveOptions { size: Some(SIZE), ..DriveOptions::default() };
-    let drive =
-        Handle::new(Drive::new(&Model::named("memory")?, options)?, Time::Real(Arc::new(RealClock::start())));
+    let model = Model::named("memory").map_err(|error| Error::new(ErrorKind::Failed, in_one_line(&error)))?;
+    let drive = Drive::new(&model, options)?;
+    let drive = Handle::new(drive, Time::Real(Arc::new(RealClock::start())));
     let directory = tempfile::tempdir()?;
     let name = format!("prove-trace-{}", std::process::id());
-    let mut attachment = Attachment::new(drive.device(), &name, &AttachOptions::default())
-        .map_err(|error| Refusal::because(Exit::NotMeasured, error))?;
+    let mut attachment = Attachment::new(drive.device(), &name, &AttachOptions::default())?;
     let device = attachment.path().to_owned();
-    let worked = apart::run(|| -> anyhow::Result<TraceDocument> {
+    let worked = apart::run(|| -> Result<TraceDocument> {
         FileSystem::Ext4.make(&device)?;
         let mounted = FileSystem::Ext4.mount(&device, directory.path())?;
         let gap = Roles::new(mounted.path(), &device, FileSystem::Ext4).longest_gap(SIZE.0);
         let (first, last) = (gap.start / BLOCK, (gap.end / BLOCK).saturating_sub(1));
-        let fault: Fault = format!("write:eio:lba={first}-{last}:times=1").parse()?;
+        let fault: std::result::Result<Fault, _> = format!("write:eio:lba={first}-{last}:times=1").parse();
+        let fault = fault.map_err(|error| Error::failed("the fault of the drive", error))?;
         drive.with(|drive, _| drive.set_fault(fault));
         let document = work(mounted.path());
         let failed = drive.with(|drive, _| drive.faults().iter().map(Fault::struck).sum());

@@ -3,14 +3,15 @@
 use std::ops::Range;
 use std::str::FromStr;
 
-use plumb_prove::Error;
-use plumb_prove::recording::Event;
-use plumb_prove::session::RecordedWork;
 use plumb_sim::cut::{CutWhen, Edge, Mark};
+
+use super::recorded::RecordedWork;
+use crate::error::{Error, Result};
+use crate::recording::{CommandId, Event};
 
 /// Two events of the work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Window {
+pub struct Window {
     typed: String,
     from: End,
     to: End,
@@ -33,7 +34,7 @@ impl std::fmt::Display for Window {
 impl FromStr for Window {
     type Err = Error;
 
-    fn from_str(typed: &str) -> Result<Self, Error> {
+    fn from_str(typed: &str) -> Result<Self> {
         let ends = typed.split_once("..").and_then(|(from, to)| Some((End::parse(from)?, End::parse(to)?)));
         let (from, to) = ends.ok_or_else(|| {
             Error::usage(
@@ -62,14 +63,13 @@ impl End {
         let mut left = if let Self::Command(mark) = self { mark.number } else { 1 };
         let work = recording.events.iter().enumerate().take(recorded.until).skip(recorded.from);
         for (number, (_, event)) in work {
+            let is = |mark: Mark, edge, id: CommandId| {
+                mark.edge == edge && mark.kind.is(recording.commands[id.0 as usize].op)
+            };
             let is_it = match (self, event) {
                 (Self::Acknowledged(wanted), Event::Acknowledged(found)) => wanted == *found,
-                (Self::Command(mark), Event::Submitted(id)) => {
-                    mark.edge == Edge::Submitted && mark.kind.is(recording.commands[id.0 as usize].op)
-                }
-                (Self::Command(mark), Event::Completed(id)) => {
-                    mark.edge == Edge::Completed && mark.kind.is(recording.commands[id.0 as usize].op)
-                }
+                (Self::Command(mark), Event::Submitted(id)) => is(mark, Edge::Submitted, *id),
+                (Self::Command(mark), Event::Completed(id)) => is(mark, Edge::Completed, *id),
                 _ => false,
             };
             left -= u64::from(is_it);
@@ -86,7 +86,7 @@ impl Window {
     ///
     /// # Errors
     /// If they do not both happen during the work, the first before the second.
-    pub(super) fn within(&self, recorded: &RecordedWork) -> Result<Range<usize>, Error> {
+    pub fn within(&self, recorded: &RecordedWork) -> Result<Range<usize>> {
         match (self.from.after(recorded), self.to.after(recorded)) {
             (Some(from), Some(to)) if from <= to => Ok(from..to),
             (Some(_), Some(_)) => {

@@ -1,0 +1,34 @@
+//! The first recording of a proof, of a subject as it was typed.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::kept::KeptRecording;
+use super::request::{Again, Watch};
+use super::subject_words::SubjectWords;
+use crate::error::Result;
+use crate::session::{RecordOptions, record, record_with_calls};
+
+/// Records the work of `subject`, whose checks may take `check_timeout` each. Also returns how it can be
+/// recorded again, if it can.
+///
+/// # Errors
+/// As [`record`].
+pub fn record_subject(
+    subject: SubjectWords,
+    options: RecordOptions,
+    check_timeout: Duration,
+    stop: &Arc<AtomicBool>,
+    watch: Watch<'_>,
+) -> Result<(KeptRecording, Option<Again>)> {
+    let worker = subject.subject(options.timeout, stop)?;
+    watch(&format!("recording {}", worker.name()), None);
+    let recorded = match subject.program() {
+        Some(program) => record_with_calls(&*worker, &program, &options, stop),
+        None => record(&*worker, &options, stop),
+    };
+    let kept = KeptRecording::new(subject, options.file_system, check_timeout, recorded?);
+    let again = Again::new(&kept, options);
+    Ok((kept, again))
+}

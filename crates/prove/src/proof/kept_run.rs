@@ -1,0 +1,176 @@
+//! The run directory of a proof: the recording, the results of checks, what was found, and the page.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use plumb_block::in_one_line;
+use plumb_measure::{Manifest, Out, RunDirectory};
+use plumb_report::document::proof::RecordingResult;
+use plumb_report::{ProofDocument, Record, RunContents};
+
+use super::kept::KeptRecording;
+use crate::error::{Result, cannot};
+use crate::session::RecordedWork;
+
+const RECORDING: &str = "recording";
+const CHECKS: &str = "checks.jsonl";
+
+/// The run directory of a proof, or nothing where none is kept.
+#[derive(Default)]
+pub struct KeptRun {
+    kept: Option<Kept>,
+    /// Results of the further recordings of the run that is resumed.
+    pub(super) earlier: Vec<RecordingResult>,
+}
+
+struct Kept {
+    directory: RunDirectory,
+    first: KeptRecording,
+    /// Receives what could not be kept, while the run goes on.
+    say: fn(&str),
+}
+
+impl KeptRun {
+    /// Checks that a run can be kept there, as far as that can be said before anything is done.
+    ///
+    /// # Errors
+    /// A usage error if it cannot be.
+    pub fn check(out: &Out) -> Result<()> {
+        Ok(RunDirectory::check(out)?)
+    }
+
+    /// Makes the directory and keeps the recording in it, unless `resumes` is set: the recording is there
+    /// then, and the run goes on with the results of the checks that were made.
+    ///
+    /// # Errors
+    /// If it cannot be written. Nothing is left behind then.
+    pub fn begin(
+        out: &Out,
+        manifest: &Manifest,
+        first: &KeptRecording,
+        resumes: bool,
+        say: fn(&str),
+    ) -> Result<Self> {
+        let earlier = match out {
+            Out::At { path, .. } if resumes => recordings_of(path),
+            _ => Vec::new(),
+        };
+        let Some(directory) = RunDirectory::create(out, manifest)? else { return Ok(Self::default()) };
+        let path = directory.path();
+        let begun = match resumes {
+            true => Ok(()),
+            false => remove(&path.join(CHECKS)).and_then(|()| first.keep(&path.join(RECORDING))),
+        };
+        if let Err(error) = begun {
+            directory.abandon()?;
+            return Err(error);
+        }
+        Ok(Self { kept: Some(Kept { directory, first: first.clone(), say }), earlier })
+    }
+
+    /// Returns where it is; `None` if nothing is kept.
+    pub fn path(&self) -> Option<&Path> {
+        self.kept.as_ref().map(|kept| kept.directory.path())
+    }
+
+    /// Returns the file for the results of checks.
+    pub fn checks(&self) -> Option<PathBuf> {
+        Some(self.path()?.join(CHECKS))
+    }
+
+    /// Keeps what was found until now, for whoever finds the run after plumb was killed.
+    pub(super) fn keep(&self, interim: &ProofDocument) {
+        let Some(Kept { directory, say, .. }) = &self.kept else { return };
+        if let Err(error) = directory.write_result(interim) {
+            say(&format!("{error}; the run continues without this result"));
+        }
+    }
+
+    /// Keeps a further recording in which a state fails, with what belongs to the first.
+    pub(super) fn keep_further(&self, number: u64, recorded: &RecordedWork) {
+        let Some(Kept { directory, first, say }) = &self.kept else { return };
+        let further = KeptRecording { recorded: recorded.clone(), ..first.clone() };
+        if let Err(error) = further.keep(&recording_of(directory.path(), number)) {
+            say(&format!("{}; the run continues without it", in_one_line(&error)));
+        }
+    }
+
+    /// Returns the further recording with this number, if it was kept.
+    pub(super) fn kept_further(&self, number: u64) -> Option<RecordedWork> {
+        KeptRecording::open(&recording_of(self.path()?, number)).ok().map(|kept| kept.recorded)
+    }
+
+    /// Keeps the result and the page.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish(self, document: &ProofDocument, ended_at: String) -> Result<()> {
+        let reason = document.incomplete_because.clone();
+        let directory = self.kept.map(|kept| kept.directory);
+        Ok(Record::new(directory).close(document, reason, ended_at)?)
+    }
+}
+
+/// Returns the file of the recording with this number in a run directory: 0 is the first.
+pub fn recording_of(run: &Path, number: u64) -> PathBuf {
+    match number {
+        0 => run.join(RECORDING),
+        number => run.join(format!("{RECORDING}-{number}")),
+    }
+}
+
+/// Returns the results of the further recordings of a run that was interrupted.
+fn recordings_of(run: &Path) -> Vec<RecordingResult> {
+    match RunContents::open(run) {
+        Ok(Some(RunContents::Proof(document))) => document.recordings,
+        _ => Vec::new(),
+    }
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(cannot(format!("remove {}", path.display()))(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use plumb_block::Bytes;
+    use plumb_report::document::proof::{CoverageCounts, StateCounts, Writeback};
+
+    use super::super::subject_words::SubjectWords;
+    use super::*;
+    use crate::file_system::FileSystem;
+    use crate::recording::Recording;
+
+    #[test]
+    fn a_resumed_run_knows_the_recordings_that_were_explored() {
+        let place = tempfile::tempdir().unwrap();
+        let out = Out::At { path: place.path().join("run"), replace: true };
+        let manifest = Manifest::starting("prove", Vec::new(), 1, "2026-01-01T00:00:00Z");
+        let recorded = RecordedWork::new(Recording::of_blank(Bytes::kib(4), Bytes(512)), 0, 0);
+        let subject = SubjectWords::BuiltIn("fsck".to_owned());
+        let first = KeptRecording::new(subject, FileSystem::None, Duration::from_secs(1), recorded);
+        let begin = |resumes| KeptRun::begin(&out, &manifest, &first, resumes, |_| ()).unwrap();
+        let explored = RecordingResult {
+            number: 1,
+            writeback: Writeback::Mixture { seed: 1 },
+            states: StateCounts::default(),
+            coverage: CoverageCounts::default(),
+            profiles: Vec::new(),
+        };
+        begin(false).keep(&ProofDocument {
+            schema: ProofDocument::SCHEMA.to_owned(),
+            recordings: vec![explored],
+            ..ProofDocument::default()
+        });
+        assert_eq!(begin(true).earlier.len(), 1);
+        assert!(begin(false).earlier.is_empty(), "a run that replaces another begins anew");
+    }
+}
