@@ -39,8 +39,17 @@ pub(crate) const SCHEDULED_FIGURE: &str = "p99";
 pub(crate) const PROFILE_FIGURE: &str = "transactions";
 
 /// Returns the names of all figures. Times are those of an operation unless they say of what.
-pub fn figure_names() -> impl Iterator<Item = &'static str> {
+pub(crate) fn figure_names() -> impl Iterator<Item = &'static str> {
     FIGURES.iter().map(|(name, _)| *name)
+}
+
+/// Parses the name of a figure.
+///
+/// # Errors
+/// The names that there are.
+pub fn figure(typed: &str) -> Result<String, String> {
+    let known = figure_names().find(|name| *name == typed).map(str::to_owned);
+    known.ok_or_else(|| format!("expected one of {}", figure_names().collect::<Vec<_>>().join(", ")))
 }
 
 /// Returns the operations per second. Where none completed it is taken for half of one: a logarithm is

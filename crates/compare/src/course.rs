@@ -49,7 +49,7 @@ pub(crate) struct Course<'a> {
 
 impl<'a> Course<'a> {
     pub(crate) fn new(name: &'a str, experiment: &'a Experiment, scenario: &'a Scenario) -> Self {
-        let jobs = || scenario.spans.iter().flat_map(|span| &span.jobs);
+        let jobs = || scenario.jobs();
         let seed = jobs().next().map_or(0, |job| job.workload.seed);
         let block = experiment.block_length();
         Self {

@@ -160,6 +160,29 @@ fn first_look(error: f64) -> usize {
     rounds
 }
 
+/// Parses a share in percent, above 0 and below 100.
+fn share(typed: &str) -> Option<f64> {
+    let number: f64 = typed.trim().strip_suffix('%').unwrap_or(typed).trim().parse().ok()?;
+    (number > 0.0 && number < 100.0).then_some(number / 100.0)
+}
+
+/// Parses a percentage as a share.
+///
+/// # Errors
+/// What was expected.
+pub fn percent(typed: &str) -> Result<f64, String> {
+    share(typed).ok_or_else(|| "expected a percentage between 0 and 100, such as 5%".to_owned())
+}
+
+/// Parses the percentage of experiments in which an interval covers the true value.
+///
+/// # Errors
+/// What was expected.
+pub fn confidence(typed: &str) -> Result<f64, String> {
+    let expected = || "expected a percentage from 80 to 99.9, such as 95%".to_owned();
+    share(typed).filter(|share| (0.8..=0.999).contains(share)).ok_or_else(expected)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,13 @@
 //! Definition of an experiment: levels of a factor, what is asked of their blocks, and how long it may take.
 
-use plumb_block::Nanos;
+use std::sync::Arc;
+
+use plumb_block::{Clock, Nanos, RealClock, in_one_line};
+use plumb_dialect::Meaning;
+use plumb_dialect::native::write;
+use plumb_linux::FileOptions;
+use plumb_targets::{Intent, Name, Permission, TargetRequest, open_all, seed_of, time_of};
+use plumb_trial::TrialError;
 use plumb_workload::{Job, Rate, Scenario, Span, Stop, Warmup};
 
 use crate::block::{DEFAULT_FIGURE, PROFILE_FIGURE, SCHEDULED_FIGURE};
@@ -72,6 +79,36 @@ const BLOCK_MAX: Nanos = Nanos::secs(15);
 pub(crate) const WARMUP_SHARE: u64 = 4;
 
 impl Level {
+    /// Refuses a level whose simulated targets cannot be made, before anything runs. Nothing of this machine
+    /// is opened: that is judged and said when it runs.
+    ///
+    /// # Errors
+    /// A usage error that names the level.
+    pub fn can_be_opened(&self) -> Result<(), TrialError> {
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+        let wanted = |target: String| {
+            let (intent, options) = (Intent::WRITE, FileOptions::write_direct());
+            Ok(TargetRequest { name: Name::parse(target)?, intent, options })
+        };
+        let is_simulated = |name: &String| name.starts_with("sim:") || name.starts_with("cache:backing=sim:");
+        let simulated = self.scenario.targets().into_iter().filter(is_simulated);
+        let wanted = simulated.map(wanted).collect::<Result<Vec<_>, _>>();
+        let opened = wanted.and_then(|wanted| {
+            let time = time_of(wanted.iter().map(|wanted| &wanted.name), &clock);
+            open_all(&wanted, &Permission::default(), &time)
+        });
+        opened.map(drop).map_err(|error: plumb_targets::Error| {
+            TrialError::usage(format!("level {}: {}", self.name, in_one_line(&error)))
+        })
+    }
+
+    /// Returns true if the level goes by the clock of simulated drives.
+    pub fn is_simulated(&self) -> bool {
+        let targets = self.scenario.targets();
+        let names: Vec<Name> = targets.iter().filter_map(|target| Name::parse(target).ok()).collect();
+        seed_of(&names).is_some()
+    }
+
     /// Returns the level's block, a span that is measured for `block`: one that ended after so many
     /// operations would have them used up by its warm-up.
     fn span(&self, block: Nanos) -> Result<Span, LevelError> {
@@ -120,6 +157,24 @@ impl Experiment {
         Ok(Scenario { spans: all.into_iter().collect() })
     }
 
+    /// Returns the [scenario](Self::scenario) with notes for the user, and its words for the recording;
+    /// `profile` is the application profile of the workload, if it is one.
+    ///
+    /// # Errors
+    /// As [`scenario`](Self::scenario).
+    pub fn meaning(&self, profile: Option<&str>) -> Result<(Meaning, String), LevelError> {
+        let scenario = self.scenario()?;
+        let words = match profile.filter(|_| self.is_of_profile()) {
+            // An application, and no words of a load.
+            Some(profile) => format!("profile = \"{profile}\"\n"),
+            None => write(&scenario),
+        };
+        let ends = |job: &Job| job.workload.stop.operations.is_some() || job.workload.stop.bytes.is_some();
+        let is_limited = profile.is_none() && self.jobs().any(ends);
+        let note = "Blocks are measured for a time: --count and --bytes have no effect.";
+        Ok((Meaning { scenario, notes: is_limited.then(|| note.to_owned()).into_iter().collect() }, words))
+    }
+
     /// Returns the question that the blocks answer. If the figure that decides is not said, it is the rate;
     /// with a schedule, which decides the rate, the 99th percentile.
     pub fn question(&self) -> Question {
@@ -149,7 +204,7 @@ impl Experiment {
     }
 
     fn jobs(&self) -> impl Iterator<Item = &Job> {
-        self.levels.iter().flat_map(|level| &level.scenario.spans).flat_map(|span| &span.jobs)
+        self.levels.iter().flat_map(|level| level.scenario.jobs())
     }
 
     /// Returns the time that the fewest blocks take that are run, their warm-up left out. A smaller budget

@@ -165,7 +165,7 @@ impl BlockQuestion<'_> {
             outcome,
             ratio: decisive.as_ref().and_then(ratio_of),
             smallest_detectable: smallest.filter(|share| share.is_finite()),
-            ratios: crate::figure_names().filter_map(named).collect(),
+            ratios: crate::block::figure_names().filter_map(named).collect(),
             explanation: counts.map(|(one, base)| explained(&one, &base, outcome)).unwrap_or_default(),
         }
     }

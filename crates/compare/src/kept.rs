@@ -13,7 +13,7 @@ pub(crate) struct KeptChapters {
 
 impl KeptChapters {
     pub(crate) fn begin(request: &Request) -> Result<Self, TrialError> {
-        let jobs = || request.scenario.spans.iter().flat_map(|span| &span.jobs);
+        let jobs = || request.scenario.jobs();
         let seed = jobs().next().map_or(0, |job| job.workload.seed);
         let record = Record::new(plumb_trial::begin_recording(request, seed)?);
         Ok(Self { chapters: Vec::new(), record })

@@ -5,6 +5,8 @@
 //! The runs did not take turns. Whatever changed between them (other load, a warmer drive, more data) is
 //! taken for a difference of the levels, and no test can tell. The document says so.
 
+use std::path::Path;
+
 use plumb_report::document::comparison::{Block, DesignFacts, Outcome};
 use plumb_report::document::{RunJob, RunTarget};
 use plumb_report::{ComparisonDocument, RunDocument, levels};
@@ -18,23 +20,32 @@ use crate::statistics::ShiftInterval;
 const NOT_INTERLEAVED: &str = "The runs were recorded one after the other, not interleaved: anything that \
                                changed between them counts as a difference of the levels.";
 
-/// Runs that do not do the same.
+/// Runs that cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{run} has no {figure}: it cannot be compared by that figure")]
-pub struct Unlike {
-    run: String,
-    figure: String,
+pub enum Unlike {
+    /// A run without the figure that decides.
+    #[error("{run} has no {figure}: it cannot be compared by that figure")]
+    Figure {
+        /// Name of the run.
+        run: String,
+        /// Name of the figure.
+        figure: String,
+    },
+    /// A run that is named twice.
+    #[error("{0}: a run counts as one measurement however often it is named; name each once")]
+    Twice(String),
 }
 
 /// Compares `runs`, by their names, with the runs `against`. The first level is that of `against`.
 ///
 /// # Errors
-/// If a run lacks the figure that decides.
+/// If a run lacks the figure that decides, or is named twice.
 pub fn compare_recorded(
     question: &Question,
     against: &[(String, RunDocument)],
     runs: &[(String, RunDocument)],
 ) -> Result<ComparisonDocument, Unlike> {
+    named_once(&against.iter().chain(runs).collect::<Vec<_>>())?;
     let mut blocks = Vec::new();
     for (level, group) in [against, runs].into_iter().enumerate() {
         for (round, (name, run)) in (1..).zip(group) {
@@ -44,7 +55,8 @@ pub fn compare_recorded(
             let way = Way { page_cache, asks_durable: run.total.sync.ios > 0 || jobs.iter().any(is_durable) };
             let block = Block { level, round, ..block_of(&run.total, way, run.duration) };
             if !block.figures.contains_key(&question.figure) {
-                return Err(Unlike { run: name.clone(), figure: question.figure.clone() });
+                let (run, figure) = (name.clone(), question.figure.clone());
+                return Err(Unlike::Figure { run, figure });
             }
             blocks.push(block);
         }
@@ -90,6 +102,29 @@ pub fn compare_recorded(
     document.notes = notes;
     document.measured = blocks;
     Ok(document)
+}
+
+/// Refuses a run that is named twice: it would count as two that agree. A copy of it is the same run.
+fn named_once(all: &[&(String, RunDocument)]) -> Result<(), Unlike> {
+    let place = |name: &str| Path::new(name).canonicalize().ok();
+    // Not where it is kept, nor what it is called.
+    let is_equal = |one: &RunDocument, other: &RunDocument| {
+        (&one.environment, &one.targets, &one.total, &one.spans)
+            == (&other.environment, &other.targets, &other.total, &other.spans)
+    };
+    for (number, (name, run)) in all.iter().enumerate() {
+        let is_same = |(earlier, other): &&&(String, RunDocument)| {
+            let is_there = place(earlier).is_some_and(|earlier| Some(earlier) == place(name));
+            is_there || is_equal(other, run)
+        };
+        if let Some((earlier, _)) = all[..number].iter().find(is_same) {
+            return Err(Unlike::Twice(match earlier == name {
+                true => format!("{name} is named twice"),
+                false => format!("{name} is the same run as {earlier}"),
+            }));
+        }
+    }
+    Ok(())
 }
 
 /// Returns what the workloads of the groups differ in, in one sentence without its end; `None` if they are

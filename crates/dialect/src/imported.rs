@@ -19,6 +19,7 @@
 //! (`json+`).
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use plumb_block::shell_word;
 use plumb_measure::{ApplicationSide, Latency, Quality, StorageSide};
@@ -289,6 +290,23 @@ impl ImportedResult {
         let (names, started) = (names.join(", "), &self.environment.started_at);
         format!("{names}; {started}; {} operations in {}{end}", count(operations), duration(seconds))
     }
+}
+
+/// Returns a file with several results and the number of the one that is meant, of a name such as
+/// `fio.json#2`.
+pub fn numbered(name: &Path) -> Option<(&Path, usize)> {
+    let (file, number) = name.to_str()?.rsplit_once('#')?;
+    Some((Path::new(file), number.parse().ok()?)).filter(|(file, _)| !name.exists() && file.is_file())
+}
+
+/// Returns true if a file of this name is one with results, if it is one at all.
+pub fn is_named_so(name: &Path) -> bool {
+    name.extension().is_some_and(|ending| ending == "xml" || ending == "json")
+}
+
+/// Returns true if a text has the marks of a result.
+pub fn is_result(text: &str) -> bool {
+    ["<Results>", "\"fio version\"", "actual test time:"].iter().any(|mark| text.contains(mark))
 }
 
 /// Reads a result of DiskSpd (XML or text) or fio (JSON); `file` is its name for errors. Of several results

@@ -328,7 +328,7 @@ mod tests {
 
     /// Returns what the jobs would do in all: operations, bytes and flushes.
     fn done(scenario: &Scenario) -> (f64, f64, f64) {
-        let jobs = scenario.spans.iter().flat_map(|span| &span.jobs).map(|job| &job.workload);
+        let jobs = scenario.jobs().map(|job| &job.workload);
         jobs.fold((0.0, 0.0, 0.0), |(ios, bytes, flushes), of| {
             let Rate::Scheduled { amount: Amount::Iops(rate), .. } = of.rate else { panic!("a rate is set") };
             let count = of.stop.operations.unwrap() as f64;

@@ -5,6 +5,7 @@ use plumb_path::{Finding, Severity, Survey, WritePath};
 use crate::document::{RunDocument, RunJob, RunTarget};
 use crate::figures::{FlushCount, spread};
 use crate::levels;
+use crate::printable::printable;
 use crate::quantity::{count, duration, mebibytes, rate};
 use crate::rules;
 
@@ -29,6 +30,13 @@ pub struct Headline {
 }
 
 impl Headline {
+    /// Returns it in one line, with the rule that decided it.
+    pub fn line(&self, document: &RunDocument) -> String {
+        let worst = document.verdicts.iter().find(|finding| Some(finding.severity) == self.severity);
+        let rule = worst.map_or_else(String::new, |finding| format!(" [{}]", finding.id));
+        format!("{}: {}{rule}", self.label.to_uppercase(), printable(&self.verdict))
+    }
+
     /// Returns the headline of `document`, made from its verdicts.
     pub fn new(document: &RunDocument) -> Self {
         let serious: Vec<&Finding> =

@@ -66,6 +66,6 @@ pub use opened::{OpenedTarget, Route, TargetKind};
 pub use permission::{Intent, Permission};
 pub use plumb_block::Time;
 pub use simulated::{open_simulated, seed_of};
-pub use storage::overlap;
+pub use storage::{overlap, size_of};
 pub use time::time_of;
 pub use wanted::TargetRequest;

@@ -1,8 +1,12 @@
 //! Storage beneath a target: whether two targets are the same storage, and whether a program has claimed what
-//! a loop device is set up over, or another device that is the same storage.
+//! a loop device is set up over, or another device that is the same storage; and how large a target is.
 
+use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt as _;
 
+use plumb_block::Bytes;
+use plumb_linux::block_ioctl;
 use plumb_linux::inventory::{Block, Inventory, Storage, Use, identities_of};
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::{DeviceNumber, LiveTree};
@@ -14,6 +18,16 @@ use crate::error::{Error, Result};
 use crate::facts::FoundObject;
 use crate::guard::unseen_words;
 use crate::machine::Machine;
+
+/// Returns how large the file or block device at `path` is now; `None` if it is empty or not known.
+pub fn size_of(path: &str) -> Option<Bytes> {
+    let found = std::fs::metadata(path).ok()?;
+    let size = match found.file_type().is_block_device() {
+        true => block_ioctl::capacity(File::open(path).ok()?.as_fd()).ok()?,
+        false => Bytes(found.len()),
+    };
+    Some(size).filter(|size| size.0 > 0)
+}
 
 /// Returns true if writing to one open file or block device changes the other: they are the same, or ranges
 /// of what is beneath both meet. Two partitions of a disk do not overlap, two loop devices over one file may.

@@ -47,6 +47,20 @@ pub enum TrialEnded {
 }
 
 impl Trial {
+    /// Says why the run is not whole, if it is not.
+    pub fn remark(&self) -> Option<String> {
+        match &self.ended {
+            TrialEnded::Interrupted => Some("interrupted; the results so far are kept".to_owned()),
+            ended => ended.reason(),
+        }
+    }
+
+    /// Says which files the run has made that stay.
+    pub fn left(&self) -> Vec<String> {
+        let stays = |file: &String| format!("{file} was made and stays; --remove-after removes it");
+        self.left_behind.iter().map(stays).collect()
+    }
+
     /// Marks the trial as failed by an error that came when it was over. Why it ended before stands first.
     pub(crate) fn but_failed(mut self, error: &TrialError) -> Self {
         let why = in_one_line(error);

@@ -62,6 +62,11 @@ impl TrialError {
         Self::Problem { problem: problem.into(), kind }
     }
 
+    /// Creates the failure that the request makes no sense; `problem` says what to type instead.
+    pub fn usage(problem: impl Into<String>) -> Self {
+        Self::new(FailureKind::Usage, problem)
+    }
+
     /// Returns both as one: what failed, and what could not be put back then.
     #[must_use]
     pub fn and(&self, left: &Self) -> Self {

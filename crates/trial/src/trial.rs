@@ -6,7 +6,6 @@ use plumb_block::{Clock as _, Nanos, in_one_line};
 use plumb_load::{Event, Observer};
 use plumb_measure::RunDirectory;
 use plumb_report::RunDocument;
-use plumb_workload::Scenario;
 
 use crate::ending::{Trial, TrialEnded};
 use crate::error::TrialError;
@@ -61,7 +60,7 @@ pub fn run_turns(
 ) -> Result<Trial, TrialError> {
     RunDirectory::check(&request.out)?;
     observer.on(&Event::Scenario(&request.scenario));
-    let session = Session::begin(request, seed_of(&request.scenario), None);
+    let session = Session::begin(request, request.scenario.seed(), None);
     let mut turns = Turns {
         request,
         session,
@@ -214,10 +213,4 @@ impl Turns<'_> {
             }
         }
     }
-}
-
-/// Returns the seed of a scenario: that of its first job.
-fn seed_of(scenario: &Scenario) -> u64 {
-    let first = scenario.spans.first().and_then(|span| span.jobs.first());
-    first.map_or(0, |job| job.workload.seed)
 }

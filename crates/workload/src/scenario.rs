@@ -264,16 +264,43 @@ impl Scenario {
     /// Returns the names of its targets, each once, in order.
     pub fn targets(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
-        for target in self.spans.iter().flat_map(|span| &span.jobs).flat_map(|job| &job.targets) {
+        for target in self.jobs().flat_map(|job| &job.targets) {
             if !names.contains(&target.name) {
                 names.push(target.name.clone());
             }
         }
         names
     }
+
+    /// Returns the jobs of all spans, in order.
+    pub fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.spans.iter().flat_map(|span| &span.jobs)
+    }
+
+    /// Returns the jobs of all spans, to be changed.
+    pub fn jobs_mut(&mut self) -> impl Iterator<Item = &mut Job> {
+        self.spans.iter_mut().flat_map(|span| &mut span.jobs)
+    }
+
+    /// Returns the seed of the first job, which names the run.
+    pub fn seed(&self) -> u64 {
+        self.jobs().next().map_or(0, |job| job.workload.seed)
+    }
+
+    /// Returns how long all spans run, as far as that is known.
+    pub fn duration(&self) -> Option<Nanos> {
+        self.spans.iter().map(Span::duration).sum()
+    }
 }
 
 impl Span {
+    /// Returns how long the span runs, as far as that is known.
+    fn duration(&self) -> Option<Nanos> {
+        let Warmup::For(warmup) = self.warmup else { return None };
+        let jobs = self.jobs.iter().map(|job| job.workload.stop.duration).collect::<Option<Vec<_>>>()?;
+        Some(warmup + jobs.into_iter().max()? + self.cooldown)
+    }
+
     /// Returns the threads of the span, those of the first job first.
     pub fn threads(&self) -> Vec<Thread> {
         let mut threads = Vec::new();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use plumb_block::Nanos;
 use plumb_report::{Style, Verbosity};
+use plumb_targets::Permission;
 
 use super::output::PrintFormat;
 use crate::strictness::Strictness;
@@ -43,6 +44,14 @@ pub(crate) struct OwnArguments {
 
     #[command(flatten)]
     pub(crate) recording: RecordingArguments,
+}
+
+impl OwnArguments {
+    /// Returns what may be overwritten.
+    pub(crate) fn permission(&self) -> Permission {
+        let (overwrite, destroy) = (self.overwrite, self.destroy.clone());
+        Permission { overwrite, destroy, ..Permission::default() }
+    }
 }
 
 /// Amount of a report that is shown.

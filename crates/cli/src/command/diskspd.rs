@@ -2,8 +2,9 @@
 
 use plumb_dialect::diskspd::{self, Command, ResultFormat};
 use plumb_load::SpanResult;
+use plumb_targets::size_of;
 
-use crate::command::running::{RunningCommand, target_size};
+use crate::command::running::RunningCommand;
 use crate::exit::{Exit, usage};
 use crate::{files, own, terminal};
 
@@ -24,11 +25,11 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
         terminal::print(&invocation.profile_output(&machine))?;
         return Ok(Exit::Done);
     }
-    let meaning = invocation.meaning(&machine, &target_size).map_err(usage)?;
+    let meaning = invocation.meaning(&machine, &size_of).map_err(usage)?;
     // Dots would not be part of a document.
     let every = invocation.profile.progress;
     let dots = (invocation.profile.result_format == ResultFormat::Text && every > 0).then_some(every);
-    running.with_dots(dots).run(meaning, &|trial| {
+    RunningCommand { dots, ..running }.run(meaning, &|trial| {
         let results: Vec<SpanResult> = trial.spans.iter().map(|span| span.ran.result.clone()).collect();
         terminal::print(&invocation.output(&results, &machine))
     })

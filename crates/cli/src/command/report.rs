@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use plumb_observe::run_document;
-use plumb_report::printable::shell_word;
-use plumb_report::{Format, RenderError, RunContents, RunDocument, RunRecording, render};
+use plumb_dialect::imported::{self, numbered};
+use plumb_report::{Format, RenderError, RunContents, RunRecording, render};
 
 use crate::arguments::report::ReportArguments;
 use crate::command::beneath;
@@ -14,13 +13,6 @@ use crate::{files, terminal};
 
 const NO_RUN: &str =
     "there is no recorded run in plumb-runs: name the directory of one, or run `plumb check` first";
-
-/// Returns a file with several results and the number of the one that is meant, of a name such as
-/// `fio.json#2`.
-pub(super) fn numbered(name: &Path) -> Option<(&Path, usize)> {
-    let (file, number) = name.to_str()?.rsplit_once('#')?;
-    Some((Path::new(file), number.parse().ok()?)).filter(|(file, _)| !name.exists() && file.is_file())
-}
 
 /// Opens the directory of a run, or a file with results of another program. Of several results, `number`
 /// chooses one, from 1 on.
@@ -33,7 +25,7 @@ pub(super) fn opened(run: &Path, number: Option<usize>) -> Result<RunContents, R
         let name = run.display().to_string();
         let text =
             files::read(&name).map_err(|error| Refusal::new(Exit::Usage, format!("{name}: {error}")))?;
-        let document = plumb_dialect::imported::read(&text, &name, number).map_err(usage)?;
+        let document = imported::read(&text, &name, number).map_err(usage)?;
         return Ok(RunContents::Run(Box::new(RunRecording::without_distributions(document))));
     }
     if !run.exists() {
@@ -42,53 +34,20 @@ pub(super) fn opened(run: &Path, number: Option<usize>) -> Result<RunContents, R
     }
     let problem = format!("--result: {} is a recording of plumb, which has one result", run.display());
     refuse_if!(number.is_some(), Usage, problem);
-    RunContents::open(run).map_err(usage)?.ok_or_else(|| Refusal::new(Exit::NotMeasured, without_result(run)))
-}
-
-/// Says why a run has no result, and what to do.
-fn without_result(run: &Path) -> String {
-    let argv = plumb_measure::Recording::open(run).map_or_else(|_| Vec::new(), |run| run.manifest.argv);
-    let words: Vec<&str> = argv.iter().skip(1).take(2).map(String::as_str).collect();
-    let line = |argv: &[String]| argv.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
-    let name = run.display();
-    match words[..] {
-        ["prove", "app"] => format!(
-            "{name}: this proof did not end, so it has no result. Resume it with `plumb prove app --resume {}`",
-            shell_word(&name.to_string())
-        ),
-        ["prove", ..] => {
-            format!("{name}: this proof did not end, so it has no result. Run it again: `{}`", line(&argv))
-        }
-        _ => format!(
-            "{name} has no result: the run ended, or its disk was full, before one was written. What was measured until then, \
-             if anything, is in its hist.hlog and timeseries.csv"
-        ),
-    }
+    RunContents::open(run)
+        .map_err(usage)?
+        .ok_or_else(|| Refusal::new(Exit::NotMeasured, RunContents::without_result(run)))
 }
 
 /// Puts the recording of a host beneath that of its guest.
-fn put_beneath(guest: &mut RunContents, host: &Path) -> Result<(), Refusal> {
+fn put_beneath(guest: RunContents, host: &Path) -> Result<RunContents, Refusal> {
     let problem = |problem: String| Refusal::new(Exit::Usage, problem);
     let only = || problem("--beneath: only runs of a load and observations can be joined".to_owned());
-    let host_document = match opened(host, None)? {
-        RunContents::Run(recording) => recording.document,
-        RunContents::Observation(seen) => {
-            RunDocument { environment: seen.environment.clone(), ..run_document(&seen) }
-        }
-        _ => return Err(only()),
-    };
-    let guest = match guest {
-        RunContents::Run(recording) => recording,
-        RunContents::Observation(seen) => {
-            let document = RunDocument { environment: seen.environment.clone(), ..run_document(seen) };
-            *guest = RunContents::Run(Box::new(RunRecording::without_distributions(document)));
-            let RunContents::Run(recording) = guest else { return Err(only()) };
-            recording
-        }
-        _ => return Err(only()),
-    };
-    beneath::join(&mut guest.document, &host_document)
-        .map_err(|why| problem(format!("{}: {why}", host.display())))
+    let host_run = opened(host, None)?.into_run().ok_or_else(only)?;
+    let mut guest = guest.into_run().ok_or_else(only)?;
+    beneath::join(&mut guest.document, &host_run.document)
+        .map_err(|why| problem(format!("{}: {why}", host.display())))?;
+    Ok(RunContents::Run(Box::new(guest)))
 }
 
 /// Renders the run and prints it, or writes it to a file.
@@ -106,7 +65,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     let output = arguments.writing.only(arguments.output.as_ref(), &reads)?;
     let mut recorded = opened(&run, arguments.result)?;
     if let Some(host) = &arguments.beneath {
-        put_beneath(&mut recorded, host)?;
+        recorded = put_beneath(recorded, host)?;
     }
     let format = arguments.printed.typed().unwrap_or(Format::Terminal);
     // The part that was put together consists of the path and the counts of both.

@@ -1,17 +1,12 @@
 //! Running a scenario, whatever language it was typed in: what `load` and every dialect have in common.
 
-use std::fs::File;
 use std::io::IsTerminal as _;
-use std::os::fd::AsFd as _;
-use std::os::unix::fs::FileTypeExt as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use plumb_block::{Bytes, Clock, RealClock};
+use plumb_block::{Clock, RealClock};
 use plumb_dialect::{Machine, Meaning, native};
-use plumb_linux::block_ioctl;
 use plumb_load::{Event, Observer};
-use plumb_report::printable::printable;
 use plumb_report::{Format, Headline, Kind, RunDocument, Style};
 use plumb_targets::{Name, Permission};
 use plumb_trial::{Context, Request, Trial, TrialEnded, TrialError};
@@ -34,12 +29,12 @@ pub(crate) struct RunningCommand {
     pub(crate) own: OwnArguments,
     /// Facts that dialects must know of the machine.
     pub(crate) machine: Machine,
-    /// The application profile that the scenario is of.
-    profile: Option<String>,
-    /// Files made by the run that are removed at its end.
-    remove_after: Vec<String>,
-    /// A dot on stdout for every so many operations.
-    dots: Option<u32>,
+    /// The application profile that the scenario is of, whose limits are judged.
+    pub(super) profile: Option<String>,
+    /// Files that are removed at the end, if the run has made them.
+    pub(super) remove_after: Vec<String>,
+    /// A dot on stdout for every so many operations, unless there is a terminal for a progress line.
+    pub(super) dots: Option<u32>,
 }
 
 impl RunningCommand {
@@ -55,24 +50,9 @@ impl RunningCommand {
         }
     }
 
-    /// The scenario is that of a profile, whose limits are to be judged.
-    pub(crate) fn of_profile(self, profile: &str) -> Self {
-        Self { profile: Some(profile.to_owned()), ..self }
-    }
-
-    /// A dot is printed for every so many operations, unless there is a terminal for a progress line.
-    pub(crate) fn with_dots(self, every: Option<u32>) -> Self {
-        Self { dots: every, ..self }
-    }
-
     /// Returns true if stderr is for errors alone: a program reads what that of a dialect prints.
     fn is_quiet(&self) -> bool {
         !matches!(self.command, "load" | "compare" | "study") && !std::io::stderr().is_terminal()
-    }
-
-    /// Sets the files that are removed at the end, if the run has made them.
-    pub(crate) fn removing(self, names: &[String]) -> Self {
-        Self { remove_after: names.to_vec(), ..self }
     }
 
     /// Runs what is meant and prints it: plumb's own report if a format was typed, otherwise what `print`
@@ -83,8 +63,7 @@ impl RunningCommand {
         print: &dyn Fn(&Trial) -> anyhow::Result<()>,
     ) -> anyhow::Result<Exit> {
         self.own.printed.format(Kind::Run)?;
-        let mut jobs = meaning.scenario.spans.iter().flat_map(|span| &span.jobs);
-        let program = jobs.find_map(|job| job.program.as_ref());
+        let program = meaning.scenario.jobs().find_map(|job| job.program.as_ref());
         if let Some(program) = program.filter(|_| self.own.show_workload) {
             let name = &program.profile;
             let problem =
@@ -123,8 +102,7 @@ impl RunningCommand {
         let started_at = self.machine.started_at.clone();
         let mut remove_after = self.remove_after.clone();
         if self.own.remove_after {
-            let jobs = meaning.scenario.spans.iter().flat_map(|span| &span.jobs);
-            remove_after.extend(jobs.flat_map(|job| &job.targets).map(|target| target.name.clone()));
+            remove_after.extend(meaning.scenario.targets());
         }
         Request {
             scenario: meaning.scenario,
@@ -132,11 +110,7 @@ impl RunningCommand {
             profile: self.profile.clone(),
             replays: Replays::new(),
             remove_after,
-            permission: Permission {
-                overwrite: self.own.overwrite,
-                destroy: self.own.destroy.clone(),
-                size_words: size_words(self.command),
-            },
+            permission: Permission { size_words: size_words(self.command), ..self.own.permission() },
             notes: meaning.notes,
             command: self.command.to_owned(),
             argv: self.machine.argv.clone(),
@@ -179,16 +153,6 @@ fn size_words(command: &str) -> &'static str {
     }
 }
 
-/// Returns how large a file or a block device is now.
-pub(crate) fn target_size(name: &str) -> Option<Bytes> {
-    let found = std::fs::metadata(name).ok()?;
-    let size = match found.file_type().is_block_device() {
-        true => block_ioctl::capacity(File::open(name).ok()?.as_fd()).ok()?,
-        false => Bytes(found.len()),
-    };
-    Some(size).filter(|size| size.0 > 0)
-}
-
 /// Work of a command with the context of a run and an observer.
 type Run<'a, T> = dyn Fn(&Context<'_>, &mut dyn Observer) -> Result<T, TrialError> + 'a;
 
@@ -212,22 +176,10 @@ pub(crate) fn with_observer<T>(
 ///
 /// `quiet` leaves out what is no error.
 pub(crate) fn say_end(trial: &Trial, quiet: bool) {
-    match &trial.ended {
-        TrialEnded::Complete => {}
-        TrialEnded::Interrupted => terminal::say("plumb: interrupted; the results so far are kept"),
-        TrialEnded::Empty => terminal::say("plumb: no operation completed while it was measured"),
-        TrialEnded::NotMeasured(reason) | TrialEnded::NotRecorded(reason) | TrialEnded::Failed(reason) => {
-            terminal::say(&format!("plumb: {reason}"));
-        }
-    }
-    if quiet {
-        return;
-    }
-    for file in &trial.left_behind {
-        terminal::say(&format!("plumb: {file} was made and stays; --remove-after removes it"));
-    }
-    if let Some(directory) = &trial.run_directory {
-        terminal::say(&format!("plumb: report: {}", directory.join(Format::Html.file_name()).display()));
+    let said = trial.remark().into_iter().chain(trial.left().into_iter().filter(|_| !quiet));
+    said.for_each(|line| terminal::say(&format!("plumb: {line}")));
+    if let Some(directory) = trial.run_directory.as_ref().filter(|_| !quiet) {
+        terminal::say_report(Some(&directory.display().to_string()));
     }
 }
 
@@ -237,11 +189,7 @@ fn say_finding(document: &RunDocument, strictness: Strictness) {
     if exit::of_run(document, strictness) == Exit::Done {
         return;
     }
-    let headline = Headline::new(document);
-    let worst = document.verdicts.iter().find(|finding| Some(finding.severity) == headline.severity);
-    let rule = worst.map_or_else(String::new, |finding| format!(" [{}]", finding.id));
-    let sentence = printable(&headline.verdict);
-    terminal::say(&format!("plumb: {}: {sentence}{rule}", headline.label.to_uppercase()));
+    terminal::say(&format!("plumb: {}", Headline::new(document).line(document)));
 }
 
 /// Returns the exit code of a command that ran `trial`.

@@ -6,14 +6,13 @@ use clap::Args;
 use plumb_compare::study::{self, Studies, StudyPlan, Switches};
 use plumb_dialect::Meaning;
 use plumb_report::{Format, Kind};
-use plumb_targets::Name;
 use plumb_workload::Scenario;
 
 use crate::arguments::output::PrintFormat;
 use crate::arguments::running::{Detail, OwnArguments, RecordingArguments};
-use crate::command::compare::{self, Factor};
+use crate::command::compare::this_machine;
 use crate::command::running::{RunningCommand, exit_of_end};
-use crate::exit::{self, Exit, Refusal, usage};
+use crate::exit::{self, Exit, Refusal};
 use crate::terminal;
 
 /// Arguments of `plumb study`.
@@ -69,35 +68,9 @@ impl StudyArguments {
     }
 }
 
-/// Builds the switches of the machine from what was typed.
-fn switches(arguments: &StudyArguments, own: &OwnArguments) -> anyhow::Result<Switches> {
-    let Some(target) = &arguments.on else { return Ok(Switches::default()) };
-    let policy = || {
-        let factor: Factor =
-            format!("policy={}", Switches::POLICY.join(",")).parse().map_err(anyhow::Error::msg)?;
-        factor.setting_of_disks(std::slice::from_ref(target))
-    };
-    let cache = |log: &String| {
-        let levels = Switches::CACHE.iter().filter_map(|level| level.parse().ok()).collect();
-        anyhow::Ok((compare::cache_before(target, log, own, levels)?, compare::cache_name()))
-    };
-    Ok(Switches {
-        policy: arguments.switch.then(policy).transpose()?,
-        cache: arguments.cache_log.as_ref().map(cache).transpose()?,
-    })
-}
-
 /// Runs the studies that were typed.
 pub(crate) fn run(arguments: &StudyArguments) -> anyhow::Result<Exit> {
     let format = if arguments.html { Format::Html } else { arguments.printed.format(Kind::Study)? };
-    let name = arguments.on.as_ref().map(Name::parse).transpose().map_err(usage)?;
-    if let Some(Name::Path(path)) = name.filter(|name| matches!(name, Name::Path(path) if !path.exists())) {
-        let problem = format!(
-            "--on {}: it is not there; name a directory, a file or a block device that is",
-            path.display()
-        );
-        return Err(Refusal::new(Exit::Usage, problem).into());
-    }
     let own = OwnArguments {
         overwrite: arguments.overwrite,
         destroy: arguments.destroy.clone(),
@@ -108,7 +81,15 @@ pub(crate) fn run(arguments: &StudyArguments) -> anyhow::Result<Exit> {
     let meaning = Meaning { scenario: Scenario { spans: Vec::new() }, notes: Vec::new() };
     let request = running.request(meaning, String::new());
     let plan = StudyPlan { studies: arguments.name.clone(), on: arguments.on.clone(), seed: arguments.seed };
-    let switches = RefCell::new(switches(arguments, &running.own)?);
+    let switches = match &arguments.on {
+        None => Switches::default(),
+        Some(on) => {
+            let (log, permission) = (arguments.cache_log.as_deref(), running.own.permission());
+            let switches = Switches::new(on, arguments.switch, log, &permission, &this_machine);
+            switches.map_err(Refusal::from)?
+        }
+    };
+    let switches = RefCell::new(switches);
     let (document, ended) = running.shown(&|context, observer| {
         study::run(&plan, &request, context, observer, &mut switches.borrow_mut())
     })?;

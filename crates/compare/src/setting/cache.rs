@@ -11,9 +11,9 @@ use plumb_targets::Permission;
 use plumb_targets::cache::{self, CreateWanted, Tuning};
 use plumb_trial::TrialError;
 
-use super::Setting;
 use super::record::Changes;
 use super::undo::{Machine, Undo};
+use super::{Setting, failed};
 
 /// A level of the factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +62,17 @@ pub struct CacheWanted {
     pub permission: Permission,
 }
 
+impl CacheWanted {
+    /// Returns a cache in front of `backing` with its log at the path `log`.
+    ///
+    /// # Errors
+    /// If there is no current directory.
+    pub fn new(backing: &str, log: &str, permission: &Permission) -> Result<Self, TrialError> {
+        let log = std::path::absolute(log).map_err(|error| failed(&error))?;
+        Ok(Self { backing: backing.to_owned(), log, permission: permission.clone() })
+    }
+}
+
 /// A cache before the same target.
 pub struct CacheSetting {
     changes: Changes,
@@ -76,8 +87,13 @@ impl CacheSetting {
     }
 
     /// Returns the name of the cache that this process makes.
-    pub fn name() -> String {
+    fn name() -> String {
         format!("compare-{}", std::process::id())
+    }
+
+    /// Returns how a target is named behind that cache.
+    pub fn target() -> String {
+        format!("cache:{}", Self::name())
     }
 }
 

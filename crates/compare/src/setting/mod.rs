@@ -10,6 +10,8 @@
 //! Invariant: whatever is changed was promised before.
 
 mod cache;
+mod disks;
+mod file_system;
 mod policy;
 mod record;
 mod scheduler;
@@ -20,6 +22,9 @@ use plumb_targets::Permission;
 use plumb_trial::TrialError;
 
 pub use cache::{CacheLevel, CacheSetting, CacheWanted};
+pub(crate) use disks::{need_root, of_all, paths};
+pub use file_system::FileSystemSetting;
+pub(crate) use file_system::mount_point;
 pub use policy::PolicySetting;
 pub use record::{Changes, LeftChanges, left_changes};
 pub use scheduler::SchedulerSetting;

@@ -16,13 +16,13 @@ use plumb_report::RunDocument;
 use plumb_report::document::ComparisonDocument;
 use plumb_sim::Handle;
 use plumb_sim::files::{Host, SimulatedFiles};
-use plumb_targets::{Intent, Name, OpenedTarget, TargetRequest, open_all, open_simulated};
+use plumb_targets::{Intent, Name, OpenedTarget, Permission, TargetRequest, open_all, open_simulated};
 use plumb_trial::{Context, Request, Trial, TrialEnded, TrialError, run};
 use plumb_workload::Scenario;
 
 use super::file::SetBy;
-use crate::setting::Setting;
-use crate::{Chapter, Experiment, Extent, Level, Terms};
+use crate::setting::{CacheSetting, CacheWanted, Setting};
+use crate::{Chapter, Experiment, Extent, Factor, FindMachine, Level, Terms};
 
 /// Makes an error of the trial from one that it does not know.
 pub(super) fn failed(error: &(dyn std::error::Error + 'static)) -> TrialError {
@@ -84,6 +84,40 @@ impl Switches {
     pub const POLICY: [&str; 3] = ["on", "off", "protected"];
     /// Levels of the cache in front of a target.
     pub const CACHE: [&str; 2] = ["none", "wb:5G"];
+
+    /// Returns the switches of the target `on`: the write caches of the disks beneath it if `policy` is set,
+    /// and a cache in front of it whose log is at the path `cache_log`, if there is one.
+    ///
+    /// # Errors
+    /// If `on` is not there, there are no such disks, or the user may not change them.
+    pub fn new(
+        on: &str,
+        policy: bool,
+        cache_log: Option<&str>,
+        permission: &Permission,
+        machine: &FindMachine<'_>,
+    ) -> Result<Self, TrialError> {
+        if let Name::Path(path) = Name::parse(on)?
+            && !path.exists()
+        {
+            let why = "it is not there; name a directory, a file or a block device that is";
+            return Err(TrialError::usage(format!("--on {on}: {why}")));
+        }
+        let targets = [on.to_owned()];
+        let set_policy = || {
+            let factor = format!("policy={}", Self::POLICY.join(",")).parse::<Factor>();
+            factor.map_err(TrialError::usage)?.setting_of_disks(&targets, machine)
+        };
+        let set_cache = |log| -> Result<(Box<dyn Setting>, String), TrialError> {
+            let levels = Self::CACHE.iter().filter_map(|level| level.parse().ok()).collect();
+            let wanted = CacheWanted::new(on, log, permission)?;
+            Ok((Box::new(CacheSetting::new(machine()?, wanted, levels)), CacheSetting::target()))
+        };
+        Ok(Self {
+            policy: policy.then(set_policy).transpose()?,
+            cache: cache_log.map(set_cache).transpose()?,
+        })
+    }
 
     /// Puts everything back.
     pub(super) fn restore(&mut self) -> Result<(), TrialError> {

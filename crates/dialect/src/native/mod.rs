@@ -29,5 +29,5 @@ mod write;
 pub use foreign::{Foreign, translate};
 pub(crate) use invalid_field::{InvalidField, check};
 pub use read::{read, read_under};
-pub use words::{ProfileLimits, Words, split};
+pub use words::{Words, split};
 pub use write::write;

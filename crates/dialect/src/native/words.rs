@@ -2,6 +2,7 @@
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use plumb_application::Limits;
 use plumb_block::Nanos;
 
 use super::rules;
@@ -105,22 +106,24 @@ impl Words {
         Ok(Some((file, beside)))
     }
 
-    /// Returns how long and how an application profile is to run, which decides all else itself.
+    /// Returns how long and how an application profile is to run, which decides all else itself; with
+    /// `default_seed` unless another one was typed.
     ///
     /// # Errors
     /// A word that is about what a profile decides.
-    pub fn profile_limits(&self) -> Result<ProfileLimits, Error> {
+    pub fn profile_limits(&self, default_seed: u64) -> Result<Limits, Error> {
         const TAKEN: [&str; 5] = ["targets", "duration", "count", "threads", "seed"];
         if let Some(other) = self.words().find(|word| self.has(word) && !TAKEN.contains(word)) {
             let problem = "the profile decides this; with --profile only a target, --duration, --count, --threads and \
                            --seed can be given";
             return Err(Error::new(format!("--{other}"), problem));
         }
-        Ok(ProfileLimits {
+        Ok(Limits {
             duration: self.value("duration"),
             count: self.value("count"),
             threads: self.value("threads"),
-            seed: self.value("seed"),
+            scale: None,
+            seed: self.value("seed").unwrap_or(default_seed),
         })
     }
 
@@ -292,19 +295,6 @@ impl FromArgMatches for Words {
 /// drive.
 fn is_file_of_words(target: &str) -> bool {
     target.ends_with(".toml") && !target.starts_with("sim:")
-}
-
-/// How long and how an application profile is to run.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct ProfileLimits {
-    /// Duration of the run.
-    pub duration: Option<Nanos>,
-    /// Number of transactions.
-    pub count: Option<u64>,
-    /// Number of threads.
-    pub threads: Option<u32>,
-    /// Seed of the run.
-    pub seed: Option<u64>,
 }
 
 /// Returns the arguments of a line, by the quotes of a shell; `None` if a quote has no end.

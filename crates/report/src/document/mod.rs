@@ -23,6 +23,7 @@ pub mod json;
 mod labels;
 pub mod live;
 pub mod observation;
+mod observed_run;
 pub mod policy;
 pub mod power;
 pub mod proof;

@@ -20,6 +20,7 @@ use super::proof::ProofDocument;
 use super::recorded_check::RecordedCheck;
 use super::run::RunDocument;
 use super::study::StudyDocument;
+use crate::printable::{shell_line, shell_word};
 
 /// Contents of a run directory.
 #[derive(Debug, Clone)]
@@ -194,6 +195,33 @@ impl RunContents {
             _ => return Err(OpenError::unknown(directory, kind.schema)),
         };
         Ok(document.map(|document| Self::Run(Box::new(RunRecording::new(document, &recording)))))
+    }
+
+    /// Returns the run, or the observation as one; `None` for all that has no rates of its own.
+    pub fn into_run(self) -> Option<RunRecording> {
+        match self {
+            Self::Run(recording) => Some(*recording),
+            Self::Observation(seen) => Some(RunRecording::without_distributions((&*seen).into())),
+            _ => None,
+        }
+    }
+
+    /// Says why the run in `directory` has no result, and what to do.
+    pub fn without_result(directory: &Path) -> String {
+        let argv = Recording::open(directory).map_or_else(|_| Vec::new(), |run| run.manifest.argv);
+        let words: Vec<&str> = argv.iter().skip(1).take(2).map(String::as_str).collect();
+        let name = directory.display().to_string();
+        let not_ended = format!("{name}: this proof did not end, so it has no result.");
+        match words[..] {
+            ["prove", "app"] => {
+                format!("{not_ended} Resume it with `plumb prove app --resume {}`", shell_word(&name))
+            }
+            ["prove", ..] => format!("{not_ended} Run it again: `{}`", shell_line(&argv)),
+            _ => format!(
+                "{name} has no result: the run ended, or its disk was full, before one was written. What was measured until then, \
+                 if anything, is in its hist.hlog and timeseries.csv"
+            ),
+        }
     }
 }
 

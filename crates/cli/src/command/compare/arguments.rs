@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, Args};
 use plumb_block::{Bytes, Nanos};
-use plumb_compare::{Gate, Terms, figure_names};
+use plumb_compare::{Gate, Terms, confidence, figure, percent};
+use plumb_dialect::imported;
 use plumb_dialect::native::Words;
 
-use super::factor::Factor;
+use super::Factor;
 use crate::arguments::running::{Detail, OwnArguments};
-use crate::command::report;
 use crate::files;
 
 /// The difference that is to be found, unless another is typed.
@@ -163,37 +163,11 @@ impl CompareArguments {
 fn are_recorded(targets: &[String]) -> bool {
     let is_recorded = |name: &String| {
         let path = Path::new(name);
-        let path = report::numbered(path).map_or(path, |(file, _)| file);
-        let begins = |text: &str| {
-            text.contains("<Results>")
-                || text.contains("\"fio version\"")
-                || text.contains("actual test time:")
-        };
-        let could_be = path.extension().is_some_and(|ending| ending == "xml" || ending == "json");
-        could_be
+        let path = imported::numbered(path).map_or(path, |(file, _)| file);
+        let text = || files::read(&path.display().to_string());
+        imported::is_named_so(path)
             || path.join("manifest.json").is_file()
-            || (path.is_file() && files::read(&path.display().to_string()).is_ok_and(|text| begins(&text)))
+            || (path.is_file() && text().is_ok_and(|text| imported::is_result(&text)))
     };
     targets.len() == 2 && targets.iter().any(is_recorded)
-}
-
-/// Parses a share in percent, above 0 and below 100.
-fn share(typed: &str) -> Option<f64> {
-    let number: f64 = typed.trim().strip_suffix('%').unwrap_or(typed).trim().parse().ok()?;
-    (number > 0.0 && number < 100.0).then_some(number / 100.0)
-}
-
-fn percent(typed: &str) -> Result<f64, String> {
-    share(typed).ok_or_else(|| "expected a percentage between 0 and 100, such as 5%".to_owned())
-}
-
-fn confidence(typed: &str) -> Result<f64, String> {
-    let expected = || "expected a percentage from 80 to 99.9, such as 95%".to_owned();
-    share(typed).filter(|share| (0.8..=0.999).contains(share)).ok_or_else(expected)
-}
-
-fn figure(typed: &str) -> Result<String, String> {
-    let known = figure_names().any(|name| name == typed);
-    let names = || figure_names().collect::<Vec<_>>().join(", ");
-    if known { Ok(typed.to_owned()) } else { Err(format!("expected one of {}", names())) }
 }

@@ -1,32 +1,27 @@
 //! `plumb compare`: levels of a factor in interleaved blocks, or runs that were recorded earlier.
 
 mod arguments;
-mod factor;
-mod file_system;
-mod machine;
 mod recorded;
-mod workload;
 
 use std::cell::RefCell;
+use std::str::FromStr;
 use std::sync::Arc;
 
-use plumb_block::{Clock, Nanos, RealClock};
-use plumb_compare::setting::Setting;
-use plumb_compare::{Chapter, Experiment, Extent, Level, Question};
-use plumb_dialect::Meaning;
-use plumb_dialect::native::{Words, write};
-use plumb_linux::FileOptions;
+use plumb_block::Nanos;
+use plumb_compare::setting::{self, Setting};
+use plumb_compare::{Chapter, Experiment, Extent, Level, Question, SettingWanted, Workload};
+use plumb_dialect::native::Words;
 use plumb_report::Kind;
-use plumb_targets::{Intent, Name, Permission, TargetRequest, open_all};
-use plumb_workload::{Job, Scenario};
+use plumb_trial::TrialError;
+use plumb_workload::Scenario;
 
 use self::arguments::OF_ONE_MACHINE;
 pub(crate) use self::arguments::{CompareArguments, of_hosts};
-pub(crate) use self::factor::{Factor, cache_before, cache_name};
-use self::workload::Workload;
+use crate::command::load::meaning;
+use crate::command::profile;
 use crate::command::running::{RunningCommand, exit_of_end};
 use crate::exit::{self, Exit, Refusal, usage};
-use crate::{terminal, traces};
+use crate::{setting_machine, terminal, traces};
 
 /// Compares what was typed.
 pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
@@ -95,49 +90,65 @@ pub(crate) fn asked(
     }
     let factor = arguments.factor.as_ref();
     // A place of each machine is refused before it is looked for on this one.
-    factor.map(|factor| factor.of_hosts(&[])).transpose()?;
+    let of_hosts = |targets: &[String]| factor.map(|Factor(factor)| factor.of_hosts(targets)).transpose();
+    of_hosts(&[]).map_err(Refusal::from)?;
     let words = arguments.words.clone();
-    let workload = Workload { name: String::new(), profile: None, words };
+    let workload = Workload { name: String::new(), profile: None, words, read: &read };
     let (experiment, targets) = experiment(arguments, &workload, 1)?;
-    let set = factor.map(|factor| factor.of_hosts(&targets)).transpose()?.flatten();
+    let set = of_hosts(&targets).map_err(Refusal::from)?.flatten();
     let question = experiment.question();
     let scenarios = experiment.levels.into_iter().map(|level| level.scenario);
     Ok((question, scenarios.collect(), set))
 }
 
 /// Returns the profiles, and then the workloads that were typed; without any what the words say.
-fn workloads(arguments: &CompareArguments) -> Result<Vec<Workload>, Refusal> {
+fn workloads(arguments: &CompareArguments) -> Result<Vec<Workload<'static>>, Refusal> {
     let mut all = Vec::new();
     for name in &arguments.profile {
-        all.push(Workload {
-            name: name.clone(),
-            profile: Some(name.clone()),
-            words: arguments.words.clone(),
-        });
+        all.push((name.clone(), Some(name.clone()), arguments.words.clone()));
     }
     for typed in &arguments.workload {
         let words = Words::of_line(typed).map_err(usage)?.within(&arguments.words);
-        all.push(Workload { name: typed.trim().to_owned(), profile: None, words });
+        all.push((typed.trim().to_owned(), None, words));
     }
     if all.is_empty() {
-        all.push(Workload { name: String::new(), profile: None, words: arguments.words.clone() });
+        all.push((String::new(), None, arguments.words.clone()));
     }
-    if let [one] = &mut all[..] {
-        one.name.clear();
+    if let [(name, ..)] = &mut all[..] {
+        name.clear();
     }
-    Ok(all)
+    Ok(all.into_iter().map(|(name, profile, words)| Workload { name, profile, words, read: &read }).collect())
+}
+
+/// Reads words, over those of a profile if one is named.
+fn read(profile: Option<&str>, words: &Words) -> Result<Scenario, TrialError> {
+    let scenario = match profile {
+        Some(name) => profile::scenario(name, words),
+        None => meaning(words).map(|meaning| meaning.scenario),
+    };
+    Ok(scenario?)
 }
 
 /// Returns the experiment that was typed under one of so many workloads, and its targets before a level names
 /// them otherwise.
 fn experiment(
     arguments: &CompareArguments,
-    workload: &Workload,
+    workload: &Workload<'_>,
     workloads: usize,
 ) -> Result<(Experiment, Vec<String>), Refusal> {
-    let (factor, levels, targets) = levels(arguments, workload)?;
-    let is_simulated = levels.iter().all(|level| is_simulated(&level.scenario.targets()));
-    let default = Nanos::secs(if is_simulated { 60 } else { 600 });
+    let (factor, levels, targets) = match (&arguments.factor, &arguments.a, &arguments.b) {
+        (Some(Factor(factor)), ..) => {
+            let (levels, targets) = factor.levels(workload, arguments.cache_log.as_deref())?;
+            (factor.name().to_owned(), levels, targets)
+        }
+        (None, Some(a), Some(b)) => ("workload".to_owned(), workload.levels([a, b])?, Vec::new()),
+        _ => {
+            let problem = "nothing to compare: give --factor NAME=LEVEL,LEVEL, or --a WORDS --b WORDS, or \
+                           RUN... --against RUN...";
+            return Err(Refusal::new(Exit::Usage, problem));
+        }
+    };
+    let default = Nanos::secs(if levels.iter().all(Level::is_simulated) { 60 } else { 600 });
     let experiment = Experiment {
         factor,
         levels,
@@ -161,50 +172,17 @@ fn experiment(
         );
         return Err(Refusal::new(Exit::Usage, problem));
     }
-    experiment.levels.iter().try_for_each(can_be_opened)?;
+    experiment.levels.iter().try_for_each(Level::can_be_opened)?;
     Ok((experiment, targets))
 }
 
-/// Refuses a level whose simulated targets cannot be made, before anything runs.
-fn can_be_opened(level: &Level) -> Result<(), Refusal> {
-    let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
-    let wanted = |target: String| {
-        Ok(TargetRequest {
-            name: Name::parse(target)?,
-            intent: Intent::WRITE,
-            options: FileOptions::write_direct(),
-        })
-    };
-    let simulated = level.scenario.targets().into_iter();
-    // Nothing of this machine is opened: that is judged and said when it runs.
-    let simulated =
-        simulated.filter(|name| name.starts_with("sim:") || name.starts_with("cache:backing=sim:"));
-    let wanted = simulated.map(wanted).collect::<Result<Vec<_>, _>>();
-    let opened = wanted.and_then(|wanted| {
-        let time = plumb_targets::time_of(wanted.iter().map(|wanted| &wanted.name), &clock);
-        open_all(&wanted, &Permission::default(), &time)
-    });
-    opened.map(drop).map_err(|error: plumb_targets::Error| {
-        let problem = format!("level {}: {}", level.name, plumb_block::in_one_line(&error));
-        Refusal::new(Exit::Usage, problem)
-    })
-}
-
 /// Builds the chapter of an experiment, with the request to its trial.
-fn chapter(workload: &Workload, experiment: Experiment, running: &RunningCommand) -> anyhow::Result<Chapter> {
-    let scenario = experiment.scenario().map_err(usage)?;
-    let jobs =
-        || experiment.levels.iter().flat_map(|level| &level.scenario.spans).flat_map(|span| &span.jobs);
-    let words = match (&workload.profile, jobs().any(|job| job.program.is_some())) {
-        // An application, and no words of a load.
-        (Some(profile), true) => format!("profile = \"{profile}\"\n"),
-        _ => write(&scenario),
-    };
-    let ends = |job: &Job| job.workload.stop.operations.is_some() || job.workload.stop.bytes.is_some();
-    let is_limited = workload.profile.is_none() && jobs().any(ends);
-    let notes =
-        is_limited.then(|| "Blocks are measured for a time: --count and --bytes have no effect.".to_owned());
-    let meaning = Meaning { scenario, notes: notes.into_iter().collect() };
+fn chapter(
+    workload: &Workload<'_>,
+    experiment: Experiment,
+    running: &RunningCommand,
+) -> anyhow::Result<Chapter> {
+    let (meaning, words) = experiment.meaning(workload.profile.as_deref()).map_err(usage)?;
     let request = traces::read(running.request(meaning, words))?;
     Ok(Chapter { name: workload.name.clone(), experiment, request })
 }
@@ -214,8 +192,15 @@ fn setting(
     arguments: &CompareArguments,
     targets: &[Vec<String>],
 ) -> anyhow::Result<Option<Box<dyn Setting>>> {
-    let (Some(factor), Some(first)) = (&arguments.factor, targets.first()) else { return Ok(None) };
-    let setting = factor.setting(arguments, first)?;
+    let (Some(Factor(factor)), Some(first)) = (&arguments.factor, targets.first()) else { return Ok(None) };
+    let wanted = SettingWanted {
+        permission: &arguments.own.permission(),
+        cache_log: arguments.cache_log.as_deref(),
+        fs_size: arguments.fs_size,
+        together: arguments.together,
+        machine: &this_machine,
+    };
+    let setting = factor.setting(first, &wanted).map_err(Refusal::from)?;
     let problem = match setting.is_some() {
         true if arguments.together => "leave --together out, because only one level can be set at a time",
         true if targets.iter().any(|other| other != first) => "all workloads must use the same targets",
@@ -225,37 +210,35 @@ fn setting(
     Err(Refusal::new(Exit::Usage, problem).into())
 }
 
-/// Returns true if it goes by the clock of simulated drives.
-fn is_simulated(targets: &[String]) -> bool {
-    let names: Vec<Name> = targets.iter().filter_map(|target| Name::parse(target).ok()).collect();
-    plumb_targets::seed_of(&names).is_some()
+/// Returns this machine, on which levels are set.
+pub(super) fn this_machine() -> Result<Arc<setting::Machine>, TrialError> {
+    Ok(setting_machine::this()?)
 }
 
-/// Returns the factor, what is run at each level, and the targets that were asked for.
-fn levels(
-    arguments: &CompareArguments,
-    workload: &Workload,
-) -> Result<(String, Vec<Level>, Vec<String>), Refusal> {
-    match (&arguments.factor, &arguments.a, &arguments.b) {
-        (Some(factor), ..) => {
-            let (levels, targets) = factor.levels(arguments, workload)?;
-            Ok((factor.name().to_owned(), levels, targets))
-        }
-        (None, Some(a), Some(b)) => {
-            let level = |typed: &String| -> Result<Level, Refusal> {
-                let scenario = workload.scenario(&Words::of_line(typed).map_err(usage)?)?;
-                Ok(Level { name: typed.trim().to_owned(), scenario })
-            };
-            let (mut one, mut other) = (level(a)?, level(b)?);
-            if one.name == other.name {
-                (one.name, other.name) = (format!("{} (a)", one.name), format!("{} (b)", other.name));
-            }
-            Ok(("workload".to_owned(), vec![one, other], Vec::new()))
-        }
-        _ => {
-            let problem = "nothing to compare: give --factor NAME=LEVEL,LEVEL, or --a WORDS --b WORDS, or \
-                           RUN... --against RUN...";
-            Err(Refusal::new(Exit::Usage, problem))
-        }
+/// A factor whose levels are set on this machine.
+#[derive(Debug, Clone)]
+pub(crate) struct Factor(plumb_compare::Factor);
+
+impl FromStr for Factor {
+    type Err = String;
+
+    fn from_str(typed: &str) -> Result<Self, String> {
+        typed.parse().map(Self)
+    }
+}
+
+impl Factor {
+    /// Returns the setting of a policy or a scheduler on the disks beneath `targets`.
+    ///
+    /// # Errors
+    /// If there are no such disks, or the user may not change them.
+    pub(crate) fn setting_of_disks(&self, targets: &[String]) -> Result<Box<dyn Setting>, Refusal> {
+        Ok(self.0.setting_of_disks(targets, &this_machine)?)
+    }
+}
+
+impl From<Refusal> for TrialError {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(refusal.exit.failure(), refusal.message)
     }
 }

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use plumb_compare::{Question, compare_recorded};
 use plumb_measure::{Manifest, RunDirectory};
-use plumb_observe::run_document;
-use plumb_report::{Kind, Record, RunContents, RunDocument};
+use plumb_report::{Kind, Record, RunDocument};
 use plumb_trial::environment;
 
 use super::arguments::CompareArguments;
@@ -23,7 +22,6 @@ pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     }
     refuse_if!(runs.is_empty(), Usage, "--against: name the runs to compare with these, too");
     let (runs, against) = (open(&runs)?, open(&against)?);
-    named_once(&against.iter().chain(&runs).collect::<Vec<_>>())?;
     let question = Question {
         factor: "recorded runs".to_owned(),
         levels: vec![joined(&against), joined(&runs)],
@@ -47,47 +45,15 @@ pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
 fn open(runs: &[PathBuf]) -> Result<Vec<(String, RunDocument)>, Refusal> {
     let one = |run: &PathBuf| {
         let name = run.display().to_string();
-        match report::opened(run, None)? {
-            RunContents::Run(recording) => Ok((name, recording.document)),
-            RunContents::Observation(seen) => {
-                Ok((name, RunDocument { environment: seen.environment.clone(), ..run_document(&seen) }))
-            }
-            RunContents::Proof(_)
-            | RunContents::Comparison(_)
-            | RunContents::Study(_)
-            | RunContents::Fleet(_) => {
+        match report::opened(run, None)?.into_run() {
+            Some(recording) => Ok((name, recording.document)),
+            None => {
                 let problem = "is neither a run of a load nor an observation: it has no rates to compare";
                 Err(Refusal::new(Exit::Usage, format!("{name} {problem}")))
             }
         }
     };
     runs.iter().map(one).collect()
-}
-
-/// Refuses a run that is named twice: it would count as two that agree. A copy of it is the same run.
-fn named_once(all: &[&(String, RunDocument)]) -> Result<(), Refusal> {
-    let place = |name: &str| Path::new(name).canonicalize().ok();
-    // Not where it is kept, nor what it is called.
-    let is_equal = |one: &RunDocument, other: &RunDocument| {
-        (&one.environment, &one.targets, &one.total, &one.spans)
-            == (&other.environment, &other.targets, &other.total, &other.spans)
-    };
-    for (number, (name, run)) in all.iter().enumerate() {
-        let is_same = |(earlier, other): &&&(String, RunDocument)| {
-            let is_there = place(earlier).is_some_and(|earlier| Some(earlier) == place(name));
-            is_there || is_equal(other, run)
-        };
-        if let Some((earlier, _)) = all[..number].iter().find(is_same) {
-            let what = match earlier == name {
-                true => format!("{name} is named twice"),
-                false => format!("{name} is the same run as {earlier}"),
-            };
-            let problem =
-                format!("{what}: a run counts as one measurement however often it is named; name each once");
-            return Err(Refusal::new(Exit::Usage, problem));
-        }
-    }
-    Ok(())
 }
 
 /// Returns the names of runs as that of a level.

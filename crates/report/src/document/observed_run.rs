@@ -3,21 +3,25 @@
 use plumb_block::{DeviceCounters, Nanos, StorageSnapshot};
 use plumb_measure::storage::storage_side;
 use plumb_measure::{ApplicationSide, FlushWrites, Latency};
-use plumb_report::RunDocument;
-use plumb_report::document::observation::{ObservedDevice, ObservedDirection};
-use plumb_report::document::{DirectionResult, ObservationDocument, Sides};
 
-/// Builds a document from what was seen of the first device, with the requests that it was handed as
-/// operations, and the calls of programs as syncs.
-pub fn run_document(document: &ObservationDocument) -> RunDocument {
-    let total = document.devices.first().map(|device| sides(device, document)).unwrap_or_default();
-    RunDocument {
-        schema: RunDocument::SCHEMA.to_owned(),
-        duration: document.seconds,
-        complete: document.complete,
-        target: document.target.clone(),
-        total,
-        ..RunDocument::default()
+use super::observation::{ObservationDocument, ObservedDevice, ObservedDirection};
+use super::run::RunDocument;
+use super::sides::{DirectionResult, Sides};
+
+/// What was seen of the first device, with the requests that it was handed as operations, and the calls of
+/// programs as syncs.
+impl From<&ObservationDocument> for RunDocument {
+    fn from(document: &ObservationDocument) -> Self {
+        let total = document.devices.first().map(|device| sides(device, document)).unwrap_or_default();
+        Self {
+            schema: Self::SCHEMA.to_owned(),
+            duration: document.seconds,
+            complete: document.complete,
+            target: document.target.clone(),
+            environment: document.environment.clone(),
+            total,
+            ..Self::default()
+        }
     }
 }
 

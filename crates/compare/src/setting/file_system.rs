@@ -5,17 +5,20 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plumb_block::{Bytes, FailureKind, in_one_line};
-use plumb_compare::setting::{Changes, Machine, Setting, Undo};
+use plumb_block::Bytes;
 use plumb_linux::loop_device::LoopDevice;
 use plumb_prove::file_system::{FileSystem, MountedFileSystem};
 use plumb_trial::TrialError;
+
+use super::record::Changes;
+use super::undo::{Machine, Undo};
+use super::{Setting, failed};
 
 /// The logical blocks of the loop devices.
 const BLOCK: Bytes = Bytes::kib(4);
 
 /// File systems that are made when they are first needed, and gone at the end.
-pub(super) struct FileSystemSetting {
+pub struct FileSystemSetting {
     changes: Changes,
     places: Vec<Place>,
     size: Bytes,
@@ -28,7 +31,7 @@ struct Place {
 }
 
 /// Returns where the file system of level `number` is mounted.
-pub(super) fn mount_point(directory: &Path, number: usize, level: &str) -> PathBuf {
+pub(crate) fn mount_point(directory: &Path, number: usize, level: &str) -> PathBuf {
     directory.join(format!("plumb-compare-{}-{number}-{level}", std::process::id()))
 }
 
@@ -37,7 +40,7 @@ impl FileSystemSetting {
     ///
     /// # Errors
     /// If one is not known, too small, or its mkfs is missing.
-    pub(super) fn new(
+    pub fn new(
         machine: Arc<Machine>,
         directory: &Path,
         levels: &[String],
@@ -46,10 +49,9 @@ impl FileSystemSetting {
         let place = |(number, level): (usize, &String)| {
             let system: FileSystem = level.parse().map_err(|error| failed(&error))?;
             system.find_tool().map_err(|error| failed(&error))?;
-            if size < Bytes::mib(system.size_min_mib()) {
-                let problem =
-                    format!("--fs-size {size}: {level} takes {} at least", Bytes::mib(system.size_min_mib()));
-                return Err(TrialError::new(FailureKind::Usage, problem));
+            let least = Bytes::mib(system.size_min_mib());
+            if size < least {
+                return Err(TrialError::usage(format!("--fs-size {size}: {level} takes {least} at least")));
             }
             Ok(Place { system, at: mount_point(directory, number, level), mounted: None })
         };
@@ -68,8 +70,7 @@ impl Place {
     fn make(&mut self, size: Bytes) -> Result<(), TrialError> {
         let path = self.image();
         let io = |error: std::io::Error, what: &str, path: &Path| {
-            let problem = format!("cannot {what} {}: {error}", path.display());
-            TrialError::new(FailureKind::Failed, problem)
+            failed(&std::io::Error::other(format!("cannot {what} {}: {error}", path.display())))
         };
         let image = File::create_new(&path).map_err(|error| io(error, "make", &path))?;
         plumb_linux::space::reserve(&image, Bytes(0)..size)
@@ -105,8 +106,4 @@ impl Setting for FileSystemSetting {
         }
         self.changes.restore()
     }
-}
-
-fn failed(error: &(dyn std::error::Error + 'static)) -> TrialError {
-    TrialError::new(FailureKind::Failed, in_one_line(error))
 }

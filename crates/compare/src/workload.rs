@@ -1,0 +1,49 @@
+//! Workload under which levels are compared.
+
+use plumb_block::in_one_line;
+use plumb_dialect::native::Words;
+use plumb_trial::TrialError;
+use plumb_workload::Scenario;
+
+use crate::experiment::Level;
+
+/// Reads words, over those of an application profile if one is named: the caller opens files of words, and
+/// draws seeds.
+pub type ReadWords<'a> = dyn Fn(Option<&str>, &Words) -> Result<Scenario, TrialError> + 'a;
+
+/// Workload under which levels are compared.
+pub struct Workload<'a> {
+    /// Name of the workload; empty if there is only one.
+    pub name: String,
+    /// Name of the application profile, if it is one.
+    pub profile: Option<String>,
+    /// Words of the workload.
+    pub words: Words,
+    /// Reader of its words.
+    pub read: &'a ReadWords<'a>,
+}
+
+impl Workload<'_> {
+    /// Returns the scenario of these words over the workload's own.
+    ///
+    /// # Errors
+    /// Fails as [`read`](Self::read).
+    pub fn scenario(&self, level: &Words) -> Result<Scenario, TrialError> {
+        (self.read)(self.profile.as_deref(), &level.within(&self.words))
+    }
+    /// Returns the levels whose words are `typed`, over the workload's own.
+    ///
+    /// # Errors
+    /// A usage error if words make no sense.
+    pub fn levels(&self, typed: [&str; 2]) -> Result<Vec<Level>, TrialError> {
+        let name = |letter| match typed[0].trim() == typed[1].trim() {
+            true => format!("{} ({letter})", typed[0].trim()),
+            false => typed[usize::from(letter == 'b')].trim().to_owned(),
+        };
+        let level = |(letter, words)| {
+            let words = Words::of_line(words).map_err(|error| TrialError::usage(in_one_line(&error)))?;
+            Ok(Level { name: name(letter), scenario: self.scenario(&words)? })
+        };
+        ['a', 'b'].into_iter().zip(typed).map(level).collect()
+    }
+}
