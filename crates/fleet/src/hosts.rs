@@ -2,6 +2,9 @@
 //! in the lines of a file.
 
 use std::collections::HashSet;
+use std::fmt;
+use std::io;
+use std::path::Path;
 
 use crate::frame::short;
 
@@ -33,6 +36,14 @@ pub enum HostsError {
         /// How many.
         count: usize,
     },
+    /// A file of hosts that cannot be used.
+    #[error("--hosts {typed}: {why}")]
+    File {
+        /// Name of the file.
+        typed: String,
+        /// Why not, and what to name.
+        why: String,
+    },
 }
 
 impl HostsError {
@@ -41,7 +52,7 @@ impl HostsError {
             Self::Wrong { typed, problem, .. } => {
                 Self::Wrong { place: format!("line {number}: "), typed, problem }
             }
-            count @ Self::Count { .. } => count,
+            other => other,
         }
     }
 }
@@ -73,6 +84,29 @@ pub fn of_file(text: &str) -> Result<Vec<String>, HostsError> {
         }
     }
     checked(names)
+}
+
+/// Reads the hosts that were typed, or those of a file, which `read` reads. No host has a name with a slash,
+/// or one that ends as that of a text does; and what is there and is no directory is meant as the file.
+///
+/// # Errors
+/// As [`of_list`], and if the file cannot be read.
+pub fn of_argument(
+    typed: &str,
+    read: &dyn Fn(&str) -> io::Result<String>,
+) -> Result<Vec<String>, HostsError> {
+    let path = Path::new(typed);
+    let is_there = path.symlink_metadata().is_ok_and(|found| !found.is_dir());
+    if !is_there && !typed.contains('/') && !typed.ends_with(".txt") {
+        return of_list(typed);
+    }
+    let wrong = |why: &dyn fmt::Display| HostsError::File { typed: typed.to_owned(), why: why.to_string() };
+    if !path.metadata().map_err(|error| wrong(&error))?.is_file() {
+        return Err(wrong(
+            &"it is not a regular file: name a file with the hosts in its lines, or type them with commas",
+        ));
+    }
+    of_file(&read(typed).map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))
 }
 
 fn list(typed: &str, names: &mut Vec<String>) -> Result<(), HostsError> {

@@ -18,6 +18,7 @@
 //!   of a shell.
 //! - [`work`] is what an agent does: loads together with other hosts, and commands of the same program.
 //! - [`merge`] makes one document of what the hosts answered.
+//! - [`HostComparison`] compares levels in blocks, each of which is a load on all hosts.
 //! - [`session`] runs a command on all hosts, and [`record`] keeps what they answer in one run directory.
 //!
 //! Invariants: a host that is silent for two heartbeats and a second is given up, and an agent that hears
@@ -26,10 +27,12 @@
 
 pub mod agent;
 pub mod clock;
+mod comparison;
 pub mod controller;
 pub mod frame;
 pub mod hosts;
 pub mod launcher;
+mod load;
 pub mod merge;
 pub mod message;
 pub mod processes;
@@ -41,6 +44,7 @@ pub mod work;
 
 pub use agent::{Action, Agent};
 pub use clock::{Estimate, MonotonicClock};
+pub use comparison::HostComparison;
 pub use controller::{Controller, HostNow, Settings};
 pub use hosts::HostsError;
 pub use launcher::Launcher;

@@ -92,7 +92,7 @@ impl Task {
 }
 
 /// A load as the controller describes it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadTask {
     /// The scenario in plumb's own words (TOML).
     pub words: String,

@@ -24,8 +24,37 @@ impl Rates {
     }
 }
 
+/// What was told of hosts, in lines.
+#[derive(Debug, Default)]
+pub struct News {
+    /// Hosts whose loss was told.
+    told: Vec<bool>,
+    /// Last summary.
+    summary: String,
+}
+
+impl News {
+    /// Returns the hosts that were lost since the last look.
+    pub fn lost(&mut self, controller: &Controller) -> Vec<String> {
+        self.told.resize(controller.hosts().len(), false);
+        let lost = controller.hosts().zip(&mut self.told).filter_map(|(host, told)| {
+            let is_lost = host.phase == Phase::Missing && host.has_task && !*told;
+            let because = host.because.filter(|_| is_lost)?;
+            *told = true;
+            Some(format!("{}: {}", printable(host.name), printable(because)))
+        });
+        lost.collect()
+    }
+
+    /// Returns how far the hosts are, in words, unless it is the same as at the last look.
+    pub fn summary(&mut self, controller: &Controller) -> Option<String> {
+        let now = summary(controller);
+        (now != self.summary).then(|| self.summary.clone_from(&now)).map(|()| now)
+    }
+}
+
 /// Returns how far the hosts are, in words.
-pub fn summary(controller: &Controller) -> String {
+fn summary(controller: &Controller) -> String {
     let count = |phase: Phase| controller.hosts().filter(|host| host.has_task && host.phase == phase).count();
     let phases = [
         (Phase::Connecting, "connecting"),

@@ -31,6 +31,25 @@ pub struct Command {
     pub started_at: String,
 }
 
+impl Command {
+    /// Returns the command with these words, but of the launcher only its program: a password may be among
+    /// its words.
+    pub fn new(argv: Vec<String>, started_at: String) -> Self {
+        let program = |words: &str| format!("{} ...", words.split_whitespace().next().unwrap_or_default());
+        let mut is_launcher = false;
+        let recorded = |word: String| {
+            if std::mem::replace(&mut is_launcher, word == "--launcher") {
+                return program(&word);
+            }
+            match word.strip_prefix("--launcher=") {
+                Some(words) => format!("--launcher={}", program(words)),
+                None => word,
+            }
+        };
+        Self { argv: argv.into_iter().map(recorded).collect(), started_at }
+    }
+}
+
 /// The recording of a command.
 pub struct Recording {
     record: Record,

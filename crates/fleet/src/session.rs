@@ -67,13 +67,20 @@ pub enum SessionError {
     /// The place of the recording does not take it.
     #[error(transparent)]
     Recording(plumb_measure::Error),
+    /// The numbers of hosts to run on make no sense.
+    #[error("--scale: {0}")]
+    Scale(String),
+    /// Nothing was measured on the hosts; the reason.
+    #[error("{0}")]
+    NotMeasured(String),
 }
 
 impl SessionError {
     /// Returns the way in which a command fails that ends with it.
     pub const fn failure(&self) -> FailureKind {
         match self {
-            Self::NoLauncher | Self::OneHost(_) | Self::Recording(_) => FailureKind::Usage,
+            Self::NoLauncher | Self::OneHost(_) | Self::Recording(_) | Self::Scale(_) => FailureKind::Usage,
+            Self::NotMeasured(_) => FailureKind::NotMeasured,
             Self::Program(_) | Self::Wait(_) => FailureKind::Failed,
         }
     }
@@ -98,6 +105,8 @@ pub struct Session {
     pub stop: Arc<AtomicBool>,
     /// Place where the run is kept.
     out: Out,
+    /// How long a host may take to prepare its targets.
+    pub(crate) prepare_within: Nanos,
 }
 
 impl Session {
@@ -130,6 +139,7 @@ impl Session {
             names,
             stop,
             out,
+            prepare_within: reach.prepare_within,
         })
     }
 

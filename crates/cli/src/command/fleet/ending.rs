@@ -12,6 +12,7 @@ use crate::exit::{self, Exit};
 use crate::strictness::Strictness;
 use crate::surroundings::{argv, time_of_day};
 use crate::terminal;
+
 /// Ends the recording with what the hosts answered, and shows it.
 pub(super) fn conclude(
     recording: Recording,
@@ -29,26 +30,9 @@ pub(super) fn conclude(
     Ok(exit.and(exit::of_fleet(&recording.document, strictness)))
 }
 
-/// Returns the command line as typed, but of the launcher only its program: a password may be among its
-/// words.
-fn recorded_argv() -> Vec<String> {
-    let program = |words: &str| format!("{} ...", words.split_whitespace().next().unwrap_or_default());
-    let mut is_launcher = false;
-    let recorded = |word: String| {
-        if std::mem::replace(&mut is_launcher, word == "--launcher") {
-            return program(&word);
-        }
-        match word.strip_prefix("--launcher=") {
-            Some(words) => format!("--launcher={}", program(words)),
-            None => word,
-        }
-    };
-    argv().into_iter().map(recorded).collect()
-}
-
 /// Returns the command that is recorded, which begins now.
 pub(super) fn begun_now() -> Command {
-    Command { argv: recorded_argv(), started_at: time_of_day() }
+    Command::new(argv(), time_of_day())
 }
 
 /// Returns how a command ends whose recording `ended` so. What is wrong with it is said, also in the result.

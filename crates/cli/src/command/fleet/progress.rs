@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plumb_block::Nanos;
-use plumb_fleet::controller::Phase;
-use plumb_fleet::progress::{Rates, summary};
+use plumb_fleet::progress::{News, Rates};
 use plumb_fleet::{Controller, Watch};
 use plumb_load::{Event, Observer as _};
 use plumb_report::printable::printable;
@@ -20,10 +19,7 @@ pub(super) struct Progress {
     live: Option<Live>,
     expected: Option<Nanos>,
     rates: Rates,
-    /// Hosts whose loss was told.
-    told: Vec<bool>,
-    /// Last message about how far the hosts are.
-    said: String,
+    news: News,
     /// Further remarks, in the live view.
     remarks: Vec<String>,
 }
@@ -50,23 +46,9 @@ impl Watch for Progress {
             sample.remarks.extend(self.remarks.iter().map(|line| printable(line)));
             return live.feed(sample);
         }
-        self.told.resize(controller.hosts().len(), false);
-        for (host, told) in controller.hosts().zip(&mut self.told) {
-            if let Some(because) =
-                host.because.filter(|_| host.phase == Phase::Missing && host.has_task && !*told)
-            {
-                *told = true;
-                terminal::say(&format!("plumb: {}: {}", printable(host.name), printable(because)));
-            }
-        }
-        if !std::io::stderr().is_terminal() {
-            return;
-        }
-        let said = summary(controller);
-        if said != self.said {
-            terminal::say(&format!("plumb: {said}"));
-            self.said = said;
-        }
+        let lost = self.news.lost(controller).into_iter();
+        let summary = self.news.summary(controller).filter(|_| std::io::stderr().is_terminal());
+        lost.chain(summary).for_each(|line| terminal::say(&format!("plumb: {line}")));
     }
 
     /// Says something at once; under a live view in its remarks, and again when that has ended.

@@ -1,7 +1,5 @@
 //! Options that say how hosts are reached.
 
-use std::path::Path;
-
 use clap::Args;
 use plumb_block::Nanos;
 use plumb_dialect::native::split;
@@ -12,6 +10,7 @@ use crate::arguments::running::RecordingArguments;
 use crate::exit::{Exit, Refusal, usage};
 use crate::surroundings::out;
 use crate::{files, stop};
+
 /// Options that say how hosts are reached.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Hosts")]
@@ -47,7 +46,7 @@ pub(super) struct Reach {
     /// How long a host may take to prepare its targets, or to run a command; after that the others start
     /// without it
     #[arg(long, value_name = "TIME", default_value = "2h")]
-    pub(super) prepare_timeout: Nanos,
+    prepare_timeout: Nanos,
 
     /// Interval of the heartbeats between agents and controller; after two missed ones and a second, either
     /// side gives up
@@ -64,7 +63,7 @@ impl Reach {
         // Words of the launcher may hold secrets: they are not repeated.
         let unreadable = || Refusal::new(Exit::Usage, "--launcher: a quote has no end");
         let reach = plumb_fleet::Reach {
-            names: named_hosts(&self.hosts)?,
+            names: hosts::of_argument(&self.hosts, &files::read).map_err(usage)?,
             launcher: split(&self.launcher).ok_or_else(unreadable)?,
             remote_plumb: self.remote_plumb.clone(),
             push: self.push,
@@ -76,24 +75,6 @@ impl Reach {
         };
         Ok(Session::open(reach, out(recording, "fleet"), stop::on_signals()?).map_err(Refusal::from)?)
     }
-}
-
-/// Reads the hosts that were typed, or those of a file. No host has a name with a slash, or one that ends as
-/// that of a text does; and what is there and is no directory is meant as the file.
-fn named_hosts(typed: &str) -> Result<Vec<String>, Refusal> {
-    let path = Path::new(typed);
-    let is_there = path.symlink_metadata().is_ok_and(|found| !found.is_dir());
-    if !is_there && !typed.contains('/') && !typed.ends_with(".txt") {
-        return hosts::of_list(typed).map_err(usage);
-    }
-    let wrong = |why: &dyn std::fmt::Display| Refusal::new(Exit::Usage, format!("--hosts {typed}: {why}"));
-    let found = path.metadata().map_err(|error| wrong(&error))?;
-    if !found.is_file() {
-        return Err(wrong(
-            &"it is not a regular file: name a file with the hosts in its lines, or type them with commas",
-        ));
-    }
-    hosts::of_file(&files::read(typed).map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))
 }
 
 /// Parses a time from 100 ms to a minute.

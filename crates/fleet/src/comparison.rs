@@ -1,0 +1,109 @@
+//! A comparison on many hosts: each block is a load on all of them at once, and its value is of all of them
+//! together.
+
+use std::sync::atomic::Ordering;
+
+use plumb_compare::{Design, Question, block_of_sides, document};
+use plumb_report::document::comparison::Block;
+use plumb_report::document::{ComparisonDocument, FleetDocument};
+use plumb_workload::Scenario;
+
+use crate::merge;
+use crate::message::{Level, LoadTask};
+use crate::record::{Command, Content, InterimRecord, Recording};
+use crate::session::{Session, SessionError, Watch};
+
+/// A comparison whose blocks run on all hosts at once.
+#[derive(Debug, Clone)]
+pub struct HostComparison {
+    /// Question that the blocks answer.
+    pub question: Question,
+    /// Scenario of each level.
+    pub scenarios: Vec<Scenario>,
+    /// Factor whose levels are set on the hosts; `None` if they are words of the scenarios.
+    pub factor: Option<String>,
+    /// Number of measured blocks of each level, after one pilot block of each.
+    pub rounds: usize,
+    /// Load of a host beside its words and its level.
+    pub load: LoadTask,
+}
+
+impl HostComparison {
+    /// Runs the blocks and judges them, as far as they have come. The document ends with whole blocks: one that
+    /// hosts did in part does not count.
+    ///
+    /// # Errors
+    /// If no block was measured, nothing can be recorded, or the hosts cannot be waited for.
+    pub fn run(
+        &self,
+        session: &mut Session,
+        command: Command,
+        watch: &mut dyn Watch,
+    ) -> Result<(ComparisonDocument, Recording), SessionError> {
+        let seed = self.scenarios.first().map_or(0, Scenario::seed);
+        let design = Design::new(self.scenarios.len(), self.rounds, &self.question.terms, false, seed);
+        let practice: Vec<usize> = (0..self.scenarios.len()).collect();
+        let rounds = (0_u64..).zip(std::iter::once(practice).chain(design.orders()));
+        let turns = rounds.flat_map(|(round, order)| order.into_iter().map(move |level| (round, level)));
+        let note = format!("Each block is of {} hosts at once.", session.names.len());
+        let judged = |begun: &FleetDocument, blocks: &[Block], because: Option<String>| {
+            let mut document = document(&self.question, &design, blocks.to_vec());
+            document.environment.clone_from(&begun.environment);
+            document.run_directory.clone_from(&begun.run_directory);
+            (document.complete, document.incomplete_because) = (because.is_none(), because);
+            document.notes.push(note.clone());
+            document
+        };
+        let begun = FleetDocument { seed, ..FleetDocument::default() };
+        let ((blocks, lost), recording) =
+            session.recorded(command, begun, Content::Given, |session, kept| {
+                let mut blocks = Vec::new();
+                for (round, level) in turns {
+                    match self.block(session, round, level, kept, watch)? {
+                        Ok(block) => blocks.push(block),
+                        Err(lost) => return Ok((blocks, Some(lost))),
+                    }
+                    kept.write(judged(&kept.begun, &blocks, Some("it has not ended".to_owned())));
+                }
+                Ok((blocks, None))
+            })?;
+        if blocks.is_empty() {
+            recording.abandon().map_err(SessionError::Recording)?;
+            return Err(SessionError::NotMeasured(lost.unwrap_or_else(|| "nothing was measured".to_owned())));
+        }
+        Ok((judged(&recording.begun, &blocks, lost), recording))
+    }
+
+    /// Runs one block on all hosts; or says why it does not count.
+    fn block(
+        &self,
+        session: &mut Session,
+        round: u64,
+        level: usize,
+        kept: &mut InterimRecord,
+        watch: &mut dyn Watch,
+    ) -> Result<Result<Block, String>, SessionError> {
+        let mut scenario = self.scenarios[level].clone();
+        // Blocks of one round make the same choices, each round others.
+        for job in scenario.jobs_mut() {
+            job.workload.seed = job.workload.seed.wrapping_add(round << 32);
+        }
+        let set = self.factor.clone().map(|factor| Level { factor, number: level });
+        let (load, names) = (LoadTask { level: set, ..self.load.clone() }, session.names.clone());
+        let task = |number: usize| Some(load.of_host(&scenario, number, &names[number]));
+        let given = session.given(&scenario);
+        session.run(&task, given, kept, watch)?;
+        let measured = merge::document(&mut session.answers()?);
+        if session.stop.load(Ordering::Relaxed) {
+            return Ok(Err("interrupted".to_owned()));
+        }
+        // Fewer hosts would be another level.
+        Ok(match (measured.total, measured.incomplete_because) {
+            (Some(total), None) => {
+                let seconds = total.application.seconds;
+                Ok(Block { level, round, ..block_of_sides(&total, seconds) })
+            }
+            (_, lost) => Err(lost.unwrap_or_else(|| "nothing was measured".to_owned())),
+        })
+    }
+}
