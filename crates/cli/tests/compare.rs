@@ -76,6 +76,18 @@ fn a_level_against_itself_is_equivalent_and_keeps_a_limit() {
 }
 
 #[test]
+fn a_level_whose_syncs_make_nothing_durable_is_told() {
+    let typed = "--factor|drive=null,memory|--write|100|--sync-every|1|--duration|50ms|--budget|5s";
+    let (document, code) = compared(&Place::new(), typed);
+    assert_eq!(code, Some(0));
+    let told: Vec<&Value> =
+        document["levels"].as_array().unwrap().iter().map(|level| &level["loses_synced"]).collect();
+    assert_eq!(told, [true, false]);
+    let end = "; null made nothing durable: a power cut takes all that was written there, synced or not";
+    assert!(document["headline"].as_str().unwrap().contains(end), "{document:#}");
+}
+
+#[test]
 fn a_limit_that_is_exceeded_is_a_finding_and_the_same_seed_gives_the_same_document() {
     let typed = "--a|--depth 1|--b|--depth 8|sim:sas-15k|--random|--duration|400ms|--budget|12s|--seed|7|--fail-if|p50 ratio > 1.5|--whole-budget";
     let place = Place::new();

@@ -211,7 +211,8 @@ const ROWS: &[Row] = &[
         0,
     ),
     row(
-        "truncate -s 48M i.img; L=$(losetup -f --show i.img) || skip 'no loop device'; blockdev --setro $L; exec 9<$L; losetup -d $L",
+        // The kernel keeps this setting for the next user of the loop device.
+        "truncate -s 48M i.img; L=$(losetup -f --show i.img) || skip 'no loop device'; trap 'blockdev --setrw $L' EXIT; blockdev --setro $L; exec 9<$L; losetup -d $L",
         "survey $L",
         NoFinding,
         "read-only",

@@ -53,7 +53,8 @@ struct RawMap {
 }
 
 /// Returns the extents of `range`, in order, covering all of it. tmpfs, which has no FIEMAP, tells data from
-/// holes by lseek(2), and what is reserved by the pages of a file that has all of them; another file system without FIEMAP gives one extent of unknown state.
+/// holes by lseek(2), and what is reserved by the pages of a file that has all of them; another file system
+/// without FIEMAP gives one extent of unknown state.
 ///
 /// # Errors
 /// If the kernel fails for another reason than not knowing; `name` is for the message.

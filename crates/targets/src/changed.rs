@@ -3,8 +3,8 @@
 //!
 //! # Limitations
 //! A file that grew again after a cut is known by its holes, or by its length at a look meanwhile. A run that
-//! writes all blocks again between two looks hides the cut, as does a file system that does not tell holes. On
-//! tmpfs, reserved pages are told from holes only while the file has all of its pages: of a file that has
+//! writes all blocks again between two looks hides the cut, as does a file system that does not tell holes.
+//! On tmpfs, reserved pages are told from holes only while the file has all of its pages: of a file that has
 //! both, a cut within reserved pages is not seen, and more pages may be said to be lost than are.
 
 use plumb_block::{Bytes, Extent, Lba, LbaRange, lost_blocks};

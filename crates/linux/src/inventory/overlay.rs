@@ -14,8 +14,8 @@
 //!   length and time of birth.
 //! - A layer that no name of this mount namespace leads to is not found, nor is a file beneath a directory
 //!   that was renamed with `redirect_dir`.
-//! - Locks are not followed: one that is taken in a merged directory is not seen by way of its layers, and the
-//!   other way round.
+//! - Locks are not followed: one that is taken in a merged directory is not seen by way of its layers, nor
+//!   the other way round.
 
 use std::fs::{self, Metadata};
 use std::os::fd::{AsFd, AsRawFd as _};

@@ -78,8 +78,8 @@ pub struct LeftoverGroup<'a> {
 }
 
 impl<'a> LeftoverGroup<'a> {
-    /// Groups `left`, where there are many of a kind; the others are groups of one. Groups are in the order of
-    /// their first.
+    /// Groups `left`, where there are many of a kind; the others are groups of one. Groups are in the order
+    /// of their first.
     pub fn of(left: impl IntoIterator<Item = &'a Leftover>) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for one in left {
