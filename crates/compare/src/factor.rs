@@ -61,7 +61,7 @@ const KINDS: [(Kind, &str, &[&str]); 6] = [
     (Kind::FileSystem, "fs", &["ext4", "xfs", "btrfs"]),
 ];
 
-/// What the user has typed beside levels that are set on the machine.
+/// Options of the user beside levels that are set on the machine.
 pub struct SettingWanted<'a> {
     /// Permission to overwrite.
     pub permission: &'a Permission,

@@ -36,13 +36,11 @@ impl Workload<'_> {
     /// # Errors
     /// A usage error if words make no sense.
     pub fn levels(&self, typed: [&str; 2]) -> Result<Vec<Level>, TrialError> {
-        let name = |letter| match typed[0].trim() == typed[1].trim() {
-            true => format!("{} ({letter})", typed[0].trim()),
-            false => typed[usize::from(letter == 'b')].trim().to_owned(),
-        };
-        let level = |(letter, words)| {
-            let words = Words::of_line(words).map_err(|error| TrialError::usage(in_one_line(&error)))?;
-            Ok(Level { name: name(letter), scenario: self.scenario(&words)? })
+        let is_same = typed[0].trim() == typed[1].trim();
+        let level = |(letter, typed): (char, &str)| {
+            let words = Words::of_line(typed).map_err(|error| TrialError::usage(in_one_line(&error)))?;
+            let name = if is_same { format!("{} ({letter})", typed.trim()) } else { typed.trim().to_owned() };
+            Ok(Level { name, scenario: self.scenario(&words)? })
         };
         ['a', 'b'].into_iter().zip(typed).map(level).collect()
     }

@@ -29,8 +29,8 @@ pub struct HostComparison {
 }
 
 impl HostComparison {
-    /// Runs the blocks and judges them, as far as they have come. The document ends with whole blocks: one that
-    /// hosts did in part does not count.
+    /// Runs the blocks and judges them, as far as they have come. The document ends with whole blocks: one
+    /// that hosts did in part does not count.
     ///
     /// # Errors
     /// If no block was measured, nothing can be recorded, or the hosts cannot be waited for.

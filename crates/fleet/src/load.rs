@@ -13,8 +13,8 @@ use crate::record::{Command, Content, Recording};
 use crate::session::{Session, SessionError, Watch};
 
 impl LoadTask {
-    /// Returns the task of a host: the same scenario as on the others, on targets that may have its name, with
-    /// a seed of its own.
+    /// Returns the task of a host: the same scenario as on the others, on targets that may have its name,
+    /// with a seed of its own.
     pub(crate) fn of_host(&self, scenario: &Scenario, number: usize, host: &str) -> Task {
         let mut scenario = scenario.clone();
         for job in scenario.jobs_mut() {

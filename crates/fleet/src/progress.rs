@@ -24,7 +24,7 @@ impl Rates {
     }
 }
 
-/// What was told of hosts, in lines.
+/// Memory of the lines that were given about hosts.
 #[derive(Debug, Default)]
 pub struct News {
     /// Hosts whose loss was told.
@@ -49,7 +49,11 @@ impl News {
     /// Returns how far the hosts are, in words, unless it is the same as at the last look.
     pub fn summary(&mut self, controller: &Controller) -> Option<String> {
         let now = summary(controller);
-        (now != self.summary).then(|| self.summary.clone_from(&now)).map(|()| now)
+        if now == self.summary {
+            return None;
+        }
+        self.summary.clone_from(&now);
+        Some(now)
     }
 }
 

@@ -75,7 +75,8 @@ pub fn prove(request: &Request<'_>, watch: Watch<'_>) -> Result<ProofDocument> {
     Ok(document)
 }
 
-/// Judges the states under the profile of `result`. Interim documents go to [`KeptRun::keep`](super::KeptRun).
+/// Judges the states under the profile of `result`. Interim documents go to the
+/// [kept run](super::KeptRun::keep).
 fn explored(
     request: &Request<'_>,
     document: &ProofDocument,

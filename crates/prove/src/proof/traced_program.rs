@@ -27,7 +27,8 @@ const EXPLORING_MAX: Duration = Duration::from_secs(60);
 pub enum TracePlace<'a> {
     /// The current directory. What the program does beneath the given one counts.
     Beneath(&'a Path),
-    /// As [`Beneath`](Self::Beneath), and the states that a power cut may leave are explored.
+    /// The current directory, as for [`Beneath`](Self::Beneath); the states that a power cut may leave are
+    /// explored.
     Explored(&'a Path),
     /// An empty ext4 file system on a simulated drive whose first write of file data fails.
     FailingDrive,

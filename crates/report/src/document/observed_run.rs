@@ -8,8 +8,8 @@ use super::observation::{ObservationDocument, ObservedDevice, ObservedDirection}
 use super::run::RunDocument;
 use super::sides::{DirectionResult, Sides};
 
-/// What was seen of the first device, with the requests that it was handed as operations, and the calls of
-/// programs as syncs.
+/// Figures of the first device: the requests that it was handed are operations, and the calls of programs are
+/// syncs.
 impl From<&ObservationDocument> for RunDocument {
     fn from(document: &ObservationDocument) -> Self {
         let total = document.devices.first().map(|device| sides(device, document)).unwrap_or_default();
