@@ -53,21 +53,9 @@ fn explained(mut error: clap::Error, typed: &[String]) -> clap::Error {
     else {
         return error;
     };
-    let (found, line) = native::translate(rest);
-    let said = match (command.as_str(), &found[..]) {
-        (_, []) => return error,
-        ("load", _) => of_load(&found, &line),
-        ("check", _) => of_check(&found),
-        _ => return error,
-    };
-    let programs = [("fio", "fio"), ("DiskSpd", "diskspd")];
-    let runs = |(program, command): &(&str, &str)| {
-        let is_theirs = found.iter().any(|one| one.program == *program);
-        is_theirs.then(|| format!("`plumb {command}` runs command lines of {program} as they are.\n"))
-    };
-    let runs: String = programs.iter().filter_map(runs).collect();
+    let Some(said) = native::in_own_words(command, rest) else { return error };
     let help = format!("For more information, try 'plumb {command} --help'.\n");
-    clap::Error::raw(error.kind(), format!("{said}\n\n{runs}{help}"))
+    clap::Error::raw(error.kind(), format!("{said}{help}"))
 }
 
 /// Returns a tip that names the commands which have the option that was not expected.
@@ -82,33 +70,4 @@ fn other_commands(error: &clap::Error) -> Option<String> {
         root.get_subcommands().filter(has_it).map(|command| format!("`plumb {}`", command.get_name()));
     let names = names.collect::<Vec<_>>().join(", ");
     (!names.is_empty()).then(|| format!("{typed} is an option of {names}"))
-}
-
-fn of_load(found: &[native::Foreign], line: &[String]) -> String {
-    format!("{}\n\nIn plumb's words:\n  plumb load {}", list(found), line.join(" "))
-}
-
-/// A check has no words for a load: it has one of its own.
-fn of_check(found: &[native::Foreign]) -> String {
-    let of_check = |one: &native::Foreign| {
-        let native = one.native.replace("--duration", "--seconds");
-        let is_taken =
-            native.starts_with('(') || native.starts_with("--seconds") || !native.starts_with("--");
-        let native =
-            if is_taken { native } else { format!("(a check has its own load; plumb load: {native})") };
-        native::Foreign { native, ..one.clone() }
-    };
-    list(&found.iter().map(of_check).collect::<Vec<_>>())
-}
-
-fn list(found: &[native::Foreign]) -> String {
-    let mut programs: Vec<&str> = found.iter().map(|one| one.program).collect();
-    programs.dedup();
-    let width = found.iter().map(|one| one.typed.chars().count()).max().unwrap_or(0);
-    let line = |one: &native::Foreign| format!("\n  {:width$}  {}", one.typed, one.native);
-    format!(
-        "options of {}; in plumb they are:{}",
-        programs.join(" and "),
-        found.iter().map(line).collect::<String>()
-    )
 }

@@ -18,6 +18,7 @@ mod invalid_field;
 mod layer;
 mod lines;
 mod meaning;
+mod own_words;
 mod read;
 mod rules;
 mod table;
@@ -26,8 +27,9 @@ mod word_error;
 mod words;
 mod write;
 
-pub use foreign::{Foreign, translate};
+pub use foreign::translate;
 pub(crate) use invalid_field::{InvalidField, check};
+pub use own_words::in_own_words;
 pub use read::{read, read_under};
 pub use words::{Words, split};
 pub use write::write;
