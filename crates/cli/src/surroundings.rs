@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use plumb_dialect::{Machine, ProcessorPlace};
+use plumb_dialect::Machine;
 use plumb_measure::Out;
 use plumb_measure::process::surroundings;
 use plumb_report::RunContents;
@@ -61,8 +61,8 @@ pub(crate) fn machine(started_at: &str) -> Machine {
     Machine {
         host: surroundings::host().unwrap_or_else(|| "localhost".to_owned()),
         processors: plumb_linux::thread::processors(),
-        topology: topology(),
-        governor: text_of("cpu/cpu0/cpufreq/scaling_governor"),
+        topology: surroundings::topology(),
+        governor: surroundings::governor(),
         page_bytes: rustix::param::page_size() as u64,
         memory_bytes: surroundings::memory_bytes().unwrap_or(0),
         kernel: surroundings::kernel().unwrap_or_default(),
@@ -80,29 +80,4 @@ pub(crate) fn machine(started_at: &str) -> Machine {
 fn program_date() -> Option<String> {
     let made = std::fs::metadata(std::env::current_exe().ok()?).ok()?.modified().ok()?;
     Some(jiff::Timestamp::try_from(made).ok()?.strftime("%Y/%m/%d").to_string())
-}
-
-/// Returns the text of a file beneath /sys/devices/system.
-fn text_of(name: &str) -> Option<String> {
-    let text = std::fs::read_to_string(PathBuf::from("/sys/devices/system").join(name)).ok()?;
-    Some(text.trim().to_owned())
-}
-
-/// Returns where the processors are that say so.
-fn topology() -> Vec<ProcessorPlace> {
-    let entries = std::fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten();
-    let mut places: Vec<ProcessorPlace> = entries
-        .filter_map(|entry| {
-            let number: u32 = entry.file_name().to_str()?.strip_prefix("cpu")?.parse().ok()?;
-            let of = |name: &str| text_of(&format!("cpu/cpu{number}/topology/{name}"))?.parse::<u32>().ok();
-            // Without memory nodes all of it is one.
-            let files = std::fs::read_dir(entry.path()).into_iter().flatten().flatten();
-            let node =
-                files.filter_map(|file| file.file_name().to_str()?.strip_prefix("node")?.parse().ok()).next();
-            let (core, socket) = (of("core_id")?, of("physical_package_id")?);
-            Some(ProcessorPlace { number, core, socket, node: node.unwrap_or(0) })
-        })
-        .collect();
-    places.sort_by_key(|place| place.number);
-    places
 }

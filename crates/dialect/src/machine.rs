@@ -1,5 +1,7 @@
 //! Facts of the machine that a dialect must know: passed in, so that translations stay pure.
 
+pub use plumb_measure::process::surroundings::ProcessorPlace;
+
 /// Facts of this machine and this run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
@@ -31,19 +33,6 @@ pub struct Machine {
     pub version_date: String,
     /// The command line as typed.
     pub argv: Vec<String>,
-}
-
-/// Where a processor is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProcessorPlace {
-    /// Number of the processor.
-    pub number: u32,
-    /// The core that it is a thread of, unique in its socket.
-    pub core: u32,
-    /// The socket.
-    pub socket: u32,
-    /// The memory node.
-    pub node: u32,
 }
 
 impl Machine {

@@ -1,6 +1,7 @@
-//! Where a measurement runs: the machine's name, memory and processors, from /proc.
+//! Where a measurement runs: the machine's name, memory and processors, from /proc and /sys.
 
 use std::fs;
+use std::path::Path;
 
 use crate::process::ProcessorTimes;
 
@@ -43,4 +44,47 @@ pub fn uptime_ms() -> Option<u64> {
     let text = fs::read_to_string("/proc/uptime").ok()?;
     let seconds: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;
     Some((seconds * 1000.0) as u64)
+}
+
+/// Where a processor is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessorPlace {
+    /// Number of the processor.
+    pub number: u32,
+    /// The core that it is a thread of, unique in its socket.
+    pub core: u32,
+    /// The socket.
+    pub socket: u32,
+    /// The memory node.
+    pub node: u32,
+}
+
+/// Returns the cpufreq governor; `None` if there is none.
+pub fn governor() -> Option<String> {
+    text_of("cpu/cpu0/cpufreq/scaling_governor")
+}
+
+/// Returns the text of a file beneath /sys/devices/system.
+fn text_of(name: &str) -> Option<String> {
+    let text = fs::read_to_string(Path::new("/sys/devices/system").join(name)).ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// Returns where the processors are that say so, by number.
+pub fn topology() -> Vec<ProcessorPlace> {
+    let entries = fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten();
+    let mut places: Vec<ProcessorPlace> = entries
+        .filter_map(|entry| {
+            let number: u32 = entry.file_name().to_str()?.strip_prefix("cpu")?.parse().ok()?;
+            let of = |name: &str| text_of(&format!("cpu/cpu{number}/topology/{name}"))?.parse::<u32>().ok();
+            // Without memory nodes all of it is one.
+            let files = fs::read_dir(entry.path()).into_iter().flatten().flatten();
+            let node =
+                files.filter_map(|file| file.file_name().to_str()?.strip_prefix("node")?.parse().ok()).next();
+            let (core, socket) = (of("core_id")?, of("physical_package_id")?);
+            Some(ProcessorPlace { number, core, socket, node: node.unwrap_or(0) })
+        })
+        .collect();
+    places.sort_by_key(|place| place.number);
+    places
 }
