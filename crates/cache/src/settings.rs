@@ -110,6 +110,18 @@ pub enum Mode {
     Ordered,
 }
 
+impl Mode {
+    /// Returns the word that stands for it in documents.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::WriteBack => "write-back",
+            Self::WriteThrough => "write-through",
+            Self::Protected => "protected",
+            Self::Ordered => "ordered",
+        }
+    }
+}
+
 /// Legs of a mirror that may be missing when it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingLegs {

@@ -4,13 +4,16 @@ use std::fmt;
 use std::process::ExitCode;
 
 use plumb_block::FailureKind;
-use plumb_path::{Finding, Severity};
+use plumb_path::{Finding, RecordingError, Severity};
+use plumb_policy::error::PolicyError;
 use plumb_report::document::FleetDocument;
 use plumb_report::printable::printable_text;
 use plumb_report::{
     ComparisonDocument, ObservationDocument, ProofDocument, RunDocument, StudyDocument, UNKNOWN,
 };
+use plumb_serve::named::control::ControlError;
 use plumb_state::output::OutputError;
+use plumb_targets::cache::OrderError;
 use plumb_trial::TrialError;
 
 use crate::strictness::Strictness;
@@ -231,8 +234,23 @@ pub(crate) fn say(failure: &anyhow::Error) -> Exit {
         };
     }
     crate::terminal::say(&format!("plumb: {failure:#}"));
-    let of_proof = || failure.downcast_ref::<plumb_prove::Error>().map(|error| error.kind.failure().into());
-    failure.downcast_ref::<Refusal>().map(|refusal| refusal.exit).or_else(of_proof).unwrap_or(Exit::Failed)
+    code_of(failure)
+}
+
+/// Returns the exit code of a failure: its own, or that of its kind.
+pub(crate) fn code_of(failure: &anyhow::Error) -> Exit {
+    if let Some(refusal) = failure.downcast_ref::<Refusal>() {
+        return refusal.exit;
+    }
+    let kinds = [
+        failure.downcast_ref().map(|error: &plumb_prove::Error| error.kind.failure()),
+        failure.downcast_ref().map(|error: &plumb_targets::Error| error.kind().failure()),
+        failure.downcast_ref().map(PolicyError::kind),
+        failure.downcast_ref().map(RecordingError::failure),
+        failure.downcast_ref().map(OrderError::failure),
+        failure.downcast_ref().map(ControlError::failure),
+    ];
+    kinds.into_iter().flatten().next().map_or(Exit::Failed, Exit::from)
 }
 
 #[cfg(test)]

@@ -8,8 +8,6 @@ mod files;
 mod help;
 mod leftovers;
 mod live;
-mod live_state;
-mod named;
 mod own;
 mod progress;
 mod progress_lines;

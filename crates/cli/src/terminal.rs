@@ -1,25 +1,12 @@
-//! The two streams: results on stdout, everything else on stderr; and what the terminal can show.
-
-use std::io::{self, IsTerminal, Write};
+//! Results on stdout, with what the failure to write them is called.
 
 use anyhow::Context;
-use plumb_report::printable::printable_text;
-use plumb_report::{Format, RenderInput, StatusDocument, Style, render};
+pub(crate) use plumb_report::streams::{say, style, style_of_stderr};
+use plumb_report::{Format, RenderInput, StatusDocument, Style, render, streams};
 
-/// Wider lines than this are read by nobody.
-const WIDTH_MAX: usize = 400;
-
-/// Writes a result to stdout, in which no name can steer the terminal. A reader who closed the pipe has seen
-/// enough: that is no failure.
+/// Writes a result to stdout.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    let text = printable_text(text, style().colour);
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(broken) if broken.kind() != io::ErrorKind::BrokenPipe => {
-            Err(broken).context("cannot write to stdout")
-        }
-        _ => Ok(()),
-    }
+    streams::print(text).context("cannot write to stdout")
 }
 
 /// Writes a document to stdout as `format`, text as `style` has it.
@@ -32,60 +19,9 @@ pub(crate) fn show_status(of: &dyn StatusDocument, format: Format) -> anyhow::Re
     show(RenderInput::Status(of), format, style())
 }
 
-/// Says a line on stderr, in which no name can steer the terminal. What a message of plumb's own, or a name
-/// in it, has on further lines is indented: it cannot be taken for another message. If nobody can be told,
-/// the exit code still says it.
-pub(crate) fn say(line: &str) {
-    let mut line = printable_text(line, style_of_stderr().colour).into_owned();
-    if line.starts_with("plumb: ") {
-        line = line.replace('\n', "\n  ");
-    }
-    let mut stderr = io::stderr().lock();
-    if writeln!(stderr, "{line}").is_err() {
-        // stderr is closed; there is nowhere left to say so.
-    }
-}
-
-/// Returns the word that stands for a value in documents.
-pub(crate) fn word(value: &impl serde::Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
 /// Says where the page of a run directory is, if there is one.
 pub(crate) fn say_report(directory: Option<&String>) {
     directory
         .iter()
         .for_each(|directory| say(&format!("plumb: report: {directory}/{}", Format::Html.file_name())));
-}
-
-/// Returns what stdout can show: its width, whether it takes colours (a terminal, and no NO_COLOR), and
-/// whether the locale is UTF-8.
-pub(crate) fn style() -> Style {
-    style_of(&io::stdout())
-}
-
-/// Returns what stderr can show, where the live view is drawn.
-pub(crate) fn style_of_stderr() -> Style {
-    style_of(&io::stderr())
-}
-
-fn style_of(stream: &(impl IsTerminal + std::os::fd::AsFd)) -> Style {
-    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let tty = stream.is_terminal();
-    let width = rustix::termios::tcgetwinsize(stream)
-        .ok()
-        .map(|size| usize::from(size.ws_col))
-        .filter(|columns| tty && *columns > 0)
-        .or_else(|| set("COLUMNS").and_then(|columns| columns.parse().ok()))
-        .unwrap_or(100)
-        .min(WIDTH_MAX);
-    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
-    let locale = locale.to_ascii_uppercase();
-    Style {
-        width,
-        colour: tty && set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb"),
-        unicode: locale.contains("UTF-8") || locale.contains("UTF8"),
-        is_terminal: tty,
-        ..Style::PLAIN
-    }
 }

@@ -28,6 +28,7 @@ mod counted;
 pub mod decode;
 mod device;
 pub mod event;
+mod exposures;
 mod file_systems;
 pub mod fold;
 mod headline;
@@ -47,6 +48,7 @@ pub mod workload;
 mod writeback;
 
 pub use device::WatchedDevice;
+pub use exposures::{ExposureError, Exposures};
 pub use file_systems::FileSystem;
 pub use fold::SoFar;
 pub use live::{ClockReading, Meter};

@@ -8,12 +8,26 @@
 use std::path::Path;
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 
 pub use crate::device::{Claim, Claims, ClaimsError};
 use crate::file;
 use crate::view::{DeviceView, Protection, ProtectionRank};
 
 const HEADER: &str = "# Disks whose write cache survives a power cut, by the word of an administrator. Read by plumb policy.\n";
+
+/// Parses when a word ends: a time, or a day, to its end in UTC.
+///
+/// # Errors
+/// If it is neither.
+pub fn parse_until(typed: &str) -> Result<Timestamp, String> {
+    if let Ok(time) = typed.parse() {
+        return Ok(time);
+    }
+    let wrong = |_| format!("`{typed}` is not a date: expected such as 2027-06-30 or 2027-06-30T12:00:00Z");
+    let day: Date = typed.parse().map_err(wrong)?;
+    format!("{}T00:00:00Z", day.tomorrow().map_err(wrong)?).parse().map_err(wrong)
+}
 
 /// Adds a word to the file at `path`, durably.
 ///
@@ -91,6 +105,15 @@ mod tests {
             who: who.into(),
             until: moment(until),
             reason: "a \"UPS\"\nb".into(),
+        }
+    }
+
+    #[test]
+    fn a_claim_for_a_day_counts_to_the_end_of_it() {
+        assert_eq!(parse_until("2027-06-30").unwrap().to_string(), "2027-07-01T00:00:00Z");
+        assert_eq!(parse_until("2027-06-30T12:00:00+02:00").unwrap().to_string(), "2027-06-30T10:00:00Z");
+        for wrong in ["soon", "", "2027-02-30", "30.6.2027", "9999-12-31"] {
+            assert!(parse_until(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -3,10 +3,13 @@
 use plumb_block::FailureKind;
 
 use crate::device::{ClaimsError, InventoryError, UnknownDevice};
+use crate::file::FileError;
 use crate::journal::JournalError;
+use crate::light_load::LightLoadError;
 use crate::persist::PersistError;
 use crate::plan::PlanError;
 use crate::select::SelectError;
+use crate::view::Refusal;
 
 /// Reason why a policy was not changed.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +29,9 @@ pub enum PolicyError {
     /// Error of a setting that is to last.
     #[error(transparent)]
     Persist(#[from] PersistError),
+    /// The load beside a change.
+    #[error(transparent)]
+    LightLoad(#[from] LightLoadError),
     /// A name that a user gave stands for nothing.
     #[error(transparent)]
     Unknown(#[from] UnknownDevice),
@@ -44,6 +50,35 @@ pub enum PolicyError {
         /// Remedy: what to do.
         remedy: String,
     },
+    /// Refusal of everybody but root. Nothing was done.
+    #[error("only root may {what}; nothing was done: run it again as root")]
+    NotRoot {
+        /// Action that is refused, as a verb.
+        what: &'static str,
+    },
+    /// The name is not that of a disk.
+    #[error(transparent)]
+    NoDisk(UnknownDevice),
+    /// The disk is not one that is changed.
+    #[error("{name} is refused: {}; {}", why.reason, why.remedy)]
+    RefusedDisk {
+        /// Name of the disk.
+        name: String,
+        /// The reason and the remedy.
+        why: Refusal,
+    },
+    /// The disk has no identity.
+    #[error("{name} has no WWN and no serial number by which plumb could recognize it")]
+    Unrecognizable {
+        /// Name of the disk.
+        name: String,
+    },
+    /// No state is kept for the disk.
+    #[error("no state is kept for {identity}; `plumb policy persist` lists the kept states")]
+    NotKept {
+        /// Identity of the disk.
+        identity: String,
+    },
     /// The journal is of a kind with which this cannot be done. Nothing was changed.
     #[error("{reason}; {remedy}")]
     NotPossible {
@@ -55,11 +90,24 @@ pub enum PolicyError {
 }
 
 impl PolicyError {
+    /// Refuses a disk for this reason.
+    pub fn refused_disk(name: &str, why: &Refusal) -> Self {
+        Self::RefusedDisk { name: name.to_owned(), why: why.clone() }
+    }
+
     /// Returns the way in which a command fails that ends with it.
     pub fn kind(&self) -> FailureKind {
         match self {
-            Self::Select(_) | Self::Unknown(_) | Self::Claim(ClaimsError::Ended { .. }) => FailureKind::Usage,
-            Self::Plan(PlanError::NotAPlan { .. }) => FailureKind::Usage,
+            // A plan that is not there was not typed right.
+            Self::Plan(PlanError::File(FileError { operation: "read the plan", .. })) => FailureKind::Usage,
+            Self::Select(_)
+            | Self::Unknown(_)
+            | Self::NotKept { .. }
+            | Self::Claim(ClaimsError::Ended { .. }) => FailureKind::Usage,
+            Self::Plan(PlanError::NotAPlan { .. }) | Self::Persist(PersistError::Program { .. }) => {
+                FailureKind::Usage
+            }
+            Self::LightLoad(error) => error.failure(),
             Self::Plan(PlanError::Altered { .. } | PlanError::OtherBoot) => FailureKind::Refused,
             Self::Journal(error) => match error {
                 JournalError::NotBegun { .. } => FailureKind::Usage,
@@ -67,7 +115,13 @@ impl PolicyError {
                 _ => FailureKind::Failed,
             },
             Self::Persist(PersistError::Nameless { .. }) => FailureKind::Refused,
-            Self::Inventory(_) | Self::Refused { .. } | Self::NotPossible { .. } => FailureKind::Refused,
+            Self::Inventory(_)
+            | Self::NotRoot { .. }
+            | Self::NoDisk(_)
+            | Self::RefusedDisk { .. }
+            | Self::Unrecognizable { .. }
+            | Self::Refused { .. }
+            | Self::NotPossible { .. } => FailureKind::Refused,
             Self::Plan(PlanError::File(_)) | Self::Claim(_) | Self::Persist(_) => FailureKind::Failed,
         }
     }

@@ -1,6 +1,8 @@
 //! RAID controllers of this machine, and what to ask their makers' programs: the disks behind them are
 //! hidden, and so are their caches. plumb starts none of these programs and changes no logical disk.
 
+use std::path::PathBuf;
+
 use plumb_linux::tree::Tree;
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +60,15 @@ pub fn controllers(tree: &dyn Tree, is_installed: impl Fn(&str) -> bool) -> Vec<
         Some(Controller { ask: ask(family, program), program: program.map(str::to_owned), host, driver })
     });
     named.collect()
+}
+
+/// Returns true if a program of this name is on the path. It is looked for, never started.
+pub fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Where the packages of the makers put them.
+    let makers = ["/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli", "/opt/smartstorageadmin/ssacli/bin"];
+    let mut places = std::env::split_paths(&path).chain(makers.map(PathBuf::from));
+    places.any(|place| place.join(program).is_file())
 }
 
 fn ask(family: &Family, program: Option<&str>) -> String {

@@ -1,16 +1,17 @@
 //! The verdict rules and the output formats of a recorded run.
 //!
-//! Everything here is a pure function of a recording; nothing asks a live device. Only [`tui::LiveTerminal`]
-//! touches a terminal.
+//! Everything here is a pure function of a recording; nothing asks a live device. Only [`streams`],
+//! [`progress`] and [`tui::LiveTerminal`] touch a terminal.
 //!
 //! - [`document`] is what a run learnt, as plain data: [`RunDocument`], and [`RunRecording`] with what was
 //!   kept beside it.
 //! - [`verdict`] judges a document: what is wrong or worth knowing, each with its evidence and a remedy.
 //! - [`render()`] shows a recording in a [`Format`]: on the terminal, as a page, or for another program.
-//! - [`tui`] shows a load while it runs.
+//! - [`progress`] and [`tui`] show a load while it runs.
 //! - [`status`] shows how something is (a cache, a drive, a disk), and what a command did.
 
 pub mod balance;
+pub mod beneath;
 mod closing;
 mod comparison;
 mod distribution;
@@ -31,6 +32,7 @@ mod observation;
 mod observation_pair;
 mod outline;
 pub mod printable;
+pub mod progress;
 mod proof;
 pub mod quantity;
 mod render;
@@ -38,6 +40,7 @@ pub mod rules;
 mod sentences;
 mod slow;
 pub mod status;
+pub mod streams;
 mod study;
 mod survey;
 mod tables;

@@ -3,14 +3,16 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::{self, Timeout};
 
-use crate::nbd::server::Listener;
+use crate::nbd::server::{Listener, OWNER_ONLY, ServeError};
 
 /// How often it is looked whether serving is to end.
 const STOP_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
@@ -20,6 +22,55 @@ const CLIENT_TIME: Duration = Duration::from_secs(2);
 const HEAD_MAX: usize = 8 << 10;
 /// Bytes that are written at once.
 const PIECE: usize = 64 << 10;
+
+/// Place where pages are served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HttpAddress {
+    /// A unix socket, which only this user can open.
+    Unix(PathBuf),
+    /// A TCP address.
+    Tcp(SocketAddr),
+}
+
+impl HttpAddress {
+    /// Parses a port of this machine, `ADDRESS:PORT`, or the path of a socket, with `unix:` before it or a
+    /// slash in it.
+    ///
+    /// # Errors
+    /// If it is none of these.
+    pub fn parse(typed: &str) -> Result<Self, String> {
+        let local = |port: &str| Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().ok()?));
+        let path = typed.strip_prefix("unix:").or_else(|| typed.contains('/').then_some(typed));
+        if let Some(path) = path.filter(|path| !path.is_empty()) {
+            return Ok(Self::Unix(PathBuf::from(path)));
+        }
+        let bare = typed.strip_prefix("localhost:").or_else(|| typed.strip_prefix(':')).unwrap_or(typed);
+        local(bare).or_else(|| typed.parse().ok()).map(Self::Tcp).ok_or_else(|| {
+            "expected a port of this machine, an address with a port, or the path of a unix socket, such as 9950, 127.0.0.1:9950 or \
+             /run/plumb/observe.sock"
+                .to_owned()
+        })
+    }
+
+    /// Listens there.
+    ///
+    /// # Errors
+    /// If the address cannot be had.
+    pub fn listen(&self) -> Result<Listener, ServeError> {
+        match self {
+            Self::Unix(path) => Listener::unix(path, OWNER_ONLY),
+            Self::Tcp(address) => Listener::tcp(*address),
+        }
+    }
+
+    /// Returns where the metrics are, for people.
+    pub fn url(&self, listener: &Listener) -> String {
+        match (self, listener.tcp_address()) {
+            (Self::Unix(path), _) => path.display().to_string(),
+            (Self::Tcp(address), bound) => format!("http://{}/metrics", bound.unwrap_or(*address)),
+        }
+    }
+}
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,6 +178,22 @@ mod tests {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    #[test]
+    fn an_address_without_a_host_is_of_this_machine_alone() {
+        let tcp = |address: &str| Ok(HttpAddress::Tcp(address.parse().unwrap()));
+        for typed in ["9950", ":9950", "localhost:9950", "127.0.0.1:9950"] {
+            assert_eq!(HttpAddress::parse(typed), tcp("127.0.0.1:9950"), "{typed}");
+        }
+        assert_eq!(HttpAddress::parse("[::1]:9950"), tcp("[::1]:9950"));
+        assert_eq!(HttpAddress::parse("0.0.0.0:9950"), tcp("0.0.0.0:9950"), "only where it is typed");
+        for typed in ["/run/x", "unix:/run/x"] {
+            assert_eq!(HttpAddress::parse(typed), Ok(HttpAddress::Unix("/run/x".into())), "{typed}");
+        }
+        for typed in ["", "unix:", "host", "host:9950", "99999"] {
+            assert!(HttpAddress::parse(typed).is_err(), "{typed}");
+        }
     }
 
     #[test]

@@ -46,7 +46,7 @@ fn the_figures_of_each_class_are_near_what_is_published() {
         println!("{name}\n{table:?}");
         assert!(!table.is_empty());
         for row in &table {
-            let deviation = row.deviation().unwrap();
+            let deviation = row.deviation.unwrap();
             assert!(
                 deviation.abs() < 0.35,
                 "{name}, {}: {:.0} % off\n{table:?}",

@@ -12,11 +12,12 @@
 //! Steps 1 to 3 write nothing. If 4 or 5 fail, what 4 has made is undone.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use plumb_block::{Bytes, Caching, Clock, Time};
+use plumb_block::{Bytes, Caching, Clock, RealClock, Time};
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_linux::{Access, FileOptions, range_lock};
@@ -37,6 +38,7 @@ use crate::opened::{Node, OpenedTarget, Origin, Route, TargetKind, device};
 use crate::permission::{Intent, Permission};
 use crate::shared::Claim;
 use crate::storage::{PartOfFile, nobody_claims};
+use crate::time::time_of;
 use crate::wanted::TargetRequest;
 use crate::{cache, simulated, test_file};
 
@@ -52,9 +54,34 @@ pub fn open(
     clock: &Arc<dyn Clock>,
 ) -> Result<OpenedTarget> {
     let wanted = TargetRequest { name: name.clone(), intent, options };
-    let time = Time::Real(Arc::clone(clock));
-    let opened = open_all(std::slice::from_ref(&wanted), permission, &time)?;
-    opened.into_iter().next().ok_or_else(|| Error::usage(&name.to_string(), "it was not opened", ""))
+    one(&wanted, permission, &Time::Real(Arc::clone(clock)))
+}
+
+fn one(wanted: &TargetRequest, permission: &Permission, time: &Time) -> Result<OpenedTarget> {
+    let opened = open_all(std::slice::from_ref(wanted), permission, time)?;
+    opened.into_iter().next().ok_or_else(|| Error::usage(&wanted.name.to_string(), "it was not opened", ""))
+}
+
+/// Opens a target of any kind to be looked at. A simulated drive is in a world of its own.
+///
+/// # Errors
+/// As [`open_all`].
+pub fn open_to_read(name: Name) -> Result<OpenedTarget> {
+    let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+    let time = time_of([&name], &clock);
+    let options = FileOptions::read_direct();
+    one(&TargetRequest { name, intent: Intent::READ, options }, &Permission::default(), &time)
+}
+
+/// Opens to be looked at what the kernel does not know: a simulated drive, an export of an NBD server, a
+/// cache. `None` for a path.
+///
+/// # Errors
+/// As [`open_all`].
+pub fn open_foreign(typed: &OsStr) -> Result<Option<OpenedTarget>> {
+    // A word that is not a name with a scheme is a path, whatever it looks like.
+    let Ok(name @ Name::Scheme { .. }) = Name::parse(typed) else { return Ok(None) };
+    Ok(Some(open_to_read(name)?).filter(|opened| opened.kind.device_kind().is_some()))
 }
 
 /// Opens all targets of a run, in the order given, or none.

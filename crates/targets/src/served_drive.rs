@@ -82,7 +82,7 @@ pub struct DriveStatus {
     /// Number of those lost blocks that the drive had said were durable: zero for a drive that does not lie.
     pub lost_although_durable_blocks: Option<u64>,
     /// Other effects of the last power cut; null before the first.
-    pub last_cut: Option<LastCut>,
+    pub last_cut: Option<CutReport>,
     /// True if a flush has failed since the power came on, so that no later one succeeds.
     pub latched: bool,
     /// The faults that are set.
@@ -104,45 +104,6 @@ pub struct DriveStatus {
     pub control: String,
     /// The process that holds it.
     pub pid: u32,
-}
-
-/// Effects of a power cut on the commands that it met.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LastCut {
-    /// Commands that were in flight.
-    pub in_flight: u64,
-    /// Commands that were answered and not durable.
-    pub at_risk: u64,
-    /// Commands, in flight or at risk, of which all blocks survived.
-    pub survived: u64,
-    /// Commands, in flight or at risk, of which some blocks survived.
-    pub torn: u64,
-    /// Blocks that can no longer be read.
-    pub unreadable_blocks: u64,
-    /// Blocks torn inside.
-    pub torn_inside_blocks: u64,
-    /// Writes of which the ends of each 4 KiB are missing.
-    pub shorn: u64,
-    /// Writes that landed elsewhere.
-    pub misdirected: u64,
-    /// Blocks that held something and over which those landed.
-    pub misdirected_over_blocks: u64,
-}
-
-impl From<&CutReport> for LastCut {
-    fn from(report: &CutReport) -> Self {
-        Self {
-            in_flight: report.in_flight,
-            at_risk: report.at_risk,
-            survived: report.survived,
-            torn: report.torn,
-            unreadable_blocks: report.unreadable_blocks,
-            torn_inside_blocks: report.torn_inside_blocks,
-            shorn: report.shorn,
-            misdirected: report.misdirected,
-            misdirected_over_blocks: report.misdirected_over_blocks,
-        }
-    }
 }
 
 impl DriveStatus {
@@ -247,7 +208,7 @@ impl DriveControls {
             cut_armed: armed.map(|(when, _)| when.clone()),
             lost_at_last_cut_blocks: drive.last_cut().map(|report| report.lost_blocks),
             lost_although_durable_blocks: drive.last_cut().map(|report| report.promised_lost_blocks),
-            last_cut: drive.last_cut().map(LastCut::from),
+            last_cut: drive.last_cut().copied(),
             latched: drive.latched().is_some(),
             faults: drive.faults().iter().map(ToString::to_string).collect(),
             nbd: exports.nbd_uris().first().cloned(),

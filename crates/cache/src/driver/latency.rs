@@ -21,6 +21,14 @@ pub struct LatencyByRequest {
     pub flush: Option<RequestLatency>,
 }
 
+impl LatencyByRequest {
+    /// Returns the kinds of requests that there were, each with its name.
+    pub fn by_name(&self) -> impl Iterator<Item = (&'static str, &RequestLatency)> {
+        let all = [("flush", &self.flush), ("read", &self.read), ("write", &self.write)];
+        all.into_iter().filter_map(|(name, latency)| Some((name, latency.as_ref()?)))
+    }
+}
+
 /// Distribution of the latency of one kind of request, in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestLatency {

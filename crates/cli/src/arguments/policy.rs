@@ -264,7 +264,7 @@ pub(crate) struct ClaimArguments {
     pub(crate) by: Option<String>,
 
     /// When the claim expires: a day (2027-06-30, to its end in UTC) or a time (2027-06-30T12:00:00Z)
-    #[arg(long, value_name = "DATE", required_unless_present = "withdraw", value_parser = until)]
+    #[arg(long, value_name = "DATE", required_unless_present = "withdraw", value_parser = plumb_policy::claims::parse_until)]
     pub(crate) until: Option<jiff::Timestamp>,
 
     /// Why the cache survives a power cut
@@ -313,16 +313,6 @@ fn interval(text: &str) -> Result<Duration, String> {
     super::running::time_within_a_day(text).map(Duration::from)
 }
 
-/// Returns a time, or the end of a day in UTC.
-pub(crate) fn until(text: &str) -> Result<jiff::Timestamp, String> {
-    if let Ok(time) = text.parse() {
-        return Ok(time);
-    }
-    let wrong = |_| format!("`{text}` is not a date: expected such as 2027-06-30 or 2027-06-30T12:00:00Z");
-    let day: jiff::civil::Date = text.parse().map_err(wrong)?;
-    format!("{}T00:00:00Z", day.tomorrow().map_err(wrong)?).parse().map_err(wrong)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -335,15 +325,6 @@ mod tests {
         assert_eq!(interval("1h"), Ok(Duration::from_secs(3600)));
         for wrong in ["", "s", "0", "2d", "-1s", "99999999999999999999h", "1ms", "25h"] {
             assert!(interval(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_claim_for_a_day_counts_to_the_end_of_it() {
-        assert_eq!(until("2027-06-30").unwrap().to_string(), "2027-07-01T00:00:00Z");
-        assert_eq!(until("2027-06-30T12:00:00+02:00").unwrap().to_string(), "2027-06-30T10:00:00Z");
-        for wrong in ["soon", "", "2027-02-30", "30.6.2027", "9999-12-31"] {
-            assert!(until(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -17,7 +17,7 @@ use plumb_trial::{Context, Request, Trial};
 use crate::arguments::running::{OwnArguments, RecordingArguments};
 use crate::command::compare::Factor;
 use crate::command::running::{RunningCommand, exit_of};
-use crate::exit::{Exit, Refusal, usage};
+use crate::exit::{self, Exit, Refusal, usage};
 use crate::strictness::Strictness;
 use crate::surroundings::time_of_day;
 use crate::{leftovers, stop, traces};
@@ -102,6 +102,6 @@ fn at_level(
 /// Returns what the controller is told of a failure.
 fn told(failure: impl Into<anyhow::Error>) -> TaskFailure {
     let failure = failure.into();
-    let exit = failure.downcast_ref::<Refusal>().map_or(Exit::Failed, |refusal| refusal.exit);
+    let exit = exit::code_of(&failure);
     TaskFailure { kind: exit.failure(), because: format!("{failure:#}") }
 }

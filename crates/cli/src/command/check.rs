@@ -5,15 +5,15 @@ use std::path::Path;
 use plumb_block::shell_word;
 use plumb_dialect::native;
 use plumb_report::Kind;
-use plumb_targets::{Name, Permission, Scheme};
+use plumb_report::progress::Bar;
+use plumb_targets::{Name, OpenedTarget, Permission, Scheme, open_foreign};
 use plumb_trial::CheckRequest;
 
 use crate::arguments::check::CheckArguments;
 use crate::command::running::{default_seed, exit_of, say_end, with_observer};
 use crate::exit::{Exit, Refusal};
-use crate::progress::Bar;
 use crate::surroundings::{argv, out, time_of_day};
-use crate::{named, terminal};
+use crate::terminal;
 
 /// Checks, prints the report, and says how it ended.
 pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<Exit> {
@@ -34,8 +34,7 @@ fn refuse_exports(typed: &Path) -> anyhow::Result<()> {
     if matches!(scheme, Scheme::Sim | Scheme::Cache) {
         return Ok(());
     }
-    let Some(device) = named::device(typed.as_os_str())? else { return Ok(()) };
-    let name = device.opened.shown;
+    let Some(OpenedTarget { shown: name, .. }) = open_foreign(typed.as_os_str())? else { return Ok(()) };
     let word = shell_word(&name);
     let message = format!(
         "{name} is a block device, and a check writes: it would destroy what is on it. Look at it with `plumb survey \

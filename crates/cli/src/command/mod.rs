@@ -1,7 +1,6 @@
 //! One file for each command.
 
 pub(crate) mod agent;
-mod beneath;
 pub(crate) mod cache;
 pub(crate) mod check;
 pub(crate) mod compare;
@@ -22,3 +21,5 @@ mod serving;
 pub(crate) mod sqlio;
 pub(crate) mod study;
 pub(crate) mod survey;
+
+use plumb_report::beneath;

@@ -1,13 +1,11 @@
 //! Common parts of serving, whatever is served: where it is reached, and how a failure ends.
 
-use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use plumb_serve::ExportError;
 use plumb_serve::named::{NbdAddress, ServiceError, ServiceOptions};
-use plumb_serve::nbd::server::{PATH_MAX_BYTES, ServeError};
+use plumb_serve::nbd::server::PATH_MAX_BYTES;
 use plumb_serve::nbd::tls::ServerTls;
 
 use crate::arguments::exports::ExportArguments;
@@ -88,40 +86,7 @@ const fn is_block_device(arguments: &ExportArguments) -> bool {
     arguments.attach || arguments.ublk
 }
 
-/// Removes the loop devices and mounts that killed processes have left. Returns why those of the service
-/// `name` must stay for now, if they must.
-pub(super) fn clear_up(name: &str) -> anyhow::Result<Option<String>> {
-    if !rustix::process::geteuid().is_root() {
-        return Ok(None);
-    }
-    let kept = plumb_serve::attach::sweep(None)?.kept;
-    Ok(kept.into_iter().find(|(kept, _)| kept == name).map(|(_, why)| why))
-}
-
 pub(super) fn refusal(error: ServiceError) -> Refusal {
-    let (exit, remedy) = match &error {
-        ServiceError::Name(_)
-        | ServiceError::Ublk(ExportError::Geometry { .. })
-        | ServiceError::Attach(ExportError::Geometry { .. }) => (Exit::Usage, ""),
-        ServiceError::Taken(_)
-        | ServiceError::Descriptors { .. }
-        | ServiceError::Nbd(ServeError::Refused(_))
-        | ServiceError::Ublk(ExportError::NotRecoverable { .. })
-        | ServiceError::Attach(ExportError::NameInUse { .. } | ExportError::Left { .. }) => {
-            (Exit::Refused, "")
-        }
-        ServiceError::Attach(ExportError::Os { source, .. })
-            if source.kind() == ErrorKind::PermissionDenied =>
-        {
-            (Exit::Failed, "; --attach takes root, --nbd does not")
-        }
-        ServiceError::Attach(ExportError::Os { source, place, .. })
-            if source.kind() == ErrorKind::NotFound && place.starts_with("/dev") =>
-        {
-            (Exit::Failed, "; --attach takes the modules fuse and loop (modprobe fuse loop), --nbd does not")
-        }
-        _ => (Exit::Failed, ""),
-    };
-    let error = anyhow::Error::new(error);
-    Refusal::new(exit, format!("{error:#}{remedy}"))
+    let (exit, remedy) = (error.failure().into(), error.remedy());
+    Refusal::new(exit, format!("{:#}{remedy}", anyhow::Error::new(error)))
 }

@@ -1,22 +1,17 @@
 //! `plumb survey`: the write path, of this machine or of a recording.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use plumb_linux::probe::{LiveProbe, Probe};
 use plumb_linux::recorded;
 use plumb_linux::tree::{LiveTree, Tree};
-use plumb_path::{LayerKind, RecordingError, Survey, Target, UntornPage, WritePath, text_of};
+use plumb_path::{LayerKind, Survey, Target, UntornPage, WritePath, text_of};
 use plumb_report::printable::printable;
 use plumb_report::{Kind, levels};
-use plumb_state::places::kernel_file_system;
-use plumb_state::whole_file::parent_of;
-use plumb_targets::cache;
+use plumb_targets::{Servers, cache, open_foreign};
 
 use crate::arguments::survey::SurveyArguments;
 use crate::exit::{self, Exit, Refusal, refuse_if, usage};
-use crate::live_state::Servers;
-use crate::named;
 use crate::terminal;
 
 /// Surveys, prints, and says whether anything was found.
@@ -82,15 +77,7 @@ fn survey_one(arguments: &SurveyArguments, asked: Option<Target>) -> anyhow::Res
     }
     match &arguments.record {
         Some(directory) => {
-            new_or_own(directory)?;
-            // A target that is not there is the user's mistake, a file that cannot be written is not.
-            plumb_path::record(&tree, &probe, &target, directory, arguments.writing.overwrite).map_err(
-                |error| match error {
-                    RecordingError::Output(error) => Refusal::from(error).into(),
-                    RecordingError::Survey(error) => usage(error).into(),
-                    other => anyhow::Error::new(other),
-                },
-            )
+            Ok(plumb_path::record(&tree, &probe, &target, directory, arguments.writing.overwrite)?)
         }
         None => read(arguments, &tree, &probe, &target),
     }
@@ -123,10 +110,10 @@ fn read(
 /// Returns the path to a device that the kernel does not know; `None` if it does. A cache that was made is
 /// not opened for it: it may be served.
 fn of_device(target: &Path) -> anyhow::Result<Option<Survey>> {
-    if let Some(survey) = cache::survey(&target.to_string_lossy()).map_err(Refusal::from)? {
+    if let Some(survey) = cache::survey(&target.to_string_lossy())? {
         return Ok(Some(survey));
     }
-    Ok(named::device(target.as_os_str())?.and_then(|device| device.opened.survey()))
+    Ok(open_foreign(target.as_os_str())?.and_then(|device| device.survey()))
 }
 
 /// Refuses to record what the kernel does not show, or to say what a power cut would take from it.
@@ -145,26 +132,4 @@ fn unrecorded(arguments: &SurveyArguments, target: &Path) -> anyhow::Result<()> 
         "--record cannot record {name}, because the kernel does not know it: save the output of --json instead"
     );
     Err(Refusal::new(Exit::Usage, problem).into())
-}
-
-/// Checks that a recording goes into a new or empty directory, or replaces an earlier recording: the files
-/// that are in the way are judged when they are written.
-fn new_or_own(directory: &Path) -> anyhow::Result<()> {
-    if let Some(system) = kernel_file_system(parent_of(directory)) {
-        let problem = format!(
-            "{}: it is in a file system of the kernel ({system}), which stores nothing: name another place",
-            directory.display()
-        );
-        return Err(Refusal::new(Exit::Usage, problem).into());
-    }
-    let what = match directory.read_dir() {
-        Err(error) if error.kind() == ErrorKind::NotADirectory => "is not a directory",
-        Err(_) => return Ok(()),
-        Ok(mut entries) => match directory.join("recording.json").exists() || entries.next().is_none() {
-            true => return Ok(()),
-            false => "is not empty and not a recording",
-        },
-    };
-    let message = format!("{} {what}: name an empty or a new directory", directory.display());
-    Err(Refusal::new(Exit::Usage, message).into())
 }

@@ -6,11 +6,15 @@
 //! nothing outside /proc and /sys but device numbers of paths; keys of dm tables are blotted out by the
 //! probe.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
+use plumb_block::FailureKind;
 use plumb_linux::probe::{Probe, RecordedProbe, RecordingProbe};
 use plumb_linux::recorded::{self, RecordedError};
 use plumb_linux::tree::{RecordedTree, RecordingTree, Tree};
+use plumb_state::places::kernel_file_system;
+use plumb_state::whole_file::parent_of;
 use plumb_state::{OutputError, OutputFile};
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +38,14 @@ pub enum RecordingError {
     /// An answer cannot be encoded.
     #[error("cannot encode the recording")]
     Encode(#[from] serde_json::Error),
+    /// Something else at the place of the directory.
+    #[error("{place} {what}: name an empty or a new directory")]
+    Taken {
+        /// Path of the directory.
+        place: String,
+        /// Object that is there, in words that follow the path.
+        what: String,
+    },
     /// The directory.
     #[error("cannot make {place}")]
     Directory {
@@ -42,6 +54,18 @@ pub enum RecordingError {
         /// Error from the system.
         source: std::io::Error,
     },
+}
+
+impl RecordingError {
+    /// Returns the way in which a command fails that ends with it: a target that is not there is the user's
+    /// mistake, a file that cannot be written is not.
+    pub const fn failure(&self) -> FailureKind {
+        match self {
+            Self::Survey(_) | Self::Taken { .. } => FailureKind::Usage,
+            Self::Output(error) => error.kind,
+            Self::Recorded(_) | Self::Encode(_) | Self::Directory { .. } => FailureKind::Failed,
+        }
+    }
 }
 
 /// A recording, ready to be surveyed again.
@@ -67,6 +91,24 @@ impl Header {
     const SCHEMA: &str = "plumb/recording/1";
 }
 
+/// Checks that a recording goes into a new or empty directory, or replaces an earlier recording: the files
+/// that are in the way are judged when they are written.
+fn is_free(directory: &Path) -> Result<(), RecordingError> {
+    let of_kernel = kernel_file_system(parent_of(directory));
+    let what = match (of_kernel, directory.read_dir()) {
+        (Some(system), _) => format!("is in a file system of the kernel ({system}), which stores nothing"),
+        (None, Err(error)) if error.kind() == ErrorKind::NotADirectory => "is not a directory".to_owned(),
+        (None, Err(_)) => return Ok(()),
+        (None, Ok(mut entries)) => {
+            match directory.join("recording.json").exists() || entries.next().is_none() {
+                true => return Ok(()),
+                false => "is not empty and not a recording".to_owned(),
+            }
+        }
+    };
+    Err(RecordingError::Taken { place: directory.display().to_string(), what })
+}
+
 /// Surveys `target`, and writes into `directory` (made if it is not there) all that was answered on the way.
 /// Files there, of an earlier recording too, are replaced only if `overwrite` says so.
 ///
@@ -79,6 +121,7 @@ pub fn record(
     directory: &Path,
     overwrite: bool,
 ) -> Result<Survey, RecordingError> {
+    is_free(directory)?;
     let tree = RecordingTree::new(tree);
     let probe = RecordingProbe::new(probe);
     let found = survey(&tree, &probe, target)?;

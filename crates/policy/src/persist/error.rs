@@ -18,6 +18,12 @@ pub enum PersistError {
         /// Where and why.
         what: String,
     },
+    /// The path of plumb is not plain.
+    #[error("`{program}` is not a path that a udev rule can call: give a plain absolute one with --program")]
+    Program {
+        /// The path.
+        program: String,
+    },
     /// The disk has nothing that a rule could know it by.
     #[error("{name} has neither a WWN nor a serial number that a rule could know it by")]
     Nameless {

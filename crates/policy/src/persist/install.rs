@@ -25,7 +25,7 @@ pub struct InstallPaths {
 }
 
 /// Result of an installation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstallResult {
     /// Every file that was written or taken away.
     pub files: Vec<PathBuf>,

@@ -24,6 +24,7 @@
 mod desired;
 mod error;
 mod install;
+mod keep;
 mod means;
 mod standing;
 mod udev;
@@ -32,6 +33,7 @@ mod unit;
 pub use desired::{CacheType, DesiredState, load_desired};
 pub use error::PersistError;
 pub use install::{InstallPaths, InstallResult, install, remove};
+pub use keep::{keep, keep_no_longer};
 pub use means::{Means, means};
 pub use standing::{Certainty, KeptPolicy, Ledger, Reading};
 pub use udev::rules;

@@ -142,6 +142,12 @@ impl Ledger {
         view.is_some_and(|view| self.update(Reading::new(reader, &view, &reader.boot_id())))
     }
 
+    /// Reads all disks that it has, as [`look`](Self::look) does; whether anything new is known.
+    pub fn look_at_all(&mut self, reader: &Reader<'_>) -> bool {
+        let identities: Vec<String> = self.kept.iter().map(|kept| kept.identity.clone()).collect();
+        identities.iter().filter(|identity| self.look(reader, identity)).count() > 0
+    }
+
     /// Holds a reading against what was requested; whether anything is known now that was not before.
     ///
     /// Nothing follows from a reading in the same boot, unless the drive counts that it was off. What is

@@ -1,155 +1,43 @@
-//! The documents of `plumb cache`. The status of a cache belongs to whoever serves it: here is the part of it
-//! that reports show, as it stands in the JSON document.
+//! The documents of `plumb cache`. The status of a cache is that of [`plumb_targets`], whose server answers
+//! with it.
 
-use std::collections::BTreeMap;
+use plumb_targets::cache::CacheStatus;
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
 
-use plumb_block::Bytes;
-use plumb_measure::Latency;
-use serde::{Deserialize, Serialize};
-
-/// The status of a cache.
-#[derive(Debug, Clone, Default, Deserialize)]
+/// The status of a cache, as it is shown.
+#[derive(Debug)]
 pub struct CacheShown {
-    pub(crate) schema: String,
-    pub(crate) name: String,
-    pub(crate) uuid: String,
-    pub(crate) mode: String,
-    pub(crate) served: bool,
-    pub(crate) backing: BackingShown,
-    pub(crate) legs: Vec<LegShown>,
-    pub(crate) size: u64,
-    pub(crate) dirty_bytes: Option<u64>,
-    pub(crate) zeroed_bytes: Option<u64>,
-    pub(crate) oldest_dirty: Option<f64>,
-    pub(crate) flushes: FlushesShown,
-    pub(crate) write_amplification: Option<f64>,
-    pub(crate) state: Option<String>,
-    pub(crate) log_used: Option<u64>,
-    pub(crate) log_size: Option<u64>,
-    pub(crate) draining: bool,
-    pub(crate) ordered: bool,
-    pub(crate) unreadable: Vec<ExtentShown>,
-    pub(crate) damaged: Vec<ExtentShown>,
-    pub(crate) recovery: Option<RecoveryShown>,
-    pub(crate) write_back_error: Option<String>,
-    pub(crate) log_error: Option<String>,
-    pub(crate) drain_rate: Option<f64>,
-    pub(crate) drain_eta: Option<f64>,
-    pub(crate) sleep: Option<SleepShown>,
-    pub(crate) spin_ups: Option<u64>,
-    pub(crate) wear: Option<WearShown>,
-    pub(crate) latency: Option<BTreeMap<String, LatencyShown>>,
-    pub(crate) counts: BTreeMap<String, f64>,
-    pub(crate) nbd_uris: Vec<String>,
-    pub(crate) nbd_clients: u64,
-    pub(crate) device: Option<String>,
-    pub(crate) transport: Option<String>,
-    pub(crate) warnings: Vec<String>,
+    /// The status.
+    pub status: CacheStatus,
     /// True if it was stopped just now.
-    #[serde(skip)]
     pub is_stopped: bool,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-pub(crate) struct BackingShown {
-    pub(crate) path: String,
-    pub(crate) size: Option<u64>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct LegShown {
-    pub(crate) path: String,
-    pub(crate) state: String,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct SleepShown {
-    pub(crate) at_percent: u32,
-    pub(crate) age: f64,
-    pub(crate) spin_down: f64,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct WearShown {
-    pub(crate) written_bytes: u64,
-    pub(crate) seconds: f64,
-    pub(crate) bytes_per_day: Option<f64>,
-    pub(crate) endurance: Option<EnduranceShown>,
-    pub(crate) lifetime: Option<f64>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct EnduranceShown {
-    pub(crate) bytes: u64,
-    pub(crate) by: String,
-    pub(crate) used: Option<f64>,
-}
-
-/// Latency of one kind of request.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct LatencyShown {
-    #[serde(flatten)]
-    pub(crate) summary: Latency,
-    pub(crate) buckets: Vec<LatencyBucketShown>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct LatencyBucketShown {
-    pub(crate) at_most: f64,
-    pub(crate) count: u64,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-pub(crate) struct FlushesShown {
-    pub(crate) front: u64,
-    pub(crate) log: u64,
-    pub(crate) backing: u64,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct ExtentShown {
-    pub(crate) offset: u64,
-    pub(crate) length: u64,
-}
-
-/// Findings of recovery in a log.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct RecoveryShown {
-    pub(crate) records: u64,
-    pub(crate) record_bytes: Bytes,
-    pub(crate) given_up_records: u64,
-    pub(crate) lost_records: u64,
-    pub(crate) legs: Vec<LegRecovery>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct LegRecovery {
-    pub(crate) behind_bytes: Bytes,
-    pub(crate) damaged_bytes: Bytes,
-    pub(crate) front_lost: bool,
-}
-
-impl CacheShown {
-    /// Returns the number of bytes that only the log holds: data, and what was zeroed or discarded. 0 if that
-    /// is not known.
-    pub(crate) fn only_in_log(&self) -> Bytes {
-        Bytes(self.dirty_bytes.unwrap_or(0) + self.zeroed_bytes.unwrap_or(0))
-    }
-
-    /// Returns true if nothing that was written durably is damaged or gone.
-    pub(crate) fn is_sound(&self) -> bool {
-        let is_whole = |leg: &LegRecovery| leg.damaged_bytes == Bytes(0) && !leg.front_lost;
-        let found = self.recovery.as_ref();
-        self.damaged.is_empty()
-            && self.unreadable.is_empty()
-            && found.is_none_or(|found| found.lost_records == 0 && found.legs.iter().all(is_whole))
+impl From<CacheStatus> for CacheShown {
+    fn from(status: CacheStatus) -> Self {
+        Self { status, is_stopped: false }
     }
 }
 
-/// The status of all caches: `plumb/caches/1`.
-#[derive(Debug, Default, Deserialize)]
+impl Serialize for CacheShown {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.status.document().map_err(S::Error::custom)?.serialize(serializer)
+    }
+}
+
+/// The status of all caches.
+#[derive(Debug, Serialize)]
 pub struct CachesShown {
-    pub(crate) caches: Vec<CacheShown>,
+    /// [`CachesShown::SCHEMA`].
+    pub schema: &'static str,
+    /// The caches.
+    pub caches: Vec<CacheShown>,
+}
+
+impl CachesShown {
+    /// The name of the JSON document.
+    pub const SCHEMA: &str = "plumb/caches/1";
 }
 
 /// `plumb cache detach`: a cache that is no more.

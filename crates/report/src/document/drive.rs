@@ -1,13 +1,16 @@
-//! The documents of `plumb drive`. The status of a drive belongs to whoever serves it: here is the part of it
-//! that reports show, as it stands in the JSON document.
+//! The documents of `plumb drive`. The status of a drive is that of [`plumb_targets`], whose server answers
+//! with it.
 
+use plumb_sim::figures::FigureRow;
+use plumb_sim::model::{Figure, IgnoresFlush, Model, Wce};
+use plumb_targets::served_drive::DriveStatus;
 use serde::{Deserialize, Serialize};
 
 /// `plumb drive list`: the models that are shipped.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct DriveList {
     /// [`DriveList::SCHEMA`].
-    pub schema: String,
+    pub schema: &'static str,
     /// The models.
     pub models: Vec<ListedModel>,
 }
@@ -15,11 +18,16 @@ pub struct DriveList {
 impl DriveList {
     /// The name of the JSON document.
     pub const SCHEMA: &str = "plumb/drive-list/1";
+
+    /// Lists these models.
+    pub fn new(models: Vec<Model>) -> Self {
+        Self { schema: Self::SCHEMA, models: models.into_iter().map(ListedModel::from).collect() }
+    }
 }
 
-/// A model in the list.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct ListedModel {
+/// Facts of a model that are shown in every document.
+#[derive(Debug, Serialize)]
+pub struct ModelFacts {
     /// Name of the model.
     pub name: String,
     /// `hdd`, `ssd`, ...
@@ -28,39 +36,82 @@ pub struct ListedModel {
     pub interface: String,
     /// Behaviour of its cache, in a sentence.
     pub cache: String,
+    /// Drives for which it stands.
+    pub description: String,
+    /// Sources of its figures.
+    pub source: Vec<String>,
+}
+
+impl From<Model> for ModelFacts {
+    fn from(model: Model) -> Self {
+        Self {
+            kind: word(&model.kind),
+            interface: word(&model.interface),
+            name: model.name,
+            cache: model.cache_summary,
+            description: model.description,
+            source: model.sources,
+        }
+    }
+}
+
+/// Returns the word that stands for a value in documents.
+fn word(value: &impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// A model in the list.
+#[derive(Debug, Serialize)]
+pub struct ListedModel {
+    /// Facts of the model.
+    #[serde(flatten)]
+    pub facts: ModelFacts,
     /// State of the write cache, and what becomes of an acknowledged write in it when the power is cut:
     /// `none`, `on, volatile`, `off, protected`, `on, volatile, flushes ignored`.
     pub write_cache: String,
     /// Capacity in bytes.
     pub size: u64,
-    /// Drives for which it stands.
-    pub description: String,
-    /// Sources of its figures.
-    pub source: Vec<String>,
+}
+
+impl From<Model> for ListedModel {
+    fn from(model: Model) -> Self {
+        Self {
+            write_cache: write_cache(&model),
+            size: model.geometry.default_size.0.0,
+            facts: ModelFacts::from(model),
+        }
+    }
+}
+
+/// Describes the effect of a power cut on an acknowledged write in the drive.
+fn write_cache(model: &Model) -> String {
+    let behaviour = &model.behaviour;
+    let state = match behaviour.wce {
+        Wce::Absent => return "none".to_owned(),
+        Wce::On => "on",
+        Wce::Off => "off",
+    };
+    let kept = match (matches!(behaviour.ignores_flush, IgnoresFlush::Never), behaviour.keeps_cache()) {
+        (false, _) => "volatile, flushes ignored",
+        (true, true) => "protected",
+        (true, false) => "volatile",
+    };
+    format!("{state}, {kept}")
 }
 
 /// `plumb drive show`: the parameters of a model.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct DriveModel {
     /// [`DriveModel::SCHEMA`].
-    pub schema: String,
-    /// Name of the model.
-    pub name: String,
-    /// `hdd`, `ssd`, ...
-    pub kind: String,
-    /// `sata`, `nvme`, ...
-    pub interface: String,
-    /// Behaviour of its cache, in a sentence.
-    pub cache: String,
-    /// Drives for which it stands.
-    pub description: String,
-    /// Sources of its figures.
-    pub source: Vec<String>,
+    pub schema: &'static str,
+    /// Facts of the model.
+    #[serde(flatten)]
+    pub facts: ModelFacts,
     /// Parameters of the model.
-    pub parameters: Vec<ModelParameter>,
+    pub parameters: Vec<Figure>,
     /// Figures beside published ones, if they were asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub figures: Option<Vec<ModelFigure>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub figures: Option<Vec<FigureRow>>,
 }
 
 impl DriveModel {
@@ -68,71 +119,37 @@ impl DriveModel {
     pub const SCHEMA: &str = "plumb/drive-model/1";
     /// The seed of the runs that figures are taken from.
     pub const SEED: u64 = 1;
+
+    /// Creates the document of a model, with its figures if they were measured.
+    pub fn new(model: Model, figures: Option<Vec<FigureRow>>) -> Self {
+        let parameters = model.figures.to_vec();
+        Self { schema: Self::SCHEMA, parameters, figures, facts: ModelFacts::from(model) }
+    }
 }
 
-/// A parameter of a model.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct ModelParameter {
-    /// Place in the file of the model.
-    pub name: String,
-    /// Value as written there.
-    pub value: String,
-    /// Source of the value.
-    pub source: Option<String>,
-}
-
-/// A figure of a model in virtual time.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct ModelFigure {
-    /// Name of what was done.
-    pub name: String,
-    /// `ms`, `IOPS`, `MB/s`, or `times`.
-    pub unit: String,
-    /// Value that the simulation gives.
-    pub simulated: f64,
-    /// Value that is published.
-    pub published: Option<f64>,
-    /// How far the simulation is off: 0.05 is 5 % above.
-    pub deviation: Option<f64>,
-    /// Where it is published.
-    pub source: Option<String>,
-}
-
-/// The status of a drive.
-#[derive(Debug, Deserialize)]
+/// The status of a drive, as it is shown.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
 pub struct DriveShown {
-    pub(crate) schema: String,
-    pub(crate) name: String,
-    pub(crate) model: String,
-    pub(crate) power: bool,
-    pub(crate) wce: Option<bool>,
-    pub(crate) size: u64,
-    pub(crate) dirty_bytes: u64,
-    pub(crate) reads: u64,
-    pub(crate) writes: u64,
-    pub(crate) flushes: u64,
-    pub(crate) flushes_dropped: u64,
-    pub(crate) fua_writes: u64,
-    pub(crate) cuts: u64,
-    pub(crate) cut_armed: Option<String>,
-    pub(crate) lost_at_last_cut_blocks: Option<u64>,
-    pub(crate) lost_although_durable_blocks: Option<u64>,
-    pub(crate) latched: bool,
-    pub(crate) faults: Vec<String>,
-    pub(crate) nbd_uris: Vec<String>,
-    pub(crate) nbd_clients: u64,
-    pub(crate) device: Option<String>,
-    pub(crate) transport: Option<String>,
-    pub(crate) device_open_across_cut: Vec<String>,
+    /// The status.
+    pub status: DriveStatus,
     /// True if it was taken away just now.
     #[serde(skip)]
     pub is_gone: bool,
 }
 
-/// The status of all drives: `plumb/drives/1`.
-#[derive(Debug, Deserialize)]
+/// The status of all drives.
+#[derive(Debug, Serialize)]
 pub struct DrivesShown {
-    pub(crate) drives: Vec<DriveShown>,
+    /// [`DrivesShown::SCHEMA`].
+    pub schema: &'static str,
+    /// The drives.
+    pub drives: Vec<DriveStatus>,
+}
+
+impl DrivesShown {
+    /// The name of the JSON document.
+    pub const SCHEMA: &str = "plumb/drives/1";
 }
 
 /// `plumb drive detach` of a drive whose process was gone.

@@ -1,13 +1,13 @@
 //! The documents of `plumb policy` that are made of several of `plumb_policy`'s, as `--json` prints them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use plumb_policy::apply::Report;
 use plumb_policy::claims::Claim;
 use plumb_policy::device::raid_tool::RaidReport;
 use plumb_policy::gateway::recording::Exchange;
 use plumb_policy::observe::Observation;
-use plumb_policy::persist::KeptPolicy;
+use plumb_policy::persist::{InstallResult, KeptPolicy, Ledger};
 use plumb_policy::plan::Plan;
 use plumb_policy::raid::Controller;
 use plumb_policy::view::PolicyDocument;
@@ -78,6 +78,12 @@ pub struct PolicyClaim {
 impl PolicyClaim {
     /// The name of the JSON document.
     pub const SCHEMA: &str = "plumb/policy-claim/1";
+
+    /// Creates the document of a disk with this identity, of which nothing was changed in `file`.
+    pub fn new(file: &Path, identity: &str) -> Self {
+        let (file, identity) = (file.to_owned(), identity.to_owned());
+        Self { schema: Self::SCHEMA, file, identity, name: None, claim: None, withdrawn: 0 }
+    }
 }
 
 /// `plumb policy persist`: what is kept, and what was written or removed for it.
@@ -102,4 +108,11 @@ pub struct PolicyPersist {
 impl PolicyPersist {
     /// The name of the JSON document.
     pub const SCHEMA: &str = "plumb/policy-persist/1";
+
+    /// Creates the document of what is kept now, and of what was done for it.
+    pub fn new(ledger: Ledger, done: InstallResult) -> Self {
+        let InstallResult { files, then_run } = done;
+        let removed = files.iter().filter(|file| file.symlink_metadata().is_err()).cloned().collect();
+        Self { schema: Self::SCHEMA, kept: ledger.kept, files, then_run, removed, is_here: false }
+    }
 }

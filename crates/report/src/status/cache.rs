@@ -1,13 +1,14 @@
 //! State of caches.
 
 use plumb_block::{Bytes, Nanos, shell_word};
+use plumb_cache::driver::{LatencyBucket, LatencyByRequest, RequestLatency};
+use plumb_cache::{Findings, Mode};
 use plumb_path::metrics::Metrics;
+use plumb_targets::ByteExtent;
+use plumb_targets::cache::{CacheStatus, EnduranceBy, Sleep, Wear};
 
-use super::{Read, StatusDocument};
-use crate::document::cache::{
-    CacheDetached, CacheShown, CachesShown, ExtentShown, LatencyBucketShown, LatencyShown, LegShown,
-    RecoveryShown, SleepShown, WearShown,
-};
+use super::StatusDocument;
+use crate::document::cache::{CacheDetached, CacheShown, CachesShown};
 use crate::export::prometheus::put_histogram;
 use crate::outline::{Item, Page, Row};
 use crate::printable::printable;
@@ -17,40 +18,41 @@ const TITLE: &str = "plumb cache status";
 /// Largest number of damaged parts that are shown to people.
 const SHOWN: usize = 8;
 
-impl StatusDocument for Read<CacheShown> {
+impl StatusDocument for CacheShown {
     fn page(&self) -> Page {
         let mut page = Page { title: TITLE, ..Page::default() };
-        match self.shown.schema.as_str() {
-            "plumb/cache-create/1" => created(&mut page, &self.shown),
-            "plumb/cache-serve/1" => served(&mut page, &self.shown),
-            _ if self.shown.is_stopped => {
-                let left = self.shown.only_in_log();
+        let status = &self.status;
+        match status.schema.as_str() {
+            CacheStatus::SCHEMA_CREATE => created(&mut page, status),
+            CacheStatus::SCHEMA_SERVE => served(&mut page, status),
+            _ if self.is_stopped => {
+                let left = status.only_in_log();
                 let words =
-                    format!("{}: stopped; {left} only in the log, until it is served again", self.shown.name);
+                    format!("{}: stopped; {left} only in the log, until it is served again", status.name);
                 page.add("", vec![Item::text(&words)]);
             }
-            _ => add(&mut page, &self.shown),
+            _ => add(&mut page, status),
         }
         page
     }
 
     fn metrics(&self) -> Option<String> {
-        Some(metrics(std::slice::from_ref(&self.shown)))
+        Some(metrics(&[&self.status]))
     }
 }
 
-impl StatusDocument for Read<CachesShown> {
+impl StatusDocument for CachesShown {
     fn page(&self) -> Page {
         let mut page = Page { title: TITLE, ..Page::default() };
-        self.shown.caches.iter().for_each(|cache| add(&mut page, cache));
-        if self.shown.caches.is_empty() {
+        self.caches.iter().for_each(|cache| add(&mut page, &cache.status));
+        if self.caches.is_empty() {
             page.add("", vec![Item::text("there is no cache; `plumb cache create` makes one")]);
         }
         page
     }
 
     fn metrics(&self) -> Option<String> {
-        Some(metrics(&self.shown.caches))
+        Some(metrics(&self.caches.iter().map(|cache| &cache.status).collect::<Vec<_>>()))
     }
 }
 
@@ -84,7 +86,7 @@ pub fn not_serving(name: &str, why: &str) -> String {
     )
 }
 
-fn created(page: &mut Page, cache: &CacheShown) {
+fn created(page: &mut Page, cache: &CacheStatus) {
     let (name, backing) = (&cache.name, &cache.backing.path);
     let mut facts: Vec<String> = cache.legs.iter().map(|leg| format!("log {}", leg.path)).collect();
     facts.push(format!("uuid {}", cache.uuid));
@@ -96,7 +98,7 @@ fn created(page: &mut Page, cache: &CacheShown) {
     page.add(printable(&title), vec![Item::facts(facts)]);
 }
 
-fn served(page: &mut Page, cache: &CacheShown) {
+fn served(page: &mut Page, cache: &CacheStatus) {
     let title = format!("{}: {} with {} in the log", cache.name, cache.backing.path, cache.only_in_log());
     let places = places(cache.device.as_ref(), &cache.nbd_uris);
     let stop = Row::new("stop", &format!("plumb cache stop {}", shell_word(&cache.name)));
@@ -109,9 +111,9 @@ pub(super) fn places<'a>(device: Option<&'a String>, uris: &'a [String]) -> impl
     device.chain(uris.iter().map(|uri| Row::new("nbd", uri)))
 }
 
-fn add(page: &mut Page, cache: &CacheShown) {
+fn add(page: &mut Page, cache: &CacheStatus) {
     let size = cache.backing.size.map(|size| format!(" of {}", Bytes(size))).unwrap_or_default();
-    let title = format!("{}: {}{size}, {}", cache.name, cache.backing.path, cache.mode);
+    let title = format!("{}: {}{size}, {}", cache.name, cache.backing.path, cache.mode.word());
     let mut facts = match cache.dirty_bytes {
         Some(dirty) => contents(cache, dirty),
         None => vec![format!(
@@ -157,11 +159,11 @@ fn add(page: &mut Page, cache: &CacheShown) {
 }
 
 /// Describes what is written to each device of the log, against what it is rated for.
-fn wear(wear: &WearShown) -> String {
+fn wear(wear: &Wear) -> String {
     let (written, counted) = (Bytes(wear.written_bytes), Nanos::from_secs_f64(wear.seconds));
     let rate = wear.bytes_per_day.map(|rate| format!(", {} per day", Bytes(rate as u64))).unwrap_or_default();
     let rated = wear.endurance.as_ref().map(|endurance| {
-        let by = if endurance.by == "given" { "" } else { "about, as the drive says, " };
+        let by = if endurance.by == EnduranceBy::Given { "" } else { "about, as the drive says, " };
         let used = endurance.used.map(|used| format!(", of which {:.0} % are used up", used * 100.0));
         let lasts = wear.lifetime.map(|lasts| format!("; at that rate they last {}", years(lasts)));
         let (used, lasts) = (used.unwrap_or_default(), lasts.unwrap_or_default());
@@ -178,19 +180,20 @@ pub(super) fn years(seconds: f64) -> String {
 }
 
 /// Describes how long clients waited.
-fn latency(cache: &CacheShown) -> Option<String> {
-    let all = cache.latency.as_ref().filter(|all| cache.served && !all.is_empty())?;
-    let one = |(name, LatencyShown { summary, .. }): (&String, &LatencyShown)| {
+fn latency(cache: &CacheStatus) -> Option<String> {
+    let all = cache.latency.as_ref().filter(|_| cache.served)?;
+    let one = |(name, RequestLatency { summary, .. }): (&str, &RequestLatency)| {
         let time = |seconds| Nanos::from_secs_f64(seconds);
         let p99 = summary.p99.map(|p99| format!(", p99 {}", time(p99))).unwrap_or_default();
         format!("{name} {}{p99}, {} at most", time(summary.mean), time(summary.max))
     };
-    Some(format!("latency: {}", all.iter().map(one).collect::<Vec<_>>().join("; ")))
+    let all: Vec<String> = all.by_name().map(one).collect();
+    (!all.is_empty()).then(|| format!("latency: {}", all.join("; ")))
 }
 
 /// Describes when data is written back to a device that sleeps in between.
-fn sleep(cache: &CacheShown) -> Option<String> {
-    let SleepShown { at_percent, age, spin_down } = cache.sleep.as_ref()?;
+fn sleep(cache: &CacheStatus) -> Option<String> {
+    let Sleep { at_percent, age, spin_down } = cache.sleep.as_ref()?;
     let (age, pause) = (Nanos::from_secs_f64(*age), Nanos::from_secs_f64(*spin_down));
     let count = cache.spin_ups.map(|count| {
         format!(
@@ -215,12 +218,12 @@ fn log_error(name: &str, why: &str) -> String {
 }
 
 /// Returns why an open cache does not serve, if it does not.
-fn not_serving_reason(cache: &CacheShown) -> Option<&str> {
+fn not_serving_reason(cache: &CacheStatus) -> Option<&str> {
     cache.state.as_deref().filter(|state| !matches!(*state, "serving" | "recovering" | "stopped"))
 }
 
 /// Describes what the log of an open cache holds.
-fn contents(cache: &CacheShown, dirty: u64) -> Vec<String> {
+fn contents(cache: &CacheStatus, dirty: u64) -> Vec<String> {
     let mut facts = Vec::new();
     facts.extend(
         not_serving_reason(cache).map(|why| format!("NOT SERVING: {}", not_serving(&cache.name, why))),
@@ -238,21 +241,26 @@ fn contents(cache: &CacheShown, dirty: u64) -> Vec<String> {
     facts.push(format!("{} only in the log{beside}", Bytes(dirty)));
     let (used, log) = (cache.log_used.unwrap_or(0), cache.log_size.unwrap_or(cache.size));
     facts.push(format!("log {} of {} in use", Bytes(used), Bytes(log)));
-    facts.extend((cache.mode == "ordered" && !cache.ordered).then(|| {
+    facts.extend((cache.mode == Mode::Ordered && !cache.ordered).then(|| {
         "not in order yet: data written in another mode, or before the cache was served, is written back \
          first"
             .to_owned()
     }));
     facts.extend(cache.write_back_error.iter().map(|why| format!("WRITING BACK FAILS: {why}")));
-    let unreadable = |part: &ExtentShown| {
+    let unreadable = |part: &ByteExtent| {
         format!("UNREADABLE: {} from byte {} on; write it again", Bytes(part.length), part.offset)
     };
     facts.extend(cache.unreadable.iter().take(SHOWN).map(unreadable));
     facts
 }
 
+/// Returns true if nothing that was written durably is damaged or gone.
+fn is_sound(cache: &CacheStatus, found: &Findings) -> bool {
+    cache.damaged.is_empty() && cache.unreadable.is_empty() && found.is_sound()
+}
+
 /// Describes what was found in the log when it was opened.
-fn recovery(cache: &CacheShown, found: &RecoveryShown) -> Vec<String> {
+fn recovery(cache: &CacheStatus, found: &Findings) -> Vec<String> {
     let mut facts = vec![format!(
         "{} of {} in the log when it was opened",
         counted(found.records, "record"),
@@ -261,7 +269,7 @@ fn recovery(cache: &CacheShown, found: &RecoveryShown) -> Vec<String> {
     let are_all = cache.legs.iter().all(|leg| leg.state != "lost");
     let missing = if are_all { "" } else { " on the devices that are there" };
     facts.extend(
-        (!cache.served && cache.is_sound())
+        (!cache.served && is_sound(cache, found))
             .then(|| format!("no record that was durable is damaged or gone{missing}")),
     );
     let (given_up, lost) = (found.given_up_records, found.lost_records);
@@ -293,7 +301,7 @@ fn recovery(cache: &CacheShown, found: &RecoveryShown) -> Vec<String> {
             format!("DAMAGED: in log {path}, durable records of {damaged} are damaged or missing in part")
         }));
     }
-    let damaged = |part: &ExtentShown| {
+    let damaged = |part: &ByteExtent| {
         let length = Bytes(part.length);
         let has_damage = |number: usize| found.legs.get(number).is_none_or(|lacks| lacks.damaged_bytes.0 > 0);
         let legs: Vec<_> = (0..).zip(&cache.legs).filter(|(number, _)| has_damage(*number)).collect();
@@ -311,13 +319,13 @@ fn recovery(cache: &CacheShown, found: &RecoveryShown) -> Vec<String> {
 }
 
 /// Returns the labels of a cache.
-fn labels(cache: &CacheShown) -> [(&str, &str); 2] {
+fn labels(cache: &CacheStatus) -> [(&str, &str); 2] {
     [("cache", &cache.name), ("uuid", &cache.uuid)]
 }
 
 /// Writes why caches do not do what they are there for, a sample for each reason.
-fn problems<'a>(out: &mut Metrics, caches: &'a [CacheShown]) {
-    let of_cache = |cache: &'a CacheShown| {
+fn problems<'a>(out: &mut Metrics, caches: &[&'a CacheStatus]) {
+    let of_cache = |cache: &'a CacheStatus| {
         let (log, back) = (cache.log_error.as_deref(), cache.write_back_error.as_deref());
         let not_serving = not_serving_reason(cache);
         let all = [("not-serving", not_serving), ("log-not-written", log), ("not-written-back", back)];
@@ -326,29 +334,30 @@ fn problems<'a>(out: &mut Metrics, caches: &'a [CacheShown]) {
             Some(([name, uuid, ("problem", problem), ("reason", reason?)], 1.0))
         })
     };
-    let all = caches.iter().filter(|cache| cache.served).flat_map(of_cache);
+    let all = caches.iter().copied().filter(|cache| cache.served).flat_map(of_cache);
     let help = "1 for each reason why a served cache is degraded.";
     out.known("plumb_cache_problem", help, all);
 }
 
 /// Writes the latency of the requests of clients, a histogram for each kind.
-fn latencies(out: &mut Metrics, caches: &[CacheShown]) {
+fn latencies(out: &mut Metrics, caches: &[&CacheStatus]) {
     const FAMILY: &str = "plumb_cache_request_seconds";
-    let all = caches.iter().flat_map(|cache| {
-        cache.latency.iter().flatten().map(move |(request, latency)| (cache, request, latency))
+    let all = caches.iter().copied().flat_map(|cache| {
+        let by_name = cache.latency.iter().flat_map(LatencyByRequest::by_name);
+        by_name.map(move |(request, latency)| (cache, request, latency))
     });
     let help = "Latency of the requests of clients.";
-    out.each(FAMILY, "histogram", help, all, |out, (cache, request, LatencyShown { summary, buckets })| {
+    out.each(FAMILY, "histogram", help, all, |out, (cache, request, RequestLatency { summary, buckets })| {
         let [name, uuid] = labels(cache);
         let labels = [name, uuid, ("request", request)];
-        let edges = buckets.iter().map(|LatencyBucketShown { at_most, count }| (*at_most, *count));
+        let edges = buckets.iter().map(|LatencyBucket { at_most, count }| (*at_most, *count));
         let count = summary.count as f64;
         put_histogram(out, FAMILY, &labels, edges, count, summary.mean * count);
     });
 }
 
 /// Name, help text and value of a metric of each cache.
-type Gauge = (&'static str, &'static str, fn(&CacheShown) -> Option<f64>);
+type Gauge = (&'static str, &'static str, fn(&CacheStatus) -> Option<f64>);
 
 const GAUGES: [Gauge; 17] = [
     ("served", "The cache is served.", |cache| Some(f64::from(cache.served))),
@@ -425,10 +434,10 @@ const COUNTERS: [(&str, &str, &str); 20] = [
 ];
 
 /// Returns the metrics of caches. What is unknown has no sample.
-fn metrics(caches: &[CacheShown]) -> String {
+fn metrics(caches: &[&CacheStatus]) -> String {
     let mut out = Metrics::default();
-    let mut family = |name: &str, help: &str, value: &dyn Fn(&CacheShown) -> Option<f64>| {
-        let known = caches.iter().filter_map(|cache| Some((labels(cache), value(cache)?)));
+    let mut family = |name: &str, help: &str, value: &dyn Fn(&CacheStatus) -> Option<f64>| {
+        let known = caches.iter().copied().filter_map(|cache| Some((labels(cache), value(cache)?)));
         out.family(&format!("plumb_cache_{name}"), help, known);
     };
     for (name, help, value) in GAUGES {
@@ -442,10 +451,10 @@ fn metrics(caches: &[CacheShown]) -> String {
     });
     problems(&mut out, caches);
     latencies(&mut out, caches);
-    let legs = caches.iter().filter(|cache| cache.served).flat_map(|cache| {
+    let legs = caches.iter().copied().filter(|cache| cache.served).flat_map(|cache| {
         let [name, uuid] = labels(cache);
-        let is_live = |leg: &LegShown| f64::from(leg.state == "live");
-        cache.legs.iter().map(move |leg| ([name, uuid, ("leg", &*leg.path)], is_live(leg)))
+        let is_live = |state: &str| f64::from(state == "live");
+        cache.legs.iter().map(move |leg| ([name, uuid, ("leg", &*leg.path)], is_live(&leg.state)))
     });
     out.family("plumb_cache_leg_live", "The device of the log has everything.", legs);
     out.into_text()

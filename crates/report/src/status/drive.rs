@@ -1,10 +1,12 @@
 //! Simulated drives: the models that are shipped, and how drives are that are served.
 
 use plumb_block::{Bytes, shell_word};
+use plumb_sim::figures::FigureRow;
+use plumb_targets::served_drive::DriveStatus;
 
+use super::StatusDocument;
 use super::cache::places;
-use super::{Read, StatusDocument};
-use crate::document::drive::{DriveGone, DriveList, DriveModel, DriveShown, DrivesShown, ModelFigure};
+use crate::document::drive::{DriveGone, DriveList, DriveModel, DriveShown, DrivesShown};
 use crate::outline::{Item, Page, Row};
 use crate::printable::printable;
 use crate::quantity::counted;
@@ -16,13 +18,13 @@ impl StatusDocument for DriveList {
     /// Makes a line for each model, and below it what it stands for.
     fn page(&self) -> Page {
         let table = Table::for_rows(&self.models)
-            .left("model", |model| Cell::inked(Ink::Bold, printable(&model.name)))
-            .left("kind", |model| &model.kind)
-            .left("interface", |model| &model.interface)
+            .left("model", |model| Cell::inked(Ink::Bold, printable(&model.facts.name)))
+            .left("kind", |model| &model.facts.kind)
+            .left("interface", |model| &model.facts.interface)
             .right("size", |model| Bytes(model.size).to_string())
             .left("write cache", |model| write_cache(&model.write_cache))
             .table();
-        let below = self.models.iter().map(|model| printable(&model.description)).collect();
+        let below = self.models.iter().map(|model| printable(&model.facts.description)).collect();
         let end = "`plumb drive show MODEL` tells what one is made of, `plumb drive serve MODEL` makes one.";
         let mut page = Page::plain("plumb drive list", vec![Item::Table(table.with_notes(below))]);
         page.add("", vec![Item::text(end)]);
@@ -43,18 +45,19 @@ fn write_cache(words: &str) -> Cell {
 impl StatusDocument for DriveModel {
     fn page(&self) -> Page {
         let mut page = Page { title: "plumb drive show", ..Page::default() };
-        let title = format!("{}: {} {}", self.name, self.interface, self.kind);
+        let facts = &self.facts;
+        let title = format!("{}: {} {}", facts.name, facts.interface, facts.kind);
         page.add(
             printable(&title),
-            vec![Item::facts([self.description.clone(), format!("cache: {}", self.cache)])],
+            vec![Item::facts([facts.description.clone(), format!("cache: {}", facts.cache)])],
         );
         let parameters = Table::for_rows(&self.parameters)
-            .left("parameter", |of| printable(&of.name))
+            .left("parameter", |of| printable(&of.path))
             .right("value", |of| printable(&of.value))
             .left("source", |of| printable(of.source.as_deref().unwrap_or("no source given")));
         page.add("", Item::table(parameters.if_any()));
-        if !self.source.is_empty() {
-            page.add("Sources", Item::lines(&self.source));
+        if !facts.source.is_empty() {
+            page.add("Sources", Item::lines(&facts.source));
         }
         match self.figures.as_deref() {
             None => {}
@@ -70,7 +73,7 @@ impl StatusDocument for DriveModel {
     }
 }
 
-fn figures_table(figures: &[ModelFigure]) -> Table {
+fn figures_table(figures: &[FigureRow]) -> Table {
     Table::for_rows(figures)
         .left("figure", |row| format!("{}, {}", row.name, row.unit))
         .right("simulated", |row| format!("{:.2}", row.simulated))
@@ -82,19 +85,19 @@ fn figures_table(figures: &[ModelFigure]) -> Table {
         .table()
 }
 
-impl StatusDocument for Read<DriveShown> {
+impl StatusDocument for DriveShown {
     fn page(&self) -> Page {
         let mut page = Page { title: TITLE, ..Page::default() };
-        add(&mut page, &self.shown);
+        add(&mut page, &self.status, self.is_gone);
         page
     }
 }
 
-impl StatusDocument for Read<DrivesShown> {
+impl StatusDocument for DrivesShown {
     fn page(&self) -> Page {
         let mut page = Page { title: TITLE, ..Page::default() };
-        self.shown.drives.iter().for_each(|drive| add(&mut page, drive));
-        if self.shown.drives.is_empty() {
+        self.drives.iter().for_each(|drive| add(&mut page, drive, false));
+        if self.drives.is_empty() {
             page.add("", vec![Item::text("no drive is being served; `plumb drive serve MODEL` makes one")]);
         }
         page
@@ -108,23 +111,23 @@ impl StatusDocument for DriveGone {
     }
 }
 
-fn add(page: &mut Page, drive: &DriveShown) {
-    let gone = if drive.is_gone { ", removed" } else { "" };
+fn add(page: &mut Page, drive: &DriveStatus, is_gone: bool) {
+    let gone = if is_gone { ", removed" } else { "" };
     let title = printable(&format!("{}: {} of {}{gone}", drive.name, drive.model, Bytes(drive.size)));
-    if drive.schema == "plumb/drive-serve/1" {
+    if drive.schema == DriveStatus::SCHEMA_SERVE {
         let places = places(drive.device.as_ref(), &drive.nbd_uris);
         let power = Row::new("power", &format!("plumb drive cut {}", shell_word(&drive.name)));
         return page.add(title, vec![Item::Rows(places.chain([power]).collect())]);
     }
     let mut facts = history(drive);
-    if !drive.is_gone {
+    if !is_gone {
         facts.extend(prospects(drive));
     }
     page.add(title, vec![Item::facts(facts)]);
 }
 
 /// Returns the state of a drive, and its counters.
-fn history(drive: &DriveShown) -> Vec<String> {
+fn history(drive: &DriveStatus) -> Vec<String> {
     let power = if drive.power { "on" } else { "OFF" };
     let cache = match drive.wce {
         None => "none to switch",
@@ -152,7 +155,7 @@ fn history(drive: &DriveShown) -> Vec<String> {
 }
 
 /// Describes what the last power cut took.
-fn losses(drive: &DriveShown, lost: u64) -> String {
+fn losses(drive: &DriveStatus, lost: u64) -> String {
     let cuts = counted(drive.cuts, "power cut");
     let promised = drive.lost_although_durable_blocks.unwrap_or(0);
     let lie = if promised > 0 { format!(", {promised} of them promised as durable") } else { String::new() };
@@ -160,7 +163,7 @@ fn losses(drive: &DriveShown, lost: u64) -> String {
 }
 
 /// Lists what is to come for the drive, and where it is reached.
-fn prospects(drive: &DriveShown) -> Vec<String> {
+fn prospects(drive: &DriveStatus) -> Vec<String> {
     let mut facts = Vec::new();
     facts.extend(drive.cut_armed.as_ref().map(|when| format!("its power will be cut at {when}")));
     if drive.latched {

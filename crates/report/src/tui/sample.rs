@@ -2,6 +2,8 @@
 
 use plumb_measure::Latency;
 
+use crate::document::observation::ObservedDevice;
+
 /// One look at a load. Totals count from its start, warm-up included; the view makes rates of two looks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LiveSample {
@@ -83,6 +85,26 @@ pub struct LivePercentiles {
 impl From<Latency> for LivePercentiles {
     fn from(of: Latency) -> Self {
         Self { p50: of.p50, p99: of.p99, p999: of.p999, max: Some(of.max) }
+    }
+}
+
+impl From<ObservedDevice> for LiveTarget {
+    /// Returns a device, with the times of the direction that has most requests: summaries cannot be put
+    /// together.
+    fn from(device: ObservedDevice) -> Self {
+        let directions = device.directions();
+        let busiest = directions.iter().max_by_key(|(_, of)| of.ios).and_then(|(_, of)| of.latency);
+        Self {
+            application: LiveApplication {
+                operations: device.transfers().iter().map(|of| of.ios).sum(),
+                bytes: device.transfers().iter().map(|of| of.bytes).sum(),
+                flushes: device.flushes.unwrap_or(0),
+                latency: busiest.map(Into::into).unwrap_or_default(),
+                sync: device.flush_latency.map(Into::into).unwrap_or_default(),
+            },
+            name: device.name,
+            ..Self::default()
+        }
     }
 }
 

@@ -25,6 +25,19 @@ pub fn sweep(directory: Option<&Path>) -> Result<Swept> {
     sweep_locked(&base, &locked)
 }
 
+/// Removes the remains of all attachments in the default directory whose server no longer runs, as root.
+/// Returns why those of the service `name` must stay for now, if they must.
+///
+/// # Errors
+/// See [`sweep`].
+pub fn sweep_of(name: &str) -> Result<Option<String>> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(None);
+    }
+    let kept = sweep(None)?.kept;
+    Ok(kept.into_iter().find(|(kept, _)| kept == name).map(|(_, why)| why))
+}
+
 /// Returns the names of attachments in the default directory whose server no longer runs. Nothing is made or
 /// changed.
 ///

@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use plumb_block::FailureKind;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -151,6 +152,21 @@ pub enum ControlError {
         /// Why.
         refused: RefusedOrder,
     },
+}
+
+impl ControlError {
+    /// Returns the way in which a command fails that ends with it.
+    pub const fn failure(&self) -> FailureKind {
+        match self {
+            Self::NoSuchDrive { .. } => FailureKind::Usage,
+            Self::Refused { refused, .. } => match refused.kind {
+                RefusedKind::Invalid => FailureKind::Usage,
+                RefusedKind::UnsafeNow => FailureKind::Refused,
+                RefusedKind::Failed => FailureKind::Failed,
+            },
+            Self::Gone { .. } | Self::Silent { .. } | Self::Io { .. } => FailureKind::Failed,
+        }
+    }
 }
 
 /// Largest number of drives that a message names.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use plumb_block::shell_word;
+use plumb_block::{FailureKind, shell_word};
 
 use crate::error::ExportError;
 use crate::nbd::server::ServeError;
@@ -76,4 +76,33 @@ pub enum ServiceError {
         /// Why.
         source: io::Error,
     },
+}
+
+impl ServiceError {
+    /// Returns the way in which a command fails that ends with it.
+    pub fn failure(&self) -> FailureKind {
+        match self {
+            Self::Name(_)
+            | Self::Ublk(ExportError::Geometry { .. })
+            | Self::Attach(ExportError::Geometry { .. }) => FailureKind::Usage,
+            Self::Taken(_)
+            | Self::Descriptors { .. }
+            | Self::Nbd(ServeError::Refused(_))
+            | Self::Ublk(ExportError::NotRecoverable { .. })
+            | Self::Attach(ExportError::NameInUse { .. } | ExportError::Left { .. }) => FailureKind::Refused,
+            _ => FailureKind::Failed,
+        }
+    }
+
+    /// Returns what to do, in words that follow the error and its causes; empty where these say it.
+    pub fn remedy(&self) -> &'static str {
+        let Self::Attach(ExportError::Os { source, place, .. }) = self else { return "" };
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => "; --attach takes root, --nbd does not",
+            io::ErrorKind::NotFound if place.starts_with("/dev") => {
+                "; --attach takes the modules fuse and loop (modprobe fuse loop), --nbd does not"
+            }
+            _ => "",
+        }
+    }
 }

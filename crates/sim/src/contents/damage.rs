@@ -51,10 +51,11 @@ impl Default for Damage {
     }
 }
 
-/// Account of a power cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+/// Account of a power cut. The status of a drive has the fields that are not skipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CutReport {
     /// How the survivors were chosen.
+    #[serde(skip)]
     pub strategy: Strategy,
     /// Commands that were in flight, those that were lost track of included.
     pub in_flight: u64,
@@ -66,9 +67,11 @@ pub struct CutReport {
     pub torn: u64,
     /// Blocks of which an answered version is gone and something older, or what nobody wrote there, is left.
     /// Lost discards are not counted.
+    #[serde(skip)]
     pub lost_blocks: u64,
     /// Lost blocks of which the drive had said that they were durable, by answering FUA or a flush. Zero for
     /// a drive that does not lie.
+    #[serde(skip)]
     pub promised_lost_blocks: u64,
     /// Blocks that cannot be read.
     pub unreadable_blocks: u64,
@@ -82,5 +85,6 @@ pub struct CutReport {
     /// durable.
     pub misdirected_over_blocks: u64,
     /// True if survivors landed in the reverse of their order.
+    #[serde(skip)]
     pub unserialized: bool,
 }

@@ -141,9 +141,10 @@ impl FlashProbe<'_> {
             unit: published.figure.unit(),
             simulated: self.measure(published.figure),
             published: Some(published.value),
+            deviation: None,
             source: Some(published.source.to_owned()),
         });
-        rows.collect()
+        rows.map(FigureRow::compared).collect()
     }
 
     /// Measures a figure of the drive, in the unit of the figure.

@@ -61,9 +61,10 @@ pub fn table(model: &Model, seed: u64) -> Option<Vec<FigureRow>> {
         unit,
         simulated,
         published,
+        deviation: None,
         source: source(field),
     });
-    Some(rows.to_vec())
+    Some(rows.into_iter().map(FigureRow::compared).collect())
 }
 
 impl Bench<'_> {

@@ -1,7 +1,9 @@
 //! Figures side by side: simulated, published, and where from.
 
+use serde::Serialize;
+
 /// One figure of a drive.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FigureRow {
     /// Name of what was done.
     pub name: &'static str,
@@ -11,13 +13,15 @@ pub struct FigureRow {
     pub simulated: f64,
     /// Value that is published; `None` if none is.
     pub published: Option<f64>,
+    /// How far the simulation is off what is published: 0.05 is 5 % above.
+    pub deviation: Option<f64>,
     /// Where that is published.
     pub source: Option<String>,
 }
 
 impl FigureRow {
-    /// Returns how far the simulation is off what is published: 0.05 is 5 % above.
-    pub fn deviation(&self) -> Option<f64> {
-        self.published.map(|published| self.simulated / published - 1.0)
+    /// Compares what is simulated with what is published.
+    pub(super) fn compared(self) -> Self {
+        Self { deviation: self.published.map(|published| self.simulated / published - 1.0), ..self }
     }
 }

@@ -1,5 +1,6 @@
 //! The text of a model: figures stripped to plain values, with where each stands and where it comes from.
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde::de::value::MapDeserializer;
 use std::borrow::Cow;
@@ -13,15 +14,17 @@ use super::limits::Limits;
 use plumb_block::nearest;
 
 /// A value of a model with where it comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Figure {
     /// Path of the field with its tables, `flash.channels`.
+    #[serde(rename = "name")]
     pub path: String,
     /// The value as written, strings without their quotes.
     pub value: String,
     /// Where it comes from, if that is said.
     pub source: Option<String>,
     /// The line in the file, from 1.
+    #[serde(skip)]
     pub line: usize,
 }
 

@@ -11,7 +11,7 @@ fn what_is_published_is_met() {
         let table = table(&Model::named(name).unwrap(), seed).unwrap();
         println!("{name}: {table:?}");
         for row in &table {
-            if let Some(deviation) = row.deviation() {
+            if let Some(deviation) = row.deviation {
                 assert!(
                     (-0.1..=0.1).contains(&deviation),
                     "{name}: {} is off by {:.1} %",

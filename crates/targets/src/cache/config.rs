@@ -120,6 +120,19 @@ impl CacheConfig {
         }
     }
 
+    /// Returns true if a UUID was typed, by which the user accepts that this cache loses data.
+    ///
+    /// # Errors
+    /// The refusal, if it is that of another cache.
+    pub fn is_meant(&self, typed: Option<Uuid>) -> Result<bool> {
+        match typed.filter(|typed| *typed != self.uuid) {
+            None => Ok(typed.is_some()),
+            Some(other) => {
+                Err(Error::refused(&self.name, format!("its UUID is {}, not {other}", self.uuid), ""))
+            }
+        }
+    }
+
     /// Makes this the configuration of its name, durably.
     ///
     /// # Errors

@@ -101,6 +101,14 @@ impl DevicePlace {
         typed.iter().map(|typed| Self::parse(typed)).collect()
     }
 
+    /// Returns true if this is the place that was typed, by whatever path.
+    pub fn is_at(&self, typed: &str) -> bool {
+        let Ok(typed) = Self::parse(typed) else { return false };
+        let at = |path: &str| std::fs::canonicalize(path).ok();
+        let are_one = || at(&typed.path).is_some_and(|typed| Some(typed) == at(&self.path));
+        typed.part == self.part && (typed.path == self.path || are_one())
+    }
+
     /// Returns true if both are the same part, or both are all of what they name.
     pub(super) fn is_same_part(&self, other: &Self) -> bool {
         self.part == other.part

@@ -74,6 +74,43 @@ pub enum CacheOrder {
     GrowBacking,
 }
 
+impl CacheOrder {
+    /// Returns the configuration of a cache that has carried out the order.
+    ///
+    /// # Errors
+    /// If the order cannot be carried out with the devices of the cache.
+    pub fn configured(&self, config: CacheConfig) -> Result<CacheConfig> {
+        match self {
+            Self::Mode { mode } => config.in_mode(*mode),
+            Self::Tune { tuning } => Ok(CacheConfig { tuning: *tuning, ..config }),
+            _ => Ok(config),
+        }
+    }
+
+    /// Changes the devices of an open cache, if the order is about them.
+    ///
+    /// # Errors
+    /// If the change fails, or is refused.
+    pub fn change(&self, cache: &NamedCache, laying_out: &mut LayoutObserver<'_>) -> Result<()> {
+        let allowed = |overwrite, destroy: &[String]| Permission {
+            overwrite,
+            destroy: destroy.to_vec(),
+            ..Permission::default()
+        };
+        match self {
+            Self::ReplaceLeg { leg, log, overwrite, destroy } => {
+                cache.replace_leg(*leg, log, &allowed(*overwrite, destroy), laying_out)
+            }
+            Self::ReplaceLog { log, size, overwrite, destroy } => {
+                cache.replace_log(log, size.map(Bytes), &allowed(*overwrite, destroy), laying_out)
+            }
+            Self::Grow { size } => cache.grow(Bytes(*size), laying_out),
+            Self::GrowBacking => cache.grow_backing(),
+            Self::Mode { .. } | Self::Tune { .. } | Self::Drain => Ok(()),
+        }
+    }
+}
+
 /// How a cache is.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CacheStatus {
@@ -446,22 +483,17 @@ fn not_done(error: &crate::Error) -> RefusedOrder {
 impl CacheControls {
     /// Begins a change of the log, or goes on waiting for it, for as long as others can wait to be heard: the
     /// status says whether it goes on.
-    fn change(
-        &mut self,
-        order: &CacheOrder,
-        path: &str,
-        work: impl FnOnce(&NamedCache, &mut LayoutObserver<'_>) -> Result<()> + Send + 'static,
-    ) -> std::result::Result<(), RefusedOrder> {
+    fn change(&mut self, order: CacheOrder, path: &str) -> std::result::Result<(), RefusedOrder> {
         let mut changing = match self.changing.take() {
-            Some(changing) if changing.is_meant_by(order) => changing,
+            Some(changing) if changing.is_meant_by(&order) => changing,
             Some(changing) if changing.is_running() => {
                 let why = "its log is being changed: `status` shows how far that is; wait until it is over";
                 self.changing = Some(changing);
                 return Err(RefusedOrder::unsafe_now(why.to_owned()));
             }
             _ => {
-                let cache = Arc::clone(&self.cache);
-                let begun = Changing::begin(order.clone(), path, move |laying_out| work(&cache, laying_out));
+                let (cache, change) = (Arc::clone(&self.cache), order.clone());
+                let begun = Changing::begin(order, path, move |laying_out| change.change(&cache, laying_out));
                 begun.map_err(|error| not_done(&error))?
             }
         };
@@ -472,6 +504,15 @@ impl CacheControls {
                 Ok(())
             }
         }
+    }
+
+    /// Has the configuration say what was ordered, now and when the cache is served again.
+    fn configure(&self, order: &CacheOrder) -> std::result::Result<(), RefusedOrder> {
+        let mut config = self.cache.config();
+        let changed = order.configured(config.clone()).map_err(|error| not_done(&error))?;
+        changed.save(&config::directory()).map_err(|error| RefusedOrder::failed(error.to_string()))?;
+        *config = changed;
+        Ok(())
     }
 
     /// Waits until what a mode took to be durable is, if that mode was left.
@@ -512,51 +553,25 @@ impl Controls for CacheControls {
     }
 
     fn carry_out(&mut self, order: CacheOrder) -> std::result::Result<(), RefusedOrder> {
-        match &order {
+        match order {
             CacheOrder::Mode { mode } => {
-                let mode = *mode;
-                let mut config = self.cache.config();
-                let changed = config.clone().in_mode(mode).map_err(|error| not_done(&error))?;
-                changed
-                    .save(&config::directory())
-                    .map_err(|error| RefusedOrder::failed(error.to_string()))?;
-                *config = changed;
-                drop(config);
+                self.configure(&order)?;
                 self.cache.device.with(|core, now| core.set_mode(mode, now));
                 self.settled()?;
             }
             CacheOrder::Tune { tuning } => {
-                let mut config = self.cache.config();
-                let changed = CacheConfig { tuning: *tuning, ..config.clone() };
-                changed
-                    .save(&config::directory())
-                    .map_err(|error| RefusedOrder::failed(error.to_string()))?;
-                *config = changed;
+                self.configure(&order)?;
                 let destage = tuning.destage();
                 self.cache.device.with(|core, now| core.set_destage(destage, now));
             }
             CacheOrder::Drain => self.cache.device.with(Cache::drain),
-            CacheOrder::ReplaceLeg { leg, log, overwrite, destroy } => {
-                let (leg, path, log) = (*leg, log.as_str(), log.clone());
-                let permission =
-                    Permission { overwrite: *overwrite, destroy: destroy.clone(), ..Permission::default() };
-                self.change(&order, path, move |cache, laying_out| {
-                    cache.replace_leg(leg, &log, &permission, laying_out)
-                })?;
+            CacheOrder::ReplaceLeg { ref log, .. } => {
+                let path = log.clone();
+                self.change(order, &path)?;
             }
-            CacheOrder::ReplaceLog { log, size, overwrite, destroy } => {
-                let (log, size) = (log.clone(), size.map(Bytes));
-                let permission =
-                    Permission { overwrite: *overwrite, destroy: destroy.clone(), ..Permission::default() };
-                self.change(&order, &self.cache.shown(), move |cache, laying_out| {
-                    cache.replace_log(&log, size, &permission, laying_out)
-                })?;
-            }
-            CacheOrder::Grow { size } => {
-                let size = Bytes(*size);
-                self.change(&order, &self.cache.shown(), move |cache, laying_out| {
-                    cache.grow(size, laying_out)
-                })?;
+            CacheOrder::ReplaceLog { .. } | CacheOrder::Grow { .. } => {
+                let path = self.cache.shown();
+                self.change(order, &path)?;
             }
             CacheOrder::GrowBacking => self.cache.grow_backing().map_err(|error| not_done(&error))?,
         }

@@ -2,10 +2,10 @@
 
 use plumb_compare::cache_advice::{AdviceQuestion, advise};
 use plumb_report::Format;
+use plumb_report::progress::ProgressLines;
 
 use crate::arguments::cache::AdviseArguments;
 use crate::exit::{Exit, Refusal};
-use crate::progress_lines::ProgressLines;
 use crate::{stop, terminal, traces};
 
 pub(super) fn run(arguments: &AdviseArguments, format: Format) -> anyhow::Result<Exit> {

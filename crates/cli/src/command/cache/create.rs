@@ -8,11 +8,9 @@ use plumb_targets::cache::{
 };
 
 use super::laying_out::watched;
-use super::orders::refused;
 use super::status;
 use crate::arguments::cache::{AdoptArguments, CreateArguments};
 use crate::exit::{Exit, Refusal};
-use crate::terminal::word;
 use crate::{stop, terminal};
 
 /// Makes a cache known again.
@@ -20,16 +18,15 @@ pub(super) fn adopt(arguments: &AdoptArguments, format: Format) -> anyhow::Resul
     let AdoptArguments { name, backing, log, mode, unmarked } = arguments;
     let mode = mode.map(Into::into);
     let is_known = CacheConfig::load(&cache::directory(), name).is_ok();
-    let adopted =
-        cache::adopt(&cache::directory(), name, (backing, log), (mode, *unmarked)).map_err(refused)?;
+    let adopted = cache::adopt(&cache::directory(), name, (backing, log), (mode, *unmarked))?;
     if mode.is_none() && !is_known {
         terminal::say(&format!(
             "plumb: {name} will be served in the mode {}: its devices do not record the earlier mode \
              (`plumb cache mode` changes it)",
-            word(&adopted.mode)
+            adopted.mode.word()
         ));
     }
-    status::show(&CacheStatus::unserved(&adopted), format)
+    status::show(CacheStatus::unserved(&adopted), format)
 }
 
 pub(super) fn run(arguments: &CreateArguments, format: Format) -> anyhow::Result<Exit> {
@@ -65,12 +62,12 @@ pub(super) fn run(arguments: &CreateArguments, format: Format) -> anyhow::Result
         terminal::say(&format!("plumb: warning: {warning}"));
     }
     let schema = CacheStatus::SCHEMA_CREATE.to_owned();
-    status::show(&CacheStatus { schema, dirty_bytes: Some(0), ..CacheStatus::unserved(&config) }, format)
+    status::show(CacheStatus { schema, dirty_bytes: Some(0), ..CacheStatus::unserved(&config) }, format)
 }
 
 /// Returns the size of a log that takes all of the parts that were typed: the smallest.
 fn size_of_parts(typed: &[String]) -> anyhow::Result<Bytes> {
-    let places = DevicePlace::parse_all(typed).map_err(refused)?;
+    let places = DevicePlace::parse_all(typed)?;
     let lengths: Option<Vec<_>> = places.iter().map(|place| place.part.map(|part| part.length)).collect();
     lengths.and_then(|lengths| lengths.into_iter().min()).map(Bytes).ok_or_else(|| {
         let message = "say how many bytes are used of each --log: --size 5G, or --log PATH@OFFSET+SIZE";

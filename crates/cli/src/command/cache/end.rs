@@ -5,13 +5,12 @@ use std::sync::Arc;
 use plumb_block::{RealClock, Time, shell_word};
 use plumb_cache::Uuid;
 use plumb_report::Format;
-use plumb_report::document::cache::CacheDetached;
+use plumb_report::document::cache::{CacheDetached, CacheShown};
+use plumb_report::progress::{CacheActivity, writing_back};
 use plumb_serve::named::control::Order;
-use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus, DiscardedCache, NamedCache, Opening};
+use plumb_targets::cache::{self, CacheOrder, CacheStatus, DiscardedCache, NamedCache, Opening};
 
-use super::follow::{CacheActivity, left};
-use super::offline::is_given_up;
-use super::orders::{order, refused};
+use super::orders::{config, order};
 use super::status;
 use crate::exit::{Exit, Refusal};
 use crate::{stop as signals, terminal};
@@ -20,31 +19,35 @@ use crate::{stop as signals, terminal};
 pub(super) fn drain(name: &str, format: Format) -> anyhow::Result<Exit> {
     let stop = signals::on_signals()?;
     let Some(now) = order(name, &Order::Own(CacheOrder::Drain))? else {
-        CacheConfig::load(&cache::directory(), name).map_err(refused)?;
+        config(name)?;
         let message = format!(
             "{name} is not served: serve it, or write everything back with `plumb cache detach {}`",
             shell_word(name)
         );
         return Err(Refusal::new(Exit::Usage, message).into());
     };
-    let look = || order(name, &Order::Status);
+    let look = || -> anyhow::Result<_> { Ok(order(name, &Order::Status)?) };
     // Data that is written back is durable once the log has released it.
-    let followed = CacheActivity { look: &look, is_over: &|now| !now.draining, what: &left };
+    let followed = CacheActivity { look: &look, is_over: &|now| !now.draining, what: &writing_back };
     match followed.end(now, &stop)? {
-        Some(end) => Ok(status::show(&end, format)?.and(status::finding_of_data(&end))),
+        Some(end) => {
+            let finding = status::finding_of_data(&end);
+            Ok(status::show(end, format)?.and(finding))
+        }
         None => Ok(Exit::NotMeasured),
     }
 }
 
 /// Stops serving.
 pub(super) fn stop(name: &str, cut_off: bool, format: Format) -> anyhow::Result<Exit> {
-    let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
+    let config = config(name)?;
     let Some(end) = order(name, &Order::Detach { cut_off })? else {
-        return status::show(&CacheStatus::unserved(&config), format);
+        return status::show(CacheStatus::unserved(&config), format);
     };
     let none = CacheStatus { device: None, nbd: None, nbd_uris: Vec::new(), control: None, pid: None, ..end };
-    let end = CacheStatus { served: false, ..none };
-    status::show_stopped(&end, format)
+    let status = CacheStatus { served: false, ..none };
+    terminal::show_status(&CacheShown { status, is_stopped: true }, format)?;
+    Ok(Exit::Done)
 }
 
 /// Losses of data that the user accepts, each for the cache of this UUID alone.
@@ -72,17 +75,16 @@ pub(super) fn detach(
     format: Format,
 ) -> anyhow::Result<Exit> {
     let stop = signals::on_signals()?;
-    let directory = cache::directory();
-    let config = CacheConfig::load(&directory, name).map_err(refused)?;
+    let config = config(name)?;
     let AcceptedLosses { discard_dirty, give_up_unreadable } = losses;
-    let gives_up = is_given_up(&config, give_up_unreadable)?;
+    let gives_up = config.is_meant(give_up_unreadable)?;
     // Whoever uses it is named before anything is written back, and nobody writes while that goes on.
     order(name, &Order::Detach { cut_off })?;
     let (mut given_up, mut is_backing_gone) = (0, false);
     match discard_dirty {
         Some(uuid) => {
             let DiscardedCache { not_erased, backing_gone } =
-                cache::discard(&directory, name, uuid).map_err(refused)?;
+                cache::discard(&cache::directory(), name, uuid)?;
             if let Some(why) = backing_gone {
                 is_backing_gone = true;
                 terminal::say(&format!(
@@ -95,15 +97,16 @@ pub(super) fn detach(
         }
         None => {
             let time = Time::Real(Arc::new(RealClock::start()));
-            let open = NamedCache::open(config.clone(), Opening::STRICT, &time).map_err(refused)?;
+            let open = NamedCache::open(config.clone(), Opening::STRICT, &time)?;
             open.begin_to_detach();
-            let look = || Ok(Some(CacheStatus::open(&open)));
-            let followed = CacheActivity { look: &look, is_over: &|_| open.has_stopped(), what: &left };
+            let look = || -> anyhow::Result<_> { Ok(Some(CacheStatus::open(&open))) };
+            let followed =
+                CacheActivity { look: &look, is_over: &|_| open.has_stopped(), what: &writing_back };
             if followed.end(CacheStatus::open(&open), &stop)?.is_none() {
                 return Ok(Exit::NotMeasured);
             }
             given_up = CacheStatus::open(&open).unreadable.iter().map(|part| part.length).sum();
-            let not_erased = open.detached(gives_up).map_err(refused)?;
+            let not_erased = open.detached(gives_up)?;
             not_erased.iter().for_each(|why| say_not_erased(config.uuid, why));
         }
     }

@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_block::Bytes;
 use plumb_load::Phase;
+use plumb_report::progress::Bar;
 use plumb_targets::cache::LayoutObserver;
 
-use super::orders::refused;
 use crate::exit::{Exit, Refusal};
-use crate::progress::Bar;
 
 /// Does what lays out files. An interruption is an error with a code of its own: what was made is undone
 /// then.
@@ -29,6 +28,6 @@ pub(super) fn watched<R>(
     bar.finish();
     ended.map_err(|error| match interrupted.load(Ordering::Acquire) {
         true => Refusal::new(Exit::NotMeasured, format!("interrupted: {error}")).into(),
-        false => refused(error),
+        false => error.into(),
     })
 }

@@ -3,11 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use plumb_block::{Bytes, Nanos};
-use plumb_report::tui::{
-    LiveApplication, LivePhase, LiveSample, LiveStorage, LiveTarget, LiveTerminal, LiveView,
-};
-use plumb_targets::cache::CacheStatus;
+use plumb_report::tui::{LiveSample, LiveTerminal, LiveView};
 
 use super::status;
 use crate::exit::{Exit, Refusal};
@@ -23,74 +19,14 @@ pub(super) fn run(name: Option<&str>) -> anyhow::Result<Exit> {
         .map_err(|error| Refusal::new(Exit::Usage, format!("--tui: there is no live view: {error}")))?;
     let mut view = LiveView::new("plumb cache status", terminal::style_of_stderr());
     let begun = Instant::now();
-    view.feed(sample(&first, 0.0));
+    view.feed(LiveSample::of_caches(&first, 0.0));
     while !stop.load(Ordering::Acquire) {
         terminal.draw(&view)?;
         if terminal.asks_to_stop(LOOK_EVERY)? {
             break;
         }
         let now: Vec<_> = first.iter().filter_map(|known| status::read(&known.name).ok()).collect();
-        view.feed(sample(&now, begun.elapsed().as_secs_f64()));
+        view.feed(LiveSample::of_caches(&now, begun.elapsed().as_secs_f64()));
     }
     Ok(Exit::Done)
-}
-
-fn sample(caches: &[CacheStatus], elapsed: f64) -> LiveSample {
-    LiveSample {
-        elapsed,
-        phase: LivePhase::Serving,
-        targets: caches.iter().map(target).collect(),
-        remarks: caches.iter().map(remark).collect(),
-        ..LiveSample::default()
-    }
-}
-
-fn count(status: &CacheStatus, name: &str) -> u64 {
-    status.counts.get(name).copied().unwrap_or_default() as u64
-}
-
-/// Builds the target for the live view: what clients ask is the application's side, and what the backing
-/// device is asked the storage's.
-fn target(status: &CacheStatus) -> LiveTarget {
-    let count = |name| count(status, name);
-    LiveTarget {
-        name: status.name.clone(),
-        application: LiveApplication {
-            operations: count("reads") + count("writes"),
-            bytes: count("read") + count("written"),
-            flushes: count("flushes"),
-            ..LiveApplication::default()
-        },
-        storage: status.served.then(|| LiveStorage {
-            reads: count("backing_reads"),
-            writes: count("destage_writes") + count("bypass_writes"),
-            bytes: count("backing_read") + count("destaged") + count("bypassed"),
-            flushes: Some(count("backing_flushes")),
-        }),
-        ..LiveTarget::default()
-    }
-}
-
-fn remark(status: &CacheStatus) -> String {
-    let name = &status.name;
-    if status.dirty_bytes.is_none() {
-        return format!("{name}: not served");
-    }
-    let age =
-        status.oldest_dirty.map(|age| format!(", the oldest for {} or more", Nanos::from_secs_f64(age)));
-    let used = status.log_used.unwrap_or(0);
-    let full = 100.0 * used as f64 / status.log_size.unwrap_or(status.size).max(1) as f64;
-    let size = |bytes: &str, operations: &str| {
-        let (bytes, operations) = (count(status, bytes), count(status, operations));
-        bytes.checked_div(operations).map_or_else(|| "-".to_owned(), |mean| Bytes(mean).to_string())
-    };
-    let legs: Vec<&str> = status.legs.iter().map(|leg| leg.state.as_str()).collect();
-    format!(
-        "{name}: {} only in the log{}; log {full:.0} % in use, {}; mean write {}, mean write-back {}",
-        status.only_in_log(),
-        age.unwrap_or_default(),
-        legs.join(", "),
-        size("written", "writes"),
-        size("destaged", "destage_writes"),
-    )
 }

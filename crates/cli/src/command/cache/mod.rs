@@ -4,7 +4,6 @@ mod advise;
 mod change;
 mod create;
 mod end;
-mod follow;
 mod laying_out;
 mod live;
 mod offline;
@@ -13,6 +12,7 @@ mod serve;
 mod status;
 
 use plumb_report::{Format, Kind};
+use plumb_targets::cache::CacheOrder;
 
 use self::end::AcceptedLosses;
 use crate::arguments::cache::{CacheArguments, CacheCommand};
@@ -35,13 +35,14 @@ pub(crate) fn run(arguments: &CacheArguments) -> anyhow::Result<Exit> {
         CacheCommand::Serve(serve) => serve::run(serve, format),
         CacheCommand::Status { name, tui: true, .. } => live::run(name.as_deref()),
         CacheCommand::Status { name, .. } => status::run(name.as_deref(), format),
-        CacheCommand::Mode { name, mode } => status::mode(name, (*mode).into(), format),
+        CacheCommand::Mode { name, mode } => {
+            status::change(name, &CacheOrder::Mode { mode: (*mode).into() }, format)
+        }
         CacheCommand::Tune { name, write_back_soon, tuning } => {
             status::tune(name, *write_back_soon, tuning, format)
         }
         CacheCommand::Drain { name } => end::drain(name, format),
-        CacheCommand::Grow { name, size: Some(size), .. } => change::grow(name, *size, format),
-        CacheCommand::Grow { name, size: None, .. } => change::grow_backing(name, format),
+        CacheCommand::Grow { name, size, .. } => change::grow(name, *size, format),
         CacheCommand::ReplaceLeg(replace) => change::replace_leg(replace, format),
         CacheCommand::ReplaceLog(replace) => change::replace_log(replace, format),
         CacheCommand::Stop { name, cut_off } => end::stop(name, *cut_off, format),

@@ -6,16 +6,16 @@ use plumb_block::{RealClock, Time, shell_word};
 use plumb_cache::{Cache, LegState, MissingLegs, Uuid};
 use plumb_report::Format;
 use plumb_serve::named::control::Order;
-use plumb_targets::cache::{self, CacheConfig, CacheStatus, NamedCache, Opening};
+use plumb_targets::cache::{CacheConfig, CacheStatus, NamedCache, Opening};
 
-use super::orders::{order, refused};
+use super::orders::{config, order};
 use super::status;
 use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
 /// Returns the configuration of a cache that nobody serves.
 fn unserved(name: &str) -> anyhow::Result<CacheConfig> {
-    let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
+    let config = config(name)?;
     match order(name, &Order::Status)? {
         None => Ok(config),
         Some(_) => {
@@ -28,40 +28,29 @@ fn unserved(name: &str) -> anyhow::Result<CacheConfig> {
     }
 }
 
-/// Returns true if lost records are given up: whoever means that types the UUID of the cache.
-pub(super) fn is_given_up(config: &CacheConfig, typed: Option<Uuid>) -> anyhow::Result<bool> {
-    match typed.filter(|typed| *typed != config.uuid) {
-        None => Ok(typed.is_some()),
-        Some(other) => {
-            let message = format!("{}: its UUID is {}, not {other}", config.name, config.uuid);
-            Err(Refusal::new(Exit::Refused, message).into())
-        }
-    }
-}
-
 /// Reads and checks the whole log; nothing is written. Damage and a missing device are findings, also where
 /// recovery would go on; where recovery would refuse for the missing device, that is said; a backing device
 /// that somebody else has written to is a refusal, after what the log holds. With `give_up_lost` as recovery
 /// would leave it.
 pub(super) fn look(name: &str, give_up_lost: Option<Uuid>, format: Format) -> anyhow::Result<Exit> {
     let config = unserved(name)?;
-    let gives_up = is_given_up(&config, give_up_lost)?;
+    let gives_up = config.is_meant(give_up_lost)?;
     let time = Time::Real(Arc::new(RealClock::start()));
     let opening = Opening { gives_up_lost: gives_up, ..Opening::STRICT };
     let any = Opening { degraded: MissingLegs::Any, ..opening };
-    let found = NamedCache::look(config.clone(), any, &time).map_err(refused)?;
+    let found = NamedCache::look(config.clone(), any, &time)?;
     let (is_sound, is_whole) = found.device.look(Cache::status).map_or((false, true), |status| {
         let is_whole = !status.legs.contains(&LegState::Lost);
         (status.findings.is_sound() && status.unreadable.is_empty() && is_whole, is_whole)
     });
-    let shown = status::show(&CacheStatus::open(&found), format)?;
-    let beside = found.written_beside().map(|error| Refusal::from(error.clone()));
+    let shown = status::show(CacheStatus::open(&found), format)?;
+    let beside = found.written_beside().cloned();
     drop(found);
     if !is_whole && let Err(error) = NamedCache::look(config, opening, &time) {
         terminal::say(&format!("plumb: the cache cannot be recovered or served in this state: {error}"));
     }
     match beside {
-        Some(refusal) => Err(refusal.into()),
+        Some(error) => Err(error.into()),
         None => Ok(shown.and(if is_sound { Exit::Done } else { Exit::Finding })),
     }
 }
@@ -69,11 +58,12 @@ pub(super) fn look(name: &str, give_up_lost: Option<Uuid>, format: Format) -> an
 /// Recovers the log as serving would, and leaves it stopped: all of it durable, its devices equal.
 pub(super) fn recover(name: &str, give_up_lost: Option<Uuid>, format: Format) -> anyhow::Result<Exit> {
     let config = unserved(name)?;
-    let gives_up = is_given_up(&config, give_up_lost)?;
+    let gives_up = config.is_meant(give_up_lost)?;
     let time = Time::Real(Arc::new(RealClock::start()));
     let opening = Opening { gives_up_lost: gives_up, ..Opening::STRICT };
-    let open = NamedCache::open(config, opening, &time).map_err(refused)?;
+    let open = NamedCache::open(config, opening, &time)?;
     let found = CacheStatus::open(&open);
     open.stop()?;
-    Ok(status::show(&found, format)?.and(status::finding_of_data(&found)))
+    let finding = status::finding_of_data(&found);
+    Ok(status::show(found, format)?.and(finding))
 }

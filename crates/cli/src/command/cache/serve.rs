@@ -6,10 +6,9 @@ use plumb_cache::MissingLegs;
 use plumb_report::Format;
 use plumb_serve::named::control::Order;
 use plumb_serve::named::{Ending, ServiceOptions, registry};
-use plumb_targets::cache::{self, CacheConfig, CacheStatus, Opening, serve_cache};
+use plumb_targets::cache::{CacheStatus, Opening, block_device_identity, serve_cache, sockets};
 
-use super::offline::is_given_up;
-use super::orders::{block_device_identity, order, refused, sockets};
+use super::orders::{config, order};
 use super::status;
 use crate::arguments::cache::ServeArguments;
 use crate::command::serving::{refusal, service_options};
@@ -19,7 +18,7 @@ use crate::{stop, terminal};
 pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<Exit> {
     let name = &arguments.name;
     let service = service_options(&arguments.exports, "cache")?;
-    let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
+    let config = config(name)?;
     if order(name, &Order::Status)?.is_some() {
         let message = format!(
             "the cache {name} is already served: `plumb cache status {}` shows where",
@@ -37,13 +36,13 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
     });
     let service = ServiceOptions { directory, name: Some(name.clone()), ublk, ..service };
     let degraded = if arguments.degraded { MissingLegs::Any } else { MissingLegs::No };
-    let discards_backing_writes = is_given_up(&config, arguments.discard_backing_writes)?;
+    let discards_backing_writes = config.is_meant(arguments.discard_backing_writes)?;
     let opening = Opening { degraded, discards_backing_writes, ..Opening::STRICT };
-    let service = serve_cache(config, opening, service).map_err(refusal)?.map_err(refused)?;
+    let service = serve_cache(config, opening, service).map_err(refusal)??;
     // Once it serves: whoever waits for the device need not wait until all memory is there.
     stay_in_memory();
     let schema = CacheStatus::SCHEMA_SERVE.to_owned();
-    status::show(&CacheStatus { schema, ..service.status() }, format)?;
+    status::show(CacheStatus { schema, ..service.status() }, format)?;
     service.serve(Ending { stop: &stop, cut_off: &cut_off }).map_err(refusal)?;
     Ok(Exit::Done)
 }

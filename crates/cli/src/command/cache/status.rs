@@ -1,27 +1,18 @@
 //! `plumb cache status` and `plumb cache mode`: how caches are.
 
-use plumb_cache::Mode;
 use plumb_report::Format;
 use plumb_report::document::cache::{CacheShown, CachesShown};
-use plumb_report::status::Read;
 use plumb_serve::named::control::Order;
 use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus, Tuning};
-use serde::Serialize;
 
-use super::orders::{order, refused};
+use super::orders::{config, order};
 use crate::arguments::cache::TuningArguments;
 use crate::exit::{self, Exit};
 use crate::terminal;
 
-#[derive(Serialize)]
-struct Caches {
-    schema: &'static str,
-    caches: Vec<serde_json::Value>,
-}
-
 /// Returns how the cache is: as its server says, or what is known of one that is not served.
 pub(super) fn read(name: &str) -> anyhow::Result<CacheStatus> {
-    let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
+    let config = config(name)?;
     Ok(order(name, &Order::Status)?.unwrap_or_else(|| CacheStatus::unserved(&config)))
 }
 
@@ -32,7 +23,7 @@ pub(super) fn all(name: Option<&str>) -> anyhow::Result<(Vec<CacheStatus>, Exit)
         return Ok((vec![read(name)?], Exit::Done));
     }
     let mut found = (Vec::new(), Exit::Done);
-    for name in CacheConfig::names(&cache::directory()).map_err(refused)? {
+    for name in CacheConfig::names(&cache::directory())? {
         match read(&name) {
             Ok(status) => found.0.push(status),
             Err(error) => found.1 = found.1.and(exit::say(&error)),
@@ -63,12 +54,12 @@ pub(super) fn finding_of_data(status: &CacheStatus) -> Exit {
 pub(super) fn run(name: Option<&str>, format: Format) -> anyhow::Result<Exit> {
     let (caches, failed) = all(name)?;
     let exit = caches.iter().map(finding).fold(failed, Exit::and);
-    match (&caches[..], name) {
-        ([one], Some(_)) => drop(show(one, format)?),
-        _ => {
-            let caches = caches.iter().map(CacheStatus::document).collect::<Result<_, _>>()?;
-            let document = Caches { schema: "plumb/caches/1", caches };
-            terminal::show_status(&Read::<CachesShown>::new(&document)?, format)?;
+    let mut caches: Vec<CacheShown> = caches.into_iter().map(CacheShown::from).collect();
+    match (name, caches.pop()) {
+        (Some(_), Some(one)) => terminal::show_status(&one, format)?,
+        (_, last) => {
+            caches.extend(last);
+            terminal::show_status(&CachesShown { schema: CachesShown::SCHEMA, caches }, format)?;
         }
     }
     Ok(exit)
@@ -81,44 +72,27 @@ pub(super) fn tune(
     typed: &TuningArguments,
     format: Format,
 ) -> anyhow::Result<Exit> {
-    let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
-    let before = if writes_back_soon { Tuning { sleep: None, ..config.tuning } } else { config.tuning };
-    let tuning = typed.over(before);
-    let status = match order(name, &Order::Own(CacheOrder::Tune { tuning }))? {
-        Some(status) => status,
-        None => {
-            let config = CacheConfig { tuning, ..config };
-            config.save(&cache::directory()).map_err(refused)?;
-            CacheStatus::unserved(&config)
-        }
-    };
-    show(&status, format)
+    let before = config(name)?.tuning;
+    let before = if writes_back_soon { Tuning { sleep: None, ..before } } else { before };
+    change(name, &CacheOrder::Tune { tuning: typed.over(before) }, format)
 }
 
-/// Changes the mode of a cache.
-pub(super) fn mode(name: &str, mode: Mode, format: Format) -> anyhow::Result<Exit> {
-    let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
-    let status = match order(name, &Order::Own(CacheOrder::Mode { mode }))? {
+/// Changes the configuration of a cache, and what serves it.
+pub(super) fn change(name: &str, given: &CacheOrder, format: Format) -> anyhow::Result<Exit> {
+    let config = config(name)?;
+    let status = match order(name, &Order::Own(given.clone()))? {
         Some(status) => status,
         None => {
-            let config = config.in_mode(mode).map_err(refused)?;
-            config.save(&cache::directory()).map_err(refused)?;
+            let config = given.configured(config)?;
+            config.save(&cache::directory())?;
             CacheStatus::unserved(&config)
         }
     };
-    show(&status, format)
+    show(status, format)
 }
 
 /// Shows one cache.
-pub(super) fn show(status: &CacheStatus, format: Format) -> anyhow::Result<Exit> {
-    terminal::show_status(&Read::<CacheShown>::new(&status.document()?)?, format)?;
-    Ok(Exit::Done)
-}
-
-/// Shows one cache that was stopped just now.
-pub(super) fn show_stopped(status: &CacheStatus, format: Format) -> anyhow::Result<Exit> {
-    let mut read = Read::<CacheShown>::new(&status.document()?)?;
-    read.shown.is_stopped = true;
-    terminal::show_status(&read, format)?;
+pub(super) fn show(status: CacheStatus, format: Format) -> anyhow::Result<Exit> {
+    terminal::show_status(&CacheShown::from(status), format)?;
     Ok(Exit::Done)
 }

@@ -4,17 +4,15 @@ use anyhow::Context as _;
 use plumb_block::in_one_line;
 use plumb_report::Format;
 use plumb_report::document::drive::{DriveGone, DriveShown, DrivesShown};
-use plumb_report::status::Read;
-use plumb_serve::named::control::{ControlError, Order, RefusedKind, give};
+use plumb_serve::attach;
+use plumb_serve::named::control::{ControlError, Order, give};
 use plumb_serve::named::{forget, registry};
 use plumb_sim::cut::{CutWhen, CutWhenError};
 use plumb_sim::fault::Fault;
 use plumb_state::places;
-use plumb_targets::served_drive::{DriveOrder, DriveStatus};
-use serde::Serialize;
+use plumb_targets::served_drive::DriveOrder;
 
 use crate::arguments::drive::{CutArguments, DriveCommand, FaultArguments};
-use crate::command::serving;
 use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
@@ -32,7 +30,10 @@ pub(super) fn run(command: &DriveCommand, format: Format) -> anyhow::Result<Exit
     };
     match give(&places::run(), name, &order) {
         Err(ControlError::Gone { name }) if matches!(order, Order::Detach { .. }) => clear_up(&name, format)?,
-        status => show(&status.map_err(refusal)?, matches!(order, Order::Detach { .. }), format)?,
+        status => {
+            let is_gone = matches!(order, Order::Detach { .. });
+            terminal::show_status(&DriveShown { status: status?, is_gone }, format)?;
+        }
     }
     Ok(Exit::Done)
 }
@@ -40,7 +41,7 @@ pub(super) fn run(command: &DriveCommand, format: Format) -> anyhow::Result<Exit
 /// Takes away what a killed process has left of its drive.
 fn clear_up(name: &str, format: Format) -> anyhow::Result<()> {
     let directory = places::run();
-    if let Some(why) = serving::clear_up(name)? {
+    if let Some(why) = attach::sweep_of(name)? {
         let message =
             format!("{name}: its process is gone, and what it left behind cannot be removed yet: {why}");
         return Err(Refusal::new(Exit::Refused, message).into());
@@ -82,25 +83,6 @@ fn of_fault(arguments: &FaultArguments) -> anyhow::Result<DriveOrder> {
     Ok(DriveOrder::Fault { fault: fault.clone() })
 }
 
-fn refusal(error: ControlError) -> anyhow::Error {
-    let exit = match &error {
-        ControlError::NoSuchDrive { .. } => Exit::Usage,
-        ControlError::Refused { refused, .. } => match refused.kind {
-            RefusedKind::Invalid => Exit::Usage,
-            RefusedKind::UnsafeNow => Exit::Refused,
-            RefusedKind::Failed => Exit::Failed,
-        },
-        ControlError::Gone { .. } | ControlError::Silent { .. } | ControlError::Io { .. } => Exit::Failed,
-    };
-    Refusal::because(exit, error).into()
-}
-
-#[derive(Serialize)]
-struct Drives {
-    schema: &'static str,
-    drives: Vec<DriveStatus>,
-}
-
 /// Returns all drives of this user; those whose process is gone are named on stderr.
 fn all(format: Format) -> anyhow::Result<Exit> {
     let directory = places::run();
@@ -111,13 +93,6 @@ fn all(format: Format) -> anyhow::Result<Exit> {
             Err(error) => terminal::say(&format!("plumb: {}", in_one_line(&error))),
         }
     }
-    let document = Drives { schema: "plumb/drives/1", drives };
-    terminal::show_status(&Read::<DrivesShown>::new(&document)?, format)?;
+    terminal::show_status(&DrivesShown { schema: DrivesShown::SCHEMA, drives }, format)?;
     Ok(Exit::Done)
-}
-
-fn show(status: &DriveStatus, is_gone: bool, format: Format) -> anyhow::Result<()> {
-    let mut read = Read::<DriveShown>::new(status)?;
-    read.shown.is_gone = is_gone;
-    terminal::show_status(&read, format)
 }

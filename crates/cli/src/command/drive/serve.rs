@@ -6,7 +6,6 @@ use anyhow::Context as _;
 use plumb_block::Bytes;
 use plumb_report::Format;
 use plumb_report::document::drive::DriveShown;
-use plumb_report::status::Read;
 use plumb_serve::named::{Ending, ServiceOptions, registry};
 use plumb_sim::contents::Backing;
 use plumb_sim::drive::DriveOptions;
@@ -62,7 +61,8 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
     if let Some(note) = pending.and_then(PendingMedium::settle) {
         terminal::say(&format!("plumb: {note}"));
     }
-    announce(service.status(), format)?;
+    let status = DriveStatus { schema: DriveStatus::SCHEMA_SERVE.to_owned(), ..service.status() };
+    terminal::show_status(&DriveShown { status, is_gone: false }, format)?;
     service.serve(Ending { stop: &stop, cut_off: &stop }).map_err(refusal)?;
     Ok(Exit::Done)
 }
@@ -96,9 +96,4 @@ fn medium(
     let wanted = MediumWanted { size, block, model: &model.name, permission: &permission };
     let shown = format!("--backing {}", path.display());
     Ok(plumb_targets::Medium::open(path, &shown, wanted).map(Some).map_err(Refusal::from)?)
-}
-
-fn announce(status: DriveStatus, format: Format) -> anyhow::Result<()> {
-    let document = DriveStatus { schema: DriveStatus::SCHEMA_SERVE.to_owned(), ..status };
-    terminal::show_status(&Read::<DriveShown>::new(&document)?, format)
 }

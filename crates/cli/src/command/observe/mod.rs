@@ -1,7 +1,6 @@
 //! `plumb observe`: what other programs ask of devices, and how long they wait for their data to be durable.
 
 mod compare;
-mod exposure;
 mod recorded;
 mod serve;
 mod view;
@@ -16,29 +15,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use clap::{Args, Subcommand};
 use plumb_block::{Bytes, Clock, Nanos, RealClock};
 use plumb_dialect::native;
+use plumb_fleet::MonotonicClock;
 use plumb_measure::{Manifest, RunDirectory};
 use plumb_observe::event::Request;
 use plumb_observe::workload::Destination;
 use plumb_observe::{
-    Look, Meter, NoTarget, Options, RequestedTarget, SoFar, Surroundings, Target, observe, requests, workload,
+    Exposures, Look, Meter, NoTarget, Options, RequestedTarget, SoFar, Surroundings, Target, observe,
+    requests, workload,
 };
 use plumb_report::document::observation::{ObservedDevice, Source, WritebackError};
+use plumb_report::progress::Bar;
 use plumb_report::quantity::{count, duration};
 use plumb_report::{Format, Kind, ObservationDocument, Record};
-use plumb_targets::Name;
+use plumb_serve::http::HttpAddress;
+use plumb_targets::{Name, Servers, open_to_read};
 use plumb_trial::environment;
 
-use self::exposure::Exposures;
 use self::recorded::recorded;
-use self::serve::{ServeAddress, ServedObservation};
+use self::serve::ServedObservation;
 use self::view::View;
 use crate::arguments::output::PrintFormat;
 use crate::arguments::running::{Detail, RecordingArguments};
 use crate::exit::{self, Exit, Refusal, refuse_if, usage};
-use crate::progress::Bar;
 use crate::strictness::Strictness;
 use crate::surroundings::{argv, out, time_of_day};
-use crate::{named, stop, terminal};
+use crate::{stop, terminal};
 
 /// Opening words of notes on the workload.
 const AS_WORKLOAD: &str = "As a workload: ";
@@ -95,10 +96,10 @@ pub(crate) struct ObserveArguments {
     #[arg(
         long,
         value_name = "ADDRESS",
-        value_parser = ServeAddress::parse,
+        value_parser = HttpAddress::parse,
         conflicts_with_all = ["from", "counters", "requests", "workload", "tui", "json", "format", "out", "duration", "strict"]
     )]
-    serve: Option<ServeAddress>,
+    serve: Option<HttpAddress>,
 
     /// Print a workload of the same kind for TARGET, which `plumb load` runs
     ///
@@ -174,9 +175,8 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
         None => RequestedTarget::All,
     };
     let target = wanted.find().map_err(|error: NoTarget| usage(error))?;
-    let every = if arguments.serve.is_some() { exposure::EVERY_LIVE } else { exposure::EVERY };
-    let exposures = arguments.exposure.then(|| Exposures::open(&wanted, every)).transpose()?;
-    let exposures = exposures.unwrap_or_default();
+    let exposures = arguments.exposure.then(|| Exposures::open(&wanted, arguments.serve.is_some()));
+    let exposures = exposures.transpose().map_err(usage)?.unwrap_or_default();
     if let Some(address) = &arguments.serve {
         let (syncs, slow) = (!arguments.no_syscalls, arguments.slow);
         return serve::run(address, ServedObservation { target: &target, syncs, slow, exposures });
@@ -238,7 +238,7 @@ fn observed(
     let lost_lines = RefCell::new(Vec::new());
     let mut lost = |error: &WritebackError| lost_lines.borrow_mut().push(serve::dated_lost_line(error));
     let mut progress = |elapsed: Nanos, so_far: SoFar, look: &mut Look<'_>| {
-        exposures.look(elapsed);
+        exposures.look(elapsed, &Servers);
         match &mut view {
             Some(view) => view.show(elapsed, look),
             None => {
@@ -252,13 +252,18 @@ fn observed(
             }
         }
     };
-    let around =
-        Surroundings { clock: &clock, now: &monotonic, stop, progress: &mut progress, lost: &mut lost };
+    let around = Surroundings {
+        clock: &clock,
+        now: &|| MonotonicClock.now(),
+        stop,
+        progress: &mut progress,
+        lost: &mut lost,
+    };
     let document = observe(target, options, around);
     bar.iter().for_each(Bar::finish);
     drop(view);
     let mut document = document.map_err(|error| Refusal::because(Exit::NotMeasured, error))?;
-    document.exposures = exposures.finish(clock.now());
+    document.exposures = exposures.finish(clock.now(), &Servers);
     match (file, kept) {
         // Nothing could be put into it.
         (Some(_), Some(path)) if document.source == Source::Counters => std::fs::remove_file(path)?,
@@ -268,18 +273,12 @@ fn observed(
     Ok(document)
 }
 
-/// Returns the kernel's monotonic clock, by which its events are.
-fn monotonic() -> Nanos {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    Nanos(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())
-}
-
 /// Opens the target that a workload is made for.
 ///
 /// # Errors
 /// A usage error if it is not a name; what hinders if it cannot be opened.
 fn destination(name: &str) -> anyhow::Result<Destination> {
-    let opened = named::open_to_read(Name::parse(name).map_err(usage)?)?;
+    let opened = open_to_read(Name::parse(name)?)?;
     let takes_trims = opened.device.info().discard_max > Bytes(0);
     Ok(Destination { name: name.to_owned(), size: opened.size, takes_trims })
 }

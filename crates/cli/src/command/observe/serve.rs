@@ -1,25 +1,22 @@
 //! `plumb observe --serve`: an observation that goes on, as metrics of Prometheus and as a document of the
 //! slowest events.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use plumb_block::Nanos;
-use plumb_observe::{ClockReading, LiveSurroundings, Meter, SoFar, Target, observe_live};
+use plumb_block::{Clock as _, Nanos};
+use plumb_fleet::MonotonicClock;
+use plumb_observe::{ClockReading, Exposures, LiveSurroundings, Meter, SoFar, Target, observe_live};
 use plumb_path::exposure::ObservedExposure;
 use plumb_report::document::live::SlowEvent;
 use plumb_report::document::observation::WritebackError;
 use plumb_report::export::prometheus;
 use plumb_report::{lost_line, slow_line};
-use plumb_serve::http::{HttpPage, serve};
-use plumb_serve::nbd::server::{Listener, OWNER_ONLY};
+use plumb_serve::http::{HttpAddress, HttpPage, serve};
+use plumb_targets::Servers;
 
-use super::exposure::Exposures;
-use super::monotonic;
 use crate::exit::{Exit, Refusal, usage};
 use crate::{stop, terminal};
 
@@ -29,48 +26,6 @@ const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 const TIME_COLUMNS: usize = 14;
 /// Body of the page `/`.
 const INDEX: &str = "plumb observe\n\n/metrics  metrics of Prometheus\n/slow     the slowest events of the last ten minutes (JSON)\n";
-
-/// Address of the metrics.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ServeAddress {
-    /// A unix socket, which only this user can open.
-    Unix(PathBuf),
-    /// A TCP address.
-    Tcp(SocketAddr),
-}
-
-impl ServeAddress {
-    /// Parses a port of this machine, `ADDRESS:PORT`, or the path of a socket, with `unix:` before it or a
-    /// slash in it.
-    pub(super) fn parse(typed: &str) -> Result<Self, String> {
-        let local = |port: &str| Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().ok()?));
-        let path = typed.strip_prefix("unix:").or_else(|| typed.contains('/').then_some(typed));
-        if let Some(path) = path.filter(|path| !path.is_empty()) {
-            return Ok(Self::Unix(PathBuf::from(path)));
-        }
-        let bare = typed.strip_prefix("localhost:").or_else(|| typed.strip_prefix(':')).unwrap_or(typed);
-        local(bare).or_else(|| typed.parse().ok()).map(Self::Tcp).ok_or_else(|| {
-            "expected a port of this machine, an address with a port, or the path of a unix socket, such as 9950, 127.0.0.1:9950 or \
-             /run/plumb/observe.sock"
-                .to_owned()
-        })
-    }
-
-    fn listen(&self) -> Result<Listener, Refusal> {
-        match self {
-            Self::Unix(path) => Listener::unix(path, OWNER_ONLY),
-            Self::Tcp(address) => Listener::tcp(*address),
-        }
-        .map_err(usage)
-    }
-
-    fn url(&self, listener: &Listener) -> String {
-        match (self, listener.tcp_address()) {
-            (Self::Unix(path), _) => path.display().to_string(),
-            (Self::Tcp(address), bound) => format!("http://{}/metrics", bound.unwrap_or(*address)),
-        }
-    }
-}
 
 /// Figures beside those of the meter.
 #[derive(Debug, Default)]
@@ -92,9 +47,9 @@ pub(super) struct ServedObservation<'a> {
 }
 
 /// Observes and serves until a signal comes.
-pub(super) fn run(address: &ServeAddress, served: ServedObservation<'_>) -> anyhow::Result<Exit> {
+pub(super) fn run(address: &HttpAddress, served: ServedObservation<'_>) -> anyhow::Result<Exit> {
     let ServedObservation { target, syncs, slow, mut exposures } = served;
-    let listener = address.listen()?;
+    let listener = address.listen().map_err(usage)?;
     let stop = stop::on_signals()?;
     let (meter, beside) = (Mutex::new(Meter::new(&target.devices, slow)), Mutex::new(Beside::default()));
     if listener.is_beyond_this_machine() {
@@ -114,7 +69,7 @@ pub(super) fn run(address: &ServeAddress, served: ServedObservation<'_>) -> anyh
                 names.join(", ")
             ));
         }
-        exposures.look(elapsed);
+        exposures.look(elapsed, &Servers);
         let mut beside = held(&beside);
         beside.so_far = so_far;
         beside.exposures = exposures.observed();
@@ -125,8 +80,12 @@ pub(super) fn run(address: &ServeAddress, served: ServedObservation<'_>) -> anyh
     let mut lost = |error: &WritebackError| terminal::say(&dated_lost_line(error));
     std::thread::scope(|scope| {
         let server = scope.spawn(|| serve(&listener, &stop, &|path| page(path, &meter, &beside)));
-        let around =
-            LiveSurroundings { now: &monotonic, stop: &stop, progress: &mut progress, lost: &mut lost };
+        let around = LiveSurroundings {
+            now: &|| MonotonicClock.now(),
+            stop: &stop,
+            progress: &mut progress,
+            lost: &mut lost,
+        };
         let observed = observe_live(target, syncs, &meter, around);
         stop.store(true, Ordering::Release);
         let served = server.join().unwrap_or_else(|_| Err(std::io::Error::other("its thread panicked")));
@@ -157,7 +116,7 @@ fn dated(unix_seconds: f64, line: &str) -> String {
 /// Returns how the clocks stand.
 pub(super) fn clocks() -> ClockReading {
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    ClockReading { monotonic: monotonic(), unix_seconds: unix.as_secs_f64() }
+    ClockReading { monotonic: MonotonicClock.now(), unix_seconds: unix.as_secs_f64() }
 }
 
 fn page(path: &str, meter: &Mutex<Meter>, beside: &Mutex<Beside>) -> Option<HttpPage> {
@@ -189,25 +148,4 @@ fn held<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 fn cpu_seconds() -> f64 {
     let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_without_a_host_is_of_this_machine_alone() {
-        let tcp = |address: &str| Ok(ServeAddress::Tcp(address.parse().unwrap()));
-        for typed in ["9950", ":9950", "localhost:9950", "127.0.0.1:9950"] {
-            assert_eq!(ServeAddress::parse(typed), tcp("127.0.0.1:9950"), "{typed}");
-        }
-        assert_eq!(ServeAddress::parse("[::1]:9950"), tcp("[::1]:9950"));
-        assert_eq!(ServeAddress::parse("0.0.0.0:9950"), tcp("0.0.0.0:9950"), "only where it is typed");
-        for typed in ["/run/x", "unix:/run/x"] {
-            assert_eq!(ServeAddress::parse(typed), Ok(ServeAddress::Unix("/run/x".into())), "{typed}");
-        }
-        for typed in ["", "unix:", "host", "host:9950", "99999"] {
-            assert!(ServeAddress::parse(typed).is_err(), "{typed}");
-        }
-    }
 }

@@ -6,11 +6,8 @@ use std::sync::atomic::AtomicBool;
 use plumb_block::Nanos;
 use plumb_load::{Event, Observer as _, Phase};
 use plumb_observe::Look;
-use plumb_report::document::observation::ObservedDevice;
 use plumb_report::observation_standing;
-use plumb_report::tui::{LiveApplication, LiveTarget};
-
-use crate::live::Live;
+use plumb_report::tui::{Live, LiveTarget};
 
 /// How often it is drawn again.
 const DRAW_EVERY: Nanos = Nanos::millis(500);
@@ -38,24 +35,6 @@ impl View {
         let (devices, syncs) = look();
         let lines = observation_standing(&devices, &syncs);
         self.live.on(&Event::Scheduled { lines: &lines, done: None });
-        self.live.show(elapsed, devices.into_iter().map(target).collect());
-    }
-}
-
-/// Returns a device, with the times of the direction that has most requests: summaries cannot be put
-/// together.
-fn target(device: ObservedDevice) -> LiveTarget {
-    let directions = device.directions();
-    let busiest = directions.iter().max_by_key(|(_, of)| of.ios).and_then(|(_, of)| of.latency);
-    LiveTarget {
-        application: LiveApplication {
-            operations: device.transfers().iter().map(|of| of.ios).sum(),
-            bytes: device.transfers().iter().map(|of| of.bytes).sum(),
-            flushes: device.flushes.unwrap_or(0),
-            latency: busiest.map(Into::into).unwrap_or_default(),
-            sync: device.flush_latency.map(Into::into).unwrap_or_default(),
-        },
-        name: device.name,
-        ..LiveTarget::default()
+        self.live.show(elapsed, devices.into_iter().map(LiveTarget::from).collect());
     }
 }

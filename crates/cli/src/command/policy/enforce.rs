@@ -4,21 +4,21 @@ use std::sync::atomic::AtomicBool;
 
 use plumb_policy::apply::{Progress, Report};
 use plumb_policy::enforce::{self, Enforcement, Places};
+use plumb_policy::machine::Machine;
 use plumb_report::Kind;
+use plumb_report::progress::PolicyProgress;
 
-use super::host::{Host, refusal};
-use super::progress::TerminalProgress;
 use crate::arguments::policy::EnforceArguments;
 use crate::exit::Exit;
 use crate::{stop, terminal};
 
 pub(super) fn run(arguments: &EnforceArguments) -> anyhow::Result<Exit> {
     let format = arguments.shared.printed.format(Kind::Status)?;
-    let host = Host::new(&arguments.shared)?;
-    host.need_root("change the write cache of a disk")?;
+    let machine = Machine::this(&arguments.shared.claims)?;
+    machine.need_root("change the write cache of a disk")?;
     let stop = stop::on_signals()?;
-    let progress = TerminalProgress::on_stderr();
-    let enforced = enforce(&host, arguments, &stop, &progress);
+    let progress = PolicyProgress::on_stderr();
+    let enforced = enforce(&machine, arguments, &stop, &progress);
     drop(progress);
     let (done, exit) = enforced?;
     terminal::show_status(&done, format)?;
@@ -27,14 +27,14 @@ pub(super) fn run(arguments: &EnforceArguments) -> anyhow::Result<Exit> {
 
 /// Brings every disk that is here to its desired state.
 pub(super) fn enforce(
-    host: &Host,
+    machine: &Machine,
     arguments: &EnforceArguments,
     stop: &AtomicBool,
     progress: &dyn Progress,
 ) -> anyhow::Result<(Enforcement, Exit)> {
     let EnforceArguments { from, ledger, journal, udev, .. } = arguments;
     let places = Places { desired: from, ledger, journals: journal };
-    let done = enforce::enforce(&host.session(stop, progress), places, udev.as_deref()).map_err(refusal)?;
+    let done = enforce::enforce(&machine.session(stop, progress), places, udev.as_deref())?;
     let planned = done.plans.iter().map(super::plan::exit_of);
     let applied = done.reports.iter().filter_map(Report::failure).map(Exit::from);
     let exit = planned.chain(applied).fold(Exit::Done, Exit::and);

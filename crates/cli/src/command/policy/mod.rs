@@ -4,12 +4,11 @@
 
 mod apply;
 mod claim;
+mod disks;
 mod enforce;
 mod heal;
-mod host;
 mod persist;
 mod plan;
-mod progress;
 mod rollback;
 mod show;
 #[cfg(test)]
@@ -17,12 +16,16 @@ mod tests;
 mod verify;
 mod watch;
 
+use std::io;
+
+use plumb_policy::error::PolicyError;
+
 use crate::arguments::policy::{PolicyArguments, PolicyCommand};
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
 
 /// Runs the command as typed.
 pub(crate) fn run(arguments: &PolicyArguments) -> anyhow::Result<Exit> {
-    match &arguments.command {
+    let ended = match &arguments.command {
         PolicyCommand::Show(show) => show::run(show),
         PolicyCommand::Plan(plan) => plan::run(plan),
         PolicyCommand::Apply(apply) => apply::run(apply),
@@ -33,5 +36,19 @@ pub(crate) fn run(arguments: &PolicyArguments) -> anyhow::Result<Exit> {
         PolicyCommand::Heal(heal) => heal::run(heal),
         PolicyCommand::Claim(claim) => claim::run(claim),
         PolicyCommand::Enforce(enforce) => enforce::run(enforce),
-    }
+    };
+    ended.map_err(|failure| match failure.is::<PolicyError>() && is_denied(&failure) {
+        true => {
+            let message = format!("{failure:#}: only root may; nothing was done: run it again as root");
+            Refusal::new(Exit::Refused, message).into()
+        }
+        false => failure,
+    })
+}
+
+/// Returns true if the system refused it because this user is not root.
+fn is_denied(failure: &anyhow::Error) -> bool {
+    let mut causes = failure.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    causes.any(|error| error.kind() == io::ErrorKind::PermissionDenied)
+        && !rustix::process::geteuid().is_root()
 }

@@ -1,11 +1,13 @@
 //! `plumb policy plan`: what would be changed. Changes nothing.
 
 use plumb_block::shell_word;
+use plumb_policy::error::PolicyError;
+use plumb_policy::machine::Machine;
 use plumb_policy::plan::{self, Ask, DiskSelection, Plan, PlanRequest};
 use plumb_report::Kind;
 use plumb_report::document::policy::ShownPlan;
 
-use super::host::{Host, filter, no_disk_of_this_machine, refusal};
+use super::disks::{are_disks_of_this_machine, filter};
 use crate::arguments::policy::{Chosen, PlanArguments};
 use crate::exit::{Exit, Refusal};
 use crate::terminal;
@@ -14,8 +16,8 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<Exit> {
     let format = arguments.shared.printed.format(Kind::Status)?;
     let reads = [arguments.shared.claims.clone()];
     let output = arguments.writing.only(arguments.out.as_ref(), &reads)?;
-    let host = Host::new(&arguments.shared)?;
-    let plan = make(&host, arguments)?;
+    let machine = Machine::this(&arguments.shared.claims)?;
+    let plan = make(&machine, arguments)?;
     if let Some(output) = output {
         let bytes = plan.to_json().map_err(anyhow::Error::new)?;
         output.write(&bytes).map_err(Refusal::from)?;
@@ -32,23 +34,23 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<Exit> {
     Ok(exit_of(&plan))
 }
 
-pub(super) fn make(host: &Host, arguments: &PlanArguments) -> anyhow::Result<Plan> {
+pub(super) fn make(machine: &Machine, arguments: &PlanArguments) -> anyhow::Result<Plan> {
     let ask = Ask {
         asked: PlanRequest::from(arguments.state),
         save: arguments.save,
         wanted: wanted(&arguments.chosen)?,
-        filter: filter(&arguments.chosen)?,
+        filter: filter(&arguments.chosen).map_err(PolicyError::from)?,
         wave_size: arguments.wave_size,
-        claims: &host.claims,
-        now: host.now,
+        claims: &machine.claims,
+        now: machine.now,
     };
-    plan::make(&*host.gateway, &ask).map_err(refusal)
+    Ok(plan::make(&*machine.gateway, &ask)?)
 }
 
 /// Returns the disks that were named. An expression alone chooses among all; nothing at all is a mistake.
 pub(super) fn wanted(chosen: &Chosen) -> anyhow::Result<DiskSelection> {
     if !chosen.devices.is_empty() {
-        chosen.devices.iter().try_for_each(|name| no_disk_of_this_machine(name))?;
+        are_disks_of_this_machine(&chosen.devices)?;
         return Ok(DiskSelection::Named(chosen.devices.clone()));
     }
     if chosen.all || chosen.filter.is_some() {

@@ -1,15 +1,16 @@
 //! `plumb policy show`: how write caches are.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use plumb_policy::device::raid_tool::{self, RaidReport};
 use plumb_policy::gateway::recording::RecordingGateway;
+use plumb_policy::machine::Machine;
 use plumb_policy::raid;
 use plumb_report::document::policy::PolicyShow;
 use plumb_report::{Format, Kind};
 
-use super::host::Host;
+use super::disks::document;
 use crate::arguments::policy::ShowArguments;
 use crate::exit::{self, Exit, Refusal};
 use crate::{files, terminal};
@@ -19,17 +20,17 @@ pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<Exit> {
         true => Format::Prometheus,
         false => arguments.shared.printed.format(Kind::State)?,
     };
-    let mut host = Host::new(&arguments.shared)?;
-    let recording = Arc::new(RecordingGateway::new(Arc::clone(&host.gateway)));
+    let mut machine = Machine::this(&arguments.shared.claims)?;
+    let recording = Arc::new(RecordingGateway::new(Arc::clone(&machine.gateway)));
     if arguments.explain {
-        host.gateway = recording.clone();
+        machine.gateway = recording.clone();
     }
     let raid = arguments.raid_report.as_deref().map(report).transpose()?;
     let shown = PolicyShow {
-        document: host.document(&arguments.chosen)?,
+        document: document(&machine, &arguments.chosen)?,
         raid,
-        raid_controllers: raid::controllers(host.gateway.tree(), is_installed),
-        as_root: host.is_root,
+        raid_controllers: raid::controllers(machine.gateway.tree(), raid::is_installed),
+        as_root: machine.is_root,
         exchanges: arguments.explain.then(|| recording.exchanges()),
         is_of_one: !arguments.chosen.devices.is_empty(),
     };
@@ -46,13 +47,4 @@ fn report(path: &Path) -> anyhow::Result<RaidReport> {
         .map_err(|error| Refusal::new(Exit::Usage, format!("--raid-report {shown}: {error}")))?;
     let parsed = raid_tool::parse(&text);
     Ok(parsed.map_err(|error| Refusal::new(Exit::Usage, format!("--raid-report {shown}: {error}")))?)
-}
-
-/// Returns true if a program of this name is on the path. It is looked for, never started.
-fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    // Where the packages of the makers put them.
-    let makers = ["/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli", "/opt/smartstorageadmin/ssacli/bin"];
-    let mut places = std::env::split_paths(&path).chain(makers.map(PathBuf::from));
-    places.any(|place| place.join(program).is_file())
 }

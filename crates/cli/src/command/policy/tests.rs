@@ -9,23 +9,22 @@ use jiff::Timestamp;
 use plumb_policy::apply::{ApplyEnd, DiskResult, Event, Progress, Silent};
 use plumb_policy::claims::Claims;
 use plumb_policy::gateway::recording::RecordingGateway;
+use plumb_policy::job::Job;
+use plumb_policy::machine::Machine;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
-use plumb_policy::persist::{InstallPaths, Ledger};
+use plumb_policy::persist::{self, InstallPaths, Ledger};
 use plumb_policy::plan::Plan;
 use plumb_policy::state::FoundState;
 use plumb_policy::view::PolicyDocument;
 use plumb_policy::watch::Watcher;
-use plumb_report::document::policy::{PolicyApply, PolicyClaim, PolicyShow, ShownPlan};
+use plumb_report::document::policy::{PolicyApply, PolicyClaim, PolicyPersist, PolicyShow, ShownPlan};
 use plumb_report::{Format, RenderInput, StatusDocument, Style, render};
 use plumb_testkit::schema::Schema;
 
-use super::apply::{Job, carry_out};
-use super::host::Host;
-use super::{claim, enforce, heal, persist, plan};
-use crate::arguments::output::PrintFormat;
-use crate::arguments::policy::{Carrying, DiskArguments, PolicyCommand};
+use super::{claim, enforce, heal, plan};
+use crate::arguments::policy::PolicyCommand;
 use crate::arguments::{Arguments, Command};
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Exit, code_of};
 
 fn parsed(typed: &[&str]) -> PolicyCommand {
     let words = ["plumb", "policy"].iter().chain(typed);
@@ -35,24 +34,21 @@ fn parsed(typed: &[&str]) -> PolicyCommand {
     }
 }
 
-fn here(disks: impl IntoIterator<Item = MockDisk>) -> (Host, Arc<MockGateway>) {
+fn here(disks: impl IntoIterator<Item = MockDisk>) -> (Machine, Arc<MockGateway>) {
     let mock = Arc::new(MockGateway::new(disks));
     let now = Timestamp::now();
-    (Host { gateway: mock.clone(), claims: Claims::default(), now, is_root: true }, mock)
+    (Machine { gateway: mock.clone(), claims: Claims::default(), now, is_root: true }, mock)
 }
 
-fn planned(host: &Host, typed: &[&str]) -> Plan {
+fn planned(host: &Machine, typed: &[&str]) -> Plan {
     let PolicyCommand::Plan(arguments) = parsed(typed) else { panic!("{typed:?}") };
     plan::make(host, &arguments).unwrap()
 }
 
-fn carrying(journal: &Path) -> Carrying {
-    let shared = DiskArguments { claims: journal.join("claims"), printed: PrintFormat::default() };
-    Carrying { journal: journal.to_owned(), observe: None, shared }
-}
-
-fn applied(host: &Host, plan: &Plan, journal: &Path, stop: &AtomicBool) -> PolicyApply {
-    carry_out(host, &Job::New(plan), &carrying(journal), stop, &Silent).unwrap()
+fn applied(host: &Machine, plan: &Plan, journal: &Path, stop: &AtomicBool) -> PolicyApply {
+    let ended = Job::New { plan, journals: journal }.carry_out(host, None, stop, &Silent);
+    let (report, observation) = ended.unwrap();
+    PolicyApply { report, observation }
 }
 
 fn text(document: &dyn StatusDocument, style: Style) -> String {
@@ -66,10 +62,6 @@ fn plan_page(plan: &Plan, style: Style, with_bytes: bool) -> String {
 fn shown(document: PolicyDocument, is_of_one: bool) -> PolicyShow {
     let raid_controllers = Vec::new();
     PolicyShow { document, raid: None, raid_controllers, as_root: true, exchanges: None, is_of_one }
-}
-
-fn exit_of(error: &anyhow::Error) -> Exit {
-    error.downcast_ref::<Refusal>().unwrap_or_else(|| panic!("{error:#}")).exit
 }
 
 /// Returns the document, which is as its shipped schema says and holds nothing else.
@@ -165,18 +157,18 @@ fn an_interruption_says_how_to_go_on_and_going_on_ends_it() {
     let plan = planned(&host, &["plan", "off", "--all"]);
     let root = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
-    let carrying = carrying(root.path());
-    let outcome = carry_out(&host, &Job::New(&plan), &carrying, &stop, &StopsAtTheFirst(&stop)).unwrap();
-    assert_eq!(outcome.report.ended, ApplyEnd::Interrupted);
-    let place = &outcome.report.journal;
-    let go_on = outcome.report.go_on.clone().unwrap();
+    let job = Job::New { plan: &plan, journals: root.path() };
+    let (report, _) = job.carry_out(&host, None, &stop, &StopsAtTheFirst(&stop)).unwrap();
+    assert_eq!(report.ended, ApplyEnd::Interrupted);
+    let place = &report.journal;
+    let go_on = report.go_on.clone().unwrap();
     assert!(go_on.contains(&format!("apply --resume {}", place.display())), "{go_on}");
     let off = || plan.changes.iter().filter(|change| !mock.disk(&change.name).unwrap().wce).count();
     assert_eq!(off(), 1);
 
     let job = Job::Resumed { journal: place, plan: &plan };
-    let resumed = carry_out(&host, &job, &carrying, &AtomicBool::new(false), &Silent).unwrap();
-    assert_eq!(resumed.report.ended, ApplyEnd::Complete);
+    let (resumed, _) = job.carry_out(&host, None, &AtomicBool::new(false), &Silent).unwrap();
+    assert_eq!(resumed.ended, ApplyEnd::Complete);
     assert_eq!(off(), 3);
 }
 
@@ -192,10 +184,9 @@ fn a_disk_that_is_another_one_or_gone_is_refused_before_anything_is_changed() {
             mock.meddle(&last, |disk| "another".clone_into(&mut disk.serial));
         }
         let root = tempfile::tempdir().unwrap();
-        let ended =
-            carry_out(&host, &Job::New(&plan), &carrying(root.path()), &AtomicBool::new(false), &Silent);
-        let error = ended.unwrap_err();
-        assert_eq!(exit_of(&error), Exit::Refused, "{error:#}");
+        let job = Job::New { plan: &plan, journals: root.path() };
+        let error = job.carry_out(&host, None, &AtomicBool::new(false), &Silent).unwrap_err().into();
+        assert_eq!(code_of(&error), Exit::Refused, "{error:#}");
         assert_eq!(mock.changes(), 0, "{error:#}");
     }
 }
@@ -206,9 +197,9 @@ fn a_load_that_would_feel_nothing_is_not_started() {
     let plan = planned(&host, &["plan", "off", "--all"]);
     let root = tempfile::tempdir().unwrap();
     let file = root.path().join("load");
-    let carrying = Carrying { observe: Some(file.clone()), ..carrying(root.path()) };
-    let error = carry_out(&host, &Job::New(&plan), &carrying, &AtomicBool::new(false), &Silent).unwrap_err();
-    assert_eq!(exit_of(&error), Exit::Usage, "{error:#}");
+    let job = Job::New { plan: &plan, journals: root.path() };
+    let error = job.carry_out(&host, Some(&file), &AtomicBool::new(false), &Silent).unwrap_err().into();
+    assert_eq!(code_of(&error), Exit::Usage, "{error:#}");
     assert!(!file.exists() && mock.changes() == 0);
 }
 
@@ -218,9 +209,9 @@ fn an_altered_plan_is_refused() {
     let mut plan = planned(&host, &["plan", "off", "--all"]);
     plan.changes[0].name = "sdz".to_owned();
     let root = tempfile::tempdir().unwrap();
-    let ended = carry_out(&host, &Job::New(&plan), &carrying(root.path()), &AtomicBool::new(false), &Silent);
-    let error = ended.unwrap_err();
-    assert_eq!(exit_of(&error), Exit::Refused, "{error:#}");
+    let job = Job::New { plan: &plan, journals: root.path() };
+    let error = job.carry_out(&host, None, &AtomicBool::new(false), &Silent).unwrap_err().into();
+    assert_eq!(code_of(&error), Exit::Refused, "{error:#}");
     assert_eq!(mock.changes(), 0);
 }
 
@@ -318,17 +309,17 @@ fn a_word_is_recorded_and_opens_the_way_to_protected() {
         parsed(&["claim", &name, "--by", "R", "--until", until, "--reason", "UPS", "--claims", file])
     };
     let PolicyCommand::Claim(ended) = typed("2020-01-01") else { panic!() };
-    assert_eq!(exit_of(&claim::give(&mut host, &ended).err().unwrap()), Exit::Usage);
+    assert_eq!(code_of(&claim::give(&mut host, &ended).err().unwrap()), Exit::Usage);
     let PolicyCommand::Claim(arguments) = typed("2099-12-31") else { panic!() };
     let given = claim::give(&mut host, &arguments).unwrap();
     let document = validates(
         "policy-claim",
-        &PolicyClaim { claim: Some(given.claim.clone()), ..claim::document(&file, &given.claim.identity) },
+        &PolicyClaim { claim: Some(given.claim.clone()), ..PolicyClaim::new(&file, &given.claim.identity) },
     );
     assert_eq!((&document["claim"]["who"], &document["withdrawn"]), (&"R".into(), &0.into()));
     let identity = given.claim.identity.clone();
     let document =
-        validates("policy-claim", &PolicyClaim { withdrawn: 1, ..claim::document(&file, &identity) });
+        validates("policy-claim", &PolicyClaim { withdrawn: 1, ..PolicyClaim::new(&file, &identity) });
     assert_eq!((&document["claim"], &document["withdrawn"]), (&serde_json::Value::Null, &1.into()));
     assert_eq!((given.doubt, given.claim.who.as_str()), (None, "R"));
     let plan = planned(&host, &["plan", "power-protected", &name]);
@@ -346,8 +337,8 @@ fn what_is_kept_is_brought_back_and_can_be_let_go() {
     let PolicyCommand::Persist(arguments) = parsed(&["persist", name, "--root", typed]) else { panic!() };
     let places = InstallPaths { root: root.path().to_owned(), program: "/usr/bin/plumb".to_owned() };
     let mut ledger = Ledger::default();
-    let done = persist::keep(&host, &arguments, &places, &mut ledger).unwrap();
-    let document = validates("policy-persist", &persist::document(ledger.clone(), done));
+    let done = persist::keep(&host, &arguments.devices, &places, &mut ledger).unwrap();
+    let document = validates("policy-persist", &PolicyPersist::new(ledger.clone(), done));
     assert_eq!(document["kept"][0]["standing"], "requested");
     assert!(std::fs::read_to_string(places.rules()).unwrap().contains(&identity));
     assert_eq!(ledger.kept.len(), 1);
@@ -374,10 +365,12 @@ fn what_is_kept_is_brought_back_and_can_be_let_go() {
     let (other, _) = enforce::enforce(&host, &of_another, &AtomicBool::new(false), &Silent).unwrap();
     assert_eq!((other.disks, other.absent.len()), (0, 0), "another disk has appeared");
 
-    persist::remove(&host, &arguments, &places, &mut ledger).unwrap();
+    persist::keep_no_longer(&host, &arguments.devices, &places, &mut ledger).unwrap();
     assert!(!places.rules().exists() && ledger.kept.is_empty());
     assert_eq!(
-        exit_of(&persist::remove(&host, &arguments, &places, &mut ledger).err().unwrap()),
+        code_of(
+            &persist::keep_no_longer(&host, &arguments.devices, &places, &mut ledger).err().unwrap().into()
+        ),
         Exit::Usage
     );
 }
@@ -390,7 +383,8 @@ fn a_trap_is_not_made_to_last() {
     let typed = root.path().to_str().unwrap();
     let PolicyCommand::Persist(arguments) = parsed(&["persist", &name, "--root", typed]) else { panic!() };
     let places = InstallPaths { root: root.path().to_owned(), program: "/usr/bin/plumb".to_owned() };
-    let error = persist::keep(&host, &arguments, &places, &mut Ledger::default()).err().unwrap();
-    assert_eq!(exit_of(&error), Exit::Refused, "{error:#}");
+    let error =
+        persist::keep(&host, &arguments.devices, &places, &mut Ledger::default()).err().unwrap().into();
+    assert_eq!(code_of(&error), Exit::Refused, "{error:#}");
     assert!(!places.rules().exists());
 }

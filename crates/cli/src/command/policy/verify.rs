@@ -5,11 +5,11 @@ use std::sync::atomic::AtomicBool;
 use plumb_policy::apply::Silent;
 use plumb_policy::error::PolicyError;
 use plumb_policy::journal;
+use plumb_policy::machine::Machine;
 use plumb_policy::plan::{self, Plan};
 use plumb_policy::verify::verify;
 use plumb_report::Kind;
 
-use super::host::{Host, refusal};
 use crate::arguments::policy::VerifyArguments;
 use crate::exit::{Exit, Refusal};
 use crate::terminal;
@@ -18,15 +18,15 @@ pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let format = arguments.shared.printed.format(Kind::State)?;
     let reads = [arguments.plan.clone(), arguments.shared.claims.clone()];
     let output = arguments.writing.only(arguments.prometheus_file.as_ref(), &reads)?;
-    let host = Host::new(&arguments.shared)?;
+    let machine = Machine::this(&arguments.shared.claims)?;
     let plan = plan(arguments)?;
-    if !host.is_root {
+    if !machine.is_root {
         // A drive that may not be queried is not drift.
         let message = "only root may read the state of drives; nothing was verified: run it again as root";
         return Err(Refusal::new(Exit::NotMeasured, message).into());
     }
     let stop = AtomicBool::new(false);
-    let verification = verify(&host.session(&stop, &Silent), &plan)
+    let verification = verify(&machine.session(&stop, &Silent), &plan)
         .map_err(|unseen| Refusal::because(Exit::NotMeasured, PolicyError::from(unseen)))?;
     if let Some(output) = output {
         output.write(verification.metrics().as_bytes()).map_err(Refusal::from)?;
@@ -37,8 +37,8 @@ pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
 
 fn plan(arguments: &VerifyArguments) -> anyhow::Result<Plan> {
     if arguments.plan.is_dir() {
-        let snapshot = journal::snapshot_of(&arguments.plan).map_err(|error| refusal(error.into()))?;
+        let snapshot = journal::snapshot_of(&arguments.plan).map_err(PolicyError::from)?;
         return Ok(snapshot.plan);
     }
-    plan::load(&arguments.plan).map_err(|error| refusal(error.into()))
+    Ok(plan::load(&arguments.plan).map_err(PolicyError::from)?)
 }

@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use plumb_path::Severity;
+use plumb_policy::machine::Machine;
 use plumb_policy::view::PolicyDocument;
 use plumb_policy::watch::{Change, Watcher};
 use plumb_report::{Format, Kind};
 use serde::Serialize;
 
-use super::host::Host;
+use super::disks::document;
 use crate::arguments::policy::{Chosen, WatchArguments};
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
@@ -32,14 +33,15 @@ pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
     let output = arguments.writing.only(arguments.prometheus_file.as_ref(), &reads)?;
     let stop = stop::on_signals()?;
     // Names that stand for nothing are a mistake now, and disks that are gone later.
-    let first = Host::new(&arguments.shared)?.document(&arguments.chosen)?;
+    let machine = || Machine::this(&arguments.shared.claims);
+    let first = document(&machine()?, &arguments.chosen)?;
     announce(&first, arguments);
     let mut watcher = Watcher::new();
     let mut exit = Exit::Done;
     let mut looks = 0;
-    let mut document = first;
+    let mut now = first;
     loop {
-        for change in watcher.look(document) {
+        for change in watcher.look(now) {
             exit = exit.and(Exit::Finding);
             tell(&change, json)?;
         }
@@ -50,14 +52,14 @@ pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
         if arguments.looks == Some(looks) || !sleep(arguments.interval, &stop) {
             return Ok(exit);
         }
-        document = read(&Host::new(&arguments.shared)?, &arguments.chosen)?;
+        now = read(&machine()?, &arguments.chosen)?;
     }
 }
 
-fn announce(document: &PolicyDocument, arguments: &WatchArguments) {
-    let found = document.devices.iter().flat_map(|view| &view.findings);
-    let serious = found.filter(|finding| finding.severity > Severity::Info).count();
-    let disks = match document.devices.len() {
+fn announce(found: &PolicyDocument, arguments: &WatchArguments) {
+    let findings = found.devices.iter().flat_map(|view| &view.findings);
+    let serious = findings.filter(|finding| finding.severity > Severity::Info).count();
+    let disks = match found.devices.len() {
         1 => "1 disk is".to_owned(),
         count => format!("{count} disks are"),
     };
@@ -68,15 +70,15 @@ fn announce(document: &PolicyDocument, arguments: &WatchArguments) {
 }
 
 /// Returns the disks that are still there.
-fn read(host: &Host, chosen: &Chosen) -> anyhow::Result<PolicyDocument> {
-    let reader = host.reader()?;
+fn read(machine: &Machine, chosen: &Chosen) -> anyhow::Result<PolicyDocument> {
+    let reader = machine.reader()?;
     let is_there = |name: &&String| reader.one(name).is_ok();
     let there: Vec<String> = chosen.devices.iter().filter(is_there).cloned().collect();
     if !chosen.devices.is_empty() && there.is_empty() {
         let schema = PolicyDocument::SCHEMA.to_owned();
         return Ok(PolicyDocument { schema, kernel: None, devices: Vec::new() });
     }
-    host.document(&Chosen { devices: there, ..chosen.clone() })
+    document(machine, &Chosen { devices: there, ..chosen.clone() })
 }
 
 fn tell(change: &Change, json: bool) -> anyhow::Result<()> {

@@ -1,36 +1,32 @@
-//! Progress on stderr: on a terminal a line for each disk, the step that runs and how long it will take;
-//! elsewhere as few lines as those of a run. Every disk that is not as it should be is said.
+//! Progress of a change of disks: on a terminal a line for each disk, the step that runs and how long it will
+//! take; elsewhere as few lines as those of a run. Every disk that is not as it should be is said.
 
 use std::cell::RefCell;
 use std::io::IsTerminal as _;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use plumb_block::{Nanos, shell_word};
 use plumb_policy::apply::{Event, Progress};
-use plumb_report::quantity::counted;
 
-use crate::progress_lines::ProgressLines;
-use crate::terminal;
+use super::bar::redrawn;
+use super::lines::ProgressLines;
+use crate::quantity::counted;
+use crate::streams;
 
 /// Tells people what happens.
-pub(super) struct TerminalProgress {
+#[derive(Debug)]
+pub struct PolicyProgress {
     bar: ProgressBar,
     /// Lines where stderr is not a terminal.
     lines: Option<RefCell<ProgressLines>>,
 }
 
-impl TerminalProgress {
+impl PolicyProgress {
     /// Creates a progress of lines on stderr, and a bar if that is a terminal.
-    pub(super) fn on_stderr() -> Self {
-        let (target, lines) = match std::io::stderr().is_terminal() {
-            true => (ProgressDrawTarget::stderr(), None),
-            false => (ProgressDrawTarget::hidden(), Some(ProgressLines::from_environment().into())),
-        };
-        let bar = ProgressBar::with_draw_target(Some(1), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len}  {msg}") {
-            bar.set_style(style.progress_chars("=> "));
-        }
-        Self { bar, lines }
+    pub fn on_stderr() -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        let lines = (!is_terminal).then(|| ProgressLines::from_environment().into());
+        Self { bar: redrawn(1, "{bar:24} {pos}/{len}  {msg}"), lines }
     }
 
     /// Says how far it is.
@@ -42,18 +38,18 @@ impl TerminalProgress {
     }
 
     fn say(&self, line: &str) {
-        self.bar.suspend(|| terminal::say(&format!("plumb: {line}")));
+        self.bar.suspend(|| streams::say(&format!("plumb: {line}")));
     }
 }
 
-impl Drop for TerminalProgress {
+impl Drop for PolicyProgress {
     /// Takes the bar away.
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
 }
 
-impl Progress for TerminalProgress {
+impl Progress for PolicyProgress {
     fn event(&self, event: &Event<'_>) {
         match event {
             Event::Begun { disks: 0, .. } => self.say("nothing to change"),

@@ -1,14 +1,16 @@
-//! State of simulated drives and caches that plumb serves, for whoever asks what a power cut would take.
+//! Servers of simulated drives and caches on this machine, for whoever asks what a power cut would take.
 
 use plumb_block::in_one_line;
 use plumb_path::exposure::{CacheShare, Live};
 use plumb_serve::named::control::{Order, give};
 use plumb_state::places;
-use plumb_targets::cache::{CacheOrder, CacheStatus};
-use plumb_targets::served_drive::{DriveOrder, DriveStatus};
+
+use crate::cache::{CacheOrder, CacheStatus, sockets};
+use crate::served_drive::{DriveOrder, DriveStatus};
 
 /// Servers of this user, asked by name.
-pub(crate) struct Servers;
+#[derive(Debug)]
+pub struct Servers;
 
 impl Live for Servers {
     fn drive(&self, name: &str) -> Result<u64, String> {
@@ -17,7 +19,7 @@ impl Live for Servers {
     }
 
     fn cache(&self, name: &str) -> Result<CacheShare, String> {
-        let status = give(&places::cache_sockets(&places::run()), name, &Order::<CacheOrder>::Status);
+        let status = give(&sockets(), name, &Order::<CacheOrder>::Status);
         let share =
             |status: CacheStatus| CacheShare { bytes: status.only_in_log().0, oldest: status.oldest_dirty };
         status.map(share).map_err(|error| in_one_line(&error))

@@ -6,16 +6,16 @@
 use jiff::Timestamp;
 use plumb_block::in_one_line;
 use plumb_measure::StorageSide;
-use plumb_report::RunDocument;
-use plumb_report::document::Sides;
-use plumb_report::printable::printable;
-use plumb_report::quantity::{bytes, count, duration, ratio};
+
+use crate::document::{RunDocument, Sides};
+use crate::printable::printable;
+use crate::quantity::{bytes, count, duration, ratio};
 
 /// Continues what `guest` has recorded by what `host` has.
 ///
 /// # Errors
 /// Why they do not belong together.
-pub(crate) fn join(guest: &mut RunDocument, host: &RunDocument) -> Result<(), String> {
+pub fn join(guest: &mut RunDocument, host: &RunDocument) -> Result<(), String> {
     let together = overlap(guest, host)?;
     let machine = host.environment.host.as_deref().map_or_else(|| "the host".to_owned(), printable);
     guest.notes.push(format!(

@@ -1,0 +1,94 @@
+//! Progress where nothing can be redrawn: lines on stderr, so few that a log is not flooded.
+
+use std::time::{Duration, Instant};
+
+use crate::streams;
+
+/// Time from one line to the next.
+const EVERY: Duration = Duration::from_secs(10);
+/// Environment variable that asks for every line, with the value `all`.
+const VARIABLE: &str = "PLUMB_PROGRESS";
+
+/// Lines of progress, at most one every ten seconds. A line that comes too early waits, and goes out with the
+/// next look unless a newer one takes its place.
+#[derive(Debug, Default)]
+pub struct ProgressLines {
+    /// True if every line goes out at once.
+    is_unbounded: bool,
+    last: Option<Instant>,
+    waiting: Option<String>,
+}
+
+impl ProgressLines {
+    /// Creates lines as the environment asks for them.
+    pub fn from_environment() -> Self {
+        Self { is_unbounded: std::env::var(VARIABLE).is_ok_and(|value| value == "all"), ..Self::default() }
+    }
+
+    /// Creates lines of something that may soon be over: the first comes after ten seconds too.
+    pub fn later() -> Self {
+        Self { last: Some(Instant::now()), ..Self::default() }
+    }
+
+    /// Says `line` on stderr now, or once it is due.
+    pub fn say(&mut self, line: &str) {
+        self.put(line);
+        self.look();
+    }
+
+    /// Says the line that waits, if it is due.
+    pub fn look(&mut self) {
+        if let Some(line) = self.due(Instant::now()) {
+            streams::say(&format!("plumb: {line}"));
+        }
+    }
+
+    fn put(&mut self, line: &str) {
+        self.waiting = Some(line.to_owned());
+    }
+
+    /// Takes the line that may go out at `now`.
+    fn due(&mut self, now: Instant) -> Option<String> {
+        let is_early = self.last.is_some_and(|last| now.saturating_duration_since(last) < EVERY);
+        if is_early && !self.is_unbounded {
+            return None;
+        }
+        let line = self.waiting.take()?;
+        self.last = Some(now);
+        Some(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns how many lines go out when one comes every 100 ms for a minute.
+    fn lines_in_a_minute(mut lines: ProgressLines) -> usize {
+        let begun = Instant::now();
+        let out = (0..600).filter(|number| {
+            lines.put(&format!("phase {number}"));
+            lines.due(begun + Duration::from_millis(100) * *number).is_some()
+        });
+        out.count()
+    }
+
+    #[test]
+    fn at_most_one_line_goes_out_every_ten_seconds() {
+        assert_eq!(lines_in_a_minute(ProgressLines::default()), 6);
+        assert_eq!(lines_in_a_minute(ProgressLines { is_unbounded: true, ..Default::default() }), 600);
+    }
+
+    #[test]
+    fn the_newest_line_that_came_early_goes_out_later() {
+        let (mut lines, begun) = (ProgressLines::default(), Instant::now());
+        lines.put("laying out");
+        assert_eq!(lines.due(begun).as_deref(), Some("laying out"));
+        for line in ["warming up", "measuring"] {
+            lines.put(line);
+            assert_eq!(lines.due(begun + Duration::from_secs(1)), None);
+        }
+        assert_eq!(lines.due(begun + EVERY).as_deref(), Some("measuring"));
+        assert_eq!(lines.due(begun + 3 * EVERY), None, "it is said once");
+    }
+}
