@@ -5,6 +5,8 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
 use crate::common::{plumb, said, scratch};
 use crate::load_support::{LoopDevice, Place, start, stderr, system, wait_for};
 
@@ -157,7 +159,12 @@ fn a_file_that_changes_while_it_is_measured_is_not_measured() {
         fs::File::open(place.path("f")).unwrap().sync_all().unwrap();
         let mut child = start(&mut place.command("load f --duration 2s"));
         let mut lines = wait_for("measur", &mut child);
+        // A read between the steps of a change would see half of it.
+        let pid = Pid::from_child(&child);
+        kill_process(pid, Signal::STOP).unwrap();
+        waitpid(Some(pid), WaitOptions::UNTRACED).unwrap();
         change(&place.path("f"));
+        kill_process(pid, Signal::CONT).unwrap();
         let mut rest = String::new();
         lines.read_to_string(&mut rest).unwrap();
         let code = child.wait().unwrap().code();

@@ -29,6 +29,7 @@ const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
 const LOOP_SET_CAPACITY: libc::Ioctl = 0x4C07;
 /// Request that sets file, block size and flags in one step, since Linux 5.8.
 const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
+const BLKROSET: libc::Ioctl = 0x125D;
 const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
 
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
@@ -256,6 +257,13 @@ impl LoopDevice {
         };
         // SAFETY: LOOP_CONFIGURE reads one loop_config through the pointer, which is valid for the call.
         let answer = unsafe { libc::ioctl(self.file.as_raw_fd(), LOOP_CONFIGURE, &raw const config) };
+        if answer < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // A device that somebody set read-only stays so when its file is taken away.
+        let writable: libc::c_int = 0;
+        // SAFETY: BLKROSET reads one int through the pointer, which is valid for the call.
+        let answer = unsafe { libc::ioctl(self.file.as_raw_fd(), BLKROSET, &raw const writable) };
         if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
