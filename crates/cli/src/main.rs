@@ -2,15 +2,11 @@
 
 mod arguments;
 mod command;
-mod dots;
 mod exit;
 mod files;
 mod help;
 mod leftovers;
-mod live;
 mod own;
-mod progress;
-mod progress_lines;
 mod setting_machine;
 mod stop;
 mod strictness;

@@ -9,8 +9,8 @@ use plumb_fleet::progress::{News, Rates};
 use plumb_fleet::{Controller, Watch};
 use plumb_load::{Event, Observer as _};
 use plumb_report::printable::printable;
+use plumb_report::tui::Live;
 
-use crate::live::Live;
 use crate::terminal;
 
 /// Display of the progress of a fleet.

@@ -20,6 +20,7 @@ use plumb_prove::proof::{
     prove, record_subject, recording_of,
 };
 use plumb_prove::session::{PowerSwitch, RecordOptions, Window, private_mounts, read_log};
+use plumb_report::progress::Bar;
 use plumb_report::{Format, Kind, ProofDocument, render};
 use plumb_state::OutputFile;
 use plumb_targets::cache::CacheOnOneDrive;
@@ -31,7 +32,6 @@ use crate::arguments::line::parse;
 use crate::arguments::output::{OutputArguments, PrintFormat};
 use crate::arguments::running::{Detail, RecordingArguments};
 use crate::exit::{self, Exit, Refusal, refuse_if, usage};
-use crate::progress::Bar;
 use crate::surroundings::{argv, out, seed_from_clock, time_of_day};
 use crate::{stop, terminal};
 

@@ -9,13 +9,13 @@ use plumb_prove::witness::campaign::{Campaign, Moments};
 use plumb_prove::witness::power::{Machine, PowerSwitch};
 use plumb_report::Kind;
 use plumb_report::document::power::CampaignDocument;
+use plumb_report::progress::ProgressLines;
 use plumb_state::places;
 
 use super::verify::exit_of;
 use super::writer::PatternArguments;
 use crate::arguments::output::PrintFormat;
 use crate::exit::Exit;
-use crate::progress_lines::ProgressLines;
 use crate::{stop, terminal};
 
 /// Arguments of `plumb prove campaign`.

@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: ProveArguments) -> anyhow::Result<Exit> {
         ProveCommand::Ci(ci) => ci::run(&ci),
         ProveCommand::Cut(cut) => cut::run(&cut),
         ProveCommand::Replay(replay) => replay::run(&replay),
-        ProveCommand::Trace(trace) => trace::run(trace),
+        ProveCommand::Trace(trace) => trace::run(&trace),
         ProveCommand::Subject(subject) => subject::run(&subject),
         ProveCommand::Witness(witness) => witness::run(witness),
         ProveCommand::Writer(writer) => writer::run(&writer),

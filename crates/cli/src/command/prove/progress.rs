@@ -1,8 +1,7 @@
 //! Progress of a proof, on stderr.
 
 use plumb_prove::proof::ExploreProgress;
-
-use crate::progress::Bar;
+use plumb_report::progress::Bar;
 
 /// How far a proof is, with how long the step still takes as far as that can be said.
 pub(super) struct ProofProgress {

@@ -37,7 +37,7 @@ pub(crate) struct TraceArguments {
 }
 
 /// Traces the program, and prints what it leaves unsynced.
-pub(crate) fn run(arguments: TraceArguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &TraceArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Status)?;
     let stop = stop::on_signals()?;
     let here = std::env::current_dir().context("cannot find the current directory")?;

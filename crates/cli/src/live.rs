@@ -1,3 +1,0 @@
-//! Live view of a run, which the reports draw.
-
-pub(crate) use plumb_report::tui::Live;
