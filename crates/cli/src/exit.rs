@@ -245,6 +245,7 @@ pub(crate) fn code_of(failure: &anyhow::Error) -> Exit {
     let kinds = [
         failure.downcast_ref().map(|error: &plumb_prove::Error| error.kind.failure()),
         failure.downcast_ref().map(|error: &plumb_targets::Error| error.kind().failure()),
+        failure.downcast_ref().map(TrialError::kind),
         failure.downcast_ref().map(PolicyError::kind),
         failure.downcast_ref().map(RecordingError::failure),
         failure.downcast_ref().map(OrderError::failure),

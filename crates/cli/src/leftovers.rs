@@ -55,7 +55,7 @@ pub(crate) fn put_back_runs() {
     let left = of_runs(Attempt::PutBack);
     let (unseen, left): (Vec<&Leftover>, Vec<&Leftover>) = left.iter().partition(|left| is_unseen(left));
     unseen.into_iter().for_each(|left| terminal::say(&unseen_words(left)));
-    for group in LeftoverGroup::of(left) {
+    for group in LeftoverGroup::from_leftovers(left) {
         let words = group.words();
         terminal::say(&match group.outcome {
             Outcome::PutBack => format!("plumb: restored what a killed plumb had left: {words}"),
@@ -87,7 +87,7 @@ fn say_left(left: &[Leftover]) {
     if left.is_empty() {
         return;
     }
-    let all: Vec<String> = LeftoverGroup::of(left).iter().map(LeftoverGroup::words).collect();
+    let all: Vec<String> = LeftoverGroup::from_leftovers(left).iter().map(LeftoverGroup::words).collect();
     terminal::say(&format!("plumb: a killed plumb left {}: `plumb restore` puts it back", all.join(", ")));
 }
 

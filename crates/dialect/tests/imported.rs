@@ -379,7 +379,7 @@ fn impossible_values_are_refused_with_their_place() {
         assert!(error.to_string().contains(expected), "{error}");
     }
     assert!(write("runtime", json!(1000)).is_ok());
-    // Of several devices that would not even add up.
+    // Counts of several devices would not even add up.
     let job = job(
         &json!({"write": {"total_ios": 1, "io_bytes": 4096, "io_kbytes": 4, "runtime": 1000}, "elapsed": 2}),
     );

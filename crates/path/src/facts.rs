@@ -295,7 +295,7 @@ pub struct Log {
 pub enum Mark {
     /// The data is in this machine's memory and nowhere else.
     InMemory,
-    /// What is written is dropped.
+    /// Everything written is dropped.
     KeepsNothing,
     /// A mount option or a module parameter that keeps flushes from being issued.
     BarriersOff {

@@ -11,7 +11,7 @@ use plumb_prove::explore::{Choice, Limits};
 use plumb_prove::file_system::FileSystem;
 use plumb_prove::judge::Judge;
 use plumb_prove::profile::DriveProfile;
-use plumb_prove::proof::{KeptRecording, KeptRun, Request, SubjectWords, prove};
+use plumb_prove::proof::{KeptRecording, ProofRun, Request, SubjectWords, prove};
 use plumb_prove::recording::{Event, Recording};
 use plumb_prove::session::RecordedWork;
 use plumb_prove::subject::{Outcome, Subject};
@@ -138,7 +138,7 @@ fn proved(
         needless_syncs: false,
         change: true,
         environment: Environment::default(),
-        run: &KeptRun::default(),
+        run: &ProofRun::default(),
     };
     change(&mut request);
     Some(prove(&request, &mut |_, _| {}).unwrap())

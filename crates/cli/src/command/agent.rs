@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use anyhow::Context as _;
 use clap::Args;
 use plumb_block::{Clock, FailureKind};
+use plumb_compare::Factor;
 use plumb_dialect::{Meaning, native};
 use plumb_fleet::stdio::Link;
 use plumb_fleet::work::{self, Loads, TaskFailure};
@@ -15,7 +16,7 @@ use plumb_load::Observer;
 use plumb_trial::{Context, Request, Trial};
 
 use crate::arguments::running::{OwnArguments, RecordingArguments};
-use crate::command::compare::Factor;
+use crate::command::compare::this_machine;
 use crate::command::running::{RunningCommand, exit_of};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::strictness::Strictness;
@@ -89,7 +90,7 @@ fn at_level(
     let Some(level) = &load.level else { return Ok(run()?) };
     let failed = |because: String| TaskFailure { kind: FailureKind::Usage, because };
     let factor: Factor = level.factor.parse().map_err(failed)?;
-    let mut setting = factor.setting_of_disks(&request.scenario.targets()).map_err(told)?;
+    let mut setting = factor.setting_of_disks(&request.scenario.targets(), &this_machine).map_err(told)?;
     link.restores.store(true, Ordering::Relaxed);
     let set = setting.set(level.number);
     let ran = catch_unwind(AssertUnwindSafe(|| set.and_then(|()| run())));

@@ -76,7 +76,7 @@ pub fn prove(request: &Request<'_>, watch: Watch<'_>) -> Result<ProofDocument> {
 }
 
 /// Judges the states under the profile of `result`. Interim documents go to the
-/// [kept run](super::KeptRun::keep).
+/// [kept run](super::ProofRun::keep).
 fn explored(
     request: &Request<'_>,
     document: &ProofDocument,

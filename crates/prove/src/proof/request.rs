@@ -8,7 +8,7 @@ use plumb_report::document::Environment;
 use plumb_report::document::proof::{RecordingFacts, StateCounts};
 
 use super::kept::KeptRecording;
-use super::kept_run::KeptRun;
+use super::run::ProofRun;
 use crate::error::Result;
 use crate::explore::{Explorer, Limits};
 use crate::judge::{Judge, JudgeResult};
@@ -48,7 +48,7 @@ pub struct Request<'a> {
     /// Environment for the document.
     pub environment: Environment,
     /// Run directory, which keeps what is found.
-    pub run: &'a KeptRun,
+    pub run: &'a ProofRun,
 }
 
 /// Program and options for recording the work again.

@@ -80,7 +80,7 @@ pub struct LeftoverGroup<'a> {
 impl<'a> LeftoverGroup<'a> {
     /// Groups `left`, where there are many of a kind; the others are groups of one. Groups are in the order
     /// of their first.
-    pub fn of(left: impl IntoIterator<Item = &'a Leftover>) -> Vec<Self> {
+    pub fn from_leftovers(left: impl IntoIterator<Item = &'a Leftover>) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for one in left {
             let is_alike = |group: &&mut Self| (group.all[0].kind, group.outcome) == (one.kind, one.outcome);
@@ -149,7 +149,8 @@ mod tests {
         all.push(left(LeftoverKind::ControlSocket, 2000, Some("it is read-only")));
         all.extend((0..4).map(|number| left(LeftoverKind::Attachment, number, None)));
         all.extend((0..5).map(|number| left(LeftoverKind::Setting, number, Some("gone"))));
-        let lines: Vec<String> = LeftoverGroup::of(&all).iter().map(LeftoverGroup::words).collect();
+        let lines: Vec<String> =
+            LeftoverGroup::from_leftovers(&all).iter().map(LeftoverGroup::words).collect();
         let expected = [
             "1,003 control sockets: n0, n1, n2 and 1,000 more",
             "the control socket n2000: it is read-only",

@@ -6,7 +6,7 @@ use crate::outline::{Item, Page, Row};
 
 impl StatusDocument for RestoreDocument {
     fn page(&self) -> Page {
-        let rows = LeftoverGroup::of(&self.left).into_iter().map(|group| {
+        let rows = LeftoverGroup::from_leftovers(&self.left).into_iter().map(|group| {
             let outcome = match group.outcome {
                 LeftoverOutcome::Left => "left",
                 LeftoverOutcome::PutBack => "put back",

@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, Args};
 use plumb_block::{Bytes, Nanos};
-use plumb_compare::{Gate, Terms, confidence, figure, percent};
+use plumb_compare::{Factor, Gate, Terms, confidence, figure, percent};
 use plumb_dialect::imported;
 use plumb_dialect::native::Words;
 
-use super::Factor;
 use crate::arguments::running::{Detail, OwnArguments};
 use crate::files;
 

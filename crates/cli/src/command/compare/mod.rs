@@ -4,7 +4,6 @@ mod arguments;
 mod recorded;
 
 use std::cell::RefCell;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use plumb_block::Nanos;
@@ -90,7 +89,7 @@ pub(crate) fn asked(
     }
     let factor = arguments.factor.as_ref();
     // A place of each machine is refused before it is looked for on this one.
-    let of_hosts = |targets: &[String]| factor.map(|Factor(factor)| factor.of_hosts(targets)).transpose();
+    let of_hosts = |targets: &[String]| factor.map(|factor| factor.of_hosts(targets)).transpose();
     of_hosts(&[]).map_err(Refusal::from)?;
     let words = arguments.words.clone();
     let workload = Workload { name: String::new(), profile: None, words, read: &read };
@@ -137,7 +136,7 @@ fn experiment(
     workloads: usize,
 ) -> Result<(Experiment, Vec<String>), Refusal> {
     let (factor, levels, targets) = match (&arguments.factor, &arguments.a, &arguments.b) {
-        (Some(Factor(factor)), ..) => {
+        (Some(factor), ..) => {
             let (levels, targets) = factor.levels(workload, arguments.cache_log.as_deref())?;
             (factor.name().to_owned(), levels, targets)
         }
@@ -192,7 +191,7 @@ fn setting(
     arguments: &CompareArguments,
     targets: &[Vec<String>],
 ) -> anyhow::Result<Option<Box<dyn Setting>>> {
-    let (Some(Factor(factor)), Some(first)) = (&arguments.factor, targets.first()) else { return Ok(None) };
+    let (Some(factor), Some(first)) = (&arguments.factor, targets.first()) else { return Ok(None) };
     let wanted = SettingWanted {
         permission: &arguments.own.permission(),
         cache_log: arguments.cache_log.as_deref(),
@@ -211,30 +210,8 @@ fn setting(
 }
 
 /// Returns this machine, on which levels are set.
-pub(super) fn this_machine() -> Result<Arc<setting::Machine>, TrialError> {
+pub(crate) fn this_machine() -> Result<Arc<setting::Machine>, TrialError> {
     Ok(setting_machine::this()?)
-}
-
-/// A factor whose levels are set on this machine.
-#[derive(Debug, Clone)]
-pub(crate) struct Factor(plumb_compare::Factor);
-
-impl FromStr for Factor {
-    type Err = String;
-
-    fn from_str(typed: &str) -> Result<Self, String> {
-        typed.parse().map(Self)
-    }
-}
-
-impl Factor {
-    /// Returns the setting of a policy or a scheduler on the disks beneath `targets`.
-    ///
-    /// # Errors
-    /// If there are no such disks, or the user may not change them.
-    pub(crate) fn setting_of_disks(&self, targets: &[String]) -> Result<Box<dyn Setting>, Refusal> {
-        Ok(self.0.setting_of_disks(targets, &this_machine)?)
-    }
 }
 
 impl From<Refusal> for TrialError {

@@ -16,8 +16,8 @@ use plumb_prove::file_system::{FileSystem, FileSystemOptions};
 use plumb_prove::judge::Judge;
 use plumb_prove::profile::DriveProfile;
 use plumb_prove::proof::{
-    Again, KeptRecording, KeptRun, ReadyRecording, Request, SubjectWords, files_of, from_here, not_one_drive,
-    prove, record_subject, recording_of,
+    Again, KeptRecording, ProofRun, ReadyRecording, Request, SubjectWords, files_of, from_here,
+    not_one_drive, prove, record_subject, recording_of,
 };
 use plumb_prove::session::{PowerSwitch, RecordOptions, Window, private_mounts, read_log};
 use plumb_report::progress::Bar;
@@ -279,7 +279,7 @@ pub(super) struct Keep<'a> {
 
 /// Records or reads a recording, keeps it as `keep` says, and explores it. Returns the run, whose result is
 /// not saved yet.
-pub(super) fn proved(typed: AppArguments, keep: Keep<'_>) -> anyhow::Result<(KeptRun, ProofDocument)> {
+pub(super) fn proved(typed: AppArguments, keep: Keep<'_>) -> anyhow::Result<(ProofRun, ProofDocument)> {
     let (typed, argv_begun) = resumed(typed)?;
     let started_at = time_of_day();
     let out = match &typed.resume {
@@ -287,7 +287,7 @@ pub(super) fn proved(typed: AppArguments, keep: Keep<'_>) -> anyhow::Result<(Kep
         None => out(&typed.recorded_in, "prove"),
     };
     let subject = subject(&typed)?;
-    KeptRun::check(&out)?;
+    ProofRun::check(&out)?;
     check(&typed, &subject)?;
     if !typed.fs.is_posix() {
         private_mounts()?;
@@ -300,7 +300,7 @@ pub(super) fn proved(typed: AppArguments, keep: Keep<'_>) -> anyhow::Result<(Kep
     let seed = typed.seed.unwrap_or_else(seed_from_clock);
     let say = |line: &str| terminal::say(&format!("plumb: {line}"));
     let manifest = Manifest::starting("prove", argv_begun, seed, &started_at);
-    let run = KeptRun::begin(&out, &manifest, &ready.kept, typed.resume.is_some(), say)?;
+    let run = ProofRun::begin(&out, &manifest, &ready.kept, typed.resume.is_some(), say)?;
     keep.recording.map_or(Ok(()), |output| ready.kept.keep_in(output))?;
     keep.log_writes.map_or(Ok(()), |output| ready.kept.keep_log_in(output))?;
     let target = ready.confine(typed.target.as_ref())?;

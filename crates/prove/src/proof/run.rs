@@ -18,7 +18,7 @@ const CHECKS: &str = "checks.jsonl";
 
 /// The run directory of a proof, or nothing where none is kept.
 #[derive(Default)]
-pub struct KeptRun {
+pub struct ProofRun {
     kept: Option<Kept>,
     /// Results of the further recordings of the run that is resumed.
     pub(super) earlier: Vec<RecordingResult>,
@@ -31,7 +31,7 @@ struct Kept {
     say: fn(&str),
 }
 
-impl KeptRun {
+impl ProofRun {
     /// Checks that a run can be kept there, as far as that can be said before anything is done.
     ///
     /// # Errors
@@ -157,7 +157,7 @@ mod tests {
         let recorded = RecordedWork::new(Recording::of_blank(Bytes::kib(4), Bytes(512)), 0, 0);
         let subject = SubjectWords::BuiltIn("fsck".to_owned());
         let first = KeptRecording::new(subject, FileSystem::None, Duration::from_secs(1), recorded);
-        let begin = |resumes| KeptRun::begin(&out, &manifest, &first, resumes, |_| ()).unwrap();
+        let begin = |resumes| ProofRun::begin(&out, &manifest, &first, resumes, |_| ()).unwrap();
         let explored = RecordingResult {
             number: 1,
             writeback: Writeback::Mixture { seed: 1 },
