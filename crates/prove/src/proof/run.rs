@@ -19,12 +19,12 @@ const CHECKS: &str = "checks.jsonl";
 /// The run directory of a proof, or nothing where none is kept.
 #[derive(Default)]
 pub struct ProofRun {
-    kept: Option<Kept>,
+    kept: Option<RunFiles>,
     /// Results of the further recordings of the run that is resumed.
     pub(super) earlier: Vec<RecordingResult>,
 }
 
-struct Kept {
+struct RunFiles {
     directory: RunDirectory,
     first: KeptRecording,
     /// Receives what could not be kept, while the run goes on.
@@ -66,7 +66,7 @@ impl ProofRun {
             directory.abandon()?;
             return Err(error);
         }
-        Ok(Self { kept: Some(Kept { directory, first: first.clone(), say }), earlier })
+        Ok(Self { kept: Some(RunFiles { directory, first: first.clone(), say }), earlier })
     }
 
     /// Returns where it is; `None` if nothing is kept.
@@ -81,7 +81,7 @@ impl ProofRun {
 
     /// Keeps what was found until now, for whoever finds the run after plumb was killed.
     pub(super) fn keep(&self, interim: &ProofDocument) {
-        let Some(Kept { directory, say, .. }) = &self.kept else { return };
+        let Some(RunFiles { directory, say, .. }) = &self.kept else { return };
         if let Err(error) = directory.write_result(interim) {
             say(&format!("{error}; the run continues without this result"));
         }
@@ -89,7 +89,7 @@ impl ProofRun {
 
     /// Keeps a further recording in which a state fails, with what belongs to the first.
     pub(super) fn keep_further(&self, number: u64, recorded: &RecordedWork) {
-        let Some(Kept { directory, first, say }) = &self.kept else { return };
+        let Some(RunFiles { directory, first, say }) = &self.kept else { return };
         let further = KeptRecording { recorded: recorded.clone(), ..first.clone() };
         if let Err(error) = further.keep(&recording_of(directory.path(), number)) {
             say(&format!("{}; the run continues without it", in_one_line(&error)));
