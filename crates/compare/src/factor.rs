@@ -36,7 +36,7 @@ pub struct Factor {
 /// Kind of a factor: what it changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// How a target is opened.
+    /// Way in which a target is opened.
     Buffering,
     /// The simulated drive that is the target.
     Drive,
@@ -69,7 +69,7 @@ pub struct SettingWanted<'a> {
     pub cache_log: Option<&'a str>,
     /// Size of file systems.
     pub fs_size: Option<Bytes>,
-    /// True if all levels run at the same time.
+    /// Choice to run all levels at the same time.
     pub together: bool,
     /// Machine on which levels are set.
     pub machine: &'a FindMachine<'a>,

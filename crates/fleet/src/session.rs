@@ -105,7 +105,7 @@ pub struct Session {
     pub stop: Arc<AtomicBool>,
     /// Place where the run is kept.
     out: Out,
-    /// How long a host may take to prepare its targets.
+    /// Time that a host may take to prepare its targets.
     pub(crate) prepare_within: Nanos,
 }
 

@@ -44,7 +44,7 @@ fn check_directory(profile: &str, directory: &Path) -> Result<(), TrialError> {
         Ok(_) => "is not a directory; name the directory that it is in, or another one".to_owned(),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             format!(
-                "there is no such directory; make it with `mkdir -p {}`, or name one that exists",
+                "this directory does not exist; make it with `mkdir -p {}`, or name one that exists",
                 shell_word(&place.to_string())
             )
         }

@@ -1,4 +1,4 @@
-//! Where a measurement runs: the machine's name, memory and processors, from /proc and /sys.
+//! Surroundings of a measurement: the machine's name, memory and processors, from /proc and /sys.
 
 use std::fs;
 use std::path::Path;
@@ -46,7 +46,7 @@ pub fn uptime_ms() -> Option<u64> {
     Some((seconds * 1000.0) as u64)
 }
 
-/// Where a processor is.
+/// Place of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessorPlace {
     /// Number of the processor.

@@ -143,7 +143,7 @@ impl Case<'_> {
     }
 
     /// Returns true if the last flush that was done before the cut was sent while the command was in flight.
-    /// It does not cover the command: NVM Express Base Specification, "Flush command".
+    /// The flush does not cover the command: NVM Express Base Specification, "Flush command".
     fn flush_came_early(&self, id: CommandId) -> bool {
         let events = &self.recording.events[..self.choice.event.min(self.recording.events.len())];
         let place = |wanted: &Event| events.iter().position(|(_, event)| event == wanted);

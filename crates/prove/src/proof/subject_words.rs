@@ -16,7 +16,7 @@ use crate::subject::{AckBy, CheckBy, Program, Programs, Subject, User, named};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SubjectWords {
-    /// One of plumb's own, by name.
+    /// Subject of plumb's own, by name.
     BuiltIn(String),
     /// Programs.
     Command {
@@ -33,7 +33,7 @@ pub enum SubjectWords {
         /// Command whose output is compared; `None` for the files themselves.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         read: Option<String>,
-        /// How the work acknowledges.
+        /// Way in which the work acknowledges.
         ack: String,
         /// User as whom the commands run; `None` for the user who runs plumb.
         #[serde(default, skip_serializing_if = "Option::is_none")]

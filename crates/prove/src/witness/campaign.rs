@@ -56,7 +56,7 @@ pub struct Campaign {
     pub directory: PathBuf,
     /// Number of cycles.
     pub cycles: u64,
-    /// How long after the filling the power is cut.
+    /// Time from the filling to the cut of the power.
     pub cut_after: Moments,
     /// At which command a simulated drive is cut instead, as `plumb drive cut` takes it.
     pub aim: Option<String>,

@@ -80,7 +80,7 @@ impl PowerSwitch {
     /// `drive:NAME`, `qemu:SOCKET`. Drives have their sockets in `directory`.
     ///
     /// # Errors
-    /// What was expected; and if this machine, which is the witness, would lose its power.
+    /// Expected form; and if this machine, which is the witness, would lose its power.
     pub fn typed(typed: &str, machine: &Machine, directory: PathBuf) -> Result<Self> {
         let ipmi = |user: &str, host: &str, power: &str| {
             let words =

@@ -15,21 +15,21 @@ pub struct TraceDocument {
     pub command: Vec<String>,
     /// The directory beneath which files were looked at.
     pub beneath: String,
-    /// How the program ended, such as `exit status: 0`.
+    /// End of the program, such as `exit status: 0`.
     pub ended: String,
     /// True if it ended with success.
     pub succeeded: bool,
-    /// How many writes of the drive failed on purpose; null if none was to.
+    /// Number of writes of the drive that failed on purpose; null if none was to.
     pub failed_writes: Option<u64>,
-    /// How many fsync(2), fdatasync(2) and syncfs(2) failed. sync(2) reports no errors.
+    /// Number of calls of fsync(2), fdatasync(2) and syncfs(2) that failed. sync(2) reports no errors.
     pub failed_syncs: u64,
     /// Findings of what the program left to luck, in the order of its calls.
     pub findings: Vec<TraceFinding>,
-    /// How often each file or directory was synced with success; by path beneath the directory, which itself
-    /// is `.`.
+    /// Number of times each file or directory was synced with success; by path beneath the directory, which
+    /// itself is `.`.
     pub synced: BTreeMap<String, u64>,
-    /// How often ways to write were set up that its calls do not tell of: `mmap`, `io_uring`, `aio`. What
-    /// went through them was not seen.
+    /// Number of times ways to write were set up that its calls do not tell of: `mmap`, `io_uring`, `aio`.
+    /// What went through them was not seen.
     pub not_seen: BTreeMap<String, u64>,
     /// States that a power cut may leave; null if they were not explored.
     pub states: Option<TraceStates>,
@@ -62,7 +62,7 @@ pub struct TraceFailure {
     pub words: String,
 }
 
-/// One thing that was left unsynced.
+/// File or directory that was left unsynced.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceFinding {
     /// `data-not-synced`, `directory-not-synced`, `renamed-before-sync`, `failed-sync-ignored`,
@@ -70,7 +70,7 @@ pub struct TraceFinding {
     pub kind: String,
     /// File that the finding concerns, beneath the directory.
     pub path: String,
-    /// When the call was made after which something is missing, in seconds since the program was started.
+    /// Time of the call after which something is missing, in seconds since the program was started.
     pub at: f64,
     /// Description of the finding, in one sentence.
     pub sentence: String,
@@ -126,7 +126,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// How often.
+/// Number of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassCount {
     /// Class of the failure.
@@ -137,7 +137,7 @@ pub struct ClassCount {
     pub blocks: u64,
 }
 
-/// One wrong block.
+/// Block with wrong contents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Example {
     /// Class of the failure.
@@ -146,9 +146,9 @@ pub struct Example {
     pub offset: Bytes,
     /// The durable write that had to be there; null if none had to.
     pub write: Option<u64>,
-    /// When that was acknowledged as durable, in seconds since the run began.
+    /// Time at which that was acknowledged as durable, in seconds since the run began.
     pub durable_at: Option<f64>,
-    /// How many seconds before the last that the witness heard: close to the time before the cut.
+    /// Number of seconds before the last that the witness heard: close to the time before the cut.
     pub before_cut: Option<f64>,
     /// The write of this run that the block says it is of.
     pub found_write: Option<u64>,
@@ -184,12 +184,12 @@ pub struct VerifyDocument {
     pub blocks_unreached: u64,
     /// Blocks that cannot be read, as they may where a write was at risk.
     pub unreadable_at_risk: u64,
-    /// When the witness heard of something last, in seconds since the run began.
+    /// Time at which the witness heard of something last, in seconds since the run began.
     pub recorded_until: f64,
     /// Classes of what is wrong; empty if nothing is.
     pub classes: Vec<ClassCount>,
-    /// How many seconds before that the oldest missing write was acknowledged as durable; null if none is
-    /// missing.
+    /// Number of seconds before that at which the oldest missing write was acknowledged as durable; null if
+    /// none is missing.
     pub oldest_loss: Option<f64>,
     /// Some wrong blocks of each class.
     pub examples: Vec<Example>,
@@ -255,7 +255,7 @@ pub enum CycleResult {
     NoReturn,
 }
 
-/// One cycle.
+/// Cycle of a campaign.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cycle {
     /// Number of the cycle, from 1.
@@ -289,13 +289,13 @@ pub struct CampaignDocument {
     pub power: String,
     /// True if drives lose their power by that.
     pub is_power_cut: bool,
-    /// Number of cycles are wanted.
+    /// Number of cycles that are wanted.
     pub cycles_wanted: u64,
     /// Cycles in which nothing was lost.
     pub clean: u64,
     /// Cycles in which something was.
     pub losses: u64,
-    /// With 95 % confidence a cut in the windows that were tested loses something less often than this: 3 /
+    /// Bound, with 95 % confidence, on how often a cut in the windows that were tested loses something: 3 /
     /// clean cycles. Null if something was lost, or there is no clean cycle.
     pub loss_rate_below: Option<f64>,
     /// Reason why it ended before all cycles; null if it did not.

@@ -51,7 +51,7 @@ impl<E: From<CacheGone>> CacheActivity<'_, E> {
             std::thread::sleep(LOOK_EVERY);
             now = (self.look)()?.ok_or_else(|| {
                 CacheGone(format!(
-                    "{name} is no longer served: serve it again, then the same command continues"
+                    "the server of {name} has ended: serve it again, then the same command continues"
                 ))
             })?;
         }

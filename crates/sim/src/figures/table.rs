@@ -13,7 +13,7 @@ pub struct FigureRow {
     pub simulated: f64,
     /// Value that is published; `None` if none is.
     pub published: Option<f64>,
-    /// How far the simulation is off what is published: 0.05 is 5 % above.
+    /// Deviation of the simulation from what is published: 0.05 is 5 % above.
     pub deviation: Option<f64>,
     /// Where that is published.
     pub source: Option<String>,
