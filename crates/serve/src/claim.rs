@@ -37,6 +37,15 @@ pub(crate) fn claim(disk: &str, access: OFlags, own: &[BorrowedFd<'_>]) -> Resul
     }
 }
 
+/// Returns true if a mount or another device has claimed the block device at `path`, in whatever namespace.
+pub(crate) fn is_claimed(path: &Path) -> rustix::io::Result<bool> {
+    match rustix::fs::open(path, OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(_) => Ok(false),
+        Err(Os::BUSY) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
 /// Returns true if the loop device lets go of `disk` within the time for those who only look.
 pub(crate) fn is_free_soon(number: u32, disk: &Path) -> bool {
     let is_free = || (holders::backing_file(number).as_deref() != Some(disk)).then_some(());

@@ -9,7 +9,7 @@ use rustix::io::Errno as Os;
 
 use super::directory::{AttachmentDirectory, Base};
 use super::session;
-use crate::claim::{held, is_free_soon};
+use crate::claim::{held, is_claimed, is_free_soon};
 use crate::error::{ExportError, Result, at};
 use crate::holders;
 use crate::records::Swept;
@@ -112,7 +112,13 @@ fn free(number: u32, disk: &Path) -> Result<()> {
         Err(error) if error.raw_os_error() != Some(Os::NXIO.raw_os_error()) => {
             return Err(at("free", &path)(error));
         }
-        _ => drop(device),
+        _ => {}
     }
-    if is_free_soon(number, disk) { Ok(()) } else { Err(held(&format!("loop{number}"), &[])) }
+    // A mount does not go away by itself, unlike the look of udev at the device.
+    let is_claimed = is_claimed(&path).map_err(at("claim", &path))?;
+    drop(device);
+    match !is_claimed && is_free_soon(number, disk) {
+        true => Ok(()),
+        false => Err(held(&format!("loop{number}"), &[])),
+    }
 }
