@@ -4,6 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use plumb_block::FailureKind;
+use plumb_fleet::SessionError;
 use plumb_path::{Finding, RecordingError, Severity};
 use plumb_policy::error::PolicyError;
 use plumb_report::document::FleetDocument;
@@ -172,34 +173,6 @@ macro_rules! refuse_if {
 }
 pub(crate) use refuse_if;
 
-/// A run that could not be made, as the exit code of its kind.
-impl From<TrialError> for Refusal {
-    fn from(error: TrialError) -> Self {
-        Self::because(error.kind().into(), error)
-    }
-}
-
-/// A target that cannot be opened, in the same way.
-impl From<plumb_targets::Error> for Refusal {
-    fn from(error: plumb_targets::Error) -> Self {
-        Self::because(error.kind().failure().into(), error)
-    }
-}
-
-/// A command on many hosts that has no result, in the same way.
-impl From<plumb_fleet::SessionError> for Refusal {
-    fn from(error: plumb_fleet::SessionError) -> Self {
-        Self::because(error.failure().into(), error)
-    }
-}
-
-/// An output file that is not written, as the exit code of its kind.
-impl From<OutputError> for Refusal {
-    fn from(error: OutputError) -> Self {
-        Self::because(error.kind.into(), error)
-    }
-}
-
 /// Refuses what was typed, which makes no sense, as `error` says.
 pub(crate) fn usage(error: impl std::error::Error + Send + Sync + 'static) -> Refusal {
     Refusal::because(Exit::Usage, error)
@@ -245,11 +218,13 @@ pub(crate) fn code_of(failure: &anyhow::Error) -> Exit {
     let kinds = [
         failure.downcast_ref().map(|error: &plumb_prove::Error| error.kind.failure()),
         failure.downcast_ref().map(|error: &plumb_targets::Error| error.kind().failure()),
-        failure.downcast_ref().map(TrialError::kind),
-        failure.downcast_ref().map(PolicyError::kind),
+        failure.downcast_ref().map(|error: &OutputError| error.kind),
+        failure.downcast_ref().map(TrialError::failure),
+        failure.downcast_ref().map(PolicyError::failure),
         failure.downcast_ref().map(RecordingError::failure),
         failure.downcast_ref().map(OrderError::failure),
         failure.downcast_ref().map(ControlError::failure),
+        failure.downcast_ref().map(SessionError::failure),
     ];
     kinds.into_iter().flatten().next().map_or(Exit::Failed, Exit::from)
 }

@@ -9,7 +9,6 @@ use std::io::{self, Read};
 
 use plumb_state::OutputFile;
 
-use crate::exit::Refusal;
 use crate::terminal;
 
 /// The largest file that is read, in bytes: a device in the place of a file has no end.
@@ -59,7 +58,7 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
 /// As [`OutputFile::write`], and if stdout is closed.
 pub(crate) fn write_or_print(output: Option<OutputFile<'_>>, text: &str) -> anyhow::Result<()> {
     match output {
-        Some(output) => output.write(text.as_bytes()).map_err(|error| Refusal::from(error).into()),
+        Some(output) => Ok(output.write(text.as_bytes())?),
         None => terminal::print(text),
     }
 }

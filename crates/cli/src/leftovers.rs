@@ -16,8 +16,9 @@ use plumb_serve::named::{forget, registry};
 use plumb_serve::{attach, ublk};
 use plumb_state::places;
 use plumb_state::whole_file::FileError;
+use plumb_trial::TrialError;
 
-use crate::exit::{Exit, Refusal};
+use crate::exit::Exit;
 use crate::{setting_machine, terminal};
 
 /// Choice between putting back and looking.
@@ -119,9 +120,9 @@ fn settings(attempt: Attempt) -> Vec<Leftover> {
         Ok(records) => records,
         Err(error) => return vec![failed(Kind::Setting, directory.display().to_string(), &error)],
     };
-    let put_back = |left: LeftChanges| -> Result<(), Refusal> {
+    let put_back = |left: LeftChanges| -> Result<(), TrialError> {
         let machine = setting_machine::this()?;
-        Ok(left.put_back(&machine)?)
+        left.put_back(&machine)
     };
     let each = |record: Result<LeftChanges, FileError>| match record {
         Err(error) => {

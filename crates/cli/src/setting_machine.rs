@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use plumb_block::in_one_line;
 use plumb_compare::setting;
 use plumb_policy::claims::Claims;
 use plumb_policy::gateway::LiveGateway;
 use plumb_state::places;
-
-use crate::exit::{Refusal, usage};
+use plumb_trial::TrialError;
 
 /// Returns this machine, now.
-pub(crate) fn this() -> Result<Arc<setting::Machine>, Refusal> {
-    let claims = Claims::load(Path::new(places::CLAIMS)).map_err(usage)?;
+pub(crate) fn this() -> Result<Arc<setting::Machine>, TrialError> {
+    let claims =
+        Claims::load(Path::new(places::CLAIMS)).map_err(|error| TrialError::usage(in_one_line(&error)))?;
     Ok(Arc::new(setting::Machine {
         gateway: Arc::new(LiveGateway::new()),
         claims,

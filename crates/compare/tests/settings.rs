@@ -77,7 +77,7 @@ fn levels_are_set_as_often_as_they_come_and_put_back() {
     setting.restore().unwrap();
     let refused =
         PolicySetting::new(machine, vec!["sda".to_owned()], vec![State::Protected]).set(0).unwrap_err();
-    assert_eq!(refused.kind(), FailureKind::Refused, "nobody claims that it is protected: {refused}");
+    assert_eq!(refused.failure(), FailureKind::Refused, "nobody claims that it is protected: {refused}");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_disk_is_of_one_experiment_and_a_damaged_record_keeps_no_other_from_being_pu
     let mut one = policies(&machine);
     one.set(1).unwrap();
     let refused = policies(&machine).set(0).unwrap_err();
-    assert!(refused.kind() == FailureKind::Refused && refused.to_string().contains("another comparison"));
+    assert!(refused.failure() == FailureKind::Refused && refused.to_string().contains("another comparison"));
     // The comparison is killed, and the first of its records is damaged.
     drop(one);
     std::fs::write(place.path().join("records/0-0"), "no record\nno record\n").unwrap();

@@ -75,7 +75,7 @@ impl TaskFailure {
 
 impl From<TrialError> for TaskFailure {
     fn from(error: TrialError) -> Self {
-        Self::new(error.kind(), in_one_line(&error))
+        Self::new(error.failure(), in_one_line(&error))
     }
 }
 

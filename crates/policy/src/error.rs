@@ -96,7 +96,7 @@ impl PolicyError {
     }
 
     /// Returns the way in which a command fails that ends with it.
-    pub fn kind(&self) -> FailureKind {
+    pub fn failure(&self) -> FailureKind {
         match self {
             // A plan that is not there was not typed right.
             Self::Plan(PlanError::File(FileError { operation: "read the plan", .. })) => FailureKind::Usage,

@@ -42,7 +42,7 @@ fn drifted(meddle: impl FnOnce(&MockGateway), words: &str) {
     let plan = plan(&gateway, PlanRequest::Off);
     meddle(&gateway);
     let error = apply(&gateway, &plan, root.path()).unwrap_err();
-    assert_eq!(error.kind(), FailureKind::Refused, "{error}");
+    assert_eq!(error.failure(), FailureKind::Refused, "{error}");
     assert!(error.to_string().contains(words), "{error}");
     let PolicyError::Refused { remedy, .. } = &error else { panic!("{error}") };
     assert!(!remedy.is_empty());
@@ -115,7 +115,7 @@ fn where_uses_cannot_be_seen_nothing_is_planned_or_done() {
         assert!(make(&gateway, &ask).unwrap_err().to_string().contains("permission denied"), "{source}");
         let root = tempfile::tempdir().unwrap();
         let error = apply(&gateway, &made, root.path()).unwrap_err();
-        assert_eq!((error.kind(), gateway.changes()), (FailureKind::Refused, 0), "{error}");
+        assert_eq!((error.failure(), gateway.changes()), (FailureKind::Refused, 0), "{error}");
         assert!(error.to_string().contains("permission denied"), "{error}");
         assert!(list(root.path()).unwrap().is_empty());
     }
@@ -129,12 +129,12 @@ fn an_altered_plan_and_one_of_another_boot_are_refused() {
     let mut altered = plan.clone();
     altered.changes.truncate(1);
     let error = apply(&gateway, &altered, root.path()).unwrap_err();
-    assert!(error.kind() == FailureKind::Refused && error.to_string().contains("altered"), "{error}");
+    assert!(error.failure() == FailureKind::Refused && error.to_string().contains("altered"), "{error}");
     let mut other = plan;
     other.boot_id = "another".into();
     other.hash = other.hash_now();
     let error = apply(&gateway, &other, root.path()).unwrap_err();
-    assert!(error.kind() == FailureKind::Refused && error.to_string().contains("another boot"), "{error}");
+    assert!(error.failure() == FailureKind::Refused && error.to_string().contains("another boot"), "{error}");
     assert_eq!(gateway.changes(), 0);
 }
 
@@ -145,7 +145,7 @@ fn two_applies_do_not_run_at_once() {
     let plan = plan(&gateway, PlanRequest::Off);
     let lock = Lock::take(root.path()).unwrap();
     let error = apply(&gateway, &plan, root.path()).unwrap_err();
-    assert_eq!(error.kind(), FailureKind::Refused, "{error}");
+    assert_eq!(error.failure(), FailureKind::Refused, "{error}");
     drop(lock);
     assert_eq!(apply(&gateway, &plan, root.path()).unwrap().ended, ApplyEnd::Complete);
 }

@@ -140,7 +140,7 @@ fn traps_are_healed_and_not_set_again() {
             assert!(bench.gateway.disk("sda").unwrap().wce, "the drive stays as it is");
             assert!(bench.plan(PlanRequest::Heal, false).changes.is_empty());
             let refused = bench.roll_back(&report).unwrap_err();
-            assert_eq!(refused.kind(), FailureKind::Refused, "{refused}");
+            assert_eq!(refused.failure(), FailureKind::Refused, "{refused}");
         }
     }
 }

@@ -72,7 +72,7 @@ fn what_must_not_be_changed_is_refused_with_a_reason() {
     let ask =
         Ask::new(PlanRequest::Off, DiskSelection::Named(vec!["sda".into(), "sdz".into()]), &claims, now());
     let unknown = make(&gateway, &ask).unwrap_err();
-    assert_eq!(unknown.kind(), FailureKind::Usage, "{unknown}: a name that stands for nothing");
+    assert_eq!(unknown.failure(), FailureKind::Usage, "{unknown}: a name that stands for nothing");
     assert!(unknown.to_string().contains("sdz"), "{unknown}");
 }
 
@@ -124,7 +124,7 @@ fn a_plan_of_another_machine_is_refused() {
     let (claims, stop) = (Claims::default(), AtomicBool::new(false));
     let session = Session { gateway: &here, claims: &claims, now: now(), stop: &stop, progress: &Silent };
     let error = apply_in(&session, &plan, root.path()).unwrap_err();
-    assert_eq!(error.kind(), FailureKind::Refused);
+    assert_eq!(error.failure(), FailureKind::Refused);
     assert!(
         error.to_string().contains("of another machine") && error.to_string().contains("make a new plan"),
         "{error}"

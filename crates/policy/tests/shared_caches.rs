@@ -133,7 +133,7 @@ fn refused_now(gateway: &MockGateway, plan: &Plan) -> String {
     let (claims, stop) = (Claims::default(), AtomicBool::new(false));
     let session = Session { gateway, claims: &claims, now: now(), stop: &stop, progress: &Silent };
     let error = apply_in(&session, plan, root.path()).unwrap_err();
-    assert_eq!(error.kind(), FailureKind::Refused, "{error}");
+    assert_eq!(error.failure(), FailureKind::Refused, "{error}");
     assert_eq!(gateway.changes(), 0, "{error}");
     error.to_string()
 }

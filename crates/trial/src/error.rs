@@ -74,8 +74,8 @@ impl TrialError {
         Self::new(FailureKind::Failed, problem)
     }
 
-    /// Returns the kind of the failure.
-    pub fn kind(&self) -> FailureKind {
+    /// Returns the way in which a command fails that ends with it.
+    pub fn failure(&self) -> FailureKind {
         match self {
             Self::Scenario(_) | Self::Unfit { .. } => FailureKind::Usage,
             Self::Target(error) => error.kind().failure(),

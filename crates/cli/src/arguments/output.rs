@@ -29,7 +29,7 @@ impl OutputArguments {
         self,
         writes: impl IntoIterator<Item = &'a Path>,
         reads: &[PathBuf],
-    ) -> Result<Vec<OutputFile<'a>>, Refusal> {
+    ) -> anyhow::Result<Vec<OutputFile<'a>>> {
         let mut replaced: Vec<PathBuf> = Vec::new();
         let mut files = Vec::new();
         for path in writes {
@@ -46,7 +46,7 @@ impl OutputArguments {
                 }
             };
             let problem = format!("{}: {found}: name another file for the result", path.display());
-            return Err(Refusal::new(Exit::Refused, problem));
+            return Err(Refusal::new(Exit::Refused, problem).into());
         }
         Ok(files)
     }
@@ -59,7 +59,7 @@ impl OutputArguments {
         self,
         writes: Option<&'a PathBuf>,
         reads: &[PathBuf],
-    ) -> Result<Option<OutputFile<'a>>, Refusal> {
+    ) -> anyhow::Result<Option<OutputFile<'a>>> {
         Ok(self.each(writes.map(PathBuf::as_path), reads)?.pop())
     }
 }

@@ -16,12 +16,11 @@ use plumb_load::Observer;
 use plumb_trial::{Context, Request, Trial};
 
 use crate::arguments::running::{OwnArguments, RecordingArguments};
-use crate::command::compare::this_machine;
 use crate::command::running::{RunningCommand, exit_of};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::strictness::Strictness;
 use crate::surroundings::time_of_day;
-use crate::{leftovers, stop, traces};
+use crate::{leftovers, setting_machine, stop, traces};
 
 /// Arguments of `plumb agent`.
 #[derive(Debug, Args)]
@@ -90,7 +89,8 @@ fn at_level(
     let Some(level) = &load.level else { return Ok(run()?) };
     let failed = |because: String| TaskFailure { kind: FailureKind::Usage, because };
     let factor: Factor = level.factor.parse().map_err(failed)?;
-    let mut setting = factor.setting_of_disks(&request.scenario.targets(), &this_machine).map_err(told)?;
+    let targets = request.scenario.targets();
+    let mut setting = factor.setting_of_disks(&targets, &setting_machine::this).map_err(told)?;
     link.restores.store(true, Ordering::Relaxed);
     let set = setting.set(level.number);
     let ran = catch_unwind(AssertUnwindSafe(|| set.and_then(|()| run())));

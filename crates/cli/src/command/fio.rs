@@ -13,7 +13,7 @@ use plumb_trial::{Round, Trial, forget_cached, make_folders};
 
 use crate::arguments::output::OutputArguments;
 use crate::command::running::RunningCommand;
-use crate::exit::{Exit, Refusal, usage};
+use crate::exit::{Exit, usage};
 use crate::{files, own, terminal};
 
 /// Runs the command line as typed.
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     let writing = OutputArguments { overwrite: running.own.overwrite };
     let outputs = writing.each(named, &reads)?;
     if !running.own.show_workload {
-        make_folders(&invocation.meaning.scenario).map_err(Refusal::from)?;
+        make_folders(&invocation.meaning.scenario)?;
         let failed = forget_cached(&invocation.meaning.scenario);
         failed.iter().for_each(|error| terminal::say(&format!("plumb: {error}")));
     }
@@ -84,7 +84,7 @@ fn print(
     for log in fio::logs(invocation, &results, machine) {
         let named = |output: &&OutputFile<'_>| output.path == Path::new(&log.name);
         let output = outputs.iter().find(named).context("a log has a name that was not checked")?;
-        output.write(log.text.as_bytes()).map_err(Refusal::from)?;
+        output.write(log.text.as_bytes())?;
     }
     let output = invocation.output.file.as_ref().and_then(|_| outputs.first().copied());
     files::write_or_print(output, &text)

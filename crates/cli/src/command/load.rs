@@ -30,10 +30,10 @@ pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
 ///
 /// # Errors
 /// A usage error that names the word.
-pub(super) fn meaning(words: &native::Words) -> Result<Meaning, Refusal> {
+pub(super) fn meaning(words: &native::Words) -> anyhow::Result<Meaning> {
     let Some((file, typed)) = &words.file().map_err(usage)? else {
         let seed = default_seed(words.targets().iter().map(String::as_str));
-        return words.meaning(seed).map_err(usage);
+        return Ok(words.meaning(seed).map_err(usage)?);
     };
     let text = crate::files::read(file)
         .map_err(|error| Refusal::new(Exit::Usage, format!("{file}: {error}; {UNREAD}")))?;

@@ -7,7 +7,7 @@ use plumb_trial::Trial;
 use plumb_workload::Scenario;
 
 use crate::command::running::{RunningCommand, default_seed};
-use crate::exit::{Exit, Refusal, usage};
+use crate::exit::{Exit, usage};
 use crate::terminal;
 
 /// Says what a profile does, on what that rests, and what it leaves out; of all of them with `list`.
@@ -36,7 +36,7 @@ pub(crate) fn run(running: RunningCommand, name: &str, words: &Words, style: Sty
 ///
 /// # Errors
 /// A usage error that names what makes no sense.
-pub(crate) fn scenario(name: &str, words: &Words) -> Result<Scenario, Refusal> {
+pub(crate) fn scenario(name: &str, words: &Words) -> anyhow::Result<Scenario> {
     application::find(name).map_err(usage)?;
     let targets = words.targets();
     let seed = default_seed(targets.iter().map(String::as_str));

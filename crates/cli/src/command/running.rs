@@ -169,7 +169,7 @@ pub(crate) fn with_observer<T>(
     let mut observer = observer(&stop);
     let ran = run(&Context { clock: &clock, stop: &stop, time_of_day: &time_of_day }, &mut *observer);
     observer.on(&Event::Over);
-    Ok(ran.map_err(Refusal::from)?)
+    Ok(ran?)
 }
 
 /// Prints what is said after the results: where the page is, and why the run is not whole.

@@ -10,10 +10,9 @@ use plumb_workload::Scenario;
 
 use crate::arguments::output::PrintFormat;
 use crate::arguments::running::{Detail, OwnArguments, RecordingArguments};
-use crate::command::compare::this_machine;
 use crate::command::running::{RunningCommand, exit_of_end};
-use crate::exit::{self, Exit, Refusal};
-use crate::terminal;
+use crate::exit::{self, Exit};
+use crate::{setting_machine, terminal};
 
 /// Arguments of `plumb study`.
 #[derive(Debug, Args)]
@@ -85,8 +84,8 @@ pub(crate) fn run(arguments: &StudyArguments) -> anyhow::Result<Exit> {
         None => Switches::default(),
         Some(on) => {
             let (log, permission) = (arguments.cache_log.as_deref(), running.own.permission());
-            let switches = Switches::new(on, arguments.switch, log, &permission, &this_machine);
-            switches.map_err(Refusal::from)?
+            let switches = Switches::new(on, arguments.switch, log, &permission, &setting_machine::this);
+            switches?
         }
     };
     let switches = RefCell::new(switches);

@@ -10,7 +10,7 @@ use clap_mangen::roff::{Roff, bold, italic, roman};
 use super::form::{Form, command, page};
 use super::pages::Page;
 use crate::arguments::output::OutputArguments;
-use crate::exit::{Exit, Refusal};
+use crate::exit::Exit;
 
 /// Writes `plumb.1` and a page for each command into `directory`: all of them, or none if one is refused.
 pub(crate) fn manual(directory: &Path, writing: OutputArguments) -> anyhow::Result<Exit> {
@@ -20,7 +20,7 @@ pub(crate) fn manual(directory: &Path, writing: OutputArguments) -> anyhow::Resu
     add_pages(&root, &[], directory, &mut pages)?;
     let files = writing.each(pages.iter().map(|(path, _)| path.as_path()), &[])?;
     for (file, (_, text)) in files.iter().zip(&pages) {
-        file.write(text).map_err(Refusal::from)?;
+        file.write(text)?;
     }
     Ok(Exit::Done)
 }

@@ -31,7 +31,7 @@ pub(super) fn failed(error: &(dyn std::error::Error + 'static)) -> TrialError {
 
 /// Returns how an error ends the studies.
 pub(super) fn ended(error: &TrialError) -> TrialEnded {
-    match (error, error.kind()) {
+    match (error, error.failure()) {
         (TrialError::Interrupted, _) => TrialEnded::Interrupted,
         (_, FailureKind::NotMeasured) => TrialEnded::NotMeasured(in_one_line(error)),
         _ => TrialEnded::Failed(in_one_line(error)),

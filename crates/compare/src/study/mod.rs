@@ -142,5 +142,5 @@ fn conduct(
 
 /// Returns true if the user has to type something else.
 fn is_refusal(error: &TrialError) -> bool {
-    matches!(error.kind(), FailureKind::Usage | FailureKind::Refused)
+    matches!(error.failure(), FailureKind::Usage | FailureKind::Refused)
 }

@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(file_size("/srv", Some(Bytes::gib(1)), Bytes::gib(13)).unwrap(), Bytes::gib(1));
         let refused = |asked, free| file_size("/srv", asked, free).unwrap_err();
         let full = refused(None, Bytes::mib(12));
-        assert_eq!(full.kind(), FailureKind::NotMeasured, "{full}");
+        assert_eq!(full.failure(), FailureKind::NotMeasured, "{full}");
         assert!(
             refused(Some(Bytes::gib(1)), Bytes::gib(12))
                 .to_string()

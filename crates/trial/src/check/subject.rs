@@ -123,7 +123,7 @@ fn size_in(directory: &Path, asked: Option<Bytes>) -> Result<Result<Bytes, Strin
     }
     let free = if space.total == Bytes(0) { FREE_UNSIZED } else { space.free };
     match file_size(&target, asked, free) {
-        Err(error) if error.kind() == FailureKind::NotMeasured => Ok(Err(in_one_line(&error))),
+        Err(error) if error.failure() == FailureKind::NotMeasured => Ok(Err(in_one_line(&error))),
         size => size.map(Ok),
     }
 }

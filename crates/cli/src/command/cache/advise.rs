@@ -5,7 +5,7 @@ use plumb_report::Format;
 use plumb_report::progress::ProgressLines;
 
 use crate::arguments::cache::AdviseArguments;
-use crate::exit::{Exit, Refusal};
+use crate::exit::Exit;
 use crate::{stop, terminal, traces};
 
 pub(super) fn run(arguments: &AdviseArguments, format: Format) -> anyhow::Result<Exit> {
@@ -22,7 +22,7 @@ pub(super) fn run(arguments: &AdviseArguments, format: Format) -> anyhow::Result
     let trace = traces::named(&arguments.recording)?;
     let mut lines = ProgressLines::from_environment();
     let mut say = |size| lines.say(&format!("a log of {size}"));
-    let advice = advise(&question, trace, &stop, &mut say).map_err(Refusal::from)?;
+    let advice = advise(&question, trace, &stop, &mut say)?;
     terminal::show_status(&advice, format)?;
     Ok(Exit::Done)
 }

@@ -4,10 +4,9 @@ mod arguments;
 mod recorded;
 
 use std::cell::RefCell;
-use std::sync::Arc;
 
 use plumb_block::Nanos;
-use plumb_compare::setting::{self, Setting};
+use plumb_compare::setting::Setting;
 use plumb_compare::{Chapter, Experiment, Extent, Level, Question, SettingWanted, Workload};
 use plumb_dialect::native::Words;
 use plumb_report::Kind;
@@ -90,11 +89,11 @@ pub(crate) fn asked(
     let factor = arguments.factor.as_ref();
     // A place of each machine is refused before it is looked for on this one.
     let of_hosts = |targets: &[String]| factor.map(|factor| factor.of_hosts(targets)).transpose();
-    of_hosts(&[]).map_err(Refusal::from)?;
+    of_hosts(&[])?;
     let words = arguments.words.clone();
     let workload = Workload { name: String::new(), profile: None, words, read: &read };
     let (experiment, targets) = experiment(arguments, &workload, 1)?;
-    let set = of_hosts(&targets).map_err(Refusal::from)?.flatten();
+    let set = of_hosts(&targets)?.flatten();
     let question = experiment.question();
     let scenarios = experiment.levels.into_iter().map(|level| level.scenario);
     Ok((question, scenarios.collect(), set))
@@ -125,7 +124,7 @@ fn read(profile: Option<&str>, words: &Words) -> Result<Scenario, TrialError> {
         Some(name) => profile::scenario(name, words),
         None => meaning(words).map(|meaning| meaning.scenario),
     };
-    Ok(scenario?)
+    scenario.map_err(trial_error)
 }
 
 /// Returns the experiment that was typed under one of so many workloads, and its targets before a level names
@@ -134,7 +133,7 @@ fn experiment(
     arguments: &CompareArguments,
     workload: &Workload<'_>,
     workloads: usize,
-) -> Result<(Experiment, Vec<String>), Refusal> {
+) -> anyhow::Result<(Experiment, Vec<String>)> {
     let (factor, levels, targets) = match (&arguments.factor, &arguments.a, &arguments.b) {
         (Some(factor), ..) => {
             let (levels, targets) = factor.levels(workload, arguments.cache_log.as_deref())?;
@@ -144,7 +143,7 @@ fn experiment(
         _ => {
             let problem = "nothing to compare: give --factor NAME=LEVEL,LEVEL, or --a WORDS --b WORDS, or \
                            RUN... --against RUN...";
-            return Err(Refusal::new(Exit::Usage, problem));
+            return Err(Refusal::new(Exit::Usage, problem).into());
         }
     };
     let default = Nanos::secs(if levels.iter().all(Level::is_simulated) { 60 } else { 600 });
@@ -169,7 +168,7 @@ fn experiment(
             "--budget {budget} is too short: the fewest blocks that can be judged take {least} plus \
              warm-up; give at least that, or shorter blocks with --duration"
         );
-        return Err(Refusal::new(Exit::Usage, problem));
+        return Err(Refusal::new(Exit::Usage, problem).into());
     }
     experiment.levels.iter().try_for_each(Level::can_be_opened)?;
     Ok((experiment, targets))
@@ -197,9 +196,9 @@ fn setting(
         cache_log: arguments.cache_log.as_deref(),
         fs_size: arguments.fs_size,
         together: arguments.together,
-        machine: &this_machine,
+        machine: &setting_machine::this,
     };
-    let setting = factor.setting(first, &wanted).map_err(Refusal::from)?;
+    let setting = factor.setting(first, &wanted)?;
     let problem = match setting.is_some() {
         true if arguments.together => "leave --together out, because only one level can be set at a time",
         true if targets.iter().any(|other| other != first) => "all workloads must use the same targets",
@@ -209,13 +208,8 @@ fn setting(
     Err(Refusal::new(Exit::Usage, problem).into())
 }
 
-/// Returns this machine, on which levels are set.
-pub(crate) fn this_machine() -> Result<Arc<setting::Machine>, TrialError> {
-    Ok(setting_machine::this()?)
-}
-
-impl From<Refusal> for TrialError {
-    fn from(refusal: Refusal) -> Self {
-        Self::new(refusal.exit.failure(), refusal.message)
-    }
+/// Returns a failure as those of comparisons are given.
+fn trial_error(failure: impl Into<anyhow::Error>) -> TrialError {
+    let failure = failure.into();
+    TrialError::new(exit::code_of(&failure).failure(), format!("{failure:#}"))
 }

@@ -95,5 +95,5 @@ fn medium(
     let permission = Permission { overwrite, destroy, ..Permission::default() };
     let wanted = MediumWanted { size, block, model: &model.name, permission: &permission };
     let shown = format!("--backing {}", path.display());
-    Ok(plumb_targets::Medium::open(path, &shown, wanted).map(Some).map_err(Refusal::from)?)
+    Ok(plumb_targets::Medium::open(path, &shown, wanted).map(Some)?)
 }

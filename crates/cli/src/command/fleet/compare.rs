@@ -10,7 +10,7 @@ use super::load::load_of;
 use super::progress::Progress;
 use super::reach::Reach;
 use crate::command::compare;
-use crate::exit::{self, Exit, Refusal};
+use crate::exit::{self, Exit};
 use crate::surroundings::time_of_day;
 use crate::terminal;
 
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &FleetCompareArguments) -> anyhow::Result<Exit> {
     let rounds = usize::from(arguments.rounds);
     let comparison = HostComparison { question, scenarios, factor, rounds, load: load_of(own) };
     let ran = comparison.run(&mut session, begun_now(), &mut progress);
-    let (mut document, recording) = ran.map_err(Refusal::from)?;
+    let (mut document, recording) = ran?;
     progress.end();
     let kept = recording.finish(&document, &[], document.incomplete_because.clone(), time_of_day());
     let exit = exit_of_recording(kept, &mut document.notes, &mut document.run_directory);

@@ -10,7 +10,7 @@ use super::progress::Progress;
 use super::reach::Reach;
 use crate::arguments::running::{Detail, OwnArguments};
 use crate::command::load::meaning;
-use crate::exit::{Exit, Refusal};
+use crate::exit::Exit;
 use crate::terminal;
 
 /// Arguments of `plumb fleet load`.
@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
     let mut progress = Progress::of_load(arguments.own.tui, scenario.duration(), &session.stop);
     let load = load_of(&arguments.own);
     let ran = session.run_load(&scenario, &load, &arguments.scale, begun_now(), &mut progress);
-    let (answers, recording) = ran.map_err(Refusal::from)?;
+    let (answers, recording) = ran?;
     progress.end();
     conclude(recording, answers, format, arguments.detail.style(), arguments.own.strictness)
 }

@@ -110,12 +110,10 @@ fn run_command<T: Args>(words: &[&str], schema: &str, typed: &CommandArguments) 
     let task =
         |number: usize| Some(Task::Command { arguments: command(&names[number]), schema: schema.to_owned() });
     let begun = FleetDocument { command: named.join(" "), ..FleetDocument::default() };
-    let (answers, recording) = session
-        .recorded(begun_now(), begun, Content::Answers, |session, kept| {
-            session.run(&task, None, kept, &mut Progress::default())?;
-            session.answers()
-        })
-        .map_err(Refusal::from)?;
+    let (answers, recording) = session.recorded(begun_now(), begun, Content::Answers, |session, kept| {
+        session.run(&task, None, kept, &mut Progress::default())?;
+        session.answers()
+    })?;
     conclude(recording, answers, format, typed.detail.style(), typed.strictness)
 }
 

@@ -73,7 +73,7 @@ impl Reach {
             prepare_within: self.prepare_timeout,
             heartbeat: self.heartbeat,
         };
-        Ok(Session::open(reach, out(recording, "fleet"), stop::on_signals()?).map_err(Refusal::from)?)
+        Ok(Session::open(reach, out(recording, "fleet"), stop::on_signals()?)?)
     }
 }
 

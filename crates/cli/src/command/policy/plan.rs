@@ -20,7 +20,7 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<Exit> {
     let plan = make(&machine, arguments)?;
     if let Some(output) = output {
         let bytes = plan.to_json().map_err(anyhow::Error::new)?;
-        output.write(&bytes).map_err(Refusal::from)?;
+        output.write(&bytes)?;
     }
     let end = match &arguments.out {
         Some(path) => {

@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let verification = verify(&machine.session(&stop, &Silent), &plan)
         .map_err(|unseen| Refusal::because(Exit::NotMeasured, PolicyError::from(unseen)))?;
     if let Some(output) = output {
-        output.write(verification.metrics().as_bytes()).map_err(Refusal::from)?;
+        output.write(verification.metrics().as_bytes())?;
     }
     terminal::show_status(&verification, format)?;
     Ok(if verification.has_drift() { Exit::Finding } else { Exit::Done })

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::disks::document;
 use crate::arguments::policy::{Chosen, WatchArguments};
-use crate::exit::{Exit, Refusal};
+use crate::exit::Exit;
 use crate::{stop, terminal};
 
 /// How long a signal waits at most.
@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
             tell(&change, json)?;
         }
         if let Some(output) = output {
-            output.write(watcher.metrics().as_bytes()).map_err(Refusal::from)?;
+            output.write(watcher.metrics().as_bytes())?;
         }
         looks += 1;
         if arguments.looks == Some(looks) || !sleep(arguments.interval, &stop) {

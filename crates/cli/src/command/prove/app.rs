@@ -254,7 +254,7 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
     let kept = run.finish(&document, time_of_day()).map_err(anyhow::Error::from);
     let junit = junit.map_or(Ok(()), |output| {
         let text = render(&document, Format::Junit, style)?;
-        output.write(text.as_bytes()).map_err(|error| anyhow::Error::from(Refusal::from(error)))
+        output.write(text.as_bytes()).map_err(anyhow::Error::from)
     });
     terminal::show(&document, format, style)?;
     kept.and(junit)?;

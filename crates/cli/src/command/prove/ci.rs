@@ -123,7 +123,7 @@ pub(crate) fn run(typed: &CiArguments) -> anyhow::Result<Exit> {
         typed.write_baseline.as_ref().map(|_| baseline::write(&document)),
     ];
     for (output, text) in outputs.iter().zip(texts.iter().flatten()) {
-        output.write(text.as_bytes()).map_err(Refusal::from)?;
+        output.write(text.as_bytes())?;
     }
     terminal::show(&document, format, style)?;
     if let Some(path) = &typed.write_baseline {
