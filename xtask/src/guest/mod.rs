@@ -124,7 +124,7 @@ pub(crate) fn programs() -> Vec<crate::packages::Program> {
 /// Those of [`main`].
 pub(crate) fn test(plumb: &Path) -> Result<crate::tally::Tally> {
     let options = Options { kernel: Line::V6_12, plumb: Some(plumb.to_owned()), root: None };
-    run::run(&run::Request { options, record: None, jobs: 3, group: None, scenarios: Vec::new() })
+    run::run(&run::Request { options, record: None, jobs: 2, group: None, scenarios: Vec::new() })
 }
 
 /// Returns what the guests of [`scenarios::CACHE_SPEED`] have measured with that plumb.
