@@ -38,6 +38,14 @@ pub(super) struct StoredBytes {
     bytes: Box<[u8]>,
 }
 
+impl StoredBytes {
+    /// Returns those of `range`, which is part of the run.
+    pub(super) fn of(&self, range: LbaRange, block_bytes: usize) -> &[u8] {
+        let from = (range.lba.0 - self.first.0) as usize * block_bytes;
+        &self.bytes[from..from + range.nlb as usize * block_bytes]
+    }
+}
+
 impl PartialEq for StoredBytes {
     /// Returns two that were stored apart stay apart: comparing bytes would cost more than it saves.
     fn eq(&self, other: &Self) -> bool {
@@ -73,10 +81,7 @@ impl Content {
                 let lba = Lba(pattern.lba.0.wrapping_add(range.lba.0.wrapping_sub(first.0)));
                 Pattern { lba, ..pattern }.fill(block_bytes, into);
             }
-            Self::Bytes(stored) => {
-                let from = (range.lba.0 - stored.first.0) as usize * block_bytes;
-                into.copy_from_slice(&stored.bytes[from..from + into.len()]);
-            }
+            Self::Bytes(stored) => into.copy_from_slice(stored.of(range, block_bytes)),
             Self::Unreadable => return false,
         }
         true

@@ -46,12 +46,9 @@ impl Medium {
         }
         match content {
             Content::Hole => self.extents.remove(range),
-            Content::Bytes(_) if range.nlb as usize * self.block_bytes > PIECE_BYTES => {
-                let mut bytes = vec![0; PIECE_BYTES];
+            Content::Bytes(stored) if range.nlb as usize * self.block_bytes > PIECE_BYTES => {
                 for piece in self.pieces(range) {
-                    let bytes = &mut bytes[..piece.nlb as usize * self.block_bytes];
-                    content.fill(piece, self.block_bytes, bytes);
-                    self.store_bytes(piece, bytes);
+                    self.store_bytes(piece, stored.of(piece, self.block_bytes));
                 }
             }
             content => self.extents.insert(range, content.clone()),
