@@ -16,8 +16,8 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 #[cfg(target_arch = "aarch64")]
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 
-/// A release binary larger than this needs a reason.
-const BINARY_BYTES_MAX: u64 = 18_000_000;
+/// A release binary larger than this needs a reason. The C library is a megabyte of it.
+const BINARY_BYTES_MAX: u64 = 18_500_000;
 
 /// Builds both and says where they are.
 pub(crate) fn main() -> Result<ExitCode> {
@@ -34,7 +34,8 @@ pub(crate) fn main() -> Result<ExitCode> {
 /// Builds a binary that runs on any Linux of this architecture: no dynamic loader, no shared library.
 fn static_binary(root: &Path) -> Result<PathBuf> {
     eprintln!("release: building the static binary");
-    let flags = "-C target-feature=+crt-static -C relocation-model=pie";
+    // glibc relocates itself from packed tables since 2.36, which saves 0.4 MB.
+    let flags = "-C target-feature=+crt-static -C relocation-model=pie -C link-arg=-Wl,-z,pack-relative-relocs";
     process::run(
         Command::new("cargo")
             .args(["build", "--profile", "dist", "--package", "plumb", "--target", TARGET])
