@@ -5,6 +5,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 
 use crate::tree::DeviceNumber;
+use crate::tree::mountinfo::Mount;
 
 /// Kind of a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,6 +128,12 @@ impl Block {
     /// Returns the capacity in bytes; the largest number if the kernel does not say.
     pub(super) fn length(&self) -> u64 {
         self.sectors.map_or(u64::MAX, |sectors| sectors.saturating_mul(512))
+    }
+
+    /// Returns true if the file system of `mount` is on the device.
+    pub(super) fn holds(&self, mount: &Mount) -> bool {
+        let is_it = |(point, kind): &(String, String)| *point == mount.point && *kind == mount.kind;
+        self.number == mount.device || self.mounts.iter().any(is_it)
     }
 
     /// Returns the file or device behind a loop device, as the kernel names it.

@@ -126,11 +126,14 @@ impl Inventory {
     /// of this machine.
     pub fn disks_under_path(&self, path: &str) -> BTreeSet<&str> {
         let Some(mount) = self.mount_of(path) else { return BTreeSet::new() };
-        let on_it = |block: &&Block| {
-            block.number == mount.device
-                || block.mounts.iter().any(|(point, kind)| *point == mount.point && *kind == mount.kind)
-        };
-        self.blocks().filter(on_it).flat_map(|block| self.disks_below(&block.name)).collect()
+        let holding = self.blocks().filter(|block| block.holds(mount));
+        holding.flat_map(|block| self.disks_below(&block.name)).collect()
+    }
+
+    /// Returns the devices that are set up over files of the file systems on `block`: its loop devices.
+    pub fn over_files_of<'a>(&'a self, block: &'a Block) -> impl Iterator<Item = &'a Block> {
+        let mount = |above: &Block| self.mount_of(above.backing_file()?);
+        self.blocks().filter(move |above| mount(above).is_some_and(|mount| block.holds(mount)))
     }
 }
 

@@ -51,18 +51,22 @@ impl Paths {
         findings.any(|finding| finding.sentence.contains(" more "))
     }
 
-    /// Surveys what stands on one disk: each mount point, each device that nothing stands on.
+    /// Surveys what stands on one disk, on files of its file systems too: each mount point, each device that
+    /// nothing stands on.
     pub(super) fn survey(gateway: &dyn Gateway, inventory: &Inventory, block: &Block) -> Self {
-        let mut paths = Self::default();
-        let mut stack = inventory.above(&block.name);
-        stack.push(block);
-        for top in stack {
+        let (mut paths, mut pending, mut seen) = (Self::default(), vec![block], BTreeSet::new());
+        while let Some(top) = pending.pop() {
+            if !seen.insert(&top.name) {
+                continue;
+            }
             for (point, _) in top.mounts.iter().filter(|(point, _)| !point.is_empty()) {
                 paths.follow(gateway, point);
             }
             if top.mounts.is_empty() && top.above.is_empty() {
                 paths.follow(gateway, &top.name);
             }
+            pending.extend(top.above.iter().filter_map(|above| inventory.get(above)));
+            pending.extend(inventory.over_files_of(top));
         }
         if paths.is_uncertain(&block.name) {
             paths.follow(gateway, &block.name);
