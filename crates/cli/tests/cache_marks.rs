@@ -365,6 +365,62 @@ fn an_old_copy_of_the_log_is_refused_in_the_same_session() {
     place.cache(&["detach", name]);
 }
 
+/// A copy that was made before the cache wrote to the device lacks what was drained since, which the log no
+/// longer has.
+#[test]
+fn an_old_copy_of_the_backing_device_is_refused() {
+    let place = Place::new(64 << 20);
+    let uuid = place.create(&[])["uuid"].as_str().unwrap().to_owned();
+    let name = place.name.as_str();
+    let words = ["--write", "100", "--random", "--count", "200"];
+    let copy = |to: &str| {
+        let (from, to) = (place.path("backing"), place.path(to));
+        let copied = Command::new("cp").arg("--preserve=all").args([from, to]).status().unwrap();
+        assert!(copied.success());
+    };
+    let refused_with = |other: &str| {
+        fs::rename(place.path("backing"), place.path("newest")).unwrap();
+        fs::rename(place.path(other), place.path("backing")).unwrap();
+        let adopt = ["adopt", "--name", name, "--backing", "backing", "--log", "log"];
+        for command in [&["serve", name, "--nbd", "s"][..], &["verify", name], &["detach", name], &adopt] {
+            refused(&place, command, 4, &["is an old copy", "--discard-dirty", &uuid]);
+        }
+        fs::rename(place.path("newest"), place.path("backing")).unwrap();
+    };
+    fill_and_stop(&place, place.serve());
+    copy("before");
+    let server = place.serve();
+    load(&place, &server.uri(), &words);
+    place.cache(&["drain", name]);
+    copy("within");
+    load(&place, &server.uri(), &words);
+    place.cache(&["drain", name]);
+    place.cache(&["stop", name]);
+    assert_eq!(server.wait(), Some(0));
+    refused_with("within");
+    // A server that is killed leaves the session that it began.
+    let server = place.serve();
+    load(&place, &server.uri(), &words);
+    server.kill();
+    refused_with("before");
+    place.cache(&["detach", name]);
+}
+
+/// What is known of the last stop stays known when the cache is adopted under the name that it has.
+#[test]
+fn a_write_beside_the_cache_is_not_forgotten_by_adopting_it() {
+    let place = Place::new(64 << 20);
+    place.create(&[]);
+    fill_and_stop(&place, place.serve());
+    let file = File::options().write(true).open(place.path("backing")).unwrap();
+    file.write_all_at(&[7; 4096], 5 << 20).unwrap();
+    let name = place.name.as_str();
+    for _ in 0..2 {
+        refused(&place, &["serve", name, "--nbd", "s"], 4, &["has been changed since"]);
+        place.cache(&["adopt", "--name", name, "--backing", "backing", "--log", "log"]);
+    }
+}
+
 /// A cache of the version before has a shorter mark, and nothing of it in its configuration.
 #[test]
 fn a_mark_of_the_version_before_is_read_and_replaced() {
@@ -387,7 +443,7 @@ fn a_mark_of_the_version_before_is_read_and_replaced() {
     assert!(set.unwrap().success());
     let config = place.path("cache").join(format!("{}.json", place.name));
     let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
-    for key in ["stopped", "backing_size"] {
+    for key in ["stopped", "last_mark", "backing_size"] {
         document.as_object_mut().unwrap().remove(key);
     }
     fs::write(&config, document.to_string()).unwrap();

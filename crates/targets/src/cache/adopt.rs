@@ -43,8 +43,11 @@ pub fn adopt(
     are_different(&[legs, &[DevicePlace::whole(backing)]].concat())?;
     let config = match unmarked {
         None => found(name, (backing, legs), (mode, before.as_ref()), &time)?,
-        Some(cache) => marked_again(backing, legs, cache, &time)
-            .and_then(|()| found(name, (backing, legs), (mode, before.as_ref()), &time))?,
+        Some(cache) => {
+            marked_again(backing, legs, cache, &time)?;
+            let copied = found(name, (backing, legs), (mode, before.as_ref()), &time)?;
+            CacheConfig { stopped: None, last_mark: None, ..copied }
+        }
     };
     let config = config.in_mode(mode)?;
     if before.is_some_and(|before| before.uuid != config.uuid) {
@@ -128,8 +131,9 @@ fn found(
     };
     // By its last path, or one that leads nowhere, it is found missing, and the others say whether it counts.
     let named: Vec<DevicePlace> = paths.iter().flatten().cloned().collect();
+    let before = before.filter(|before| before.uuid == marker.cache);
     let last = |number: usize| {
-        let known = before.filter(|before| before.uuid == marker.cache)?.legs.get(number)?;
+        let known = before?.legs.get(number)?;
         (!named.contains(known)).then(|| known.clone())
     };
     let missing = |(number, path): (usize, Option<DevicePlace>)| {
@@ -149,7 +153,8 @@ fn found(
         backing_size: Some(marker.size.0),
         moves_to: None,
         tuning: before.map(|before| before.tuning).unwrap_or_default(),
-        stopped: None,
+        stopped: before.and_then(|before| before.stopped.clone()),
+        last_mark: before.and_then(|before| before.last_mark),
         legs: paths.into_iter().enumerate().map(missing).collect(),
     })
 }

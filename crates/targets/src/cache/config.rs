@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plumb_cache::{Layout, Mode, Uuid};
+use plumb_cache::{Layout, Mark, Mode, Uuid};
 use plumb_state::whole_file::{self, Lasting};
 use plumb_state::{DirectoryLock, places};
 use rustix::io::Errno;
@@ -51,6 +51,33 @@ pub struct CacheConfig {
     /// was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<StopRecord>,
+    /// Mark that the backing device had when this was written: one with an earlier mark is an old copy. `None`
+    /// if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_mark: Option<LastMark>,
+}
+
+/// Part of the mark on a backing device by which it is told from an older copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastMark {
+    /// Number of the last session.
+    pub session: u64,
+    /// Sequence number of the first record that may still be needed; 0 if unknown.
+    pub tail: u64,
+}
+
+impl LastMark {
+    /// Returns true if this is certainly an earlier mark than `other`.
+    pub(super) const fn is_before(self, other: Self) -> bool {
+        self.session < other.session
+            || (self.session == other.session && self.tail > 0 && self.tail < other.tail)
+    }
+}
+
+impl From<Mark> for LastMark {
+    fn from(Mark { session, tail, .. }: Mark) -> Self {
+        Self { session, tail }
+    }
 }
 
 /// Devices of a log to which a cache moves.

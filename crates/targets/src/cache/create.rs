@@ -127,6 +127,7 @@ pub fn create(
             moves_to: None,
             tuning: wanted.tuning,
             stopped: None,
+            last_mark: None,
         };
         let before = marked.iter().find(|(_, before)| *before == spot).map(|(marker, _)| marker);
         let unmarked = |error: Error| error.after_clearing_up(backing.set_marker(spot, before));

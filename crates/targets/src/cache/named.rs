@@ -10,7 +10,7 @@ use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_path::{Survey, survey_cache};
 
-use super::config::{self, CacheConfig};
+use super::config::{self, CacheConfig, LastMark};
 use super::create::needs;
 use super::device_place::DevicePlace;
 use super::find;
@@ -91,18 +91,11 @@ impl NamedCache {
     /// The refusal: its devices are missing or in use, do not belong together, or were used without each
     /// other. Nothing was written to the backing device then.
     pub fn open(config: CacheConfig, opening: Opening, time: &Time) -> Result<Self> {
-        let before = config.clone();
         let mut open = Self::recovered(config, opening, Intent::WRITE, time)?;
         if let Some(refusal) = open.written_beside.take() {
             return Err(refusal);
         }
         open.clear_left_markers()?;
-        // The record says nothing of the device once that is written.
-        open.config().stopped = None;
-        let now = open.config().clone();
-        if now != before {
-            now.save(&config::directory())?;
-        }
         let shown = open.shown();
         let failed = |error: plumb_block::Error| Error::device(&shown, &error);
         open.follower =
@@ -113,6 +106,10 @@ impl NamedCache {
             _ => core.is_session_marked().then_some(Ok(())),
         });
         marked.map_err(failed)?.map_err(|why| Error::refused(&shown, why, "see to the backing device"))?;
+        // The record of the stop, which says nothing of a device that was written, is of an earlier session.
+        let now = CacheConfig { stopped: None, last_mark: open.last_mark(), ..open.config().clone() };
+        now.save(&config::directory())?;
+        *open.config() = now;
         Ok(open)
     }
 
@@ -136,6 +133,7 @@ impl NamedCache {
         let shown = format!("cache:{}", config.name);
         let config = find::backing(config);
         let (backing, mut marker, spot) = backing_of(&config, intent, time)?;
+        is_last(&config, &backing, marker.mark.into())?;
         let config = find::legs(config.after_move(marker.mark.is_sealed));
         let legs = legs_of(&config, intent, time)?;
         let size = backing.cached(spot.place()).info().size;
@@ -257,9 +255,13 @@ impl NamedCache {
         };
         self.marking.write(mark).map_err(failed)?;
         let stopped = StopRecord::now(mark.session, self.backing.held());
-        let config = CacheConfig { stopped, ..self.config().clone() };
+        let config = CacheConfig { stopped, last_mark: self.last_mark(), ..self.config().clone() };
         // Without the record the witnesses speak.
         config.save(&config::directory()).or(Ok(()))
+    }
+
+    fn last_mark(&self) -> Option<LastMark> {
+        Some(self.marking.last().0.mark.into())
     }
 
     /// Returns whether it has stopped, as it was told or because it cannot go on.
@@ -360,6 +362,23 @@ fn last_resort(CacheConfig { name, uuid, .. }: &CacheConfig) -> String {
         "only if what its log holds may be lost, give it up with `plumb cache detach {} --discard-dirty {uuid}`",
         shell_word(name)
     )
+}
+
+/// Checks that the backing device, which has this mark, is no copy that was made before the cache wrote to it.
+fn is_last(config: &CacheConfig, backing: &Member, mark: LastMark) -> Result<()> {
+    let Some(last) = config.last_mark.filter(|last| mark.is_before(*last)) else { return Ok(()) };
+    let found = format!(
+        "it is an old copy: it was marked last in session {} with everything before record {}, but the backing device \
+         of this cache in session {} with everything before record {}, and what was written to it since is missing",
+        mark.session, mark.tail, last.session, last.tail
+    );
+    let remedy = format!(
+        "bring back the device that was served last; only if what was written since may be lost, keep this one with \
+         `plumb cache detach {} --discard-dirty {}`",
+        shell_word(&config.name),
+        config.uuid
+    );
+    Err(Error::refused(&backing.shown, found, remedy))
 }
 
 /// Returns the refusal of a cache whose backing device was written by somebody else, with the ways out.

@@ -82,6 +82,10 @@ impl BackingState {
             ) if (device, inode) == (same, too) => {
                 // A file system that has none keeps no part of a second once it was mounted again.
                 let is_rounded = then % 1_000_000_000 == 0 && modified_ns - then < 1_000_000_000;
+                if later > size {
+                    let grown = Bytes(later - size);
+                    return Some(format!("it has grown by {grown}, and whether that was all cannot be told"));
+                }
                 let is_other = size != later || (modified_ns != then && !is_rounded);
                 is_other.then(|| "it has been changed since (its time of modification says so)".to_owned())
             }
