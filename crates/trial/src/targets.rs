@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use plumb_block::{Bytes, Caching, Clock, FailureKind, Nanos, in_one_line};
+use plumb_block::{Bytes, Caching, Clock, FailureKind, FlushCall, Nanos, in_one_line};
 use plumb_linux::Filling;
 use plumb_load::{Event, LATENCY_EXCESS_MAX, Observer, Phase};
 use plumb_path::facts::Units;
@@ -479,6 +479,14 @@ fn fits(
                 one.shown
             );
             return Err(TrialError::new(FailureKind::Usage, problem));
+        }
+        if job.opening.flush == FlushCall::Range && one.kind.device_kind().is_some() {
+            let problem = format!(
+                "{} is no file, and sync_file_range(2) is a call on files: leave out --sync-kind range, or name a \
+                 file or a block device",
+                one.shown
+            );
+            return Err(TrialError::usage(problem));
         }
         if job.opening.untorn {
             fits_untorn(one, &job.workload)?;
