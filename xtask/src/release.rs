@@ -35,7 +35,8 @@ pub(crate) fn main() -> Result<ExitCode> {
 fn static_binary(root: &Path) -> Result<PathBuf> {
     eprintln!("release: building the static binary");
     // glibc relocates itself from packed tables since 2.36, which saves 0.4 MB.
-    let flags = "-C target-feature=+crt-static -C relocation-model=pie -C link-arg=-Wl,-z,pack-relative-relocs";
+    let flags =
+        "-C target-feature=+crt-static -C relocation-model=pie -C link-arg=-Wl,-z,pack-relative-relocs";
     process::run(
         Command::new("cargo")
             .args(["build", "--profile", "dist", "--package", "plumb", "--target", TARGET])

@@ -76,15 +76,27 @@ fn a_level_against_itself_is_equivalent_and_keeps_a_limit() {
 }
 
 #[test]
-fn a_level_whose_syncs_make_nothing_durable_is_told() {
-    let typed = "--factor|drive=null,memory|--write|100|--sync-every|1|--duration|50ms|--budget|5s";
-    let (document, code) = compared(&Place::new(), typed);
-    assert_eq!(code, Some(0));
-    let told: Vec<&Value> =
-        document["levels"].as_array().unwrap().iter().map(|level| &level["loses_synced"]).collect();
-    assert_eq!(told, [true, false]);
-    let end = "; null made nothing durable: a power cut takes all that was written there, synced or not";
-    assert!(document["headline"].as_str().unwrap().contains(end), "{document:#}");
+fn a_level_whose_writes_need_not_be_durable_is_told() {
+    let lost = "made nothing durable: a power cut takes all that was written there, synced or not";
+    let unasked = "asked for no durable write: a power cut takes what a drive's cache still has";
+    for (typed, told, loses, why) in [
+        ("--factor|drive=null,memory|--sync-every|1", "null", [true, false], lost),
+        (
+            "--factor|policy=on,protected|sim:ata-40gb|--random|--sync-every|1",
+            "protected",
+            [false, true],
+            lost,
+        ),
+        ("--factor|buffering=direct,dsync|sim:ata-40gb", "direct", [false, false], unasked),
+    ] {
+        let typed = format!("{typed}|--write|100|--duration|400ms|--budget|8s");
+        let (document, code) = compared(&Place::new(), &typed);
+        assert_eq!(code, Some(0));
+        let levels = document["levels"].as_array().unwrap();
+        assert_eq!(levels.iter().map(|level| &level["loses_synced"]).collect::<Vec<_>>(), loses, "{typed}");
+        let end = format!("; {told} {why}");
+        assert!(document["headline"].as_str().unwrap().contains(&end), "{document:#}");
+    }
 }
 
 #[test]

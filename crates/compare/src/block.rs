@@ -108,7 +108,7 @@ pub(crate) fn block_of(sides: &Sides, way: Way, seconds: f64) -> Block {
     let figures: BTreeMap<String, f64> = FIGURES.iter().filter_map(read).collect();
     let settled_after = sides.quality.ramp_seconds;
     let page_cache = way.page_cache;
-    let unsynced_writes = if page_cache && !way.asks_durable { sides.write.ios } else { 0 };
+    let unsynced_writes = if way.asks_durable { 0 } else { sides.write.ios };
     let counts = Counts { page_cache, unsynced_writes, ..Counts::from_sides(sides) };
     Block { seconds, settled_after, figures, counts, ..Block::default() }
 }

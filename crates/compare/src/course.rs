@@ -7,9 +7,10 @@
 
 use plumb_block::{FailureKind, Nanos};
 use plumb_load::LoadOutcome;
+use plumb_report::RunDocument;
 use plumb_report::document::comparison::{Block, Prediction};
 use plumb_report::document::{ComparisonDocument, RunTarget};
-use plumb_report::{RunDocument, levels};
+use plumb_report::verdict::loses_writes;
 use plumb_trial::{GOES_ON, Interim, SpanRun, Trial, TrialEnded, TrialError, Turn};
 use plumb_workload::{Job, Scenario};
 
@@ -288,7 +289,7 @@ impl<'a> Course<'a> {
                 true => target.job == index,
                 false => target.span == index,
             };
-            level.loses_synced = levels::loses_writes(run, run.targets.iter().filter(is_of_level));
+            level.loses_synced = loses_writes(run, run.targets.iter().filter(is_of_level));
         }
         document.path.clone_from(&run.path);
         document.verdicts.clone_from(&run.verdicts);

@@ -234,20 +234,49 @@ fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
     }
 }
 
+/// Reason why the writes of a level need not be durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NotDurable {
+    Lost,
+    InPageCache,
+    NotAskedFor,
+}
+
+impl NotDurable {
+    fn of(level: &LevelResult) -> Option<Self> {
+        match (level.loses_synced, level.counts.unsynced_writes, level.counts.page_cache) {
+            (true, ..) => Some(Self::Lost),
+            (false, 0, _) => None,
+            (false, _, true) => Some(Self::InPageCache),
+            (false, _, false) => Some(Self::NotAskedFor),
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Lost => "made nothing durable: a power cut takes all that was written there, synced or not",
+            Self::InPageCache => "made nothing durable: its writes stay in the page cache",
+            Self::NotAskedFor => {
+                "asked for no durable write: a power cut takes what a drive's cache still has"
+            }
+        }
+    }
+}
+
 /// Returns which levels made nothing durable, and why, if the levels differ in that: their figures are those
 /// of memory.
 fn not_durable(document: &ComparisonDocument) -> Vec<String> {
-    let is_unsynced = |level: &&LevelResult| !level.loses_synced && level.counts.unsynced_writes > 0;
-    let is_lost = |level: &&LevelResult| level.loses_synced;
-    if document.levels.iter().all(|level| is_unsynced(&level) || is_lost(&level)) {
+    let reasons: Vec<Option<NotDurable>> = document.levels.iter().map(NotDurable::of).collect();
+    if reasons.windows(2).all(|pair| pair[0] == pair[1]) {
         return Vec::new();
     }
-    let made = |is: &dyn Fn(&&LevelResult) -> bool, why: &str| {
-        let names: Vec<&str> = document.levels.iter().filter(is).map(|level| level.name.as_str()).collect();
-        (!names.is_empty()).then(|| format!("{} made nothing durable: {why}", names.join(" and ")))
-    };
-    let lost = made(&is_lost, "a power cut takes all that was written there, synced or not");
-    lost.into_iter().chain(made(&is_unsynced, "its writes stay in the page cache")).collect()
+    let each = [NotDurable::Lost, NotDurable::InPageCache, NotDurable::NotAskedFor];
+    let said = each.into_iter().filter_map(|reason| {
+        let levels = document.levels.iter().zip(&reasons).filter(|(_, of)| **of == Some(reason));
+        let names: Vec<&str> = levels.map(|(level, _)| level.name.as_str()).collect();
+        (!names.is_empty()).then(|| format!("{} {}", names.join(" and "), reason.words()))
+    });
+    said.collect()
 }
 
 /// Returns true if a ratio of this figure above 1, or below 1 of times and costs, is the better one.
@@ -386,7 +415,7 @@ mod tests {
     fn a_level_that_made_nothing_durable_and_a_busy_machine_are_in_the_sentence() {
         let level = |name: &str, unsynced_writes| LevelResult {
             name: name.to_owned(),
-            counts: Counts { unsynced_writes, ..Counts::default() },
+            counts: Counts { unsynced_writes, page_cache: true, ..Counts::default() },
             ..LevelResult::default()
         };
         let mut document = ComparisonDocument {
@@ -405,8 +434,13 @@ mod tests {
         assert!(document.headline.ends_with(end), "{}", document.headline);
         document.levels.pop();
         document.levels[1].loses_synced = false;
+        document.levels[1].counts = Counts { unsynced_writes: 9, page_cache: false, ..Counts::default() };
+        conclude(&mut document, None);
+        let end = "; cached made nothing durable: its writes stay in the page cache; direct asked for no durable write: a \
+                   power cut takes what a drive's cache still has";
+        assert!(document.headline.ends_with(end), "{}", document.headline);
         // Where neither level asks for anything durable they do not differ in that.
-        document.levels[1].counts.unsynced_writes = 9;
+        document.levels[1].counts.page_cache = true;
         conclude(&mut document, None);
         assert!(!document.headline.contains("durable"), "{}", document.headline);
     }

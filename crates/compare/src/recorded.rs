@@ -9,7 +9,8 @@ use std::path::Path;
 
 use plumb_report::document::comparison::{Block, DesignFacts, Outcome};
 use plumb_report::document::{RunJob, RunTarget};
-use plumb_report::{ComparisonDocument, RunDocument, levels};
+use plumb_report::verdict::loses_writes;
+use plumb_report::{ComparisonDocument, RunDocument};
 
 use crate::block::{Way, block_of};
 use crate::judge::{BlockQuestion, Question, conclude, values};
@@ -73,7 +74,7 @@ pub fn compare_recorded(
     let asked = BlockQuestion { question, rounds, error: question.terms.error, judged: &judged };
     let mut document = asked.document(DesignFacts::default(), &blocks);
     for (level, group) in document.levels.iter_mut().zip([against, runs]) {
-        level.loses_synced = group.iter().any(|(_, run)| levels::loses_writes(run, &run.targets));
+        level.loses_synced = group.iter().any(|(_, run)| loses_writes(run, &run.targets));
     }
     let all = || against.iter().chain(runs);
     let mut notes = vec![NOT_INTERLEAVED.to_owned()];

@@ -181,12 +181,6 @@ pub(crate) fn loses_synced(document: &RunDocument, target: &RunTarget) -> bool {
     by_range || is_lost(document.path_of(target))
 }
 
-/// Returns true if something was written to `targets`, and a power cut takes what was written to any of them.
-pub fn loses_writes<'a>(document: &RunDocument, targets: impl IntoIterator<Item = &'a RunTarget>) -> bool {
-    let mut wrote = targets.into_iter().filter(|target| target.sides.write.ios > 0);
-    wrote.any(|target| loses_synced(document, target))
-}
-
 /// Returns what writes to `targets` are called that were synced each.
 pub(crate) fn synced_writes<'a>(
     document: &RunDocument,

@@ -116,8 +116,8 @@ pub struct LevelResult {
     pub figures: BTreeMap<String, f64>,
     /// The counts of all blocks together.
     pub counts: Counts,
-    /// True if a power cut takes all that it wrote, although that was synced, as the path beneath its targets
-    /// is known.
+    /// True if a power cut takes all that it wrote, although that was synced, by the path beneath its targets
+    /// or by the flushes that were counted.
     #[serde(default)]
     pub loses_synced: bool,
     /// The distribution of the time of an operation over all blocks that count, the fastest first; empty of
@@ -305,8 +305,8 @@ pub struct Counts {
     /// True if all operations went through the page cache.
     #[serde(default)]
     pub page_cache: bool,
-    /// Writes that stayed in the page cache for as long as it liked: neither a sync nor a durable write was
-    /// asked for.
+    /// Writes that stayed in the page cache, or in the drive's, for as long as it liked: neither a sync nor a
+    /// durable write was asked for.
     #[serde(default)]
     pub unsynced_writes: u64,
     /// Time of operations.

@@ -199,6 +199,11 @@ fn silent<'a>(evidence: &'a Evidence<'_>, is_dropped: bool) -> Vec<(Account<'a>,
     caused.filter(|(_, cause)| cause.is_some() == is_dropped).collect()
 }
 
+/// Returns true if the flushes of the syncs on this target of the document were dropped.
+pub(super) fn are_dropped(evidence: &Evidence<'_>, target: &RunTarget) -> bool {
+    silent(evidence, true).iter().any(|(account, _)| std::ptr::eq(account.target, target))
+}
+
 /// Judges `flush-dropped`: syncs, a volatile cache beneath that was written to, and no flush. Also if only
 /// some of the devices were handed none.
 pub(super) fn dropped(evidence: &Evidence<'_>) -> Option<Verdict> {

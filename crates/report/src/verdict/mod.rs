@@ -31,8 +31,9 @@ use self::evidence::Evidence;
 pub use self::fleet::{STRAGGLER_SHARE, conclude_fleet, named};
 pub(crate) use self::neighbours::Foreign;
 use self::outcome::Verdict;
-use crate::document::RunDocument;
+use crate::document::{RunDocument, RunTarget};
 use crate::headline::Headline;
+use crate::levels::loses_synced;
 
 /// A rule: what it finds in a run, if anything.
 type Rule = fn(&Evidence<'_>) -> Option<Verdict>;
@@ -108,6 +109,14 @@ pub fn conclude(document: &mut RunDocument, beside: Vec<Finding>) {
     let headline = Headline::new(document);
     headline.level(&document.verdicts).clone_into(&mut document.level);
     document.headline = headline.in_document();
+}
+
+/// Returns true if something was written to `targets`, which are of the document, and a power cut takes what
+/// was written to any of them, synced or not: by its path, or by the flushes that were counted.
+pub fn loses_writes<'a>(document: &RunDocument, targets: impl IntoIterator<Item = &'a RunTarget>) -> bool {
+    let evidence = Evidence::new(document);
+    let mut wrote = targets.into_iter().filter(|target| target.sides.write.ios > 0);
+    wrote.any(|target| loses_synced(document, target) || flushes::are_dropped(&evidence, target))
 }
 
 /// Returns true if a layer of the path drops flushes.
