@@ -174,13 +174,12 @@ fn enabling_below_a_layer_that_drops_flushes_is_refused() {
 fn a_disk_is_seen_alike_alone_and_among_all() {
     let gateway = MockGateway::new([MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Sas)]);
     gateway.mount("sda", "/srv", "ext4", "rw");
-    gateway.pseudo("loop1");
-    gateway.put_text("/sys/devices/virtual/block/loop1/loop/backing_file", "/srv/inner.img\n");
+    gateway.loop_over("loop1", "/srv/inner.img", "sda");
     gateway.mount("loop1", "/inner", "ext4", "rw,nobarrier");
     let claims = Claims::default();
     let reader = Reader::new(&gateway, &claims, now()).unwrap();
     let all = reader.all().devices;
-    for (name, expected) in [("sda", vec!["barriers-off"]), ("sdb", Vec::new())] {
+    for (name, expected) in [("sda", vec!["barriers-off", "flush-dropped"]), ("sdb", Vec::new())] {
         let alone = reader.one(name).unwrap();
         let among_all = all.iter().find(|view| view.name == name).unwrap();
         for view in [&alone, among_all] {

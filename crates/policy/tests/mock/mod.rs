@@ -171,6 +171,11 @@ impl MockGateway {
         alone(&self.machine).cache(device, name, mode, log_and_backing);
     }
 
+    /// A loop device over a file of the file system on `disk`.
+    pub fn loop_over(&self, device: &str, file: &str, disk: &str) {
+        alone(&self.machine).loop_over(device, file, disk);
+    }
+
     /// A file system that is on no block device of this machine: `nfs4` of `server:/export`.
     pub fn mount_elsewhere(&self, point: &str, kind: &str, source: &str) {
         alone(&self.machine).mount_elsewhere(point, kind, source);

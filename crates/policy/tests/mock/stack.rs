@@ -48,6 +48,14 @@ impl Machine {
         self.stack(name, "", &[], StackedKind::Pseudo);
     }
 
+    pub(super) fn loop_over(&mut self, device: &str, file: &str, disk: &str) {
+        let Some(number) = self.disk(disk).map(|disk| disk.number) else { return };
+        self.pseudo(device);
+        let backing = format!("/sys/devices/virtual/block/{device}/loop/backing_file");
+        self.tree.put_text(&backing, &format!("{file}\n"));
+        self.tree.put_stat(file, Stat { kind: FileKind::File, device: number, node: None, mount: None });
+    }
+
     pub(super) fn cache(&mut self, device: &str, name: &str, mode: &str, [log, backing]: [&str; 2]) {
         for disk in [log, backing] {
             let Some(number) = self.disk(disk).map(|disk| disk.number) else { return };
