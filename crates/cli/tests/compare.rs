@@ -80,16 +80,26 @@ fn a_level_whose_writes_need_not_be_durable_is_told() {
     let lost = "made nothing durable: a power cut takes all that was written there, synced or not";
     let unasked = "asked for no durable write: a power cut takes what a drive's cache still has";
     for (typed, told, loses, why) in [
-        ("--factor|drive=null,memory|--sync-every|1", "null", [true, false], lost),
         (
-            "--factor|policy=on,protected|sim:ata-40gb|--random|--sync-every|1",
+            "--factor|drive=null,memory|--sync-every|1|--duration|50ms|--budget|5s",
+            "null",
+            [true, false],
+            lost,
+        ),
+        (
+            "--factor|policy=on,protected|sim:ata-40gb|--random|--sync-every|1|--duration|400ms|--budget|20s",
             "protected",
             [false, true],
             lost,
         ),
-        ("--factor|buffering=direct,dsync|sim:ata-40gb", "direct", [false, false], unasked),
+        (
+            "--factor|buffering=direct,dsync|sim:ata-40gb|--duration|400ms|--budget|20s",
+            "direct",
+            [false, false],
+            unasked,
+        ),
     ] {
-        let typed = format!("{typed}|--write|100|--duration|400ms|--budget|8s");
+        let typed = format!("{typed}|--write|100");
         let (document, code) = compared(&Place::new(), &typed);
         assert_eq!(code, Some(0));
         let levels = document["levels"].as_array().unwrap();
