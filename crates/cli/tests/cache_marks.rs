@@ -406,7 +406,7 @@ fn an_old_copy_of_the_backing_device_is_refused() {
     place.cache(&["detach", name]);
 }
 
-/// What is known of the last stop stays known when the cache is adopted under the name that it has.
+/// The record of the last stop stays when the cache is adopted under the name that it has.
 #[test]
 fn a_write_beside_the_cache_is_not_forgotten_by_adopting_it() {
     let place = Place::new(64 << 20);

@@ -243,7 +243,7 @@ enum NotDurable {
 }
 
 impl NotDurable {
-    fn of(level: &LevelResult) -> Option<Self> {
+    fn find(level: &LevelResult) -> Option<Self> {
         match (level.loses_synced, level.counts.unsynced_writes, level.counts.page_cache) {
             (true, ..) => Some(Self::Lost),
             (false, 0, _) => None,
@@ -266,7 +266,7 @@ impl NotDurable {
 /// Returns which levels made nothing durable, and why, if the levels differ in that: their figures are those
 /// of memory.
 fn not_durable(document: &ComparisonDocument) -> Vec<String> {
-    let reasons: Vec<Option<NotDurable>> = document.levels.iter().map(NotDurable::of).collect();
+    let reasons: Vec<Option<NotDurable>> = document.levels.iter().map(NotDurable::find).collect();
     if reasons.windows(2).all(|pair| pair[0] == pair[1]) {
         return Vec::new();
     }

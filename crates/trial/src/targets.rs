@@ -482,8 +482,8 @@ fn fits(
         }
         if job.opening.flush == FlushCall::Range && one.kind.device_kind().is_some() {
             let problem = format!(
-                "{} is no file, and sync_file_range(2) is a call on files: leave out --sync-kind range, or name a \
-                 file or a block device",
+                "{} is not a file, and sync_file_range(2) is a call on files: leave out --sync-kind range, or name \
+                 a file or a block device",
                 one.shown
             );
             return Err(TrialError::usage(problem));

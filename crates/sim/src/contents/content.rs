@@ -40,7 +40,7 @@ pub(super) struct StoredBytes {
 
 impl StoredBytes {
     /// Returns those of `range`, which is part of the run.
-    pub(super) fn of(&self, range: LbaRange, block_bytes: usize) -> &[u8] {
+    pub(super) fn slice(&self, range: LbaRange, block_bytes: usize) -> &[u8] {
         let from = (range.lba.0 - self.first.0) as usize * block_bytes;
         &self.bytes[from..from + range.nlb as usize * block_bytes]
     }
@@ -81,7 +81,7 @@ impl Content {
                 let lba = Lba(pattern.lba.0.wrapping_add(range.lba.0.wrapping_sub(first.0)));
                 Pattern { lba, ..pattern }.fill(block_bytes, into);
             }
-            Self::Bytes(stored) => into.copy_from_slice(stored.of(range, block_bytes)),
+            Self::Bytes(stored) => into.copy_from_slice(stored.slice(range, block_bytes)),
             Self::Unreadable => return false,
         }
         true

@@ -48,7 +48,7 @@ impl Medium {
             Content::Hole => self.extents.remove(range),
             Content::Bytes(stored) if range.nlb as usize * self.block_bytes > PIECE_BYTES => {
                 for piece in self.pieces(range) {
-                    self.store_bytes(piece, stored.of(piece, self.block_bytes));
+                    self.store_bytes(piece, stored.slice(piece, self.block_bytes));
                 }
             }
             content => self.extents.insert(range, content.clone()),

@@ -51,8 +51,8 @@ pub struct CacheConfig {
     /// was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<StopRecord>,
-    /// Mark that the backing device had when this was written: one with an earlier mark is an old copy. `None`
-    /// if it is not known.
+    /// Mark that the backing device had when this was written: one with an earlier mark is an old copy.
+    /// `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_mark: Option<LastMark>,
 }

@@ -364,7 +364,7 @@ fn last_resort(CacheConfig { name, uuid, .. }: &CacheConfig) -> String {
     )
 }
 
-/// Checks that the backing device, which has this mark, is no copy that was made before the cache wrote to it.
+/// Checks that this mark of the backing device is not that of a copy from before the cache wrote to it.
 fn is_last(config: &CacheConfig, backing: &Member, mark: LastMark) -> Result<()> {
     let Some(last) = config.last_mark.filter(|last| mark.is_before(*last)) else { return Ok(()) };
     let found = format!(
