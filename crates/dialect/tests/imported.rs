@@ -7,8 +7,9 @@ use std::process::Command;
 
 use plumb_dialect::Error;
 use plumb_dialect::imported::read;
+use plumb_report::quantity::duration;
 use plumb_report::verdict::conclude;
-use plumb_report::{Headline, RunDocument};
+use plumb_report::{Headline, RunDocument, Style, Verbosity};
 use serde_json::{Value, json};
 
 use crate::fio_parity::fio_is_here;
@@ -116,6 +117,30 @@ fn writes_that_fio_made_durable_are_not_called_acknowledged_alone() {
         let meaning = Headline::new(&document).meaning;
         assert!(meaning.contains(said), "{option}: {meaning}");
         assert!(document.verdicts.iter().all(|finding| finding.id != "page-cache"), "{option}");
+    }
+}
+
+/// The time of a write and its sync together is not in a result: fio times each apart.
+#[test]
+fn the_time_of_a_write_without_its_sync_is_not_that_of_a_durable_write() {
+    if !fio_is_here() {
+        return;
+    }
+    let here = tempfile::tempdir().unwrap();
+    let text = fio(here.path(), &format!("{LOAD} --rw=randwrite --fsync=1"));
+    let job = &documents(&text)[0]["jobs"][0];
+    let p99 = |times: &Value| duration(times["percentile"]["99.000000"].as_f64().unwrap() / 1e9);
+    let (write, sync) = (p99(&job["write"]["clat_ns"]), p99(&job["sync"]["lat_ns"]));
+    let style = Style { width: 400, verbosity: Verbosity::Normal, ..Style::PLAIN };
+    let shown = plumb_report::terminal::run(&one(&text), style);
+    for said in [
+        "synced writes per second".to_owned(),
+        format!("99 of 100 within {write}; the syncs alone: "),
+        format!("99 of 100 within {sync}."),
+        format!("Without their syncs, 99 of 100 take at most: {write} "),
+        format!("99 of 100 syncs within {sync}"),
+    ] {
+        assert!(shown.contains(&said), "{said} in {shown}");
     }
 }
 

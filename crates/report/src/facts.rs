@@ -125,6 +125,11 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
     figures
 }
 
+/// Name of the time of nearly all operations.
+pub(crate) const LONGEST: &str = "99 of 100 take at most";
+/// Name of that time where the syncs of writes are not in it.
+const LONGEST_WITHOUT_SYNCS: &str = "Without their syncs, 99 of 100 take at most";
+
 /// Returns the figures of all targets together.
 fn load_figures(document: &RunDocument) -> Vec<Figure> {
     let total = &document.total;
@@ -148,8 +153,13 @@ fn load_figures(document: &RunDocument) -> Vec<Figure> {
     figures.extend(
         total.storage.iter().map(|side| moved("The devices served", side.iops, side.bytes_per_second)),
     );
-    let note = format!("half within {}", quantity::duration(latency.p50));
-    figures.push(Figure::duration("99 of 100 take at most", latency.p99, note));
+    let is_apart = by_transactions.is_none() && total.lacks_durable_latency();
+    let label = if is_apart { LONGEST_WITHOUT_SYNCS } else { LONGEST };
+    let mut note = format!("half within {}", quantity::duration(latency.p50));
+    if let Some(syncs) = total.sync.latency.filter(|_| is_apart) {
+        note.push_str(&format!("; 99 of 100 syncs within {}", quantity::duration(syncs.p99)));
+    }
+    figures.push(Figure::duration(label, latency.p99, note));
     if let Some(durable) = &total.durable_latency {
         let note = format!("median of {}", quantity::count(durable.count));
         let lost = document.targets.iter().any(|target| levels::loses_synced(document, target));

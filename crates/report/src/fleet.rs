@@ -5,7 +5,7 @@ use plumb_measure::{ApplicationSide, Latency};
 use plumb_path::Severity;
 
 use crate::document::{FleetDocument, Sides};
-use crate::facts::{Fact, Figure};
+use crate::facts::{Fact, Figure, LONGEST};
 use crate::headline::{Headline, NOT_KNOWN, UNKNOWN, incomplete};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
@@ -73,10 +73,13 @@ fn figures(document: &FleetDocument) -> Vec<Figure> {
             format!("of {} hosts", document.counted().count()),
         ),
     ];
-    let p99 = total.application.latency.and_then(|latency| latency.p99).map(duration);
-    figures.extend(p99.map(|p99| {
-        Figure::new("99 of 100 take at most", p99, "", "of all operations of these hosts".to_owned())
-    }));
+    let p99 = total.operation_latency().and_then(|latency| latency.p99).map(duration);
+    let of = if total.is_synced_one_by_one() {
+        "writes of these hosts, with their syncs"
+    } else {
+        "operations of these hosts"
+    };
+    figures.extend(p99.map(|p99| Figure::new(LONGEST, p99, "", format!("of all {of}"))));
     figures.push(hosts);
     figures
 }
@@ -116,8 +119,7 @@ fn loads(document: &FleetDocument) -> Table {
         or_dash(sides, |sides| show(&sides.application))
     };
     let latency = |sides: Option<&Sides>, of: fn(&Latency) -> Option<f64>| {
-        let latency = sides.and_then(|sides| sides.application.latency.as_ref());
-        or_dash(latency, |latency| duration(of(latency)))
+        or_dash(sides.and_then(Sides::operation_latency), |latency| duration(of(&latency)))
     };
     let syncs = |sides: Option<&Sides>| {
         or_dash(sides.map(|sides| &sides.sync).filter(|sync| sync.is_used()), |sync| rate(sync.iops))
@@ -197,4 +199,39 @@ fn facts(document: &FleetDocument) -> Vec<Fact> {
         ("Recording", document.run_directory.clone().unwrap_or_else(|| "not kept".to_owned())),
     ];
     facts.into_iter().map(|(name, value)| Fact { name, value: printable(&value) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::DirectionResult;
+    use crate::document::fleet::FleetHost;
+    use crate::fixture;
+
+    #[test]
+    fn the_time_of_writes_that_are_each_synced_is_with_the_sync() {
+        let some = fixture::load("side-by-side").total.application.latency.unwrap();
+        let latency = |p99: f64| Latency { count: 100, p50: Some(p99 / 2.0), p99: Some(p99), ..some };
+        let used = DirectionResult { ios: 100, iops: 50.0, ..DirectionResult::default() };
+        let mut total = Sides { write: used.clone(), sync: used, ..Sides::default() };
+        (total.application.operations, total.application.iops) = (100, 50.0);
+        total.application.latency = Some(latency(1e-3));
+        total.durable_latency = Some(latency(8e-3));
+        let host =
+            FleetHost { name: "a".to_owned(), ok: true, total: Some(total.clone()), ..FleetHost::default() };
+        let mut document =
+            FleetDocument { hosts: vec![host], total: Some(total), ..FleetDocument::default() };
+        let said = |document: &FleetDocument| {
+            let all = figures(document);
+            let longest = all.iter().find(|figure| figure.label == LONGEST).unwrap();
+            let (value, unit, note) = (&longest.value, &longest.unit, &longest.note);
+            let table = loads(document).show(crate::Style::PLAIN);
+            (format!("{value}{unit} {note}"), table)
+        };
+        let (figure, table) = said(&document);
+        assert_eq!(figure, "8 ms of all writes of these hosts, with their syncs");
+        assert!(table.contains("4 ms  8 ms") && !table.contains("1 ms"), "{table}");
+        document.total.as_mut().unwrap().sync.ios = 50;
+        assert_eq!(said(&document).0, "1 ms of all operations of these hosts");
+    }
 }

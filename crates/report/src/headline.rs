@@ -1,8 +1,9 @@
 //! The verdict in one sentence: the worst finding first, then what it means for a write.
 
+use plumb_measure::Latency;
 use plumb_path::{Finding, Severity, Survey, WritePath};
 
-use crate::document::{RunDocument, RunJob, RunTarget};
+use crate::document::{RunDocument, RunJob, RunTarget, Sides};
 use crate::figures::{FlushCount, spread};
 use crate::levels;
 use crate::printable::printable;
@@ -222,18 +223,31 @@ fn summary(document: &RunDocument) -> String {
     if side.operations == 0 {
         return "No operation completed.".to_owned();
     }
-    let (what, with_syncs) = match document.total.is_synced_one_by_one() {
-        true => (levels::synced_writes(document, &document.targets), "with their syncs "),
-        false => ("operations", ""),
+    let total = &document.total;
+    let what = match total.lacks_durable_latency() {
+        true => total.operations_name("synced writes"),
+        false => total.operations_name(levels::synced_writes(document, &document.targets)),
     };
-    let latency = document.total.operation_latency();
-    let times = latency.map(|latency| format!("{with_syncs}{}", spread(&latency)));
+    let times = total.operation_latency().map(|latency| times(total, &latency));
     format!(
         "{} {what} per second, {} MiB/s; {}.",
         rate(side.iops),
         mebibytes(side.bytes_per_second),
         times.unwrap_or_else(|| "latencies were not recorded".to_owned())
     )
+}
+
+/// Returns the times of operations that took `latency`, and whether their syncs are in them.
+fn times(total: &Sides, latency: &Latency) -> String {
+    let spread_of = spread(latency);
+    if total.is_synced_one_by_one() {
+        return format!("with their syncs {spread_of}");
+    }
+    match total.sync.latency.as_ref().filter(|_| total.lacks_durable_latency()) {
+        Some(syncs) => format!("without their syncs {spread_of}; the syncs alone: {}", spread(syncs)),
+        None if total.lacks_durable_latency() => format!("without their syncs {spread_of}"),
+        None => spread_of,
+    }
 }
 
 /// Returns the syncs and what became of them: in a check those of the first method, elsewhere all.
@@ -382,8 +396,6 @@ pub fn sentence(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use plumb_measure::Latency;
-
     use super::*;
     use crate::fixture;
 
@@ -418,6 +430,14 @@ mod tests {
             said.ends_with("with their syncs half of them within 3 ms, 99 of 100 within 6 ms."),
             "{said}"
         );
+        document.total.durable_latency = None;
+        document.total.sync.latency = Some(latency(200.0));
+        let said = summary(&document);
+        assert!(said.contains("synced writes per second") && !said.contains("durable"), "{said}");
+        let apart = "without their syncs half of them within 10 µs, 99 of 100 within 20 µs; the syncs alone: half of \
+            them within 2 ms, 99 of 100 within 4 ms.";
+        assert!(said.ends_with(apart), "{said}");
+        document.total.durable_latency = Some(latency(300.0));
         document.total.sync.ios = 500;
         let said = summary(&document);
         assert!(said.contains("operations per second") && said.contains("within 10 µs"), "{said}");

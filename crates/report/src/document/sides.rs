@@ -130,10 +130,26 @@ impl Sides {
     /// Returns whether all that was done are writes that were each followed by a sync of their own. The last
     /// write in flight may be without.
     pub fn is_synced_one_by_one(&self) -> bool {
-        let writes = self.write.ios;
         let durable = self.durable_latency.map_or(0, |latency| latency.count);
-        let is_each = |count: u64| count > 0 && count.saturating_add(self.in_flight_max.max(1)) >= writes;
-        self.read.ios + self.trim.ios == 0 && is_each(self.sync.ios) && is_each(durable)
+        self.is_one_for_each_write(self.sync.ios) && self.is_one_for_each_write(durable)
+    }
+
+    /// Returns whether all that was done are writes, and `count` is one for each of them.
+    fn is_one_for_each_write(&self, count: u64) -> bool {
+        let is_each = count > 0 && count.saturating_add(self.in_flight_max.max(1)) >= self.write.ios;
+        is_each && self.read.ios + self.trim.ios == 0
+    }
+
+    /// Returns whether writes were synced, and the time of both together is not known: a result of another
+    /// program has the times of writes and of syncs, each apart.
+    pub fn lacks_durable_latency(&self) -> bool {
+        self.write.ios > 0 && self.sync.ios > 0 && self.durable_latency.is_none()
+    }
+
+    /// Returns the name of the operations: what are all writes, and synced each, are `synced`.
+    pub(crate) fn operations_name(&self, synced: &'static str) -> &'static str {
+        let is_apart = self.lacks_durable_latency() && self.is_one_for_each_write(self.sync.ios);
+        if is_apart || self.is_synced_one_by_one() { synced } else { "operations" }
     }
 
     /// Returns the time of one operation until it is done: of writes that are each synced, write and sync
