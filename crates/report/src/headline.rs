@@ -177,12 +177,26 @@ pub const UNKNOWN: &str = "unknown";
 /// Returns why nothing can be said of what a sync is worth where this run wrote, and what would make it
 /// known; `None` if something can be said, or nothing was written.
 fn not_known(document: &RunDocument) -> Option<String> {
-    let wrote = |target: &&RunTarget| document.is_check() || target.sides.write.ios > 0;
+    let wrote = |target: &&RunTarget| document.is_check() || target.sides.may_have_written();
     let mut paths = document.targets.iter().filter(wrote).map(|target| document.path_of(target));
     match paths.find(|path| path.is_none_or(levels::is_unknown))? {
         Some(path) => Some(levels::not_known(path)),
-        None => document.is_check().then(|| SURVEY_ELSEWHERE.to_owned()),
+        None if document.is_check() => Some(SURVEY_ELSEWHERE.to_owned()),
+        None => Some(without_path(document)),
     }
+}
+
+/// Says of a load whose path is not known why that is, and what would make it known.
+fn without_path(document: &RunDocument) -> String {
+    let why = match (&document.imported_from, &document.path_unknown_because) {
+        (Some(from), _) => format!("{from}, does not describe the place"),
+        (None, Some(why)) => why.trim().trim_end_matches('.').to_owned(),
+        (None, None) => "the recording does not describe the place".to_owned(),
+    };
+    format!(
+        "What an fsync is worth where this was measured is not known: {why}. To know it: `plumb survey` the place, on its \
+         machine."
+    )
 }
 
 /// Verdict of a check without a path.
@@ -536,6 +550,38 @@ mod tests {
             assert!(text.contains("DANGER") && text.contains("mounted nobarrier"), "{text}");
             assert!(!text.contains("NO FINDING") && !text.contains(" durable  "), "{text}");
         }
+    }
+
+    #[test]
+    fn writes_to_a_place_that_is_not_described_have_an_unknown_worth_and_reads_say_nothing_of_it() {
+        let mut document = load_on(plumb_path::DurableAt::default(), &[]);
+        document.path = None;
+        let judged = |document: &mut RunDocument| {
+            crate::verdict::conclude(document, Vec::new());
+            (document.level.clone(), Headline::new(document))
+        };
+        for (imported_from, path_unknown_because, why) in [
+            (Some("f.json, a result of fio 3.33"), None, "f.json, a result of fio 3.33, does not describe"),
+            (None, Some("no device is beneath it"), "not known: no device is beneath it. To know it: `plumb"),
+            (None, None, "the recording does not describe the place"),
+        ] {
+            document.imported_from = imported_from.map(str::to_owned);
+            document.path_unknown_because = path_unknown_because.map(str::to_owned);
+            let (level, headline) = judged(&mut document);
+            assert_eq!((level.as_str(), headline.label), (UNKNOWN, NOT_KNOWN));
+            assert!(headline.verdict.contains(why), "{}", headline.verdict);
+            assert!(headline.meaning.contains("per second"), "{}", headline.meaning);
+            assert!(!headline.meaning.contains("No rule found"), "{}", headline.meaning);
+        }
+        let sides = &mut document.targets[0].sides;
+        (sides.write, sides.sync) = Default::default();
+        sides.read.ios = sides.application.operations;
+        document.total = sides.clone();
+        let (level, headline) = judged(&mut document);
+        assert!(level != UNKNOWN && headline.label == "No finding", "{level}: {headline:?}");
+        // Operations of which it is not known whether they were reads.
+        document.targets[0].sides.read.ios = 0;
+        assert_eq!(judged(&mut document).0, UNKNOWN);
     }
 
     #[test]

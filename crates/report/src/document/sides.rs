@@ -146,6 +146,12 @@ impl Sides {
         self.write.ios > 0 && self.sync.ios > 0 && self.durable_latency.is_none()
     }
 
+    /// Returns whether anything was written, synced, or done of which it is not known whether it was a write.
+    pub(crate) fn may_have_written(&self) -> bool {
+        let known = self.read.ios.saturating_add(self.trim.ios);
+        self.write.ios > 0 || self.sync.is_used() || self.application.operations > known
+    }
+
     /// Returns the name of the operations: what are all writes, and synced each, are `synced`.
     pub(crate) fn operations_name(&self, synced: &'static str) -> &'static str {
         let is_apart = self.lacks_durable_latency() && self.is_one_for_each_write(self.sync.ios);
