@@ -240,6 +240,8 @@ pub(crate) struct Span {
     pub(crate) total: Figures,
     /// Counts of the devices beneath all targets, if the program printed them.
     pub(crate) storage: Option<StorageSide>,
+    /// Reason why `storage` is not known; `None` if the program does not print it.
+    pub(crate) storage_unknown_because: Option<String>,
 }
 
 impl Span {
@@ -402,7 +404,8 @@ fn document(imported: ImportedResult, file: &str) -> Result<RunDocument, Error> 
     document.notes = vec![format!("Imported from {file}, a result of {program}: plumb has not measured it.")];
     document.notes.extend(notes);
     document.environment = environment;
-    let (mut whole, mut storage) = (Figures::default(), None);
+    let unrecorded = format!("{program} does not record what the devices did");
+    let (mut whole, mut storage) = (Figures::default(), Err(unrecorded.clone()));
     for (number, span) in spans.into_iter().enumerate() {
         let (seconds, total) = (span.seconds, &span.total);
         let impossible = total.moved().impossible_rate(seconds);
@@ -410,6 +413,7 @@ fn document(imported: ImportedResult, file: &str) -> Result<RunDocument, Error> 
             return Err(Error::new(file, problem));
         }
         document.duration += seconds;
+        let of_span = span.storage.ok_or_else(|| span.storage_unknown_because.unwrap_or(unrecorded.clone()));
         for target in &span.targets {
             document.targets.push(RunTarget {
                 name: target.name.clone(),
@@ -418,7 +422,7 @@ fn document(imported: ImportedResult, file: &str) -> Result<RunDocument, Error> 
                 job: target.job,
                 size: target.size,
                 engine: program.clone(),
-                sides: target.figures.sides(seconds, span.storage.as_ref(), &program),
+                sides: target.figures.sides(seconds, of_span.as_ref()),
                 ..RunTarget::default()
             });
         }
@@ -426,13 +430,14 @@ fn document(imported: ImportedResult, file: &str) -> Result<RunDocument, Error> 
             warmup: span.warmup,
             duration: seconds,
             jobs: span.jobs,
-            total: total.sides(seconds, span.storage.as_ref(), &program),
+            total: total.sides(seconds, of_span.as_ref()),
             ..RunSpan::default()
         });
-        storage = span.storage.filter(|_| number == 0);
+        // Only a result of one span has counts of the devices.
+        storage = of_span;
         whole = if number == 0 { span.total } else { whole.and(&span.total) };
     }
-    document.total = whole.sides(document.duration, storage.as_ref(), &program);
+    document.total = whole.sides(document.duration, storage.as_ref());
     verdict::conclude(&mut document, Vec::new());
     Ok(document)
 }
@@ -487,7 +492,7 @@ impl Figures {
         }
     }
 
-    fn sides(&self, seconds: f64, storage: Option<&StorageSide>, program: &str) -> Sides {
+    fn sides(&self, seconds: f64, storage: Result<&StorageSide, &String>) -> Sides {
         let whole = DirectionFigures { distribution: self.distribution.clone(), ..self.moved() };
         let sides = [("", &whole), ("read: ", &self.read), ("write: ", &self.write), ("sync: ", &self.sync)];
         let unknown = sides.iter().filter_map(|(name, side)| {
@@ -503,10 +508,8 @@ impl Figures {
             percentiles_unknown_because: unknown.into_iter().next(),
             depth: self.depth,
             in_flight_max: self.depth.unwrap_or(0),
-            storage: storage.cloned(),
-            storage_unknown_because: storage
-                .is_none()
-                .then(|| format!("{program} does not record what the devices did")),
+            storage: storage.ok().cloned(),
+            storage_unknown_because: storage.err().cloned(),
             quality: Quality { worker_busy: self.worker_busy, ..Quality::default() },
             cpu: self.cpu,
             ..Sides::default()

@@ -9,7 +9,7 @@ use plumb_dialect::Error;
 use plumb_dialect::imported::read;
 use plumb_report::quantity::duration;
 use plumb_report::verdict::conclude;
-use plumb_report::{Headline, RunDocument, Style, Verbosity};
+use plumb_report::{Headline, RunDocument, RunRecording, Style, Verbosity};
 use serde_json::{Value, json};
 
 use crate::fio_parity::fio_is_here;
@@ -141,6 +141,38 @@ fn the_time_of_a_write_without_its_sync_is_not_that_of_a_durable_write() {
         format!("99 of 100 syncs within {sync}"),
     ] {
         assert!(shown.contains(&said), "{said} in {shown}");
+    }
+}
+
+#[test]
+fn counts_of_the_devices_that_are_not_read_are_not_said_to_be_missing() {
+    let write = json!({"total_ios": 100, "io_bytes": 409_600, "io_kbytes": 400, "runtime": 1000});
+    let job = |group: u64| job(&json!({"write": write, "groupid": group}));
+    let disk = json!({"name": "sda", "read_ios": 0, "write_ios": 100, "write_merges": 0, "write_ticks": 9});
+    let mut newer = disk.clone();
+    newer
+        .as_object_mut()
+        .unwrap()
+        .extend([("read_sectors".to_owned(), json!(0)), ("write_sectors".to_owned(), json!(800))]);
+    let with = |jobs: &[Value], disks: &[&Value]| {
+        let text =
+            json!({"fio version": "fio-3.33", "timestamp": 1, "jobs": jobs, "disk_util": disks}).to_string();
+        one(&text).total
+    };
+    let cases = [
+        (with(&[job(0)], &[&disk]), Some("(disk_util) are not read: they are without bytes")),
+        (
+            with(&[job(0), job(1)], &[&newer]),
+            Some("(disk_util) are not read: those of all phases are together"),
+        ),
+        (with(&[job(0)], &[]), Some("fio 3.33 does not record what the devices did")),
+        (with(&[job(0)], &[&newer]), None),
+    ];
+    for (total, why) in cases {
+        let because = total.storage_unknown_because.as_deref();
+        assert_eq!(because.is_some(), why.is_some(), "{because:?}");
+        assert!(because.is_none_or(|because| because.contains(why.unwrap())), "{because:?}");
+        assert_eq!(total.storage.map(|storage| storage.write_bytes), why.is_none().then_some(409_600));
     }
 }
 
@@ -506,4 +538,36 @@ fn results_of_diskspd_in_one_file_are_told_apart() {
     let both = format!("{}{}", xml(3), xml(4));
     assert_eq!(read(&both, "d.xml", Some(2)).unwrap().total.read.ios, 4);
     assert_eq!(read(&xml(3), "d.xml", None).unwrap().total.read.ios, 3);
+}
+
+/// plumb's own result in fio's JSON, read back: the document that it was made from is the measure.
+#[test]
+fn a_result_that_was_exported_in_fio_s_json_comes_back_the_same() {
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../report/tests/samples/load/side-by-side.json");
+    let mut own = RunDocument::from_json(&std::fs::read_to_string(sample).unwrap()).unwrap();
+    // 8.54 ms are 9 in milliseconds.
+    own.duration = 8.54e-3;
+    own.targets.truncate(1);
+    let sides = &mut own.targets[0].sides;
+    (sides.application.seconds, sides.cpu) = (own.duration, None);
+    for side in [&mut sides.read, &mut sides.write, &mut sides.trim] {
+        side.ios /= 1000;
+        side.bytes = side.ios * 4096;
+        side.iops = side.ios as f64 / own.duration;
+        side.bytes_per_second = side.bytes as f64 / own.duration;
+    }
+    let moved = sides.read.iops + sides.write.iops + sides.trim.iops;
+    let recording = RunRecording::without_distributions(own);
+    let text = plumb_report::export::fio::fio(&recording).unwrap();
+    let own = &recording.document;
+    let document = one(&text);
+    assert_eq!(document.environment.started_at, own.environment.started_at);
+    assert!((document.total.application.iops / moved - 1.0).abs() < 1e-9, "{moved}: {:?}", document.total);
+    let counts = |document: &RunDocument| {
+        let devices = document.total.storage.clone().unwrap().devices.into_iter();
+        devices.map(|of| (of.name, of.reads, of.read_bytes, of.writes, of.write_bytes)).collect::<Vec<_>>()
+    };
+    assert_eq!(counts(&document), counts(own));
+    // Seconds since 1970, by date(1): 2026-03-14T09:26:53Z.
+    assert_eq!(documents(&text)[0]["timestamp"], 1_773_480_413);
 }

@@ -105,7 +105,7 @@ fn span(result: &Element<'_>, asked: Option<&Element<'_>>) -> Result<Span, Error
     }
     let jobs =
         if jobs.is_empty() { vec![RunJob { name: "diskspd".to_owned(), ..RunJob::default() }] } else { jobs };
-    Ok(Span { seconds, warmup: warmup.unwrap_or(0.0), jobs, targets, total, storage: None })
+    Ok(Span { seconds, warmup: warmup.unwrap_or(0.0), jobs, targets, total, ..Span::default() })
 }
 
 /// Adds what a thread did to a target to what others did to it.

@@ -136,7 +136,7 @@ impl Page<'_> {
         if let [target] = &mut *targets {
             target.figures = total.clone();
         }
-        Ok(Span { seconds, warmup: 0.0, jobs: vec![job.clone()], targets, total, storage: None })
+        Ok(Span { seconds, warmup: 0.0, jobs: vec![job.clone()], targets, total, ..Span::default() })
     }
 
     /// Returns the total of a table and its rows.

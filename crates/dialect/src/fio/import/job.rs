@@ -200,7 +200,7 @@ fn check(job: &Field<'_>, of: &Field<'_>, counted: &DirectionFigures) -> Result<
 fn side(job: &Field<'_>, name: &str, version: &str) -> Result<Side, Error> {
     let of = &job.get(name);
     let operations = of.get("total_ios").count()?.unwrap_or(0);
-    let seconds = of.get("runtime").seconds(1e3)?.unwrap_or(0.0);
+    let seconds = seconds(of, operations)?;
     // The time of the service: from the submission on, where it is there.
     let (whole, completion) = (Timing::find(of, "lat"), Timing::find(of, "clat"));
     let mut distribution = match completion.distribution(operations)? {
@@ -215,6 +215,18 @@ fn side(job: &Field<'_>, name: &str, version: &str) -> Result<Side, Error> {
     let counted = DirectionFigures { operations, bytes, distribution, errors: 0 };
     check(job, of, &counted)?;
     Ok(Side { counted, seconds })
+}
+
+/// Returns how long a direction ran that did so many operations. plumb prints the rate of the exact time beside
+/// its milliseconds, which say little of a short run; fio prints the rate of the milliseconds.
+fn seconds(of: &Field<'_>, operations: u64) -> Result<f64, Error> {
+    /// Operations per second by which a rate may differ as it was printed.
+    const PRINTED: f64 = 1e-5;
+    let seconds = of.get("runtime").seconds(1e3)?.unwrap_or(0.0);
+    let rate = of.get("iops").number()?.filter(|rate| *rate > 0.0);
+    let is_other = |rate: &f64| seconds > 0.0 && (operations as f64 / seconds - rate).abs() > PRINTED;
+    let exact = rate.filter(is_other).map(|rate| operations as f64 / rate);
+    Ok(exact.filter(|exact| (exact - seconds).abs() <= 0.5e-3).unwrap_or(seconds))
 }
 
 /// Returns the bytes of a direction that ran so long, whatever unit its version counts in.

@@ -22,6 +22,7 @@ mod job;
 use plumb_block::{Bytes, DeviceCounters, Nanos, StorageSnapshot};
 use plumb_measure::{Attribution, FlushWrites, FlushesOf, StorageSide, storage_side};
 use plumb_report::document::Environment;
+use plumb_report::export::fio::SECTOR;
 
 use self::documents::Document;
 use self::field::Field;
@@ -29,8 +30,6 @@ use self::job::{Options, Phase, read_job};
 use crate::error::Error;
 use crate::imported::{DirectionFigures, ImportedResult, Span};
 
-/// Bytes of a sector in the kernel's counters, whatever the block of the device is.
-const SECTOR: u64 = 512;
 /// The engine that keeps processors busy, and counts that as reads.
 const CPU: &str = "cpuio";
 /// The entry of a client/server run that adds up those of all hosts.
@@ -111,8 +110,20 @@ fn read_document(document: &Document, place: &str) -> Result<ImportedResult, Err
         }
     }
     spans.sort_by_key(|(key, _)| *key);
+    let disks = root.get("disk_util");
     if let ([(_, span)], false) = (&mut spans[..], is_of_clients) {
-        span.storage = storage(&root.get("disk_util"), span.seconds)?;
+        span.storage = storage(&disks, span.seconds)?;
+    }
+    if !disks.list().is_empty() {
+        let why = match spans.len() {
+            1 if is_of_clients => "those of several hosts are together",
+            1 => "they are without bytes, which fio prints from 3.36 on",
+            _ => "those of all phases are together",
+        };
+        for (_, span) in &mut spans {
+            span.storage_unknown_because =
+                Some(format!("the counts of the devices in the result (disk_util) are not read: {why}"));
+        }
     }
     let started_at = started_at(&root, &jobs, spans.iter().map(|(_, span)| span.seconds).sum())?;
     imported.environment = Environment { started_at, ..Environment::default() };
@@ -129,7 +140,9 @@ fn started_at(root: &Field<'_>, jobs: &[Field<'_>], seconds: f64) -> Result<Stri
     }
     let first = first.and_then(|ms| i64::try_from(ms).ok());
     let printed = root.get("timestamp").count()?.and_then(|at| i64::try_from(at).ok()?.checked_mul(1000));
-    let printed = printed.map(|at| at.saturating_sub((seconds * 1e3) as i64));
+    let exactly = root.get("timestamp_ms").count()?.and_then(|at| i64::try_from(at).ok());
+    let printed = [exactly, printed].into_iter().flatten().find(|at| *at > 0);
+    let printed = printed.map(|at| at.saturating_sub((seconds * 1e3).round() as i64));
     let time = first.or(printed).and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     let text = || root.get("time").text().unwrap_or_default().to_owned();
     Ok(time.map_or_else(text, |time| time.to_string()))

@@ -6,7 +6,7 @@
 
 use plumb_block::Nanos;
 use plumb_load::{Direction, Failure, LoadOutcome, SpanResult};
-use plumb_report::export::fio::{FioDirection, FioJob, latency};
+use plumb_report::export::fio::{FioDirection, FioJob, disk, latency};
 use serde_json::{Map, Value, json};
 
 use super::entry::{self, Entry};
@@ -182,21 +182,5 @@ pub(super) const DISK_COUNTS: [&str; 7] =
 /// Returns the entries on what the devices beneath did.
 pub(super) fn disk_util(results: &[SpanResult]) -> Vec<Value> {
     let devices = entry::devices(results).into_iter();
-    let value = devices.map(|(name, (device, window))| {
-        let milliseconds = |time: Nanos| time.0 / 1_000_000;
-        let seconds = window.as_secs_f64();
-        let busy = if seconds > 0.0 { device.busy_time.as_secs_f64() * 100.0 / seconds } else { 0.0 };
-        json!({
-            "name": name,
-            "read_ios": device.reads,
-            "write_ios": device.writes,
-            "read_merges": device.read_merges,
-            "write_merges": device.write_merges,
-            "read_ticks": milliseconds(device.read_time),
-            "write_ticks": milliseconds(device.write_time),
-            "in_queue": milliseconds(device.read_time + device.write_time + device.flush_time),
-            "util": busy.min(100.0),
-        })
-    });
-    value.collect()
+    devices.map(|(_, (device, window))| disk(&device, window.as_secs_f64())).collect()
 }

@@ -8,18 +8,21 @@
 mod job;
 pub mod latency;
 
+use plumb_block::{DeviceCounters, Nanos};
 use plumb_measure::run::TimeseriesRow;
 use plumb_measure::{Histogram, Latency};
 use serde_json::{Map, Value, json};
 
 pub use job::{FioDirection, FioJob, Samples};
 
-use crate::document::{DirectionResult, FlushMethod, Part, RunRecording, RunTarget};
+use crate::document::{DirectionResult, FlushMethod, Part, RunDocument, RunRecording, RunTarget};
 use crate::figures::bucket_seconds;
 
 /// The percentiles that fio prints unless asked otherwise.
 const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
+/// Bytes of a sector in the kernel's counters, whatever the block of the device is.
+pub const SECTOR: u64 = 512;
 /// The number of an I/O error, for failures that have no number of their own.
 const EIO: i32 = 5;
 
@@ -38,17 +41,56 @@ pub fn fio(recording: &RunRecording) -> Result<String, serde_json::Error> {
         .map(|(index, (label, _))| target_job(recording, index, label))
         .collect();
     let environment = &document.environment;
+    let ended_ms = ended_ms(document);
     let root = json!({
         "fio version": format!("plumb-{}", environment.plumb),
-        "timestamp": 0,
-        "timestamp_ms": 0,
+        "timestamp": ended_ms / 1000,
+        "timestamp_ms": ended_ms,
         "time": environment.started_at,
         "jobs": jobs,
-        "disk_util": [],
+        "disk_util": disk_util(document),
     });
     let mut text = serde_json::to_string_pretty(&root)?;
     text.push('\n');
     Ok(text)
+}
+
+/// Returns the milliseconds since 1970 at which the result was there, as fio counts them: what was measured
+/// began so long before. 0 if the time of the run is not known.
+fn ended_ms(document: &RunDocument) -> u64 {
+    let started = document.environment.started_at.parse::<jiff::Timestamp>();
+    let started = started.ok().and_then(|at| u64::try_from(at.as_millisecond()).ok());
+    started.map_or(0, |at| at.saturating_add((document.duration * 1e3).round() as u64))
+}
+
+/// Returns the counts of the devices beneath all targets, all spans together, with sectors as fio prints them
+/// from 3.36 on.
+fn disk_util(document: &RunDocument) -> Vec<Value> {
+    let devices = document.total.storage.iter().flat_map(|storage| &storage.devices);
+    let with_sectors = devices.map(|device| {
+        let mut value = disk(device, document.duration);
+        value["read_sectors"] = json!(device.read_bytes.0 / SECTOR);
+        value["write_sectors"] = json!(device.write_bytes.0 / SECTOR);
+        value
+    });
+    with_sectors.collect()
+}
+
+/// Returns the counts of a device over so many seconds.
+pub fn disk(device: &DeviceCounters, seconds: f64) -> Value {
+    let milliseconds = |time: Nanos| time.0 / 1_000_000;
+    let busy = if seconds > 0.0 { device.busy_time.as_secs_f64() * 100.0 / seconds } else { 0.0 };
+    json!({
+        "name": device.name,
+        "read_ios": device.reads,
+        "write_ios": device.writes,
+        "read_merges": device.read_merges,
+        "write_merges": device.write_merges,
+        "read_ticks": milliseconds(device.read_time),
+        "write_ticks": milliseconds(device.write_time),
+        "in_queue": milliseconds(device.read_time + device.write_time + device.flush_time),
+        "util": busy.min(100.0),
+    })
 }
 
 fn target_job(recording: &RunRecording, index: usize, label: &str) -> Value {
