@@ -154,6 +154,26 @@ fn what_can_only_be_read_is_looked_at_and_not_recovered() {
     assert!(output.status.success(), "{}", said(&output));
 }
 
+/// Checks a log on a file system that has become read-only, as that of a dying SSD does: it is read, and the
+/// cache goes on without it.
+#[test]
+fn a_log_that_can_only_be_read_is_written_back() {
+    if !can_mount() {
+        return;
+    }
+    let place = scratch();
+    let script = "cd $place; export STATE_DIRECTORY=$place/state; mkdir kept; truncate -s 32M backing; \
+                  make() { $plumb cache create --name x --backing backing --log kept/log $1 --size 16M; \
+                  $plumb load cache:x --overwrite --no-record --write 100 --bytes 4M --block-size 64k || test $? = 1; \
+                  mount --bind kept kept; mount -o remount,bind,ro kept; }; \
+                  make ''; $plumb cache verify x; $plumb cache recover x || test $? = 1; \
+                  $plumb cache replace-log x new; $plumb cache status x; $plumb cache detach x; umount kept; rm -r kept/log; \
+                  make ''; $plumb cache detach x 2>told; grep -q 'not erased' told; umount kept; rm kept/log; \
+                  make '--log other'; $plumb cache recover x; $plumb cache detach x";
+    let output = in_own_mounts(script, place.path());
+    assert!(output.status.success(), "{}", said(&output));
+}
+
 /// The other device of a mirror may have the only copy: that one may be missing is said of the one that is
 /// named.
 #[test]

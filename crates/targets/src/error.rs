@@ -14,6 +14,8 @@ pub enum Kind {
     Usage,
     /// Refused for safety.
     Refused,
+    /// It, or its file system, may be read and not written.
+    ReadOnly,
     /// There is nothing at that name.
     NotFound,
     /// This build cannot open such a thing.
@@ -27,7 +29,7 @@ impl Kind {
     pub const fn failure(self) -> FailureKind {
         match self {
             Self::Usage | Self::NotFound | Self::Unsupported => FailureKind::Usage,
-            Self::Refused => FailureKind::Refused,
+            Self::Refused | Self::ReadOnly => FailureKind::Refused,
             Self::Os(_) => FailureKind::Failed,
         }
     }
@@ -103,7 +105,7 @@ impl Error {
 
     /// Returns true if the device or its file system may be read and not written.
     pub(crate) fn is_read_only(&self) -> bool {
-        self.kind == Kind::Os(Some(Errno::EROFS))
+        self.kind == Kind::ReadOnly
     }
 
     /// Returns true if it is a device that is not there, or does not answer.
@@ -113,7 +115,7 @@ impl Error {
             Kind::Os(errno) => {
                 [Errno::ENXIO, Errno::EIO, Errno::ENODEV, Errno::ECONNREFUSED].map(Some).contains(&errno)
             }
-            Kind::Usage | Kind::Refused | Kind::Unsupported => false,
+            Kind::Usage | Kind::Refused | Kind::ReadOnly | Kind::Unsupported => false,
         }
     }
 

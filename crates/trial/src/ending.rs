@@ -101,7 +101,9 @@ pub(crate) fn ended_by(error: &TrialError) -> TrialEnded {
         TrialError::Interrupted => return TrialEnded::Interrupted,
         TrialError::Target(error) => match error.kind() {
             Kind::Os(errno) => errno,
-            Kind::Unsupported | Kind::Refused => return TrialEnded::NotMeasured(in_one_line(error)),
+            Kind::Unsupported | Kind::Refused | Kind::ReadOnly => {
+                return TrialEnded::NotMeasured(in_one_line(error));
+            }
             _ => None,
         },
         TrialError::Flush {

@@ -101,8 +101,8 @@ impl Member {
         Self::opened(&DevicePlace::whole(typed), Intent::WRITE, time)
     }
 
-    /// Opens a device of a log. One that is read-only is opened to be read: writes to it fail, and the log is
-    /// written back.
+    /// Opens a device of a log. One that is read-only, or on a file system that is, is opened to be read:
+    /// writes to it fail, and the log is written back.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -454,8 +454,7 @@ fn judge(shown: &str, found: &FoundObject, intent: Intent) -> Result<()> {
                 "`blockdev --setrw {}` where it may be written",
                 shell_word(&format!("/dev/{}", block.kernel_name))
             );
-            let kind = crate::Kind::Os(Some(plumb_block::Errno::EROFS));
-            return Err(Error::new(kind, shown, "the device is read-only", remedy));
+            return Err(Error::new(crate::Kind::ReadOnly, shown, "the device is read-only", remedy));
         }
         FoundObject::Block(block) => (&block.uses, &block.unseen),
         FoundObject::Missing(_) => {
