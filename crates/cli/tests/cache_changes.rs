@@ -44,6 +44,10 @@ fn a_leg_is_replaced_and_the_log_grows_and_nothing_is_lost() {
     holds("cache-status", &replaced);
     assert_eq!(states(&replaced), ["live", "live"]);
     assert!(replaced["legs"][1]["path"].as_str().unwrap().ends_with("log3"), "{replaced}");
+    let copied = replaced["counts"]["resilvered"].as_f64().unwrap();
+    let logged = replaced["counts"]["leg_written"].as_f64().unwrap() / 2.0;
+    assert!(copied > 0.0, "{replaced}");
+    assert_eq!(replaced["wear"]["written_bytes"], (copied + logged) as u64, "{replaced}");
     let before = replaced["log_size"].as_u64().unwrap();
     let grown = place.cache(&["grow", name, "--size", "96M"]);
     holds("cache-status", &grown);

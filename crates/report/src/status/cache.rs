@@ -423,7 +423,11 @@ const COUNTERS: [(&str, &str, &str); 20] = [
         "Reads of the log that the backing device was spared, of what was written back.",
     ),
     ("kept_read", "kept_read_bytes_total", "Bytes of them."),
-    ("leg_written", "log_written_bytes_total", "Bytes written to all devices of the log."),
+    (
+        "leg_written",
+        "log_written_bytes_total",
+        "Bytes of records and superblocks written to all devices of the log.",
+    ),
     ("destage_writes", "destage_writes_total", "Writes to the backing device from the log."),
     ("destaged", "destaged_bytes_total", "Bytes of them."),
     ("delayed", "delayed_seconds_total", "How long writes were delayed because the log fills."),

@@ -399,8 +399,12 @@ impl CacheStatus {
             drain_rate: Some(status.drain_rate).filter(|rate| *rate > 0.0),
             drain_eta: status.drain_eta.map(Nanos::as_secs_f64),
             spin_ups: Some(status.spin_ups),
-            // Each device is written its part, or the same.
-            wear: Some(Wear::new(figures.leg_written.0 / written, status.open_for.as_secs_f64(), endurance)),
+            // Each device is written its part, or the same; one that replaced another, a copy of the log too.
+            wear: Some(Wear::new(
+                figures.leg_written.0 / written + figures.resilvered.0,
+                status.open_for.as_secs_f64(),
+                endurance,
+            )),
             latency: Some(cache.device.latency()),
             counts: counts(figures),
             ..unserved

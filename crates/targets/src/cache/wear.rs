@@ -16,7 +16,7 @@ const COUNTED_MIN: f64 = 60.0;
 /// Wear of each device of a log since the cache was opened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wear {
-    /// Bytes that were written to each device.
+    /// Bytes that were written to each device, the most of them.
     pub written_bytes: u64,
     /// Seconds over which they were counted.
     pub seconds: f64,
