@@ -359,6 +359,12 @@ impl Cache {
         self.core_at(now)?.replace_leg(leg, by).map_err(invalid)
     }
 
+    /// Returns true if the log already uses as much of each leg as it would of `size`, or will once it has
+    /// grown.
+    pub fn is_grown_to(&self, size: Bytes) -> bool {
+        self.core().is_some_and(|core| grow::is_grown_to(&core.base, size))
+    }
+
     /// Checks that [`grow`](Cache::grow) would begin now.
     ///
     /// # Errors

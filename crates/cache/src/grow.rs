@@ -56,6 +56,12 @@ pub(crate) fn grown_to(base: &Base, size: Bytes, legs: &[Option<DeviceInfo>]) ->
     Ok(per_leg)
 }
 
+/// Returns true if the log has as many segments as `size` of each leg holds, or is about to.
+pub(crate) fn is_grown_to(base: &Base, size: Bytes) -> bool {
+    let geometry = base.log.geometry;
+    base.log.grows_to.unwrap_or(geometry.per_leg) == Geometry::per_leg(size, geometry.segment_blocks)
+}
+
 /// Begins to grow: see [`Cache::grow`](crate::Cache::grow).
 pub(crate) fn grow(base: &mut Base, size: Bytes, legs: Vec<Option<DeviceInfo>>) -> Result<(), String> {
     base.log.grows_to = Some(grown_to(base, size, &legs)?);

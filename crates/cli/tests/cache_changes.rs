@@ -53,6 +53,11 @@ fn a_leg_is_replaced_and_the_log_grows_and_nothing_is_lost() {
     holds("cache-status", &grown);
     assert!(grown["log_size"].as_u64() >= Some(before + (24 << 20)), "{grown}");
     assert_eq!(grown["size"], 96 << 20);
+    // As after an order that was interrupted while the server carried it out.
+    let again = place.try_cache(&["grow", name, "--size", "96M"]);
+    assert_eq!(again.status.code(), Some(0), "{}", said(&again));
+    assert!(said(&again).contains("already so large"), "{}", said(&again));
+    assert_eq!(document(&again)["log_size"], grown["log_size"]);
     load(&place, &server.uri(), &["--write", "50", "--random", "--verify"]);
     let smaller = place.try_cache(&["grow", name, "--size", "32M"]);
     assert!(
@@ -62,6 +67,7 @@ fn a_leg_is_replaced_and_the_log_grows_and_nothing_is_lost() {
     );
     place.cache(&["stop", name]);
     assert_eq!(server.wait(), Some(0));
+    assert_eq!(place.cache(&["grow", name, "--size", "96M"])["size"], 96 << 20);
     // The first leg is gone: what only the second had time to be copied is all that there is.
     std::fs::remove_file(place.path("log")).unwrap();
     let replaced = place.cache(&["replace-leg", name, "--lost", "0", "--log", "log4"]);

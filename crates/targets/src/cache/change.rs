@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use plumb_block::{Bytes, ErrorKind, RealClock, Time, shell_word};
 use plumb_cache::{Cache, LOG_BLOCK, Layout, NewLog, State, driver};
 
-use super::config::{self, NewDevices};
+use super::config::{self, CacheConfig, NewDevices};
 use super::create::{guarded, in_whole_blocks, without_made};
 use super::device_place::DevicePlace;
 use super::laying_out::{LayoutObserver, may_hold_log_of, reserve};
@@ -201,8 +201,12 @@ impl NamedCache {
     /// files are as long and the configuration is as before then.
     pub fn grow(&self, size: Bytes, laying_out: &mut LayoutObserver<'_>) -> Result<()> {
         in_whole_blocks(size)?;
-        self.config().legs.iter().try_for_each(|place| place.has_room(size))?;
-        let (shown, before) = (self.shown(), self.config().size);
+        let (shown, CacheConfig { name, legs, size: before, .. }) = (self.shown(), self.config().clone());
+        // An order that was interrupted after that is given again.
+        if before == size.0 && self.device.look(|core| core.is_grown_to(size)) {
+            return Ok(());
+        }
+        legs.iter().try_for_each(|place| place.has_room(size, &name))?;
         let files = self.log_files()?;
         let mut grow = || {
             let refused = |error| refused(&shown, &error);

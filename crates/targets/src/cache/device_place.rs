@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use plumb_block::Bytes;
+use plumb_block::{Bytes, shell_word};
 use plumb_cache::LOG_BLOCK;
 use serde::{Deserialize, Serialize};
 
@@ -114,13 +114,15 @@ impl DevicePlace {
         self.part == other.part
     }
 
-    /// Refuses a log of `size` that the part has no room for.
-    pub(super) fn has_room(&self, size: Bytes) -> Result<()> {
+    /// Refuses a log of `size` for the cache `name` that the part has no room for.
+    pub(super) fn has_room(&self, size: Bytes, name: &str) -> Result<()> {
         match self.part {
             Some(part) if part.length < size.0 => {
                 let found = format!("the part is shorter than {} bytes", size.0);
-                let remedy =
-                    "move the log to a larger part (`plumb cache replace-log NAME PATH@OFFSET+SIZE`)";
+                let remedy = format!(
+                    "move the log to a larger part (`plumb cache replace-log {} PATH@OFFSET+SIZE`)",
+                    shell_word(name)
+                );
                 Err(Error::refused(&self.to_string(), found, remedy))
             }
             _ => Ok(()),

@@ -16,7 +16,7 @@ use super::orders::{config, order};
 use super::status;
 use crate::arguments::cache::{ReplaceLegArguments, ReplaceLogArguments};
 use crate::exit::{Exit, Refusal};
-use crate::stop;
+use crate::{stop, terminal};
 
 /// Puts a device into the place of one of the log, and waits until everything is on it.
 pub(super) fn replace_leg(arguments: &ReplaceLegArguments, format: Format) -> anyhow::Result<Exit> {
@@ -76,10 +76,14 @@ pub(super) fn grow(name: &str, size: Option<Bytes>, format: Format) -> anyhow::R
     let end = changed(config, &CacheOrder::Grow { size }, is_over, "makes room for a larger log")?;
     let Some((before, end)) = end else { return Ok(Exit::NotMeasured) };
     if end.log_size <= before.log_size {
-        return Err(anyhow!(
-            "{name}: the log was not enlarged, because data in the way cannot be written back; see its \
-             status, then try again"
-        ));
+        // Whoever interrupted the order may give it again once it is carried out.
+        if before.size != size || end.log_error.is_some() || end.write_back_error.is_some() {
+            return Err(anyhow!(
+                "{name}: the log was not enlarged, because data in the way cannot be written back; see its \
+                 status, then try again"
+            ));
+        }
+        terminal::say(&format!("plumb: the log of {name} is already so large"));
     }
     status::show(end, format)
 }
