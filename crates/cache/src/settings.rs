@@ -179,6 +179,8 @@ pub struct Options {
     /// Buffers of [`BUFFER`] bytes, at least [`BUFFERS_MIN`] of them, which nobody else takes while the cache
     /// is open.
     pub memory: Pool,
+    /// Name of the cache in the commands that refusals print.
+    pub name: String,
     /// Identity that is expected of the devices, as known to whoever opens them; `None`: any identity is
     /// accepted.
     pub identity: Option<Identity>,
@@ -236,10 +238,11 @@ impl DestageOptions {
 
 impl Options {
     /// Creates settings for write-back that suit devices.
-    pub const fn new(memory: Pool) -> Self {
+    pub fn new(memory: Pool) -> Self {
         Self {
             mode: Mode::WriteBack,
             memory,
+            name: "NAME".to_owned(),
             identity: None,
             witnesses: Vec::new(),
             degraded: MissingLegs::No,

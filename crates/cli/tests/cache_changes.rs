@@ -255,7 +255,8 @@ fn a_log_that_lost_durable_records_is_kept_up_to_there_on_demand() {
     for refused in [recover(&[]), recover(&["--give-up-lost", "00000000-0000-0000-0000-000000000000"])] {
         assert_eq!(refused.status.code(), Some(4), "{}", said(&refused));
     }
-    assert!(said(&recover(&[])).contains(&format!("--give-up-lost {uuid}")));
+    let way_out = format!("`plumb cache recover {name} --give-up-lost {uuid}`");
+    assert!(said(&recover(&[])).contains(&way_out), "{}", said(&recover(&[])));
     let planned = recover(&["--dry-run", "--give-up-lost", &uuid]);
     assert_eq!(planned.status.code(), Some(1), "{}", said(&planned));
     assert!(document(&planned)["recovery"]["lost_records"].as_u64() > Some(0));

@@ -15,12 +15,14 @@ fn a_cache_whose_backing_device_is_gone_is_given_up() {
     let uuid = place.create(&[])["uuid"].as_str().unwrap().to_owned();
     let name = &place.name;
     fs::rename(place.path("backing"), place.path("away")).unwrap();
+    let log = place.path("log").display().to_string();
+    let moved = format!("`plumb cache adopt --name {name} --backing NEW --log {log}`");
     for command in [&["serve", name, "--nbd", "s"][..], &["verify", name], &["detach", name]] {
         refused(
             &place,
             command,
             4,
-            &["backing device is missing", "bring it back", "--discard-dirty", &uuid],
+            &["backing device is missing", "bring it back", &moved, "--discard-dirty", &uuid],
         );
     }
     let other = "00000000-0000-0000-0000-000000000000";

@@ -61,7 +61,8 @@ fn a_backing_device_keeps_to_its_cache() {
     refused(&place, &second, 4, &[uuid, "--discard-dirty"]);
     // The log is missing, or another file is in its place.
     std::fs::rename(place.path("log"), place.path("away")).unwrap();
-    refused(&place, &["serve", &place.name, "--nbd", "s"], 4, &["missing", "--discard-dirty"]);
+    let anew = ["missing", "plumb cache adopt", "--log NEW", "--discard-dirty"];
+    refused(&place, &["serve", &place.name, "--nbd", "s"], 4, &anew);
     std::fs::write(place.path("log"), vec![0; 64 << 20]).unwrap();
     refused(&place, &["serve", &place.name, "--nbd", "s"], 4, &["superblock"]);
     std::fs::rename(place.path("away"), place.path("log")).unwrap();

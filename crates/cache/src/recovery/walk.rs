@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plumb_block::{Lba, LbaRange, Nanos};
+use plumb_block::{Lba, LbaRange, Nanos, shell_word};
 
 use super::findings::Findings;
 use crate::format::record::{Extent, Header, Kind, Place};
@@ -92,6 +92,8 @@ pub(super) struct Walk {
     durable: u64,
     /// True if durable records may be missing.
     gives_up_lost: bool,
+    /// Name of the cache in the commands that refusals print.
+    name: String,
     /// Mark of a log that is no longer written: it says which records count.
     sealed: Option<Mark>,
     /// First record that counts of a sealed log, where a segment begins with it.
@@ -157,6 +159,7 @@ impl Walk {
             session: 0,
             durable: superblock.durable,
             gives_up_lost: options.gives_up_lost,
+            name: options.name.clone(),
             sealed: options.identity.map(|identity| identity.marked).filter(|marked| marked.is_sealed),
             sealed_tail: None,
             scans: None,
@@ -365,8 +368,9 @@ impl Walk {
             return Err(format!(
                 "the log ends after record {last}, but all up to {durable} were durable: records that a \
                  client relies on are damaged or gone, so the cache is not served; bring back the device \
-                 that has them, or keep what comes before and lose the rest: `plumb cache recover NAME \
+                 that has them, or keep what comes before and lose the rest: `plumb cache recover {} \
                  --give-up-lost {}`",
+                shell_word(&self.name),
                 self.superblock.cache
             ));
         }

@@ -5,7 +5,7 @@ use plumb_cache::driver::{LatencyBucket, LatencyByRequest, RequestLatency};
 use plumb_cache::{Findings, Mode};
 use plumb_path::metrics::Metrics;
 use plumb_targets::ByteExtent;
-use plumb_targets::cache::{CacheStatus, EnduranceBy, Sleep, Wear};
+use plumb_targets::cache::{CacheStatus, EnduranceBy, Sleep, Wear, serving};
 
 use super::StatusDocument;
 use crate::document::cache::{CacheDetached, CacheShown, CachesShown};
@@ -90,10 +90,7 @@ fn created(page: &mut Page, cache: &CacheStatus) {
     let (name, backing) = (&cache.name, &cache.backing.path);
     let mut facts: Vec<String> = cache.legs.iter().map(|leg| format!("log {}", leg.path)).collect();
     facts.push(format!("uuid {}", cache.uuid));
-    facts.push(format!(
-        "`plumb cache serve {} --attach` (or --nbd SOCKET) serves it; from now on {backing} needs it",
-        shell_word(name)
-    ));
+    facts.push(format!("{} serves it; from now on {backing} needs it", serving(name, "")));
     let title = format!("{name}: {} of log in front of {backing}", Bytes(cache.size));
     page.add(printable(&title), vec![Item::facts(facts)]);
 }
@@ -116,11 +113,10 @@ fn add(page: &mut Page, cache: &CacheStatus) {
     let title = format!("{}: {}{size}, {}", cache.name, cache.backing.path, cache.mode.word());
     let mut facts = match cache.dirty_bytes {
         Some(dirty) => contents(cache, dirty),
-        None => vec![format!(
-            "not served: `plumb cache serve {}`; log of {}",
-            shell_word(&cache.name),
-            Bytes(cache.size)
-        )],
+        None => {
+            let serving = serving(&cache.name, "");
+            vec![format!("not served: {serving} serves it; log of {}", Bytes(cache.size))]
+        }
     };
     facts.extend(cache.legs.iter().map(|leg| format!("log {} ({})", leg.path, leg.state)));
     let is_deleted = cache.legs.iter().any(|leg| leg.state == "deleted");

@@ -43,6 +43,7 @@ mod placement;
 mod served;
 mod stop_record;
 mod tuning;
+mod ways_out;
 mod wear;
 mod witness;
 
@@ -65,4 +66,5 @@ pub use part::Part;
 pub use served::{CacheControls, CacheOrder, CacheStatus, LaidOut, serve_cache};
 pub use stop_record::{BackingState, StopRecord};
 pub use tuning::{Sleep, Tuning};
+pub use ways_out::serving;
 pub use wear::{Endurance, EnduranceBy, Wear};

@@ -20,6 +20,7 @@ use super::marker::Marker;
 use super::member::{Member, Spot};
 use super::placement;
 use super::stop_record::StopRecord;
+use super::ways_out::{last_resort, naming_anew, serving};
 use super::wear::{self, Endurance};
 use super::witness::{self, Marking};
 use crate::error::{Error, Kind, Result};
@@ -152,6 +153,7 @@ impl NamedCache {
         let (cache, backing_uuid) = (config.uuid, config.backing_uuid);
         let options = Options {
             identity: Some(Identity { cache, backing: backing_uuid, marked: marker.mark }),
+            name: config.name.clone(),
             witnesses: witness::ranges(&*cached),
             degraded: opening.degraded,
             gives_up_lost: opening.gives_up_lost,
@@ -161,9 +163,12 @@ impl NamedCache {
             dry_run: !intent.writes,
             ..options
         };
-        let missing: Vec<_> = config.legs.iter().zip(&legs).filter(|(_, leg)| leg.is_none()).collect();
-        let missing =
-            missing.into_iter().map(|(path, _)| format!("{path} is not there; ")).collect::<String>();
+        let missing = config.legs.iter().zip(&legs).filter(|(_, leg)| leg.is_none());
+        let missing: Vec<&str> = missing.map(|(place, _)| &*place.path).collect();
+        let anew = match *missing {
+            [] => String::new(),
+            _ => format!("{} is not there; {}; ", missing.join(", "), naming_anew(&config, &missing)),
+        };
         let files = legs.iter().map(|leg| leg.as_ref()?.file().cloned()).collect();
         let legs = legs.iter().map(|leg| leg.as_ref().map(|leg| Arc::clone(&leg.device))).collect();
         let members = Members { legs, backing: Arc::clone(&cached) };
@@ -171,7 +176,7 @@ impl NamedCache {
             let refusal = refused(&shown, &error);
             match refusal.kind() {
                 Kind::Refused => {
-                    Error::refused(&shown, refusal.found(), format!("{missing}{}", last_resort(&config)))
+                    Error::refused(&shown, refusal.found(), format!("{anew}{}", last_resort(&config)))
                 }
                 _ => refusal,
             }
@@ -356,14 +361,6 @@ impl NamedCache {
     }
 }
 
-/// Returns the way out of a cache that cannot be opened.
-fn last_resort(CacheConfig { name, uuid, .. }: &CacheConfig) -> String {
-    format!(
-        "only if what its log holds may be lost, give it up with `plumb cache detach {} --discard-dirty {uuid}`",
-        shell_word(name)
-    )
-}
-
 /// Checks that this mark of the backing device is not that of a copy from before the cache wrote to it.
 fn is_last(config: &CacheConfig, backing: &Member, mark: LastMark) -> Result<()> {
     let Some(last) = config.last_mark.filter(|last| mark.is_before(*last)) else { return Ok(()) };
@@ -384,6 +381,7 @@ fn is_last(config: &CacheConfig, backing: &Member, mark: LastMark) -> Result<()>
 /// Returns the refusal of a cache whose backing device was written by somebody else, with the ways out.
 fn beside(config: &CacheConfig, backing: &Member, why: &str) -> Error {
     let (CacheConfig { name, uuid, .. }, shown) = (config, &backing.shown);
+    let serving = serving(name, &format!("--discard-backing-writes {uuid}"));
     let (name, device) = (shell_word(name), shell_word(shown));
     let found = format!(
         "something other than its cache (perhaps a mount) has written to it since the cache was served: \
@@ -392,8 +390,7 @@ fn beside(config: &CacheConfig, backing: &Member, why: &str) -> Error {
     let remedy = format!(
         "decide which of the two to keep: the backing device, without the data that only the log holds: \
          `plumb cache detach {name} --discard-dirty {uuid}`; or the log, which overwrites those writes: \
-         `plumb cache serve {name} --discard-backing-writes {uuid}`, then check the file system; to look at \
-         both first: `plumb cache verify {name}`, and `mount -o ro,noload` (xfs: ro,norecovery) of \
+         {serving}, then check the file system; to look at both first: `plumb cache verify {name}`, and `mount -o ro,noload` (xfs: ro,norecovery) of \
          {device}, which changes nothing"
     );
     Error::refused(shown, found, remedy)
@@ -404,7 +401,8 @@ fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Memb
     let place = DevicePlace::whole(&config.backing);
     let backing = Member::opened(&place, intent, time).map_err(|error| match error.kind() {
         Kind::NotFound => {
-            let remedy = format!("bring it back under this name; {}", last_resort(config));
+            let anew = naming_anew(config, &[&config.backing]);
+            let remedy = format!("bring it back under this name; {anew}; {}", last_resort(config));
             Error::refused(error.target(), "the backing device is missing", remedy)
         }
         _ => error,
@@ -421,11 +419,8 @@ fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Memb
                  cache and may have been written since",
                 config.uuid
             );
-            let remedy = format!(
-                "name the right devices, `plumb cache adopt --name {} --backing PATH --log PATH`; {}",
-                shell_word(&config.name),
-                last_resort(config)
-            );
+            let anew = naming_anew(config, &[&config.backing]);
+            let remedy = format!("bring back the right one; {anew}; {}", last_resort(config));
             Err(Error::refused(&backing.shown, found, remedy))
         }
     }
@@ -436,10 +431,11 @@ fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Memb
 fn legs_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<Vec<Option<Member>>> {
     let legs: Vec<_> = config.legs.iter().map(|path| Member::of_log(path, intent, time)).collect();
     let is_any_there = legs.iter().any(Result::is_ok);
-    let legs = legs.into_iter().map(|leg| match leg {
+    let legs = legs.into_iter().zip(&config.legs).map(|(leg, place)| match leg {
         Err(error) if error.is_gone() && is_any_there => Ok(None),
         Err(error) if error.kind() == Kind::NotFound => {
-            let remedy = format!("bring it back; {}", last_resort(config));
+            let anew = naming_anew(config, &[&place.path]);
+            let remedy = format!("bring it back; {anew}; {}", last_resort(config));
             Err(Error::refused(error.target(), "this device of the log is missing", remedy))
         }
         Err(error) if error.kind() == Kind::Usage => {
