@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use plumb_block::shell_word;
 use plumb_cache::{Layout, Mark, Mode, Uuid};
 use plumb_state::whole_file::{self, Lasting};
-use plumb_state::{DirectoryLock, places};
+use plumb_state::{DirectoryLock, LockedRecord, places};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -195,11 +196,32 @@ impl CacheConfig {
         }
     }
 
+    /// Keeps other orders from opening the cache, until it is dropped. The file that is locked stays until the
+    /// cache is forgotten. Where none can be locked, the locks on the devices alone keep others away.
+    ///
+    /// # Errors
+    /// The refusal, while another order on this cache is running.
+    pub(super) fn claim(&self, directory: &Path) -> Result<Option<LockedRecord>> {
+        match LockedRecord::hold(&Self::lock_path(directory, &self.name)) {
+            Ok(None) => {
+                let found = "another order on this cache is running, or its server is starting or ending";
+                let remedy = format!(
+                    "wait until that is over (`plumb cache status {}` shows whether it is served), then try again",
+                    shell_word(&self.name)
+                );
+                Err(Error::refused(&format!("cache:{}", self.name), found, remedy))
+            }
+            claim => Ok(claim.ok().flatten()),
+        }
+    }
+
     /// Forgets the cache. Its devices stay as they are.
     ///
     /// # Errors
     /// The file system's.
     pub fn forget(directory: &Path, name: &str) -> Result<()> {
+        // Nobody needs it without a configuration, nor is kept away by one that is left.
+        std::fs::remove_file(Self::lock_path(directory, name)).unwrap_or_default();
         let removed = whole_file::remove(&Self::path(directory, name));
         removed.map(drop).map_err(|error| Error::file(&format!("cache:{name}"), &error))
     }
@@ -215,6 +237,10 @@ impl CacheConfig {
         let mut names: Vec<String> = found.into_iter().filter_map(name).collect();
         names.sort();
         Ok(names)
+    }
+
+    fn lock_path(directory: &Path, name: &str) -> PathBuf {
+        directory.join(format!("{name}.lock"))
     }
 
     pub(super) fn path(directory: &Path, name: &str) -> PathBuf {

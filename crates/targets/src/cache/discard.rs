@@ -50,6 +50,7 @@ pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<DiscardedCach
         let remedy = "give the UUID of the cache whose data may be lost";
         return Err(Error::refused(&format!("cache:{name}"), found, remedy));
     }
+    let _claim = config.claim(directory)?;
     let config = find::legs(find::backing(config));
     let time = Time::Real(Arc::new(RealClock::start()));
     let (backing, backing_gone) = match Member::open(&config.backing, &time) {

@@ -9,6 +9,7 @@ use plumb_cache::{BUFFER, Cache, Identity, MissingLegs, Mode, Options, State, WI
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_path::{Survey, survey_cache};
+use plumb_state::LockedRecord;
 
 use super::config::{self, CacheConfig, LastMark};
 use super::create::needs;
@@ -50,6 +51,8 @@ pub struct NamedCache {
     written_beside: Option<Error>,
     /// Facts about its devices, once somebody has asked for them.
     placement: Mutex<Option<Placement>>,
+    /// Claim on the cache, dropped after its devices.
+    _claim: Option<LockedRecord>,
 }
 
 /// Facts about the devices of a cache, with the settings for which they hold.
@@ -132,6 +135,7 @@ impl NamedCache {
 
     fn recovered(config: CacheConfig, opening: Opening, intent: Intent, time: &Time) -> Result<Self> {
         let shown = format!("cache:{}", config.name);
+        let claim = config.claim(&config::directory())?;
         let config = find::backing(config);
         let (backing, mut marker, spot) = backing_of(&config, intent, time)?;
         is_last(&config, &backing, marker.mark.into())?;
@@ -206,6 +210,7 @@ impl NamedCache {
             marking,
             written_beside,
             placement: Mutex::default(),
+            _claim: claim,
         })
     }
 
