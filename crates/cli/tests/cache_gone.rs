@@ -41,6 +41,59 @@ fn a_cache_whose_backing_device_is_gone_is_given_up() {
     place.cache(&[&again[..], &["--discard-dirty", &uuid]].concat());
 }
 
+/// The commands that the refusals name do what is said of them.
+#[test]
+fn a_cache_whose_log_was_moved_is_adopted_as_the_refusal_says() {
+    let place = Place::new(8 << 20);
+    place.create(&["--log", "log2"]);
+    let name = &place.name;
+    let path = |file| place.path(file).display().to_string();
+    fs::rename(place.path("log2"), place.path("moved")).unwrap();
+    let anew = |log2: &str| {
+        let (backing, log) = (path("backing"), path("log"));
+        format!("`plumb cache adopt --name {name} --backing {backing} --log {log} --log {log2}`")
+    };
+    refused(&place, &["serve", name, "--nbd", "s"], 4, &["log2 is not there", &anew("NEW")]);
+    let command = anew(&path("moved"));
+    let words: Vec<&str> = command.trim_matches('`').split(' ').skip(2).collect();
+    place.cache(&words);
+    drop(place.serve());
+}
+
+#[test]
+fn two_orders_at_once_are_told_from_a_stranger_that_has_a_device() {
+    let place = Place::new(8 << 20);
+    let uuid = place.create(&[])["uuid"].as_str().unwrap().to_owned();
+    let name = &place.name;
+    place.cache(&["verify", name]);
+    // As an order does that is running.
+    let held = fs::File::open(place.path("cache").join(format!("{name}.lock"))).unwrap();
+    held.lock().unwrap();
+    for command in [
+        &["verify", name][..],
+        &["recover", name],
+        &["detach", name],
+        &["detach", name, "--discard-dirty", &uuid],
+    ] {
+        refused(&place, command, 4, &["another order on this cache is running"]);
+    }
+    drop(held);
+    place.cache(&["detach", name]);
+    assert!(!place.path("cache").join(format!("{name}.lock")).exists());
+}
+
+/// Nothing is said of a log that is not there to be erased.
+#[test]
+fn a_log_that_is_gone_is_not_said_to_look_like_one() {
+    let place = Place::new(8 << 20);
+    let uuid = place.create(&["--log", "log2"])["uuid"].as_str().unwrap().to_owned();
+    fs::remove_file(place.path("log")).unwrap();
+    fs::File::create(place.path("log2")).unwrap();
+    let gone = place.try_cache(&["detach", &place.name, "--discard-dirty", &uuid]);
+    assert_eq!(gone.status.code(), Some(0), "{}", said(&gone));
+    assert!(!said(&gone).contains("not erased"), "{}", said(&gone));
+}
+
 /// An empty file is no device at all: it is as good as none.
 #[test]
 fn a_cache_of_which_a_device_is_empty_is_refused_and_given_up() {

@@ -23,7 +23,7 @@ use plumb_cache::{Uuid, driver};
 
 use super::config::CacheConfig;
 use super::find;
-use super::leg::leg_of;
+use super::leg::{is_there, leg_of};
 use super::member::Member;
 use crate::error::{Error, Kind, Result};
 use crate::permission::Intent;
@@ -31,7 +31,8 @@ use crate::permission::Intent;
 /// Remains of a cache that was given up.
 #[derive(Debug)]
 pub struct DiscardedCache {
-    /// Reason why devices of the log could not be looked at or written, of each: they were not erased.
+    /// Reason why devices of the log could not be looked at or written, of each that is there: they were not
+    /// erased.
     pub not_erased: Vec<Error>,
     /// Reason why the backing device could not be looked at, if it is gone: should it come back, it needs the
     /// cache still.
@@ -66,7 +67,7 @@ pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<DiscardedCach
     for place in config.legs.iter().chain(moves_to) {
         // One that cannot be written any more keeps what it has.
         let erased = Member::opened(place, Intent::WRITE, &time).and_then(|leg| erase_if_of(uuid, &leg));
-        not_erased.extend(erased.err());
+        not_erased.extend(erased.err().filter(|_| is_there(place)));
     }
     // Something else may be in its place by now.
     backing.map_or(Ok(()), |backing| backing.unmark(uuid))?;

@@ -3,7 +3,10 @@
 use plumb_block::{Bytes, Payload, Pool, PoolShape, Request, Tag};
 use plumb_cache::driver::carry_out;
 use plumb_cache::{Cache, LOG_BLOCK, Leg};
+use rustix::io::Errno;
 
+use super::device_place::DevicePlace;
+use super::known::leg_at;
 use super::member::Member;
 use crate::error::{Error, Result};
 
@@ -29,4 +32,11 @@ pub(super) fn leg_of(member: &Member) -> Result<Option<Leg>> {
         }
     }
     Ok(found)
+}
+
+/// Returns false if nothing is at `place`, or something that does not begin as a device of a log. One that
+/// cannot be read may be a device of a log.
+pub(super) fn is_there(place: &DevicePlace) -> bool {
+    // An export has no path, and was there if it did not answer as expected.
+    !matches!(leg_at(place), Ok(None) | Err(Errno::NOENT))
 }

@@ -17,6 +17,7 @@ use super::device_place::DevicePlace;
 use super::find;
 use super::follower::Follower;
 use super::inline;
+use super::leg::is_there;
 use super::marker::Marker;
 use super::member::{Member, Spot};
 use super::placement;
@@ -323,12 +324,13 @@ impl NamedCache {
         self.backing.unmark(uuid)?;
         CacheConfig::forget(&config::directory(), &name)?;
         let legs = self.device.members().legs.clone();
-        let erased = paths.iter().zip(&legs).map(|(path, leg)| match leg {
+        let there = paths.iter().zip(&legs).filter(|(path, leg)| leg.is_some() || is_there(path));
+        let erased = there.map(|(path, leg)| match leg {
             Some(leg) => driver::erase(&**leg)
                 .map(|()| path.mark_as_free())
                 .map_err(|error| Error::device(&path.to_string(), &error)),
             None => {
-                let found = "it is not there, or does not answer";
+                let found = "it does not answer";
                 Err(Error::new(Kind::NotFound, path.to_string(), found, ""))
             }
         });
