@@ -635,6 +635,8 @@ impl Core {
         let segment = geometry.segment_bytes();
         let (dirty, block) = (self.base.index.dirty(), geometry.logical_block);
         let oldest = self.base.log.segments.get(&self.base.log.tail);
+        // Nothing goes past the log of a cache that has stopped for good.
+        let seal = self.base.seal.as_ref().filter(|_| self.base.condition.latch().is_none());
         Status {
             state: self.state(),
             mode: self.base.options.mode,
@@ -650,7 +652,7 @@ impl Core {
             drain_rate: self.base.pace.rate,
             drain_eta: Destage::drain_eta(&self.base),
             is_growing: self.base.log.grows_to.is_some(),
-            log_error: self.base.seal.as_ref().map(|seal| seal.because().to_owned()),
+            log_error: seal.map(|seal| seal.because().to_owned()),
             is_draining: self.destage.is_draining,
             open_for: self.base.io.now().since(self.base.opened_at),
             spin_ups: self.base.io.spindle.spin_ups,

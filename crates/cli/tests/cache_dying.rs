@@ -91,6 +91,32 @@ fn a_log_that_fails_writes_is_written_back_and_replaced_while_the_cache_is_serve
     place.cache(&["detach", &place.name]);
 }
 
+/// Nothing goes past a sealed log whose flush fails: the status says what there is to do, and nothing else.
+#[test]
+fn a_cache_that_has_stopped_serving_says_nothing_of_writing_back() {
+    let place = Place::new(32 << 20);
+    let (drive, uri) = log_drive(&place, "first");
+    create(&place, &[&uri]);
+    let server = place.serve();
+    load(&place, &server);
+    drive.order("fault", &["write:eio"]);
+    drive.order("fault", &["flush:eio"]);
+    let words = ["--write", "100", "--random", "--block-size", "4k", "--bytes", "1M"];
+    let target = ["load", &server.uri(), "--overwrite", "--json", "--no-record"];
+    place.plumb().args(target).args(words).output().unwrap();
+    let stopped = status(&place);
+    assert_eq!(stopped.status.code(), Some(1), "{}", said(&stopped));
+    let stopped = document(&stopped);
+    holds("cache-status", &stopped);
+    assert!(stopped["log_error"].is_null(), "{stopped}");
+    assert!(stopped["state"].as_str().unwrap().contains("failed a flush"), "{stopped}");
+    let page = place.plumb().args(["cache", "status", &place.name]).output().unwrap();
+    assert!(said(&page).contains("NOT SERVING"), "{}", said(&page));
+    for words in ["LOG NOT WRITTEN", "being written back", "WRITING BACK FAILS", "replace-log"] {
+        assert!(!said(&page).contains(words), "{words}: {}", said(&page));
+    }
+}
+
 #[test]
 fn a_cache_whose_log_fails_writes_when_it_is_opened_is_detached() {
     let place = Place::new(32 << 20);

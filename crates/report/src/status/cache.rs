@@ -221,9 +221,14 @@ fn not_serving_reason(cache: &CacheStatus) -> Option<&str> {
 /// Describes what the log of an open cache holds.
 fn contents(cache: &CacheStatus, dirty: u64) -> Vec<String> {
     let mut facts = Vec::new();
-    facts.extend(
-        not_serving_reason(cache).map(|why| format!("NOT SERVING: {}", not_serving(&cache.name, why))),
-    );
+    let (used, log) = (cache.log_used.unwrap_or(0), cache.log_size.unwrap_or(cache.size));
+    let in_use = format!("log {} of {} in use", Bytes(used), Bytes(log));
+    // Nothing is written back, or can be written again, before it serves.
+    if let Some(why) = not_serving_reason(cache) {
+        facts.push(format!("NOT SERVING: {}", not_serving(&cache.name, why)));
+        facts.extend([format!("{} only in the log", Bytes(dirty)), in_use]);
+        return facts;
+    }
     facts.extend(cache.log_error.iter().map(|why| log_error(&cache.name, why)));
     facts.extend((!cache.served).then(|| "not served; this is what its log holds".to_owned()));
     facts.extend(cache.draining.then(|| "everything is being written back".to_owned()));
@@ -235,8 +240,7 @@ fn contents(cache: &CacheStatus, dirty: u64) -> Vec<String> {
     let zeroed = zeroed.map(|zeroed| format!(", {} zeroed or discarded", Bytes(zeroed)));
     let beside = [zeroed, age, eta].into_iter().flatten().collect::<String>();
     facts.push(format!("{} only in the log{beside}", Bytes(dirty)));
-    let (used, log) = (cache.log_used.unwrap_or(0), cache.log_size.unwrap_or(cache.size));
-    facts.push(format!("log {} of {} in use", Bytes(used), Bytes(log)));
+    facts.push(in_use);
     facts.extend((cache.mode == Mode::Ordered && !cache.ordered).then(|| {
         "not in order yet: data written in another mode, or before the cache was served, is written back \
          first"

@@ -176,7 +176,7 @@ pub struct CacheStatus {
     #[serde(default)]
     pub write_back_error: Option<String>,
     /// Reason why the log is no longer written: what it holds is being written back, and writes go to the
-    /// backing device. Null if it is written.
+    /// backing device. Null if it is written, or if the cache does not serve.
     #[serde(default)]
     pub log_error: Option<String>,
     /// How much of the log becomes free in bytes per second; null until it is known.
