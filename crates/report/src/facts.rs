@@ -150,9 +150,16 @@ fn load_figures(document: &RunDocument) -> Vec<Figure> {
         (None, None) => return Vec::new(),
     };
     let mut figures = vec![first];
-    figures.extend(
-        total.storage.iter().map(|side| moved("The devices served", side.iops, side.bytes_per_second)),
-    );
+    figures.extend(total.storage.iter().map(|side| {
+        let mut figure = moved("The devices served", side.iops, side.bytes_per_second);
+        if let Some(discards) = total.discards().filter(|_| document.duration > 0.0) {
+            let per_second = |amount: u64| amount as f64 / document.duration;
+            let (count, bytes) = (per_second(discards.count), per_second(discards.bytes));
+            let (count, bytes) = (quantity::rate(count), quantity::mebibytes(bytes));
+            figure.note.push_str(&format!("; {count} discards/s of {bytes} MiB/s"));
+        }
+        figure
+    }));
     let is_apart = by_transactions.is_none() && total.lacks_durable_latency();
     let label = if is_apart { LONGEST_WITHOUT_SYNCS } else { LONGEST };
     let mut note = format!("half within {}", quantity::duration(latency.p50));

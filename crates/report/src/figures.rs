@@ -139,8 +139,17 @@ pub(crate) fn side_rows(sides: &Sides) -> Vec<SideRow> {
         bytes_per_second: Some(storage.bytes_per_second),
         size: storage.io_bytes_mean,
         flushes: storage.flushes,
-        zero: storage.reads == 0 && storage.writes == 0 && application.operations > 0,
+        zero: storage.reads == 0
+            && storage.writes == 0
+            && sides.discards().is_none()
+            && application.operations > 0,
         ..row("storage", None)
+    }));
+    rows.extend(sides.discards().filter(|_| application.seconds > 0.0).map(|discards| SideRow {
+        iops: Some(discards.count as f64 / application.seconds),
+        bytes_per_second: Some(discards.bytes as f64 / application.seconds),
+        size: Some(discards.bytes as f64 / discards.count as f64),
+        ..row("discards", None)
     }));
     rows
 }

@@ -574,7 +574,7 @@ mod tests {
             assert!(!headline.meaning.contains("No rule found"), "{}", headline.meaning);
         }
         let sides = &mut document.targets[0].sides;
-        (sides.write, sides.sync) = Default::default();
+        (sides.write, sides.sync, sides.durable_latency) = Default::default();
         sides.read.ios = sides.application.operations;
         document.total = sides.clone();
         let (level, headline) = judged(&mut document);

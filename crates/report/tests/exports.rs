@@ -5,7 +5,10 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use crate::common;
-use plumb_report::{Format, Style, render};
+use plumb_block::Bytes;
+use plumb_measure::ApplicationSide;
+use plumb_report::document::Transactions;
+use plumb_report::{Format, Style, Verbosity, render};
 
 fn export(name: &str, format: Format) -> String {
     render(&common::recording(name), format, Style::default()).expect("an export")
@@ -139,4 +142,61 @@ fn fio_s_readers_find_a_load_s_directions() {
     assert_eq!(job["sync"]["total_ios"], 40_000);
     assert_eq!(job["read"]["total_ios"], 0);
     assert_eq!(value["jobs"][1]["trim"]["total_ios"], 500);
+}
+
+/// What a document says of discards and of transactions, said by every export: the figures are the
+/// document's own.
+#[test]
+fn discards_are_counted_and_what_a_program_does_unseen_is_not() {
+    let mut recording = common::load_recording("side-by-side");
+    let document = &mut recording.document;
+    let seconds = document.duration;
+    let sides =
+        std::iter::once(&mut document.total).chain(document.targets.iter_mut().map(|of| &mut of.sides));
+    for sides in sides {
+        sides.application = ApplicationSide { seconds, ..ApplicationSide::default() };
+        (sides.read, sides.write, sides.trim, sides.sync) = Default::default();
+        let storage = sides.storage.as_mut().unwrap();
+        storage.devices.truncate(1);
+        (storage.devices[0].discards, storage.devices[0].discard_bytes) = (600, Bytes::mib(600));
+    }
+    document.transactions = Some(Transactions {
+        count: 647,
+        per_second: 322.5,
+        syncs_each: None,
+        latency: document.total.durable_latency,
+        calls: Vec::new(),
+    });
+    let of = |format| render(&recording, format, Style::default()).unwrap();
+    let (csv, metrics) = (of(Format::Csv), of(Format::Prometheus));
+    for row in [
+        "load,,,transactions,647,transactions",
+        "load,,,transactions_per_second,322.5,transactions/second",
+        "load,,,storage_discards,600,discards",
+        "load,,,storage_discarded,629145600,bytes",
+    ] {
+        assert!(csv.contains(row), "{row} is not in\n{csv}");
+    }
+    assert!(!csv.contains("application_operations") && !csv.contains("application_iops"), "{csv}");
+    for sample in [
+        "plumb_load_transactions 647\n",
+        "plumb_load_transactions_per_second 322.5\n",
+        "side=\"storage\"} 600\n",
+    ] {
+        assert!(metrics.contains(sample), "{sample} is not in\n{metrics}");
+    }
+    assert!(!metrics.contains("side=\"application\"}"), "{metrics}");
+    assert!(
+        metrics.contains("plumb_load_transaction_latency_seconds_count{operation=\"transaction\"}"),
+        "{metrics}"
+    );
+    // 600 discards of 1 MiB in 60 s.
+    assert_eq!(seconds, 60.0);
+    let brief = Style { verbosity: Verbosity::Normal, ..Style::default() };
+    let brief = render(&recording, Format::Terminal, brief).unwrap();
+    for text in [brief, of(Format::Markdown), of(Format::Html)] {
+        assert!(text.contains("10 discards/s of 10 MiB/s"), "{text}");
+    }
+    let table = of(Format::Terminal);
+    assert!(table.lines().any(|line| line.contains(" discards ") && line.contains(" 1 MiB")), "{table}");
 }

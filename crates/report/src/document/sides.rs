@@ -80,6 +80,15 @@ pub struct ErrorCount {
     pub count: u64,
 }
 
+/// Discards at the devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Discards {
+    /// How many.
+    pub(crate) count: u64,
+    /// Bytes that they discarded.
+    pub(crate) bytes: u64,
+}
+
 /// How well a schedule was kept.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleResult {
@@ -149,7 +158,22 @@ impl Sides {
     /// Returns whether anything was written, synced, or done of which it is not known whether it was a write.
     pub(crate) fn may_have_written(&self) -> bool {
         let known = self.read.ios.saturating_add(self.trim.ios);
-        self.write.ios > 0 || self.sync.is_used() || self.application.operations > known
+        let is_synced = self.sync.is_used() || self.durable_latency.is_some();
+        self.write.ios > 0 || is_synced || self.application.operations > known
+    }
+
+    /// Returns whether the application's side was seen. The I/O that a program does by itself is not: only its
+    /// transactions are.
+    pub(crate) fn is_application_seen(&self) -> bool {
+        self.application.operations > 0 || self.application.errors > 0 || self.durable_latency.is_none()
+    }
+
+    /// Returns the discards that the devices completed, with their bytes; `None` if there are none.
+    pub(crate) fn discards(&self) -> Option<Discards> {
+        let devices = || self.storage.iter().flat_map(|storage| &storage.devices);
+        let count = devices().map(|device| device.discards).fold(0, u64::saturating_add);
+        let bytes = devices().map(|device| device.discard_bytes.0).fold(0, u64::saturating_add);
+        (count > 0).then_some(Discards { count, bytes })
     }
 
     /// Returns the name of the operations: what are all writes, and synced each, are `synced`.

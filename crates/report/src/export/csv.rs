@@ -11,7 +11,7 @@ use plumb_measure::run::TimeseriesRow;
 use plumb_path::Finding;
 use serde_json::Value;
 
-use crate::document::{FleetDocument, RunDocument, RunRecording, RunTarget, Sides};
+use crate::document::{FleetDocument, RunDocument, RunRecording, RunTarget, Sides, Transactions};
 use crate::figures::bucket_seconds;
 use crate::printable::printable;
 
@@ -22,6 +22,7 @@ pub fn csv(recording: &RunRecording) -> String {
     if !document.is_check() {
         csv.number("load", "", "duration", Some(document.duration), "seconds");
         csv.sides("load", "", &document.total);
+        document.transactions.iter().for_each(|done| csv.transactions(done));
     }
     let labels = document.labels();
     for (label, target) in labels.iter().zip(&document.targets) {
@@ -153,13 +154,15 @@ impl Csv {
     fn sides(&mut self, section: &str, name: &str, sides: &Sides) {
         let side = &sides.application;
         let rate = "operations/second";
-        self.count(section, name, "application_operations", Some(side.operations), "operations");
-        self.count(section, name, "application_errors", Some(side.errors), "operations");
         self.number(section, name, "application_window", Some(side.seconds), "seconds");
-        self.number(section, name, "application_iops", Some(side.iops), rate);
-        self.number(section, name, "application_throughput", Some(side.bytes_per_second), "bytes/second");
-        self.number(section, name, "application_io_mean", side.io_bytes_mean, "bytes");
-        self.number(section, name, "in_flight_mean", side.in_flight_mean, "requests");
+        if sides.is_application_seen() {
+            self.count(section, name, "application_operations", Some(side.operations), "operations");
+            self.count(section, name, "application_errors", Some(side.errors), "operations");
+            self.number(section, name, "application_iops", Some(side.iops), rate);
+            self.number(section, name, "application_throughput", Some(side.bytes_per_second), "bytes/second");
+            self.number(section, name, "application_io_mean", side.io_bytes_mean, "bytes");
+            self.number(section, name, "in_flight_mean", side.in_flight_mean, "requests");
+        }
         self.latency(section, name, "application_latency", side.latency.as_ref());
         for (direction, result) in sides.used() {
             let mut number = |metric: &str, value: f64, unit| {
@@ -183,6 +186,10 @@ impl Csv {
             self.count(section, name, "storage_read", Some(storage.read_bytes), "bytes");
             self.count(section, name, "storage_written", Some(storage.write_bytes), "bytes");
         }
+        if let Some(discards) = sides.discards() {
+            self.count(section, name, "storage_discards", Some(discards.count), "discards");
+            self.count(section, name, "storage_discarded", Some(discards.bytes), "bytes");
+        }
         if sides.sync.is_used() {
             self.number(section, name, "flushes_per_sync", sides.flushes_per_sync(), "flushes/operation");
         }
@@ -190,6 +197,18 @@ impl Csv {
         if let Some(cpu) = sides.cpu {
             self.number(section, name, "cpu_user", Some(cpu.user), "seconds");
             self.number(section, name, "cpu_system", Some(cpu.system), "seconds");
+        }
+    }
+
+    fn transactions(&mut self, done: &Transactions) {
+        self.count("load", "", "transactions", Some(done.count), "transactions");
+        let rate = "transactions/second";
+        self.number("load", "", "transactions_per_second", Some(done.per_second), rate);
+        self.number("load", "", "syncs_per_transaction", done.syncs_each, "syncs/transaction");
+        self.latency("load", "", "transaction_latency", done.latency.as_ref());
+        for call in &done.calls {
+            self.count("load", "", &format!("{}_calls", call.name), Some(call.latency.count), "calls");
+            self.latency("load", "", &format!("{}_latency", call.name), Some(&call.latency));
         }
     }
 

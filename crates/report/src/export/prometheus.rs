@@ -1,7 +1,7 @@
 //! Runs, fleets and observations as metrics of Prometheus. The edges of all histograms are those of
 //! [`Buckets`].
 
-use plumb_measure::Buckets;
+use plumb_measure::{Buckets, Latency};
 use plumb_path::Survey;
 use plumb_path::exposure::ObservedExposure;
 use plumb_path::metrics::Metrics;
@@ -10,7 +10,7 @@ use crate::document::fleet::{FleetDisk, FleetHost};
 use crate::document::live::LiveObservation;
 use crate::document::{
     DirectionResult, FleetDocument, ObservationDocument, Part, RunDocument, RunRecording, Sides,
-    TargetRecording,
+    TargetRecording, Transactions,
 };
 use crate::exposure;
 use crate::levels::{self, FsyncState};
@@ -28,6 +28,7 @@ pub fn prometheus(recording: &RunRecording) -> String {
     durable_writes(&mut out, recording, &methods);
     figures(&mut out, "plumb_load", &loads);
     histograms(&mut out, "plumb_load", &recording.targets, &loads);
+    document.transactions.iter().for_each(|done| transactions(&mut out, done));
     out.into_text()
 }
 
@@ -230,13 +231,18 @@ struct Figure {
     of: fn(&Sides) -> Vec<(&'static str, f64)>,
 }
 
-const FIGURES: [Figure; 5] = [
+/// Returns a value of the application's side, if that side was seen.
+fn seen(sides: &Sides, value: f64) -> Option<(&'static str, f64)> {
+    sides.is_application_seen().then_some(("application", value))
+}
+
+const FIGURES: [Figure; 6] = [
     Figure {
         name: "operations_per_second",
         help: "Operations per second of a target, seen from each side.",
         of: |sides| {
             let storage = sides.storage.iter().map(|storage| ("storage", storage.iops));
-            storage.chain([("application", sides.application.iops)]).collect()
+            storage.chain(seen(sides, sides.application.iops)).collect()
         },
     },
     Figure {
@@ -244,7 +250,7 @@ const FIGURES: [Figure; 5] = [
         help: "Bytes per second of a target, seen from each side.",
         of: |sides| {
             let storage = sides.storage.iter().map(|storage| ("storage", storage.bytes_per_second));
-            storage.chain([("application", sides.application.bytes_per_second)]).collect()
+            storage.chain(seen(sides, sides.application.bytes_per_second)).collect()
         },
     },
     Figure {
@@ -254,14 +260,23 @@ const FIGURES: [Figure; 5] = [
             let storage = sides.storage.iter().filter_map(|storage| storage.flushes);
             storage
                 .map(|flushes| ("storage", flushes as f64))
-                .chain([("application", sides.sync.ios as f64)])
+                .chain(seen(sides, sides.sync.ios as f64))
                 .collect()
+        },
+    },
+    Figure {
+        name: "discards",
+        help: "Discards in the window: asked for by the load, and completed by the devices.",
+        of: |sides| {
+            let storage = sides.discards().map(|discards| ("storage", discards.count as f64));
+            let trims = Some(&sides.trim).filter(|trim| trim.is_used());
+            storage.into_iter().chain(trims.map(|trim| ("application", trim.ios as f64))).collect()
         },
     },
     Figure {
         name: "in_flight",
         help: "Mean requests in flight.",
-        of: |sides| sides.application.in_flight_mean.map(|mean| ("application", mean)).into_iter().collect(),
+        of: |sides| sides.application.in_flight_mean.and_then(|mean| seen(sides, mean)).into_iter().collect(),
     },
     Figure {
         name: "wrong_blocks",
@@ -298,6 +313,23 @@ fn used<'a>(
     loads.iter().flat_map(|load| load.sides.used().into_iter().map(move |used| (load, used)))
 }
 
+/// Writes the transactions of an application, and the calls that they are made of.
+fn transactions(out: &mut Metrics, done: &Transactions) {
+    let mut one = |name, help, value: f64| out.family(name, help, [([], value)]);
+    one("plumb_load_transactions", "Transactions in the window.", done.count as f64);
+    one("plumb_load_transactions_per_second", "Transactions per second.", done.per_second);
+    done.syncs_each.iter().for_each(|syncs| {
+        one("plumb_load_syncs_per_transaction", "Syncs for each transaction.", *syncs);
+    });
+    let calls = done.calls.iter().map(|call| (call.name.as_str(), call.latency));
+    let timed = done.latency.map(|latency| ("transaction", latency)).into_iter().chain(calls);
+    let name = "plumb_load_transaction_latency_seconds";
+    let help = "Time of the transactions and of the calls that they are made of.";
+    out.each(name, "summary", help, timed, |out, (operation, latency)| {
+        put_summary(out, name, &[("operation", operation)], &latency);
+    });
+}
+
 /// Writes percentiles, where the distributions are not there.
 fn latencies(out: &mut Metrics, family: &str, loads: &[MeasuredSeries<'_>]) {
     let name = format!("{family}_latency_seconds");
@@ -305,16 +337,20 @@ fn latencies(out: &mut Metrics, family: &str, loads: &[MeasuredSeries<'_>]) {
         used(loads).filter_map(|(load, (operation, result))| Some((load, operation, result.latency?)));
     let help = "Time of the operations, by what was timed.";
     out.each(&name, "summary", help, known, |out, (load, operation, latency)| {
-        let own = ("operation", operation);
-        for (quantile, value) in [("0.5", latency.p50), ("0.99", latency.p99), ("0.999", latency.p999)] {
-            if let Some(value) = value {
-                out.sample(&name, &load.labels(&[own, ("quantile", quantile)]), value);
-            }
-        }
-        let count = latency.count as f64;
-        out.sample(&format!("{name}_sum"), &load.labels(&[own]), latency.mean * count);
-        out.sample(&format!("{name}_count"), &load.labels(&[own]), count);
+        put_summary(out, &name, &load.labels(&[("operation", operation)]), &latency);
     });
+}
+
+/// Writes one summary: the percentiles that are known, the sum and the count.
+fn put_summary(out: &mut Metrics, name: &str, labels: &[(&str, &str)], latency: &Latency) {
+    for (quantile, value) in [("0.5", latency.p50), ("0.99", latency.p99), ("0.999", latency.p999)] {
+        if let Some(value) = value {
+            out.sample(name, &[labels, &[("quantile", quantile)]].concat(), value);
+        }
+    }
+    let count = latency.count as f64;
+    out.sample(&format!("{name}_sum"), labels, latency.mean * count);
+    out.sample(&format!("{name}_count"), labels, count);
 }
 
 fn histograms(out: &mut Metrics, family: &str, kept: &[TargetRecording], loads: &[MeasuredSeries<'_>]) {

@@ -161,10 +161,7 @@ pub(crate) fn groups(document: &RunDocument, name_most: usize) -> Vec<Group> {
 /// (`lost`).
 fn rows(sides: &Sides, lost: bool) -> Vec<SideRow> {
     let mut rows = side_rows(sides);
-    // I/O that an application does by itself is not seen.
-    rows.retain(|row| {
-        row.side != "application" || sides.application.operations > 0 || sides.durable_latency.is_none()
-    });
+    rows.retain(|row| row.side != "application" || sides.is_application_seen());
     for row in rows.iter_mut().filter(|row| lost && row.side == "durable") {
         row.side = "write and sync";
     }
