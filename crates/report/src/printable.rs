@@ -46,6 +46,14 @@ pub fn printable_text(text: &str, has_colours: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Makes metrics of Prometheus fit for a terminal. A label knows no escapes but those of backslash, quote and
+/// line feed, so what steers is shown as the text of its escape (`\u{1b}`), with its backslash escaped.
+pub(crate) fn printable_labels(metrics: &str) -> String {
+    let steers = |c: char| (c.is_control() && c != '\n') || is_bidi_control(c);
+    let shown = |c: char| if steers(c) { format!("\\{}", c.escape_default()) } else { c.to_string() };
+    metrics.chars().map(shown).collect()
+}
+
 /// Returns the length of the sequence at the start of `text` if it sets colours (ECMA-48, 8.3.117), else 0.
 fn colour_bytes(text: &str) -> usize {
     let Some(parameters) = text.strip_prefix("\u{1b}[") else { return 0 };
@@ -63,6 +71,13 @@ pub fn shell_line(arguments: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_label_of_prometheus_has_no_escapes_but_its_own() {
+        let shown = printable_labels("a{b=\"x\u{1b}[2J\\\\\"} 1\nc 2\n");
+        assert_eq!(shown, "a{b=\"x\\\\u{1b}[2J\\\\\"} 1\nc 2\n");
+        assert_eq!(printable_text(&shown, false), shown);
+    }
 
     #[test]
     fn nothing_steers_the_terminal() {

@@ -8,6 +8,7 @@ use crate::document::{
     RunRecording, StudyDocument, TargetRecording,
 };
 use crate::format::{Format, Kind, NoSuchFormat};
+use crate::printable::printable_labels;
 use crate::status::StatusDocument;
 use crate::terminal::{self, Style};
 use crate::{comparison, export, fleet, html, markdown, observation, proof, study, survey};
@@ -177,7 +178,7 @@ pub fn render<'a>(
         (Format::Csv, RenderInput::Run(recording)) => export::csv::csv(recording),
         (Format::Csv, RenderInput::Fleet(document, _)) => export::csv::fleet(document),
         (Format::Csv, _) => export::csv::values(&serde_json::from_slice(of.to_json()?.as_bytes())?),
-        (Format::Prometheus, _) => of.metrics().ok_or_else(none)?,
+        (Format::Prometheus, _) => printable_labels(&of.metrics().ok_or_else(none)?),
         (Format::Fio, RenderInput::Run(recording)) => export::fio::fio(recording)?,
         (Format::Junit, RenderInput::Proof(document)) => export::junit::junit(document)?,
         (Format::Fio | Format::Junit, _) => return Err(none().into()),
