@@ -217,8 +217,8 @@ fn side(job: &Field<'_>, name: &str, version: &str) -> Result<Side, Error> {
     Ok(Side { counted, seconds })
 }
 
-/// Returns how long a direction ran that did so many operations. plumb prints the rate of the exact time beside
-/// its milliseconds, which say little of a short run; fio prints the rate of the milliseconds.
+/// Returns how long a direction ran that did so many operations. plumb prints the rate of the exact time
+/// beside its milliseconds, which say little of a short run; fio prints the rate of the milliseconds.
 fn seconds(of: &Field<'_>, operations: u64) -> Result<f64, Error> {
     /// Operations per second by which a rate may differ as it was printed.
     const PRINTED: f64 = 1e-5;
