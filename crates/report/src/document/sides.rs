@@ -162,8 +162,8 @@ impl Sides {
         self.write.ios > 0 || is_synced || self.application.operations > known
     }
 
-    /// Returns whether the application's side was seen. The I/O that a program does by itself is not: only its
-    /// transactions are.
+    /// Returns whether the application's side was seen. The I/O that a program does by itself is not: only
+    /// its transactions are.
     pub(crate) fn is_application_seen(&self) -> bool {
         self.application.operations > 0 || self.application.errors > 0 || self.durable_latency.is_none()
     }
