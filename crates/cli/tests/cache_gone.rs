@@ -57,6 +57,9 @@ fn a_cache_whose_log_was_moved_is_adopted_as_the_refusal_says() {
     let command = anew(&path("moved"));
     let words: Vec<&str> = command.trim_matches('`').split(' ').skip(2).collect();
     place.cache(&words);
+    let page = place.plumb().args(["cache", "status", name]).output().unwrap();
+    let serving = format!("plumb cache serve {name} --attach");
+    assert!(said(&page).contains(&serving), "{}", said(&page));
     drop(place.serve());
 }
 
