@@ -404,7 +404,8 @@ fn a_cache_before_a_file_goes_at_the_end_and_after_a_kill_by_the_next_command() 
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
     child.wait().unwrap();
     drop(lines);
-    assert_eq!((files(&place, "cache"), files(&place, "restore")), (1, 1));
+    // The configuration of the cache and the lock of orders on it.
+    assert_eq!((files(&place, "cache"), files(&place, "restore")), (2, 1));
     // A command that only reads says what is left, and changes nothing.
     let reading = here(&place).arg("explain").output().unwrap();
     let told = String::from_utf8_lossy(&reading.stderr).into_owned();
@@ -416,7 +417,8 @@ fn a_cache_before_a_file_goes_at_the_end_and_after_a_kill_by_the_next_command() 
         all.filter(|left| left["kind"] == "setting").map(|left| left["outcome"].clone()).collect()
     };
     assert_eq!(settings(&listed), ["left"], "{listed:#}");
-    assert_eq!((files(&place, "cache"), files(&place, "restore")), (1, 1));
+    // The configuration of the cache and the lock of orders on it.
+    assert_eq!((files(&place, "cache"), files(&place, "restore")), (2, 1));
     // One that writes puts it back first.
     let writing =
         ["load", "other.dat", "--size", "1M", "--write", "100", "--duration", "100ms", "--no-record"];

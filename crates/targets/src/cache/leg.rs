@@ -9,6 +9,8 @@ use super::device_place::DevicePlace;
 use super::known::leg_at;
 use super::member::Member;
 use crate::error::{Error, Result};
+use crate::name::Name;
+use crate::network;
 
 /// Returns the leg that this device is, and of which log; `None` if it belongs to no log.
 ///
@@ -35,8 +37,8 @@ pub(super) fn leg_of(member: &Member) -> Result<Option<Leg>> {
 }
 
 /// Returns false if nothing is at `place`, or something that does not begin as a device of a log. One that
-/// cannot be read may be a device of a log.
+/// cannot be read may be a device of a log, and so may an export.
 pub(super) fn is_there(place: &DevicePlace) -> bool {
-    // An export has no path, and was there if it did not answer as expected.
-    !matches!(leg_at(place), Ok(None) | Err(Errno::NOENT))
+    let is_export = || Name::parse(&place.path).is_ok_and(|name| network::is_meant(&name));
+    is_export() || !matches!(leg_at(place), Ok(None) | Err(Errno::NOENT))
 }
