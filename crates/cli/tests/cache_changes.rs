@@ -53,7 +53,7 @@ fn a_leg_is_replaced_and_the_log_grows_and_nothing_is_lost() {
     holds("cache-status", &grown);
     assert!(grown["log_size"].as_u64() >= Some(before + (24 << 20)), "{grown}");
     assert_eq!(grown["size"], 96 << 20);
-    // As after an order that was interrupted while the server carried it out.
+    // State after an order that was interrupted while the server carried it out.
     let again = place.try_cache(&["grow", name, "--size", "96M"]);
     assert_eq!(again.status.code(), Some(0), "{}", said(&again));
     assert!(said(&again).contains("already so large"), "{}", said(&again));

@@ -69,7 +69,7 @@ fn two_orders_at_once_are_told_from_a_stranger_that_has_a_device() {
     let uuid = place.create(&[])["uuid"].as_str().unwrap().to_owned();
     let name = &place.name;
     place.cache(&["verify", name]);
-    // As an order does that is running.
+    // Lock of an order that is running.
     let held = fs::File::open(place.path("cache").join(format!("{name}.lock"))).unwrap();
     held.lock().unwrap();
     for command in [

@@ -144,8 +144,7 @@ fn fio_s_readers_find_a_load_s_directions() {
     assert_eq!(value["jobs"][1]["trim"]["total_ios"], 500);
 }
 
-/// What a document says of discards and of transactions, said by every export: the figures are the
-/// document's own.
+/// Discards and transactions are in every export, with the document's own figures.
 #[test]
 fn discards_are_counted_and_what_a_program_does_unseen_is_not() {
     let mut recording = common::load_recording("side-by-side");

@@ -14,7 +14,7 @@ pub enum Kind {
     Usage,
     /// Refused for safety.
     Refused,
-    /// It, or its file system, may be read and not written.
+    /// The target, or its file system, may be read and not written.
     ReadOnly,
     /// There is nothing at that name.
     NotFound,

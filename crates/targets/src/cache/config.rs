@@ -196,8 +196,8 @@ impl CacheConfig {
         }
     }
 
-    /// Keeps other orders from opening the cache, until it is dropped. The file that is locked stays until the
-    /// cache is forgotten. Where none can be locked, the locks on the devices alone keep others away.
+    /// Keeps other orders from opening the cache, until it is dropped. The file that is locked stays until
+    /// the cache is forgotten. Where none can be locked, the locks on the devices alone keep others away.
     ///
     /// # Errors
     /// The refusal, while another order on this cache is running.
