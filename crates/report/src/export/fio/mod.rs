@@ -79,6 +79,9 @@ fn disk_util(document: &RunDocument) -> Vec<Value> {
 /// Returns the counts of a device over so many seconds.
 pub fn disk(device: &DeviceCounters, seconds: f64) -> Value {
     let milliseconds = |time: Nanos| time.0 / 1_000_000;
+    // A recording may have been altered: its times need not fit.
+    let times = [device.read_time, device.write_time, device.flush_time];
+    let in_queue = times.iter().fold(0, |sum: u64, time| sum.saturating_add(time.0));
     let busy = if seconds > 0.0 { device.busy_time.as_secs_f64() * 100.0 / seconds } else { 0.0 };
     json!({
         "name": device.name,
@@ -88,7 +91,7 @@ pub fn disk(device: &DeviceCounters, seconds: f64) -> Value {
         "write_merges": device.write_merges,
         "read_ticks": milliseconds(device.read_time),
         "write_ticks": milliseconds(device.write_time),
-        "in_queue": milliseconds(device.read_time + device.write_time + device.flush_time),
+        "in_queue": milliseconds(Nanos(in_queue)),
         "util": busy.min(100.0),
     })
 }
