@@ -3,6 +3,8 @@
 
 use std::process::{Command, Output};
 
+use serde_json::Value;
+
 use crate::cache_support::{AttachedLoop, Place, Server, refused};
 use crate::common::{document, holds, said};
 use crate::drive_support::{self, Kind, MountedFileSystem, cannot_attach};
@@ -48,6 +50,15 @@ fn status(place: &Place) -> Output {
     place.try_cache(&["status", &place.name])
 }
 
+/// Returns the status of a cache that is not well.
+fn unsound_status(place: &Place) -> Value {
+    let output = status(place);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let status = document(&output);
+    holds("cache-status", &status);
+    status
+}
+
 #[test]
 fn a_log_that_fails_writes_is_written_back_and_replaced_while_the_cache_is_served() {
     let place = Place::new(32 << 20);
@@ -57,10 +68,7 @@ fn a_log_that_fails_writes_is_written_back_and_replaced_while_the_cache_is_serve
     load(&place, &server);
     drive.order("fault", &["write:eio"]);
     load(&place, &server);
-    let sealed = status(&place);
-    assert_eq!(sealed.status.code(), Some(1), "{}", said(&sealed));
-    let sealed = document(&sealed);
-    holds("cache-status", &sealed);
+    let sealed = unsound_status(&place);
     assert!(sealed["log_error"].as_str().unwrap().contains("device 0 of the log"), "{sealed}");
     let page = place.plumb().args(["cache", "status", &place.name]).output().unwrap();
     assert!(
@@ -104,10 +112,7 @@ fn a_cache_that_has_stopped_serving_says_nothing_of_writing_back() {
     let words = ["--write", "100", "--random", "--block-size", "4k", "--bytes", "1M"];
     let target = ["load", &server.uri(), "--overwrite", "--json", "--no-record"];
     place.plumb().args(target).args(words).output().unwrap();
-    let stopped = status(&place);
-    assert_eq!(stopped.status.code(), Some(1), "{}", said(&stopped));
-    let stopped = document(&stopped);
-    holds("cache-status", &stopped);
+    let stopped = unsound_status(&place);
     assert!(stopped["log_error"].is_null(), "{stopped}");
     assert!(stopped["state"].as_str().unwrap().contains("failed a flush"), "{stopped}");
     let page = place.plumb().args(["cache", "status", &place.name]).output().unwrap();
@@ -173,10 +178,7 @@ fn a_log_whose_file_was_deleted_is_told_and_replaced() {
     let server = place.serve();
     load(&place, &server);
     std::fs::remove_file(place.path("log")).unwrap();
-    let deleted = status(&place);
-    assert_eq!(deleted.status.code(), Some(1), "{}", said(&deleted));
-    let deleted = document(&deleted);
-    holds("cache-status", &deleted);
+    let deleted = unsound_status(&place);
     assert_eq!(deleted["legs"][0]["state"], "deleted");
     place.cache(&["replace-log", &place.name, "second"]);
     assert_eq!(status(&place).status.code(), Some(0));

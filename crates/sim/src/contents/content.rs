@@ -39,7 +39,7 @@ pub(super) struct StoredBytes {
 }
 
 impl StoredBytes {
-    /// Returns those of `range`, which is part of the run.
+    /// Returns the bytes of `range`, which is part of the run.
     pub(super) fn slice(&self, range: LbaRange, block_bytes: usize) -> &[u8] {
         let from = (range.lba.0 - self.first.0) as usize * block_bytes;
         &self.bytes[from..from + range.nlb as usize * block_bytes]

@@ -112,7 +112,7 @@ impl NamedCache {
         });
         marked.map_err(failed)?.map_err(|why| Error::refused(&shown, why, "see to the backing device"))?;
         // The record of the stop, which says nothing of a device that was written, is of an earlier session.
-        let now = CacheConfig { stopped: None, last_mark: open.last_mark(), ..open.config().clone() };
+        let now = CacheConfig { stopped: None, last_mark: Some(open.last_mark()), ..open.config().clone() };
         now.save(&config::directory())?;
         *open.config() = now;
         Ok(open)
@@ -266,13 +266,13 @@ impl NamedCache {
         };
         self.marking.write(mark).map_err(failed)?;
         let stopped = StopRecord::now(mark.session, self.backing.held());
-        let config = CacheConfig { stopped, last_mark: self.last_mark(), ..self.config().clone() };
+        let config = CacheConfig { stopped, last_mark: Some(self.last_mark()), ..self.config().clone() };
         // Without the record the witnesses speak.
         config.save(&config::directory()).or(Ok(()))
     }
 
-    fn last_mark(&self) -> Option<LastMark> {
-        Some(self.marking.last().0.mark.into())
+    fn last_mark(&self) -> LastMark {
+        self.marking.last().0.mark.into()
     }
 
     /// Returns whether it has stopped, as it was told or because it cannot go on.
