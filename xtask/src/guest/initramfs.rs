@@ -31,7 +31,7 @@ use crate::packages::{self, Program, find};
 const TOOLS: &str = "cryptsetup=cryptsetup-bin dmsetup fsck.ext4=e2fsprogs fsck.f2fs=f2fs-tools lvm=lvm2 make-bcache=bcache-tools mdadm \
     mkfs.btrfs=btrfs-progs mkfs.ext4=e2fsprogs mkfs.f2fs=f2fs-tools mkfs.xfs=xfsprogs nbd-client nvme=nvme-cli sdparm";
 /// Programs that make and run guests.
-const MACHINE: &str = "qemu-system-x86_64=qemu-system-x86 setpriv=util-linux busybox=busybox-static depmod=kmod xz=xz-utils tar \
+const MACHINE: &str = "qemu-system-x86_64=qemu-system-x86 setpriv=util-linux busybox=busybox-static depmod=kmod xz=xz-utils zstd tar \
     ldd=libc-bin apt-cache=apt dpkg-deb=dpkg";
 
 /// The other names by which lvm is called.

@@ -4,13 +4,12 @@
 //! they are made in the cache. Modules are shipped as `.ko` (6.1) or `.ko.xz` (6.12) and the guest's insmod
 //! wants them unpacked, so a needed module is unpacked once, into the cache.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::kernel::Kernel;
+use super::kernel::{Kernel, write_aside};
 use crate::{packages, process};
 
 /// The modules of one kernel package.
@@ -89,13 +88,7 @@ pub(crate) fn module_name(path: &Path) -> Option<String> {
 
 fn unpack(packed: &Path, file: &Path) -> Result<()> {
     let output = process::captured(Command::new("xz").arg("-dc").arg(packed), &[0])?;
-    // Written aside and renamed: another boot, or another run, may unpack the same module at this moment.
-    let home = file.parent().context("a module lies in a directory")?;
-    let mut aside =
-        tempfile::NamedTempFile::new_in(home).with_context(|| format!("writing to {}", home.display()))?;
-    aside.write_all(&output.stdout).with_context(|| format!("writing {}", aside.path().display()))?;
-    aside.persist(file).with_context(|| format!("renaming to {}", file.display()))?;
-    Ok(())
+    write_aside(&output.stdout, file)
 }
 
 #[cfg(test)]
