@@ -17,7 +17,7 @@ pub use rustix::event::PollFlags;
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::clock::{Clock, Time};
+use crate::clock::{Clock, RealClock, Time};
 use crate::device::{Queue, Wait};
 use crate::error::{Error, Result};
 use crate::request::Completion;
@@ -25,6 +25,11 @@ use crate::units::Nanos;
 
 /// Time to wait in real time where a queue has no descriptor: then it is time to poll it again.
 const UNSIGNALLED_WAIT: Nanos = Nanos::millis(1);
+
+/// Time between two attempts at what has no event.
+const RETRY_EVERY: Nanos = Nanos::millis(5);
+/// Time after which whoever waits for long looks whether it is to stop, where nothing wakes it.
+pub const LOOK_EVERY: Nanos = Nanos::millis(50);
 
 /// Descriptors that tell that queues have completions.
 #[derive(Debug, Default)]
@@ -96,6 +101,41 @@ pub fn waiting_poll(
         count += queue.poll(Wait::NONE, completions)?;
     }
     Ok(count)
+}
+
+/// Waits until `descriptor` can be read, at most for [`LOOK_EVERY`]; returns true if it can. A signal ends the
+/// wait.
+///
+/// # Errors
+/// If the system cannot wait.
+pub fn is_readable_soon(descriptor: BorrowedFd<'_>) -> Result<bool> {
+    let clock = RealClock::start();
+    let mut poller = Poller::new(&clock).watching(descriptor, PollFlags::IN);
+    wait_any([], Some(LOOK_EVERY), &mut poller)?;
+    Ok(!poller.events(0).is_empty())
+}
+
+/// Waits for what has no event: makes attempts until one gives something, or for as long as `patience`. One
+/// attempt is made in any case.
+pub fn retry_until<T>(patience: Nanos, attempt: impl FnMut() -> Option<T>) -> Option<T> {
+    retry(patience, RETRY_EVERY, attempt)
+}
+
+/// Sleeps for `time`, but ends within [`LOOK_EVERY`] once `is_stopped`. Returns true if it slept to the end.
+pub fn sleep_unless(mut is_stopped: impl FnMut() -> bool, time: Nanos) -> bool {
+    retry(time, LOOK_EVERY, || is_stopped().then_some(())).is_none()
+}
+
+fn retry<T>(patience: Nanos, every: Nanos, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
+    let clock = RealClock::start();
+    loop {
+        let found = attempt();
+        let left = patience.since(clock.now());
+        if found.is_some() || left == Nanos::ZERO {
+            return found;
+        }
+        std::thread::sleep(left.min(every).into());
+    }
 }
 
 /// Waits by poll(2), for queues and for other descriptors beside them.
@@ -197,6 +237,36 @@ mod tests {
             Poller::new(&clock).watching(quiet.as_fd(), PollFlags::IN).watching(loud.as_fd(), PollFlags::IN);
         assert!(wait_any([], None, &mut poller).unwrap());
         assert_eq!((poller.events(0), poller.events(1)), (PollFlags::empty(), PollFlags::IN));
+    }
+
+    #[test]
+    fn attempts_are_made_until_one_succeeds_and_one_in_any_case() {
+        let mut left = 3;
+        let mut attempt = || {
+            left -= 1;
+            (left == 0).then_some("done")
+        };
+        assert_eq!(retry_until(Nanos(u64::MAX), &mut attempt), Some("done"));
+        assert_eq!(retry_until(Nanos::ZERO, || None::<()>), None);
+        assert_eq!(retry_until(Nanos::ZERO, || Some(1)), Some(1));
+    }
+
+    #[test]
+    fn a_sleep_says_whether_it_was_cut_short() {
+        let mut looks = 0;
+        assert!(!sleep_unless(
+            || {
+                looks += 1;
+                looks == 2
+            },
+            Nanos(u64::MAX)
+        ));
+        assert!(sleep_unless(|| false, Nanos::millis(1)));
+    }
+
+    #[test]
+    fn what_can_be_read_at_once_is_not_waited_for() {
+        assert!(is_readable_soon(eventfd(1, EventfdFlags::empty()).unwrap().as_fd()).unwrap());
     }
 
     #[test]

@@ -13,7 +13,8 @@ use crate::design::{Design, Terms};
 use crate::explanation::explain;
 use crate::gate::Gate;
 use crate::outcome::{Judgement, judge_pairs};
-use crate::statistics::{Flips, Interval, median, reach};
+use crate::statistics::{Flips, Interval, reach};
+use plumb_measure::median;
 
 /// Question that an experiment answers.
 #[derive(Debug, Clone, PartialEq)]

@@ -222,7 +222,7 @@ fn outcomes_are_seldom_wrong() {
 fn what_is_said_to_be_detectable_is_detected() {
     let nature = NATURES[0];
     let smallest: Vec<f64> = (0..20).map(|n| outcome(nature, 1.0, false, n).smallest_detectable).collect();
-    let smallest = plumb_compare::statistics::median(&smallest).unwrap();
+    let smallest = plumb_measure::median(&smallest).unwrap();
     let found = |n: &u64| outcome(nature, smallest.exp(), false, *n).outcome == Outcome::Different;
     let power = (1_000..1_100).filter(found).count() as f64 / 100.0;
     assert!((0.6..=0.95).contains(&power), "{power} of experiments find a difference of {smallest}");

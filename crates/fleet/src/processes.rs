@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plumb_block::wait::{PollFlags, Poller, wait_any};
+use plumb_block::wait::{LOOK_EVERY, PollFlags, Poller, wait_any};
 use plumb_block::{Clock, Nanos};
 use plumb_linux::child::signal_group;
 use plumb_linux::descriptors;
@@ -22,8 +22,6 @@ use rustix::process::Signal;
 use crate::controller::Controller;
 use crate::launcher::{Launcher, pushed_to};
 
-/// How often the flag to stop is looked at.
-const LOOK_EVERY: Nanos = Nanos::millis(100);
 /// How often an exit is looked for that is about to come.
 const EXIT_EVERY: Nanos = Nanos::millis(10);
 /// Time that a launcher may take to exit.

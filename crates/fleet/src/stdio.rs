@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Builder;
 use std::time::Duration;
 
-use plumb_block::wait::{PollFlags, Poller, wait_any};
+use plumb_block::wait::{LOOK_EVERY, PollFlags, Poller, wait_any};
 use plumb_block::{Clock, FailureKind, Nanos};
 use plumb_load::LoadOutcome;
 
@@ -20,8 +20,6 @@ use crate::agent::{Action, Agent};
 use crate::message::{Task, TaskResult};
 use crate::processes::{read, unblock, write};
 
-/// How often the flags are looked at.
-const LOOK_EVERY: Nanos = Nanos::millis(100);
 /// Time that a task may take to end once its controller is lost, unless it has something to put back: a
 /// device that hangs does not keep the process.
 const END_WITHIN: Nanos = Nanos::secs(10);

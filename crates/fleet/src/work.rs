@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use plumb_block::{Clock, FailureKind, Nanos, in_one_line};
+use plumb_block::{Clock, FailureKind, Nanos, in_one_line, sleep_unless};
 use plumb_linux::child::{self, Limits, Pipe, Tail};
 use plumb_load::{Event, LoadOutcome, Observer, SpanResult};
 use plumb_measure::Series;
@@ -235,9 +235,8 @@ impl Together<'_> {
             self.behind = now.since(at);
             return at.max(now);
         }
-        while MonotonicClock.now() < at && !self.link.stop.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from(at.since(MonotonicClock.now()).min(Nanos::millis(50))));
-        }
+        let left = at.since(MonotonicClock.now());
+        sleep_unless(|| self.link.stop.load(Ordering::Relaxed), left);
         self.tell_begun(MonotonicClock.now().since(at));
         // A load in virtual time takes the whole processor: where there are more of them than processors, all
         // begin before one goes on.

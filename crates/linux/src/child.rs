@@ -9,14 +9,12 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use plumb_block::wait::{PollFlags, Poller, wait_any};
+use plumb_block::wait::{LOOK_EVERY, PollFlags, Poller, wait_any};
 use plumb_block::{Clock as _, Nanos, RealClock};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::orphans::{self, Mark};
 
-/// Interval at which the wish to stop is looked at.
-const LOOK_EVERY: Nanos = Nanos::millis(50);
 /// Most bytes that one read of a pipe takes.
 const READ_MAX: usize = 16 << 10;
 /// How often a pipe is read in one go: whoever writes without end does not keep others from being heard.

@@ -6,6 +6,7 @@
 pub mod buckets;
 pub mod error;
 pub mod histogram;
+mod median;
 pub mod process;
 pub mod result;
 pub mod run;
@@ -18,6 +19,7 @@ pub mod watch;
 pub use buckets::Buckets;
 pub use error::{Error, Result};
 pub use histogram::Histogram;
+pub use median::median;
 pub use result::{
     ApplicationSide, Attribution, BytesBy, FlushWrites, FlushesOf, IoResult, Latency, Quality, SERIES_BUCKET,
     SeriesPoint, StorageSide, SyncResult,

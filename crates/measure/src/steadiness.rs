@@ -6,6 +6,7 @@
 
 use plumb_block::Nanos;
 
+use crate::median::median;
 use crate::result::{Quality, SeriesPoint};
 
 /// When a rate settled.
@@ -74,13 +75,6 @@ fn split_of(rates: &[f64], last: usize, penalty: f64) -> Option<usize> {
     let (left, right) = (median(&rates[..split])?, median(&rates[split..])?);
     let matters = (left - right).abs() > Ramp::CHANGE_MIN * right.abs();
     (best_gain > penalty && matters).then_some(split)
-}
-
-/// Returns the median, the upper one of two; `None` of nothing.
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied()
 }
 
 /// How steady a rate was.

@@ -10,9 +10,8 @@ use std::os::unix::fs::{FileExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::str::FromStr;
-use std::time::{Duration, Instant};
 
-use plumb_block::shell_word;
+use plumb_block::{Nanos, retry_until, shell_word};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde::{Deserialize, Serialize};
@@ -22,9 +21,7 @@ use crate::error::{Error, ErrorKind, Result, cannot};
 
 /// Time that a mount may be in use by programs that were killed just now, and a loop device claimed by a
 /// program that looks for a free one (loop_configure in drivers/block/loop.c).
-const BUSY_MAX: Duration = Duration::from_secs(2);
-/// Interval between two attempts.
-const BUSY_AGAIN: Duration = Duration::from_millis(2);
+const BUSY_MAX: Nanos = Nanos::secs(2);
 
 /// A file system, with the defaults of its mkfs and of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -354,13 +351,8 @@ const fn is_of_the_tool(errno: Errno) -> bool {
 
 /// Does it once nobody uses what it is done to any more, or has used it for too long.
 fn once_free(mut done: impl FnMut() -> rustix::io::Result<()>) -> rustix::io::Result<()> {
-    let until = Instant::now() + BUSY_MAX;
-    loop {
-        match done() {
-            Err(Errno::BUSY) if Instant::now() < until => std::thread::sleep(BUSY_AGAIN),
-            ended => return ended,
-        }
-    }
+    let ended = retry_until(BUSY_MAX, || Some(done()).filter(|ended| *ended != Err(Errno::BUSY)));
+    ended.unwrap_or(Err(Errno::BUSY))
 }
 
 /// A mounted file system. Dropping it unmounts it, or, while somebody uses it, takes it out of sight until

@@ -4,13 +4,12 @@
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use plumb_block::{Device, Nanos};
+use plumb_block::{Device, Nanos, retry_until};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno as Os;
 
 use crate::error::{ExportError, Result, at};
 use crate::holders;
-use crate::retry::retry;
 use crate::served_device::KnownLosses;
 
 /// How long somebody who only looks at a new or changed block device (udev) may take before it counts as a
@@ -25,13 +24,13 @@ const PROBE_TIMEOUT: Nanos = Nanos::secs(1);
 pub(crate) fn claim(disk: &str, access: OFlags, own: &[BorrowedFd<'_>]) -> Result<OwnedFd> {
     let path = PathBuf::from(format!("/dev/{disk}"));
     let flags = access | OFlags::EXCL | OFlags::CLOEXEC;
-    let opened = retry(PROBE_TIMEOUT, || match rustix::fs::open(&path, flags, Mode::empty()) {
+    let opened = retry_until(PROBE_TIMEOUT, || match rustix::fs::open(&path, flags, Mode::empty()) {
         Err(Os::BUSY) => None,
         outcome => Some(outcome),
     });
     let claim = opened.ok_or_else(|| held(disk, own))?.map_err(at("claim", &path))?;
     let own = [own, &[claim.as_fd()]].concat();
-    match retry(PROBE_TIMEOUT, || holders::users_of(disk, &own).is_empty().then_some(())) {
+    match retry_until(PROBE_TIMEOUT, || holders::users_of(disk, &own).is_empty().then_some(())) {
         Some(()) => Ok(claim),
         None => Err(held(disk, &own)),
     }
@@ -49,7 +48,7 @@ pub(crate) fn is_claimed(path: &Path) -> rustix::io::Result<bool> {
 /// Returns true if the loop device lets go of `disk` within the time for those who only look.
 pub(crate) fn is_free_soon(number: u32, disk: &Path) -> bool {
     let is_free = || (holders::backing_file(number).as_deref() != Some(disk)).then_some(());
-    retry(PROBE_TIMEOUT, is_free).is_some()
+    retry_until(PROBE_TIMEOUT, is_free).is_some()
 }
 
 /// Lets requests for `/dev/DISK` through again after its drive has lost power, once nobody has it open who

@@ -9,13 +9,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use plumb_block::wait::is_readable_soon;
 use rustix::net::sockopt::{self, Timeout};
 
 use crate::nbd::server::{Listener, OWNER_ONLY, ServeError};
 
-/// How often it is looked whether serving is to end.
-const STOP_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 /// Time that a client has for its request, and again to take the answer.
 const CLIENT_TIME: Duration = Duration::from_secs(2);
 /// Longest head of a request.
@@ -92,11 +90,8 @@ pub fn serve(
     page: &dyn Fn(&str) -> Option<HttpPage>,
 ) -> io::Result<()> {
     while !stop.load(Ordering::Acquire) {
-        let mut waiting = [PollFd::new(listener, PollFlags::IN)];
-        match poll(&mut waiting, Some(&STOP_LOOK)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => continue,
-            Ok(_) => {}
-            Err(error) => return Err(error.into()),
+        if !is_readable_soon(listener.as_fd()).map_err(io::Error::other)? {
+            continue;
         }
         // A client that left meanwhile, or does not take its answer, harms nobody else.
         if let Ok(socket) = listener.accept() {

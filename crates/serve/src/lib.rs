@@ -13,7 +13,6 @@ pub mod named;
 pub mod nbd;
 mod records;
 mod requests;
-mod retry;
 mod served_device;
 mod slab;
 pub mod ublk;

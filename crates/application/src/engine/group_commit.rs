@@ -9,9 +9,9 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use plumb_block::Nanos;
+use plumb_block::wait::LOOK_EVERY;
 
 use super::halt::{Halt, Halts, Step};
-use super::program::LOOK_EVERY;
 use super::recording::lock;
 
 /// State that decides who may flush what, as plain data.

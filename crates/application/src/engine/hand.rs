@@ -4,11 +4,11 @@
 use std::path::Path;
 use std::sync::Mutex;
 
+use plumb_block::wait::LOOK_EVERY;
 use plumb_block::{Bytes, Clock, ErrorKind, FileId, FileStore, Nanos, OpenOptions};
 use plumb_load::{Event, Observer, Phase};
 
 use super::halt::{Halts, Step};
-use super::program::LOOK_EVERY;
 use super::recording::{Book, Call, Took, lock};
 use crate::chance::Chance;
 use crate::error::Error;

@@ -1,6 +1,5 @@
 //! Definition of a program: files that are prepared, and threads that turn transaction after transaction.
 
-use plumb_block::Nanos;
 use plumb_load::LoadOutcome;
 
 use super::halt::Step;
@@ -63,6 +62,3 @@ impl Setting {
         ((count as f64 * self.scale).round() as u64).max(least)
     }
 }
-
-/// Time that a waiting thread sleeps at most before it looks whether the run has ended.
-pub(crate) const LOOK_EVERY: Nanos = Nanos::millis(20);

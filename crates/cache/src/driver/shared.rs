@@ -21,6 +21,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use plumb_block::wait::LOOK_EVERY;
 use plumb_block::{
     Clock as _, Completion, Error, EventSource, Nanos, PollFlags, Poller, Queue, Request, Result, Time,
     wait_any,
@@ -32,8 +33,6 @@ use super::ports::Ports;
 use super::wake::{Wake, fire, signal};
 use crate::{Action, Cache, Mark, Member};
 
-/// Time after which a thread that waits for the core looks again, should nobody wake it.
-const LOOK_EVERY: Nanos = Nanos::millis(100);
 /// How often the thread looks whether the watcher still waits. What is destaged goes on after so long if
 /// nobody else drives.
 const RELIEVE_EVERY: Nanos = Nanos::millis(10);

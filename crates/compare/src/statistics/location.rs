@@ -1,6 +1,6 @@
 //! Where numbers are, so that a few that are far off do not decide it: Huber's M-estimate of location.
 
-use super::median;
+use plumb_measure::median;
 
 /// Number of median deviations from the median of four normal numbers that are 1.345 standard deviations: a
 /// reach with which the estimate has 95 % of the efficiency of the mean (Huber 1964). The median deviation is

@@ -1,13 +1,11 @@
 //! The statistics of an experiment: pure functions of numbers.
 
 mod location;
-mod order;
 mod permutation;
 mod quantile;
 mod rank;
 
 pub use location::reach;
-pub use order::median;
 pub use permutation::{Flips, Orders, TypicalValues};
 pub(crate) use permutation::{shuffle, smallest_error};
 pub use quantile::{normal as normal_quantile, student as student_quantile};

@@ -15,6 +15,7 @@
 //! moves no further than any other of its side. The reach has to be known without the pairs that are judged,
 //! or the test is not exact: practice tells it.
 
+use plumb_measure::median;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -122,7 +123,7 @@ impl TypicalValues {
 
     /// Returns the difference that as many orders find too large as too small; `None` without pairs.
     pub fn center(&self) -> Option<f64> {
-        Some(f64::midpoint(super::median(&self.lows)?, super::median(&self.highs)?))
+        Some(f64::midpoint(median(&self.lows)?, median(&self.highs)?))
     }
 }
 

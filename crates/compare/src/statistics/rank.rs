@@ -2,7 +2,9 @@
 //!
 //! For runs that were recorded one after the other and are no pairs.
 
-use super::{Interval, median};
+use plumb_measure::median;
+
+use super::Interval;
 
 /// All differences between a value of one sample and one of the other.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use plumb_block::{Clock, Nanos};
+use plumb_block::{Clock, Nanos, RealClock, retry_until};
 
 use super::thread::{Report, TeamThread};
 use crate::fault::Fault;
@@ -279,13 +279,12 @@ impl<'a> Threads<'a> {
     /// Waits for the threads to drop their queues; what went wrong, if anything did, and what each team
     /// measured.
     pub(super) fn join(self) -> (Option<Fault>, Vec<TeamOutcome>) {
-        let deadline = self.clock.now() + JOIN_WITHIN;
+        let clock = RealClock::start();
         let mut teams = Vec::new();
         for member in self.members {
             if let (Some(thread), true) = (member.thread, member.outcome.is_some()) {
-                while !thread.is_finished() && self.clock.now() < deadline {
-                    thread::sleep(Duration::from_millis(1));
-                }
+                let left = JOIN_WITHIN.since(clock.now());
+                retry_until(left, || thread.is_finished().then_some(()));
             }
             teams.push(member.outcome.unwrap_or(TeamOutcome { cpu: None, workers: Vec::new() }));
         }

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use plumb_block::wait::LOOK_EVERY;
 use plumb_linux::apart::{self, Apart};
 use plumb_report::document::proof::FailureClass;
 use rustix::fs::OFlags;
@@ -26,8 +27,6 @@ use crate::subject::Outcome;
 /// Time that a check may take beyond its time: a subject that kills its own program in time has to say so,
 /// and to unmount takes time as well. So long, too, whoever wants to stop waits for checks.
 const GRACE: Duration = Duration::from_secs(3);
-/// How often whoever waits looks whether it is to stop.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A state to check, and who waits for what comes of it.
 type Task = (OwnedState, Sender<Answer>);
@@ -158,7 +157,7 @@ impl Workers {
         // All before it have been answered, so it is being checked by now.
         let until = Instant::now() + self.timeout.saturating_add(GRACE);
         loop {
-            match ticket.0.recv_timeout(LOOK_AGAIN) {
+            match ticket.0.recv_timeout(LOOK_EVERY.into()) {
                 Ok(checked) => return checked,
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err("the threads that check have ended".to_owned());

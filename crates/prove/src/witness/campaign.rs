@@ -18,6 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use plumb_block::Nanos;
+use plumb_block::wait::LOOK_EVERY;
 use plumb_crash::below;
 use plumb_linux::child;
 use plumb_report::document::power::{CampaignDocument, Cycle, CycleResult, VerifyDocument};
@@ -30,8 +31,6 @@ use super::power::{Machine, PowerSwitch};
 use super::{Event, Message, refused, serve};
 use crate::error::{Error, Result, cannot};
 
-/// How often it is looked whether to stop.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Time that a writer may go on after the power is gone: its connection may not know.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Time that a process may take to end by itself.
@@ -357,7 +356,7 @@ impl Session<'_> {
         let end = Instant::now() + within;
         while !self.stop.load(Ordering::Acquire) {
             let left = end.saturating_duration_since(Instant::now());
-            match self.heard.recv_timeout(left.min(LOOK_EVERY)) {
+            match self.heard.recv_timeout(left.min(LOOK_EVERY.into())) {
                 Ok(heard) => return Some(heard),
                 Err(RecvTimeoutError::Disconnected) => return Some(WitnessMessage::Closed),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => return None,

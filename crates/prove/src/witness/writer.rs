@@ -17,11 +17,9 @@ use crate::error::Result;
 const FLUSH: Tag = Tag(u64::MAX);
 /// Time to wait for the device before the witness is looked at again.
 const LOOK_EVERY: Nanos = Nanos::millis(1);
-/// Time to wait for the witness before it is looked whether to stop.
-const STOP_EVERY: Duration = Duration::from_millis(100);
 /// How often the witness is waited for so long by whoever was told to stop: what it has not confirmed is not
 /// required.
-const STOP_TRIES: u32 = 20;
+const STOP_TRIES: u32 = 40;
 
 /// When to end without a cut.
 #[derive(Debug, Clone, Copy, Default)]
@@ -128,7 +126,10 @@ impl Writer<'_> {
                 self.end("it had written all that it was told to write".to_owned(), false);
             }
             let is_idle = self.in_flight == 0;
-            self.exchange(witness, if is_idle { STOP_EVERY } else { Duration::ZERO })?;
+            self.exchange(
+                witness,
+                if is_idle { plumb_block::wait::LOOK_EVERY.into() } else { Duration::ZERO },
+            )?;
             if self.has_ended && is_idle {
                 tries += u32::from(is_stopped);
                 if (self.has_said_why && self.unconfirmed.is_none()) || tries > STOP_TRIES {

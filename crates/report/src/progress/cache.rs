@@ -1,8 +1,9 @@
 //! Activity of a cache, followed until it is over.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use plumb_block::wait::LOOK_EVERY;
 use plumb_block::{Bytes, Nanos, shell_word};
 use plumb_targets::cache::{CacheStatus, LaidOut};
 
@@ -10,9 +11,6 @@ use super::bar::left;
 use super::lines::ProgressLines;
 use crate::status::not_serving;
 use crate::streams;
-
-/// How often a cache is asked how far it is.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Reason why the activity of a cache does not come to its end.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +46,7 @@ impl<E: From<CacheGone>> CacheActivity<'_, E> {
                 return Ok(None);
             }
             lines.say(&format!("{name} {what}"));
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(LOOK_EVERY.into());
             now = (self.look)()?.ok_or_else(|| {
                 CacheGone(format!(
                     "the server of {name} has ended: serve it again, then the same command continues"

@@ -4,8 +4,8 @@ use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
+use plumb_block::wait::LOOK_EVERY;
 use plumb_block::{Bytes, Device, Nanos};
 use plumb_linux::loop_device::LoopDevice;
 use rustix::fs::{Mode, OFlags};
@@ -23,8 +23,6 @@ use crate::served_device::REQUEST_TIMEOUT_CLOSING;
 
 /// How long all that is dirty may take once the device has to be taken away in any case.
 const FLUSH_TIMEOUT_FORCED: Nanos = Nanos::secs(15);
-/// How often whoever waits for a flush is asked whether it is forced.
-const ASK_EVERY: Duration = Duration::from_millis(50);
 
 /// A device that the kernel has as `/dev/loopN`.
 ///
@@ -182,7 +180,7 @@ impl Attachment {
         let flushed = live.loop_device.sync()?;
         let (clock, mut until) = (&self.served.device.clock, None);
         loop {
-            if let Some(outcome) = flushed.within(ASK_EVERY) {
+            if let Some(outcome) = flushed.within(LOOK_EVERY.into()) {
                 return outcome;
             }
             match until {

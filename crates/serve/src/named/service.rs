@@ -1,13 +1,14 @@
 //! A device that is served under a name, with its exports and the socket on which it takes orders.
 
 use std::collections::VecDeque;
+use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plumb_block::{Bytes, Clock as _, Device, Nanos, RealClock, in_one_line};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use plumb_block::wait::is_readable_soon;
+use plumb_block::{Bytes, Clock as _, Device, Nanos, RealClock, in_one_line, retry_until};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -18,10 +19,7 @@ use super::error::ServiceError;
 use super::nbd::{NbdAddress, NbdServers, Say, connections_max};
 use super::socket::ControlSocket;
 use crate::nbd::tls::ServerTls;
-use crate::retry::retry;
 
-/// How often the flag to stop is looked at.
-const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Time that a client that has just hung up may take to be seen as gone.
 const LEAVING: Nanos = Nanos::secs(1);
 /// How often it is looked whether somebody still uses the block device, once a signal has come.
@@ -267,10 +265,8 @@ impl<C: Controls> Service<C> {
             }
             self.follow_power();
             if waiting.is_empty() {
-                match poll(&mut [PollFd::new(&self.control, PollFlags::IN)], Some(&LOOK_EVERY)) {
-                    Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                    Err(errno) => return Err(system(errno.into())),
-                }
+                is_readable_soon(self.control.as_fd())
+                    .map_err(|error| system(std::io::Error::other(error)))?;
                 hear(&self.control, &mut waiting, &self.name, &self.say);
             }
             if let Some((stream, order)) = waiting.pop_front() {
@@ -378,7 +374,7 @@ impl<C: Controls> Service<C> {
         stop: &AtomicBool,
     ) -> Result<(), RefusedOrder> {
         let have_left = || (cut_off || self.nbd.connections() == 0).then_some(());
-        retry(LEAVING, have_left);
+        retry_until(LEAVING, have_left);
         let connections = self.nbd.connections();
         if connections > 0 && !cut_off {
             let mut by = self.nbd.clients();

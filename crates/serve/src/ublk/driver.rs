@@ -4,13 +4,12 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use plumb_block::Nanos;
+use plumb_block::{Nanos, retry_until};
 use plumb_linux::ublk::{Control, ControlOp};
 use rustix::io::Errno as Os;
 
 use super::wire::{INFO_BYTES, Info, PARAMETERS_BYTES, Parameters, UPDATE_SIZE};
 use crate::error::{ExportError, Result, at};
-use crate::retry::retry;
 
 /// Mark of this program's devices for the driver, which does not look at it: "plumb" and a version.
 pub(super) const MARK: u64 = 0x0001_706c_756d_6200;
@@ -126,7 +125,7 @@ impl Driver {
 
 /// Tries again while the kernel answers EBUSY, for as long as it may take to notice a dead server.
 pub(super) fn patiently<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    let outcome = retry(DEAD_WITHIN, || match attempt() {
+    let outcome = retry_until(DEAD_WITHIN, || match attempt() {
         Err(error) if is(&error, &[Os::BUSY]) => None,
         outcome => Some(outcome),
     });

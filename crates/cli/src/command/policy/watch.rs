@@ -1,8 +1,8 @@
 //! `plumb policy watch`: the disks, read again and again.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
 
+use plumb_block::sleep_unless;
 use plumb_path::Severity;
 use plumb_policy::machine::Machine;
 use plumb_policy::view::PolicyDocument;
@@ -14,9 +14,6 @@ use super::disks::document;
 use crate::arguments::policy::{Chosen, WatchArguments};
 use crate::exit::Exit;
 use crate::{stop, terminal};
-
-/// How long a signal waits at most.
-const STOP_POLL: Duration = Duration::from_millis(50);
 
 /// One change, as a line of JSON.
 #[derive(Serialize)]
@@ -49,7 +46,9 @@ pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
             output.write(watcher.metrics().as_bytes())?;
         }
         looks += 1;
-        if arguments.looks == Some(looks) || !sleep(arguments.interval, &stop) {
+        if arguments.looks == Some(looks)
+            || !sleep_unless(|| stop.load(Ordering::Relaxed), arguments.interval.into())
+        {
             return Ok(exit);
         }
         now = read(&machine()?, &arguments.chosen)?;
@@ -89,17 +88,4 @@ fn tell(change: &Change, json: bool) -> anyhow::Result<()> {
     let identity = change.identity.as_deref().map_or_else(String::new, |identity| format!(" ({identity})"));
     let line = format!("{} {}{identity}: {}", change.at, change.name, change.what);
     terminal::print(&format!("{}\n", plumb_report::printable::printable(&line)))
-}
-
-/// Returns true if it slept to the end: false if it was told to stop.
-fn sleep(time: Duration, stop: &AtomicBool) -> bool {
-    let end = Instant::now() + time;
-    while !stop.load(Ordering::Relaxed) {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return true;
-        }
-        std::thread::sleep(left.min(STOP_POLL));
-    }
-    false
 }

@@ -1,10 +1,12 @@
 //! `plumb prove replay`: a failing state again, put before the checker or mounted for a look.
 
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use clap::Args;
+use plumb_block::wait::{LOOK_EVERY, is_readable_soon};
 use plumb_linux::orphans::Adoption;
 use plumb_prove::explore::Choice;
 use plumb_prove::file_system::FileSystem;
@@ -14,15 +16,10 @@ use plumb_prove::subject::Outcome;
 use plumb_report::document::power::ProveReplay;
 use plumb_report::document::proof::{Failure, FailureClass};
 use plumb_report::{Format, Kind, ProofDocument, RunContents};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 
 use crate::arguments::output::PrintFormat;
 use crate::exit::{Exit, Refusal, refuse_if};
 use crate::{stop, terminal};
-
-/// How often whoever waits for a key looks for signals.
-const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Arguments of `plumb prove replay`.
 #[derive(Debug, Args)]
@@ -147,12 +144,11 @@ fn wait(stop: &AtomicBool) -> anyhow::Result<()> {
     let stdin = std::io::stdin();
     let mut is_open = true;
     while !stop.load(Ordering::Acquire) {
-        let mut key = [PollFd::new(&stdin, PollFlags::IN)];
-        match poll(&mut key[..usize::from(is_open)], Some(&LOOK_AGAIN)) {
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) if stdin.read_line(&mut String::new())? > 0 => break,
-            Ok(_) => is_open = false,
-            Err(errno) => return Err(errno).context("cannot wait for a key"),
+        match is_open {
+            true if !is_readable_soon(stdin.as_fd()).context("cannot wait for a key")? => {}
+            true if stdin.read_line(&mut String::new())? > 0 => break,
+            true => is_open = false,
+            false => std::thread::sleep(LOOK_EVERY.into()),
         }
     }
     Ok(())
