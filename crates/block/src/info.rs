@@ -48,6 +48,10 @@ pub struct DeviceInfo {
     pub atomic_boundary: Bytes,
     /// Where acknowledged writes are.
     pub volatile_cache: VolatileCache,
+    /// True if the device says that its cache, which it reports as volatile, survives a power cut: it has a
+    /// battery or capacitors, and takes flushes all the same.
+    #[serde(default)]
+    pub is_cache_protected: bool,
     /// True if the device drops what is written: a null device. Nothing can be durable there, whatever
     /// `volatile_cache` says.
     pub keeps_nothing: bool,
@@ -60,6 +64,16 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
+    /// Says what the device reports of its write cache.
+    pub const fn cache_words(&self) -> &'static str {
+        match self.volatile_cache {
+            VolatileCache::None => "no volatile cache is on",
+            VolatileCache::Enabled if self.is_cache_protected => "a protected cache is on",
+            VolatileCache::Enabled => "a volatile cache is on",
+            VolatileCache::Unknown => "whether a volatile cache is on is not said",
+        }
+    }
+
     /// Creates a plain device of `size` bytes in `logical_block`s: no cache, no FUA, no discard.
     pub fn plain(name: impl Into<String>, size: Bytes, logical_block: Bytes) -> Self {
         Self {
@@ -75,6 +89,7 @@ impl DeviceInfo {
             atomic_unit_min: logical_block,
             atomic_boundary: Bytes(0),
             volatile_cache: VolatileCache::None,
+            is_cache_protected: false,
             keeps_nothing: false,
             fua_native: false,
             revolution: None,

@@ -179,7 +179,7 @@ impl fmt::Display for Nanos {
         let ns = self.0 as f64;
         let (scaled, unit) = match self.0 {
             0..=999 => return f.pad(&format!("{} ns", self.0)),
-            1_000..=999_499 => (ns / 1e3, "us"),
+            1_000..=999_499 => (ns / 1e3, "µs"),
             999_500..=999_499_999 => (ns / 1e6, "ms"),
             999_500_000..HOURS_FROM => (ns / 1e9, "s"),
             HOURS_FROM..DAYS_FROM => (ns / 3.6e12, "h"),
@@ -290,7 +290,8 @@ impl FromStr for Nanos {
     fn from_str(typed: &str) -> Result<Self, Self::Err> {
         let fail = || ParseNanosError::NoTime(typed.to_owned());
         let too_long = || ParseNanosError::TooLong(typed.to_owned());
-        let is_letter = |c: char| c.is_ascii_alphabetic();
+        // The micro sign, and the Greek letter that looks like it.
+        let is_letter = |c: char| c.is_ascii_alphabetic() || matches!(c, 'µ' | 'μ');
         let mut rest = typed;
         let mut sum = 0_u64;
         loop {
@@ -298,7 +299,7 @@ impl FromStr for Nanos {
             let (unit, after) = after.split_at(after.find(|c| !is_letter(c)).unwrap_or(after.len()));
             let nanos: u64 = match unit {
                 "ns" => 1,
-                "us" => 1_000,
+                "us" | "µs" | "μs" => 1_000,
                 "ms" => 1_000_000,
                 "s" => 1_000_000_000,
                 "m" | "min" => 60_000_000_000,
@@ -396,7 +397,12 @@ mod tests {
 
     #[test]
     fn times_read_as_people_type_them() {
-        for (typed, nanos) in [("10", Nanos::secs(10)), ("1m30s", Nanos::secs(90)), ("1.5us", Nanos(1500))] {
+        for (typed, nanos) in [
+            ("10", Nanos::secs(10)),
+            ("1m30s", Nanos::secs(90)),
+            ("1.5us", Nanos(1500)),
+            ("1.5µs", Nanos(1500)),
+        ] {
             assert_eq!(typed.parse::<Nanos>().unwrap(), nanos, "{typed}");
         }
         for typed in ["", "s", "-1s", "1x", "1m30", "1.5ns", "1e3", "inf", "999999999d", "1..5s", "+5s"] {
@@ -410,6 +416,7 @@ mod tests {
         assert_eq!(Bytes(1_572_864_000).to_string(), "1.46 GiB");
         assert_eq!(Bytes(1023 * 1024 + 900).to_string(), "1 MiB");
         assert_eq!(Nanos(412).to_string(), "412 ns");
+        assert_eq!(Nanos(1500).to_string(), "1.5 µs");
         assert_eq!(Nanos(8_330_000).to_string(), "8.33 ms");
         assert_eq!(Nanos(999_999).to_string(), "1 ms");
         assert_eq!(Nanos::secs(90).to_string(), "90 s");

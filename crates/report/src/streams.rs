@@ -27,7 +27,11 @@ pub fn print(text: &str) -> io::Result<()> {
 /// in it, has on further lines is indented: it cannot be taken for another message. If nobody can be told,
 /// the exit code still says it.
 pub fn say(line: &str) {
-    let mut line = printable_text(line, style_of_stderr().colour).into_owned();
+    let style = style_of_stderr();
+    let mut line = printable_text(line, style.colour).into_owned();
+    if !style.unicode {
+        line = line.replace('µ', "u");
+    }
     if line.starts_with("plumb: ") {
         line = line.replace('\n', "\n  ");
     }

@@ -118,7 +118,7 @@ const CASES_ASLEEP: [Case; 2] = [
 /// Prints two lines for each load.
 pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
     println!(
-        "4 KiB, microseconds; {pairs} pairs of null drive and drive over NBD; bar: the model's, 5 % and 50 us more or less"
+        "4 KiB, microseconds; {pairs} pairs of null drive and drive over NBD; bar: the model's, 5 % and 50 µs more or less"
     );
     println!("{:<62} {:>7} {:>7} {:>8} {:>7}  real less expected", "", "model", "null", "expected", "real");
     for case in &CASES {

@@ -73,13 +73,14 @@ pub(super) fn application(target: &str) -> Node {
 /// Returns the device itself, with what it reports as evidence from `source`.
 fn device(kind: LayerKind, name: &str, info: &DeviceInfo, source: &str) -> Node {
     let mut node = Node::new(kind, name);
-    let (cache, value, means) = match info.volatile_cache {
-        VolatileCache::None => (Cache::None, "no volatile cache is on", "an acknowledged write is durable"),
-        VolatileCache::Enabled => {
-            (Cache::Volatile, "a volatile cache is on", "only a flush or FUA makes writes durable")
+    let (cache, means) = match info.volatile_cache {
+        VolatileCache::None => (Cache::None, "an acknowledged write is durable"),
+        VolatileCache::Enabled if info.is_cache_protected => {
+            (Cache::Protected, "an acknowledged write survives a power cut")
         }
+        VolatileCache::Enabled => (Cache::Volatile, "only a flush or FUA makes writes durable"),
         VolatileCache::Unknown => {
-            (Cache::Unknown, "no flush is offered", "whether acknowledged writes are durable is not said")
+            (Cache::Unknown, "no flush is offered: whether acknowledged writes are durable is not said")
         }
     };
     node.cache = cache;
@@ -88,7 +89,7 @@ fn device(kind: LayerKind, name: &str, info: &DeviceInfo, source: &str) -> Node 
             node.mark(Mark::KeepsNothing);
             node.saw(source, "a null device", "what is written is dropped, and reads return zeroes");
         }
-        false => node.saw(source, value, means),
+        false => node.saw(source, info.cache_words(), means),
     }
     let units = Units::of_device(info);
     node.untorn = Untorn::Units(units);
@@ -154,6 +155,16 @@ mod tests {
         assert!(path.findings.iter().any(|finding| finding.id == "volatile-cache"));
         let drive = &path.layers[1];
         assert_eq!((drive.flush, drive.fua, drive.cache), (Flush::Forwarded, Fua::Native, Cache::Volatile));
+    }
+
+    #[test]
+    fn a_cache_that_survives_a_power_cut_is_protected() {
+        let plain = DeviceInfo::plain("x", Bytes::gib(1), Bytes(512));
+        let on = DeviceInfo { volatile_cache: VolatileCache::Enabled, is_cache_protected: true, ..plain };
+        let path = survey_device("sim:x", &on, DeviceKind::Simulated).paths.remove(0);
+        assert_eq!((path.layers[1].cache, path.layers[1].flush), (Cache::Protected, Flush::Forwarded));
+        assert_eq!(path.durable_at.write.as_deref(), Some("sim:x"));
+        assert!(path.findings.iter().all(|finding| finding.id != "volatile-cache"), "{:?}", path.findings);
     }
 
     #[test]

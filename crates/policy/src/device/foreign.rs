@@ -7,7 +7,7 @@ use plumb_path::{Cache, DeviceKind, Finding, LayerKind, Severity, Survey};
 
 use super::attached_cache::CHANGED_BY;
 use crate::state::FoundState;
-use crate::view::{DeviceSide, DeviceView, Refusal};
+use crate::view::{DeviceSide, DeviceView, Protection, ProtectionRank, Refusal};
 
 /// Returns the view of the device that was named `name`. Its cache counts as `off` where it says that none is
 /// on: whether it has one that could be switched on, it does not say.
@@ -24,6 +24,11 @@ pub fn foreign(name: &str, info: &DeviceInfo, kind: DeviceKind) -> DeviceView {
         rotational: info.revolution.map(|_| true),
         state,
         device,
+        protection: info.is_cache_protected.then(|| Protection {
+            claim: "the drive says that its cache survives a power cut".to_owned(),
+            rank: ProtectionRank::Declared,
+            until: None,
+        }),
         findings: vec![no_kernel_view(name, info)],
         ..DeviceView::no_disk(name, transport, changeable_by, refusal(name, kind))
     }
@@ -62,11 +67,6 @@ fn cache(volatile: VolatileCache) -> (FoundState, DeviceSide) {
 }
 
 fn no_kernel_view(name: &str, info: &DeviceInfo) -> Finding {
-    let cache = match info.volatile_cache {
-        VolatileCache::None => "no volatile cache is on",
-        VolatileCache::Enabled => "a volatile cache is on",
-        VolatileCache::Unknown => "whether a volatile cache is on is not said",
-    };
     let fua = if info.fua_native { "FUA is native" } else { "FUA is a write and a flush" };
     Finding {
         id: "no-kernel-view".to_owned(),
@@ -75,7 +75,7 @@ fn no_kernel_view(name: &str, info: &DeviceInfo) -> Finding {
             "The kernel does not know {name}: it has no view of the cache that could be wrong, and plumb's own flushes go \
              straight to the device."
         ),
-        evidence: vec![format!("the device says of itself: {cache}; {fua}")],
+        evidence: vec![format!("the device says of itself: {}; {fua}", info.cache_words())],
         remedy: String::new(),
     }
 }
@@ -120,7 +120,12 @@ mod tests {
                 assert_eq!((view.kernel, view.size), (KernelSide::default(), Some(1 << 20)));
                 assert!(view.findings[0].evidence[0].contains("FUA is native"));
                 assert!(!view.refusal.unwrap().remedy.is_empty());
+                assert_eq!(view.protection, None);
             }
         }
+        let info = DeviceInfo { volatile_cache: VolatileCache::Enabled, is_cache_protected: true, ..plain };
+        let view = foreign("x", &info, DeviceKind::Simulated);
+        assert!(view.findings[0].evidence[0].contains("a protected cache is on"), "{:?}", view.findings);
+        assert_eq!(view.protection.unwrap().rank, ProtectionRank::Declared);
     }
 }

@@ -1,10 +1,13 @@
 //! The documents of `plumb drive`. The status of a drive is that of [`plumb_targets`], whose server answers
 //! with it.
 
+use plumb_path::Cache;
 use plumb_sim::figures::FigureRow;
 use plumb_sim::model::{Figure, IgnoresFlush, Model, Wce};
 use plumb_targets::served_drive::DriveStatus;
 use serde::{Deserialize, Serialize};
+
+use crate::wording;
 
 /// `plumb drive list`: the models that are shipped.
 #[derive(Debug, Serialize)]
@@ -91,10 +94,11 @@ fn write_cache(model: &Model) -> String {
         Wce::On => "on",
         Wce::Off => "off",
     };
-    let kept = match (matches!(behaviour.ignores_flush, IgnoresFlush::Never), behaviour.keeps_cache()) {
+    let kept = match (matches!(behaviour.ignores_flush, IgnoresFlush::Never), behaviour.survives_power_cut())
+    {
         (false, _) => "volatile, flushes ignored",
-        (true, true) => "protected",
-        (true, false) => "volatile",
+        (true, true) => wording::cache(Cache::Protected),
+        (true, false) => wording::cache(Cache::Volatile),
     };
     format!("{state}, {kept}")
 }

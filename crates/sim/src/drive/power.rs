@@ -132,10 +132,12 @@ impl Drive {
         })
     }
 
-    /// Sets what the drive says of its write cache, which may be a lie.
+    /// Sets what the drive says of its write cache, which may be a lie, and whether that survives a power
+    /// cut.
     pub(super) const fn state_volatile_cache(&mut self) {
         let says = matches!(self.wce, Some(true)) && !self.behaviour.reports_write_through;
         self.info.volatile_cache = if says { VolatileCache::Enabled } else { VolatileCache::None };
+        self.info.is_cache_protected = says && self.behaviour.survives_power_cut();
     }
 
     /// Looks whether a cut was asked for at what happens now, and cuts then.

@@ -88,6 +88,12 @@ impl Behaviour {
         self.protected && (!self.battery_dead || self.battery_noticed)
     }
 
+    /// Returns true if what is in the write cache survives a power cut, and flushes are obeyed: the cache of
+    /// such a drive is called protected.
+    pub const fn survives_power_cut(&self) -> bool {
+        self.keeps_cache() && matches!(self.ignores_flush, IgnoresFlush::Never)
+    }
+
     /// Returns true if the drive believes that its cache survives a power cut, and is wrong.
     pub const fn is_deceived(&self) -> bool {
         self.protected && self.battery_dead && !self.battery_noticed

@@ -62,7 +62,7 @@ impl FromStr for Rate {
 /// Returns a number with a unit of time as nanoseconds, rounded; none if it is not finite, negative or beyond
 /// 2^53.
 fn scaled(typed: &str) -> Option<u64> {
-    let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let units = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("μs", 1e3), ("ms", 1e6), ("s", 1e9)];
     let text = typed.trim();
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(split);
