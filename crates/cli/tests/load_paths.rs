@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
-use crate::load_support::{MountedFileSystem, Place};
+use crate::load_support::{LoopDevice, MountedFileSystem, Place};
 
 /// A directory in memory that is gone when it is dropped; `None`, and said, if there is none here.
 fn memory() -> Option<tempfile::TempDir> {
@@ -116,5 +116,25 @@ fn flushes_of_a_mount_that_syncs_each_write_are_not_missing() {
             assert!(!finds(&run, id), "{typed}: {}", run["verdicts"]);
         }
         assert!(run["path"].to_string().contains("sync"), "{}", run["path"]);
+    }
+}
+
+/// Empty flushes count as writes at the kernel's devices, and as no I/Os of ours: neither those of syncs nor
+/// those that durable writes bring along.
+#[test]
+fn the_writes_of_a_device_that_is_the_target_are_those_with_data() {
+    let place = Place::new();
+    let Some(memory) = memory() else { return };
+    let image = memory.path().join("image");
+    std::fs::write(&image, vec![0; 4 << 20]).unwrap();
+    let Some(device) = LoopDevice::over(&image) else { return };
+    for words in ["--sync-every 1", "--dsync"] {
+        let typed = format!("load {} --overwrite --write 100 --count 100 {words}", device.path);
+        let storage = &place.json(&typed, 0)["total"]["storage"];
+        assert_eq!(
+            (&storage["writes"], &storage["io_bytes_mean"]),
+            (&100.into(), &4096.0.into()),
+            "{storage:#}"
+        );
     }
 }

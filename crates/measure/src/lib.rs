@@ -27,6 +27,6 @@ pub use result::{
 pub use run::{DeviceIdentity, Manifest, Out, Recording, RunDirectory, RunStatus, TaggedHistogram};
 pub use series::{COUNT_MAX, Series, SeriesEvent};
 pub use steadiness::{Ramp, Steadiness};
-pub use storage::{NoDelta, calibrate, storage_side};
+pub use storage::{CountsOfWrites, NoDelta, WriteSizes, calibrate, storage_side};
 pub use verified::{VerifyResult, WrongBlock, WrongKind};
 pub use watch::{Reading, StorageWatch};

@@ -58,6 +58,14 @@ pub struct ApplicationSide {
     pub in_flight_mean: Option<f64>,
 }
 
+impl ApplicationSide {
+    /// Returns the latency of an operation: since its intended start where it has one, so that waiting for
+    /// earlier operations counts, else its service time.
+    pub fn operation_latency(&self) -> Option<Latency> {
+        self.latency_from_intended_start.or(self.latency)
+    }
+}
+
 /// The storage's side of the same window: what the block devices beneath the target were handed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StorageSide {

@@ -3,11 +3,15 @@
 //! Counters only say something as a difference, and only if it is the same device that was read twice. Where
 //! that is in doubt there is no figure, but a reason: [`NoDelta`].
 //!
-//! Linux counts an empty flush (blkdev_issue_flush) among the writes too, with no sectors; whether this
-//! kernel does is found by [`calibrate`], not assumed. Limitation: once found, every flush is taken for an
-//! empty one. Flushes that come with data (a journal's commit record) have no empty write, so where they are
-//! many the writes come out too low, by at most the number of flushes; a device that wrote bytes is never
-//! left without a write.
+//! Linux counts an empty flush (blkdev_issue_flush) among the writes too, with no sectors: the request that
+//! asks counts as a write (blk_account_io_done), and the flush that serves it, and others that wait, as one
+//! flush (blk_account_io_flush). Whether this kernel does is found by [`calibrate`], not assumed.
+//!
+//! Limitations: once found, every flush is taken for an empty one. Flushes that come with data (a journal's
+//! commit record, FUA on a device without it) have no empty write, so where they are many the writes come out
+//! too low, by at most the number of flushes; and a flush that serves several requests leaves their other
+//! empty writes among the writes. Where the [sizes](WriteSizes) of the writes are known, the bytes say how
+//! many there are at least and at most. A device that wrote bytes is never left without a write.
 
 use plumb_block::{Bytes, DeviceCounters, Nanos, StorageSnapshot};
 
@@ -18,22 +22,75 @@ use crate::result::{FlushWrites, StorageSide};
 #[error("{0}")]
 pub struct NoDelta(String);
 
+/// Knowledge about the writes that devices count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountsOfWrites {
+    /// Result of a [calibration](calibrate) of the same devices.
+    pub flush_writes: FlushWrites,
+    /// Sizes of the writes; `None` if others may write to the devices too.
+    pub sizes: Option<WriteSizes>,
+}
+
+/// Sizes of all writes that anybody hands to devices, before the kernel merges them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteSizes {
+    /// The smallest.
+    pub min: Bytes,
+    /// The largest.
+    pub max: Bytes,
+}
+
+impl WriteSizes {
+    /// Returns how many writes `device` was handed at least and at most.
+    fn bounds(self, device: &DeviceCounters) -> [u64; 2] {
+        let requests = |size: Bytes| {
+            device
+                .write_bytes
+                .0
+                .div_ceil(size.0.max(1))
+                .saturating_sub(device.write_merges)
+                .min(device.writes)
+        };
+        [requests(self.max), requests(self.min)]
+    }
+}
+
+impl From<FlushWrites> for CountsOfWrites {
+    fn from(flush_writes: FlushWrites) -> Self {
+        Self { flush_writes, sizes: None }
+    }
+}
+
+impl CountsOfWrites {
+    /// Returns the writes of a delta that carried data, as far as can be told.
+    fn with_data(self, device: &DeviceCounters) -> u64 {
+        match (self.flush_writes, device.flushes) {
+            (FlushWrites::TakenOut, Some(flushes)) => {
+                let [least, most] = self.sizes.map_or([0, device.writes], |sizes| sizes.bounds(device));
+                let some = u64::from(device.write_bytes > Bytes(0)).min(device.writes);
+                device.writes.saturating_sub(flushes).clamp(least, most).max(some)
+            }
+            _ => device.writes,
+        }
+    }
+}
+
 /// Returns the storage's side of the window between two readings: all devices summed, and each listed.
 ///
-/// `flush_writes` is what a [calibration](calibrate) of the same devices found. A window of no length has
-/// rates of zero.
+/// `counts` says what the devices count as writes. A window of no length has rates of zero.
 ///
 /// # Errors
 /// If a device vanished, appeared or was replaced in between.
 pub fn storage_side(
     before: &StorageSnapshot,
     after: &StorageSnapshot,
-    flush_writes: FlushWrites,
+    counts: impl Into<CountsOfWrites>,
 ) -> Result<StorageSide, NoDelta> {
+    let counts = counts.into();
     let devices = delta(before, after)?;
     let seconds = after.at.since(before.at).as_secs_f64();
     let total = |value: fn(&DeviceCounters) -> u64| devices.iter().map(value).sum::<u64>();
-    let writes = devices.iter().map(|device| data_writes(device, flush_writes)).sum::<u64>();
+    let writes = devices.iter().map(|device| counts.with_data(device)).sum::<u64>();
     let reads = total(|device| device.reads);
     let (read_bytes, write_bytes) = (total(|d| d.read_bytes.0), total(|d| d.write_bytes.0));
     let flushes = devices.iter().map(|device| device.flushes).sum::<Option<u64>>();
@@ -53,7 +110,7 @@ pub fn storage_side(
         read_bytes,
         write_bytes,
         merges: total(|device| device.read_merges + device.write_merges),
-        flush_writes,
+        flush_writes: counts.flush_writes,
         devices,
         above: Vec::new(),
         attribution: None,
@@ -225,17 +282,6 @@ fn grown(unit: u64, before: u64, after: u64) -> Option<u64> {
     is_wrap.then(|| WRAP * unit - before + after)
 }
 
-/// Returns the writes of a delta that carried data, as far as can be told.
-fn data_writes(device: &DeviceCounters, flush_writes: FlushWrites) -> u64 {
-    match (flush_writes, device.flushes) {
-        (FlushWrites::TakenOut, Some(flushes)) => {
-            let at_least = u64::from(device.write_bytes > Bytes(0)).min(device.writes);
-            device.writes.saturating_sub(flushes).max(at_least)
-        }
-        _ => device.writes,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,6 +323,26 @@ mod tests {
         assert_eq!(side.devices[0].writes, 40, "the list is as the kernel counts");
         let raw = storage_side(&before, &after, FlushWrites::Unknown).unwrap();
         assert_eq!(raw.writes, 50);
+    }
+
+    #[test]
+    fn where_the_sizes_of_writes_are_known_flushes_do_not_hide_them() {
+        let none = snapshot(Nanos::ZERO, &[device("vdb", 0, 0, Some(0))]);
+        // FUA on a device without it: 100 writes of 4 KiB and 100 empty ones, each with a flush.
+        let mut after = snapshot(Nanos::secs(1), &[device("vdb", 200, 100 * 4096, Some(200))]);
+        let writes = |after: &StorageSnapshot, size: Option<u64>| {
+            let sizes = size.map(|size| WriteSizes { min: Bytes(size), max: Bytes(size) });
+            let counts = CountsOfWrites { flush_writes: FlushWrites::TakenOut, sizes };
+            let side = storage_side(&none, after, counts).unwrap();
+            (side.writes, side.io_bytes_mean)
+        };
+        assert_eq!(writes(&after, Some(4096)), (100, Some(4096.0)));
+        assert_eq!(writes(&after, None).0, 1);
+        after.devices[0].write_merges = 30;
+        assert_eq!(writes(&after, Some(4096)).0, 70);
+        // One flush for two syncs.
+        let shared = snapshot(Nanos::secs(1), &[device("vdb", 200, 100 * 4096, Some(50))]);
+        assert_eq!((writes(&shared, Some(4096)).0, writes(&shared, None).0), (100, 150));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use plumb_block::{StorageCounters, StorageSnapshot};
 
 use crate::result::{FlushWrites, StorageSide};
-use crate::storage;
+use crate::storage::{self, CountsOfWrites, WriteSizes};
 
 /// The counters at one moment, or why they are not known.
 pub type Reading = Result<StorageSnapshot, String>;
@@ -17,7 +17,7 @@ pub type Reading = Result<StorageSnapshot, String>;
 #[derive(Clone)]
 pub struct StorageWatch {
     counters: Result<Arc<dyn StorageCounters>, String>,
-    flush_writes: FlushWrites,
+    writes: CountsOfWrites,
 }
 
 impl StorageWatch {
@@ -26,17 +26,17 @@ impl StorageWatch {
         if devices.is_empty() {
             return Self::unknown("no block device of this machine is beneath the target");
         }
-        Self { counters: Ok(open(devices)), flush_writes: FlushWrites::Unknown }
+        Self { counters: Ok(open(devices)), writes: FlushWrites::Unknown.into() }
     }
 
     /// Creates a watch over the target itself, which counts what reaches it; flushes are no writes there.
     pub fn new(counters: Arc<dyn StorageCounters>) -> Self {
-        Self { counters: Ok(counters), flush_writes: FlushWrites::NotCounted }
+        Self { counters: Ok(counters), writes: FlushWrites::NotCounted.into() }
     }
 
     /// Creates a watch over nothing that can be read, for this reason.
     pub fn unknown(reason: impl Into<String>) -> Self {
-        Self { counters: Err(reason.into()), flush_writes: FlushWrites::Unknown }
+        Self { counters: Err(reason.into()), writes: FlushWrites::Unknown.into() }
     }
 
     /// Returns the counters now.
@@ -60,7 +60,12 @@ impl StorageWatch {
 
     /// Goes by this from now on.
     pub fn set_flush_writes(&mut self, found: FlushWrites) {
-        self.flush_writes = found;
+        self.writes.flush_writes = found;
+    }
+
+    /// Notes the sizes of all writes to the devices.
+    pub fn set_write_sizes(&mut self, sizes: WriteSizes) {
+        self.writes.sizes = Some(sizes);
     }
 
     /// Returns the storage's activity between two readings.
@@ -68,7 +73,7 @@ impl StorageWatch {
     /// # Errors
     /// The reason, if that is not known.
     pub fn between(&self, before: Reading, after: Reading) -> Result<StorageSide, String> {
-        storage::storage_side(&before?, &after?, self.flush_writes).map_err(|error| error.to_string())
+        storage::storage_side(&before?, &after?, self.writes).map_err(|error| error.to_string())
     }
 }
 

@@ -7,7 +7,7 @@ use plumb_block::{Clock, Device, StorageCounters as _, StorageSnapshot, in_one_l
 use plumb_linux::BlockCounters;
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
-use plumb_measure::{Reading, StorageSide, StorageWatch};
+use plumb_measure::{Reading, StorageSide, StorageWatch, WriteSizes};
 use plumb_path::{WritePath, survey_path};
 use plumb_targets::{OpenedTarget, TargetKind};
 
@@ -115,6 +115,13 @@ impl Beneath {
     fn unknown(why: String) -> Self {
         let (watch, whose) = (StorageWatch::unknown(why.clone()), Whose::unknown(why));
         Self { devices: Vec::new(), watch, above: None, whose }
+    }
+
+    /// Notes the sizes of the run's writes, which are all where the devices are its own.
+    pub(crate) fn bound_writes(&mut self, sizes: WriteSizes) {
+        if self.whose.is_own() {
+            self.watch.set_write_sizes(sizes);
+        }
     }
 
     /// Traces from now on whose flushes reach the devices, where that is possible. The thread `except`

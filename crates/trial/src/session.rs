@@ -141,9 +141,9 @@ impl<'a> Session<'a> {
 
     /// Notes that it is known how flushes are counted.
     pub(crate) fn calibrated(&mut self, targets: &Targets) {
-        let is_file = |one: &Use| one.opened.kind == TargetKind::RegularFile;
+        let is_of_kernel = |one: &Use| one.opened.kind.device_kind().is_none();
         let Some(surveyed) = &mut self.surveyed else { return };
-        if let Some(beneath) = targets.beneath.first().filter(|_| targets.uses.iter().any(is_file)) {
+        if let Some(beneath) = targets.beneath.first().filter(|_| targets.uses.iter().any(is_of_kernel)) {
             surveyed.accounts.watch = beneath.watch.clone();
             surveyed.accounts.book("calibrate");
         }

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use plumb_block::{Bytes, Caching, Clock, FailureKind, FlushCall, Nanos, in_one_line};
 use plumb_linux::Filling;
 use plumb_load::{Event, LATENCY_EXCESS_MAX, Observer, Phase};
+use plumb_measure::WriteSizes;
 use plumb_path::facts::Units;
 use plumb_targets::{Intent, Kind, Name, OpenedTarget, Route, TargetKind, TargetRequest, Time, open_all};
 use plumb_workload::{
@@ -325,8 +326,8 @@ impl Targets {
         })
     }
 
-    /// Learns how the kernel counts flushes, beneath files that the scenario writes and flushes, and traces
-    /// from then on whose they are.
+    /// Learns how the kernel counts flushes, beneath files that the scenario writes and devices that it
+    /// flushes, and traces from then on whose they are.
     ///
     /// # Errors
     /// If a flush fails.
@@ -334,22 +335,51 @@ impl Targets {
         let mut done = HashSet::new();
         for one in &self.uses {
             let workload = one.workload_of(&scenario.spans[one.span].jobs[one.job]);
-            let is_file = one.opened.kind == TargetKind::RegularFile;
-            if is_file && workload.writes() && done.insert(one.beneath) {
+            // A file system flushes by itself, a device is flushed only if that is asked for.
+            let is_flushed = match one.opened.kind {
+                TargetKind::RegularFile => workload.writes(),
+                TargetKind::BlockDevice => workload.writes() && workload.durability.is_any(),
+                _ => false,
+            };
+            if is_flushed && done.insert(one.beneath) {
                 let beneath = &mut self.beneath[one.beneath];
                 beneath
                     .calibrate(&*one.opened.device)
                     .map_err(|error| TrialError::Flush { target: one.opened.shown.clone(), source: error })?;
             }
         }
+        for place in 0..self.beneath.len() {
+            if let Some(sizes) = self.write_sizes(scenario, place) {
+                self.beneath[place].bound_writes(sizes);
+            }
+        }
         for one in &self.uses {
-            let durability = one.workload_of(&scenario.spans[one.span].jobs[one.job]).durability;
-            if durability.flush_every.is_some() || durability.flush_at_end || durability.fua_every.is_some() {
+            if one.workload_of(&scenario.spans[one.span].jobs[one.job]).durability.is_any() {
                 // This thread measures nothing: it records.
                 self.beneath[one.beneath].trace_flushes(Some(std::process::id()));
             }
         }
         Ok(())
+    }
+
+    /// Returns the sizes of the writes that the scenario hands to what is at place `beneath`; `None` where the
+    /// page cache or a recording decides that.
+    fn write_sizes(&self, scenario: &Scenario, beneath: usize) -> Option<WriteSizes> {
+        // Queues take as much at once (max_sectors_kb); larger writes may be split anywhere.
+        const WHOLE_MAX: Bytes = Bytes::kib(64);
+        let uses = self.uses.iter().filter(|one| one.beneath == beneath);
+        let each = uses.map(|one| {
+            let job = &scenario.spans[one.span].jobs[one.job];
+            let is_known = one.recorded.is_none() && !job.opening.caching.is_cached();
+            let (min, max) = (job.workload.blocks.write.min(), job.workload.blocks.write.max());
+            let min = if max <= WHOLE_MAX { min } else { Bytes(512) };
+            is_known.then_some(WriteSizes { min, max })
+        });
+        let both = |one: Option<WriteSizes>, other: Option<WriteSizes>| {
+            let (one, other) = (one?, other?);
+            Some(WriteSizes { min: one.min.min(other.min), max: one.max.max(other.max) })
+        };
+        each.reduce(both).flatten()
     }
 }
 

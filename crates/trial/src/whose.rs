@@ -46,6 +46,11 @@ impl Whose {
         Self { owner: Owner::Run(because), first: Vec::new(), is_direct: true }
     }
 
+    /// Returns true if nobody but the run uses the devices.
+    pub(crate) const fn is_own(&self) -> bool {
+        matches!(self.owner, Owner::Run(_))
+    }
+
     /// Creates the attribution of devices that any program may use; `first` are those directly beneath the
     /// target.
     pub(crate) fn shared(first: Vec<String>, is_direct: bool) -> Self {
