@@ -88,7 +88,7 @@ pub fn judge(criteria: &'static [Criterion], span: &SpanResult) -> Vec<LimitResu
 fn of_direction(direction: &Direction, statistic: Statistic) -> Option<Nanos> {
     match statistic {
         Statistic::WorstSecond => worst_second(direction),
-        statistic => of_histogram(&direction.latency, statistic),
+        statistic => of_histogram(direction.operation_latency(), statistic),
     }
 }
 

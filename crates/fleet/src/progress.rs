@@ -169,8 +169,10 @@ fn done(controller: &Controller) -> Option<String> {
 
 fn application(outcome: &LoadOutcome) -> LiveApplication {
     let moved = [&outcome.read, &outcome.write, &outcome.trim];
-    let latency =
-        moved.iter().find(|direction| direction.operations() > 0).and_then(|one| one.latency.summary());
+    let latency = moved
+        .iter()
+        .find(|direction| direction.operations() > 0)
+        .and_then(|one| one.operation_latency().summary());
     LiveApplication {
         operations: moved.iter().map(|direction| direction.operations()).sum(),
         bytes: moved.iter().map(|direction| direction.bytes.0).sum(),

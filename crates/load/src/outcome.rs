@@ -19,7 +19,8 @@ pub struct LoadOutcome {
     /// Flushes.
     pub flush: Direction,
     /// From the submission of the first write of each group to the end of the flush that made the group
-    /// durable; with a flush after every write, the latency of a durable write. One entry for each flush that
+    /// durable; with a flush after every write, the latency of a durable write. With a rate limit since the
+    /// intended start of that write. One entry for each flush that
     /// succeeded.
     pub durable: Histogram,
     /// The length of the window: from the end of the warm-up to the end of the workload, or to the last
@@ -123,6 +124,13 @@ impl Direction {
     /// Returns how many completed.
     pub fn operations(&self) -> u64 {
         self.latency.count()
+    }
+
+    /// Returns the latencies of operations, as those of
+    /// [`ApplicationSide`](plumb_measure::ApplicationSide::operation_latency): since the intended start where
+    /// there is one.
+    pub fn operation_latency(&self) -> &Histogram {
+        self.latency_from_intended_start.as_ref().unwrap_or(&self.latency)
     }
 
     /// Returns how many failed.

@@ -161,7 +161,7 @@ impl Recorder {
     fn completed_unlike(&mut self, request: &InFlight, answer: &Answer) {
         self.settle();
         let failure = Failure::from_outcome(answer.outcome);
-        let group_start = self.group(request.kind, answer, failure.is_some());
+        let group_start = self.group(request, answer, failure.is_some());
         // A flush counts with the writes that it makes durable.
         let counts = self.counts(group_start.unwrap_or(request.intended_at));
         if let Some(failure) = failure {
@@ -212,11 +212,12 @@ impl Recorder {
 
     /// Keeps the group of writes up to date; of a flush that succeeded, when its group began.
     #[inline]
-    fn group(&mut self, kind: Kind, answer: &Answer, failed: bool) -> Option<Nanos> {
-        match kind {
+    fn group(&mut self, request: &InFlight, answer: &Answer, failed: bool) -> Option<Nanos> {
+        match request.kind {
             Kind::Write if !failed => {
-                let first = self.group_start.map_or(answer.submitted_at, |at| at.min(answer.submitted_at));
-                self.group_start = Some(first);
+                let is_scheduled = self.outcome.write.latency_from_intended_start.is_some();
+                let start = if is_scheduled { request.intended_at } else { answer.submitted_at };
+                self.group_start = Some(self.group_start.map_or(start, |at| at.min(start)));
                 None
             }
             Kind::Flush if !failed => self.group_start.take(),

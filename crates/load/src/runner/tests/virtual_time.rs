@@ -103,7 +103,7 @@ fn a_counted_schedule_ends_with_its_last_interval() {
 
 #[test]
 fn a_stall_shows_in_the_time_since_the_intended_start() {
-    // 1,000 operations a second of 100 us each; the one at 0.5 s takes 100 ms.
+    // 1,000 operations a second of 100 µs each; the one at 0.5 s takes 100 ms.
     let device = ScriptedDevice::new(|_, now| {
         (if now == Nanos::millis(500) { Nanos::millis(100) } else { Nanos::micros(100) }, Outcome::Done)
     });
@@ -159,6 +159,26 @@ fn a_durable_write_is_its_write_and_its_flush() {
 }
 
 #[test]
+fn a_durable_write_on_a_schedule_waits_for_its_start_too() {
+    let device = ScriptedDevice::new(|request, _| {
+        (if request.op == Op::Flush { Nanos::micros(400) } else { Nanos::micros(50) }, Outcome::Done)
+    });
+    let workload = Workload {
+        write_percent: 100,
+        durability: Durability::flush_every(NonZeroU32::new(1).unwrap()),
+        rate: Rate::iops(4000.0),
+        stop: Stop::operations(5),
+        ..workload()
+    };
+    let outcome = run_on(&device, &workload, 1).unwrap();
+    // Due every 250 µs, and each takes 450 µs.
+    let durable = outcome.durable.summary().unwrap();
+    assert_eq!((durable.count, durable.min, durable.max), (5, 0.00045, 0.00125));
+    let write = outcome.write.operation_latency();
+    assert_eq!((write.min(), write.max()), (Some(Nanos::micros(50)), Some(Nanos::micros(850))));
+}
+
+#[test]
 fn a_failed_flush_stops_every_worker() {
     let mut flushes = 0;
     let device = ScriptedDevice::new(move |request, _| {
@@ -175,7 +195,7 @@ fn a_failed_flush_stops_every_worker() {
     assert!(matches!(failure.fault, Fault::Flush { outcome: Outcome::Failed(Errno::EIO), .. }));
     assert_eq!(
         failure.fault.to_string(),
-        "a flush failed 600 us into the run: Input/output error (os error 5); nothing written since the last good \
+        "a flush failed 600 µs into the run: Input/output error (os error 5); nothing written since the last good \
          flush can be trusted"
     );
     let outcome = &failure.outcome;
