@@ -5,7 +5,7 @@ use std::path::Path;
 use plumb_block::{Caching, SyncMethod};
 
 use crate::document::{Environment, RunDocument, RunTarget};
-use crate::figures::FlushCount;
+use crate::figures::{FlushCount, SINCE_INTENDED};
 use crate::levels;
 use crate::printable::{printable, shell_line, shell_word};
 use crate::terminal::tables::measured;
@@ -94,14 +94,16 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
         let note = format!("slowest {}", quantity::duration(latency.max));
         figures.push(Figure::duration("99 of 100 take at most", latency.p99, note));
         let per_sync = "Flushes for each sync";
+        let of_method = wording::method(method);
         let (label, value, note) = match target.sides.storage.as_ref().and_then(FlushCount::from_storage) {
             // The flushes of all programs prove nothing about those of these syncs.
             Some(all) if all.is_of_all() => {
-                ("Flushes meanwhile", quantity::count(all.count), "of all programs".to_owned())
+                ("Flushes meanwhile", quantity::count(all.count), format!("of all programs, {of_method}"))
             }
             Some(own) => {
                 let per = own.count as f64 / target.sides.syncs().max(1) as f64;
-                (per_sync, format!("{per:.2}"), format!("{} counted", quantity::count(own.count)))
+                let counted = format!("{} counted, {of_method}", quantity::count(own.count));
+                (per_sync, format!("{per:.2}"), counted)
             }
             None => (per_sync, quantity::NONE.to_owned(), "not counted here".to_owned()),
         };
@@ -163,6 +165,10 @@ fn load_figures(document: &RunDocument) -> Vec<Figure> {
     let is_apart = by_transactions.is_none() && total.lacks_durable_latency();
     let label = if is_apart { LONGEST_WITHOUT_SYNCS } else { LONGEST };
     let mut note = format!("half within {}", quantity::duration(latency.p50));
+    if let Some(service) = total.service_time().filter(|_| by_transactions.is_none()) {
+        let served = quantity::duration(service.p99);
+        note.push_str(&format!(", {SINCE_INTENDED}; the service alone: 99 of 100 within {served}"));
+    }
     if let Some(syncs) = total.sync.latency.filter(|_| is_apart) {
         note.push_str(&format!("; 99 of 100 syncs within {}", quantity::duration(syncs.p99)));
     }

@@ -62,6 +62,9 @@ impl FlushCount {
     }
 }
 
+/// Words for where a latency with a schedule begins.
+pub(crate) const SINCE_INTENDED: &str = "since the intended start";
+
 /// Returns `half of them within 1 ms, 99 of 100 within 3 ms`, as far as there were enough for that.
 pub(crate) fn spread(latency: &Latency) -> String {
     let slowest = duration(latency.max);
@@ -99,7 +102,7 @@ pub(crate) struct SideRow {
     pub(crate) bytes_per_second: Option<f64>,
     /// Mean bytes of an operation.
     pub(crate) size: Option<f64>,
-    /// Time that an operation takes.
+    /// Latency of an operation: since the intended start where there is one.
     pub(crate) latency: Option<Latency>,
     /// Flushes.
     pub(crate) flushes: Option<u64>,
@@ -116,7 +119,7 @@ pub(crate) fn side_rows(sides: &Sides) -> Vec<SideRow> {
         iops: Some(application.iops),
         bytes_per_second: Some(application.bytes_per_second),
         size: application.io_bytes_mean,
-        ..row("application", application.latency)
+        ..row("application", application.operation_latency())
     }];
     let moving = sides.moving();
     if moving.len() > 1 {
@@ -124,7 +127,7 @@ pub(crate) fn side_rows(sides: &Sides) -> Vec<SideRow> {
             iops: Some(direction.iops),
             bytes_per_second: Some(direction.bytes_per_second),
             size: (direction.ios > 0).then(|| direction.bytes as f64 / direction.ios as f64),
-            ..row(name, direction.latency)
+            ..row(name, direction.operation_latency())
         }));
     }
     if sides.sync.is_used() {
@@ -132,8 +135,7 @@ pub(crate) fn side_rows(sides: &Sides) -> Vec<SideRow> {
         rows.push(SideRow { iops, flushes, ..row("sync", sides.sync.latency) });
     }
     rows.extend(sides.durable_latency.map(|latency| row("durable", Some(latency))));
-    let intended = application.latency_from_intended_start;
-    rows.extend(intended.map(|latency| row("since intended", Some(latency))));
+    rows.extend(sides.service_time().map(|latency| row("service time", Some(latency))));
     rows.extend(sides.storage.as_ref().map(|storage| SideRow {
         iops: Some(storage.iops),
         bytes_per_second: Some(storage.bytes_per_second),

@@ -6,6 +6,7 @@ use plumb_path::Severity;
 
 use crate::document::{FleetDocument, Sides};
 use crate::facts::{Fact, Figure, LONGEST};
+use crate::figures::SINCE_INTENDED;
 use crate::headline::{Headline, NOT_KNOWN, UNKNOWN, incomplete};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
@@ -79,7 +80,8 @@ fn figures(document: &FleetDocument) -> Vec<Figure> {
     } else {
         "operations of these hosts"
     };
-    figures.extend(p99.map(|p99| Figure::new(LONGEST, p99, "", format!("of all {of}"))));
+    let since = total.service_time().map_or_else(String::new, |_| format!(", {SINCE_INTENDED}"));
+    figures.extend(p99.map(|p99| Figure::new(LONGEST, p99, "", format!("of all {of}{since}"))));
     figures.push(hosts);
     figures
 }
@@ -233,5 +235,7 @@ mod tests {
         assert!(table.contains("4 ms  8 ms") && !table.contains("1 ms"), "{table}");
         document.total.as_mut().unwrap().sync.ios = 50;
         assert_eq!(said(&document).0, "1 ms of all operations of these hosts");
+        document.total.as_mut().unwrap().application.latency_from_intended_start = Some(latency(1.0));
+        assert_eq!(said(&document).0, "1 s of all operations of these hosts, since the intended start");
     }
 }

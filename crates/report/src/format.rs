@@ -1,7 +1,8 @@
 //! The formats of a report, and which of them there are of each kind of document.
 
 use std::fmt;
-use std::str::FromStr;
+
+use plumb_block::nearest;
 
 use crate::quantity;
 
@@ -69,27 +70,6 @@ impl fmt::Display for Format {
     }
 }
 
-impl FromStr for Format {
-    type Err = String;
-
-    fn from_str(typed: &str) -> Result<Self, String> {
-        let name = typed.trim().to_ascii_lowercase();
-        let format = match name.as_str() {
-            "terminal" => Some(Self::Terminal),
-            "md" => Some(Self::Markdown),
-            "prom" => Some(Self::Prometheus),
-            "fio-json" | "json+" => Some(Self::Fio),
-            _ => Self::ALL.into_iter().find(|format| format.name() == name),
-        };
-        format.ok_or_else(|| format!("`{typed}` is not a format: expected {}", listed(&Self::ALL)))
-    }
-}
-
-/// Returns `text, html or json`.
-fn listed(formats: &[Format]) -> String {
-    quantity::listed(&formats.iter().map(|format| format.name()).collect::<Vec<_>>(), "or")
-}
-
 /// Kind of a document, by which it is known before there is one which formats it will have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -135,7 +115,24 @@ impl Kind {
     /// # Errors
     /// [`NoSuchFormat`], which names the formats that there are.
     pub fn check(self, format: Format) -> Result<Format, NoSuchFormat> {
-        if self.formats().contains(&format) { Ok(format) } else { Err(NoSuchFormat { format, of: self }) }
+        let typed = || format.name().to_owned();
+        self.formats().contains(&format).then_some(format).ok_or_else(|| NoSuchFormat::new(typed(), self))
+    }
+
+    /// Returns the format of it that is called so.
+    ///
+    /// # Errors
+    /// [`NoSuchFormat`], as [`check`](Self::check).
+    pub fn format(self, typed: &str) -> Result<Format, NoSuchFormat> {
+        let name = typed.trim().to_ascii_lowercase();
+        let format = match name.as_str() {
+            "terminal" => Some(Format::Terminal),
+            "md" => Some(Format::Markdown),
+            "prom" => Some(Format::Prometheus),
+            "fio-json" | "json+" => Some(Format::Fio),
+            _ => Format::ALL.into_iter().find(|format| format.name() == name),
+        };
+        format.map_or_else(|| Err(NoSuchFormat::new(typed.to_owned(), self)), |format| self.check(format))
     }
 
     const fn words(self) -> &'static str {
@@ -154,13 +151,27 @@ impl Kind {
 }
 
 /// Error for a format that a document does not have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("`{format}` is not a format of {}: expected {}", of.words(), listed(of.formats()))]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{typed}` is not a format of {}: {}", of.words(), self.remedy())]
 pub struct NoSuchFormat {
-    /// Format that was typed.
-    pub(crate) format: Format,
+    /// Name that was typed.
+    typed: String,
     /// Kind of the document.
-    pub(crate) of: Kind,
+    of: Kind,
+}
+
+impl NoSuchFormat {
+    pub(crate) const fn new(typed: String, of: Kind) -> Self {
+        Self { typed, of }
+    }
+
+    /// Returns the format of the document that was probably meant, and all that there are.
+    fn remedy(&self) -> String {
+        let names: Vec<&str> = self.of.formats().iter().map(|format| format.name()).collect();
+        let near = nearest(&self.typed.to_ascii_lowercase(), names.iter().copied());
+        let near = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
+        format!("{near}expected {}", quantity::listed(&names, "or"))
+    }
 }
 
 #[cfg(test)]
@@ -169,10 +180,29 @@ mod tests {
 
     #[test]
     fn every_format_is_known_by_its_name() {
-        for format in Format::ALL {
-            assert_eq!(format.to_string().parse(), Ok(format));
+        for kind in [Kind::Run, Kind::Proof] {
+            for format in kind.formats() {
+                assert_eq!(kind.format(format.name()), Ok(*format));
+            }
         }
-        assert!("docx".parse::<Format>().is_err());
+        assert_eq!(Kind::Run.format("MD"), Ok(Format::Markdown));
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_what_the_document_has() {
+        let refused = |typed: &str, kind: Kind| kind.format(typed).unwrap_err().to_string();
+        assert_eq!(
+            refused("xml", Kind::Run),
+            "`xml` is not a format of a run: expected text, html, markdown, json, csv, prometheus or fio"
+        );
+        assert_eq!(
+            refused("junit", Kind::Comparison),
+            "`junit` is not a format of a comparison: expected text, html, markdown, json or csv"
+        );
+        assert_eq!(
+            refused("htlm", Kind::Proof),
+            "`htlm` is not a format of a proof: did you mean html? expected text, html, markdown, json, csv or junit"
+        );
     }
 
     #[test]

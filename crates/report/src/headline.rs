@@ -4,11 +4,11 @@ use plumb_measure::Latency;
 use plumb_path::{Finding, Severity, Survey, WritePath};
 
 use crate::document::{RunDocument, RunJob, RunTarget, Sides};
-use crate::figures::{FlushCount, spread};
+use crate::figures::{FlushCount, SINCE_INTENDED, spread};
 use crate::levels;
 use crate::printable::printable;
 use crate::quantity::{count, duration, mebibytes, rate};
-use crate::rules;
+use crate::{rules, wording};
 
 /// Result that a reader should know if nothing else is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -251,8 +251,17 @@ fn summary(document: &RunDocument) -> String {
     )
 }
 
-/// Returns the times of operations that took `latency`, and whether their syncs are in them.
+/// Returns the times of operations that took `latency`, whether the wait for their start is in them, and
+/// whether their syncs are.
 fn times(total: &Sides, latency: &Latency) -> String {
+    let since = match total.service_time() {
+        Some(_) => format!("{SINCE_INTENDED}, waiting included: "),
+        None => String::new(),
+    };
+    format!("{since}{}", times_of(total, latency))
+}
+
+fn times_of(total: &Sides, latency: &Latency) -> String {
     let spread_of = spread(latency);
     if total.is_synced_one_by_one() {
         return format!("with their syncs {spread_of}");
@@ -264,15 +273,10 @@ fn times(total: &Sides, latency: &Latency) -> String {
     }
 }
 
-/// Returns the syncs and what became of them: in a check those of the first method, elsewhere all.
+/// Returns the syncs and what became of them: in a check those of each method, elsewhere all.
 fn counted(document: &RunDocument) -> Option<String> {
     if document.is_check() {
-        let measured = document.targets.iter().find(|target| target.sides.application.operations > 0)?;
-        document.job_of(measured)?.method?;
-        let flushes =
-            FlushCount::from_storage(measured.sides.storage.as_ref()?).filter(|flushes| flushes.count > 0)?;
-        let what = levels::synced_writes(document, [measured]);
-        return Some(seen_as(&[(measured.sides.application.operations, what)], Some(flushes)));
+        return counted_by_method(document);
     }
     let total = &document.total;
     let asked = asked(document);
@@ -281,6 +285,30 @@ fn counted(document: &RunDocument) -> Option<String> {
         return (total.write.ios > 0).then(|| unsynced(document, flushes));
     }
     Some(seen_as(&asked, flushes))
+}
+
+/// Returns the durable writes of each method of a check, and what became of them; `None` if no flush was
+/// counted.
+fn counted_by_method(document: &RunDocument) -> Option<String> {
+    let of_method = |target: &RunTarget| {
+        let method = wording::method(document.job_of(target)?.method?);
+        let writes = Some(target.sides.application.operations).filter(|writes| *writes > 0)?;
+        let flushes = FlushCount::from_storage(target.sides.storage.as_ref()?)?;
+        let what = levels::synced_writes(document, [target]);
+        Some((method, writes, what, flushes))
+    };
+    let all: Vec<_> = document.targets.iter().filter_map(of_method).collect();
+    let counted = all.iter().fold(0_u64, |sum, (.., flushes)| sum.saturating_add(flushes.count));
+    let (&(method, writes, what, first), others) = all.split_first().filter(|_| counted > 0)?;
+    if let Some((.., of_all)) = all.iter().find(|(.., flushes)| flushes.is_of_all()) {
+        let writes = all.iter().fold(0_u64, |sum, (_, writes, ..)| sum.saturating_add(*writes));
+        return Some(seen_as(&[(writes, what)], Some(FlushCount { count: counted, ..*of_all })));
+    }
+    let first = seen_as(&[(writes, &format!("{what} ({method})"))], Some(first));
+    let others = others.iter().map(|(method, writes, _, flushes)| {
+        format!(", {} ({method}) as {}", count(*writes), count(flushes.count))
+    });
+    Some(format!("{}{}.", first.trim_end_matches('.'), others.collect::<String>()))
 }
 
 /// Returns what was to be made durable, each with how many: syncs, writes with O_DSYNC, writes that a mount
@@ -363,6 +391,10 @@ fn quality(document: &RunDocument) -> String {
     let mut words: Vec<&str> = document.verdicts.iter().filter_map(spoils).collect();
     words.dedup();
     match words.as_slice() {
+        [] if !has_latencies(document) => {
+            "Quality of the figures: no problem found, but no rule could judge latencies: none were recorded."
+                .to_owned()
+        }
         [] => "Quality of the figures: no problem found.".to_owned(),
         words => format!("Quality of the figures: {}.", words.join("; ")),
     }
@@ -380,6 +412,13 @@ pub fn machine_busy(verdicts: &[Finding]) -> Option<String> {
     words.sort_unstable();
     words.dedup();
     (!words.is_empty()).then(|| format!("the machine was busy: {}", words.join(", ")))
+}
+
+/// Returns whether a latency is known of anything that was measured.
+fn has_latencies(document: &RunDocument) -> bool {
+    let done = document.transactions.as_ref().and_then(|done| done.latency);
+    let targets = document.targets.iter().map(|target| &target.sides);
+    done.is_some() || targets.chain([&document.total]).any(|sides| sides.operation_latency().is_some())
 }
 
 fn unknown(path: &WritePath) -> Option<String> {
@@ -455,6 +494,31 @@ mod tests {
         document.total.sync.ios = 500;
         let said = summary(&document);
         assert!(said.contains("operations per second") && said.contains("within 10 µs"), "{said}");
+    }
+
+    #[test]
+    fn without_latencies_their_quality_is_not_praised() {
+        let mut document = fixture::load("many-writers");
+        document.verdicts.clear();
+        assert!(quality(&document).ends_with("no problem found."));
+        let targets = document.targets.iter_mut().map(|target| &mut target.sides);
+        for sides in targets.chain([&mut document.total]) {
+            sides.application.latency = None;
+            sides.application.latency_from_intended_start = None;
+            sides.durable_latency = None;
+        }
+        let said = quality(&document);
+        assert!(said.ends_with("but no rule could judge latencies: none were recorded."), "{said}");
+    }
+
+    #[test]
+    fn the_flushes_of_every_method_of_a_check_are_said() {
+        let said = counted(&fixture::virtual_machine()).unwrap();
+        assert_eq!(
+            said,
+            "52,410 durable writes (overwrite-fdatasync) were seen as 52,410 flushes at the devices, 15,870 \
+             (append-fdatasync) as 31,740, 57,030 (direct-dsync) as 57,030."
+        );
     }
 
     const NO_LATENCY: Latency = Latency {

@@ -50,22 +50,20 @@ fn sections(document: &RunDocument) -> Vec<Section> {
         sentences::unknown_storage(document),
         sentences::balances(document),
     ];
-    let (flushes, flush_words) = tables::flushes(document).unzip();
     let verdicts = match document.verdicts.as_slice() {
         [] => vec![Item::text("No rule found anything.")],
         found => found.iter().map(Item::finding).collect(),
     };
-    vec![
+    let mut sections = vec![
         Section::new("The write path", paths(document)),
         Section::new(cost, with_words(durable, &tables::unmeasured_methods(document))),
         Section::new("Application beside storage", with_words(sides, &words.concat())),
-        Section::new("Where the flushes went", with_words(flushes, &flush_words.unwrap_or_default())),
-        Section::new(
-            "How it ran",
-            Item::lines(&[sentences::lines(document), document.notes.clone()].concat()),
-        ),
-        Section::new("Verdicts", verdicts),
-    ]
+    ];
+    sections.extend(tables::device_sections(document, &document.labels()));
+    let said = [sentences::lines(document), document.notes.clone()].concat();
+    sections.push(Section::new("How it ran", Item::lines(&said)));
+    sections.push(Section::new("Verdicts", verdicts));
+    sections
 }
 
 /// Returns a report in sections, ending in a newline.

@@ -168,7 +168,7 @@ pub fn render<'a>(
     style: Style,
 ) -> Result<String, RenderError> {
     let of = of.into();
-    let none = || NoSuchFormat { format, of: of.kind() };
+    let none = || NoSuchFormat::new(format.name().to_owned(), of.kind());
     of.kind().check(format)?;
     Ok(match (format, of) {
         (Format::Terminal, _) => of.words(Words::Terminal, style),

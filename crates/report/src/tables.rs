@@ -1,26 +1,43 @@
-//! Tables of what the devices were handed, for the page and for Markdown.
+//! Tables of what the devices were handed, for every format with tables.
 
 use plumb_measure::{FlushWrites, StorageSide};
 
 use crate::document::{Account, RunDocument, RunTarget};
 use crate::figures::{may_lack, writes_without_flushes};
 use crate::headline::sentence;
+use crate::outline::{Item, Section};
 use crate::printable::printable;
 use crate::quantity::{bytes, count, duration, or_dash, three_digits};
 use crate::terminal::{Cell, Ink, Table};
 use crate::wording::method as method_name;
 
-/// Returns the flushes of the targets that made something durable, and what is to be said of them: why they
-/// are not known, or those of each device.
-pub(crate) fn flushes(document: &RunDocument) -> Option<(Table, Vec<String>)> {
-    let labelled = document.labels().into_iter().zip(&document.targets);
+/// Columns that stay where lines are too short for all: the name, and the first two counts.
+const COLUMNS_MIN: usize = 3;
+
+/// Returns the parts of a report about what the devices were handed: the flushes, and everything. One that
+/// has nothing to say has no items. `labels` name the targets.
+pub(crate) fn device_sections(document: &RunDocument, labels: &[String]) -> [Section; 2] {
+    let fitting = |table: Option<Table>| table.map(|table| Item::Fitting { table, columns_min: COLUMNS_MIN });
+    let (table, words) = flushes(document, labels).unzip();
+    let flushes = fitting(table).into_iter().chain(Item::lines(&words.unwrap_or_default()));
+    let accounts = fitting(accounts(&document.accounting));
+    [
+        Section::new("Where the flushes went", flushes.collect()),
+        Section::new("Everything sent to the devices", accounts.into_iter().collect()),
+    ]
+}
+
+/// Returns the flushes of the targets, named by `labels`, that made something durable, and what is to be said
+/// of them: why they are not known, or those of each device.
+pub(crate) fn flushes(document: &RunDocument, labels: &[String]) -> Option<(Table, Vec<String>)> {
+    let labelled = labels.iter().zip(&document.targets);
     let asks = |target: &RunTarget| {
         let job = document.job_of(target);
         job.is_some_and(|job| job.flush.is_some() || job.durable_write_every.is_some())
     };
     let of: Vec<(String, &RunTarget)> = labelled
         .filter(|(_, target)| target.sides.syncs() > 0 && asks(target))
-        .map(|(label, target)| (printable(&label), target))
+        .map(|(label, target)| (printable(label), target))
         .collect();
     let words = of.iter().flat_map(|(label, target)| flush_words(label, target)).collect();
     let storage = |target: &RunTarget, show: fn(&StorageSide) -> Option<String>| {
@@ -134,7 +151,9 @@ mod tests {
     #[test]
     fn writes_beside_many_flushes_are_a_lower_bound() {
         let mut document = fixture::virtual_machine();
-        let writes = |document: &RunDocument| flushes(document).unwrap().0.body()[0][5].text.clone();
+        let writes = |document: &RunDocument| {
+            flushes(document, &document.labels()).unwrap().0.body()[0][5].text.clone()
+        };
         assert_eq!(writes(&document), "at least 52,410");
         document.targets[0].sides.storage.as_mut().unwrap().flushes = Some(5241);
         assert_eq!(writes(&document), "52,410");

@@ -5,9 +5,9 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use crate::common;
-use plumb_block::Bytes;
-use plumb_measure::ApplicationSide;
-use plumb_report::document::Transactions;
+use plumb_block::{Bytes, Nanos};
+use plumb_measure::{ApplicationSide, Histogram};
+use plumb_report::document::{Part, ScheduleResult, Transactions};
 use plumb_report::{Format, Style, Verbosity, render};
 
 fn export(name: &str, format: Format) -> String {
@@ -142,6 +142,58 @@ fn fio_s_readers_find_a_load_s_directions() {
     assert_eq!(job["sync"]["total_ios"], 40_000);
     assert_eq!(job["read"]["total_ios"], 0);
     assert_eq!(value["jobs"][1]["trim"]["total_ios"], 500);
+}
+
+/// A latency with a schedule is one since the intended start in every format; the service time stands beside
+/// it under its own name.
+#[test]
+fn an_overloaded_schedule_has_one_latency_everywhere() {
+    let mut recording = common::load_recording("many-writers");
+    let document = &mut recording.document;
+    let times = |half: f64| {
+        let mut latency = document.total.application.latency.unwrap();
+        (latency.p50, latency.p99, latency.max) = (Some(half), Some(2.0 * half), 3.0 * half);
+        Some(latency)
+    };
+    let (service, intended) = (times(341e-6), times(341e-3));
+    let sides =
+        std::iter::once(&mut document.total).chain(document.targets.iter_mut().map(|of| &mut of.sides));
+    for sides in sides {
+        (sides.read, sides.trim, sides.sync, sides.durable_latency) = Default::default();
+        sides.schedule = Some(ScheduleResult { late_starts: 0, backlog_max: 0.0, unstarted: 0 });
+        (sides.application.latency, sides.application.latency_from_intended_start) = (service, intended);
+        (sides.write.latency, sides.write.latency_from_intended_start) = (service, intended);
+    }
+    document.spans.truncate(1);
+    plumb_report::verdict::conclude(document, Vec::new());
+    let said =
+        "since the intended start, waiting included: half of them within 341 ms, 99 of 100 within 682 ms";
+    let mut waited = Histogram::new();
+    waited.record(Nanos::millis(341));
+    recording.targets[0].histograms.insert(Part::WriteIntended, waited);
+    let of = |format| render(&recording, format, Style { width: 300, ..Style::default() }).unwrap();
+    let (text, csv, metrics) = (of(Format::Terminal), of(Format::Csv), of(Format::Prometheus));
+    for text in [&text, &of(Format::Html), &of(Format::Markdown)] {
+        assert!(text.contains(said), "{text}");
+        assert!(text.contains("service time"), "{text}");
+    }
+    assert!(of(Format::Markdown).contains("the service alone: 99 of 100 within 682 µs"));
+    let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{text}"));
+    assert!(row(" application ").contains("341 ms") && row(" service time ").contains("341 µs"), "{text}");
+    for row in [
+        "load,,,application_latency_p50,0.341,seconds",
+        "load,,,application_service_time_p50,0.000341,seconds",
+        "load,,,write_latency_p50,0.341,seconds",
+        "load,,,write_service_time_p50,0.000341,seconds",
+    ] {
+        assert!(csv.contains(row), "{row} is not in\n{csv}");
+    }
+    let sum = |operation: &str| {
+        let end = format!("operation=\"{operation}\"}} ");
+        let of = |line: &&str| line.starts_with("plumb_load_duration_seconds_sum{") && line.contains(&end);
+        metrics.lines().find(of).unwrap_or_else(|| panic!("{operation}: {metrics}"))
+    };
+    assert!(sum("write").ends_with(" 0.341") && !sum("write-service-time").ends_with(" 0.341"), "{metrics}");
 }
 
 /// Discards and transactions are in every export, with the document's own figures.

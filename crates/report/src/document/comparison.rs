@@ -120,6 +120,10 @@ pub struct LevelResult {
     /// or by the flushes that were counted.
     #[serde(default)]
     pub loses_synced: bool,
+    /// Mount option or attribute of its files by which each write is synced before it returns; absent if
+    /// there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub synchronous: Option<String>,
     /// The distribution of the time of an operation over all blocks that count, the fastest first; empty of
     /// recorded runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -108,6 +108,9 @@ impl Part {
         Self::Transaction,
     ];
 
+    /// Parts whose distributions reports show, each by its [latencies](TargetRecording::latencies).
+    pub(crate) const OPERATIONS: [Self; 5] = [Self::Read, Self::Write, Self::Trim, Self::Sync, Self::Durable];
+
     /// Returns the name of the part as it stands in a tag.
     pub const fn name(self) -> &'static str {
         match self {
@@ -121,6 +124,16 @@ impl Part {
             Self::TrimIntended => "trim-from-intended-start",
             Self::Storage => "storage",
             Self::Transaction => "transaction",
+        }
+    }
+
+    /// Returns the part that has the same operations since their intended start.
+    const fn intended(self) -> Option<Self> {
+        match self {
+            Self::Read => Some(Self::ReadIntended),
+            Self::Write => Some(Self::WriteIntended),
+            Self::Trim => Some(Self::TrimIntended),
+            _ => None,
         }
     }
 
@@ -255,6 +268,19 @@ impl TargetRecording {
         self.histograms.get(&part).filter(|histogram| histogram.count() > 0)
     }
 
+    /// Returns the distribution of the latencies of one part, as
+    /// [`ApplicationSide`](plumb_measure::ApplicationSide::operation_latency) has them: since the intended
+    /// start where there is one.
+    pub fn latencies(&self, part: Part) -> Option<&Histogram> {
+        part.intended().and_then(|intended| self.histogram(intended)).or_else(|| self.histogram(part))
+    }
+
+    /// Returns the service times beside [latencies](Self::latencies) since the intended start; `None` if
+    /// these are the service times.
+    pub(crate) fn service_times(&self, part: Part) -> Option<&Histogram> {
+        self.histogram(part.intended()?).and(self.histogram(part))
+    }
+
     /// Returns all that several targets did.
     pub(crate) fn together<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
         let mut together = Self::default();
@@ -322,6 +348,11 @@ impl RunRecording {
     /// Returns the distribution of one part of a target, if it was kept.
     pub fn histogram(&self, target: usize, part: Part) -> Option<&Histogram> {
         self.targets.get(target)?.histogram(part)
+    }
+
+    /// Returns the distribution of the latencies of one part of a target, if it was kept.
+    pub fn latencies(&self, target: usize, part: Part) -> Option<&Histogram> {
+        self.targets.get(target)?.latencies(part)
     }
 
     /// Returns a part of a target over time; empty if it was not kept.

@@ -19,7 +19,8 @@ pub struct Sides {
     /// Reason why percentiles of a latency are null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percentiles_unknown_because: Option<String>,
-    /// From the first write of each group to the end of the flush that made it durable; null without flushes.
+    /// From the first write of each group, with a schedule from its intended start, to the end of the flush
+    /// that made it durable; null without flushes.
     pub durable_latency: Option<Latency>,
     /// Requests asked to be in flight, all workers together; null if that is not fixed.
     pub depth: Option<u64>,
@@ -182,11 +183,16 @@ impl Sides {
         if is_apart || self.is_synced_one_by_one() { synced } else { "operations" }
     }
 
-    /// Returns the time of one operation until it is done: of writes that are each synced, write and sync
-    /// together.
+    /// Returns the latency of an operation until it is done: of writes that are each synced, write and sync
+    /// together; with a schedule since the intended start. Every report and comparison goes by it.
     pub fn operation_latency(&self) -> Option<Latency> {
         let durable = self.durable_latency.filter(|_| self.is_synced_one_by_one());
-        durable.or(self.application.latency)
+        durable.or(self.application.operation_latency())
+    }
+
+    /// Returns the service time beside a latency since the intended start; `None` without a schedule.
+    pub(crate) fn service_time(&self) -> Option<Latency> {
+        self.application.latency_from_intended_start.and(self.application.latency)
     }
 
     /// Flushes of the devices for each sync; `None` if they were not counted, or nothing completed.
@@ -226,6 +232,16 @@ impl DirectionResult {
             errors: side.errors,
             errors_by,
         }
+    }
+
+    /// Returns the latency of an operation, as [`ApplicationSide::operation_latency`].
+    pub fn operation_latency(&self) -> Option<Latency> {
+        self.latency_from_intended_start.or(self.latency)
+    }
+
+    /// Returns the service time beside a latency since the intended start; `None` without a schedule.
+    pub(crate) fn service_time(&self) -> Option<Latency> {
+        self.latency_from_intended_start.and(self.latency)
     }
 
     /// Returns true if anything of this direction completed or failed.

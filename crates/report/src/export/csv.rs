@@ -163,7 +163,8 @@ impl Csv {
             self.number(section, name, "application_io_mean", side.io_bytes_mean, "bytes");
             self.number(section, name, "in_flight_mean", side.in_flight_mean, "requests");
         }
-        self.latency(section, name, "application_latency", side.latency.as_ref());
+        self.latency(section, name, "application_latency", side.operation_latency().as_ref());
+        self.latency(section, name, "application_service_time", sides.service_time().as_ref());
         for (direction, result) in sides.used() {
             let mut number = |metric: &str, value: f64, unit| {
                 self.number(section, name, &format!("{direction}_{metric}"), Some(value), unit);
@@ -173,9 +174,10 @@ impl Csv {
             number("moved", result.bytes as f64, "bytes");
             number("iops", result.iops, rate);
             number("throughput", result.bytes_per_second, "bytes/second");
-            self.latency(section, name, &format!("{direction}_latency"), result.latency.as_ref());
-            let intended = result.latency_from_intended_start.as_ref();
-            self.latency(section, name, &format!("{direction}_latency_from_intended_start"), intended);
+            let latency = result.operation_latency();
+            self.latency(section, name, &format!("{direction}_latency"), latency.as_ref());
+            let service = result.service_time();
+            self.latency(section, name, &format!("{direction}_service_time"), service.as_ref());
         }
         self.latency(section, name, "durable_latency", sides.durable_latency.as_ref());
         if let Some(storage) = &sides.storage {

@@ -330,14 +330,21 @@ fn transactions(out: &mut Metrics, done: &Transactions) {
     });
 }
 
+/// Help of the times of operations.
+const TIMES: &str = "Time of the operations, by what was timed; with a schedule since the intended start.";
+/// End of the label of service times, which stand beside times since the intended start.
+const SERVICE_TIME: &str = "-service-time";
+
 /// Writes percentiles, where the distributions are not there.
 fn latencies(out: &mut Metrics, family: &str, loads: &[MeasuredSeries<'_>]) {
     let name = format!("{family}_latency_seconds");
-    let known =
-        used(loads).filter_map(|(load, (operation, result))| Some((load, operation, result.latency?)));
-    let help = "Time of the operations, by what was timed.";
-    out.each(&name, "summary", help, known, |out, (load, operation, latency)| {
-        put_summary(out, &name, &load.labels(&[("operation", operation)]), &latency);
+    let known = used(loads).flat_map(|(load, (operation, result))| {
+        let service = result.service_time().map(|time| (load, format!("{operation}{SERVICE_TIME}"), time));
+        let latency = result.operation_latency();
+        latency.map(|latency| (load, operation.to_owned(), latency)).into_iter().chain(service)
+    });
+    out.each(&name, "summary", TIMES, known, |out, (load, operation, latency)| {
+        put_summary(out, &name, &load.labels(&[("operation", &operation)]), &latency);
     });
 }
 
@@ -356,12 +363,17 @@ fn put_summary(out: &mut Metrics, name: &str, labels: &[(&str, &str)], latency: 
 fn histograms(out: &mut Metrics, family: &str, kept: &[TargetRecording], loads: &[MeasuredSeries<'_>]) {
     let name = format!("{family}_duration_seconds");
     let kept = loads.iter().flat_map(|load| {
-        let of_part = move |part| Some((load, part, kept.get(load.index)?.histogram(part)?));
-        Part::ALL.into_iter().filter_map(of_part)
+        let kept = kept.get(load.index);
+        let of_part = move |part: Part| {
+            let service = kept.and_then(|kept| kept.service_times(part));
+            let service = service.map(|times| (load, format!("{}{SERVICE_TIME}", part.name()), times));
+            let latencies = kept.and_then(|kept| kept.latencies(part));
+            latencies.map(|times| (load, part.name().to_owned(), times)).into_iter().chain(service)
+        };
+        Part::OPERATIONS.into_iter().flat_map(of_part)
     });
-    let help = "Time of the operations of a target, by what was timed.";
-    out.each(&name, "histogram", help, kept, |out, (load, part, histogram)| {
-        put_buckets(out, &name, &load.labels(&[("operation", part.name())]), &histogram.into());
+    out.each(&name, "histogram", TIMES, kept, |out, (load, operation, histogram)| {
+        put_buckets(out, &name, &load.labels(&[("operation", &operation)]), &histogram.into());
     });
 }
 

@@ -12,8 +12,6 @@ use crate::{quantity, sentences, wording};
 
 /// The time series of more targets than this would make the page large.
 const TARGETS_MAX: usize = 8;
-/// Distributions that are drawn for each target.
-const PARTS: [Part; 5] = [Part::Read, Part::Write, Part::Trim, Part::Sync, Part::Durable];
 
 /// The place of a chart in the page.
 pub(super) struct ChartView {
@@ -52,10 +50,10 @@ impl ChartView {
 pub(super) fn distributions(recording: &RunRecording) -> Option<(ChartView, Chart)> {
     let document = &recording.document;
     let methods = document.targets.iter().any(|target| sentences::is_method(document, target));
-    let places = (0..document.targets.len()).flat_map(|index| PARTS.map(|part| (index, part)));
+    let places = (0..document.targets.len()).flat_map(|index| Part::OPERATIONS.map(|part| (index, part)));
     let kept = places.filter_map(|(index, part)| {
         let is_method = part == Part::Durable && sentences::is_method(document, &document.targets[index]);
-        let histogram = recording.histogram(index, part).filter(|_| is_method || !methods)?;
+        let histogram = recording.latencies(index, part).filter(|_| is_method || !methods)?;
         Some((part_name(document, index, part), histogram))
     });
     let kept: Vec<_> = kept.collect();
@@ -159,7 +157,9 @@ pub(super) fn series(recording: &RunRecording) -> (Vec<ChartView>, Vec<Chart>) {
             "MiB per second",
             &lines(chart_data::throughput),
         ));
-        charts.extend(time_chart(&label, format!("latency-{index}"), "latency", &latency));
+        let is_scheduled = target.sides.schedule.is_some();
+        let title = if is_scheduled { "latency without the wait for its start" } else { "latency" };
+        charts.extend(time_chart(&label, format!("latency-{index}"), title, &latency));
         charts.extend(time_chart(&label, format!("sync-{index}"), "latency of a sync", &sync));
     }
     charts.into_iter().unzip()

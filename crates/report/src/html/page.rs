@@ -68,7 +68,7 @@ impl Page {
         let durable = terminal::tables::durable_table(document).map(|(unit, durable)| {
             table::table(&durable, &format!("Time of one write of 4 KiB and its sync, in {}", unit.name()))
         });
-        let (flushes, flush_words) = tables::flushes(document)
+        let (flushes, flush_words) = tables::flushes(document, &document.labels())
             .map_or_else(Default::default, |(flushes, words)| (table::table(&flushes, ""), words));
         let accounts = tables::accounts(&document.accounting).map(|accounts| {
             table::table(&accounts, "Everything sent to the devices, phase by phase and without a gap")

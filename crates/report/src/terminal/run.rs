@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use plumb_path::{Finding, Severity};
 
 use super::head::{head, incomplete_line, title_line, verdict_line};
+use super::outline::item;
 use super::path_tree::path_tree;
 use super::pen::Ink;
 use super::tables::{Group, durable_writes, side_table};
@@ -16,8 +17,9 @@ use crate::facts;
 use crate::figures::{SideRow, masthead, side_rows};
 use crate::headline::{Headline, sentence};
 use crate::levels::loses_synced;
+use crate::outline::Item;
 use crate::printable::printable;
-use crate::{levels, rules, sentences, untorn};
+use crate::{levels, rules, sentences, tables, untorn};
 
 /// Names of targets take at most so many columns, and never more than a third of the line: longer ones lose
 /// their middle, so that the table stays a table.
@@ -62,10 +64,18 @@ pub fn run(document: &RunDocument, style: Style) -> String {
     table.push_str(&hung("  ", &sentences::unknown_storage(document)));
     section("Application beside storage", table);
     section("Where the data went", hung("  - ", &sentences::balances(document)));
+    let items = |items: &[Item]| -> String { items.iter().map(|of| item(of, style)).collect() };
+    let labels = short(&document.labels(), NAME_MAX.min(width / 3));
+    for of in tables::device_sections(document, &labels) {
+        section(&of.title, items(&of.items));
+    }
     section("How it ran", hung("  - ", &sentences::lines(document)));
     section("Verdicts", verdicts(&document.verdicts, style));
     section("Notes", hung("  - ", &document.notes));
     section("Run as root, plumb would also read", hung("  - ", &document.environment.root_would_add));
+    let facts = facts::facts(document);
+    let facts = facts.iter().map(|fact| Item::Line(format!("{}: {}", fact.name, fact.value)));
+    section("Where and how", items(&facts.collect::<Vec<_>>()));
     if let Some(directory) = &document.run_directory {
         out.push_str(&format!("\n{}\n", style.ink(Ink::Bold, "Report")));
         // Not wrapped: it is to be copied.

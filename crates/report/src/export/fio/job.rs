@@ -56,7 +56,7 @@ pub struct FioDirection {
     pub bytes_per_second: f64,
     /// Service times.
     pub clat: Value,
-    /// Times since the intended start; the same without a schedule.
+    /// Times that fio calls `lat`: in a report since the intended start, if there is one.
     pub lat: Value,
     /// Samples of the bandwidth, in KiB/s.
     pub bandwidth: Samples,

@@ -106,7 +106,13 @@ fn target_job(recording: &RunRecording, index: usize, label: &str) -> Value {
     let write = recording.histogram(index, Part::Write);
     let write = write.or_else(|| recording.histogram(index, Part::Durable).filter(|_| one_call));
     let rows = recording.series_of(index);
-    let of = |result: &DirectionResult, histogram| direction(result, seconds, histogram, rows);
+    let of = |result: &DirectionResult, part, histogram| {
+        let latencies = recording.latencies(index, part).or(histogram);
+        FioDirection {
+            lat: times(latencies, result.operation_latency().as_ref(), false),
+            ..direction(result, seconds, histogram, rows)
+        }
+    };
     let percent = |used: f64| if seconds > 0.0 { used / seconds * 100.0 } else { 0.0 };
     let cpu = sides.cpu.unwrap_or_default();
     let failed = sides.used().iter().any(|(_, result)| result.errors > 0);
@@ -121,9 +127,9 @@ fn target_job(recording: &RunRecording, index: usize, label: &str) -> Value {
         system_percent: percent(cpu.system),
         depth,
         directions: [
-            of(&sides.read, recording.histogram(index, Part::Read)),
-            of(&sides.write, write),
-            of(&sides.trim, recording.histogram(index, Part::Trim)),
+            of(&sides.read, Part::Read, recording.histogram(index, Part::Read)),
+            of(&sides.write, Part::Write, write),
+            of(&sides.trim, Part::Trim, recording.histogram(index, Part::Trim)),
         ],
         syncs: sides.sync.ios,
         sync_latency: times(recording.histogram(index, Part::Sync), sides.sync.latency.as_ref(), true),
