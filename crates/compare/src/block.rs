@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use plumb_load::LoadOutcome;
-use plumb_measure::Latency;
 use plumb_report::document::Sides;
 use plumb_report::document::comparison::{Block, Counts};
 
@@ -16,10 +15,10 @@ const FIGURES: [Figure; 14] = [
     // See `of_transactions`.
     (PROFILE_FIGURE, |_| None),
     ("bytes-per-second", |sides| Some(sides.application.bytes_per_second)),
-    ("mean", |sides| Some(operation(sides)?.mean)),
-    ("p50", |sides| operation(sides)?.p50),
-    ("p99", |sides| operation(sides)?.p99),
-    ("p999", |sides| operation(sides)?.p999),
+    ("mean", |sides| Some(sides.operation_latency()?.mean)),
+    ("p50", |sides| sides.operation_latency()?.p50),
+    ("p99", |sides| sides.operation_latency()?.p99),
+    ("p999", |sides| sides.operation_latency()?.p999),
     ("sync-mean", |sides| Some(sides.sync.latency?.mean)),
     ("sync-p50", |sides| sides.sync.latency?.p50),
     ("sync-p99", |sides| sides.sync.latency?.p99),
@@ -58,11 +57,6 @@ fn iops(sides: &Sides) -> Option<f64> {
     let application = &sides.application;
     let is_empty = application.operations == 0 && application.seconds > 0.0;
     Some(if is_empty { 0.5 / application.seconds } else { application.iops })
-}
-
-/// Returns the time of an operation; with a schedule, since it was meant to start.
-fn operation(sides: &Sides) -> Option<Latency> {
-    sides.application.latency_from_intended_start.or(sides.application.latency)
 }
 
 /// Returns the block of a profile over files: what it does from one operation to the next it does from one

@@ -17,7 +17,7 @@ use plumb_workload::{Job, Scenario};
 use crate::block::{Way, block_of, of_transactions};
 use crate::design::Design;
 use crate::experiment::{Experiment, Extent, WARMUP_SHARE};
-use crate::judge::{Question, conclude, document, is_clear, practised, whole_rounds};
+use crate::judge::{Question, conclude, document, is_clear, practised, synchronous, whole_rounds};
 use crate::predict::{PRACTICE, Spread};
 use crate::shape::{self, Distribution};
 
@@ -290,6 +290,7 @@ impl<'a> Course<'a> {
                 false => target.span == index,
             };
             level.loses_synced = loses_writes(run, run.targets.iter().filter(is_of_level));
+            level.synchronous = synchronous(run, run.targets.iter().filter(is_of_level));
         }
         document.path.clone_from(&run.path);
         document.verdicts.clone_from(&run.verdicts);

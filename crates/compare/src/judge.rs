@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use plumb_report::document::ComparisonDocument;
 use plumb_report::document::comparison::{
     Block, Contrast, Counts, DesignFacts, Estimate, LevelResult, LookFacts, Outcome, Term,
 };
+use plumb_report::document::{ComparisonDocument, RunTarget};
 use plumb_report::quantity::{percent, ratio as show_ratio};
-use plumb_report::{figure_words, is_rate};
+use plumb_report::{RunDocument, figure_words, is_rate};
 
 use crate::design::{Design, Terms};
 use crate::explanation::explain;
@@ -235,43 +235,69 @@ fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
     }
 }
 
-/// Reason why the writes of a level need not be durable.
+/// Fate of the writes of a level that asked for nothing to make them durable, or whose syncs do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NotDurable {
+enum Unasked<'a> {
     Lost,
     InPageCache,
     NotAskedFor,
+    /// Durable all the same, by this.
+    Synchronous(&'a str),
 }
 
-impl NotDurable {
-    fn find(level: &LevelResult) -> Option<Self> {
-        match (level.loses_synced, level.counts.unsynced_writes, level.counts.page_cache) {
-            (true, ..) => Some(Self::Lost),
-            (false, 0, _) => None,
-            (false, _, true) => Some(Self::InPageCache),
-            (false, _, false) => Some(Self::NotAskedFor),
+impl<'a> Unasked<'a> {
+    fn find(level: &'a LevelResult) -> Option<Self> {
+        if level.loses_synced {
+            return Some(Self::Lost);
+        }
+        match (level.counts.unsynced_writes, level.synchronous.as_deref(), level.counts.page_cache) {
+            (0, ..) => None,
+            (_, Some(by), _) => Some(Self::Synchronous(by)),
+            (_, None, true) => Some(Self::InPageCache),
+            (_, None, false) => Some(Self::NotAskedFor),
         }
     }
 
-    const fn words(self) -> &'static str {
-        match self {
+    fn words(self) -> String {
+        let words = match self {
             Self::Lost => "made nothing durable: a power cut takes all that was written there, synced or not",
             Self::InPageCache => "made nothing durable: its writes stay in the page cache",
             Self::NotAskedFor => {
                 "asked for no durable write: a power cut takes what a drive's cache still has"
             }
-        }
+            Self::Synchronous(by) => {
+                return format!("asked for no sync: the {by} makes each write synchronous");
+            }
+        };
+        words.to_owned()
     }
 }
 
-/// Returns which levels made nothing durable, and why, if the levels differ in that: their figures are those
-/// of memory.
+/// Returns what makes each write to `targets`, which are of `run`, synchronous; `None` if nothing does for
+/// one of them.
+pub(crate) fn synchronous<'a>(
+    run: &RunDocument,
+    targets: impl IntoIterator<Item = &'a RunTarget>,
+) -> Option<String> {
+    let wrote = targets.into_iter().filter(|target| target.sides.write.ios > 0);
+    let by: Option<Vec<&str>> = wrote.map(|target| run.path_of(target)?.synchronous()).collect();
+    by?.first().map(|by| (*by).to_owned())
+}
+
+/// Returns which levels asked for nothing durable, and what became of their writes, if the levels differ in
+/// that: figures of writes that are not durable are those of memory.
 fn not_durable(document: &ComparisonDocument) -> Vec<String> {
-    let reasons: Vec<Option<NotDurable>> = document.levels.iter().map(NotDurable::find).collect();
-    if reasons.windows(2).all(|pair| pair[0] == pair[1]) {
+    let reasons: Vec<Option<Unasked<'_>>> = document.levels.iter().map(Unasked::find).collect();
+    let is_synchronous = |of: &Option<Unasked<'_>>| matches!(of, Some(Unasked::Synchronous(_)));
+    if reasons.windows(2).all(|pair| pair[0] == pair[1]) && !reasons.iter().any(is_synchronous) {
         return Vec::new();
     }
-    let each = [NotDurable::Lost, NotDurable::InPageCache, NotDurable::NotAskedFor];
+    let mut each = vec![Unasked::Lost, Unasked::InPageCache, Unasked::NotAskedFor];
+    for reason in reasons.iter().flatten().filter(|reason| matches!(reason, Unasked::Synchronous(_))) {
+        if !each.contains(reason) {
+            each.push(*reason);
+        }
+    }
     let said = each.into_iter().filter_map(|reason| {
         let levels = document.levels.iter().zip(&reasons).filter(|(_, of)| **of == Some(reason));
         let names: Vec<&str> = levels.map(|(level, _)| level.name.as_str()).collect();
@@ -440,6 +466,12 @@ mod tests {
         let end = "; cached made nothing durable: its writes stay in the page cache; direct asked for no durable write: a \
                    power cut takes what a drive's cache still has";
         assert!(document.headline.ends_with(end), "{}", document.headline);
+        document.levels[1].synchronous = Some("mount option sync".to_owned());
+        conclude(&mut document, None);
+        let end = "; cached made nothing durable: its writes stay in the page cache; direct asked for no sync: the mount \
+                   option sync makes each write synchronous";
+        assert!(document.headline.ends_with(end), "{}", document.headline);
+        document.levels[1].synchronous = None;
         // Where neither level asks for anything durable they do not differ in that.
         document.levels[1].counts.page_cache = true;
         conclude(&mut document, None);

@@ -5,6 +5,7 @@
 //! The runs did not take turns. Whatever changed between them (other load, a warmer drive, more data) is
 //! taken for a difference of the levels, and no test can tell. The document says so.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use plumb_report::document::comparison::{Block, DesignFacts, Outcome};
@@ -13,7 +14,7 @@ use plumb_report::verdict::loses_writes;
 use plumb_report::{ComparisonDocument, RunDocument};
 
 use crate::block::{Way, block_of};
-use crate::judge::{BlockQuestion, Question, conclude, values};
+use crate::judge::{BlockQuestion, Question, conclude, synchronous, values};
 use crate::outcome::{Judgement, judge};
 use crate::statistics::ShiftInterval;
 
@@ -75,15 +76,17 @@ pub fn compare_recorded(
     let mut document = asked.document(DesignFacts::default(), &blocks);
     for (level, group) in document.levels.iter_mut().zip([against, runs]) {
         level.loses_synced = group.iter().any(|(_, run)| loses_writes(run, &run.targets));
+        let synchronous = group.iter().map(|(_, run)| synchronous(run, &run.targets));
+        level.synchronous = synchronous.reduce(|one, other| one.filter(|_| other.is_some())).flatten();
     }
     let all = || against.iter().chain(runs);
     let mut notes = vec![NOT_INTERLEAVED.to_owned()];
     notes.extend(all().filter_map(|(_, run)| Some(format!("Imported: {}.", run.imported_from.as_ref()?))));
-    let workloads: Vec<&str> = all().map(|(_, run)| run.workload.as_str()).collect();
     let differing = differing_workloads(against, runs);
-    if differing.is_none() && workloads.windows(2).any(|pair| pair[0] != pair[1]) {
-        notes.push("The runs did not all run the same workload, or not from the same seed.".to_owned());
-    }
+    notes.extend(
+        differing_words(all().map(|(_, run)| run)).filter(|_| differing.is_none()).map(str::to_owned),
+    );
+    notes.extend(differing_devices(against, runs));
     document.blocks = against.len().min(runs.len()) as u64;
     let found: Vec<_> = all().flat_map(|(_, run)| run.verdicts.clone()).collect();
     conclude(&mut document, plumb_report::machine_busy(&found));
@@ -141,6 +144,43 @@ fn differing_workloads(against: &[(String, RunDocument)], runs: &[(String, RunDo
     (base != one).then(|| format!("The workloads differ ({one}, against {base})"))
 }
 
+/// Says of runs whose jobs look alike what their words differ in; `None` if that is only what they ran on.
+fn differing_words<'a>(runs: impl Iterator<Item = &'a RunDocument>) -> Option<&'static str> {
+    let runs: Vec<&RunDocument> = runs.collect();
+    let differ = |is_seed: bool| {
+        let is_wanted = |line: &&str| line.starts_with("seed = ") == is_seed;
+        let lines = |run: &'a RunDocument| -> Vec<&'a str> {
+            let lines = run.workload.lines().filter(|line| !line.starts_with("targets = "));
+            lines.filter(is_wanted).collect()
+        };
+        runs.windows(2).any(|pair| lines(pair[0]) != lines(pair[1]))
+    };
+    match (differ(false), differ(true)) {
+        (true, _) => Some("The runs did not all run the same workload."),
+        (false, true) => Some("The runs were not all from the same seed."),
+        (false, false) => None,
+    }
+}
+
+/// Says on which devices the groups ran, if these differ and are known.
+fn differing_devices(against: &[(String, RunDocument)], runs: &[(String, RunDocument)]) -> Option<String> {
+    let of = |group: &[(String, RunDocument)]| -> Option<String> {
+        let mut all = BTreeSet::new();
+        for (_, run) in group {
+            let host = run.environment.host.as_deref().map_or_else(String::new, |host| format!(" of {host}"));
+            for path in run.all_paths() {
+                let lowest = path.layers.last().map(|layer| layer.name.clone());
+                let devices = path.block_devices();
+                let devices = if devices.is_empty() { lowest.into_iter().collect() } else { devices };
+                all.extend(devices.into_iter().map(|device| format!("{device}{host}")));
+            }
+        }
+        (!all.is_empty()).then(|| all.into_iter().collect::<Vec<_>>().join(", "))
+    };
+    let (base, one) = (of(against)?, of(runs)?);
+    (base != one).then(|| format!("The runs were on different devices: {one}, against {base}."))
+}
+
 /// Returns what a run was asked to do, job by job, without what it ran on.
 fn workload_of(run: &RunDocument) -> String {
     let job = |target: &RunTarget| {
@@ -172,6 +212,7 @@ fn runs_needed(error: f64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use plumb_path::{Cache, Flush, Fua, Layer, LayerKind, WritePath};
     use plumb_report::document::{RunSpan, Sides};
     use plumb_workload::Caching;
 
@@ -238,5 +279,45 @@ mod tests {
         let document = compare_recorded(&question(), &base, &other).unwrap();
         let first = "The workloads differ (random writes of 64 KiB, direct, 1 in flight, against random writes of 4 KiB, direct, 1 in flight). b has";
         assert!(document.headline.starts_with(first), "{}", document.headline);
+    }
+
+    fn disk(name: &str) -> Layer {
+        Layer {
+            kind: LayerKind::VirtioDisk,
+            name: name.to_owned(),
+            identity: None,
+            cache: Cache::Unknown,
+            flush: Flush::Forwarded,
+            fua: Fua::Unknown,
+            untorn: None,
+            evidence: Vec::new(),
+            below: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_target_is_no_difference_of_the_workload_and_its_device_is_one_of_its_own() {
+        let on = |name: &str, words: &str, device: Option<&str>| {
+            let (name, mut document) = run(name, 4096, 1e6);
+            document.workload = words.to_owned();
+            // One run is told from another by when it was made.
+            document.environment.started_at = name.clone();
+            document.path =
+                device.map(|device| WritePath { layers: vec![disk(device)], ..WritePath::default() });
+            (name, document)
+        };
+        let notes = |one: (String, RunDocument), other: (String, RunDocument)| {
+            let document = compare_recorded(&question(), &[one], &[other]).unwrap();
+            document.notes[1..].to_vec()
+        };
+        let base = || on("a", "targets = [\"f1\"]\nwrite = 100\nseed = 7\n", Some("vda"));
+        let none: [&str; 0] = [];
+        assert_eq!(notes(base(), on("b", "targets = [\"f2\"]\nwrite = 100\nseed = 7\n", Some("vda"))), none);
+        let elsewhere = on("b", "targets = [\"f2\"]\nwrite = 100\nseed = 7\n", Some("vdb"));
+        assert_eq!(notes(base(), elsewhere), ["The runs were on different devices: vdb, against vda."]);
+        let seed = on("b", "targets = [\"f1\"]\nwrite = 100\nseed = 8\n", None);
+        assert_eq!(notes(base(), seed), ["The runs were not all from the same seed."]);
+        let other = on("b", "targets = [\"f1\"]\nwrite = 50\nseed = 7\n", None);
+        assert_eq!(notes(base(), other), ["The runs did not all run the same workload."]);
     }
 }

@@ -19,7 +19,7 @@ impl Distribution {
     /// Adds a block.
     pub(crate) fn add(&mut self, outcome: &LoadOutcome) {
         let moved = [&outcome.read, &outcome.write, &outcome.trim];
-        moved.into_iter().for_each(|direction| self.0.merge(&direction.latency));
+        moved.into_iter().for_each(|direction| self.0.merge(direction.operation_latency()));
     }
 
     pub(crate) fn points(&self) -> Vec<Within> {

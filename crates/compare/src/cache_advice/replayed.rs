@@ -71,8 +71,7 @@ pub(super) fn over(name: &Name, recorded: &RecordedEvents, stop: &AtomicBool) ->
 impl Replay {
     /// Returns the latencies of all writes, each from the moment at which the recording has it.
     fn writes(&self) -> &Histogram {
-        let write = &self.outcome.write;
-        write.latency_from_intended_start.as_ref().unwrap_or(&write.latency)
+        self.outcome.write.operation_latency()
     }
 
     /// Returns how long clients waited for writes and flushes, all together.
