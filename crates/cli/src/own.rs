@@ -60,7 +60,7 @@ mod tests {
             strings(&["-w100", "--overwrite", "--destroy", "S1", "-c1G", "--destroy=S2", "x", "--out=d"]);
         let (own, rest) = take(&typed).unwrap();
         assert_eq!(rest, strings(&["-w100", "-c1G", "x"]));
-        assert!(own.overwrite && own.printed.typed().is_none());
+        assert!(own.overwrite && own.printed.format.is_none());
         assert_eq!(own.destroy, strings(&["S1", "S2"]));
         assert_eq!(own.recording.out, Some("d".into()));
         // With a value it is an option of fio.

@@ -19,6 +19,12 @@ pub(crate) fn show_status(of: &dyn StatusDocument, format: Format) -> anyhow::Re
     show(RenderInput::Status(of), format, style())
 }
 
+/// Says why something ended early, and whether `results` until then, which were shown, are recorded too.
+pub(crate) fn so_far(why: &str, results: &str, is_recorded: bool) -> String {
+    let kept = if is_recorded { "kept" } else { "shown, but not recorded" };
+    format!("{why}; {results} are {kept}")
+}
+
 /// Says where the page of a run directory is, if there is one.
 pub(crate) fn say_report(directory: Option<&String>) {
     directory

@@ -58,7 +58,7 @@ fn nonsense_on_the_command_line_is_a_usage_error() {
         (vec!["check", "--size", "80000P"], "80000P"),
         (vec!["check", "--size", "900T"], "900 TiB"),
         (vec!["report", "nowhere"], "nowhere"),
-        (vec!["report", ".", "--format", "pdf"], "pdf"),
+        (vec!["survey", ".", "--format", "pdf"], "pdf"),
         (vec!["survey", "no/such/place"], "no/such/place"),
         (vec!["frobnicate"], "frobnicate"),
     ] {

@@ -107,6 +107,30 @@ fn a_rate_is_never_exceeded_and_what_did_not_start_is_counted() {
     assert!(total["application"]["latency_from_intended_start"]["count"] == done, "{total:#}");
 }
 
+/// A disk that cannot keep a rate has one latency: what `compare` takes is in the first line of the report.
+#[test]
+fn the_latency_of_a_rate_that_is_not_kept_is_the_same_everywhere() {
+    let place = Place::new();
+    let load = "load sim:sas-15k --random --rate 5000iops --duration 1s --json";
+    let run = |name: &str, seed: u64| {
+        let typed = format!("{load} --seed {seed} --out {name}");
+        let output = plumb().args(typed.split(' ')).current_dir(place.here.path()).output().unwrap();
+        document(&output)
+    };
+    let (a, _) = (run("a", 1), run("b", 2));
+    let total = &a["total"]["application"];
+    let p99 = |name: &str| total[name]["p99"].as_f64().unwrap();
+    assert!(p99("latency_from_intended_start") > 2.0 * p99("latency"), "{total:#}");
+    let shown = plumb().args(["report", "a"]).current_dir(place.here.path()).output().unwrap();
+    let shown = said(&shown);
+    assert!(shown.contains("since the intended start; the service alone:"), "{shown}");
+    let mut compare = plumb();
+    compare.args(["compare", "a", "--against", "b", "--figure", "p99", "--json", "--no-record"]);
+    let compared = document(&compare.current_dir(place.here.path()).output().unwrap());
+    let figure = compared["levels"][1]["figures"]["p99"].as_f64().unwrap();
+    assert!((figure - p99("latency_from_intended_start")).abs() < 1e-9, "{compared:#}");
+}
+
 #[test]
 fn a_file_of_words_does_what_the_words_do() {
     let place = Place::new();

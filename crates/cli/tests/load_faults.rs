@@ -2,6 +2,7 @@
 //! leaves. What was measured until then is kept, said and valid, and the exit code is the documented one.
 
 use std::fs::{File, OpenOptions};
+use std::io::Read as _;
 use std::process::{Output, Stdio};
 
 use crate::common::{can_mount, document, entries, holds, in_own_mounts, plumb, said};
@@ -34,6 +35,24 @@ fn a_signal_ends_it_and_keeps_what_was_measured() {
         assert_eq!(again.stdout, output.stdout, "{words}: the recording says something else");
         assert_eq!(entries(place.here.path()), ["f"], "{words}: as after a whole run");
         place.json("load f --write 100 --count 10", 0);
+    }
+}
+
+#[test]
+fn what_is_not_recorded_is_not_said_to_be_kept() {
+    for (record, expected) in [("", "are kept"), ("--no-record", "are shown, but not recorded")] {
+        let place = Place::new();
+        let mut command = plumb();
+        let typed = format!("load f --size 1M --duration 600s {record}");
+        command.args(typed.split_whitespace()).current_dir(place.here.path());
+        let mut child = start(&mut command);
+        let mut progress = wait_for("measuring", &mut child);
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        let mut rest = String::new();
+        progress.read_to_string(&mut rest).unwrap();
+        child.wait().unwrap();
+        let said = format!("interrupted; the results so far {expected}\n");
+        assert!(rest.contains(&said), "{rest}");
     }
 }
 

@@ -168,3 +168,17 @@ fn a_guest_and_its_host_are_one_path_if_they_ran_at_the_same_time() {
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("do not overlap"), "{}", said(&refused));
 }
+
+/// The cache of a simulated drive has one name, wherever it is told.
+#[test]
+fn a_protected_cache_is_called_so_by_survey_list_and_policy() {
+    let answer = |typed: &str| document(&plumb().args(typed.split(' ')).output().unwrap());
+    let surveyed = answer("survey sim:enterprise-sata-ssd --json");
+    assert_eq!(surveyed["paths"][0]["layers"][1]["cache"], "protected", "{surveyed:#}");
+    let models = answer("drive list --json");
+    let models = models["models"].as_array().unwrap();
+    let model = models.iter().find(|model| model["name"] == "enterprise-sata-ssd").unwrap();
+    assert_eq!(model["write_cache"], "on, protected");
+    let shown = answer("policy show sim:enterprise-sata-ssd --json");
+    assert_eq!(shown["devices"][0]["protection"]["rank"], "declared", "{shown:#}");
+}

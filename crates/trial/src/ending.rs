@@ -47,14 +47,6 @@ pub enum TrialEnded {
 }
 
 impl Trial {
-    /// Says why the run is not whole, if it is not.
-    pub fn remark(&self) -> Option<String> {
-        match &self.ended {
-            TrialEnded::Interrupted => Some("interrupted; the results so far are kept".to_owned()),
-            ended => ended.reason(),
-        }
-    }
-
     /// Says which files the run has made that stay.
     pub fn left(&self) -> Vec<String> {
         let stays = |file: &String| format!("{file} was made and stays; --remove-after removes it");

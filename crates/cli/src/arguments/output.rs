@@ -65,13 +65,13 @@ impl OutputArguments {
 }
 
 /// Format in which a result is printed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub(crate) struct PrintFormat {
     /// Format of the result: text, html, markdown, json, csv or prometheus
     ///
     /// A command that lacks a format names those that it has.
     #[arg(long, value_name = "FORMAT", conflicts_with = "json")]
-    pub(crate) format: Option<Format>,
+    pub(crate) format: Option<String>,
 
     /// Print one JSON document: the same as --format json
     #[arg(long)]
@@ -79,16 +79,13 @@ pub(crate) struct PrintFormat {
 }
 
 impl PrintFormat {
-    /// Returns the format that was typed, if one was.
-    pub(crate) const fn typed(self) -> Option<Format> {
-        if self.json { Some(Format::Json) } else { self.format }
-    }
-
     /// Returns the format of a document of this kind, which is text unless another was typed.
     ///
     /// # Errors
     /// A usage error that names the formats that there are.
-    pub(crate) fn format(self, kind: Kind) -> Result<Format, Refusal> {
-        kind.check(self.typed().unwrap_or(Format::Terminal)).map_err(usage)
+    pub(crate) fn format(&self, kind: Kind) -> Result<Format, Refusal> {
+        let json = self.json.then_some(Format::Json.name());
+        let typed = json.or(self.format.as_deref()).unwrap_or(Format::Terminal.name());
+        kind.format(typed).map_err(usage)
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use plumb_dialect::imported::{self, numbered};
-use plumb_report::{Format, RenderError, RunContents, RunRecording, render};
+use plumb_report::{RenderInput, RunContents, RunRecording, render};
 
 use crate::arguments::report::ReportArguments;
 use crate::command::beneath;
@@ -67,14 +67,11 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     if let Some(host) = &arguments.beneath {
         recorded = put_beneath(recorded, host)?;
     }
-    let format = arguments.printed.typed().unwrap_or(Format::Terminal);
+    let format = arguments.printed.format(RenderInput::from(&recorded).kind())?;
     // The part that was put together consists of the path and the counts of both.
     let detail =
         if arguments.beneath.is_some() { arguments.detail.or_everything() } else { arguments.detail };
-    let text = match render(&recorded, format, detail.style()) {
-        Err(RenderError::NoSuchFormat(error)) => return Err(usage(error).into()),
-        text => text?,
-    };
+    let text = render(&recorded, format, detail.style())?;
     files::write_or_print(output, &text)?;
     Ok(match &recorded {
         RunContents::Run(recording) => exit::of_run(&recording.document, arguments.strictness),

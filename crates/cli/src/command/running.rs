@@ -84,7 +84,7 @@ impl RunningCommand {
 
     fn show(&self, trial: &Trial, print: &dyn Fn(&Trial) -> anyhow::Result<()>) -> anyhow::Result<Exit> {
         // Text is that of the language in which the workload was typed.
-        let format = self.own.printed.typed().filter(|format| *format != Format::Terminal);
+        let format = Some(self.own.printed.format(Kind::Run)?).filter(|format| *format != Format::Terminal);
         match format {
             Some(format) => terminal::show(&trial.recording, format, Style::PLAIN)?,
             None => print(trial)?,
@@ -176,7 +176,14 @@ pub(crate) fn with_observer<T>(
 ///
 /// `quiet` leaves out what is no error.
 pub(crate) fn say_end(trial: &Trial, quiet: bool) {
-    let said = trial.remark().into_iter().chain(trial.left().into_iter().filter(|_| !quiet));
+    let remark = match &trial.ended {
+        TrialEnded::Interrupted => {
+            let is_recorded = trial.run_directory.is_some();
+            Some(terminal::so_far("interrupted", "the results so far", is_recorded))
+        }
+        ended => ended.reason(),
+    };
+    let said = remark.into_iter().chain(trial.left().into_iter().filter(|_| !quiet));
     said.for_each(|line| terminal::say(&format!("plumb: {line}")));
     if let Some(directory) = trial.run_directory.as_ref().filter(|_| !quiet) {
         terminal::say_report(Some(&directory.display().to_string()));

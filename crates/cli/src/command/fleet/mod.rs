@@ -98,7 +98,7 @@ fn run_command<T: Args>(words: &[&str], schema: &str, typed: &CommandArguments) 
         return Err(Refusal::new(Exit::Usage, problem).into());
     }
     let as_json = typed.arguments.iter().any(|word| word == "--json");
-    let printed = PrintFormat { json: typed.printed.json || as_json, ..typed.printed };
+    let printed = PrintFormat { json: typed.printed.json || as_json, ..typed.printed.clone() };
     let format = printed.format(Kind::Fleet)?;
     let mut session = typed.reach.session(&typed.recording)?;
     // Words that no host could accept are reported before any host is contacted.

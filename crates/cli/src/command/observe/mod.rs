@@ -195,7 +195,9 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
     terminal::say_report(document.run_directory.as_ref());
     if !document.complete {
         let why = document.incomplete_because.as_deref().unwrap_or("interrupted");
-        terminal::say(&format!("plumb: {why}; what was seen is kept"));
+        let is_recorded = document.run_directory.is_some();
+        let so_far = terminal::so_far(why, "the requests until then", is_recorded);
+        terminal::say(&format!("plumb: {so_far}"));
         return Ok(exit::of_observation(&document, strictness).and(Exit::NotMeasured));
     }
     Ok(exit::of_observation(&document, strictness))
