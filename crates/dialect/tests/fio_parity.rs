@@ -57,6 +57,7 @@ fn ours(text: &str) -> Result<Invocation, Error> {
             environment: &|_| None,
             target_size: &|_| None,
             is_file: &|_| true,
+            is_scheme: &|_| false,
             is_directory: &|_| true,
         },
     )

@@ -38,6 +38,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
         environment: &|name| std::env::var(name).ok(),
         target_size: &size_of,
         is_file: &is_file,
+        is_scheme: &|word| matches!(Name::parse(format!("{word}:")), Ok(Name::Scheme { .. })),
         is_directory: &|name| std::path::Path::new(name).is_dir(),
     };
     let invocation = fio::parse(&arguments, &machine, &surroundings).map_err(usage)?;

@@ -15,6 +15,8 @@ pub struct Surroundings<'a> {
     pub target_size: &'a dyn Fn(&str) -> Option<Bytes>,
     /// Returns true if a target is a regular file, or is missing and would be made as one.
     pub is_file: &'a dyn Fn(&str) -> bool,
+    /// Returns true if names of other targets than files begin with this word and a colon: `sim`, `nbd`.
+    pub is_scheme: &'a dyn Fn(&str) -> bool,
     /// Returns true if there is a directory of this name.
     pub is_directory: &'a dyn Fn(&str) -> bool,
 }

@@ -24,6 +24,7 @@ fn spans(lines: &str) -> Vec<Span> {
         environment: &|_| None,
         target_size: &|_| None,
         is_file: &|_| true,
+        is_scheme: &|_| false,
         is_directory: &|_| true,
     };
     let invocation = fio::parse(&["job.fio".to_owned()], &crate::streams::machine(), &surroundings);

@@ -58,6 +58,9 @@ pub(super) fn files(
         Some(list) => {
             unused_with_filename(options);
             let list = unescaped_list(list);
+            if directories.is_empty() {
+                note_schemes(options, &list, surroundings);
+            }
             (Box::new(move |_| list.clone()), directories.len() > 1)
         }
         None => {
@@ -102,6 +105,17 @@ fn export(options: &Options<'_>) -> Result<Files, Error> {
 
 fn unused_with_filename(options: &Options<'_>) {
     options.note_unused(&["filename_format", "nrfiles"], "filename says which files");
+}
+
+/// Says of names such as `sim:null` that they are two files to fio, and how to type the one target.
+fn note_schemes(options: &Options<'_>, list: &[String], surroundings: &Surroundings<'_>) {
+    for pair in list.windows(2).filter(|pair| (surroundings.is_scheme)(&pair[0])) {
+        let [word, rest] = [&pair[0], &pair[1]];
+        options.note(format!(
+            "filename names the files {word} and {rest}, because fio splits names at colons: type `{word}\\:{rest}`, with a \
+             backslash before each colon and in quotes for a shell, for the one target {word}:{rest}"
+        ));
+    }
 }
 
 /// Returns a list with colons; `\:` is a colon in a name.

@@ -169,6 +169,13 @@ fn sizes_and_places() {
     assert_eq!(two.targets.iter().map(|target| target.name.as_str()).collect::<Vec<_>>(), ["/a", "/b:c"]);
     assert_eq!((two.workload.range.length, two.workload.stop.bytes), (Bytes::mib(32), Some(32 << 20)));
     assert_eq!(job("filename=f|directory=/d/").targets[0].name, "/d/f");
+    let notes =
+        |name: &str| file(&format!("[x]\nfilename={name}\nsize=1m\nrw=read\n")).unwrap().meaning.notes;
+    assert!(notes("sim:null").concat().contains("type `sim\\:null`"), "{:?}", notes("sim:null"));
+    assert!(notes("/a:sim:null").concat().contains("files sim and null"), "{:?}", notes("/a:sim:null"));
+    for plain in ["sim\\:null", "a:null", "/a:sim", "sim:null\ndirectory=/d"] {
+        assert!(!notes(plain).concat().contains("splits names"), "{plain}: {:?}", notes(plain));
+    }
 }
 
 #[test]
