@@ -325,6 +325,31 @@ fn a_full_disk_leaves_the_old_result() {
 }
 
 #[test]
+fn a_full_disk_leaves_no_recording_that_is_not_whole() {
+    if !crate::common::can_mount() {
+        return;
+    }
+    // A directory of tmpfs needs no page, a file one. Of the four files of a survey two are written first.
+    for (command, pages) in
+        [("survey . --record", 0), ("survey . --record", 2), ("check sim:null --seconds 1 --out", 0)]
+    {
+        let place = scratch();
+        let script = format!(
+            "cd \"$place\"; mkdir m; mount -t tmpfs -o size=1m none m; head -c $((1024 - 4 * {pages}))k /dev/zero >m/fill; \
+             \"$plumb\" {command} m/new/run || echo code $?; \
+             \"$plumb\" {command} m/run || echo code $?; ls -A m"
+        );
+        let output = crate::common::in_own_mounts(&script, place.path());
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            said.contains("code 5") && said.ends_with("\nfill\n"),
+            "{command}: {said}{}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
 fn a_file_that_a_command_reads_measures_or_names_twice_is_refused_before_anything_runs() {
     let place = scratch();
     let at = |name: &str| place.path().join(name);

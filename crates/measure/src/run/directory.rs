@@ -46,17 +46,17 @@ impl RunDirectory {
             Out::At { path, .. } => {
                 Self::check(out)?;
                 match fs::create_dir(path) {
+                    Ok(()) => Self::begin_new(path.clone(), manifest),
                     Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
                         return Err(Error::io("make the directory", path, source));
                     }
-                    _ => clear_earlier_run(path)?,
+                    Err(_) => clear_earlier_run(path).and_then(|()| Self::begin(path.clone(), manifest)),
                 }
-                Self::begin(path.clone(), manifest)
             }
             Out::Within { parents, stem } => {
                 let mut refused = no_parent(stem.as_ref(), Path::new(""));
                 for (place, parent) in parents.iter().enumerate() {
-                    match make_unique(parent, stem).and_then(|path| Self::begin(path, manifest)) {
+                    match Self::begin_within(parent, stem, manifest) {
                         Err(error) if place == 0 => refused = error,
                         Err(_) => {}
                         begun => return begun.map(Some),
@@ -66,6 +66,22 @@ impl RunDirectory {
             }
         };
         begun.map(Some)
+    }
+
+    /// Makes a directory within `parent`, which is made too if it is missing. Leaves nothing on a failure.
+    fn begin_within(parent: &Path, stem: &str, manifest: &Manifest) -> Result<Self> {
+        let is_new = !parent.exists();
+        let begun = make_unique(parent, stem).and_then(|path| Self::begin_new(path, manifest));
+        begun.inspect_err(|_| {
+            if is_new {
+                fs::remove_dir(parent).unwrap_or_default();
+            }
+        })
+    }
+
+    /// Begins the run in a directory that was made for it, which is removed again on a failure.
+    fn begin_new(path: PathBuf, manifest: &Manifest) -> Result<Self> {
+        Self::begin(path.clone(), manifest).inspect_err(|_| fs::remove_dir(path).unwrap_or_default())
     }
 
     fn begin(path: PathBuf, manifest: &Manifest) -> Result<Self> {

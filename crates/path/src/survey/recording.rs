@@ -7,7 +7,7 @@
 //! probe.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use plumb_block::FailureKind;
 use plumb_linux::probe::{Probe, RecordedProbe, RecordingProbe};
@@ -59,11 +59,12 @@ pub enum RecordingError {
 impl RecordingError {
     /// Returns the way in which a command fails that ends with it: a target that is not there is the user's
     /// mistake, a file that cannot be written is not.
-    pub const fn failure(&self) -> FailureKind {
+    pub fn failure(&self) -> FailureKind {
         match self {
             Self::Survey(_) | Self::Taken { .. } => FailureKind::Usage,
             Self::Output(error) => error.kind,
-            Self::Recorded(_) | Self::Encode(_) | Self::Directory { .. } => FailureKind::Failed,
+            Self::Directory { source, .. } => FailureKind::from_io(source),
+            Self::Recorded(_) | Self::Encode(_) => FailureKind::Failed,
         }
     }
 }
@@ -130,8 +131,6 @@ pub fn record(
         keep_mounts(&mut tree, &found);
     }
     keep_one_flag(&mut tree);
-    std::fs::create_dir_all(directory)
-        .map_err(|source| RecordingError::Directory { place: directory.display().to_string(), source })?;
     let name = match target {
         Target::Named(name) => Some(name.clone()),
         Target::All => None,
@@ -148,14 +147,26 @@ pub fn record(
         ("survey.json", recorded::encode(&found)?),
     ];
     let files = files.map(|(name, bytes)| (directory.join(name), bytes));
-    // None is written if one is refused: they belong together.
-    for (path, _) in &files {
+    // What is not there yet is removed again on a failure: a part of a recording is of no use.
+    let new_files: Vec<&Path> =
+        files.iter().map(|(path, _)| path.as_path()).filter(|path| !path.exists()).collect();
+    let is_missing = |at: &&Path| !at.as_os_str().is_empty() && !at.exists();
+    let new_directories: Vec<&Path> = directory.ancestors().take_while(is_missing).collect();
+    write_all(directory, &files, overwrite).inspect_err(|_| {
+        new_files.iter().for_each(|path| std::fs::remove_file(path).unwrap_or_default());
+        new_directories.iter().for_each(|path| std::fs::remove_dir(path).unwrap_or_default());
+    })?;
+    Ok(found)
+}
+
+/// Writes the files of a recording, none if one is refused: they belong together.
+fn write_all(directory: &Path, files: &[(PathBuf, Vec<u8>)], overwrite: bool) -> Result<(), RecordingError> {
+    std::fs::create_dir_all(directory)
+        .map_err(|source| RecordingError::Directory { place: directory.display().to_string(), source })?;
+    for (path, _) in files {
         OutputFile { path, overwrite }.check()?;
     }
-    for (path, bytes) in &files {
-        OutputFile { path, overwrite }.write(bytes)?;
-    }
-    Ok(found)
+    files.iter().try_for_each(|(path, bytes)| Ok(OutputFile { path, overwrite }.write(bytes)?))
 }
 
 /// Reads what [`record`] wrote.

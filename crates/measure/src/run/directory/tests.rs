@@ -3,7 +3,7 @@
 use super::*;
 use crate::run::Recording;
 use crate::{Histogram, Series, SeriesEvent};
-use plumb_block::Nanos;
+use plumb_block::{FailureKind, Nanos};
 
 fn manifest() -> Manifest {
     Manifest::starting("check", vec!["plumb".into(), "check".into()], 7, "2026-01-02T03:04:05Z")
@@ -101,7 +101,7 @@ fn an_earlier_run_is_replaced_and_anything_else_is_not() {
     drop(run_in(root.path()));
     fs::write(root.path().join("notes.txt"), "mine").unwrap();
     let error = RunDirectory::create(&at(root.path(), false), &manifest()).unwrap_err();
-    assert!(error.is_of_the_place() && error.to_string().contains("--replace"), "{error}");
+    assert!(error.failure() == FailureKind::Usage && error.to_string().contains("--replace"), "{error}");
     assert_eq!(Recording::open(root.path()).unwrap().histograms.len(), 1, "nothing was taken away");
     let run = begun(root.path());
     let recording = Recording::open(run.path()).unwrap();
@@ -112,7 +112,10 @@ fn an_earlier_run_is_replaced_and_anything_else_is_not() {
     for content in ["{}", "not json", r#"{"schema": "other/manifest/1"}"#] {
         fs::write(foreign.path().join(MANIFEST), content).unwrap();
         let error = RunDirectory::create(&at(foreign.path(), true), &manifest()).unwrap_err();
-        assert!(error.is_of_the_place() && error.to_string().contains("(found manifest.json)"), "{error}");
+        assert!(
+            error.failure() == FailureKind::Usage && error.to_string().contains("(found manifest.json)"),
+            "{error}"
+        );
         assert_eq!(fs::read_to_string(foreign.path().join(MANIFEST)).unwrap(), content);
     }
 }
@@ -136,7 +139,10 @@ fn a_named_directory_is_made_alone_and_nowhere_is_nothing() {
     let deep = at(&root.path().join("a/b"), true);
     for error in [RunDirectory::check(&deep), RunDirectory::create(&deep, &manifest()).map(drop)] {
         let error = error.unwrap_err();
-        assert!(error.is_of_the_place() && error.to_string().contains("no directory"), "{error}");
+        assert!(
+            error.failure() == FailureKind::Usage && error.to_string().contains("no directory"),
+            "{error}"
+        );
     }
     assert!(RunDirectory::create(&Out::Nowhere, &manifest()).unwrap().is_none());
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
