@@ -140,13 +140,21 @@ pub enum FailureKind {
     Usage,
     /// The subject could not be measured here, or not to the end.
     NotMeasured,
-    /// The operation could harm data or the machine. Nothing was changed.
+    /// The operation could harm data or the machine, or its place is read-only. Nothing was changed.
     Refused,
     /// A device, a file or a program failed.
     Failed,
 }
 
 impl FailureKind {
+    /// Returns the way in which a command fails that the system refused to write a file or directory.
+    pub fn from_io(error: &std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::ReadOnlyFilesystem => Self::Refused,
+            _ => Self::Failed,
+        }
+    }
+
     /// Returns the exit code of a command that fails in this way (docs/OUTCOMES.md).
     pub const fn exit_code(self) -> u8 {
         match self {

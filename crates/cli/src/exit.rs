@@ -219,6 +219,7 @@ pub(crate) fn code_of(failure: &anyhow::Error) -> Exit {
         failure.downcast_ref().map(|error: &plumb_prove::Error| error.kind.failure()),
         failure.downcast_ref().map(|error: &plumb_targets::Error| error.kind().failure()),
         failure.downcast_ref().map(|error: &OutputError| error.kind),
+        failure.downcast_ref().map(plumb_measure::Error::failure),
         failure.downcast_ref().map(TrialError::failure),
         failure.downcast_ref().map(PolicyError::failure),
         failure.downcast_ref().map(RecordingError::failure),

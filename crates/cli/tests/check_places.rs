@@ -155,3 +155,35 @@ fn a_device_that_fails_ends_the_check_and_is_said() {
     assert_eq!(document["complete"], false);
     assert!(document["incomplete_because"].is_string(), "{}", said(&output));
 }
+
+/// One reason has one code, whatever was to be written.
+#[test]
+fn what_is_to_be_written_to_a_read_only_place_is_refused() {
+    if !can_mount() {
+        return;
+    }
+    let place = scratch();
+    let load = "load --size 1M --write 100 --duration 100ms --no-record --overwrite";
+    let commands = [
+        &format!("{load} ro/old"),
+        &format!("{load} ro/new"),
+        &format!("{load} ro"),
+        "fio --name=x --filename=ro/new --size=1m --rw=write --no-record",
+        "check sim:null --out ro/run",
+        "survey . --record ro/run",
+        "fio --name=x --filename=new --size=64k --rw=write --output=ro/out --no-record",
+        "observe . --duration 100ms --out ro/run",
+        "prove app --fs posix --run true --out ro/run",
+        "drive serve null --nbd ro/socket",
+        "drive serve memory --size 4M --backing ro/new --nbd socket",
+        "cache create --name x --backing backing --log ro/new --size 16M",
+    ];
+    let each = |command: &&str| format!("code=0; $plumb {command} || code=$?; test $code = 4; ");
+    let script = format!(
+        "cd $place; export STATE_DIRECTORY=$place/state; truncate -s 32M backing; mkdir ro; mount -t tmpfs none ro; \
+         truncate -s 1M ro/old; mount -o remount,ro ro; {}",
+        commands.iter().map(each).collect::<String>()
+    );
+    let output = in_own_mounts(&script, place.path());
+    assert!(output.status.success(), "{}", said(&output));
+}

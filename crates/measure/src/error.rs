@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use plumb_block::FailureKind;
 use plumb_state::whole_file::FileError;
 
 /// Shorthand for results of run directories and recordings.
@@ -58,9 +59,14 @@ impl From<FileError> for Error {
 }
 
 impl Error {
-    /// Returns true if the user named a place that cannot hold a recording.
-    pub const fn is_of_the_place(&self) -> bool {
-        matches!(self, Self::Place(_))
+    /// Returns the way in which a command fails that ends with it: a place that cannot hold a recording is the
+    /// user's mistake.
+    pub fn failure(&self) -> FailureKind {
+        match self {
+            Self::Place(_) => FailureKind::Usage,
+            Self::Io { source, .. } => FailureKind::from_io(source),
+            _ => FailureKind::Failed,
+        }
     }
 
     /// Returns true if it failed because there is no room.

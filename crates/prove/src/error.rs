@@ -85,7 +85,9 @@ impl Error {
 pub(crate) fn cannot<S: Into<io::Error>>(operation: impl Display) -> impl Fn(S) -> Error {
     let operation = operation.to_string();
     move |source| {
-        Error::new(ErrorKind::Failed, format!("cannot {operation}: {}", in_one_line(&source.into())))
+        let source = source.into();
+        let kind = FailureKind::from_io(&source).into();
+        Error::new(kind, format!("cannot {operation}: {}", in_one_line(&source)))
     }
 }
 
@@ -102,14 +104,14 @@ impl From<FailureKind> for ErrorKind {
 
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
-        Self::new(ErrorKind::Failed, in_one_line(&error))
+        Self::new(FailureKind::from_io(&error).into(), in_one_line(&error))
     }
 }
 
 /// A place where a run cannot be kept was typed wrongly.
 impl From<plumb_measure::Error> for Error {
     fn from(error: plumb_measure::Error) -> Self {
-        let kind = if error.is_of_the_place() { ErrorKind::Usage } else { ErrorKind::Failed };
+        let kind = error.failure().into();
         Self::new(kind, in_one_line(&error))
     }
 }

@@ -13,7 +13,7 @@
 //! | a FIFO, a terminal, `/dev/null` | written to it |
 //! | a directory, a block device, another character device, a socket | refused, whatever is said |
 //! | a symbolic link that leads nowhere, or to itself | refused, whatever is said |
-//! | a name in a file system of the kernel, such as /proc and /sys | refused, whatever is said |
+//! | a name in a file system of the kernel, such as /proc and /sys, or one that is read-only | refused, whatever is said |
 //! | a name below /dev, other than /dev/shm, that is not there | refused, whatever is said |
 //!
 //! Whoever names output files compares what [`OutputFile::check`] returns with the files that the command
@@ -52,6 +52,9 @@ const NULL: (u32, u32) = (1, 3);
 /// The major numbers of terminals in the same list: virtual and serial terminals, `/dev/tty` and consoles,
 /// and the slaves of pseudoterminals from 136 to 143.
 const TERMINALS: [u32; 10] = [4, 5, 136, 137, 138, 139, 140, 141, 142, 143];
+
+/// Words for a place that takes no files.
+const READ_ONLY: &str = "its file system is mounted read-only: name another place";
 
 /// An output file as a user named it.
 #[derive(Debug, Clone, Copy)]
@@ -172,6 +175,9 @@ impl OutputFile<'_> {
     }
 
     fn failed(&self, found: &str, source: io::Error) -> OutputError {
+        if FailureKind::from_io(&source) == FailureKind::Refused {
+            return self.refused(FailureKind::Refused, READ_ONLY);
+        }
         let (kind, path) = (FailureKind::Failed, self.path.to_owned());
         OutputError { kind, path, found: found.to_owned(), source: Some(source) }
     }
@@ -217,7 +223,7 @@ impl OutputFile<'_> {
             return Err(self.refused(FailureKind::Refused, found));
         }
         let path = fs::canonicalize(self.path).map_err(|error| self.failed("follow", error))?;
-        self.refuse_kernel(&path)?;
+        self.refuse_unwritable(&path)?;
         if found.len() == 0 || self.overwrite {
             return Ok(Place::File(path));
         }
@@ -263,13 +269,17 @@ impl OutputFile<'_> {
             let found = "there is no such device, and a file does not belong among devices: check the name, or name another place";
             return Err(self.refused(FailureKind::Usage, found));
         }
-        self.refuse_kernel(parent)?;
+        self.refuse_unwritable(parent)?;
         Ok(Place::File(self.path.to_owned()))
     }
 
-    /// Refuses a place in which the kernel shows itself: no file can be made there, and what is there has no
-    /// contents to replace, though it may look empty.
-    fn refuse_kernel(&self, path: &Path) -> Result<(), OutputError> {
+    /// Refuses a read-only file system, and one in which the kernel shows itself: no file can be made there,
+    /// and what is there has no contents to replace, though it may look empty.
+    fn refuse_unwritable(&self, path: &Path) -> Result<(), OutputError> {
+        let mounted = rustix::fs::statvfs(path).map(|found| found.f_flag);
+        if mounted.is_ok_and(|flags| flags.contains(rustix::fs::StatVfsMountFlags::RDONLY)) {
+            return Err(self.refused(FailureKind::Refused, READ_ONLY));
+        }
         let Some(system) = places::kernel_file_system(path) else { return Ok(()) };
         let found = format!(
             "it is in a file system of the kernel ({system}), which stores nothing: name a file in another \

@@ -64,6 +64,10 @@ impl Error {
 
     /// Builds the error for a system call that failed with `errno` while `doing` something with the target.
     pub(crate) fn os(target: &str, doing: &str, errno: rustix::io::Errno) -> Self {
+        if errno == rustix::io::Errno::ROFS {
+            let found = format!("cannot {doing} it: its file system is mounted read-only");
+            return Self::new(Kind::ReadOnly, target, found, "name another place");
+        }
         let remedy = match errno {
             rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => plumb_linux::remedy_if_denied(),
             rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT => "make room, or name a smaller size",
@@ -81,14 +85,18 @@ impl Error {
 
     /// Creates a file of plumb's own that cannot be read or written.
     pub(crate) fn file(target: &str, error: &plumb_state::whole_file::FileError) -> Self {
-        let code = error.source.raw_os_error().map(Errno);
-        Self::new(Kind::Os(code), target, plumb_block::in_one_line(error), "")
+        let kind = match FailureKind::from_io(&error.source) {
+            FailureKind::Refused => Kind::ReadOnly,
+            _ => Kind::Os(error.source.raw_os_error().map(Errno)),
+        };
+        Self::new(kind, target, plumb_block::in_one_line(error), "")
     }
 
     /// Creates a failure of the waist.
     pub(crate) fn device(target: &str, error: &plumb_block::Error) -> Self {
         let kind = match error.kind {
             plumb_block::ErrorKind::Unsupported | plumb_block::ErrorKind::Invalid => Kind::Usage,
+            _ if error.errno() == Some(Errno::EROFS) => Kind::ReadOnly,
             _ => Kind::Os(error.errno()),
         };
         Self::new(kind, target, error.to_string(), "")

@@ -13,7 +13,7 @@ use plumb_state::places::kernel_file_system;
 use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::byte_extent::ByteExtent;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::facts::{BlockFacts, Contents, FileFacts, FoundObject, Missing};
 use crate::locate::LocatedName;
 use crate::machine::Machine;
@@ -146,10 +146,6 @@ fn refused_open(shown: &str, flags: OFlags, errno: rustix::io::Errno) -> Error {
         ),
         Os::TXTBSY => {
             Error::refused(shown, "it is a running program or active swap space", "name another target")
-        }
-        Os::ROFS => {
-            let found = "it is on a file system that is mounted read-only";
-            Error::new(Kind::ReadOnly, shown, found, "name another place")
         }
         errno => Error::os(shown, "open", errno),
     }

@@ -85,8 +85,8 @@ impl TrialError {
                 Application::SyncFailed { .. } | Application::Full { .. } | Application::Call { .. },
             ) => FailureKind::Failed,
             Self::Application(_) => FailureKind::Usage,
-            Self::Recording(error) if error.is_of_the_place() => FailureKind::Usage,
-            Self::Flush { .. } | Self::PageCache { .. } | Self::Recording(_) => FailureKind::Failed,
+            Self::Recording(error) => error.failure(),
+            Self::Flush { .. } | Self::PageCache { .. } => FailureKind::Failed,
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Common parts of serving, whatever is served: where it is reached, and how a failure ends.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use plumb_serve::named::{NbdAddress, ServiceError, ServiceOptions};
 use plumb_serve::nbd::server::PATH_MAX_BYTES;
 use plumb_serve::nbd::tls::ServerTls;
+use plumb_state::places::kernel_file_system;
+use plumb_state::whole_file::parent_of;
 
 use crate::arguments::exports::ExportArguments;
 use crate::exit::{Exit, Refusal, refuse_if};
@@ -42,13 +44,7 @@ fn addresses(arguments: &ExportArguments) -> anyhow::Result<Vec<NbdAddress>> {
             return Err(Refusal::new(Exit::Usage, message).into());
         }
         let path = std::path::absolute(path).context("--nbd")?;
-        if path.as_os_str().len() > PATH_MAX_BYTES {
-            let shown = path.display();
-            let message = format!(
-                "--nbd {shown}: the path of a socket has at most {PATH_MAX_BYTES} bytes: choose a shorter one"
-            );
-            return Err(Refusal::new(Exit::Usage, message).into());
-        }
+        takes_socket(&path)?;
         addresses.push(NbdAddress::Unix(path));
     }
     addresses.extend(arguments.nbd_tcp.iter().copied().map(NbdAddress::Tcp));
@@ -57,6 +53,30 @@ fn addresses(arguments: &ExportArguments) -> anyhow::Result<Vec<NbdAddress>> {
         return Err(Refusal::new(Exit::Usage, "--nbd or --nbd-tcp names one place twice").into());
     }
     Ok(addresses)
+}
+
+/// Refuses a path at which no socket can be made.
+fn takes_socket(path: &Path) -> Result<(), Refusal> {
+    let (shown, directory) = (path.display(), parent_of(path));
+    let refusal = |exit, why: String| Refusal::new(exit, format!("--nbd {shown}: {why}"));
+    if path.as_os_str().len() > PATH_MAX_BYTES {
+        let why = format!("the path of a socket has at most {PATH_MAX_BYTES} bytes: choose a shorter one");
+        return Err(refusal(Exit::Usage, why));
+    }
+    if !directory.is_dir() {
+        let why = format!("there is no directory {}: make it, or name another path", directory.display());
+        return Err(refusal(Exit::Usage, why));
+    }
+    match kernel_file_system(directory) {
+        Some(system) => {
+            let why = format!(
+                "{} is in a file system of the kernel ({system}), where no socket can be made: name a path in another directory",
+                directory.display()
+            );
+            Err(refusal(Exit::Refused, why))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Returns how TCP is to be encrypted, which it must be beyond this machine.

@@ -90,6 +90,9 @@ impl ServiceError {
             | Self::Nbd(ServeError::Refused(_))
             | Self::Ublk(ExportError::NotRecoverable { .. })
             | Self::Attach(ExportError::NameInUse { .. } | ExportError::Left { .. }) => FailureKind::Refused,
+            Self::Control { source, .. } | Self::Nbd(ServeError::Listen { source, .. }) => {
+                FailureKind::from_io(source)
+            }
             _ => FailureKind::Failed,
         }
     }

@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     document.environment = environment(&argv(), &started_at);
     let out = out(&arguments.own.recording, "compare");
     let manifest = Manifest::starting("compare", argv(), 0, started_at);
-    let record = Record::new(RunDirectory::create(&out, &manifest).map_err(usage)?);
+    let record = Record::new(RunDirectory::create(&out, &manifest)?);
     document.run_directory = record.shown();
     record.close(&document, None, time_of_day())?;
     terminal::show(&document, arguments.own.printed.format(Kind::Comparison)?, arguments.detail.style())?;

@@ -185,7 +185,7 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
     let started_at = time_of_day();
     let mut manifest = Manifest::starting("observe", argv(), 0, started_at.clone());
     manifest.target = Some(target.shown.clone());
-    let directory = RunDirectory::create(&out(&arguments.recording, "observe"), &manifest).map_err(usage)?;
+    let directory = RunDirectory::create(&out(&arguments.recording, "observe"), &manifest)?;
     let mut document = observed(arguments, &target, exposures, directory.as_ref(), &stop)?;
     document.environment = environment(&argv(), &started_at);
     document.run_directory = directory.as_ref().map(|directory| directory.path().display().to_string());
