@@ -441,6 +441,13 @@ pub enum Mark {
     /// A model of a drive, in this process: what it reports is known, what it does with a flush is the
     /// model's.
     Simulated,
+    /// A simulated drive that a process of plumb serves: what it keeps is known, whatever it says.
+    ServedDrive {
+        /// Model of the drive.
+        model: String,
+    },
+    /// A drive that answers flushes without doing what they ask for.
+    IgnoresFlush,
     /// The other end of a network.
     RemoteEnd {
         /// Description of the other end.

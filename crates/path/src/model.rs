@@ -28,6 +28,9 @@ pub const SYNC_ATTRIBUTE: &str = "attribute S";
 /// The mount option that does the same for all files, as evidence names it (mount(8)).
 pub const SYNC_OPTION: &str = "sync";
 
+/// Beginning of the name of a layer that is a simulated drive which plumb serves: no device has this name.
+pub(crate) const SERVED_DRIVE: &str = "plumb drive ";
+
 /// The property of a file system of ZFS that does the same, as evidence names it (zfsprops(7)).
 pub(crate) const ZFS_SYNC_ALWAYS: &str = "sync=always";
 

@@ -1,9 +1,14 @@
 //! Storage under a path: the devices whose counters tell what was handed to the drivers, and the layer
 //! directly below the file system.
 
-use crate::model::{Layer, LayerKind, WritePath};
+use crate::model::{Layer, LayerKind, SERVED_DRIVE, WritePath};
 
 impl Layer {
+    /// Returns true if the layer is a simulated drive that a process of plumb serves.
+    pub fn is_served_drive(&self) -> bool {
+        self.name.starts_with(SERVED_DRIVE)
+    }
+
     /// Returns true if the layer is a block device of this kernel, with a line in /proc/diskstats.
     pub fn is_block_device(&self) -> bool {
         use LayerKind as K;
@@ -23,6 +28,7 @@ impl Layer {
             // A device of an unknown kind, or a cache that is one, carries its kernel name; what is not a
             // device has words for a name.
             K::Unknown | K::WriteBackCache => !self.name.contains([' ', '/']),
+            K::SimulatedDrive => !self.is_served_drive(),
             _ => true,
         }
     }

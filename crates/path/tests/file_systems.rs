@@ -351,6 +351,45 @@ fn an_attached_drive_of_plumb_has_its_name() {
     assert!(path.layers.iter().all(|layer| !layer.is_block_device()));
 }
 
+/// The kernel sees a disk that is flushed. The server has written down what is behind it.
+#[test]
+fn a_drive_that_plumb_serves_is_judged_by_its_model_however_it_is_attached() {
+    let served = |drive: &str| {
+        let mut machine = Machine::new();
+        machine.mount("/run/plumb/attach/tank/mount", "0:44", "fuse.plumb", "plumb", "rw");
+        machine.virtual_device("loop0", WB);
+        machine.tree.put_text("/sys/devices/virtual/block/loop0/loop/backing_file", DISK);
+        machine.tree.put_text("/sys/devices/virtual/block/loop0/loop/dio", "1");
+        machine.tree.put_stat(DISK, file_on("0:44"));
+        machine.virtual_device("ublkb3", WB);
+        machine.tree.put_text("/run/plumb/attach/tank/server", &format!("4711\n{drive}"));
+        machine.tree.put_text("/run/plumb/ublk/3", &format!("c\nplumb-ublk 1\ntank\n\n{drive}"));
+        ["loop0", "ublkb3"].map(|name| (name, machine.survey(name)))
+    };
+    let drive = |kept: &str| format!("{{\"model\": \"m\", {kept}}}\n");
+    let lie = "\"flush_lie\": \"is answered and not done\"";
+    let cases = [
+        (drive("\"keeps_nothing\": true"), Some("keeps-nothing"), false),
+        (drive(&format!("\"is_volatile\": true, {lie}")), Some("flush-dropped"), false),
+        (drive("\"is_volatile\": true"), None, true),
+        (drive(lie), None, true),
+        // The cache was switched off.
+        (drive(&format!("\"is_volatile\": true, {lie}")) + &drive(lie), None, true),
+    ];
+    for (record, danger, is_durable) in cases {
+        for (name, path) in served(&record) {
+            let found = path.findings.iter().find(|finding| finding.severity == Severity::Danger);
+            assert_eq!(found.map(|finding| finding.id.as_str()), danger, "{name}, {record}: {path:#?}");
+            assert_eq!(path.durable_at.fsync.as_deref(), is_durable.then_some("plumb drive tank"), "{name}");
+            assert_eq!((path.block_devices(), path.unknown_below.clone()), (vec![name.to_owned()], None));
+            assert!(has(&path, "simulated").is_some(), "{name}: {:?}", path.findings);
+        }
+    }
+    for (name, path) in served("") {
+        assert!(has(&path, "simulated").is_none() && path.unknown_below.is_some(), "{name}: {path:?}");
+    }
+}
+
 /// A cache by its name, attached, and as a ublk device: what is below is the same.
 #[test]
 fn a_cache_of_plumb_leads_to_its_devices_however_it_is_named() {
@@ -394,6 +433,9 @@ fn a_cache_of_plumb_leads_to_its_devices_however_it_is_named() {
     machine.tree.put_text("/run/plumb/ublk/3", &record("a drive"));
     assert_eq!(machine.survey("ublkb3").layer("ublkb3").unwrap().kind, LayerKind::Ublk);
 }
+
+/// The file under the loop device of a drive that plumb has attached.
+const DISK: &str = "/run/plumb/attach/tank/mount/disk";
 
 /// Returns a file on the device with this number.
 fn file_on(device: &str) -> Stat {

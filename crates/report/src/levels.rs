@@ -142,6 +142,13 @@ pub fn not_known(path: &WritePath) -> String {
 pub fn reach(path: &WritePath) -> String {
     let name = |index: usize| &path.layers[index].name;
     match synced(path) {
+        // Its model is known, whatever it says.
+        FsyncState::Durable(index) if path.layers[index].is_served_drive() => {
+            format!(
+                "Once fsync has returned, data here is durable in {}, by the model of that drive.",
+                name(index)
+            )
+        }
         FsyncState::Durable(index) if path.layers[index].kind == LayerKind::SimulatedDrive => format!(
             "Once a flush is answered, data here is durable in {}, as the drive reports. A drive that lies is not found this \
              way: `plumb prove` cuts its power and looks.",

@@ -11,6 +11,7 @@
 //!   unless the user says `--overwrite`, and never replaces what is not a regular file.
 
 pub mod digest;
+mod drive_record;
 pub mod hex;
 mod locked_record;
 pub mod output;
@@ -20,6 +21,7 @@ pub mod sealed_lines;
 mod ublk_record;
 pub mod whole_file;
 
+pub use drive_record::DriveRecord;
 pub use locked_record::{DirectoryLock, LockedRecord, Owner};
 pub use output::{OutputError, OutputFile};
 pub use ublk_record::UblkRecord;

@@ -6,6 +6,7 @@
 //! plumb-ublk 1       the format
 //! NAME               what the device was exported as
 //! IDENTITY           what the contents are
+//! DriveRecord        of a simulated drive, as often as it changes
 //! ```
 
 /// The text of a record.

@@ -8,11 +8,12 @@ use plumb_block::{ErrorKind, Nanos, RealClock, Time, in_one_line};
 use plumb_serve::named::control::RefusedOrder;
 use plumb_serve::named::{Controls, Exports, Service, ServiceDevice, ServiceError, ServiceOptions};
 use plumb_sim::Handle;
-use plumb_sim::contents::{Backing, CutReport};
+use plumb_sim::contents::{Backing, CutReport, FlushKept, Promise};
 use plumb_sim::cut::CutWhen;
 use plumb_sim::drive::{self, Drive, DriveOptions};
 use plumb_sim::fault::Fault;
 use plumb_sim::model::Model;
+use plumb_state::DriveRecord;
 use serde::{Deserialize, Serialize};
 
 /// Order that a simulated drive accepts.
@@ -79,7 +80,8 @@ pub struct DriveStatus {
     pub cut_armed: Option<String>,
     /// Blocks whose acknowledged contents the last power cut took away; null before the first.
     pub lost_at_last_cut_blocks: Option<u64>,
-    /// Number of those lost blocks that the drive had said were durable: zero for a drive that does not lie.
+    /// Number of those lost blocks that the drive had said were durable: zero for a drive that does not lie;
+    /// null before the first.
     pub lost_although_durable_blocks: Option<u64>,
     /// Other effects of the last power cut; null before the first.
     pub last_cut: Option<CutReport>,
@@ -87,13 +89,13 @@ pub struct DriveStatus {
     pub latched: bool,
     /// The faults that are set.
     pub faults: Vec<String>,
-    /// The first NBD URI, if it is exported so.
+    /// The first NBD URI; null if it is not exported so.
     pub nbd: Option<String>,
     /// All of them.
     pub nbd_uris: Vec<String>,
     /// Number of NBD clients that are connected.
     pub nbd_clients: u64,
-    /// The block device, if it is attached.
+    /// The block device; null if it is not attached.
     pub device: Option<String>,
     /// Way by which the requests of the block device come to the server: `fuse`, `fuse-io-uring` or `ublk`.
     pub transport: Option<String>,
@@ -167,6 +169,10 @@ impl Controls for DriveControls {
         status
     }
 
+    fn drive(&self) -> Option<DriveRecord> {
+        Some(self.handle.with(|drive, _| record_of(drive)))
+    }
+
     fn carry_out(&mut self, order: DriveOrder) -> Result<(), RefusedOrder> {
         self.handle.with(|drive, now| change(drive, now, &order))?;
         match order {
@@ -220,6 +226,23 @@ impl DriveControls {
             control: exports.control().display().to_string(),
             pid: std::process::id(),
         }
+    }
+}
+
+/// Describes a drive by what it keeps, which is not always what it says.
+fn record_of(drive: &Drive) -> DriveRecord {
+    let Promise { volatile, flush, .. } = drive.promise();
+    DriveRecord {
+        model: drive.model().to_owned(),
+        keeps_nothing: drive.info().keeps_nothing,
+        is_volatile: volatile,
+        flush_lie: match flush {
+            FlushKept::Always => None,
+            FlushKept::Never => Some("is answered and not done".to_owned()),
+            FlushKept::AllButLast(count) => {
+                Some(format!("is answered before it is done: not until {count} more have followed"))
+            }
+        },
     }
 }
 

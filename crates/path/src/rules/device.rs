@@ -2,7 +2,7 @@
 //! and it answers. There is no page cache, so what is acknowledged is at least in the device.
 
 use super::Flow;
-use super::durable::{no_flush_offered, unknown_below};
+use super::durable::{keeps_nothing, no_flush_offered, unknown_below};
 use crate::facts::Mark;
 use crate::model::{Cache, DurableAt};
 
@@ -14,7 +14,7 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
     };
     let name = device.name.clone();
     if device.marks.contains(&Mark::KeepsNothing) {
-        let sentence = format!("Nothing is durable here: {name} keeps nothing that is written.");
+        let sentence = format!("Nothing is durable here: {}.", keeps_nothing(device));
         return DurableAt { sentence, ..DurableAt::default() };
     }
     if let Some(offered) = no_flush_offered(device) {

@@ -46,9 +46,7 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
         (SyncGuarantee::Dropped(cause, holder), _) => {
             format!("{sync} makes nothing durable here: {cause} while {holder} may lose data.")
         }
-        (SyncGuarantee::Memory(what), _) => {
-            format!("Nothing is durable here: {what}, and a power cut or a reboot empties it.")
-        }
+        (SyncGuarantee::Nothing(why), _) => format!("Nothing is durable here: {why}."),
         (SyncGuarantee::Unknown(why), Some(by)) => format!(
             "The {by} flushes every write before write() returns; whether it is durable then cannot be seen \
              from here: {why}."
@@ -148,8 +146,8 @@ enum SyncGuarantee {
     At(String),
     /// The layer that ends the flush, and the holder of the data that it should have made durable.
     Dropped(String, String),
-    /// Description of the data in memory, as the beginning of a sentence.
-    Memory(String),
+    /// Reason why nothing is durable, as a clause.
+    Nothing(String),
     Unknown(String),
 }
 
@@ -164,12 +162,16 @@ pub(super) fn no_flush_offered(node: &Node) -> Option<&'static str> {
 fn synced(flow: &Flow<'_>) -> SyncGuarantee {
     if let Some((_, node)) = flow.nodes().find(|(_, node)| node.marks.contains(&Mark::InMemory)) {
         let name = &node.name;
-        return SyncGuarantee::Memory(match node.kind {
+        let what = match node.kind {
             LayerKind::DmSnapshot => {
                 format!("the changes of the snapshot {name} are recorded in memory only")
             }
             _ => format!("{name} is memory"),
-        });
+        };
+        return SyncGuarantee::Nothing(format!("{what}, and a power cut or a reboot empties it"));
+    }
+    if let Some((_, node)) = flow.nodes().find(|(_, node)| node.marks.contains(&Mark::KeepsNothing)) {
+        return SyncGuarantee::Nothing(keeps_nothing(node));
     }
     if let Some((index, node)) = flow.nodes().find(|(index, _)| flow.flush(*index) == Flush::Dropped) {
         if let Some(offered) = no_flush_offered(node) {
@@ -201,6 +203,11 @@ fn synced(flow: &Flow<'_>) -> SyncGuarantee {
         Some(name) => SyncGuarantee::At(name),
         None => SyncGuarantee::Unknown("no device was found below".to_owned()),
     }
+}
+
+/// Returns why nothing is durable on a null device.
+pub(super) fn keeps_nothing(node: &Node) -> String {
+    format!("{} keeps nothing that is written", node.name)
 }
 
 /// Returns why a flush ends at `node`.

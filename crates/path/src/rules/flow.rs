@@ -162,6 +162,7 @@ impl<'a> Flow<'a> {
                     ended(self.held_below(index))
                 }
                 Mark::Log(_) => self.vouched(index).unwrap_or(Flush::Forwarded),
+                Mark::IgnoresFlush => ended(self.held[index]),
                 Mark::SwallowsFlush { .. } => ended(self.held_above(index)),
                 Mark::MaySwallowFlush { .. } => match ended(self.held_above(index)) {
                     Flush::Dropped => Flush::Unknown,

@@ -83,7 +83,7 @@ const RULES: [(&str, Rule); 43] = [
             words: Vec::new(),
         }),
     ),
-    ("simulated", Plain(Info, |flow| marked!(flow, Mark::Simulated => ""))),
+    ("simulated", Own(storage::simulated)),
     ("unknown-below-the-hypervisor", Plain(Info, |flow| marked!(flow, Mark::Guest { .. } => ""))),
     ("remote-storage", Plain(Info, |flow| marked!(flow, Mark::RemoteEnd { what } => what))),
     ("path-ends-unseen", Plain(Info, |flow| marked!(flow, Mark::Unseen { what } => what))),

@@ -164,6 +164,21 @@ pub(super) fn volatile_cache<'a>(flow: &Flow<'a>) -> Those<'a> {
     })
 }
 
+/// A drive in the process that asks reports of itself; of one that another process serves the model is known.
+pub(super) fn simulated(flow: &Flow<'_>) -> Option<RuleResult> {
+    let named = marked!(flow, Mark::Simulated => "");
+    let reports = format!(
+        "{named} is a simulated drive: this is what it reports of itself, which a drive that lies may not keep to."
+    );
+    let served = marked!(flow, Mark::ServedDrive { model } => model);
+    let keeps = format!(
+        "{served} is a simulated drive of the model {}, which a process of plumb serves: durable is what a simulated power \
+         cut leaves there, and what the process has in memory alone ends with it.",
+        served.said(", ")
+    );
+    named.found(Severity::Info, reports).or_else(|| served.found(Severity::Info, keeps))
+}
+
 pub(super) fn needs_root(flow: &Flow<'_>) -> Option<RuleResult> {
     let those = marked!(flow, Mark::NeedsRoot { question } => question);
     refused(&those, "without root")

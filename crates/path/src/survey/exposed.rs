@@ -10,7 +10,7 @@ use super::surveyor::Surveyor;
 use crate::exposure::ExposurePlan;
 use crate::exposure::plan::{Drive, Journal, LoopFile, Memory, Reading, Source};
 use crate::exposure::settled::SettledData;
-use crate::model::{Cache, Layer, LayerKind, WritePath};
+use crate::model::{Cache, Layer, LayerKind, SERVED_DRIVE, WritePath};
 
 /// Seconds after which ext4 commits at the latest: JBD2_DEFAULT_MAX_COMMIT_AGE.
 const EXT4_COMMIT: f64 = 5.0;
@@ -63,7 +63,7 @@ impl Surveyor<'_> {
             LayerKind::Zfs => return Vec::new(),
             _ => {}
         }
-        if let Some(name) = layer.name.strip_prefix("plumb drive ") {
+        if let Some(name) = layer.name.strip_prefix(SERVED_DRIVE) {
             return vec![Reading::SimulatedDrive { name: name.to_owned() }];
         }
         if let Some(name) = layer.name.strip_prefix("plumb cache ") {
@@ -148,9 +148,13 @@ impl Surveyor<'_> {
                 Reading::DeviceMapper { name: layer.name.clone(), number: self.number_of(&layer.name)? }
             }
             K::WriteBackCache => Reading::PlumbCache { name: self.cache_name(&layer.name) },
-            K::SimulatedDrive => {
-                Reading::Unknown { because: "it is made again for each command that names it".to_owned() }
-            }
+            K::SimulatedDrive => match layer.name.strip_prefix(SERVED_DRIVE) {
+                Some(name) => Reading::SimulatedDrive { name: name.to_owned() },
+                None => {
+                    Reading::Unknown { because: "it is made again for each command that names it".to_owned() }
+                }
+            },
+            K::Ublk if layer.below.iter().any(|below| below.starts_with(SERVED_DRIVE)) => return None,
             K::Ublk => match self.ublk_drive(&layer.name) {
                 Some(name) => Reading::SimulatedDrive { name },
                 None => Reading::Unknown {

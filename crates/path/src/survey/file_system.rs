@@ -3,7 +3,7 @@
 use plumb_linux::tree::mountinfo::Mount;
 use plumb_linux::tree::{DeviceNumber, FileKind, Stat};
 
-use super::mounts::{MOUNTINFO, attached_drive};
+use super::mounts::{MOUNTINFO, attached_drive, served_drive};
 use super::network;
 use super::surveyor::Surveyor;
 use super::write_back_cache::config_of;
@@ -82,7 +82,7 @@ impl Surveyor<'_> {
         };
         let name = match attached_drive(mount) {
             Some(cache) if self.is_plumb_cache(cache) => format!("plumb cache {cache}{hidden}"),
-            Some(drive) => format!("plumb drive {drive}{hidden}"),
+            Some(drive) => format!("{}{hidden}", served_drive(drive)),
             None => format!("{} {}{hidden}", mount.kind, mount.point),
         };
         self.systems.entry(name.clone()).or_insert_with(|| mount.clone());
@@ -330,6 +330,11 @@ impl Surveyor<'_> {
         }
         if let Some(cache) = attached_drive(mount).filter(|name| self.is_plumb_cache(name)) {
             return self.plumb_cache(node, cache, &config_of(cache));
+        }
+        let record = mount.point.strip_suffix("mount").map(|directory| format!("{directory}server"));
+        let is_drive = attached_drive(mount).is_some();
+        if is_drive && record.is_some_and(|record| self.simulated_drive(node, &record)) {
+            return;
         }
         let what = match attached_drive(mount) {
             Some(drive) => format!(

@@ -30,6 +30,7 @@ mod overlay;
 mod preload;
 mod recorded_errors;
 mod recording;
+mod served_drive;
 mod surveyor;
 mod target;
 mod untorn;

@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use plumb_linux::tree::mountinfo::{self, Mount};
 use plumb_linux::tree::{DeviceNumber, Tree};
 
+use crate::model::SERVED_DRIVE;
+
 /// The source of the table.
 pub(super) const MOUNTINFO: &str = "/proc/self/mountinfo";
 
@@ -95,6 +97,11 @@ impl Elsewhere {
 pub(super) fn attached_drive(mount: &Mount) -> Option<&str> {
     let directory = mount.point.strip_suffix("/mount").filter(|_| mount.kind == "fuse.plumb")?;
     directory.rsplit('/').next()
+}
+
+/// Returns the name of the layer of the simulated drive `name`, which plumb serves.
+pub(super) fn served_drive(name: &str) -> String {
+    format!("{SERVED_DRIVE}{name}")
 }
 
 #[cfg(test)]

@@ -67,6 +67,11 @@ impl Surveyor<'_> {
         if let Some(cache) = name.strip_prefix("ublkb").and_then(|number| self.ublk_cache(number)) {
             return self.plumb_cache(node, &cache, &config_of(&cache));
         }
+        if let Some(drive) = name.strip_prefix("ublkb").and_then(|number| self.drive_of_ublk(number)) {
+            node.kind = LayerKind::Ublk;
+            node.below = vec![drive];
+            return;
+        }
         node.cache = match node.queue {
             crate::facts::KernelView::WriteBack => Cache::Volatile,
             _ => Cache::Unknown,

@@ -118,6 +118,14 @@ impl Attachment {
         loop_device.follow_size(session.disk()).map_err(at("give its new size to", &self.path))
     }
 
+    /// Adds a line to its record.
+    ///
+    /// # Errors
+    /// As write(2).
+    pub fn describe(&self, line: &str) -> Result<()> {
+        self.live.iter().try_for_each(|live| live.directory.describe(line))
+    }
+
     /// Lets requests through again after the device has lost power, once all have closed the block device who
     /// had it open then: until that every request fails. Those who have not; none while the power is off.
     pub fn readmit(&self) -> Vec<String> {

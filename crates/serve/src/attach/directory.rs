@@ -3,7 +3,8 @@
 //! ```text
 //! /run/plumb/attach/          0700; locked while attachments come and go
 //!   NAME/
-//!     server                  the number of the process that serves it, which keeps it locked for as long as it lives
+//!     server                  the number of the process that serves it, which keeps it locked for as long as it lives;
+//!                             of a simulated drive each DriveRecord
 //!     mount/disk              the file under the loop device
 //! ```
 //! Nothing is ever removed but by these names, and a mount point that is in use cannot be removed at all.
@@ -136,9 +137,15 @@ impl AttachmentDirectory {
         Ok(())
     }
 
+    /// Adds a line to the record.
+    pub(super) fn describe(&self, line: &str) -> Result<()> {
+        self.owned.iter().try_for_each(|record| Ok(record.append(line.as_bytes())?))
+    }
+
     /// Returns the process that serves it, for messages; 0 if that was never written down.
     fn server(&self) -> u32 {
-        fs::read_to_string(self.record()).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+        let text = fs::read_to_string(self.record()).unwrap_or_default();
+        text.lines().next().and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 
     /// Returns true if the attachment's server lives. The lock ensures that nobody makes one meanwhile.

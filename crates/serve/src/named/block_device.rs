@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use plumb_block::Device;
+use plumb_state::DriveRecord;
 
 use super::error::ServiceError;
 use crate::attach::{AttachOptions, Attachment};
@@ -117,6 +118,14 @@ impl BlockDevice {
         match self {
             Self::Loop(attachment) => attachment.follow_size(),
             Self::Ublk(device) => device.follow_size(),
+        }
+    }
+
+    /// Has its record say this of the simulated drive.
+    pub(super) fn describe(&self, drive: &DriveRecord) -> Result<(), ExportError> {
+        match self {
+            Self::Loop(attachment) => attachment.describe(&drive.line()),
+            Self::Ublk(device) => device.describe(&drive.line()),
         }
     }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_block::wait::is_readable_soon;
 use plumb_block::{Bytes, Clock as _, Device, Nanos, RealClock, in_one_line, retry_until};
+use plumb_state::DriveRecord;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -37,6 +38,11 @@ pub trait Controls {
 
     /// Returns how the device is, and what is exported of it.
     fn status(&self, exports: &Exports<'_>) -> Self::Status;
+
+    /// Returns what surveys of the block device are to know of it; `None` if it is not a simulated drive.
+    fn drive(&self) -> Option<DriveRecord> {
+        None
+    }
 
     /// Carries out an order.
     ///
@@ -105,6 +111,8 @@ pub struct Service<C> {
     size: Bytes,
     /// Sentence that says why the block device did not take it; `None` if it did.
     size_warning: Option<String>,
+    /// What surveys of its block device were told last.
+    drive: Option<DriveRecord>,
     /// Users who must close the block device, since it has lost power while they had it open.
     awaited: Vec<String>,
     say: Say,
@@ -196,7 +204,7 @@ impl<C: Controls> Service<C> {
         control.confirm();
         let losses = device.power().losses;
         let (awaited, size, size_warning) = (Vec::new(), device.info().size, None);
-        Ok(Self {
+        let mut service = Self {
             name,
             controls,
             control,
@@ -206,9 +214,12 @@ impl<C: Controls> Service<C> {
             losses,
             size,
             size_warning,
+            drive: None,
             awaited,
             say,
-        })
+        };
+        service.follow_drive();
+        Ok(service)
     }
 
     fn exports(&self) -> Exports<'_> {
@@ -241,6 +252,17 @@ impl<C: Controls> Service<C> {
             let why = in_one_line(&error);
             format!("{device} is not as large as the {size} of the device until it is served anew: {why}")
         });
+    }
+
+    /// Has the record of the block device say what the drive is, if that has changed.
+    fn follow_drive(&mut self) {
+        let drive = self.controls.drive();
+        let Some(device) = self.block_device.as_ref().filter(|_| drive != self.drive) else { return };
+        if let Some(Err(error)) = drive.as_ref().map(|drive| device.describe(drive)) {
+            let (device, why) = (device.path(), in_one_line(&error));
+            (self.say)(&format!("{device}: surveys of it are not told that it is a simulated drive: {why}"));
+        }
+        self.drive = drive;
     }
 
     /// Returns how the device is, and what is exported of it.
@@ -355,6 +377,7 @@ impl<C: Controls> Service<C> {
                 let done = self.controls.carry_out(order);
                 self.follow_power();
                 self.follow_size();
+                self.follow_drive();
                 done
             }
         };

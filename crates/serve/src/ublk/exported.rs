@@ -170,6 +170,14 @@ impl UblkDevice {
         }
     }
 
+    /// Adds a line to its record.
+    ///
+    /// # Errors
+    /// As write(2).
+    pub fn describe(&self, line: &str) -> Result<()> {
+        self.served.describe(line)
+    }
+
     /// Lets requests through again after the device has lost power, once all have closed the block device who
     /// had it open then: until that every request fails. Those who have not; none while the power is off.
     pub fn readmit(&self) -> Vec<String> {

@@ -102,6 +102,11 @@ impl Record {
         self.file.write_start(&[state.letter() as u8]).map_err(|error| error.source)
     }
 
+    /// Adds a line.
+    pub(super) fn append(&self, line: &str) -> Result<()> {
+        Ok(self.file.append(line.as_bytes())?)
+    }
+
     /// Takes it away.
     pub(super) fn remove(&self) -> Result<()> {
         Ok(self.file.remove()?)

@@ -109,6 +109,11 @@ impl Risk {
         self.inner().record.remove()
     }
 
+    /// Adds a line to the record.
+    pub(super) fn append(&self, line: &str) -> crate::error::Result<()> {
+        self.inner().record.append(line)
+    }
+
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -95,6 +95,11 @@ impl ServedDisk {
         self.risk.flushed(covered);
     }
 
+    /// Adds a line to the record.
+    pub(super) fn describe(&self, line: &str) -> crate::error::Result<()> {
+        self.risk.append(line)
+    }
+
     /// Removes the record of a device that is gone.
     pub(super) fn forget(&self) -> crate::error::Result<()> {
         self.risk.forget()

@@ -41,7 +41,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
 
 use crate::command::CommandId;
-use crate::contents::{Backing, Contents, CutReport, Shape};
+use crate::contents::{Backing, Contents, CutReport, Promise, Shape};
 use crate::cut::ArmedCut;
 use crate::fault::{Fault, FaultError};
 use crate::model::{Behaviour, Kind, Model, Wce};
@@ -172,6 +172,11 @@ impl Drive {
     pub fn rename(&mut self, name: impl Into<String>) {
         self.name = name.into();
         self.info.name.clone_from(&self.name);
+    }
+
+    /// Returns what it keeps of what it says, with its write cache as it is.
+    pub const fn promise(&self) -> Promise {
+        self.contents.promise()
     }
 
     /// Returns whether the write cache is on; `None` if there is none to switch.
