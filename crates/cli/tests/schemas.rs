@@ -64,6 +64,51 @@ fn every_name_of_a_document_has_a_schema_that_says_it() {
     }
 }
 
+/// Returns the texts of the values of a schema that may be null.
+fn descriptions<'a>(schema: &'a Value, found: &mut Vec<&'a str>) {
+    match schema {
+        Value::Object(members) => {
+            let forms = ["anyOf", "oneOf"].into_iter().filter_map(|key| schema[key].as_array()).flatten();
+            let types = forms.map(|form| &form["type"]).chain([&schema["type"]]);
+            let is_null = |kind: &Value| {
+                kind == "null" || kind.as_array().is_some_and(|kinds| kinds.contains(&"null".into()))
+            };
+            let is_nullable = types.into_iter().any(is_null);
+            found.extend(members.get("description").filter(|_| is_nullable).and_then(Value::as_str));
+            members.values().for_each(|member| descriptions(member, found));
+        }
+        Value::Array(members) => members.iter().for_each(|member| descriptions(member, found)),
+        _ => {}
+    }
+}
+
+/// The comment of a field and the text of its schema are written apart.
+#[test]
+fn a_schema_says_when_a_value_is_null_where_the_comment_of_its_field_does() {
+    let mut texts = Vec::new();
+    sources(&crates(), &mut texts);
+    let (mut known, mut comment) = (BTreeSet::new(), String::new());
+    for line in texts.iter().flat_map(|text| text.lines()) {
+        match line.trim().strip_prefix("///") {
+            Some(more) => comment.push_str(more),
+            None => {
+                let head = comment.split_once("; null ").or_else(|| comment.split_once(". Null "));
+                known.extend(head.map(|(head, _)| head.trim().to_owned()));
+                comment.clear();
+            }
+        }
+    }
+    assert!(known.len() > 100, "{known:?}");
+    for schema in std::fs::read_dir(crates().join("report/schemas")).unwrap() {
+        let path = schema.unwrap().path();
+        let schema: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let mut said = Vec::new();
+        descriptions(&schema, &mut said);
+        let silent: Vec<_> = said.iter().filter(|text| known.contains(text.trim_end_matches('.'))).collect();
+        assert!(silent.is_empty(), "{}: {silent:?} are silent about null", path.display());
+    }
+}
+
 #[test]
 fn what_commands_print_on_simulated_drives_is_as_its_schema_says() {
     let root = tempfile::tempdir().unwrap();
