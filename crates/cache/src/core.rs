@@ -635,8 +635,9 @@ impl Core {
         let segment = geometry.segment_bytes();
         let (dirty, block) = (self.base.index.dirty(), geometry.logical_block);
         let oldest = self.base.log.segments.get(&self.base.log.tail);
-        // Nothing goes past the log of a cache that has stopped for good.
-        let seal = self.base.seal.as_ref().filter(|_| self.base.condition.latch().is_none());
+        // Nothing goes past the log of a cache that has stopped for good, and nothing is written back from it.
+        let is_latched = self.base.condition.latch().is_some();
+        let seal = self.base.seal.as_ref().filter(|_| !is_latched);
         Status {
             state: self.state(),
             mode: self.base.options.mode,
@@ -651,9 +652,9 @@ impl Core {
             oldest: oldest.map(|segment| self.base.io.now().since(segment.opened_at)),
             drain_rate: self.base.pace.rate,
             drain_eta: Destage::drain_eta(&self.base),
-            is_growing: self.base.log.grows_to.is_some(),
+            is_growing: self.base.log.grows_to.is_some() && !is_latched,
             log_error: seal.map(|seal| seal.because().to_owned()),
-            is_draining: self.destage.is_draining,
+            is_draining: self.destage.is_draining && !is_latched,
             open_for: self.base.io.now().since(self.base.opened_at),
             spin_ups: self.base.io.spindle.spin_ups,
             destage_error: self.destage.failing.as_ref().map(|(_, because)| because.clone()),

@@ -128,12 +128,12 @@ pub struct Status {
     pub drain_rate: f64,
     /// Time that it would take to destage everything at that rate.
     pub drain_eta: Option<Nanos>,
-    /// True if the log is to become larger, and is not yet.
+    /// True if the log is to become larger, and is not yet; false once the cache is latched.
     pub is_growing: bool,
     /// Reason why the log is no longer written; `None` if it is. Everything in it is being written back, and
     /// writes go past it: they are as fast as the backing device.
     pub log_error: Option<String>,
-    /// True if everything is being destaged.
+    /// True if everything is being destaged; false once the cache is latched.
     pub is_draining: bool,
     /// Time since the cache was opened.
     pub open_for: Nanos,

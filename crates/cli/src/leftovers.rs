@@ -1,7 +1,7 @@
 //! Leftovers of killed plumb processes on this machine, and who puts them back.
 //!
-//! A run leaves settings that it changed and instances of the kernel's tracing; a server leaves block devices
-//! and its control socket. A command that changes something puts back first what runs left; any other command
+//! A run leaves settings that it changed, instances of the kernel's tracing and files for the log of a cache; a
+//! server leaves block devices and its control socket. A command that changes something puts back first what runs left; any other command
 //! only says what is there. `plumb restore` puts back everything. Nothing of a living process is ever
 //! touched: each kind has its own way to tell a dead owner, which is a lock, a process number or a
 //! connection.
@@ -16,6 +16,7 @@ use plumb_serve::named::{forget, registry};
 use plumb_serve::{attach, ublk};
 use plumb_state::places;
 use plumb_state::whole_file::FileError;
+use plumb_targets::cache::LeftFiles;
 use plumb_trial::TrialError;
 
 use crate::exit::Exit;
@@ -105,6 +106,7 @@ pub(crate) fn all(attempt: Attempt) -> Vec<Leftover> {
 
 fn of_runs(attempt: Attempt) -> Vec<Leftover> {
     let mut all = settings(attempt);
+    all.extend(unfinished_logs(attempt));
     for left in LeftInstance::all() {
         all.push(match attempt {
             Attempt::Look => leftover(Kind::TracingInstance, left.name(), Outcome::Left),
@@ -133,6 +135,17 @@ fn settings(attempt: Attempt) -> Vec<Leftover> {
         Ok(left) => after(Kind::Setting, left.words(), put_back(left)),
     };
     records.into_iter().map(each).collect()
+}
+
+/// Returns the files of logs of caches whose maker was killed before a configuration named them.
+fn unfinished_logs(attempt: Attempt) -> Vec<Leftover> {
+    // A state directory that cannot be listed is told with the settings, whose records are there too.
+    let left = LeftFiles::all(&plumb_targets::cache::directory()).unwrap_or_default();
+    let each = |left: LeftFiles| match attempt {
+        Attempt::Look => leftover(Kind::UnfinishedLog, left.words(), Outcome::Left),
+        Attempt::PutBack => after(Kind::UnfinishedLog, left.words(), left.put_back()),
+    };
+    left.into_iter().map(each).collect()
 }
 
 /// Returns the block devices of dead servers. Only root makes such, and only root may look.

@@ -409,3 +409,66 @@ fn commands_after_a_server_was_killed_say_so_and_take_away_what_it_left() {
         assert!(!is_left(&place), "{command}");
     }
 }
+
+/// The process that made it was killed after the marker was written, and before the configuration was.
+#[test]
+fn what_a_killed_create_has_made_is_taken_away() {
+    let place = Place::new(32 << 20);
+    let uuid = place.create(&[])["uuid"].as_str().unwrap().to_owned();
+    let state = |ending: &str| place.path("cache").join(format!("{}.{ending}", place.name));
+    let record = |files: &[&str]| {
+        let files: Vec<_> = files.iter().map(|name| place.path(name)).collect();
+        serde_json::json!({"cache": uuid, "backing": place.path("backing"), "files": files}).to_string()
+    };
+    // Nothing is left of one that has come to its end.
+    std::fs::write(state("making"), record(&["log"])).unwrap();
+    let restore = |words: &[&str]| place.plumb().args(["restore", "--json"]).args(words).output().unwrap();
+    restore(&[]);
+    assert!(place.path("log").exists() && !state("making").exists());
+    std::fs::remove_file(state("json")).unwrap();
+    std::fs::write(place.path("other"), "a file of somebody").unwrap();
+    // Killed before it had given the file its length.
+    std::fs::write(place.path("empty"), "").unwrap();
+    std::fs::write(state("making"), record(&["log", "empty", "other", "missing"])).unwrap();
+    let listed = restore(&["--dry-run"]);
+    assert!(said(&listed).contains("unfinished-log") && place.path("log").exists(), "{}", said(&listed));
+    let created = place.try_cache(&[
+        "create",
+        "--name",
+        &place.name,
+        "--backing",
+        "backing",
+        "--log",
+        "new",
+        "--size",
+        "16M",
+    ]);
+    assert!(created.status.success() && said(&created).contains("restored"), "{}", said(&created));
+    assert!(
+        !place.path("log").exists()
+            && !place.path("empty").exists()
+            && place.path("other").exists()
+            && !state("making").exists()
+    );
+}
+
+/// The configuration must be able to name the new log before the old one is given up.
+#[test]
+fn a_log_is_not_replaced_while_the_state_directory_is_full() {
+    if !can_mount() {
+        return;
+    }
+    let place = scratch();
+    let script = "cd $place; truncate -s 32M backing; mkdir s; mount -t tmpfs -o size=128k none s; export STATE_DIRECTORY=$place/s; \
+                  name=full-$$; $plumb cache create --name $name --backing backing --log log --size 16M; \
+                  mkfifo ready; $plumb cache serve $name --nbd $place/socket --json >ready & server=$!; \
+                  head -c 1 ready >/dev/null; for free in 0 4 8; do \
+                  dd if=/dev/zero of=s/filling bs=1k 2>/dev/null || true; truncate -s -${free}k s/filling; \
+                  code=0; $plumb cache replace-log $name new || code=$?; test $code = 5; test ! -e new; \
+                  code=0; $plumb cache replace-leg $name --lost 0 --log new || code=$?; test $code = 5; test ! -e new; \
+                  $plumb cache status $name --json >status; grep -q '\"log_error\": null' status; rm s/filling; done; \
+                  $plumb cache replace-log $name new; \
+                  $plumb cache replace-log $name new 2>told; grep -q 'already on' told; $plumb cache stop $name; wait $server";
+    let output = in_own_mounts(script, place.path());
+    assert!(output.status.success(), "{}", said(&output));
+}

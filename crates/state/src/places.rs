@@ -8,6 +8,7 @@
 //!   ublk/N                     the record of /dev/ublkbN
 //! /var/lib/plumb/              kept over restarts; of one user: see [`state`]
 //!   cache/NAME.json            the configuration of a cache
+//!   cache/NAME.making          files that are being made for its log
 //!   restore/PID-N              what a comparison puts back
 //!   held/DEVICE                locked while a comparison changes the device
 //!   policy/journals/           what applies of policies changed

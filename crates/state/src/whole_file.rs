@@ -118,6 +118,20 @@ pub fn replace_with<E: From<io::Error>>(
     if lasting == Lasting::Durable { Ok(sync(directory)?) } else { Ok(()) }
 }
 
+/// Takes up room for `bytes` in the file system of `directory` until the file is dropped, so that as much can
+/// be written then although the disk is full. The file has no name: a process that is killed leaves nothing.
+///
+/// # Errors
+/// Fails as open(2), write(2) and fsync(2).
+pub fn reserve(directory: &Path, bytes: usize) -> Result<File, FileError> {
+    let reserved = tempfile::tempfile_in(directory).map_err(|error| without_name(&error));
+    let filled = reserved.and_then(|mut file| {
+        file.write_all(&vec![0; bytes])?;
+        file.sync_all().map(|()| file)
+    });
+    filled.map_err(failed("make room in", directory))
+}
+
 /// Returns an error of `tempfile` without the name of the temporary file, which nobody typed.
 fn without_name(error: &io::Error) -> io::Error {
     let cause = error.get_ref().and_then(|named| named.source()?.downcast_ref::<io::Error>());

@@ -323,6 +323,8 @@ fn the_last_leg_that_fails_stops_writes_and_flushes() {
     rig.failing = Some((Member::Leg(0), Purpose::LogFlush));
     assert_eq!(rig.done(Op::Flush, 0, 0, 0).outcome, Outcome::Failed(Errno::EIO));
     assert!(matches!(rig.cache.state(), State::Latched { .. }));
+    rig.cache.drain(rig.now);
+    assert!(rig.cache.status().is_some_and(|status| !status.is_draining), "nothing is written back any more");
     rig.failing = None;
     assert_eq!(rig.done(Op::Flush, 0, 0, 0).outcome, Outcome::Failed(Errno::EIO), "a failed flush latches");
     assert_eq!(rig.done(Op::Write { fua: false }, 0, 1, 9).outcome, Outcome::Failed(Errno::EIO));

@@ -36,6 +36,8 @@ pub enum LeftoverKind {
     UblkDevice,
     /// The control socket of a server.
     ControlSocket,
+    /// Files that were made for the log of a cache which does not use them.
+    UnfinishedLog,
 }
 
 /// Outcome for a leftover.
@@ -110,6 +112,7 @@ impl<'a> LeftoverGroup<'a> {
             LeftoverKind::Attachment => "attachment",
             LeftoverKind::UblkDevice => "block device",
             LeftoverKind::ControlSocket => "control socket",
+            LeftoverKind::UnfinishedLog => "unfinished log",
         };
         let (all, others) = (counted(self.all.len() as u64, what), count(others.len() as u64));
         format!("{all}: {} and {others} more", named.join(", "))
@@ -125,6 +128,7 @@ impl Leftover {
             LeftoverKind::TracingInstance => format!("the tracing instance {name}"),
             LeftoverKind::Attachment => format!("the attachment {name}"),
             LeftoverKind::ControlSocket => format!("the control socket {name}"),
+            LeftoverKind::UnfinishedLog => format!("the unfinished log of the cache {name}"),
         }
     }
 

@@ -119,14 +119,7 @@ fn add(page: &mut Page, cache: &CacheStatus) {
         }
     };
     facts.extend(cache.legs.iter().map(|leg| format!("log {} ({})", leg.path, leg.state)));
-    let is_deleted = cache.legs.iter().any(|leg| leg.state == "deleted");
-    facts.extend(is_deleted.then(|| {
-        let name = shell_word(&cache.name);
-        format!(
-            "LOG DELETED: a file of the log was deleted. When the server ends, the file and all data that only the log holds are lost: \
-             give the cache another log first (`plumb cache replace-log {name} NEW`)"
-        )
-    }));
+    facts.extend(log_deleted(cache));
     facts.extend(cache.warnings.iter().map(|why| format!("WARNING: {why}")));
     facts.extend(cache.recovery.iter().flat_map(|found| recovery(cache, found)));
     if cache.served {
@@ -211,6 +204,27 @@ fn log_error(name: &str, why: &str) -> String {
          log, or `plumb cache detach {name}` removes the cache",
         name = shell_word(name)
     )
+}
+
+/// Says that files of the log in use have lost their names, and how to save what they hold. A cache that does
+/// not serve takes no other log.
+fn log_deleted(cache: &CacheStatus) -> Option<String> {
+    let deleted = cache.legs.iter().find(|leg| leg.state == "deleted")?;
+    let first = match (not_serving_reason(cache), cache.pid) {
+        (Some(_), Some(pid)) => format!(
+            "copy it to its place before you stop the server: `ls -l /proc/{pid}/fd` shows its number N, then \
+             `cp --sparse=always /proc/{pid}/fd/N {}`",
+            shell_word(&deleted.path)
+        ),
+        _ => format!(
+            "give the cache another log first (`plumb cache replace-log {} NEW`)",
+            shell_word(&cache.name)
+        ),
+    };
+    Some(format!(
+        "LOG DELETED: a file of the log was deleted. When the server ends, the file and all data that only the log holds are lost: \
+         {first}"
+    ))
 }
 
 /// Returns why an open cache does not serve, if it does not.

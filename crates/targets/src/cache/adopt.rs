@@ -41,6 +41,7 @@ pub fn adopt(
     let mode = mode.or(before.as_ref().map(|before| before.mode)).unwrap_or(Mode::WriteBack);
     let legs = &DevicePlace::parse_all(legs)?[..];
     are_different(&[legs, &[DevicePlace::whole(backing)]].concat())?;
+    let room = CacheConfig::reserve(directory)?;
     let config = match unmarked {
         None => found(name, (backing, legs), (mode, before.as_ref()), &time)?,
         Some(cache) => {
@@ -65,6 +66,7 @@ pub fn adopt(
     }
     let open = NamedCache::look(config, Opening { degraded: MissingLegs::Any, ..Opening::STRICT }, &time)?;
     let config = open.config().clone();
+    drop(room);
     config.save(directory)?;
     Ok(config)
 }

@@ -13,12 +13,24 @@ use super::device_place::DevicePlace;
 use super::laying_out::{LayoutObserver, may_hold_log_of, reserve};
 use super::member::Member;
 use super::named::{NamedCache, refused};
+use super::new_files;
 use super::placement::{are_different, keeps_unflushed};
 use crate::byte_extent::ByteExtent;
 use crate::error::{Error, Result};
 use crate::permission::{Intent, Permission};
 
 impl NamedCache {
+    /// Has `make` make the files of a log that are called `typed` and missing: they are taken away if this
+    /// process is killed before they are in use.
+    ///
+    /// # Errors
+    /// Fails as `make`, and if they cannot be written down.
+    pub(super) fn with_new_files<T>(&self, typed: &[String], make: impl FnOnce() -> Result<T>) -> Result<T> {
+        let CacheConfig { name, uuid, backing, .. } = self.config().clone();
+        let places = DevicePlace::parse_all(typed)?;
+        new_files::while_made(&config::directory(), &name, (uuid, &backing), &places, make)
+    }
+
     /// Puts the device that is called `typed` into the place of a leg, if the guard allows that what is on it
     /// goes; a file is laid out before. It is copied to after this returns. A leg may be replaced by itself.
     ///
@@ -56,11 +68,13 @@ impl NamedCache {
                 Err(error) => Err(without_made(error, made)),
             }
         };
-        let place = |path: &str| std::fs::canonicalize(path).ok();
-        let is_same =
-            new.is_same_part(old) && place(&new.path).is_some_and(|at| Some(at) == place(&old.path));
+        let is_same = is_same(&new, old);
         // One that is of no use takes no leg out. The old device itself is free only when it is.
         let member = if is_same { None } else { Some(open()?) };
+        let room = match CacheConfig::reserve(&config::directory()) {
+            Ok(room) => room,
+            Err(error) => return Err(without_made(error, member.map(|(_, made)| made).unwrap_or_default())),
+        };
         if let Err(error) = self.device.retire_leg(leg) {
             let (error, made) = (refused(&shown, &error), member.map(|(_, made)| made));
             return Err(without_made(error, made.unwrap_or_default()));
@@ -73,6 +87,7 @@ impl NamedCache {
             config.save(&config::directory())
         };
         let known = || {
+            drop(room);
             place_is(new.place()).map_err(|error| {
                 plumb_block::Error::new(ErrorKind::Invalid, "keep the configuration of", &shown)
                     .because(error.to_string())
@@ -89,7 +104,8 @@ impl NamedCache {
 
     /// Has a new log on the devices that are called `typed` take the place of the present one, which may be
     /// read-only: everything in that is written back first, while writes of clients go past it. A process
-    /// that is killed in between leaves the old log, which is no longer written, or the new one.
+    /// that is killed in between leaves the old log, which is no longer written, or the new one. Nothing is
+    /// done if the log is there already.
     ///
     /// # Errors
     /// The refusal, EINTR when it was stopped. Once the present log is no longer written that stays so, until
@@ -110,6 +126,9 @@ impl NamedCache {
             return Err(self.not_everything(&shown, &unreadable));
         }
         let places = DevicePlace::parse_all(typed)?;
+        if self.has_log(&places, size) {
+            return Ok(());
+        }
         let backing = [DevicePlace::whole(&before.backing)];
         are_different(&[&places[..], &before.legs, &backing].concat())?;
         let layout = if typed.len() > 1 { before.layout } else { Layout::Mirror };
@@ -131,16 +150,21 @@ impl NamedCache {
             self.device.look(|core| core.may_move(new, &infos)).map_err(refused)?;
             Ok(legs)
         };
-        let legs = take().map_err(|error| without_made(error, made))?;
+        let directory = config::directory();
+        // For the configuration that names both logs, and the one after that.
+        let reserve = || Ok([CacheConfig::reserve(&directory)?, CacheConfig::reserve(&directory)?]);
+        let ready = take().and_then(|legs| Ok((legs, reserve()?)));
+        let (legs, [room, next_room]) = ready.map_err(|error| without_made(error, made))?;
         self.device.with(Cache::retire_log).map_err(refused)?;
         self.until_spent(laying_out)?;
         let devices = legs.iter().map(|leg| Arc::clone(&leg.device)).collect();
-        let places: Vec<_> = legs.iter().map(Member::place).collect();
         // The name stays there if the move fails: the mark on the backing device says which log counts.
         let named = || {
+            drop(room);
             let mut config = self.config();
-            config.moves_to = Some(NewDevices { legs: places, layout, size: size.0 });
-            config.save(&config::directory()).map_err(|error| {
+            config.moves_to =
+                Some(NewDevices { legs: legs.iter().map(Member::place).collect(), layout, size: size.0 });
+            config.save(&directory).map_err(|error| {
                 plumb_block::Error::new(ErrorKind::Invalid, "keep the configuration of", &shown)
                     .because(error.to_string())
             })
@@ -149,12 +173,22 @@ impl NamedCache {
         *self.files() = legs.iter().map(|leg| leg.file().cloned()).collect();
         let moved = self.config().clone().after_move(false);
         *self.config() = moved.clone();
-        moved.save(&config::directory())?;
+        drop(next_room);
+        moved.save(&directory)?;
         // A device that cannot be written keeps what it has: it is refused as an older log.
         for (leg, place) in old.iter().zip(&before.legs) {
             driver::erase(&**leg).map(|()| place.mark_as_free()).unwrap_or_default();
         }
         Ok(())
+    }
+
+    /// Returns true if it writes a log that takes `size` of each of `places`.
+    fn has_log(&self, places: &[DevicePlace], size: Bytes) -> bool {
+        let before = self.config().clone();
+        let is_there = places.len() == before.legs.len()
+            && places.iter().zip(&before.legs).all(|(new, old)| is_same(new, old));
+        let is_written = || self.device.look(Cache::status).is_some_and(|status| status.log_error.is_none());
+        is_there && size.0 == before.size && is_written()
     }
 
     /// Waits until everything in the log is on the backing device.
@@ -241,6 +275,12 @@ impl NamedCache {
         config.size = size;
         config.save(&config::directory())
     }
+}
+
+/// Returns true if both places are one part of the same device or file.
+fn is_same(new: &DevicePlace, old: &DevicePlace) -> bool {
+    let place = |path: &str| std::fs::canonicalize(path).ok();
+    new.is_same_part(old) && place(&new.path).is_some_and(|at| Some(at) == place(&old.path))
 }
 
 /// A file of the log that may be made longer, or a part of one, which stays as long as it is.

@@ -1,6 +1,7 @@
 //! Configuration of a cache, kept beside its devices: a small JSON by name, with the paths of the devices.
 //! What the devices say of themselves decides; this only says where they are.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use plumb_block::shell_word;
@@ -14,6 +15,9 @@ use super::device_place::DevicePlace;
 use super::stop_record::StopRecord;
 use super::tuning::Tuning;
 use crate::error::{Error, Result};
+
+/// Bytes that no configuration exceeds: devices have a few paths, of some hundred bytes each at most.
+const CONFIGURATION_MAX: usize = 16 << 10;
 
 /// Where a cache is.
 /// Keys that a later plumb has added are ignored, and left out when the file is written.
@@ -181,6 +185,17 @@ impl CacheConfig {
         .map_err(failed)
     }
 
+    /// Takes up room in `directory` for a configuration, until it is dropped: before what must not be done
+    /// unless the configuration can say so afterwards.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(super) fn reserve(directory: &Path) -> Result<File> {
+        let shown = directory.display().to_string();
+        whole_file::make_directory(directory, 0o700).map_err(|error| Error::file(&shown, &error))?;
+        whole_file::reserve(directory, CONFIGURATION_MAX).map_err(|error| Error::file(&shown, &error))
+    }
+
     /// Keeps all others from making a cache known in `directory`, until it is dropped: two would take one
     /// name, and the second configuration replace the first. The directory is made if it is missing.
     ///
@@ -224,6 +239,12 @@ impl CacheConfig {
         std::fs::remove_file(Self::lock_path(directory, name)).unwrap_or_default();
         let removed = whole_file::remove(&Self::path(directory, name));
         removed.map(drop).map_err(|error| Error::file(&format!("cache:{name}"), &error))
+    }
+
+    /// Returns true if the device or file at `path` is one of the log, or of the log to which it moves.
+    pub(super) fn names_leg(&self, path: &str) -> bool {
+        let moves_to = self.moves_to.iter().flat_map(|new| &new.legs);
+        self.legs.iter().chain(moves_to).any(|place| place.path == path)
     }
 
     /// Returns the names of all caches in `directory`, in order.

@@ -1,6 +1,6 @@
 //! A cache is made: its log is laid out and written, its backing device marked, and its configuration kept,
-//! in this order. What fails on the way leaves no cache behind; after a crash a marker may be left, which
-//! names the cache to discard.
+//! in this order. What fails on the way leaves no cache behind; what a killed process leaves is taken away
+//! later (`new_files`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use super::laying_out::{LayoutObserver, may_hold_log_of};
 use super::leg::leg_of;
 use super::marker::{Marker, last_block};
 use super::member::{Member, Spot, new_uuid};
+use super::new_files;
 use super::placement::are_different;
 use super::tuning::Tuning;
 use crate::error::{Error, Kind, Result};
@@ -96,44 +97,67 @@ pub fn create(
         segment: SEGMENT,
         layout: wanted.layout,
     };
-    let opened = guarded(&legs, wanted.size, (&permission, wanted.discard_dirty), &time)?;
-    let made = legs_of(wanted, &legs, (&settings, &info, &backing), &time, laying_out).and_then(|legs| {
-        // Laying out takes long, and others need not wait for that.
-        let _alone = CacheConfig::alone(directory)?;
-        may_be_named(directory, wanted.name)?;
-        let devices: Vec<_> = legs.iter().map(|leg| Arc::clone(&leg.device)).collect();
-        driver::create(&settings, &devices, &info).map_err(|error| not_made(wanted.name, &error))?;
-        let Settings { cache, backing: uuid, .. } = settings;
-        let marker = Marker::new(cache, uuid, info.size);
-        if is_log {
-            // The old log becomes part of the cached device and must not look like a log any more.
-            driver::erase(&*backing.device).map_err(|error| Error::device(&backing.shown, &error))?;
-        }
-        backing.set_marker(spot, Some(&marker))?;
-        let others = marked.iter().filter(|(_, other)| *other != spot);
-        others.into_iter().try_for_each(|(_, other)| backing.set_marker(*other, None))?;
-        let config = CacheConfig {
-            schema: CacheConfig::SCHEMA.to_owned(),
-            name: wanted.name.to_owned(),
-            uuid: cache,
-            backing_uuid: uuid,
-            mode: wanted.mode,
-            layout: wanted.layout,
-            size: wanted.size.0,
-            backing: backing.path.clone(),
-            marker: place,
-            legs: legs.iter().map(Member::place).collect(),
-            backing_size: Some(info.size.0),
-            moves_to: None,
-            tuning: wanted.tuning,
-            stopped: None,
-            last_mark: None,
-        };
-        let before = marked.iter().find(|(_, before)| *before == spot).map(|(marker, _)| marker);
-        let unmarked = |error: Error| error.after_clearing_up(backing.set_marker(spot, before));
-        config.save(directory).map(|()| config).map_err(unmarked)
-    });
-    made.map_err(|error| without_made(error, opened))
+    let (cache, path) = (settings.cache, backing.path.clone());
+    new_files::while_made(directory, wanted.name, (cache, &path), &legs, || {
+        let opened = guarded(&legs, wanted.size, (&permission, wanted.discard_dirty), &time)?;
+        let plan = Plan { settings, info, backing, spot, is_log, marked };
+        let legs = legs_of(wanted, &legs, &plan, &time, laying_out);
+        let made = legs.and_then(|legs| write(directory, wanted, &plan, &legs));
+        made.map_err(|error| without_made(error, opened))
+    })
+}
+
+/// Facts about the devices of a cache that is to be made.
+struct Plan {
+    settings: Settings,
+    /// Description of the cached device.
+    info: DeviceInfo,
+    backing: Member,
+    /// Place of the marker on it.
+    spot: Spot,
+    /// True if it is one of another log, which goes.
+    is_log: bool,
+    /// Markers on it that go.
+    marked: Vec<(Marker, Spot)>,
+}
+
+/// Writes the log on `legs`, then the marker, then the configuration.
+fn write(directory: &Path, wanted: &CreateWanted<'_>, plan: &Plan, legs: &[Member]) -> Result<CacheConfig> {
+    let Plan { settings, info, backing, spot, is_log, marked } = plan;
+    // Laying out takes long, and others need not wait for that.
+    let _alone = CacheConfig::alone(directory)?;
+    may_be_named(directory, wanted.name)?;
+    let devices: Vec<_> = legs.iter().map(|leg| Arc::clone(&leg.device)).collect();
+    driver::create(settings, &devices, info).map_err(|error| not_made(wanted.name, &error))?;
+    let Settings { cache, backing: uuid, .. } = *settings;
+    let marker = Marker::new(cache, uuid, info.size);
+    if *is_log {
+        // The old log becomes part of the cached device and must not look like a log any more.
+        driver::erase(&*backing.device).map_err(|error| Error::device(&backing.shown, &error))?;
+    }
+    backing.set_marker(*spot, Some(&marker))?;
+    let others = marked.iter().filter(|(_, other)| other != spot);
+    others.into_iter().try_for_each(|(_, other)| backing.set_marker(*other, None))?;
+    let config = CacheConfig {
+        schema: CacheConfig::SCHEMA.to_owned(),
+        name: wanted.name.to_owned(),
+        uuid: cache,
+        backing_uuid: uuid,
+        mode: wanted.mode,
+        layout: wanted.layout,
+        size: wanted.size.0,
+        backing: backing.path.clone(),
+        marker: spot.place(),
+        legs: legs.iter().map(Member::place).collect(),
+        backing_size: Some(info.size.0),
+        moves_to: None,
+        tuning: wanted.tuning,
+        stopped: None,
+        last_mark: None,
+    };
+    let before = marked.iter().find(|(_, before)| before == spot).map(|(marker, _)| marker);
+    let unmarked = |error: Error| error.after_clearing_up(backing.set_marker(*spot, before));
+    config.save(directory).map(|()| config).map_err(unmarked)
 }
 
 /// Returns the markers that go from a device to be cached: all that it bears, of the cache whose data may be
@@ -254,17 +278,17 @@ fn apart(backing: &Member, legs: &[Member]) -> Result<()> {
 fn legs_of(
     wanted: &CreateWanted<'_>,
     places: &[DevicePlace],
-    (settings, info, backing): (&Settings, &DeviceInfo, &Member),
+    plan: &Plan,
     time: &Time,
     mut laying_out: Option<&mut LayoutObserver<'_>>,
 ) -> Result<Vec<Member>> {
     let legs = places.iter().map(|place| Member::opened(place, Intent::WRITE, time));
     let legs = legs.collect::<Result<Vec<_>>>()?;
     legs.iter().try_for_each(|leg| may_hold_log_of(wanted.mode, &leg.path))?;
-    apart(backing, &legs)?;
+    apart(&plan.backing, &legs)?;
     // All of them before anything is written.
     let infos: Vec<_> = legs.iter().map(|leg| leg.device.info()).collect();
-    Cache::create(settings, &infos, info).map_err(|error| not_made(wanted.name, &error))?;
+    Cache::create(&plan.settings, &infos, &plan.info).map_err(|error| not_made(wanted.name, &error))?;
     legs.iter().try_for_each(|leg| leg.reserve_for_log(wanted.size))?;
     legs.iter().try_for_each(|leg| leg.take_for_log(wanted.size, laying_out.as_deref_mut()))?;
     Ok(legs)

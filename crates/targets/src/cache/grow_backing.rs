@@ -11,24 +11,25 @@
 
 use std::sync::Arc;
 
-use plumb_block::{Bytes, ErrorKind, shell_word};
+use plumb_block::{Bytes, ErrorKind};
 
-use super::config;
+use super::config::{self, CacheConfig};
 use super::marker::Marker;
 use super::member::Spot;
 use super::named::{NamedCache, refused};
 use super::witness;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 impl NamedCache {
-    /// Takes all of the backing device, which has grown.
+    /// Takes all of the backing device, which has grown; does nothing if it has not.
     ///
     /// # Errors
-    /// The refusal: the device has not grown, its new end is in use, or the log is not written any more. The
-    /// cache is as large as before then.
+    /// The refusal: its new end is in use, or the log is not written any more. The cache is as large as before
+    /// then.
     pub fn grow_backing(&self) -> Result<()> {
         let (shown, (marker, spot)) = (self.shown(), self.marking.last());
-        let (size, spot) = self.grown(marker.size, spot)?;
+        let Some((size, spot)) = self.grown(marker.size, spot)? else { return Ok(()) };
+        let room = CacheConfig::reserve(&config::directory())?;
         let cached = self.backing.part(size);
         let (witnesses, larger) = (witness::ranges(&*cached), Arc::clone(&cached));
         let mark = || {
@@ -40,25 +41,23 @@ impl NamedCache {
         self.device.grow_backing(cached, witnesses, mark).map_err(|error| refused(&shown, &error))?;
         let mut config = self.config();
         config.backing_size = Some(size.0);
+        drop(room);
         config.save(&config::directory())
     }
 
-    /// Returns the size that can be cached by now, where `before` was, and the place of the marker then.
-    fn grown(&self, before: Bytes, spot: Spot) -> Result<(Bytes, Spot)> {
+    /// Returns the size that can be cached by now, and the place of the marker then; `None` if it is the size
+    /// `before`.
+    fn grown(&self, before: Bytes, spot: Spot) -> Result<Option<(Bytes, Spot)>> {
         let size = self.backing.cached(spot.place()).info().size;
-        if size <= before {
-            let found = format!("it has not grown: all of its {before} are already cached");
-            let remedy = format!(
-                "make it larger first (lvextend, truncate, a larger disk), then `plumb cache grow {} --backing`",
-                shell_word(&self.config().name)
-            );
-            return Err(Error::usage(&self.backing.shown, found, remedy));
+        self.backing.is_not_smaller(size, before)?;
+        if size == before {
+            return Ok(None);
         }
         let spot = match spot {
             Spot::Attribute => spot,
             Spot::Block(_) => self.backing.spot_of_new()?,
         };
-        Ok((size, spot))
+        Ok(Some((size, spot)))
     }
 
     /// Takes away the markers of this cache that lie within the cached device: it has grown.

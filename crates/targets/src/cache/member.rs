@@ -242,6 +242,19 @@ impl Member {
         DevicePlace { path: self.path.clone(), part: self.part }
     }
 
+    /// Checks that what can be cached of it, `size`, is not less than was cached `before`.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub(super) fn is_not_smaller(&self, size: Bytes, before: Bytes) -> Result<()> {
+        if size >= before {
+            return Ok(());
+        }
+        let (now, before) = (size.0, before.0);
+        let found = format!("it has {now} bytes, but had {before} when it was cached: it was made smaller");
+        Err(Error::refused(&self.shown, found, "restore its size"))
+    }
+
     /// Returns whether it is a file, and holds the log of a cache and nothing else.
     pub(super) fn is_log_file(&self) -> bool {
         !self.is_block && self.nature().is_ok_and(|nature| nature.contents.is_log())

@@ -143,12 +143,7 @@ impl NamedCache {
         let config = find::legs(config.after_move(marker.mark.is_sealed));
         let legs = legs_of(&config, intent, time)?;
         let size = backing.cached(spot.place()).info().size;
-        if size < marker.size {
-            let (now, before) = (size.0, marker.size.0);
-            let found =
-                format!("it has {now} bytes, but had {before} when it was cached: it was made smaller");
-            return Err(Error::refused(&backing.shown, found, "restore its size"));
-        }
+        backing.is_not_smaller(size, marker.size)?;
         // The part by which the device has grown is not cached.
         let cached = backing.part(marker.size);
         if opening.discards_backing_writes {

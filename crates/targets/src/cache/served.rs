@@ -27,6 +27,9 @@ use crate::byte_extent::ByteExtent;
 use crate::error::Result;
 use crate::permission::Permission;
 
+/// State of a cache that carries out requests, in a word.
+const SERVING: &str = "serving";
+
 /// Order that a cache accepts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case", deny_unknown_fields)]
@@ -99,10 +102,14 @@ impl CacheOrder {
         };
         match self {
             Self::ReplaceLeg { leg, log, overwrite, destroy } => {
-                cache.replace_leg(*leg, log, &allowed(*overwrite, destroy), laying_out)
+                let permission = allowed(*overwrite, destroy);
+                let replace = || cache.replace_leg(*leg, log, &permission, laying_out);
+                cache.with_new_files(std::slice::from_ref(log), replace)
             }
             Self::ReplaceLog { log, size, overwrite, destroy } => {
-                cache.replace_log(log, size.map(Bytes), &allowed(*overwrite, destroy), laying_out)
+                let permission = allowed(*overwrite, destroy);
+                let replace = || cache.replace_log(log, size.map(Bytes), &permission, laying_out);
+                cache.with_new_files(log, replace)
             }
             Self::Grow { size } => cache.grow(Bytes(*size), laying_out),
             Self::GrowBacking => cache.grow_backing(),
@@ -172,7 +179,7 @@ pub struct CacheStatus {
     /// Findings in the log when the cache was opened; null if it is not open.
     #[serde(default)]
     pub recovery: Option<Findings>,
-    /// Reason why data is not being written back, if something prevents it.
+    /// Reason why data is not being written back; null if nothing prevents it.
     #[serde(default)]
     pub write_back_error: Option<String>,
     /// Reason why the log is no longer written: what it holds is being written back, and writes go to the
@@ -198,14 +205,14 @@ pub struct CacheStatus {
     pub latency: Option<LatencyByRequest>,
     /// Counters since the cache was opened, by name: durations in seconds, sizes in bytes.
     pub counts: BTreeMap<String, f64>,
-    /// The first NBD URI, if it is exported so.
+    /// The first NBD URI; null if it is not exported so.
     pub nbd: Option<String>,
     /// All of them, with the ports that were chosen.
     #[serde(default)]
     pub nbd_uris: Vec<String>,
     /// Number of NBD clients that are connected.
     pub nbd_clients: u64,
-    /// The block device, if it is attached.
+    /// The block device; null if it is not attached.
     pub device: Option<String>,
     /// Way by which the requests of the block device come to the server: `fuse`, `fuse-io-uring` or `ublk`.
     pub transport: Option<String>,
@@ -214,7 +221,7 @@ pub struct CacheStatus {
     pub warnings: Vec<String>,
     /// The control socket; null if it is not served.
     pub control: Option<String>,
-    /// The process that serves it.
+    /// The process that serves it; null if it is not served.
     pub pid: Option<u32>,
 }
 
@@ -313,6 +320,11 @@ impl CacheStatus {
             }
         }
         Ok(document)
+    }
+
+    /// Returns true if the cache is open and carries out requests.
+    pub fn serves(&self) -> bool {
+        self.state.as_deref() == Some(SERVING)
     }
 
     /// Returns the number of bytes that only the log holds: data, and what was zeroed or discarded. 0 if that
@@ -416,7 +428,7 @@ impl CacheStatus {
 fn state_words(state: &State) -> String {
     match state {
         State::Recovering => "recovering".to_owned(),
-        State::Serving => "serving".to_owned(),
+        State::Serving => SERVING.to_owned(),
         State::Stopped { .. } => "stopped".to_owned(),
         State::Latched { because } | State::Failed { because } => because.clone(),
     }

@@ -54,7 +54,12 @@ pub(super) fn replace_log(arguments: &ReplaceLogArguments, format: Format) -> an
     let size = size.map(|size| size.0);
     let given = CacheOrder::ReplaceLog { log, size, overwrite: *overwrite, destroy: destroy.clone() };
     let end = changed(config, &given, |_| true, "moves to another log")?;
-    end.map_or(Ok(Exit::NotMeasured), |(_, end)| status::show(end, format))
+    let Some((before, end)) = end else { return Ok(Exit::NotMeasured) };
+    let places = |status: &CacheStatus| status.legs.iter().map(|leg| leg.path.clone()).collect::<Vec<_>>();
+    if places(&before) == places(&end) {
+        terminal::say(&format!("plumb: the log of {name} is already on {}", places(&end).join(", ")));
+    }
+    status::show(end, format)
 }
 
 /// Returns a name as whoever serves the cache finds it: it has another working directory.
@@ -70,9 +75,17 @@ pub(super) fn grow(name: &str, size: Option<Bytes>, format: Format) -> anyhow::R
     let config = config(name)?;
     let Some(Bytes(size)) = size else {
         let end = changed(config, &CacheOrder::GrowBacking, |_| true, "grows")?;
-        return end.map_or(Ok(Exit::NotMeasured), |(_, end)| status::show(end, format));
+        let Some((before, end)) = end else { return Ok(Exit::NotMeasured) };
+        if let Some(size) = end.backing.size.filter(|_| end.backing == before.backing) {
+            terminal::say(&format!(
+                "plumb: {name} already caches all of its backing device, {}; enlarge that first (lvextend, truncate, a \
+                 larger disk) for more",
+                Bytes(size)
+            ));
+        }
+        return status::show(end, format);
     };
-    let is_over = |now: &CacheStatus| !now.growing;
+    let is_over = |now: &CacheStatus| !now.growing && now.serves();
     let end = changed(config, &CacheOrder::Grow { size }, is_over, "makes room for a larger log")?;
     let Some((before, end)) = end else { return Ok(Exit::NotMeasured) };
     if end.log_size <= before.log_size {

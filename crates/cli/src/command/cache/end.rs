@@ -28,7 +28,8 @@ pub(super) fn drain(name: &str, format: Format) -> anyhow::Result<Exit> {
     };
     let look = || -> anyhow::Result<_> { Ok(order(name, &Order::Status)?) };
     // Data that is written back is durable once the log has released it.
-    let followed = CacheActivity { look: &look, is_over: &|now| !now.draining, what: &writing_back };
+    let is_over = |now: &CacheStatus| !now.draining && now.serves();
+    let followed = CacheActivity { look: &look, is_over: &is_over, what: &writing_back };
     match followed.end(now, &stop)? {
         Some(end) => {
             let finding = status::finding_of_data(&end);
