@@ -477,3 +477,24 @@ fn metrics(caches: &[&CacheStatus]) -> String {
     out.family("plumb_cache_leg_live", "The device of the log has everything.", legs);
     out.into_text()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cache that has stopped for good takes no other log.
+    #[test]
+    fn a_deleted_log_is_replaced_while_the_cache_serves_and_copied_once_it_does_not() {
+        let leg = || serde_json::from_str(r#"{"path": "/a log", "state": "deleted"}"#).unwrap();
+        let of_state = |state: &str| {
+            let (state, pid) = (Some(state.to_owned()), Some(4711));
+            log_deleted(&CacheStatus { state, pid, legs: vec![leg()], ..CacheStatus::default() }).unwrap()
+        };
+        let (serving, latched) = (of_state("serving"), of_state("its log failed a flush"));
+        assert!(serving.contains("replace-log") && !serving.contains("/proc"), "{serving}");
+        assert!(
+            latched.contains("/proc/4711/fd/N '/a log'") && !latched.contains("replace-log"),
+            "{latched}"
+        );
+    }
+}
