@@ -103,8 +103,8 @@ pub fn waiting_poll(
     Ok(count)
 }
 
-/// Waits until `descriptor` can be read, at most for [`LOOK_EVERY`]; returns true if it can. A signal ends the
-/// wait.
+/// Waits until `descriptor` can be read, at most for [`LOOK_EVERY`]; returns true if it can. A signal ends
+/// the wait.
 ///
 /// # Errors
 /// If the system cannot wait.

@@ -635,7 +635,7 @@ impl Core {
         let segment = geometry.segment_bytes();
         let (dirty, block) = (self.base.index.dirty(), geometry.logical_block);
         let oldest = self.base.log.segments.get(&self.base.log.tail);
-        // Nothing goes past the log of a cache that has stopped for good, and nothing is written back from it.
+        // Nothing goes past the log of a cache that has stopped for good, and nothing is written back.
         let is_latched = self.base.condition.latch().is_some();
         let seal = self.base.seal.as_ref().filter(|_| !is_latched);
         Status {

@@ -237,7 +237,7 @@ fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
 
 /// Fate of the writes of a level that asked for nothing to make them durable, or whose syncs do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unasked<'a> {
+enum UnaskedWrites<'a> {
     Lost,
     InPageCache,
     NotAskedFor,
@@ -245,7 +245,7 @@ enum Unasked<'a> {
     Synchronous(&'a str),
 }
 
-impl<'a> Unasked<'a> {
+impl<'a> UnaskedWrites<'a> {
     fn find(level: &'a LevelResult) -> Option<Self> {
         if level.loses_synced {
             return Some(Self::Lost);
@@ -287,13 +287,13 @@ pub(crate) fn synchronous<'a>(
 /// Returns which levels asked for nothing durable, and what became of their writes, if the levels differ in
 /// that: figures of writes that are not durable are those of memory.
 fn not_durable(document: &ComparisonDocument) -> Vec<String> {
-    let reasons: Vec<Option<Unasked<'_>>> = document.levels.iter().map(Unasked::find).collect();
-    let is_synchronous = |of: &Option<Unasked<'_>>| matches!(of, Some(Unasked::Synchronous(_)));
+    let reasons: Vec<Option<UnaskedWrites<'_>>> = document.levels.iter().map(UnaskedWrites::find).collect();
+    let is_synchronous = |of: &Option<UnaskedWrites<'_>>| matches!(of, Some(UnaskedWrites::Synchronous(_)));
     if reasons.windows(2).all(|pair| pair[0] == pair[1]) && !reasons.iter().any(is_synchronous) {
         return Vec::new();
     }
-    let mut each = vec![Unasked::Lost, Unasked::InPageCache, Unasked::NotAskedFor];
-    for reason in reasons.iter().flatten().filter(|reason| matches!(reason, Unasked::Synchronous(_))) {
+    let mut each = vec![UnaskedWrites::Lost, UnaskedWrites::InPageCache, UnaskedWrites::NotAskedFor];
+    for reason in reasons.iter().flatten().filter(|reason| matches!(reason, UnaskedWrites::Synchronous(_))) {
         if !each.contains(reason) {
             each.push(*reason);
         }

@@ -59,8 +59,8 @@ impl From<FileError> for Error {
 }
 
 impl Error {
-    /// Returns the way in which a command fails that ends with it: a place that cannot hold a recording is the
-    /// user's mistake.
+    /// Returns the way in which a command fails that ends with it: a place that cannot hold a recording is
+    /// the user's mistake.
     pub fn failure(&self) -> FailureKind {
         match self {
             Self::Place(_) => FailureKind::Usage,

@@ -142,7 +142,7 @@ pub fn not_known(path: &WritePath) -> String {
 pub fn reach(path: &WritePath) -> String {
     let name = |index: usize| &path.layers[index].name;
     match synced(path) {
-        // Its model is known, whatever it says.
+        // The model is known, whatever the drive says.
         FsyncState::Durable(index) if path.layers[index].is_served_drive() => {
             format!(
                 "Once fsync has returned, data here is durable in {}, by the model of that drive.",

@@ -1,5 +1,5 @@
-//! What the server of a simulated drive says of it, for those who survey what the kernel has of the drive: a
-//! line of JSON in the record of the attachment or ublk device. A later line replaces an earlier one.
+//! Statements of the server of a simulated drive about it, for those who survey what the kernel has of the
+//! drive: a line of JSON in the record of the attachment or ublk device. A later line replaces an earlier one.
 
 use serde::{Deserialize, Serialize};
 

@@ -362,8 +362,8 @@ impl Targets {
         Ok(())
     }
 
-    /// Returns the sizes of the writes that the scenario hands to what is at place `beneath`; `None` where the
-    /// page cache or a recording decides that.
+    /// Returns the sizes of the writes that the scenario hands to what is at place `beneath`; `None` where
+    /// the page cache or a recording decides that.
     fn write_sizes(&self, scenario: &Scenario, beneath: usize) -> Option<WriteSizes> {
         // Queues take as much at once (max_sectors_kb); larger writes may be split anywhere.
         const WHOLE_MAX: Bytes = Bytes::kib(64);

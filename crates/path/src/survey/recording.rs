@@ -147,7 +147,7 @@ pub fn record(
         ("survey.json", recorded::encode(&found)?),
     ];
     let files = files.map(|(name, bytes)| (directory.join(name), bytes));
-    // What is not there yet is removed again on a failure: a part of a recording is of no use.
+    // Files that are not there yet are removed again on a failure: a part of a recording is of no use.
     let new_files: Vec<&Path> =
         files.iter().map(|(path, _)| path.as_path()).filter(|path| !path.exists()).collect();
     let is_missing = |at: &&Path| !at.as_os_str().is_empty() && !at.exists();

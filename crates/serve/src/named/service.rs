@@ -111,7 +111,7 @@ pub struct Service<C> {
     size: Bytes,
     /// Sentence that says why the block device did not take it; `None` if it did.
     size_warning: Option<String>,
-    /// What surveys of its block device were told last.
+    /// Record that surveys of its block device read.
     drive: Option<DriveRecord>,
     /// Users who must close the block device, since it has lost power while they had it open.
     awaited: Vec<String>,

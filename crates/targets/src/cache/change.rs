@@ -13,7 +13,7 @@ use super::device_place::DevicePlace;
 use super::laying_out::{LayoutObserver, may_hold_log_of, reserve};
 use super::member::Member;
 use super::named::{NamedCache, refused};
-use super::new_files;
+use super::new_files::{self, LogToMake};
 use super::placement::{are_different, keeps_unflushed};
 use crate::byte_extent::ByteExtent;
 use crate::error::{Error, Result};
@@ -28,7 +28,9 @@ impl NamedCache {
     pub(super) fn with_new_files<T>(&self, typed: &[String], make: impl FnOnce() -> Result<T>) -> Result<T> {
         let CacheConfig { name, uuid, backing, .. } = self.config().clone();
         let places = DevicePlace::parse_all(typed)?;
-        new_files::while_made(&config::directory(), &name, (uuid, &backing), &places, make)
+        let directory = config::directory();
+        let log = LogToMake { directory: &directory, name: &name, cache: uuid, backing: &backing };
+        new_files::while_made(&log, &places, make)
     }
 
     /// Puts the device that is called `typed` into the place of a leg, if the guard allows that what is on it

@@ -17,7 +17,7 @@ use super::laying_out::{LayoutObserver, may_hold_log_of};
 use super::leg::leg_of;
 use super::marker::{Marker, last_block};
 use super::member::{Member, Spot, new_uuid};
-use super::new_files;
+use super::new_files::{self, LogToMake};
 use super::placement::are_different;
 use super::tuning::Tuning;
 use crate::error::{Error, Kind, Result};
@@ -97,8 +97,9 @@ pub fn create(
         segment: SEGMENT,
         layout: wanted.layout,
     };
-    let (cache, path) = (settings.cache, backing.path.clone());
-    new_files::while_made(directory, wanted.name, (cache, &path), &legs, || {
+    let path = backing.path.clone();
+    let log = LogToMake { directory, name: wanted.name, cache: settings.cache, backing: &path };
+    new_files::while_made(&log, &legs, || {
         let opened = guarded(&legs, wanted.size, (&permission, wanted.discard_dirty), &time)?;
         let plan = Plan { settings, info, backing, spot, is_log, marked };
         let legs = legs_of(wanted, &legs, &plan, &time, laying_out);

@@ -24,8 +24,8 @@ impl NamedCache {
     /// Takes all of the backing device, which has grown; does nothing if it has not.
     ///
     /// # Errors
-    /// The refusal: its new end is in use, or the log is not written any more. The cache is as large as before
-    /// then.
+    /// The refusal: its new end is in use, or the log is not written any more. The cache is as large as
+    /// before then.
     pub fn grow_backing(&self) -> Result<()> {
         let (shown, (marker, spot)) = (self.shown(), self.marking.last());
         let Some((size, spot)) = self.grown(marker.size, spot)? else { return Ok(()) };

@@ -36,40 +36,45 @@ struct Begun {
     cache: Uuid,
     /// Its backing device.
     backing: String,
-    /// The files that were not there.
+    /// Files that were not there.
     files: Vec<PathBuf>,
+}
+
+/// Cache that gets a log.
+pub(super) struct LogToMake<'a> {
+    /// Directory of the configuration.
+    pub directory: &'a Path,
+    /// Name of the cache.
+    pub name: &'a str,
+    /// The cache itself.
+    pub cache: Uuid,
+    /// Its backing device.
+    pub backing: &'a str,
 }
 
 /// A record that this process keeps while it makes the files of a log.
 struct NewFiles(LockedRecord);
 
-/// Has `make` make the files among `places` that are missing, for the log of `cache`, which is called `name`
-/// and has this backing device.
+/// Has `make` make the files among `places` that are missing.
 ///
 /// # Errors
 /// Fails as `make`; before it if another process is making such files, or with the file system's error.
 pub(super) fn while_made<T>(
-    directory: &Path,
-    name: &str,
-    (cache, backing): (Uuid, &str),
+    log: &LogToMake<'_>,
     places: &[DevicePlace],
     make: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
-    let new_files = NewFiles::begin(directory, name, (cache, backing), places)?;
+    let new_files = NewFiles::begin(log, places)?;
     let made = make();
     new_files.end();
     made
 }
 
 impl NewFiles {
-    /// Writes down which of `places` are going to be made. What a killed process has left under this name goes
-    /// first.
-    fn begin(
-        directory: &Path,
-        name: &str,
-        (cache, backing): (Uuid, &str),
-        places: &[DevicePlace],
-    ) -> Result<Self> {
+    /// Writes down which of `places` are going to be made. What a killed process has left under this name
+    /// goes first.
+    fn begin(log: &LogToMake<'_>, places: &[DevicePlace]) -> Result<Self> {
+        let LogToMake { directory, name, cache, backing } = *log;
         let shown = format!("cache:{name}");
         let failed = |error| Error::file(&shown, &error);
         let path = directory.join(format!("{name}{ENDING}"));
@@ -182,7 +187,7 @@ fn remove_own(path: &str, cache: Uuid, time: &Time) -> Result<()> {
 /// Returns true if a file holds the log of `cache`, or nothing but what plumb lays out.
 fn holds_own(path: &str, cache: Uuid, time: &Time) -> Result<bool> {
     let member = match Member::opened(&DevicePlace::whole(path), Intent::READ, time) {
-        // What cannot be a device of a log is somebody's.
+        // A file that cannot be a device of a log is somebody's.
         Err(error) if error.kind() == Kind::Usage => return Ok(false),
         member => member?,
     };
