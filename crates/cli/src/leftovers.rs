@@ -3,8 +3,8 @@
 //! A run leaves settings that it changed, instances of the kernel's tracing and files for the log of a
 //! cache; a server leaves block devices and its control socket. A command that changes something puts back
 //! first what runs left; any other command only says what is there. `plumb restore` puts back everything.
-//! Nothing of a living process is ever touched: each kind has its own way to tell a dead owner, which is a lock, a process number or a
-//! connection.
+//! Nothing of a living process is ever touched: each kind has its own way to tell a dead owner, which is a
+//! lock, a process number or a connection.
 
 use plumb_block::in_one_line;
 use plumb_compare::setting::{self, LeftChanges};

@@ -1,5 +1,6 @@
 //! Statements of the server of a simulated drive about it, for those who survey what the kernel has of the
-//! drive: a line of JSON in the record of the attachment or ublk device. A later line replaces an earlier one.
+//! drive: a line of JSON in the record of the attachment or ublk device. A later line replaces an earlier
+//! one.
 
 use serde::{Deserialize, Serialize};
 

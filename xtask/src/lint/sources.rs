@@ -1,6 +1,5 @@
 //! Rules on the text of the sources that neither the compiler nor clippy knows.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -12,24 +11,22 @@ use crate::workspace::tracked;
 /// Where unsafe code may live: the crate that talks to the kernel, the aligned buffers, and exports.
 const UNSAFE_HOMES: [&str; 3] = ["crates/linux/", "crates/block/src/buffer.rs", "crates/serve/"];
 
-/// Functions in each crate that take a tuple apart in place of parameters. A number only falls: name the
-/// parts in a struct, or give each a parameter.
-const TUPLES_MAX: [(&str, usize); 1] = [("crates/targets", 6)];
-
 /// Reads every Rust source of the tree and judges it.
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     let mut found = Vec::new();
     // This file is full of the words that it looks for.
     let own = |name: &String| name.ends_with("lint/sources.rs");
-    let mut tuples = BTreeMap::new();
     for name in tracked(root, &[".rs"])?.into_iter().filter(|name| !own(name)) {
         let text = fs::read_to_string(root.join(&name)).with_context(|| name.clone())?;
         found.extend(judge(&name, &text));
-        if !is_test(&name) {
-            *tuples.entry(home(&name)).or_default() += tuple_parameters(&text);
+        let tuples = if is_test(&name) { 0 } else { tuple_parameters(&text) };
+        if tuples > 0 {
+            let what = format!(
+                "{tuples} parameters are tuples: name the parts in a struct, or give each a parameter"
+            );
+            found.push(Offence::new(name, what));
         }
     }
-    found.extend(tuples.into_iter().filter_map(|(home, number)| too_many_tuples(&home, number)));
     Ok(found)
 }
 
@@ -71,23 +68,6 @@ fn offence_of_line(name: &str, line: &str) -> Option<&'static str> {
 /// Returns whether a source holds tests alone.
 fn is_test(name: &str) -> bool {
     name.contains("tests/") || name.ends_with("tests.rs")
-}
-
-/// Returns the directory of the crate that a source belongs to.
-fn home(name: &str) -> String {
-    let parts = if name.starts_with("crates/") { 2 } else { 1 };
-    name.split('/').take(parts).collect::<Vec<_>>().join("/")
-}
-
-/// Judges the number of parameters of a crate that are tuples taken apart.
-fn too_many_tuples(home: &str, number: usize) -> Option<Offence> {
-    let most = TUPLES_MAX.iter().find(|(crate_, _)| *crate_ == home).map_or(0, |(_, most)| *most);
-    let what = match number {
-        _ if number > most => "name the parts in a struct, or give each a parameter",
-        _ if number < most => "lower TUPLES_MAX in xtask/src/lint/sources.rs, so that it only falls",
-        _ => return None,
-    };
-    Some(Offence::new(home, format!("{number} parameters are tuples, and {most} may be: {what}")))
 }
 
 /// Counts the parameters of functions in `text`, before its tests, that take a tuple apart: `(a, b): (A, B)`.
@@ -160,11 +140,6 @@ mod tests {
             fn h(x: (u8, u8), y: &[(u8, u8)]) -> (u8, u8) {}\n// fn i((j, k): (u8, u8))\nlet of = |(l, m): (u8, u8)| l;\n\
             #[cfg(test)]\nmod tests {\n    fn n((o, p): (u8, u8)) {}\n}\n";
         assert_eq!(tuple_parameters(text), 2);
-        assert!(too_many_tuples("crates/block", 1).is_some());
-        assert!(too_many_tuples("crates/block", 0).is_none());
-        let [(home, most)] = TUPLES_MAX;
-        assert!(too_many_tuples(home, most).is_none());
-        assert!(too_many_tuples(home, most - 1).is_some(), "a number that has fallen is written down");
     }
 
     #[test]

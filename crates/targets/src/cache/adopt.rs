@@ -18,6 +18,21 @@ use super::placement::are_different;
 use crate::error::{Error, Result};
 use crate::permission::Intent;
 
+/// A cache whose devices are there, and whose configuration is not.
+#[derive(Debug, Clone, Copy)]
+pub struct AdoptWanted<'a> {
+    /// The name that it gets.
+    pub name: &'a str,
+    /// The device that was cached.
+    pub backing: &'a str,
+    /// The devices of its log.
+    pub log: &'a [String],
+    /// When writes are acknowledged; `None` for the mode of the known cache of this name, or write-back.
+    pub mode: Option<Mode>,
+    /// The cache of which the backing device is a copy that was made without its attributes.
+    pub unmarked: Option<Uuid>,
+}
+
 /// Writes the configuration of the cache that these devices are, the devices of the log in any order. One of
 /// a mirror may be left out: whether that counts is said when it is served. The log is read and checked
 /// before, and nothing but the configuration is written. Where the name is that of this cache already, only
@@ -26,12 +41,8 @@ use crate::permission::Intent;
 /// # Errors
 /// The refusal: the devices are of no cache, or do not belong together, or the cache or the name is known as
 /// another.
-pub fn adopt(
-    directory: &Path,
-    name: &str,
-    (backing, legs): (&str, &[String]),
-    (mode, unmarked): (Option<Mode>, Option<Uuid>),
-) -> Result<CacheConfig> {
+pub fn adopt(directory: &Path, wanted: AdoptWanted<'_>) -> Result<CacheConfig> {
+    let AdoptWanted { name, backing, log, mode, unmarked } = wanted;
     let _alone = CacheConfig::alone(directory)?;
     let before = CacheConfig::load(directory, name).ok();
     if before.is_none() {
@@ -39,18 +50,16 @@ pub fn adopt(
     }
     let time = Time::Real(Arc::new(RealClock::start()));
     let mode = mode.or(before.as_ref().map(|before| before.mode)).unwrap_or(Mode::WriteBack);
-    let legs = &DevicePlace::parse_all(legs)?[..];
+    let legs = &DevicePlace::parse_all(log)?[..];
     are_different(&[legs, &[DevicePlace::whole(backing)]].concat())?;
     let room = CacheConfig::reserve(directory)?;
-    let config = match unmarked {
-        None => found(name, (backing, legs), (mode, before.as_ref()), &time)?,
-        Some(cache) => {
-            marked_again(backing, legs, cache, &time)?;
-            let copied = found(name, (backing, legs), (mode, before.as_ref()), &time)?;
-            CacheConfig { stopped: None, last_mark: None, ..copied }
-        }
-    };
-    let config = config.in_mode(mode)?;
+    if let Some(cache) = unmarked {
+        marked_again(backing, legs, cache, &time)?;
+    }
+    let mut config = found(wanted, legs, mode, before.as_ref(), &time)?.in_mode(mode)?;
+    if unmarked.is_some() {
+        (config.stopped, config.last_mark) = (None, None);
+    }
     if before.is_some_and(|before| before.uuid != config.uuid) {
         may_be_named(directory, name)?;
     }
@@ -97,11 +106,13 @@ fn marked_again(backing: &str, legs: &[DevicePlace], cache: Uuid, time: &Time) -
 
 /// Builds the configuration of a cache from what its devices say.
 fn found(
-    name: &str,
-    (backing, legs): (&str, &[DevicePlace]),
-    (mode, before): (Mode, Option<&CacheConfig>),
+    wanted: AdoptWanted<'_>,
+    legs: &[DevicePlace],
+    mode: Mode,
+    before: Option<&CacheConfig>,
     time: &Time,
 ) -> Result<CacheConfig> {
+    let AdoptWanted { name, backing, .. } = wanted;
     let backing = Member::opened(&DevicePlace::whole(backing), Intent::READ, time)?;
     let Some((marker, spot)) = backing.markers()?.first().copied() else {
         let remedy = "name the device that was cached; if it is a copy of that, made without its attributes \

@@ -59,7 +59,7 @@ impl NamedCache {
         let (size, own) = (Bytes(before.size), before.uuid);
         let mut open = || {
             let time = Time::Real(Arc::new(RealClock::start()));
-            let made = guarded(std::slice::from_ref(&new), size, (permission, Some(own)), &time)?;
+            let made = guarded(std::slice::from_ref(&new), size, permission, Some(own), &time)?;
             let taken = Member::opened(&new, Intent::WRITE, &time).and_then(|member| {
                 may_hold_log_of(self.config().mode, &member.path)?;
                 member.reserve_for_log(size)?;
@@ -136,7 +136,7 @@ impl NamedCache {
         let layout = if typed.len() > 1 { before.layout } else { Layout::Mirror };
         let new = NewLog { size, layout };
         let time = Time::Real(Arc::new(RealClock::start()));
-        let made = guarded(&places, size, (permission, Some(before.uuid)), &time)?;
+        let made = guarded(&places, size, permission, Some(before.uuid), &time)?;
         let refused = |error| refused(&shown, &error);
         let mut take = || {
             let open = |place: &DevicePlace| {

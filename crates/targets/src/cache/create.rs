@@ -100,7 +100,7 @@ pub fn create(
     let path = backing.path.clone();
     let log = LogToMake { directory, name: wanted.name, cache: settings.cache, backing: &path };
     new_files::while_made(&log, &legs, || {
-        let opened = guarded(&legs, wanted.size, (&permission, wanted.discard_dirty), &time)?;
+        let opened = guarded(&legs, wanted.size, &permission, wanted.discard_dirty, &time)?;
         let plan = Plan { settings, info, backing, spot, is_log, marked };
         let legs = legs_of(wanted, &legs, &plan, &time, laying_out);
         let made = legs.and_then(|legs| write(directory, wanted, &plan, &legs));
@@ -245,7 +245,8 @@ pub(super) fn needs(shown: &str, cache: Uuid) -> Error {
 pub(super) fn guarded(
     legs: &[DevicePlace],
     size: Bytes,
-    (permission, own): (&Permission, Option<Uuid>),
+    permission: &Permission,
+    own: Option<Uuid>,
     time: &Time,
 ) -> Result<Vec<OpenedTarget>> {
     let mut permission = permission.clone();

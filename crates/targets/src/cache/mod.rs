@@ -48,7 +48,7 @@ mod ways_out;
 mod wear;
 mod witness;
 
-pub use adopt::adopt;
+pub use adopt::{AdoptWanted, adopt};
 pub use config::{CacheConfig, directory};
 pub use create::{CreateWanted, clear_place_of_marker, create};
 pub use device_place::DevicePlace;

@@ -36,7 +36,7 @@ struct Begun {
     cache: Uuid,
     /// Its backing device.
     backing: String,
-    /// Files that were not there.
+    /// Paths at which nothing was.
     files: Vec<PathBuf>,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct LogToMake<'a> {
     pub directory: &'a Path,
     /// Name of the cache.
     pub name: &'a str,
-    /// The cache itself.
+    /// Identity of the cache.
     pub cache: Uuid,
     /// Its backing device.
     pub backing: &'a str,

@@ -4,7 +4,7 @@ use plumb_block::Bytes;
 use plumb_report::Format;
 use plumb_targets::Permission;
 use plumb_targets::cache::{
-    self, CacheConfig, CacheStatus, CreateWanted, DevicePlace, LayoutObserver, Tuning,
+    self, AdoptWanted, CacheConfig, CacheStatus, CreateWanted, DevicePlace, LayoutObserver, Tuning,
 };
 
 use super::laying_out::watched;
@@ -18,7 +18,8 @@ pub(super) fn adopt(arguments: &AdoptArguments, format: Format) -> anyhow::Resul
     let AdoptArguments { name, backing, log, mode, unmarked } = arguments;
     let mode = mode.map(Into::into);
     let is_known = CacheConfig::load(&cache::directory(), name).is_ok();
-    let adopted = cache::adopt(&cache::directory(), name, (backing, log), (mode, *unmarked))?;
+    let adopted =
+        cache::adopt(&cache::directory(), AdoptWanted { name, backing, log, mode, unmarked: *unmarked })?;
     if mode.is_none() && !is_known {
         terminal::say(&format!(
             "plumb: {name} will be served in the mode {}: its devices do not record the earlier mode \
