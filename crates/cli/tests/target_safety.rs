@@ -149,7 +149,7 @@ fn a_file_that_changes_while_it_is_measured_is_not_measured() {
     type Change<'a> = &'a dyn Fn(&Path);
     let cases: [(&str, Change<'_>); 4] = [
         ("lost up to 1020 KiB of its blocks while it was measured", &cut_and_grow),
-        ("was cut from 1048576 to 4096 bytes", &cut),
+        ("became shorter, by 1020 KiB of 1 MiB,", &cut),
         ("was removed or renamed", &|path| fs::remove_file(path).unwrap()),
         ("was replaced by another file", &replace),
     ];
@@ -170,6 +170,28 @@ fn a_file_that_changes_while_it_is_measured_is_not_measured() {
         let code = child.wait().unwrap().code();
         assert!(matches!(code, Some(3 | 5)), "{words}: {code:?}: {rest}");
         assert!(rest.contains(words), "{rest}");
+    }
+}
+
+#[test]
+fn a_file_of_plumb_that_others_replaced_is_not_said_to_stay() {
+    let replace = |path: &Path| {
+        fs::rename(path, path.with_extension("old")).unwrap();
+        fs::write(path, "x").unwrap();
+    };
+    type Change<'a> = &'a dyn Fn(&Path);
+    let changes: [Change<'_>; 2] = [&replace, &|path| fs::remove_file(path).unwrap()];
+    for change in changes {
+        let place = Place::new();
+        let load = "load f --size 1M --write 100 --duration 2s --remove-after --no-record";
+        let mut child = start(&mut place.command(load));
+        let mut lines = wait_for("measur", &mut child);
+        change(&place.path("f"));
+        let mut rest = String::new();
+        lines.read_to_string(&mut rest).unwrap();
+        child.wait().unwrap();
+        assert!(rest.contains("so --remove-after removed nothing"), "{rest}");
+        assert!(!rest.contains("was made and stays"), "{rest}");
     }
 }
 

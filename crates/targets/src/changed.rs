@@ -52,7 +52,8 @@ impl OpenedTarget {
                 if node.options.append.is_some() || size >= self.size.0 {
                     return None;
                 }
-                format!("was cut from {} to {size} bytes", self.size.0)
+                // Writes may have made it longer again since the cut.
+                format!("became shorter, by {} of {},", Bytes(self.size.0 - size), self.size)
             }
             Err(rustix::io::Errno::NOENT) => "was removed or renamed".to_owned(),
             // A directory on the way was replaced, or may not be read any more: the file itself may be whole.

@@ -166,6 +166,16 @@ pub(crate) struct Node {
     pub(crate) change: OnceLock<String>,
 }
 
+impl Node {
+    fn is_at_its_path(&self) -> std::result::Result<bool, rustix::io::Errno> {
+        match rustix::fs::lstat(&self.path) {
+            Ok(there) => Ok(Key::from_stat(&there) == self.key),
+            Err(rustix::io::Errno::NOENT) => Ok(false),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
 impl OpenedTarget {
     /// Returns the path by which this process can look at it: absolute and without links, of a test file
     /// below /proc. `None` for what the kernel does not know.
@@ -188,6 +198,11 @@ impl OpenedTarget {
     /// Returns true if it is a file or a device that others find by its name.
     pub fn has_name(&self) -> bool {
         self.origin.node().is_some()
+    }
+
+    /// Returns true if its name may still lead to it: false once others have removed, renamed or replaced it.
+    pub fn is_at_its_name(&self) -> bool {
+        self.origin.node().is_some_and(|node| node.is_at_its_path().unwrap_or(true))
     }
 
     /// Returns true if this run has claimed it: a block device that nobody else can mount or claim meanwhile.
@@ -296,12 +311,7 @@ impl OpenedTarget {
     pub fn remove_if_ours(&self) -> Result<bool> {
         let failed = |errno| Error::os(&self.shown, "remove", errno);
         let Some(node) = self.origin.node() else { return Ok(false) };
-        let same = match rustix::fs::lstat(&node.path) {
-            Ok(there) => Key::from_stat(&there) == node.key,
-            Err(rustix::io::Errno::NOENT) => false,
-            Err(errno) => return Err(failed(errno)),
-        };
-        if !self.ours || !same {
+        if !self.ours || !node.is_at_its_path().map_err(failed)? {
             return Ok(false);
         }
         rustix::fs::unlink(&node.path).map_err(failed)?;

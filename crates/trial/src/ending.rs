@@ -25,7 +25,7 @@ pub struct Trial {
     pub ended: TrialEnded,
     /// Directory of the recording; `None` if it could not be kept.
     pub run_directory: Option<PathBuf>,
-    /// The files that this run has made and that stay, with their sizes.
+    /// A sentence for each file that this run has made and did not remove.
     pub left_behind: Vec<String>,
 }
 
@@ -47,12 +47,6 @@ pub enum TrialEnded {
 }
 
 impl Trial {
-    /// Says which files the run has made that stay.
-    pub fn left(&self) -> Vec<String> {
-        let stays = |file: &String| format!("{file} was made and stays; --remove-after removes it");
-        self.left_behind.iter().map(stays).collect()
-    }
-
     /// Marks the trial as failed by an error that came when it was over. Why it ended before stands first.
     pub(crate) fn but_failed(mut self, error: &TrialError) -> Self {
         let why = in_one_line(error);

@@ -6,6 +6,7 @@ use plumb_block::{Clock as _, Nanos, in_one_line};
 use plumb_load::{Event, Observer};
 use plumb_measure::RunDirectory;
 use plumb_report::RunDocument;
+use plumb_targets::OpenedTarget;
 
 use crate::ending::{Trial, TrialEnded};
 use crate::error::TrialError;
@@ -207,10 +208,24 @@ impl Turns<'_> {
                 Some(Ok(removed)) => removed,
                 None => false,
             };
-            let left = format!("{} ({})", one.opened.shown, one.opened.size);
-            if one.opened.made && !removed && one.opened.has_name() && !self.left_behind.contains(&left) {
+            let stays = one.opened.made && !removed && one.opened.has_name();
+            let left = stays.then(|| left_behind(&one.opened, is_to_go)).flatten();
+            if let Some(left) = left.filter(|left| !self.left_behind.contains(left)) {
                 self.left_behind.push(left);
             }
         }
+    }
+}
+
+/// Returns what is to be said of a file that the run has made and did not remove. One that others have removed
+/// or replaced is mentioned only where it `is_to_go`.
+fn left_behind(opened: &OpenedTarget, is_to_go: bool) -> Option<String> {
+    let (shown, size) = (&opened.shown, opened.size);
+    match (opened.is_at_its_name(), is_to_go) {
+        (true, _) => Some(format!("{shown} ({size}) was made and stays; --remove-after removes it")),
+        (false, true) => Some(format!(
+            "{shown} was removed, renamed or replaced by another program meanwhile, so --remove-after removed nothing"
+        )),
+        (false, false) => None,
     }
 }

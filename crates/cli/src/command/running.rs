@@ -183,7 +183,7 @@ pub(crate) fn say_end(trial: &Trial, quiet: bool) {
         }
         ended => ended.reason(),
     };
-    let said = remark.into_iter().chain(trial.left().into_iter().filter(|_| !quiet));
+    let said = remark.into_iter().chain(trial.left_behind.iter().filter(|_| !quiet).cloned());
     said.for_each(|line| terminal::say(&format!("plumb: {line}")));
     if let Some(directory) = trial.run_directory.as_ref().filter(|_| !quiet) {
         terminal::say_report(Some(&directory.display().to_string()));
