@@ -77,6 +77,18 @@ fn what_must_not_be_changed_is_refused_with_a_reason() {
 }
 
 #[test]
+fn a_loop_device_past_the_page_cache_is_not_said_to_be_cached_there() {
+    for (direct, words) in [("0", "its cache is the page cache"), ("1", "it goes past the page cache")] {
+        let gateway = MockGateway::new([MockDisk::new(MockKind::Sas)]);
+        gateway.mount("sda", "/srv", "ext4", "rw");
+        gateway.loop_over("loop1", "/srv/inner.img", "sda");
+        gateway.put_text("/sys/devices/virtual/block/loop1/loop/dio", direct);
+        let plan = plan(&gateway, PlanRequest::Off, &["loop1"], &Claims::default());
+        assert_refused(&plan, "loop1", words);
+    }
+}
+
+#[test]
 fn what_is_no_disk_or_one_path_of_several_is_refused_with_what_to_do() {
     let gateway = MockGateway::new([MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Sas)]);
     gateway.pseudo("loop0");

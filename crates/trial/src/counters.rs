@@ -27,7 +27,7 @@ pub(crate) fn survey_of(target: &OpenedTarget) -> SurveyedPath {
     match (target.survey(), target.surveyed_from()) {
         (Some(mut found), _) => Ok(found.paths.swap_remove(0)),
         (_, Some(path)) => survey(path),
-        (_, None) => Err(format!("what is behind {} is not on this machine", target.shown)),
+        (_, None) => Err(format!("only its server knows what is behind {}", target.shown)),
     }
 }
 
@@ -68,7 +68,7 @@ impl Beneath {
                 whose: Whose::own(format!("{} is simulated by this run", target.shown)),
             },
             (None, TargetKind::Network) => {
-                Self::unknown(format!("what is behind {} is not on this machine", target.shown))
+                Self::unknown(format!("only its server knows what is behind {}", target.shown))
             }
             (None, TargetKind::Cache) => {
                 Self::unknown(format!("{} counts for itself: `plumb cache status`", target.shown))

@@ -66,14 +66,21 @@ fn cache(volatile: VolatileCache) -> (FoundState, DeviceSide) {
     (state, DeviceSide { wce, wce_unknown_because: because, mechanism, ..DeviceSide::default() })
 }
 
+/// End of a sentence about a device that takes flushes.
+const PLUMBS_FLUSHES: &str = ", and plumb's own flushes go straight to the device";
+
 fn no_kernel_view(name: &str, info: &DeviceInfo) -> Finding {
-    let fua = if info.fua_native { "FUA is native" } else { "FUA is a write and a flush" };
+    let (fua, flushes) = match (info.fua_native, info.volatile_cache) {
+        (true, VolatileCache::Unknown) => ("FUA is native, no flush is offered", ""),
+        (false, VolatileCache::Unknown) => ("neither flush nor FUA is offered", ""),
+        (true, _) => ("FUA is native", PLUMBS_FLUSHES),
+        (false, _) => ("FUA is a write and a flush", PLUMBS_FLUSHES),
+    };
     Finding {
         id: "no-kernel-view".to_owned(),
         severity: Severity::Info,
         sentence: format!(
-            "The kernel does not know {name}: it has no view of the cache that could be wrong, and plumb's own flushes go \
-             straight to the device."
+            "The kernel does not know {name}: it has no view of the cache that could be wrong{flushes}."
         ),
         evidence: vec![format!("the device says of itself: {}; {fua}", info.cache_words())],
         remedy: String::new(),
@@ -88,8 +95,8 @@ fn refusal(name: &str, kind: DeviceKind) -> Refusal {
                 .to_owned(),
         ),
         DeviceKind::Nbd => (
-            format!("the storage behind {name} is on another machine"),
-            "change the disk on the machine that serves it".to_owned(),
+            format!("only its server knows the storage behind {name}"),
+            "change the disk where the server runs".to_owned(),
         ),
         DeviceKind::Cache => (
             format!("{name} is a write-back cache: what is durable when is its mode, not a drive's write cache"),
@@ -119,10 +126,20 @@ mod tests {
                 assert_eq!(view.device.wce.is_none(), view.device.wce_unknown_because.is_some());
                 assert_eq!((view.kernel, view.size), (KernelSide::default(), Some(1 << 20)));
                 assert!(view.findings[0].evidence[0].contains("FUA is native"));
+                let takes_flushes = view.findings[0].sentence.contains("flushes go straight");
+                assert_eq!(takes_flushes, cache != VolatileCache::Unknown);
                 assert!(!view.refusal.unwrap().remedy.is_empty());
                 assert_eq!(view.protection, None);
             }
         }
+        let info = DeviceInfo { volatile_cache: VolatileCache::Unknown, ..plain.clone() };
+        let view = foreign("nbd+unix:///x?socket=/s", &info, DeviceKind::Nbd);
+        assert!(
+            view.findings[0].evidence[0].contains("neither flush nor FUA is offered"),
+            "{:?}",
+            view.findings
+        );
+        assert!(!view.refusal.unwrap().reason.contains("another machine"), "its socket is here");
         let info = DeviceInfo { volatile_cache: VolatileCache::Enabled, is_cache_protected: true, ..plain };
         let view = foreign("x", &info, DeviceKind::Simulated);
         assert!(view.findings[0].evidence[0].contains("a protected cache is on"), "{:?}", view.findings);

@@ -50,18 +50,27 @@ fn no_disk(case: &Case<'_>) -> Option<Refusal> {
             format!("{name} has no write cache of its own: the devices below it have"),
             format!("name what it stands on: {below}"),
         ),
-        BlockKind::Loop => refuse(
-            format!("{name} is a file; its cache is the page cache of this machine"),
-            below_the_file(case),
-        ),
+        BlockKind::Loop => {
+            refuse(format!("{name} is a file; {}", cache_of_the_file(case)), below_the_file(case))
+        }
         BlockKind::Memory => {
             refuse(format!("{name} is memory: nothing of it survives a power cut"), "nothing can be changed")
         }
         BlockKind::Remote => refuse(
-            format!("the storage behind {name} is on another machine"),
-            "change the disk on the machine that has it",
+            format!("only its server knows the storage behind {name}"),
+            "change the disk where the server runs",
         ),
         BlockKind::Removable => refuse(format!("{name} takes removable media"), "nothing can be changed"),
+    }
+}
+
+/// Returns which cache holds what a loop device acknowledged.
+fn cache_of_the_file(case: &Case<'_>) -> &'static str {
+    let is_direct = case.tree.text(&format!("{}/loop/dio", case.block.sysfs)).is_ok_and(|text| text == "1");
+    if is_direct {
+        "it goes past the page cache (direct I/O), to the cache of the disk below"
+    } else {
+        "its cache is the page cache of this machine"
     }
 }
 
