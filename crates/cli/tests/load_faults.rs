@@ -161,7 +161,7 @@ fn a_read_that_fails_ends_the_load_and_says_where() {
     let document = place.json(&format!("load {} --sequential --block-size 64k --count 128", device.path), 5);
     assert_eq!((&document["complete"], &document["failed"]), (&false.into(), &true.into()));
     let because = document["incomplete_because"].as_str().unwrap();
-    assert!(because.contains("read of 128 blocks at LBA 4096 failed"), "{because}");
+    assert!(because.contains("read of 64 KiB at byte 2097152 of "), "{because}");
     assert!(because.contains("Input/output error"), "{because}");
     let read = &document["targets"][0]["read"];
     assert_eq!((&read["ios"], &read["errors"]), (&32.into(), &1.into()), "{read:#}");

@@ -98,8 +98,10 @@ pub enum UnsupportedRequest {
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// A read or a write failed.
-    #[error("{kind} of {} blocks at {} failed {at} into the run: {}", range.nlb, range.lba, in_words(*outcome))]
+    #[error("{kind} of {} failed {at} into the run: {}", place.words(*range), in_words(*outcome))]
     Request {
+        /// Device of the request.
+        place: FaultPlace,
         /// Kind of the request.
         kind: Kind,
         /// Blocks of the request.
@@ -111,18 +113,22 @@ pub enum Fault {
     },
     /// A flush failed.
     #[error(
-        "a flush failed {at} into the run: {}; nothing written since the last good flush can be trusted",
+        "a flush of {device} failed {at} into the run: {}; nothing written since the last good flush can be trusted",
         in_words(*outcome)
     )]
     Flush {
+        /// Name of the device.
+        device: String,
         /// Outcome of the request.
         outcome: Outcome,
         /// Time of the failure since the start of the run.
         at: Nanos,
     },
     /// A request was not answered long after its deadline.
-    #[error("no answer to a {kind} of {} blocks at {} within {waited}", range.nlb, range.lba)]
+    #[error("no answer to a {kind} of {} within {waited}", place.words(*range))]
     Unanswered {
+        /// Device of the request.
+        place: FaultPlace,
         /// Kind of the request.
         kind: Kind,
         /// Blocks of the request.
@@ -170,6 +176,26 @@ pub enum Fault {
     },
 }
 
+/// Device of a request, by which its blocks are told in bytes: a file is not addressed in blocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FaultPlace {
+    /// Name of the device.
+    pub device: String,
+    /// Logical block of the device.
+    pub logical_block: Bytes,
+}
+
+impl FaultPlace {
+    /// Returns `8 KiB at byte 4096 of /srv/f`; of a flush, which has no blocks, `/srv/f`.
+    fn words(&self, range: LbaRange) -> String {
+        let in_bytes = |blocks: u64| blocks.saturating_mul(self.logical_block.0);
+        match range.nlb {
+            0 => self.device.clone(),
+            nlb => format!("{} at byte {} of {}", Bytes(in_bytes(nlb)), in_bytes(range.lba.0), self.device),
+        }
+    }
+}
+
 impl Fault {
     /// Returns true if the device may still hold memory of requests, so that waiting for it might never end.
     pub(crate) fn is_silence(&self) -> bool {
@@ -192,5 +218,24 @@ fn in_words(outcome: Outcome) -> String {
         Outcome::Failed(errno) => errno.to_string(),
         Outcome::Unknown => "no answer came".to_owned(),
         Outcome::PowerLost => "the device lost power".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::{Errno, Lba};
+
+    use super::*;
+
+    #[test]
+    fn a_failed_request_names_its_device_and_byte() {
+        let place = FaultPlace { device: "/srv/f".to_owned(), logical_block: Bytes(512) };
+        let range = LbaRange::new(Lba(16), 8);
+        let outcome = Outcome::Failed(Errno::EIO);
+        let fault = Fault::Request { place: place.clone(), kind: Kind::Write, range, outcome, at: Nanos(1) };
+        assert!(fault.to_string().starts_with("write of 4 KiB at byte 8192 of /srv/f failed"), "{fault}");
+        let waited = Nanos::secs(1);
+        let fault = Fault::Unanswered { place, kind: Kind::Flush, range: LbaRange::EMPTY, waited };
+        assert_eq!(fault.to_string(), "no answer to a flush of /srv/f within 1 s");
     }
 }

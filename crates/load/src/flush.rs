@@ -35,7 +35,8 @@ pub fn flush(device: &dyn Device, count: u64) -> Result<(), FlushError> {
         for completion in completions.drain(..) {
             if completion.outcome != Outcome::Done {
                 let at = completion.service_time();
-                return Err(Fault::Flush { outcome: completion.outcome, at }.into());
+                let device = device.info().name;
+                return Err(Fault::Flush { device, outcome: completion.outcome, at }.into());
             }
         }
     }

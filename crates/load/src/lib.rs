@@ -39,7 +39,7 @@ pub mod window;
 pub mod worker;
 
 pub use content::stamp_seed;
-pub use fault::{Error, Fault, UnsupportedRequest};
+pub use fault::{Error, Fault, FaultPlace, UnsupportedRequest};
 pub use flush::{FlushError, flush};
 pub use in_flight::Kind;
 pub use ledger::Ledger;

@@ -24,7 +24,7 @@ use self::shape::Shape;
 pub use self::shape::check;
 use self::stream::{Next, Stream};
 use crate::batch::Batch;
-use crate::fault::{Error, Fault};
+use crate::fault::{Error, Fault, FaultPlace};
 use crate::in_flight::{InFlight, Kind, Table};
 use crate::ledger::Ledger;
 use crate::outcome::{Ending, LoadOutcome};
@@ -35,6 +35,8 @@ use crate::window::Window;
 /// One worker on one device.
 pub struct Worker {
     queue: Box<dyn Queue>,
+    /// Device, as errors name it.
+    place: FaultPlace,
     stream: Stream,
     shape: Shape,
     options: WorkerOptions,
@@ -101,6 +103,7 @@ impl Worker {
         let queue = device.open_queue(QueueOptions { depth: workload.depth, pool: shape.pool.clone() })?;
         Ok(Self {
             queue,
+            place: FaultPlace { device: info.name, logical_block: info.logical_block },
             stream,
             shape,
             options,
@@ -442,10 +445,13 @@ impl Worker {
     ) -> Result<(), Fault> {
         let (outcome, at) = (completion.outcome, completion.completed_at.since(running.start));
         match request.kind {
-            Kind::Flush => Err(Fault::Flush { outcome, at }),
+            Kind::Flush => Err(Fault::Flush { device: self.place.device.clone(), outcome, at }),
             _ if self.options.continue_on_error && matches!(outcome, Outcome::Failed(_)) => Ok(()),
             Kind::Write if self.options.counts_refusals && is_refusal(outcome) => Ok(()),
-            kind => Err(Fault::Request { kind, range: request.range, outcome, at }),
+            kind => {
+                let place = self.place.clone();
+                Err(Fault::Request { place, kind, range: request.range, outcome, at })
+            }
         }
     }
 
@@ -459,6 +465,7 @@ impl Worker {
         let patience = self.options.answer_within.saturating_add(self.watch_interval());
         match self.table.oldest() {
             Some(oldest) if now.since(oldest.handed_at) > patience => Err(Fault::Unanswered {
+                place: self.place.clone(),
                 kind: oldest.kind,
                 range: oldest.range,
                 waited: now.since(oldest.handed_at),

@@ -26,7 +26,7 @@ fn run_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
         lines.push("the run ended at its first failure".to_owned());
     }
     let sentence = capital(&sentence(why.unwrap_or("a device or a flush failed")));
-    document.failed.then(|| Verdict::new(Severity::Danger, sentence, lines))
+    document.failed.then(|| with_remedy(evidence, Verdict::new(Severity::Danger, sentence, lines)))
 }
 
 /// Judges `operations-failed`: the run went on, but some operations failed. A failed flush leaves nobody
@@ -55,7 +55,26 @@ pub(super) fn operations_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
             format!("{} flushes failed: what was written before them may not be durable.", count(flushes)),
         ),
     };
-    Some(Verdict::new(severity, sentence, failures(evidence)))
+    Some(with_remedy(evidence, Verdict::new(severity, sentence, failures(evidence))))
+}
+
+/// Remedy for faults of simulated drives.
+const SIMULATED: &str = "The drive is simulated, and fails as its name (`fault=`) or its model says. Leave the fault out to \
+                         measure without it.";
+/// Remedy for a write that found no space.
+const FULL: &str =
+    "Make room: free space or quota on the file system, or in the pool of a thin volume. Then run again.";
+
+/// Adds the remedy for a cause that the kernel's log does not tell. A failed flush has no other one, whatever
+/// its number says.
+fn with_remedy(evidence: &Evidence<'_>, verdict: Verdict) -> Verdict {
+    let targets = || evidence.document.targets.iter();
+    let is_simulated =
+        !evidence.document.targets.is_empty() && targets().all(|one| one.engine == "simulation");
+    let is_flush = verdict.sentence.contains("flush") || targets().any(|one| one.sides.sync.errors > 0);
+    let is_full = !is_flush && verdict.is_for_want_of_space();
+    let remedy = if is_simulated { Some(SIMULATED) } else { is_full.then_some(FULL) };
+    Verdict { remedy: remedy.map(str::to_owned), ..verdict }
 }
 
 /// Returns one line for each way in which a target, or operations of it, failed.
@@ -96,6 +115,23 @@ mod tests {
         assert_eq!(finding.sentence, "Cannot sync /srv/x: Input/output error (5).");
         document.incomplete_because = None;
         assert!(!check_failed(&Evidence::new(&document)).unwrap().sentence.is_empty());
+    }
+
+    #[test]
+    fn the_remedy_is_that_of_the_cause() {
+        let mut document = fixture::document("interrupted");
+        document.failed = true;
+        let remedy =
+            |document: &crate::document::RunDocument| check_failed(&Evidence::new(document)).unwrap().remedy;
+        document.incomplete_because = Some("write failed: Input/output error (os error 5)".to_owned());
+        assert_eq!(remedy(&document), None, "that of the catalogue");
+        let full = plumb_block::Errno::ENOSPC;
+        document.incomplete_because = Some(format!("write failed: {full}"));
+        assert_eq!(remedy(&document).as_deref(), Some(FULL));
+        document.incomplete_because = Some(format!("a flush of x failed: {full}"));
+        assert_eq!(remedy(&document), None, "what was written cannot be trusted");
+        document.targets.iter_mut().for_each(|target| target.engine = "simulation".to_owned());
+        assert_eq!(remedy(&document).as_deref(), Some(SIMULATED));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Common parts of the rules: the result of a rule, the layers that it looks at, names in a sentence.
 
+use plumb_block::Errno;
 use plumb_path::{Finding, Layer, Severity, WritePath};
 
 use crate::{rules, wording};
@@ -21,6 +22,13 @@ impl Verdict {
     pub(super) fn is_not_supported(&self) -> bool {
         let mut said = self.evidence.iter().chain([&self.sentence]);
         said.any(|text| text.contains("not supported"))
+    }
+
+    /// Returns whether it is about an operation that found no space, or was over a quota.
+    pub(super) fn is_for_want_of_space(&self) -> bool {
+        let full = [Errno::ENOSPC, Errno::EDQUOT].map(|errno| errno.to_string());
+        let mut said = self.evidence.iter().chain([&self.sentence]);
+        said.any(|text| full.iter().any(|full| text.contains(full)))
     }
 
     /// Returns the finding of the rule `id`.

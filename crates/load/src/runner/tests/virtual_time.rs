@@ -195,7 +195,7 @@ fn a_failed_flush_stops_every_worker() {
     assert!(matches!(failure.fault, Fault::Flush { outcome: Outcome::Failed(Errno::EIO), .. }));
     assert_eq!(
         failure.fault.to_string(),
-        "a flush failed 600 µs into the run: Input/output error (os error 5); nothing written since the last good \
+        "a flush of scripted failed 600 µs into the run: Input/output error (os error 5); nothing written since the last good \
          flush can be trusted"
     );
     let outcome = &failure.outcome;
@@ -214,7 +214,7 @@ fn the_first_error_says_what_where_and_when() {
         )
     });
     let failure = run_on(&device, &Workload { write_percent: 100, depth: 4, ..workload() }, 1).unwrap_err();
-    let Fault::Request { kind: Kind::Write, range, outcome: Outcome::Failed(Errno::ENOSPC), at } =
+    let Fault::Request { kind: Kind::Write, range, outcome: Outcome::Failed(Errno::ENOSPC), at, .. } =
         failure.fault
     else {
         panic!("{}", failure.fault)
