@@ -298,6 +298,29 @@ impl RunDocument {
         }
     }
 
+    /// Returns the targets on the devices of target number `index` in its span, itself among them: the counters
+    /// of the devices are of all of these together. Only itself, if nothing was counted.
+    pub(crate) fn sharers(&self, index: usize) -> Vec<usize> {
+        let devices = |target: &RunTarget| -> Vec<String> {
+            let counted = target.sides.storage.iter().flat_map(|storage| &storage.devices);
+            counted.map(|device| device.name.clone()).collect()
+        };
+        let Some(this) = self.targets.get(index) else { return Vec::new() };
+        let own = devices(this);
+        let shares = |other: &RunTarget| !own.is_empty() && other.span == this.span && devices(other) == own;
+        let all = self.targets.iter().enumerate();
+        all.filter(|(number, other)| *number == index || shares(other)).map(|(number, _)| number).collect()
+    }
+
+    /// Returns the name under which exports tell what the storage of target number `index` counted, so that a
+    /// sum over targets counts it once: all the `labels` of the targets that share it, beside the first of
+    /// them. `None` beside the others.
+    pub(crate) fn storage_label(&self, index: usize, labels: &[String]) -> Option<String> {
+        let sharers = self.sharers(index);
+        let names = || sharers.iter().filter_map(|number| labels.get(*number)).map(String::as_str);
+        (sharers.first() == Some(&index)).then(|| names().collect::<Vec<_>>().join(", "))
+    }
+
     /// Returns the job of `target`; `None` if the document names one that is not there.
     pub fn job_of(&self, target: &RunTarget) -> Option<&RunJob> {
         self.spans.get(target.span)?.jobs.get(target.job)

@@ -4,14 +4,15 @@
 //! The columns are `section,name,at_seconds,metric,value,unit`. Sections are `load` (all targets together),
 //! `target`, of many hosts `host` (also its level, and the states of its disks), in a check `sync` and `io`,
 //! `series` (one row for each figure of each bucket of time) and `verdict`. Durations are seconds, sizes
-//! bytes, rates per second. What is not known has no row. Of other documents each value has a row.
+//! bytes, rates per second. What is not known has no row. Devices that several targets share are told once,
+//! under the names of all these targets. Of other documents each value has a row.
 
 use plumb_measure::Latency;
 use plumb_measure::run::TimeseriesRow;
 use plumb_path::Finding;
 use serde_json::Value;
 
-use crate::document::{FleetDocument, RunDocument, RunRecording, RunTarget, Sides, Transactions};
+use crate::document::{FleetDocument, RunDocument, RunRecording, Sides, Transactions};
 use crate::figures::bucket_seconds;
 use crate::printable::printable;
 
@@ -25,8 +26,8 @@ pub fn csv(recording: &RunRecording) -> String {
         document.transactions.iter().for_each(|done| csv.transactions(done));
     }
     let labels = document.labels();
-    for (label, target) in labels.iter().zip(&document.targets) {
-        csv.target(document, label, target);
+    for (index, label) in labels.iter().enumerate() {
+        csv.target(document, index, label, document.storage_label(index, &labels).as_deref());
     }
     for (index, label) in labels.iter().enumerate() {
         csv.series(label, recording.series_of(index));
@@ -66,7 +67,8 @@ pub(crate) fn fleet(document: &FleetDocument) -> String {
 }
 
 /// Returns a row for each value of a document, with a head: the section is the part of the document, the name
-/// that of the nearest object that has one, and the metric the path from there.
+/// that of the nearest object that has one, and the metric the path from there. Names of the layers of a write
+/// path begin with its target, since paths share layers.
 pub(crate) fn values(document: &Value) -> String {
     let mut csv = Csv::default();
     csv.values(&Place::default(), document);
@@ -77,6 +79,8 @@ pub(crate) fn values(document: &Value) -> String {
 #[derive(Debug, Clone, Default)]
 struct Place {
     section: String,
+    /// Target of the write path that it is in; empty outside.
+    target: String,
     name: String,
     metric: String,
 }
@@ -84,9 +88,16 @@ struct Place {
 impl Place {
     fn within(&self, step: &str, value: &Value) -> Self {
         let mut place = self.clone();
-        match value["name"].as_str() {
+        let target = value["target"].as_str().filter(|_| value["layers"].is_array());
+        target.into_iter().for_each(|target| target.clone_into(&mut place.target));
+        let name = match (value["name"].as_str(), &*place.target) {
+            (Some(name), "") => Some(name.to_owned()),
+            (Some(name), target) => Some(format!("{target}: {name}")),
+            (None, _) => target.map(str::to_owned),
+        };
+        match name {
             // An object with a name needs no path.
-            Some(name) => (place.name, place.metric) = (name.to_owned(), String::new()),
+            Some(name) => (place.name, place.metric) = (name, String::new()),
             None if self.section.is_empty() && (value.is_object() || value.is_array()) => {}
             None if place.metric.is_empty() => step.clone_into(&mut place.metric),
             None => place.metric = format!("{}.{step}", place.metric),
@@ -97,6 +108,9 @@ impl Place {
         place
     }
 }
+
+/// Unit of operations per second.
+const RATE: &str = "operations/second";
 
 /// Rows of six fields; the third, the time, is empty for figures of a whole window.
 #[derive(Debug)]
@@ -113,7 +127,7 @@ impl Default for Csv {
 
 impl Csv {
     fn values(&mut self, place: &Place, value: &Value) {
-        let Place { section, name, metric } = place;
+        let Place { section, name, metric, .. } = place;
         match value {
             Value::Null => {}
             Value::Object(members) => {
@@ -138,7 +152,8 @@ impl Csv {
         }
     }
 
-    fn target(&mut self, document: &RunDocument, label: &str, target: &RunTarget) {
+    fn target(&mut self, document: &RunDocument, index: usize, label: &str, storage: Option<&str>) {
+        let Some(target) = document.targets.get(index) else { return };
         let job = document.job_of(target);
         let section = match (document.is_check(), job.is_some_and(|job| job.method.is_some())) {
             (true, true) => "sync",
@@ -148,17 +163,21 @@ impl Csv {
         let block = job.and_then(|job| job.block_bytes);
         self.count(section, label, "block", block, "bytes");
         self.count(section, label, "depth", target.sides.depth, "requests");
-        self.sides(section, label, &target.sides);
+        self.sides_beside(section, label, &target.sides, storage);
     }
 
     fn sides(&mut self, section: &str, name: &str, sides: &Sides) {
+        self.sides_beside(section, name, sides, Some(name));
+    }
+
+    /// Writes both sides, that of the storage under the name `beside`, or not at all.
+    fn sides_beside(&mut self, section: &str, name: &str, sides: &Sides, beside: Option<&str>) {
         let side = &sides.application;
-        let rate = "operations/second";
         self.number(section, name, "application_window", Some(side.seconds), "seconds");
         if sides.is_application_seen() {
             self.count(section, name, "application_operations", Some(side.operations), "operations");
             self.count(section, name, "application_errors", Some(side.errors), "operations");
-            self.number(section, name, "application_iops", Some(side.iops), rate);
+            self.number(section, name, "application_iops", Some(side.iops), RATE);
             self.number(section, name, "application_throughput", Some(side.bytes_per_second), "bytes/second");
             self.number(section, name, "application_io_mean", side.io_bytes_mean, "bytes");
             self.number(section, name, "in_flight_mean", side.in_flight_mean, "requests");
@@ -172,7 +191,7 @@ impl Csv {
             number("operations", result.ios as f64, "operations");
             number("errors", result.errors as f64, "operations");
             number("moved", result.bytes as f64, "bytes");
-            number("iops", result.iops, rate);
+            number("iops", result.iops, RATE);
             number("throughput", result.bytes_per_second, "bytes/second");
             let latency = result.operation_latency();
             self.latency(section, name, &format!("{direction}_latency"), latency.as_ref());
@@ -180,8 +199,20 @@ impl Csv {
             self.latency(section, name, &format!("{direction}_service_time"), service.as_ref());
         }
         self.latency(section, name, "durable_latency", sides.durable_latency.as_ref());
+        beside.into_iter().for_each(|beside| self.storage(section, beside, sides));
+        if sides.sync.is_used() && beside == Some(name) {
+            self.number(section, name, "flushes_per_sync", sides.flushes_per_sync(), "flushes/operation");
+        }
+        self.count(section, name, "dirty_after", sides.dirty_bytes_after, "bytes");
+        if let Some(cpu) = sides.cpu {
+            self.number(section, name, "cpu_user", Some(cpu.user), "seconds");
+            self.number(section, name, "cpu_system", Some(cpu.system), "seconds");
+        }
+    }
+
+    fn storage(&mut self, section: &str, name: &str, sides: &Sides) {
         if let Some(storage) = &sides.storage {
-            self.number(section, name, "storage_iops", Some(storage.iops), rate);
+            self.number(section, name, "storage_iops", Some(storage.iops), RATE);
             self.number(section, name, "storage_throughput", Some(storage.bytes_per_second), "bytes/second");
             self.number(section, name, "storage_io_mean", storage.io_bytes_mean, "bytes");
             self.count(section, name, "storage_flushes", storage.flushes, "flushes");
@@ -191,14 +222,6 @@ impl Csv {
         if let Some(discards) = sides.discards() {
             self.count(section, name, "storage_discards", Some(discards.count), "discards");
             self.count(section, name, "storage_discarded", Some(discards.bytes), "bytes");
-        }
-        if sides.sync.is_used() {
-            self.number(section, name, "flushes_per_sync", sides.flushes_per_sync(), "flushes/operation");
-        }
-        self.count(section, name, "dirty_after", sides.dirty_bytes_after, "bytes");
-        if let Some(cpu) = sides.cpu {
-            self.number(section, name, "cpu_user", Some(cpu.user), "seconds");
-            self.number(section, name, "cpu_system", Some(cpu.system), "seconds");
         }
     }
 
@@ -218,7 +241,7 @@ impl Csv {
         let width = bucket_seconds(rows);
         for row in rows {
             let at = row.at.as_secs_f64();
-            self.at(name, at, "iops", row.operations as f64 / width, "operations/second");
+            self.at(name, at, "iops", row.operations as f64 / width, RATE);
             self.at(name, at, "throughput", row.bytes as f64 / width, "bytes/second");
             row.latency_mean.iter().for_each(|mean| self.at(name, at, "latency_mean", *mean, "seconds"));
             row.latency_max.iter().for_each(|max| self.at(name, at, "latency_max", *max, "seconds"));
@@ -288,6 +311,34 @@ mod tests {
         let expected =
             format!("section,name,at_seconds,metric,value,unit\n{}\n,,,schema,plumb/x/1,\n", rows.join("\n"));
         assert_eq!(values(&document), expected);
+    }
+
+    #[test]
+    fn devices_that_targets_share_are_told_once() {
+        let mut document = fixture::load("side-by-side");
+        let (first, second) = (document.targets[0].clone(), document.targets.len());
+        document.targets.push(crate::document::RunTarget {
+            name: "other".to_owned(),
+            opened: "other".to_owned(),
+            ..first
+        });
+        let sharers = document.sharers(second);
+        assert!(sharers.len() > 1 && sharers[0] == 0, "{sharers:?}");
+        let labels = document.labels();
+        assert_eq!(document.storage_label(second, &labels), None);
+        assert!(document.storage_label(0, &labels).unwrap().contains(", "));
+        let text = csv(&RunRecording::without_distributions(document));
+        let own = format!("target,{},,storage_", labels[second]);
+        assert!(!text.contains(&own) && text.contains(",storage_flushes,"), "{text}");
+    }
+
+    #[test]
+    fn layers_of_several_paths_are_told_apart() {
+        let path = |target: &str| serde_json::json!({"target": target, "layers": [{"name": "ext4", "cache": "none"}]});
+        let text = values(&serde_json::json!({"paths": [path("a"), path("b")]}));
+        for row in ["paths,a: ext4,,cache,none,", "paths,b: ext4,,cache,none,", "paths,b,,target,b,"] {
+            assert!(text.lines().any(|line| line == row), "{row}: {text}");
+        }
     }
 
     #[test]

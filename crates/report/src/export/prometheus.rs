@@ -122,10 +122,10 @@ pub(crate) fn fleet(document: &FleetDocument, kept: &[TargetRecording]) -> Strin
     out.known("plumb_fleet_clock_error_seconds", help, of_hosts(|host| host.clock_error));
     out.findings("plumb_fleet", &[], &document.verdicts);
     states(&mut out, document);
-    let total = document.measured().map(|sides| MeasuredSeries { index: 0, sides, labels: Vec::new() });
+    let total = document.measured().map(|sides| MeasuredSeries::alone(0, sides, Vec::new()));
     let total: Vec<_> = total.into_iter().collect();
     let hosts = document.hosts.iter().enumerate().filter_map(|(index, host)| {
-        Some(MeasuredSeries { index, sides: host.total.as_ref()?, labels: vec![("host", host.name.clone())] })
+        Some(MeasuredSeries::alone(index, host.total.as_ref()?, vec![("host", host.name.clone())]))
     });
     let hosts: Vec<_> = hosts.collect();
     let counted = document.hosts.iter().zip(kept).filter(|(host, _)| document.counts(host));
@@ -158,9 +158,23 @@ struct MeasuredSeries<'a> {
     index: usize,
     sides: &'a Sides,
     labels: Vec<(&'static str, String)>,
+    /// Labels of the storage's side, which several targets may share; `None` if it is told beside another one.
+    storage_labels: Option<Vec<(&'static str, String)>>,
 }
 
-impl MeasuredSeries<'_> {
+impl<'m> MeasuredSeries<'m> {
+    /// Creates a series whose storage is its own.
+    fn alone(index: usize, sides: &'m Sides, labels: Vec<(&'static str, String)>) -> Self {
+        Self { index, sides, storage_labels: Some(labels.clone()), labels }
+    }
+
+    /// Returns the labels of one side.
+    fn side_labels<'a>(&'a self, side: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
+        let own = if side == "storage" { self.storage_labels.as_ref()? } else { &self.labels };
+        let own = own.iter().map(|(name, value)| (*name, value.as_str()));
+        Some(own.chain([("side", side)]).collect())
+    }
+
     fn labels<'a>(&'a self, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
         let own = self.labels.iter().map(|(name, value)| (*name, value.as_str()));
         own.chain(more.iter().copied()).collect()
@@ -170,15 +184,17 @@ impl MeasuredSeries<'_> {
 /// Returns the targets that measure what a durable write costs, and the others. All phases of a check have
 /// one target, so their names are labels of their own.
 fn measured(document: &RunDocument) -> (Vec<MeasuredSeries<'_>>, Vec<MeasuredSeries<'_>>) {
-    let all = document.labels().into_iter().zip(&document.targets).enumerate();
+    let names = document.labels();
+    let all = names.iter().zip(&document.targets).enumerate();
     let ran = all.filter(|(_, (_, target))| target.failed_because.is_none());
     ran.map(|(index, (label, target))| {
         let what = if sentences::is_method(document, target) { METHOD } else { "load" };
-        let labels = match document.is_check() {
+        let labels = |label: String| match document.is_check() {
             true => vec![("target", target.name.clone()), (what, label)],
             false => vec![("target", label)],
         };
-        MeasuredSeries { index, sides: &target.sides, labels }
+        let storage_labels = document.storage_label(index, &names).map(labels);
+        MeasuredSeries { index, sides: &target.sides, labels: labels(label.clone()), storage_labels }
     })
     .partition(|measured| measured.labels.iter().any(|(name, _)| *name == METHOD))
 }
@@ -289,7 +305,7 @@ impl Figure {
     fn put(&self, out: &mut Metrics, family: &str, loads: &[MeasuredSeries<'_>]) {
         let sides = loads.iter().flat_map(|load| {
             let sides = (self.of)(load.sides).into_iter();
-            sides.map(move |(side, value)| (load.labels(&[("side", side)]), value))
+            sides.filter_map(move |(side, value)| Some((load.side_labels(side)?, value)))
         });
         let known = sides.filter(|(_, value)| value.is_finite());
         out.known(&format!("{family}_{}", self.name), self.help, known);

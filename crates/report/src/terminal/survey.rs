@@ -84,11 +84,15 @@ pub fn survey_list(survey: &Survey, style: Style) -> String {
     style.finish(out)
 }
 
-/// Returns the devices of a path that a power cut empties.
+/// Returns the devices of a path that a power cut empties, or the file system where it ends in memory.
 fn volatile(path: &WritePath) -> String {
-    let is_volatile =
-        |layer: &&Layer| !wording::is_above_devices(layer.kind) && layer.cache == plumb_path::Cache::Volatile;
-    let names: Vec<&str> = path.layers.iter().filter(is_volatile).map(|layer| &*layer.name).collect();
+    let last = path.layers.len().saturating_sub(1);
+    let is_volatile = |(index, layer): &(usize, &Layer)| {
+        let is_of_storage = *index == last || !wording::is_above_devices(layer.kind);
+        is_of_storage && layer.cache == plumb_path::Cache::Volatile
+    };
+    let layers = path.layers.iter().enumerate().filter(is_volatile);
+    let names: Vec<&str> = layers.map(|(_, layer)| &*layer.name).collect();
     match names.as_slice() {
         [] => "–".to_owned(),
         [one] => printable(one),
