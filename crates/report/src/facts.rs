@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use plumb_block::{Caching, SyncMethod};
+use plumb_measure::Latency;
 
 use crate::document::{Environment, RunDocument, RunTarget};
-use crate::figures::{FlushCount, SINCE_INTENDED};
+use crate::figures::{FlushCount, P99_FROM, SINCE_INTENDED};
 use crate::levels;
 use crate::printable::{printable, shell_line, shell_word};
 use crate::terminal::tables::measured;
@@ -92,7 +93,7 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
         let note = format!("median of {}{}", quantity::count(latency.count), others.collect::<String>());
         figures.push(Figure::duration(label, latency.p50, note));
         let note = format!("slowest {}", quantity::duration(latency.max));
-        figures.push(Figure::duration("99 of 100 take at most", latency.p99, note));
+        figures.push(longest(LONGEST, latency, note));
         let per_sync = "Flushes for each sync";
         let of_method = wording::method(method);
         let (label, value, note) = match target.sides.storage.as_ref().and_then(FlushCount::from_storage) {
@@ -131,6 +132,17 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
 pub(crate) const LONGEST: &str = "99 of 100 take at most";
 /// Name of that time where the syncs of writes are not in it.
 const LONGEST_WITHOUT_SYNCS: &str = "Without their syncs, 99 of 100 take at most";
+
+/// Returns the figure of nearly all operations, or of the slowest if there were too few for that.
+fn longest(label: &'static str, latency: &Latency, note: String) -> Figure {
+    match (latency.count >= P99_FROM, label) {
+        (true, _) => Figure::duration(label, latency.p99, note),
+        (false, LONGEST_WITHOUT_SYNCS) => {
+            Figure::duration("Without its sync, the slowest takes", latency.max, note)
+        }
+        (false, _) => Figure::duration("The slowest takes", latency.max, note),
+    }
+}
 
 /// Returns the figures of all targets together.
 fn load_figures(document: &RunDocument) -> Vec<Figure> {
@@ -172,7 +184,7 @@ fn load_figures(document: &RunDocument) -> Vec<Figure> {
     if let Some(syncs) = total.sync.latency.filter(|_| is_apart) {
         note.push_str(&format!("; 99 of 100 syncs within {}", quantity::duration(syncs.p99)));
     }
-    figures.push(Figure::duration(label, latency.p99, note));
+    figures.push(longest(label, &latency, note));
     if let Some(durable) = &total.durable_latency {
         let note = format!("median of {}", quantity::count(durable.count));
         let lost = document.targets.iter().any(|target| levels::loses_synced(document, target));
@@ -271,6 +283,20 @@ fn engine(environment: &Environment) -> Option<String> {
 mod tests {
     use super::*;
     use crate::fixture;
+
+    #[test]
+    fn few_operations_have_a_slowest_and_no_99_of_100() {
+        let mut document = fixture::virtual_machine();
+        let labels = |document: &RunDocument| -> Vec<&str> {
+            durable_figures(document).into_iter().map(|figure| figure.label).collect()
+        };
+        assert!(labels(&document).contains(&LONGEST));
+        for target in &mut document.targets {
+            target.sides.durable_latency.iter_mut().for_each(|latency| latency.count = 3);
+        }
+        let few = labels(&document);
+        assert!(few.contains(&"The slowest takes") && !few.contains(&LONGEST), "{few:?}");
+    }
 
     #[test]
     fn direct_writes_are_found_by_what_they_do_and_not_by_a_name() {

@@ -62,6 +62,9 @@ impl FlushCount {
     }
 }
 
+/// Number of operations below which the 99th percentile is the maximum.
+pub(crate) const P99_FROM: u64 = 100;
+
 /// Words for where a latency with a schedule begins.
 pub(crate) const SINCE_INTENDED: &str = "since the intended start";
 
@@ -69,7 +72,7 @@ pub(crate) const SINCE_INTENDED: &str = "since the intended start";
 pub(crate) fn spread(latency: &Latency) -> String {
     let slowest = duration(latency.max);
     let half = latency.p50.map(|half| format!("half of them within {}", duration(half)));
-    let many = latency.p99.filter(|_| latency.count >= 100);
+    let many = latency.p99.filter(|_| latency.count >= P99_FROM);
     let many = many.map(|many| format!("99 of 100 within {}", duration(many)));
     match (latency.count, half, many) {
         (0 | 1, ..) => format!("it took {slowest}"),

@@ -6,7 +6,7 @@ use plumb_path::Severity;
 
 use crate::document::{FleetDocument, Sides};
 use crate::facts::{Fact, Figure, LONGEST};
-use crate::figures::SINCE_INTENDED;
+use crate::figures::{P99_FROM, SINCE_INTENDED};
 use crate::headline::{Headline, NOT_KNOWN, UNKNOWN, incomplete};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
@@ -74,7 +74,10 @@ fn figures(document: &FleetDocument) -> Vec<Figure> {
             format!("of {} hosts", document.counted().count()),
         ),
     ];
-    let p99 = total.operation_latency().and_then(|latency| latency.p99).map(duration);
+    let p99 = total
+        .operation_latency()
+        .and_then(|latency| latency.p99.filter(|_| latency.count >= P99_FROM))
+        .map(duration);
     let of = if total.is_synced_one_by_one() {
         "writes of these hosts, with their syncs"
     } else {

@@ -210,7 +210,7 @@ fn flushes(document: &ObservationDocument) -> Table {
         .right("p99", |device| at(device.flush_latency, |of| of.p99))
         .right("max", |device| maximum(document, device.flush_latency))
         .right("FUA writes", |device| or_dash(device.fua_writes, count))
-        .right("merged", |device| count(device.merges))
+        .right("merged I/O", |device| count(device.merges))
         .table()
 }
 

@@ -5,12 +5,11 @@ use plumb_path::Severity;
 
 use super::evidence::Evidence;
 use super::outcome::Verdict;
+use crate::figures::P99_FROM;
 use crate::quantity::count;
 
 /// Number of operations below which no figure means much.
 const ANY_FROM: u64 = 30;
-/// Number of operations below which the 99th percentile is the maximum.
-const P99_FROM: u64 = 100;
 /// Number of operations below which the 99.9th percentile is the maximum.
 const P999_FROM: u64 = 1000;
 
