@@ -44,7 +44,7 @@ impl Tracefs {
         let mounted = MOUNTED.iter().map(Path::new).find(|root| root.join("instances").is_dir());
         let root = mounted.ok_or_else(|| {
             Error::new(ErrorKind::Unsupported, "trace in", MOUNTED[0])
-                .because("no tracefs is mounted there, or only root may look")
+                .because(unseen(rustix::process::geteuid().is_root()))
         })?;
         Ok(Self { root: root.to_owned(), _mount: None })
     }
@@ -69,6 +69,14 @@ impl Tracefs {
     #[cfg(test)]
     pub(crate) fn rooted(root: &Path) -> Self {
         Self { root: root.to_owned(), _mount: None }
+    }
+}
+
+/// Returns why no tracefs is seen where it is usually mounted.
+const fn unseen(is_root: bool) -> &'static str {
+    match is_root {
+        true => "no tracefs is mounted there (`mount -t tracefs tracefs /sys/kernel/tracing` mounts it)",
+        false => "no tracefs is mounted there, or only root may look",
     }
 }
 
@@ -220,6 +228,12 @@ pub(crate) fn failed(error: &std::io::Error, place: impl std::fmt::Display) -> E
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn root_is_told_how_to_mount_tracefs_and_others_that_root_may_look() {
+        assert!(unseen(true).contains(MOUNTED[0]) && !unseen(true).contains("only root"));
+        assert!(unseen(false).contains("only root may look"));
+    }
 
     #[test]
     fn what_killed_processes_left_is_removed_and_nothing_else() {
