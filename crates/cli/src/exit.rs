@@ -10,7 +10,7 @@ use plumb_policy::error::PolicyError;
 use plumb_report::document::FleetDocument;
 use plumb_report::printable::printable_text;
 use plumb_report::{
-    ComparisonDocument, ObservationDocument, ProofDocument, RunDocument, StudyDocument, UNKNOWN,
+    ComparisonDocument, Headline, ObservationDocument, ProofDocument, RunDocument, StudyDocument, UNKNOWN,
 };
 use plumb_serve::named::control::ControlError;
 use plumb_state::output::OutputError;
@@ -85,9 +85,19 @@ pub(crate) fn of_findings<'a>(findings: impl IntoIterator<Item = &'a Finding>) -
     if worst >= Some(Severity::Warning) { Exit::Finding } else { Exit::Done }
 }
 
-/// Returns how a command ends that shows a run: its findings decide, and with `strictness` also that nothing
-/// is known.
+/// Returns how a command ends that shows a run, when it ran and whenever it is reported: its end and its
+/// verdicts decide.
 pub(crate) fn of_run(document: &RunDocument, strictness: Strictness) -> Exit {
+    let ended = match () {
+        () if document.failed => Exit::Failed,
+        () if document.complete && Headline::new(document).is_measured() => Exit::Done,
+        () => Exit::NotMeasured,
+    };
+    ended.and(of_verdicts(document, strictness))
+}
+
+/// Returns how a command ends by the verdicts of a run, and with `strictness` also by that nothing is known.
+pub(crate) fn of_verdicts(document: &RunDocument, strictness: Strictness) -> Exit {
     let unknown = document.level == UNKNOWN;
     of_findings(&document.verdicts).and(of_unknown(unknown, strictness))
 }

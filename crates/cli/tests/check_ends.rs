@@ -60,6 +60,7 @@ fn a_signal_stops_it_and_keeps_what_was_measured() {
             stdout,
             "{phase}: the recording says something else"
         );
+        assert_eq!(again.status.code(), Some(3), "{phase}: the report ends otherwise than the run");
     }
 }
 

@@ -99,6 +99,8 @@ fn a_killed_load_leaves_what_it_measured() {
         let found = document(&output);
         holds("load", &found);
         assert_eq!(found["complete"], false, "{typed}");
+        let is_finding = matches!(found["level"].as_str(), Some("warning" | "danger"));
+        assert_eq!(output.status.code(), Some(if is_finding { 1 } else { 3 }), "{typed}: {}", said(&output));
         let sides = &found["targets"][0];
         let (writes, syncs) = (sides["write"]["ios"].as_u64(), sides["sync"]["ios"].as_u64());
         assert!(writes > Some(100) && syncs > Some(10), "{typed}: {found:#}");

@@ -193,7 +193,7 @@ pub(crate) fn say_end(trial: &Trial, quiet: bool) {
 /// Prints to stderr, in one line, why a command whose stdout another program parses ends with another code
 /// than 0.
 fn say_finding(document: &RunDocument, strictness: Strictness) {
-    if exit::of_run(document, strictness) == Exit::Done {
+    if exit::of_verdicts(document, strictness) == Exit::Done {
         return;
     }
     terminal::say(&format!("plumb: {}", Headline::new(document).line(document)));
