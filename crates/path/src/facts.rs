@@ -6,7 +6,7 @@
 
 use plumb_block::DeviceInfo;
 
-use crate::model::{Cache, Evidence, Flush, Fua, LayerKind, is_synchronous};
+use crate::model::{Cache, Evidence, Flush, Fua, LayerKind, SYNC_ATTRIBUTE, is_synchronous};
 
 /// Offer of an NBD server by which nothing can be made durable.
 pub(crate) const NO_FLUSH_NO_FUA: &str = "neither flush nor FUA";
@@ -93,6 +93,7 @@ impl Node {
     pub fn synchronous(&self) -> Option<&str> {
         self.marks.iter().find_map(|mark| match mark {
             Mark::Synchronous { option } if is_synchronous(option) => Some(option.as_str()),
+            Mark::SynchronousFile { .. } => Some(SYNC_ATTRIBUTE),
             _ => None,
         })
     }
@@ -314,11 +315,17 @@ pub enum Mark {
         /// The option as it is set: `data=writeback`.
         option: String,
     },
-    /// The mount option `sync` or the attribute `S` of a file, with which every write is synced before
-    /// write() returns, or `dirsync`, with which every change of a directory is.
+    /// The mount option `sync`, with which every write is synced before write() returns, or `dirsync`, with
+    /// which every change of a directory is.
     Synchronous {
-        /// The option as it is set, or [`SYNC_ATTRIBUTE`](crate::SYNC_ATTRIBUTE).
+        /// The option as it is set.
         option: String,
+    },
+    /// The attribute `S` ([`SYNC_ATTRIBUTE`](crate::SYNC_ATTRIBUTE)) of what was named, with which every
+    /// write to a file is synced before write() returns.
+    SynchronousFile {
+        /// The file or directory.
+        place: String,
     },
     /// A hypervisor that flushes each write of its guest before it acknowledges it.
     FlushesWrites,
@@ -446,7 +453,7 @@ pub enum Mark {
         /// Model of the drive.
         model: String,
     },
-    /// A drive that answers flushes without doing what they ask for.
+    /// A drive, or its driver, that answers flushes without doing what they ask for.
     IgnoresFlush,
     /// The other end of a network.
     RemoteEnd {

@@ -637,7 +637,9 @@ fn the_attribute_s_counts_as_the_mount_option_does() {
         let path = machine.survey(name);
         assert_eq!(path.durable_at.write.as_deref(), Some("sda"), "{name}");
         assert_eq!(path.synchronous(), Some("attribute S (chattr +S)"));
-        assert!(path.findings.iter().any(|finding| finding.sentence.contains("chattr +S")));
+        let found = path.findings.iter().find(|finding| finding.id == "synchronous-mount").unwrap();
+        assert!(found.sentence.starts_with(&format!("{name} on ext4 ")), "{}", found.sentence);
+        assert!(found.remedy.contains(&format!("`chattr -S {name}`")), "{}", found.remedy);
     }
     assert_eq!(machine.survey("/srv").synchronous(), None);
 }

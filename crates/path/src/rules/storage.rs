@@ -1,11 +1,13 @@
 //! Findings that are not traps of cache settings: memory, options, arrays, caches, the far side of a
 //! hypervisor or a network, and what root would add.
 
+use plumb_block::shell_word;
+
 use super::Flow;
 use super::finding::{RuleResult, Those, marked};
 use crate::facts::{KernelView, Mark};
 use crate::finding::Severity;
-use crate::model::{Cache, Flush, LayerKind, SYNC_ATTRIBUTE, ZFS_SYNC_ALWAYS, is_synchronous};
+use crate::model::{Cache, Flush, LayerKind, ZFS_SYNC_ALWAYS, is_synchronous};
 
 /// Number of questions that `needs-root` lists.
 const QUESTIONS_MAX: usize = 20;
@@ -61,10 +63,25 @@ pub(super) fn synchronous(flow: &Flow<'_>) -> Option<RuleResult> {
     };
     let sentence = match those.words.as_slice() {
         [ZFS_SYNC_ALWAYS] => format!("{those} has the property {ZFS_SYNC_ALWAYS}: {what}."),
-        [SYNC_ATTRIBUTE] => format!("What was named on {those} has the attribute S (chattr +S): {what}."),
         _ => format!("{those} is mounted with the option {}: {what}.", those.said(", ")),
     };
-    those.found(Severity::Info, sentence)
+    those.found(Severity::Info, sentence).or_else(|| synchronous_file(flow))
+}
+
+fn synchronous_file(flow: &Flow<'_>) -> Option<RuleResult> {
+    let those = marked!(flow, Mark::SynchronousFile { place } => place);
+    let place = those.said(" and ");
+    let sentence = format!(
+        "{place} on {those} has the attribute S (chattr +S): each write to a file with it is flushed before write() \
+         returns, and a sync after it flushes once more."
+    );
+    let mut found = those.found(Severity::Info, sentence)?;
+    found.remedy = Some(format!(
+        "Nothing is at risk. To pay once for each write, take the attribute away: `chattr -S {}`; programs that do not \
+         sync by themselves then lose what they wrote last at a power cut",
+        shell_word(&place)
+    ));
+    Some(found)
 }
 
 pub(super) fn no_flush_command(flow: &Flow<'_>) -> Option<RuleResult> {

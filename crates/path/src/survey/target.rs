@@ -107,7 +107,7 @@ impl Surveyor<'_> {
         let attributes = is_stored.then(|| self.attributes_of(&name, path, stat.kind)).flatten();
         if let (Some(attribute), Some(node)) = (attributes, self.nodes.get_mut(&name)) {
             node.saw(format!("FS_IOC_GETFLAGS of {path}"), SYNC_ATTRIBUTE, attribute);
-            node.mark(Mark::Synchronous { option: SYNC_ATTRIBUTE.to_owned() });
+            node.mark(Mark::SynchronousFile { place: path.to_owned() });
         }
         self.untorn_file(&name, path, stat.kind);
         name
