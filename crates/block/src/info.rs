@@ -55,6 +55,9 @@ pub struct DeviceInfo {
     /// True if the device drops what is written: a null device. Nothing can be durable there, whatever
     /// `volatile_cache` says.
     pub keeps_nothing: bool,
+    /// True if the driver of the device answers flushes and sends none on, as a model of one may do.
+    #[serde(default)]
+    pub is_flush_dropped: bool,
     /// True if the device itself understands FUA; without it FUA is a write and a flush.
     pub fua_native: bool,
     /// The time of one revolution, only where the drive itself states that it rotates.
@@ -91,6 +94,7 @@ impl DeviceInfo {
             volatile_cache: VolatileCache::None,
             is_cache_protected: false,
             keeps_nothing: false,
+            is_flush_dropped: false,
             fua_native: false,
             revolution: None,
             generation: 0,

@@ -4,7 +4,7 @@
 use super::Flow;
 use super::durable::{keeps_nothing, no_flush_offered, unknown_below};
 use crate::facts::Mark;
-use crate::model::{Cache, DurableAt};
+use crate::model::{Cache, DurableAt, Flush};
 
 /// Returns the verdict of a path without a page cache.
 pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
@@ -20,6 +20,10 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
     if let Some(offered) = no_flush_offered(device) {
         let sentence =
             format!("Nothing written here can be made durable by a sync: {name} offers {offered}.");
+        return DurableAt { sentence, ..DurableAt::default() };
+    }
+    if flow.flush(1) == Flush::Dropped {
+        let sentence = format!("A flush makes nothing durable here: it ends at {name}, which may lose data.");
         return DurableAt { sentence, ..DurableAt::default() };
     }
     if let Some(reason) = unknown_below(flow) {

@@ -91,6 +91,10 @@ fn device(kind: LayerKind, name: &str, info: &DeviceInfo, source: &str) -> Node 
         }
         false => node.saw(source, info.cache_words(), means),
     }
+    if info.is_flush_dropped {
+        node.saw("the driver", "a flush is answered and not sent", "no flush reaches the drive");
+        node.mark(Mark::IgnoresFlush);
+    }
     let units = Units::of_device(info);
     node.untorn = Untorn::Units(units);
     node.saw(
@@ -130,6 +134,21 @@ mod tests {
         assert_eq!(path.durable_at.fsync.as_deref(), Some("sim:x"));
         assert_eq!(path.block_devices(), ["sim:x"]);
         assert!(path.findings.iter().all(|finding| finding.id == "simulated"), "{:?}", path.findings);
+    }
+
+    #[test]
+    fn a_driver_that_drops_flushes_makes_nothing_durable_that_is_in_a_volatile_cache() {
+        let plain = DeviceInfo::plain("x", Bytes::gib(1), Bytes(512));
+        for (volatile_cache, flush) in
+            [(VolatileCache::Enabled, Flush::Dropped), (VolatileCache::None, Flush::Absorbed)]
+        {
+            let info = DeviceInfo { is_flush_dropped: true, volatile_cache, ..plain.clone() };
+            let path = survey_device("sim:x", &info, DeviceKind::Simulated).paths.remove(0);
+            let is_lost = flush == Flush::Dropped;
+            assert_eq!(path.layers[1].flush, flush);
+            assert_eq!(path.durable_at.fsync.is_none(), is_lost, "{}", path.durable_at.sentence);
+            assert_eq!(path.findings.iter().any(|finding| finding.id == "flush-dropped"), is_lost);
+        }
     }
 
     #[test]

@@ -189,6 +189,7 @@ impl Model {
     pub fn device_info(&self, size: Bytes, volatile_cache: VolatileCache) -> DeviceInfo {
         DeviceInfo {
             keeps_nothing: self.kind == Kind::Null,
+            is_flush_dropped: self.behaviour.driver_drops_flush,
             ..self.geometry.device_info(&self.name, size, volatile_cache)
         }
     }
