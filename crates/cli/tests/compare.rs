@@ -77,7 +77,8 @@ fn a_level_against_itself_is_equivalent_and_keeps_a_limit() {
 
 #[test]
 fn a_level_whose_writes_need_not_be_durable_is_told() {
-    let lost = "made nothing durable: a power cut takes all that was written there, synced or not";
+    let lost =
+        "made nothing durable: a power cut takes what volatile caches or memory still hold, synced or not";
     let unasked = "asked for no durable write: a power cut takes what a drive's cache still has";
     for (typed, told, loses, why) in [
         (
@@ -90,6 +91,12 @@ fn a_level_whose_writes_need_not_be_durable_is_told() {
             "--factor|policy=on,protected|sim:ata-40gb|--random|--sync-every|1|--duration|400ms|--budget|20s",
             "protected",
             [false, true],
+            lost,
+        ),
+        (
+            "--factor|drive=null,null|--sync-every|1|--duration|50ms|--budget|5s",
+            "every level",
+            [true, true],
             lost,
         ),
         (

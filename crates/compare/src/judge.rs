@@ -260,7 +260,9 @@ impl<'a> UnaskedWrites<'a> {
 
     fn words(self) -> String {
         let words = match self {
-            Self::Lost => "made nothing durable: a power cut takes all that was written there, synced or not",
+            Self::Lost => {
+                "made nothing durable: a power cut takes what volatile caches or memory still hold, synced or not"
+            }
             Self::InPageCache => "made nothing durable: its writes stay in the page cache",
             Self::NotAskedFor => {
                 "asked for no durable write: a power cut takes what a drive's cache still has"
@@ -284,13 +286,14 @@ pub(crate) fn synchronous<'a>(
     by?.first().map(|by| (*by).to_owned())
 }
 
-/// Returns which levels asked for nothing durable, and what became of their writes, if the levels differ in
-/// that: figures of writes that are not durable are those of memory.
+/// Returns which levels asked for nothing durable, and what became of their writes: figures of writes that
+/// are not durable are those of memory.
 fn not_durable(document: &ComparisonDocument) -> Vec<String> {
     let reasons: Vec<Option<UnaskedWrites<'_>>> = document.levels.iter().map(UnaskedWrites::find).collect();
-    let is_synchronous = |of: &Option<UnaskedWrites<'_>>| matches!(of, Some(UnaskedWrites::Synchronous(_)));
-    if reasons.windows(2).all(|pair| pair[0] == pair[1]) && !reasons.iter().any(is_synchronous) {
-        return Vec::new();
+    if let Some(Some(first @ (UnaskedWrites::Lost | UnaskedWrites::InPageCache | UnaskedWrites::NotAskedFor))) = reasons.first()
+        && reasons.iter().all(|reason| *reason == Some(*first))
+    {
+        return vec![format!("every level {}", first.words())];
     }
     let mut each = vec![UnaskedWrites::Lost, UnaskedWrites::InPageCache, UnaskedWrites::NotAskedFor];
     for reason in reasons.iter().flatten().filter(|reason| matches!(reason, UnaskedWrites::Synchronous(_))) {
