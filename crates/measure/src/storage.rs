@@ -15,7 +15,7 @@
 
 use plumb_block::{Bytes, DeviceCounters, Nanos, StorageSnapshot};
 
-use crate::result::{FlushWrites, StorageSide};
+use crate::result::{FlushWrites, FlushesOf, StorageSide};
 
 /// Reason why two readings have no difference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -143,6 +143,19 @@ pub fn one_after_the_other(first: (StorageSide, f64), second: (StorageSide, f64)
 }
 
 impl StorageSide {
+    /// Returns the flushes of the run with those of its file system's journal; `None` where flushes were not
+    /// counted, or only those of all programs were.
+    pub fn own_flushes(&self) -> Option<u64> {
+        let all = self.flushes?;
+        let Some(whose) = self.attribution.as_ref().filter(|_| all > 0) else { return Some(all) };
+        let journal = whose.journal_flushes.unwrap_or(0);
+        match (whose.flushes, whose.own_flushes) {
+            (FlushesOf::AllPrograms, _) => None,
+            (FlushesOf::Traced, Some(own)) => Some(own.saturating_add(journal).min(all)),
+            (FlushesOf::Traced, None) | (FlushesOf::OwnDevice, _) => Some(all),
+        }
+    }
+
     /// Returns the time of all flushes, in seconds.
     fn flush_time(&self) -> f64 {
         self.flush_mean.zip(self.flushes).map_or(0.0, |(mean, count)| mean * count as f64)

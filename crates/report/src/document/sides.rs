@@ -195,9 +195,10 @@ impl Sides {
         self.application.latency_from_intended_start.and(self.application.latency)
     }
 
-    /// Flushes of the devices for each sync; `None` if they were not counted, or nothing completed.
+    /// Returns the flushes of the run for each sync; `None` if they were not counted or cannot be told from
+    /// those of other programs, or nothing completed.
     pub fn flushes_per_sync(&self) -> Option<f64> {
-        let flushes = self.storage.as_ref()?.flushes?;
+        let flushes = self.storage.as_ref()?.own_flushes()?;
         let syncs = self.syncs();
         (syncs > 0).then(|| flushes as f64 / syncs as f64)
     }
