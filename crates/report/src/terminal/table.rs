@@ -205,11 +205,18 @@ impl Table {
     pub(crate) fn stacked(&self, style: Style) -> String {
         let names: Vec<&str> = self.head().map(|(name, _)| name).collect();
         let row = |cells: &Vec<Cell>| {
-            let lead: Vec<String> =
-                cells.iter().take(2).map(|cell| style.ink(cell.ink, &cell.text)).collect();
+            let lead = cells.iter().take(2);
+            let plain = lead.clone().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join("  ");
+            let lead = match INDENT + columns(&plain) <= style.columns() {
+                true => format!(
+                    "  {}\n",
+                    lead.map(|cell| style.ink(cell.ink, &cell.text)).collect::<Vec<_>>().join("  ")
+                ),
+                false => hang("  ", &plain, style.columns()),
+            };
             let rest = cells.iter().zip(&names).skip(2).filter(|(cell, _)| !cell.text.is_empty());
             let rest: Vec<String> = rest.map(|(cell, name)| format!("{name} {}", cell.text)).collect();
-            format!("  {}\n{}", lead.join("  "), hang(NOTE, &rest.join(", "), style.columns()))
+            format!("{lead}{}", hang(NOTE, &rest.join(", "), style.columns()))
         };
         self.body().iter().map(row).collect()
     }
@@ -226,7 +233,9 @@ impl Table {
         let before: usize = others.iter().map(|width| width + APART).sum();
         let room = style.columns().saturating_sub(INDENT + before);
         if *longest > room && room < LAST_MIN {
-            return self.last_below().show(style);
+            let below = self.last_below();
+            let is_narrow = below.width() <= style.columns();
+            return if is_narrow { below.show(style) } else { self.stacked(style) };
         }
         let last = others.len();
         let mut wrapped = Self { sides: self.sides.clone(), ..Self::default() };
@@ -246,10 +255,15 @@ impl Table {
         wrapped.show(style)
     }
 
-    /// Returns the table with the last column as notes below the rows.
+    /// Returns the table with the last column as notes below the rows, each with the name of the column.
     fn last_below(&self) -> Self {
         let last = self.sides.len().saturating_sub(1);
-        let text = |row: &Vec<Cell>| row.get(last).map(|cell| cell.text.clone()).unwrap_or_default();
+        let name = self.head().nth(last).map_or("", |(name, _)| name);
+        let text = |row: &Vec<Cell>| match row.get(last) {
+            Some(cell) if name.is_empty() || cell.text.is_empty() => cell.text.clone(),
+            Some(cell) => format!("{name}: {}", cell.text),
+            None => String::new(),
+        };
         Self {
             sides: self.sides[..last].to_vec(),
             rows: self.rows.iter().map(|row| row.iter().take(last).cloned().collect()).collect(),
@@ -304,8 +318,15 @@ mod tests {
         table.row(vec![Cell::plain("read of a file"), Cell::plain("9"), Cell::plain(source)]);
         assert_eq!(
             table.show_wrapped(style),
-            "                  IOPS\n  read of a file     9\n      a data sheet of the vendor of\n      2012, page 3\n"
+            "                  IOPS\n  read of a file     9\n      source: a data sheet of the vendor\n      of 2012, page 3\n"
         );
-        assert_eq!(table.show_wrapped(Style::PLAIN), table.show(Style::PLAIN));
+        let wide = table.show(Style::PLAIN);
+        let name = "read of a file that has a long name";
+        table.row(vec![Cell::plain(name), Cell::plain("9"), Cell::plain(source)]);
+        let narrow = table.show_wrapped(style);
+        assert!(narrow.lines().all(|line| columns(line) <= 40), "{narrow}");
+        assert!(narrow.contains("source a data sheet"), "{narrow}");
+        table.rows.pop();
+        assert_eq!(table.show_wrapped(Style::PLAIN), wide);
     }
 }
