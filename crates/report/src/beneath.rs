@@ -9,7 +9,7 @@ use plumb_measure::StorageSide;
 
 use crate::document::{RunDocument, Sides};
 use crate::printable::printable;
-use crate::quantity::{bytes, count, duration, ratio};
+use crate::quantity::{bytes, count, counted, duration, ratio};
 
 /// Continues what `guest` has recorded by what `host` has.
 ///
@@ -65,7 +65,7 @@ fn passed_on(asked: &Sides, above: &StorageSide, below: &StorageSide, machine: &
     let requests = |side: &StorageSide| side.reads + side.writes;
     let of = |side: &StorageSide| {
         let flushes =
-            side.flushes.map_or_else(String::new, |flushes| format!(" and {} flushes", count(flushes)));
+            side.flushes.map_or_else(String::new, |flushes| format!(" and {}", counted(flushes, "flush")));
         format!(
             "{} requests ({}){flushes}",
             count(requests(side)),

@@ -48,25 +48,27 @@ impl Headline {
         let measured = is_measured(document);
         let gist = if document.is_check() { reach(document) } else { summary(document) };
         let lost = document.all_paths().into_iter().find(|path| levels::is_lost(Some(path)));
-        let durable = lost.or(document.path.as_ref().filter(|_| document.is_check()));
+        let is_contradicted = levels::contradiction(document).is_some();
+        let durable = lost.or(document.path.as_ref().filter(|_| document.is_check() && !is_contradicted));
         let (label, verdict, mut meaning) = match (first, &why) {
             (Some(first), _) => {
                 let label = if first.severity == Severity::Danger { "Danger" } else { "Warning" };
                 let about = durable.map(|path| sentence(&path.durable_at.sentence));
-                let gist = Some(gist).filter(|_| about.is_none() || !document.is_check());
+                let gist =
+                    Some(gist).filter(|_| !document.is_check() || (about.is_none() && !is_contradicted));
                 (label, sentence(&first.sentence), about.into_iter().chain(gist).collect())
             }
             (None, Some(why)) if measured => ("Not complete", why.clone(), vec![gist]),
             (None, Some(why)) => {
                 // Nothing was reached; what an fsync is worth is known all the same.
                 let known = Some(gist).filter(|_| document.is_check());
-                ("Not measured", why.clone(), known.into_iter().collect())
+                (NOT_MEASURED, why.clone(), known.into_iter().collect())
             }
             (None, None) if let Some(unknown) = not_known(document).filter(|_| measured) => {
                 (NOT_KNOWN, unknown, Some(gist).filter(|_| !document.is_check()).into_iter().collect())
             }
             (None, None) if measured => ("No finding", gist, Vec::new()),
-            (None, None) => ("Not measured", gist, Vec::new()),
+            (None, None) => (NOT_MEASURED, gist, Vec::new()),
         };
         meaning.extend(counted(document));
         match serious.len() {
@@ -159,6 +161,11 @@ impl Headline {
         self.label == NOT_KNOWN
     }
 
+    /// Returns whether anything was measured, as far as the outcome says.
+    pub fn is_measured(&self) -> bool {
+        self.label != NOT_MEASURED
+    }
+
     /// Returns the sentence as documents have it, which have no label beside it: that nothing is known stands
     /// first.
     pub fn in_document(&self) -> String {
@@ -169,6 +176,8 @@ impl Headline {
     }
 }
 
+/// The outcome of a run in which nothing was reached.
+const NOT_MEASURED: &str = "Not measured";
 /// The outcome of a path of which nothing can be said; its level in documents is [`UNKNOWN`].
 pub(crate) const NOT_KNOWN: &str = "Not known";
 /// The level of a document whose outcome is that nothing is known.
@@ -339,7 +348,7 @@ fn asked(document: &RunDocument) -> Vec<(u64, &'static str)> {
 }
 
 /// Returns `200 syncs and 300 writes with O_DSYNC or FUA were seen as 500 flushes at the devices.` Flushes of
-/// all programs are not set against them: they prove nothing about these.
+/// all programs are a bound: the run had no more.
 fn seen_as(asked: &[(u64, &str)], flushes: Option<FlushCount>) -> String {
     let asked: Vec<String> =
         asked.iter().map(|(number, what)| format!("{} {what}", count(*number))).collect();
@@ -347,10 +356,8 @@ fn seen_as(asked: &[(u64, &str)], flushes: Option<FlushCount>) -> String {
     match flushes {
         None => format!("{asked}; flushes at the devices were not counted."),
         Some(flushes) if flushes.is_of_all() => {
-            format!(
-                "{asked}; the devices counted {}, which says nothing about the flushes of this run.",
-                flushes.words()
-            )
+            let (words, most) = (flushes.words(), count(flushes.count));
+            format!("{asked}; the devices counted {words}: at most {most} of this run.")
         }
         Some(flushes) => format!("{asked} were seen as {}.", flushes.words()),
     }

@@ -81,14 +81,51 @@ impl Levels {
 }
 
 /// Returns the index of the first layer below the application that may hold acknowledged data: where a write
-/// is when its call has returned. If none may, it is at the end of its way, in the last. `None` if the path
-/// takes no writes.
+/// is when its call has returned. If none may, it is at the end of its way, in the last. Where each write is
+/// flushed before its call returns, it is where that makes it durable. `None` if the path takes no writes, or
+/// that place is not known.
 pub fn acknowledged_at(path: &WritePath) -> Option<usize> {
     if path.takes_no_writes() {
         return None;
     }
+    if path.synchronous().is_some() {
+        return path.durable_at.write.as_deref().and_then(|name| named(path, name));
+    }
     let held = path.layers.iter().skip(1).position(|layer| layer.cache != Cache::None).map(|index| index + 1);
     held.or_else(|| path.layers.len().checked_sub(1).filter(|last| *last > 0))
+}
+
+/// Verdicts of a measurement that contradict a path by which an fsync makes data durable: flushes that did
+/// not arrive, or times in which nothing can have been made durable.
+const CONTRADICTIONS: [&str; 4] =
+    ["flush-dropped", "flushes-missing", "faster-than-the-platter", "one-of-flush-and-fua"];
+
+/// Returns the verdict by which an fsync in this run did not do what its path says; `None` if none does.
+pub(crate) fn contradiction(document: &RunDocument) -> Option<&Finding> {
+    let is_so = |finding: &&Finding| {
+        finding.severity > Severity::Info && CONTRADICTIONS.contains(&finding.id.as_str())
+    };
+    document.verdicts.iter().find(is_so)
+}
+
+/// Returns `path` with what was measured in this run: where that contradicts the path, it is not known where
+/// an fsync makes data durable, nor what becomes of a flush at the devices.
+pub(crate) fn as_measured(path: &WritePath, document: &RunDocument) -> WritePath {
+    let mut measured = path.clone();
+    let Some(verdict) = contradiction(document) else { return measured };
+    measured.durable_at.fsync = None;
+    let is_unseen = |name: &String| {
+        named(path, name).is_none_or(|index| wording::is_beyond_sight(path.layers[index].kind))
+    };
+    for layer in &mut measured.layers {
+        if layer.below.iter().all(is_unseen) && layer.flush == Flush::Forwarded {
+            layer.flush = Flush::Unknown;
+        }
+    }
+    if !measured.findings.iter().any(|finding| finding.id == verdict.id) {
+        measured.findings.push(verdict.clone());
+    }
+    measured
 }
 
 /// State of data once fsync has returned, as far as it is known.
@@ -320,6 +357,45 @@ mod tests {
         assert_eq!(Levels::new(&path).levels.len(), 5);
         path.layers.clear();
         assert!(Levels::new(&path).levels.is_empty());
+    }
+
+    #[test]
+    fn a_synchronous_write_is_where_it_is_durable_when_its_call_has_returned() {
+        let mut path = fixture::document("hard-drive").path.unwrap();
+        let mark = |path: &WritePath| acknowledged_at(path).map(|index| path.layers[index].name.clone());
+        assert_ne!(mark(&path).as_deref(), Some("sda"));
+        let system = path.layers.iter_mut().find(|layer| layer.kind == LayerKind::FileSystem).unwrap();
+        system.evidence.push(plumb_path::Evidence {
+            source: "mountinfo".to_owned(),
+            value: plumb_path::SYNC_OPTION.to_owned(),
+            means: String::new(),
+        });
+        path.durable_at.write = Some("sda".to_owned());
+        assert_eq!(mark(&path).as_deref(), Some("sda"));
+        path.durable_at.write = None;
+        assert_eq!(mark(&path), None, "where it is durable cannot be seen");
+    }
+
+    #[test]
+    fn a_measured_drop_takes_the_claim_of_the_path_back() {
+        let mut document = fixture::virtual_machine();
+        let path = document.path.as_mut().unwrap();
+        path.durable_at.fsync = Some("vda".to_owned());
+        let path = path.clone();
+        assert_eq!(as_measured(&path, &document), path);
+        document.verdicts.push(Finding {
+            id: "flush-dropped".to_owned(),
+            severity: Severity::Danger,
+            sentence: "syncs caused no flush".to_owned(),
+            ..path.findings.first().cloned().unwrap()
+        });
+        let measured = as_measured(&path, &document);
+        assert_eq!(synced(&measured), FsyncState::Unknown);
+        let said = crate::Headline::new(&document).meaning;
+        assert!(!said.contains(&sentence(&path.durable_at.sentence)), "{said}");
+        assert_eq!(cause(&measured).unwrap().sentence, "syncs caused no flush");
+        let disk = measured.layers.iter().find(|layer| layer.name == "vda").unwrap();
+        assert_eq!(disk.flush, Flush::Unknown);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::document::{Environment, RunDocument, RunRecording};
 use crate::facts::{self, Fact, Figure};
 use crate::figures::masthead;
 use crate::headline::{Headline, sentence};
+use crate::levels::as_measured;
 use crate::outline::{Item, Outline, Page, Row, Section};
 use crate::printable::{printable, shell_line};
 use crate::terminal::path_tree::{path_table, unsettled};
@@ -163,6 +164,7 @@ fn paths(document: &RunDocument) -> Vec<Item> {
         if document.paths.len() > 1 {
             items.push(Item::text(&format!("Beneath {}:", targets.join(", "))));
         }
+        let path = &as_measured(path, document);
         items.push(Item::Table(path_table(path, true)));
         items.extend(unsettled(path).map(|(_, words)| Item::text(words)));
     }

@@ -13,7 +13,7 @@ use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, incomplete, sentence};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
-use crate::quantity::{bytes, count, duration, mebibytes, or_dash, percent, rate, three_digits};
+use crate::quantity::{bytes, count, counted, duration, mebibytes, or_dash, percent, rate, three_digits};
 use crate::rules;
 use crate::terminal::Table;
 
@@ -309,9 +309,9 @@ fn syncs(document: &ObservationDocument, most: usize) -> Vec<Item> {
             |of: fn(&ObservedDevice) -> Option<u64>| document.devices.iter().filter_map(of).sum::<u64>();
         let (flushes, durable) = (sum(|device| device.flushes), sum(|device| device.fua_writes));
         return vec![Item::Line(format!(
-            "No sync call was seen; {} flushes and {} FUA writes were.",
-            count(flushes),
-            count(durable)
+            "No sync call was seen; {} and {} were.",
+            counted(flushes, "flush"),
+            counted(durable, "FUA write")
         ))];
     }
     let file = |sync: &ObservedSync| match (&sync.file, &*sync.call) {

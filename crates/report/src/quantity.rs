@@ -13,11 +13,21 @@ pub fn three_digits(value: f64) -> String {
         return NONE.to_owned();
     }
     let text = match value.abs() {
-        v if v < 9.995 => format!("{value:.2}"),
-        v if v < 99.95 => format!("{value:.1}"),
+        v if v < 9.995 => decimals(value, 2),
+        v if v < 99.95 => decimals(value, 1),
         _ => return thousands(value),
     };
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Returns a number with so many digits behind the point. A zero has no sign, even if it was rounded from
+/// below.
+pub fn decimals(value: f64, digits: usize) -> String {
+    let text = format!("{value:.digits$}");
+    match text.strip_prefix('-') {
+        Some(zero) if zero.bytes().all(|digit| matches!(digit, b'0' | b'.')) => zero.to_owned(),
+        _ => text,
+    }
 }
 
 /// Returns a ratio: three digits behind the point around 1, three digits that mean something elsewhere.
@@ -105,6 +115,11 @@ pub fn duration(seconds: impl Into<Option<f64>>) -> String {
     })
 }
 
+/// Returns the mean time of a flush. The kernel counts whole milliseconds: nothing is less than one.
+pub(crate) fn flush_time(mean: f64) -> String {
+    if mean > 0.0 { duration(mean) } else { "less than 1 ms".to_owned() }
+}
+
 /// Returns a size in powers of 1024: `8 KiB`; fractions of a byte are rounded.
 pub fn bytes(value: f64) -> String {
     if value.is_finite() && value >= 0.0 { Bytes(value.round() as u64).to_string() } else { NONE.to_owned() }
@@ -133,7 +148,7 @@ pub fn percent(share: f64) -> String {
     match share * 100.0 {
         p if !p.is_finite() => NONE.to_owned(),
         p if p > 0.0 && p < 0.1 => "< 0.1%".to_owned(),
-        p if p.abs() < 9.95 => format!("{}%", format!("{p:.1}").trim_end_matches(".0")),
+        p if p.abs() < 9.95 => format!("{}%", decimals(p, 1).trim_end_matches(".0")),
         p => format!("{}%", thousands(p)),
     }
 }
@@ -185,7 +200,7 @@ impl DurationUnit {
         if !scaled.is_finite() {
             return NONE.to_owned();
         }
-        let text = format!("{scaled:.decimals$}");
+        let text = self::decimals(scaled, decimals);
         match text.split_once('.') {
             Some((whole, fraction)) => {
                 format!("{}.{fraction}", thousands(whole.parse().unwrap_or(f64::NAN)))
@@ -205,6 +220,7 @@ mod tests {
         assert_eq!(duration(0.9996e-3), "1 ms");
         assert_eq!(duration(3e-9), "3 ns");
         assert_eq!(duration(0.0), "0 ns");
+        assert_eq!((flush_time(0.0), flush_time(2e-3)), ("less than 1 ms".to_owned(), "2 ms".to_owned()));
         assert_eq!(duration(90.0), "90 s");
         assert_eq!(rate(215_000.4), "215,000");
         assert_eq!(rate(0.001), "< 0.01");
@@ -214,6 +230,9 @@ mod tests {
         assert_eq!(percent(0.0001), "< 0.1%");
         assert_eq!(mebibytes(10.0 * 1024.0 * 1024.0), "10");
         assert_eq!(thousands(-1234.0), "-1,234");
+        assert_eq!((percent(-0.0004), percent(-0.0)), ("0%".to_owned(), "0%".to_owned()));
+        assert_eq!((duration(-0.0), three_digits(-0.001)), ("0 ns".to_owned(), "0".to_owned()));
+        assert_eq!((percent(-0.01), duration(-2e-3)), ("-1%".to_owned(), "-2 ms".to_owned()));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::balance::Balance;
 use crate::document::{LatencyTargetResult, RunDocument, RunSpan, RunTarget, Sides, Transactions};
 use crate::figures::spread;
 use crate::headline::{capital, sentence};
-use crate::quantity::{bytes, count, duration, or_dash, rate, three_digits};
+use crate::quantity::{bytes, count, counted, duration, or_dash, rate, three_digits};
 use crate::untorn;
 
 /// Share of the application's bytes moved by the devices, below which the balance is described.
@@ -137,7 +137,7 @@ fn of_target(document: &RunDocument, target: &RunTarget) -> String {
         ));
     }
     if sides.application.errors > 0 {
-        text.push_str(&format!(" {} operations failed.", count(sides.application.errors)));
+        text.push_str(&format!(" {} failed.", counted(sides.application.errors, "operation")));
     }
     text
 }

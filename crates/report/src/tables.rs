@@ -7,7 +7,7 @@ use crate::figures::{may_lack, writes_without_flushes};
 use crate::headline::sentence;
 use crate::outline::{Item, Section};
 use crate::printable::printable;
-use crate::quantity::{bytes, count, duration, or_dash, three_digits};
+use crate::quantity::{bytes, count, flush_time, or_dash, three_digits};
 use crate::terminal::{Cell, Ink, Table};
 use crate::wording::method as method_name;
 
@@ -53,7 +53,7 @@ pub(crate) fn flushes(document: &RunDocument, labels: &[String]) -> Option<(Tabl
             Cell::inked(ink, or_dash(flushes_of(target), count))
         })
         .right("for each", |(_, target)| or_dash(target.sides.flushes_per_sync(), |per| format!("{per:.2}")))
-        .right("mean of a flush", |(_, target)| storage(target, |side| side.flush_mean.map(duration)))
+        .right("mean of a flush", |(_, target)| storage(target, |side| side.flush_mean.map(flush_time)))
         .right("device writes", |(_, target)| storage(target, |side| Some(writes(side))));
     Some((table.if_any()?, words))
 }

@@ -40,12 +40,12 @@ pub(super) fn path_tree(path: &WritePath, style: Style) -> String {
 pub(crate) fn unsettled(path: &WritePath) -> Option<(Ink, &str)> {
     match (levels::synced(path), levels::cause(path)) {
         (FsyncState::Durable(_), _) => None,
-        (FsyncState::Lost, Some(cause)) => Some((Ink::Red, &cause.sentence)),
+        (FsyncState::Lost | FsyncState::Unknown, Some(cause)) => Some((Ink::Red, &cause.sentence)),
         (FsyncState::Lost, None) => {
             Some((Ink::Red, "When fsync has returned, nothing is known to be durable."))
         }
         (FsyncState::NoWrites, _) => Some((Ink::Dim, &path.durable_at.sentence)),
-        (FsyncState::Unknown, _) => {
+        (FsyncState::Unknown, None) => {
             Some((Ink::Dim, "Whether data is durable when fsync has returned cannot be seen from here."))
         }
     }

@@ -16,7 +16,7 @@ use crate::document::{RunDocument, Sides};
 use crate::facts;
 use crate::figures::{SideRow, masthead, side_rows};
 use crate::headline::{Headline, sentence};
-use crate::levels::loses_synced;
+use crate::levels::{as_measured, loses_synced};
 use crate::outline::Item;
 use crate::printable::printable;
 use crate::{levels, rules, sentences, tables, untorn};
@@ -50,7 +50,7 @@ pub fn run(document: &RunDocument, style: Style) -> String {
     let paths = document.all_paths();
     for path in &paths {
         let of = if paths.len() > 1 { format!(" of {}", printable(&path.target)) } else { String::new() };
-        section(&format!("The write path{of}"), path_tree(path, style));
+        section(&format!("The write path{of}"), path_tree(&as_measured(path, document), style));
     }
     let is_lost = levels::is_lost(document.path.as_ref());
     let cost = if is_lost {
@@ -105,7 +105,9 @@ fn brief(document: &RunDocument, headline: &Headline, title: &str, facts: &[Stri
             width,
         ));
     }
-    if headline.label.starts_with("Not") {
+    // The meaning has the quality of the figures in it.
+    let is_meaning_said = headline.label.starts_with("Not");
+    if is_meaning_said {
         out.push_str(&hang("", &printable(&headline.meaning), width));
     }
     out.push('\n');
@@ -120,7 +122,9 @@ fn brief(document: &RunDocument, headline: &Headline, title: &str, facts: &[Stri
         out.push_str(&hang("  ", &printable(&line), width));
     }
     out.push('\n');
-    out.push_str(&hang("", &headline.quality, width));
+    if !is_meaning_said {
+        out.push_str(&hang("", &headline.quality, width));
+    }
     let noted =
         notes.iter().filter(|finding| rules::find(&finding.id).is_none_or(|rule| rule.quality.is_none()));
     let noted: Vec<&str> = noted.map(|finding| finding.id.as_str()).collect();

@@ -11,7 +11,7 @@ use super::wrap::hang;
 use crate::document::{RunDocument, RunTarget};
 use crate::figures::{FlushCount, STATISTICS, SideRow};
 use crate::printable::printable;
-use crate::quantity::{DurationUnit, bytes, count, duration, mebibytes, or_dash, rate};
+use crate::quantity::{DurationUnit, bytes, count, counted, duration, flush_time, mebibytes, or_dash, rate};
 use crate::{headline, levels, wording};
 
 /// A column of the table of sides: its name, and what it says.
@@ -123,14 +123,14 @@ fn flush_words(document: &RunDocument, method: SyncMethod, target: &RunTarget) -
         return format!("{writes}, device flushes not known: {why}");
     };
     let mean = sides.storage.as_ref().and_then(|storage| storage.flush_mean);
-    let each = mean.map_or_else(String::new, |mean| format!(", {} a flush", duration(mean)));
+    let each = mean.map_or_else(String::new, |mean| format!(", {} a flush", flush_time(mean)));
     if flushes.is_of_all() {
         return format!("{writes}; {} were counted meanwhile{each}.", flushes.words());
     }
     let per = flushes.count as f64 / sides.syncs().max(1) as f64;
     let by = path.and_then(WritePath::synchronous).filter(|_| sides.sync.is_used());
     let why = by.map_or_else(String::new, |by| format!(" (the {by} flushes each write, its sync once more)"));
-    format!("{writes}, {} device flushes, {per:.2} for each{why}{each}.", count(flushes.count))
+    format!("{writes}, {}, {per:.2} for each{why}{each}.", counted(flushes.count, "device flush"))
 }
 
 /// Name and rows of a group that is measured together.

@@ -6,7 +6,7 @@ use super::evidence::Evidence;
 use super::outcome::Verdict;
 use crate::document::{RunJob, RunTarget};
 use crate::headline::{capital, sentence};
-use crate::quantity::count;
+use crate::quantity::{count, counted};
 
 /// Judges `check-failed`: a device or a flush failed, which ended the check.
 pub(super) fn check_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
@@ -47,12 +47,12 @@ pub(super) fn operations_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
     let (severity, sentence) = match (flushes, evidence.targets().find_map(refused)) {
         (0, Some(all)) => (Severity::Warning, all),
         (0, None) => {
-            let text = format!("{} operations failed; the figures cover the others.", count(failed));
+            let text = format!("{} failed; the figures cover the others.", counted(failed, "operation"));
             (Severity::Warning, text)
         }
         (flushes, _) => (
             Severity::Danger,
-            format!("{} flushes failed: what was written before them may not be durable.", count(flushes)),
+            format!("{} failed: what was written before may not be durable.", counted(flushes, "flush")),
         ),
     };
     Some(with_remedy(evidence, Verdict::new(severity, sentence, failures(evidence))))
@@ -85,7 +85,7 @@ fn failures(evidence: &Evidence<'_>) -> Vec<String> {
             target.sides.moving().iter().map(|(_, result)| result.errors).fold(0, u64::saturating_add);
         // Another program may not say whether they read or wrote.
         let others = target.sides.application.errors.saturating_sub(told);
-        lines.extend((others > 0).then(|| format!("{label}: {} operations: failed", count(others))));
+        lines.extend((others > 0).then(|| format!("{label}: {}: failed", counted(others, "operation"))));
         lines.extend(target.failed_because.iter().map(|why| format!("{label}: {why}")));
         for (direction, result) in target.sides.used() {
             let of = |number, error: &str| format!("{label}: {} of {direction}: {error}", count(number));

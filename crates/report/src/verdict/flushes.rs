@@ -11,7 +11,7 @@ use super::evidence::Evidence;
 use super::outcome::{Verdict, device_layers, lowest_devices};
 use crate::document::{FlushMethod, RunJob, RunTarget, Sides};
 use crate::figures::FlushCount;
-use crate::quantity::{count, listed};
+use crate::quantity::{count, counted, listed};
 use crate::wording;
 
 /// Fewer syncs than this prove nothing about flushes.
@@ -48,8 +48,8 @@ enum Counters {
 impl Account<'_> {
     fn words(&self) -> String {
         let whose = if self.flushes.is_of_all() { " of all programs" } else { "" };
-        let (asked, handed) = (count(self.asked), count(self.flushes.count));
-        format!("{}: {asked} {}, {handed} device flushes{whose}", self.label, syncs_word(self.job))
+        let (asked, handed) = (count(self.asked), counted(self.flushes.count, "device flush"));
+        format!("{}: {asked} {}, {handed}{whose}", self.label, syncs_word(self.job))
     }
 
     fn is_short(&self) -> bool {
@@ -298,18 +298,22 @@ fn explained(path: &WritePath, absorbing: Option<&Layer>) -> (Severity, String) 
 pub(super) fn missing(evidence: &Evidence<'_>) -> Option<Verdict> {
     let short = short_of_flushes(evidence, true);
     let (first, waiting) = short.first()?;
-    let (asked, handed) = (count(first.asked), count(first.flushes.count));
+    let (asked, handed) = (count(first.asked), counted(first.flushes.count, "flush"));
+    let handed = match first.flushes.is_of_all() {
+        true => format!("{handed} by all programs, at most {} of this run", count(first.flushes.count)),
+        false => handed,
+    };
     let of = of_targets(evidence, std::slice::from_ref(first));
     let sentence = match waiting {
         Some(1) | None => format!(
-            "One writer synced {asked} times, waiting each time, but the devices{of} were handed only {handed} flushes: \
-             some syncs sent none."
+            "One writer synced {asked} times, waiting each time, but the devices{of} were handed only {handed}: some \
+             syncs sent none."
         ),
         Some(most) => format!(
-            "At most {} syncs waited at the same time, so {asked} of them need at least {} flushes, but the devices{of} \
+            "At most {} syncs waited at the same time, so {asked} of them need at least {}, but the devices{of} \
              were handed only {handed}: some syncs sent none.",
             count(*most),
-            count(first.asked.div_ceil(*most))
+            counted(first.asked.div_ceil(*most), "flush")
         ),
     };
     let lines = short.iter().map(|(account, _)| account.words()).collect();
@@ -323,11 +327,11 @@ pub(super) fn merged(evidence: &Evidence<'_>) -> Option<Verdict> {
     let at_once =
         waiting.map_or_else(String::new, |most| format!(", up to {} at the same time,", count(most)));
     let sentence = format!(
-        "{} syncs{at_once} were handed to the devices{} as {} flushes: syncs at the same time may share one, which is \
+        "{} syncs{at_once} were handed to the devices{} as {}: syncs at the same time may share one, which is \
          not a drop.",
         count(first.asked),
         of_targets(evidence, std::slice::from_ref(first)),
-        count(first.flushes.count)
+        counted(first.flushes.count, "flush")
     );
     let lines = shared.iter().map(|(account, _)| account.words()).collect();
     Some(Verdict::new(Severity::Info, sentence, lines))
@@ -393,11 +397,11 @@ fn skipped_devices(evidence: &Evidence<'_>) -> Vec<(String, String)> {
                 is_one_of_several_paths(path, &device.name) || is_written_back(path, &device.name);
             if volatile && !known && !by_itself {
                 let line = format!(
-                    "{label}: {} took {} writes and 0 flushes, {} took {} flushes",
+                    "{label}: {} took {} writes and 0 flushes, {} took {}",
                     device.name,
                     count(device.writes),
                     other.name,
-                    count(other.flushes.unwrap_or(0))
+                    counted(other.flushes.unwrap_or(0), "flush")
                 );
                 skipped.push((device.name.clone(), line));
             }

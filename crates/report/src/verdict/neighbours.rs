@@ -5,7 +5,7 @@ use plumb_path::Severity;
 
 use super::evidence::Evidence;
 use super::outcome::Verdict;
-use crate::quantity::{bytes, count, percent};
+use crate::quantity::{bytes, counted, percent};
 
 /// Others moved more than this share of all bytes, or asked for more than this share of all flushes.
 const FOREIGN_ABOVE: f64 = 0.05;
@@ -53,7 +53,7 @@ impl Foreign {
     /// Returns `moved 12 MiB and asked for 300 flushes`.
     pub(super) fn words(self) -> String {
         let moved = (self.bytes > 0).then(|| format!("moved {}", bytes(self.bytes as f64)));
-        let flushed = (self.flushes > 0).then(|| format!("asked for {} flushes", count(self.flushes)));
+        let flushed = (self.flushes > 0).then(|| format!("asked for {}", counted(self.flushes, "flush")));
         moved.into_iter().chain(flushed).collect::<Vec<_>>().join(" and ")
     }
 }

@@ -132,14 +132,17 @@ fn flushes_of_all_programs_prove_only_that_there_were_no_more() {
     attribute(&mut document, &Attribution::default());
     assert!(dropped(&document).is_none() && missing(&document).is_none());
     let said = crate::Headline::new(&document).meaning;
-    assert!(
-        said.contains("flushes of all programs, which says nothing about the flushes of this run"),
-        "{said}"
-    );
+    assert!(said.contains("flushes of all programs: at most ") && said.contains(" of this run."), "{said}");
     assert!(!said.contains("were seen as"), "{said}");
     // Fewer than the syncs of one writer are too few whoever asked for them.
     document.targets[0].sides.storage.as_mut().unwrap().flushes = Some(20_000);
-    assert!(missing(&document).is_some());
+    let said = missing(&document).unwrap().sentence;
+    assert!(said.contains("only 20,000 flushes by all programs, at most 20,000 of this run:"), "{said}");
+    let sides = &document.targets[0].sides;
+    assert_eq!(sides.flushes_per_sync(), None, "of all programs");
+    document.targets[0].sides.storage.as_mut().unwrap().flushes = Some(1);
+    let said = missing(&document).unwrap().sentence;
+    assert!(said.contains("only 1 flush by all programs"), "{said}");
     let mut none = without_flushes("virtual-machine");
     attribute(&mut none, &Attribution::default());
     assert!(dropped(&none).is_some());
