@@ -5,6 +5,7 @@ use plumb_path::{Evidence, WritePath};
 use super::diagram::{self, Width};
 use super::glyph::{self, Sign};
 use crate::document::RunDocument;
+use crate::levels::as_measured;
 use crate::printable::printable;
 use crate::wording;
 
@@ -30,14 +31,17 @@ pub(super) struct LayerView {
 /// Returns the paths of a run, each once.
 pub(super) fn path_views(document: &RunDocument) -> Vec<PathView> {
     if document.paths.is_empty() {
-        return document.path.iter().map(|path| path_view(path, 0, "")).collect();
+        return document.path.iter().map(|path| path_view(&as_measured(path, document), 0, "")).collect();
     }
     let several = document.paths.len() > 1;
     let named = document
         .paths
         .iter()
         .map(|one| (&one.path, if several { one.targets.join(", ") } else { String::new() }));
-    named.enumerate().map(|(number, (path, targets))| path_view(path, number, &targets)).collect()
+    let view = |(number, (path, targets)): (usize, (&WritePath, String))| {
+        path_view(&as_measured(path, document), number, &targets)
+    };
+    named.enumerate().map(view).collect()
 }
 
 pub(super) fn path_view(path: &WritePath, number: usize, targets: &str) -> PathView {
