@@ -290,7 +290,8 @@ pub(crate) fn synchronous<'a>(
 /// are not durable are those of memory.
 fn not_durable(document: &ComparisonDocument) -> Vec<String> {
     let reasons: Vec<Option<UnaskedWrites<'_>>> = document.levels.iter().map(UnaskedWrites::find).collect();
-    if let Some(Some(first @ (UnaskedWrites::Lost | UnaskedWrites::InPageCache | UnaskedWrites::NotAskedFor))) = reasons.first()
+    if let Some(Some(first @ (UnaskedWrites::Lost | UnaskedWrites::InPageCache | UnaskedWrites::NotAskedFor))) =
+        reasons.first()
         && reasons.iter().all(|reason| *reason == Some(*first))
     {
         return vec![format!("every level {}", first.words())];

@@ -5,7 +5,7 @@ use plumb_measure::{FlushesOf, Latency, SERIES_BUCKET, StorageSide};
 
 use crate::document::{Environment, Sides};
 use crate::printable::printable;
-use crate::quantity::{count, duration};
+use crate::quantity::{count, counted, duration};
 
 /// A statistic of a latency, in seconds; `None` if it is not known.
 type Statistic = fn(&Latency) -> Option<f64>;
@@ -58,7 +58,7 @@ impl FlushCount {
             FlushesOf::Traced => ", traced to it",
             FlushesOf::AllPrograms => " of all programs",
         };
-        format!("{} flushes{whose}", count(self.count))
+        format!("{}{whose}", counted(self.count, "flush"))
     }
 }
 

@@ -217,8 +217,8 @@ impl Turns<'_> {
     }
 }
 
-/// Returns what is to be said of a file that the run has made and did not remove. One that others have removed
-/// or replaced is mentioned only where it `is_to_go`.
+/// Returns what is to be said of a file that the run has made and did not remove. One that others have
+/// removed or replaced is mentioned only where it `is_to_go`.
 fn left_behind(opened: &OpenedTarget, is_to_go: bool) -> Option<String> {
     let (shown, size) = (&opened.shown, opened.size);
     match (opened.is_at_its_name(), is_to_go) {

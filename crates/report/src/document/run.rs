@@ -298,8 +298,8 @@ impl RunDocument {
         }
     }
 
-    /// Returns the targets on the devices of target number `index` in its span, itself among them: the counters
-    /// of the devices are of all of these together. Only itself, if nothing was counted.
+    /// Returns the targets on the devices of target number `index` in its span, itself among them: the
+    /// counters of the devices are of all of these together. Only itself, if nothing was counted.
     pub(crate) fn sharers(&self, index: usize) -> Vec<usize> {
         let devices = |target: &RunTarget| -> Vec<String> {
             let counted = target.sides.storage.iter().flat_map(|storage| &storage.devices);

@@ -67,8 +67,8 @@ pub(crate) fn fleet(document: &FleetDocument) -> String {
 }
 
 /// Returns a row for each value of a document, with a head: the section is the part of the document, the name
-/// that of the nearest object that has one, and the metric the path from there. Names of the layers of a write
-/// path begin with its target, since paths share layers.
+/// that of the nearest object that has one, and the metric the path from there. Names of the layers of a
+/// write path begin with its target, since paths share layers.
 pub(crate) fn values(document: &Value) -> String {
     let mut csv = Csv::default();
     csv.values(&Place::default(), document);

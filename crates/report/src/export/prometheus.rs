@@ -158,7 +158,8 @@ struct MeasuredSeries<'a> {
     index: usize,
     sides: &'a Sides,
     labels: Vec<(&'static str, String)>,
-    /// Labels of the storage's side, which several targets may share; `None` if it is told beside another one.
+    /// Labels of the storage's side, which several targets may share; `None` if it is told beside another
+    /// one.
     storage_labels: Option<Vec<(&'static str, String)>>,
 }
 

@@ -32,11 +32,11 @@ const ENDING: &str = ".making";
 /// Contents of a record.
 #[derive(Debug, Serialize, Deserialize)]
 struct Begun {
-    /// The cache whose log is made.
+    /// Identity of the cache.
     cache: Uuid,
-    /// Its backing device.
+    /// Path of the backing device.
     backing: String,
-    /// Paths at which nothing was.
+    /// Paths of the missing files.
     files: Vec<PathBuf>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct LogToMake<'a> {
     pub name: &'a str,
     /// Identity of the cache.
     pub cache: Uuid,
-    /// Its backing device.
+    /// Path of the backing device.
     pub backing: &'a str,
 }
 
