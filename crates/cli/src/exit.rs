@@ -10,7 +10,7 @@ use plumb_policy::error::PolicyError;
 use plumb_report::document::FleetDocument;
 use plumb_report::printable::printable_text;
 use plumb_report::{
-    ComparisonDocument, Headline, ObservationDocument, ProofDocument, RunDocument, StudyDocument, UNKNOWN,
+    ComparisonDocument, ObservationDocument, ProofDocument, RunDocument, StudyDocument, UNKNOWN,
 };
 use plumb_serve::named::control::ControlError;
 use plumb_state::output::OutputError;
@@ -90,7 +90,7 @@ pub(crate) fn of_findings<'a>(findings: impl IntoIterator<Item = &'a Finding>) -
 pub(crate) fn of_run(document: &RunDocument, strictness: Strictness) -> Exit {
     let ended = match () {
         () if document.failed => Exit::Failed,
-        () if document.complete && Headline::new(document).is_measured() => Exit::Done,
+        () if document.complete => Exit::Done,
         () => Exit::NotMeasured,
     };
     ended.and(of_verdicts(document, strictness))

@@ -130,7 +130,7 @@ fn the_writes_of_a_device_that_is_the_target_are_those_with_data() {
     let Some(device) = LoopDevice::over(&image) else { return };
     for words in ["--sync-every 1", "--dsync"] {
         let typed = format!("load {} --overwrite --write 100 --count 100 {words}", device.path);
-        let storage = &place.json(&typed, 0)["total"]["storage"];
+        let storage = &place.json(&typed, 1)["total"]["storage"];
         assert_eq!(
             (&storage["writes"], &storage["io_bytes_mean"]),
             (&100.into(), &4096.0.into()),

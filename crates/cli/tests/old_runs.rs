@@ -47,6 +47,8 @@ fn assert_says(new: &Value, old: &Value, place: &str) {
                 assert_says(new, old, &format!("{place}[{index}]"));
             }
         }
+        // Flushes of all programs were divided by the syncs of the run.
+        _ if new.is_null() && place.ends_with("flushes_per_sync") => {}
         _ => assert_eq!(new, old, "{place}"),
     }
 }
@@ -128,8 +130,9 @@ fn columns_and_names_for_other_programs_stay() {
                 assert_eq!(now.lines().next(), before.lines().next(), "{}", run.display());
             }
             let now = lines(&now);
-            // Figures may be added.
-            let lost: Vec<&str> = lines(&before).into_iter().filter(|line| !now.contains(line)).collect();
+            // Figures may be added. Flushes of all programs are not divided by the syncs of the run any more.
+            let mut lost = lines(&before);
+            lost.retain(|line| !now.contains(line) && !line.contains("flushes_per_sync"));
             assert!(lost.is_empty(), "{}: {lost:#?}", run.display());
             compared += 1;
         }

@@ -174,28 +174,6 @@ fn a_file_that_changes_while_it_is_measured_is_not_measured() {
 }
 
 #[test]
-fn a_file_of_plumb_that_others_replaced_is_not_said_to_stay() {
-    let replace = |path: &Path| {
-        fs::rename(path, path.with_extension("old")).unwrap();
-        fs::write(path, "x").unwrap();
-    };
-    type Change<'a> = &'a dyn Fn(&Path);
-    let changes: [Change<'_>; 2] = [&replace, &|path| fs::remove_file(path).unwrap()];
-    for change in changes {
-        let place = Place::new();
-        let load = "load f --size 1M --write 100 --duration 2s --remove-after --no-record";
-        let mut child = start(&mut place.command(load));
-        let mut lines = wait_for("measur", &mut child);
-        change(&place.path("f"));
-        let mut rest = String::new();
-        lines.read_to_string(&mut rest).unwrap();
-        child.wait().unwrap();
-        assert!(rest.contains("so --remove-after removed nothing"), "{rest}");
-        assert!(!rest.contains("was made and stays"), "{rest}");
-    }
-}
-
-#[test]
 fn holes_that_a_run_makes_or_finds_are_no_change() {
     let place = Place::new();
     place.foreign("f", 1 << 20);

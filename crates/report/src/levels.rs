@@ -112,7 +112,8 @@ pub(crate) fn contradiction(document: &RunDocument) -> Option<&Finding> {
 /// an fsync makes data durable, nor what becomes of a flush at the devices.
 pub(crate) fn as_measured(path: &WritePath, document: &RunDocument) -> WritePath {
     let mut measured = path.clone();
-    let Some(verdict) = contradiction(document) else { return measured };
+    let claimed = path.durable_at.fsync.as_ref();
+    let Some(verdict) = claimed.and_then(|_| contradiction(document)) else { return measured };
     measured.durable_at.fsync = None;
     let is_unseen = |name: &String| {
         named(path, name).is_none_or(|index| wording::is_beyond_sight(path.layers[index].kind))

@@ -52,10 +52,7 @@ fn sentence(names: &[&str], devices: &[&str]) -> String {
         ref listed if listed.len() <= LISTED => format!("{} share", listed.join(", ")),
         _ => format!("{} and {} more share", distinct[..LISTED].join(", "), distinct.len() - LISTED),
     };
-    format!(
-        "{who} {}: what the device counted is of all of them together, and stands beside each",
-        devices.join(", ")
-    )
+    format!("{who} {}: what the device counted is of all of them together", devices.join(", "))
 }
 
 #[cfg(test)]
@@ -64,7 +61,7 @@ mod tests {
 
     #[test]
     fn names_are_listed_or_counted() {
-        let all = "what the device counted is of all of them together, and stands beside each";
+        let all = "what the device counted is of all of them together";
         assert_eq!(sentence(&["a", "b"], &["vda"]), format!("a, b share vda: {all}"));
         assert_eq!(sentence(&["a", "a"], &["vda"]), format!("2 jobs work on a, on vda: {all}"));
         let many = ["a", "b", "c", "d", "e"];

@@ -12,7 +12,7 @@ use super::tables::{Group, durable_writes, side_table};
 use super::verdicts::verdicts;
 use super::wrap::{columns, end, hang, start};
 use super::{Style, Verbosity};
-use crate::document::{RunDocument, Sides};
+use crate::document::{RunDocument, RunTarget, Sides};
 use crate::facts;
 use crate::figures::{SideRow, masthead, side_rows};
 use crate::headline::{Headline, sentence};
@@ -153,19 +153,21 @@ fn names(document: &RunDocument) -> String {
 }
 
 /// Returns one group for each target, and one for the targets of each span together; names in at most so many
-/// columns.
+/// columns. Devices that several targets share have their row in the latter alone.
 pub(crate) fn groups(document: &RunDocument, name_most: usize) -> Vec<Group> {
-    let labelled = document.labels().into_iter().zip(&document.targets);
-    let shown = labelled.filter(|(_, target)| target.failed_because.is_none());
+    let labelled = document.labels().into_iter().zip(document.targets.iter().enumerate());
+    let shown = labelled.filter(|(_, (_, target))| target.failed_because.is_none());
     let (labels, targets): (Vec<String>, Vec<_>) = shown
-        .filter(|(_, target)| !sentences::is_method(document, target))
+        .filter(|(_, (_, target))| !sentences::is_method(document, target))
         .map(|(label, target)| (printable(&label), target))
         .unzip();
-    let mut groups: Vec<Group> = short(&labels, name_most)
-        .into_iter()
-        .zip(targets)
-        .map(|(name, target)| (name, rows(&target.sides, loses_synced(document, target))))
-        .collect();
+    let own_rows = |(index, target): (usize, &RunTarget)| {
+        let mut rows = rows(&target.sides, loses_synced(document, target));
+        rows.retain(|row| row.side != "storage" || document.sharers(index).len() == 1);
+        rows
+    };
+    let mut groups: Vec<Group> =
+        short(&labels, name_most).into_iter().zip(targets.into_iter().map(own_rows)).collect();
     let lost = document.targets.iter().any(|target| loses_synced(document, target));
     groups.extend(document.sums().into_iter().map(|(name, sides)| (name, rows(sides, lost))));
     groups

@@ -95,7 +95,7 @@ drive() { sed -n "s|^$1 |/dev/|p" /tmp/drives; }
 run_scenario() {
 	tell begin "$1"
 	if [ -e "/lab/scenarios/$1/program" ]; then
-		timeout -s KILL 600 sh -u /lab/policy.sh "$1" 1 </dev/null
+		timeout -s KILL "$(cat /lab/timeout)" sh -u /lab/policy.sh "$1" 1 </dev/null
 	else
 		timeout -s KILL "$(cat /lab/timeout)" sh -eu /lab/scenario.sh "$1" </dev/null
 	fi
@@ -116,7 +116,7 @@ boot_word() { tr ' ' '\n' </proc/cmdline | sed -n "s/^$1=//p"; }
 resume_scenario() {
 	resumed=$(boot_word plumb.scenario)
 	[ -n "$resumed" ] || return 0
-	timeout -s KILL 600 sh -u /lab/policy.sh "$resumed" "$(boot_word plumb.life)" </dev/null
+	timeout -s KILL "$(cat /lab/timeout)" sh -u /lab/policy.sh "$resumed" "$(boot_word plumb.life)" </dev/null
 	end_scenario "$resumed" $?
 }
 

@@ -313,7 +313,7 @@ fn the_bound_of_several_in_flight_is_said() {
     assert_eq!(
         finding.sentence,
         "At most 8 syncs waited at the same time, so 8,000 of them need at least 1,000 flushes, but the devices were \
-         handed only 900: some syncs sent none."
+         handed only 900 flushes: some syncs sent none."
     );
     let merged = super::merged(&Evidence::new(&in_flight_writes(8, 8000, 1000))).unwrap();
     assert_eq!(merged.severity, Severity::Info);
