@@ -29,7 +29,7 @@ const UNSIGNALLED_WAIT: Nanos = Nanos::millis(1);
 /// Time between two attempts at what has no event.
 const RETRY_EVERY: Nanos = Nanos::millis(5);
 /// Time after which whoever waits for long looks whether it is to stop, where nothing wakes it.
-pub const LOOK_EVERY: Nanos = Nanos::millis(50);
+pub const LOOK_EVERY: Nanos = Nanos::millis(100);
 
 /// Descriptors that tell that queues have completions.
 #[derive(Debug, Default)]

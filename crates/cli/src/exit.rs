@@ -88,10 +88,10 @@ pub(crate) fn of_findings<'a>(findings: impl IntoIterator<Item = &'a Finding>) -
 /// Returns how a command ends that shows a run, when it ran and whenever it is reported: its end and its
 /// verdicts decide.
 pub(crate) fn of_run(document: &RunDocument, strictness: Strictness) -> Exit {
-    let ended = match () {
-        () if document.failed => Exit::Failed,
-        () if document.complete => Exit::Done,
-        () => Exit::NotMeasured,
+    let ended = match (document.failed, document.complete) {
+        (true, _) => Exit::Failed,
+        (false, true) => Exit::Done,
+        (false, false) => Exit::NotMeasured,
     };
     ended.and(of_verdicts(document, strictness))
 }

@@ -62,7 +62,7 @@ fn nonsense_is_a_matter_of_the_command_line() {
         4,
         "--nbd /proc/x: /proc is in a file system of the kernel (proc)",
     );
-    refused(&["serve", "liar", "--nbd", &format!("{socket}/x")], 2, "there is no directory");
+    refused(&["serve", "liar", "--nbd", &format!("{socket}/x")], 2, "does not exist: make it");
     refused(&["fault", "nosuch", "bogus"], 2, "bogus");
     refused(&["fault", "nosuch", "write:eio:nth=1:nth=2"], 2, "each condition once");
     refused(&["fault", "nosuch", "flush:eio:lba=1-2"], 2, "a flush is of the whole drive");

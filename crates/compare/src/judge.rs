@@ -1,7 +1,8 @@
 //! From blocks to a document: a pure function, so that a recording can be judged again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use plumb_measure::median;
 use plumb_report::document::comparison::{
     Block, Contrast, Counts, DesignFacts, Estimate, LevelResult, LookFacts, Outcome, Term,
 };
@@ -14,7 +15,6 @@ use crate::explanation::explain;
 use crate::gate::Gate;
 use crate::outcome::{Judgement, judge_pairs};
 use crate::statistics::{Flips, Interval, reach};
-use plumb_measure::median;
 
 /// Question that an experiment answers.
 #[derive(Debug, Clone, PartialEq)]
@@ -236,12 +236,12 @@ fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
 }
 
 /// Fate of the writes of a level that asked for nothing to make them durable, or whose syncs do not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum UnaskedWrites<'a> {
     Lost,
     InPageCache,
     NotAskedFor,
-    /// Durable all the same, by this.
+    /// Mount option or attribute that makes each write durable all the same.
     Synchronous(&'a str),
 }
 
@@ -290,18 +290,12 @@ pub(crate) fn synchronous<'a>(
 /// are not durable are those of memory.
 fn not_durable(document: &ComparisonDocument) -> Vec<String> {
     let reasons: Vec<Option<UnaskedWrites<'_>>> = document.levels.iter().map(UnaskedWrites::find).collect();
-    if let Some(Some(first @ (UnaskedWrites::Lost | UnaskedWrites::InPageCache | UnaskedWrites::NotAskedFor))) =
-        reasons.first()
+    if let Some(Some(first)) = reasons.first()
         && reasons.iter().all(|reason| *reason == Some(*first))
     {
         return vec![format!("every level {}", first.words())];
     }
-    let mut each = vec![UnaskedWrites::Lost, UnaskedWrites::InPageCache, UnaskedWrites::NotAskedFor];
-    for reason in reasons.iter().flatten().filter(|reason| matches!(reason, UnaskedWrites::Synchronous(_))) {
-        if !each.contains(reason) {
-            each.push(*reason);
-        }
-    }
+    let each: BTreeSet<UnaskedWrites<'_>> = reasons.iter().flatten().copied().collect();
     let said = each.into_iter().filter_map(|reason| {
         let levels = document.levels.iter().zip(&reasons).filter(|(_, of)| **of == Some(reason));
         let names: Vec<&str> = levels.map(|(level, _)| level.name.as_str()).collect();

@@ -20,8 +20,7 @@ pub struct LoadOutcome {
     pub flush: Direction,
     /// From the submission of the first write of each group to the end of the flush that made the group
     /// durable; with a flush after every write, the latency of a durable write. With a rate limit since the
-    /// intended start of that write. One entry for each flush that
-    /// succeeded.
+    /// intended start of that write. One entry for each flush that succeeded.
     pub durable: Histogram,
     /// The length of the window: from the end of the warm-up to the end of the workload, or to the last
     /// completion if that was later; with a cool-down always to the end of the workload.

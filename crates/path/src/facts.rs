@@ -453,7 +453,7 @@ pub enum Mark {
         /// Model of the drive.
         model: String,
     },
-    /// A drive, or its driver, that answers flushes without doing what they ask for.
+    /// Drive or driver that answers flushes without doing what they ask for.
     IgnoresFlush,
     /// The other end of a network.
     RemoteEnd {

@@ -161,11 +161,6 @@ impl Headline {
         self.label == NOT_KNOWN
     }
 
-    /// Returns whether anything was measured, as far as the outcome says.
-    pub fn is_measured(&self) -> bool {
-        self.label != NOT_MEASURED
-    }
-
     /// Returns the sentence as documents have it, which have no label beside it: that nothing is known stands
     /// first.
     pub fn in_document(&self) -> String {

@@ -64,7 +64,8 @@ fn takes_socket(path: &Path) -> Result<(), Refusal> {
         return Err(refusal(Exit::Usage, why));
     }
     if !directory.is_dir() {
-        let why = format!("there is no directory {}: make it, or name another path", directory.display());
+        let why =
+            format!("the directory {} does not exist: make it, or name another path", directory.display());
         return Err(refusal(Exit::Usage, why));
     }
     match kernel_file_system(directory) {

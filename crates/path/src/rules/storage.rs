@@ -181,7 +181,7 @@ pub(super) fn volatile_cache<'a>(flow: &Flow<'a>) -> Those<'a> {
     })
 }
 
-/// A drive in the process that asks reports of itself; of one that another process serves the model is known.
+/// Judges `simulated`: a drive of this process reports of itself, that of another process has a known model.
 pub(super) fn simulated(flow: &Flow<'_>) -> Option<RuleResult> {
     let named = marked!(flow, Mark::Simulated => "");
     let reports = format!(

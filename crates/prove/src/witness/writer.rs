@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plumb_block::{
     Bytes, Clock as _, Completion, Device, Nanos, Pattern, Payload, Pool, PoolShape, Queue, QueueOptions,
-    Request, Tag, Time, Wait, wait_any,
+    Request, Tag, Time, Wait, wait, wait_any,
 };
 
 use super::plan::WRITES_MAX;
@@ -19,7 +19,7 @@ const FLUSH: Tag = Tag(u64::MAX);
 const LOOK_EVERY: Nanos = Nanos::millis(1);
 /// How often the witness is waited for so long by whoever was told to stop: what it has not confirmed is not
 /// required.
-const STOP_TRIES: u32 = 40;
+const STOP_TRIES: u32 = 20;
 
 /// When to end without a cut.
 #[derive(Debug, Clone, Copy, Default)]
@@ -126,10 +126,7 @@ impl Writer<'_> {
                 self.end("it had written all that it was told to write".to_owned(), false);
             }
             let is_idle = self.in_flight == 0;
-            self.exchange(
-                witness,
-                if is_idle { plumb_block::wait::LOOK_EVERY.into() } else { Duration::ZERO },
-            )?;
+            self.exchange(witness, if is_idle { wait::LOOK_EVERY.into() } else { Duration::ZERO })?;
             if self.has_ended && is_idle {
                 tries += u32::from(is_stopped);
                 if (self.has_said_why && self.unconfirmed.is_none()) || tries > STOP_TRIES {

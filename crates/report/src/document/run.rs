@@ -301,13 +301,14 @@ impl RunDocument {
     /// Returns the targets on the devices of target number `index` in its span, itself among them: the
     /// counters of the devices are of all of these together. Only itself, if nothing was counted.
     pub(crate) fn sharers(&self, index: usize) -> Vec<usize> {
-        let devices = |target: &RunTarget| -> Vec<String> {
+        fn devices(target: &RunTarget) -> impl Iterator<Item = &str> {
             let counted = target.sides.storage.iter().flat_map(|storage| &storage.devices);
-            counted.map(|device| device.name.clone()).collect()
-        };
+            counted.map(|device| &*device.name)
+        }
         let Some(this) = self.targets.get(index) else { return Vec::new() };
-        let own = devices(this);
-        let shares = |other: &RunTarget| !own.is_empty() && other.span == this.span && devices(other) == own;
+        let is_counted = devices(this).next().is_some();
+        let shares =
+            |other: &RunTarget| is_counted && other.span == this.span && devices(other).eq(devices(this));
         let all = self.targets.iter().enumerate();
         all.filter(|(number, other)| *number == index || shares(other)).map(|(number, _)| number).collect()
     }

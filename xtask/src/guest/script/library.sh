@@ -91,13 +91,16 @@ wait_for_drives() {
 # The device file of a drive: drive NAME
 drive() { sed -n "s|^$1 |/dev/|p" /tmp/drives; }
 
+# Runs a command for as long as a scenario may take.
+in_time() { timeout -s KILL "$(cat /lab/timeout)" "$@" </dev/null; }
+
 # Runs one scenario in a shell of its own, so that its failure ends it and nothing else.
 run_scenario() {
 	tell begin "$1"
 	if [ -e "/lab/scenarios/$1/program" ]; then
-		timeout -s KILL "$(cat /lab/timeout)" sh -u /lab/policy.sh "$1" 1 </dev/null
+		in_time sh -u /lab/policy.sh "$1" 1
 	else
-		timeout -s KILL "$(cat /lab/timeout)" sh -eu /lab/scenario.sh "$1" </dev/null
+		in_time sh -eu /lab/scenario.sh "$1"
 	fi
 	end_scenario "$1" $?
 }
@@ -116,7 +119,7 @@ boot_word() { tr ' ' '\n' </proc/cmdline | sed -n "s/^$1=//p"; }
 resume_scenario() {
 	resumed=$(boot_word plumb.scenario)
 	[ -n "$resumed" ] || return 0
-	timeout -s KILL "$(cat /lab/timeout)" sh -u /lab/policy.sh "$resumed" "$(boot_word plumb.life)" </dev/null
+	in_time sh -u /lab/policy.sh "$resumed" "$(boot_word plumb.life)"
 	end_scenario "$resumed" $?
 }
 
