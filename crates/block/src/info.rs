@@ -48,8 +48,8 @@ pub struct DeviceInfo {
     pub atomic_boundary: Bytes,
     /// Where acknowledged writes are.
     pub volatile_cache: VolatileCache,
-    /// True if the device says that its cache, which it reports as volatile, survives a power cut: it has a
-    /// battery or capacitors, and takes flushes all the same.
+    /// True if the cache that the device reports as volatile survives a power cut. Simulated drives alone say
+    /// so, by their model.
     #[serde(default)]
     pub is_cache_protected: bool,
     /// True if the device drops what is written: a null device. Nothing can be durable there, whatever
@@ -73,7 +73,7 @@ impl DeviceInfo {
             VolatileCache::None => "no volatile cache is on",
             VolatileCache::Enabled if self.is_cache_protected => "a protected cache is on",
             VolatileCache::Enabled => "a volatile cache is on",
-            VolatileCache::Unknown => "whether a volatile cache is on is not said",
+            VolatileCache::Unknown => "a volatile cache is neither reported nor ruled out",
         }
     }
 

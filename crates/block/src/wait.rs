@@ -26,9 +26,9 @@ use crate::units::Nanos;
 /// Time to wait in real time where a queue has no descriptor: then it is time to poll it again.
 const UNSIGNALLED_WAIT: Nanos = Nanos::millis(1);
 
-/// Time between two attempts at what has no event.
+/// Interval between two attempts of [`retry_until`].
 const RETRY_EVERY: Nanos = Nanos::millis(5);
-/// Time after which whoever waits for long looks whether it is to stop, where nothing wakes it.
+/// Longest time that a wait goes without a look at the wish to stop, where nothing wakes it.
 pub const LOOK_EVERY: Nanos = Nanos::millis(100);
 
 /// Descriptors that tell that queues have completions.
@@ -115,8 +115,8 @@ pub fn is_readable_soon(descriptor: BorrowedFd<'_>) -> Result<bool> {
     Ok(!poller.events(0).is_empty())
 }
 
-/// Waits for what has no event: makes attempts until one gives something, or for as long as `patience`. One
-/// attempt is made in any case.
+/// Repeats `attempt` until it returns something, or until `patience` has passed; tries at least once. For
+/// what the kernel has no event for.
 pub fn retry_until<T>(patience: Nanos, attempt: impl FnMut() -> Option<T>) -> Option<T> {
     retry(patience, RETRY_EVERY, attempt)
 }

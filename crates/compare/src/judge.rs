@@ -235,7 +235,7 @@ fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
     }
 }
 
-/// Fate of the writes of a level that asked for nothing to make them durable, or whose syncs do not.
+/// Fate of the writes of a level if nothing was asked for to make them durable, or if its syncs are lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum UnaskedWrites<'a> {
     Lost,
@@ -286,8 +286,7 @@ pub(crate) fn synchronous<'a>(
     by?.first().map(|by| (*by).to_owned())
 }
 
-/// Returns which levels asked for nothing durable, and what became of their writes: figures of writes that
-/// are not durable are those of memory.
+/// Returns a clause for each group of levels without durable writes: their names, and where the writes are.
 fn not_durable(document: &ComparisonDocument) -> Vec<String> {
     let reasons: Vec<Option<UnaskedWrites<'_>>> = document.levels.iter().map(UnaskedWrites::find).collect();
     if let Some(Some(first)) = reasons.first()

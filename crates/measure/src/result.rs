@@ -183,7 +183,8 @@ pub struct SyncResult {
     /// Reason why `device_flushes` is null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_flushes_unknown_because: Option<String>,
-    /// Device flushes per durable write; null where those of all programs were counted.
+    /// Device flushes per durable write; null if flushes were not counted or include those of other programs,
+    /// or if no durable write completed.
     pub flushes_per_sync: Option<f64>,
     /// The storage's side of the window; null as `device_flushes`.
     pub storage: Option<StorageSide>,

@@ -143,8 +143,8 @@ pub fn one_after_the_other(first: (StorageSide, f64), second: (StorageSide, f64)
 }
 
 impl StorageSide {
-    /// Returns the flushes of the run with those of its file system's journal; `None` where flushes were not
-    /// counted, or only those of all programs were.
+    /// Returns the flushes of the run and of its file system's journal; without attribution all that were
+    /// counted. `None` if they were not counted, or cannot be told from those of other programs.
     pub fn own_flushes(&self) -> Option<u64> {
         let all = self.flushes?;
         let Some(whose) = self.attribution.as_ref().filter(|_| all > 0) else { return Some(all) };

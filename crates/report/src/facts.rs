@@ -178,8 +178,10 @@ fn load_figures(document: &RunDocument) -> Vec<Figure> {
     let label = if is_apart { LONGEST_WITHOUT_SYNCS } else { LONGEST };
     let mut note = format!("half within {}", quantity::duration(latency.p50));
     if let Some(service) = total.service_time().filter(|_| by_transactions.is_none()) {
-        let served = quantity::duration(service.p99);
-        note.push_str(&format!(", {SINCE_INTENDED}; the service alone: 99 of 100 within {served}"));
+        let (share, time) =
+            if service.count >= P99_FROM { ("99 of 100", service.p99) } else { ("all", Some(service.max)) };
+        let served = quantity::duration(time);
+        note.push_str(&format!(", {SINCE_INTENDED}; the service alone: {share} within {served}"));
     }
     if let Some(syncs) = total.sync.latency.filter(|_| is_apart) {
         note.push_str(&format!("; 99 of 100 syncs within {}", quantity::duration(syncs.p99)));

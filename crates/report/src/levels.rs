@@ -80,10 +80,10 @@ impl Levels {
     }
 }
 
-/// Returns the index of the first layer below the application that may hold acknowledged data: where a write
-/// is when its call has returned. If none may, it is at the end of its way, in the last. Where each write is
-/// flushed before its call returns, it is where that makes it durable. `None` if the path takes no writes, or
-/// that place is not known.
+/// Returns the index of the layer that holds a write when its call returns: the first below the application
+/// that may hold acknowledged data, or the lowest one if none may. Where each write is flushed before its
+/// call returns, the layer that makes it durable. `None` if the path takes no writes, or the layer is not
+/// known.
 pub fn acknowledged_at(path: &WritePath) -> Option<usize> {
     if path.takes_no_writes() {
         return None;

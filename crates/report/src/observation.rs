@@ -306,13 +306,16 @@ fn syncs(document: &ObservationDocument, most: usize) -> Vec<Item> {
     if syncs.is_empty() {
         // Durable writes, and flushes of io_uring, are no such calls.
         let sum =
-            |of: fn(&ObservedDevice) -> Option<u64>| document.devices.iter().filter_map(of).sum::<u64>();
+            |of: fn(&ObservedDevice) -> Option<u64>| document.devices.iter().map(of).sum::<Option<u64>>();
+        let received = |number: Option<u64>, what: &str| Some(counted(number?, what));
         let (flushes, durable) = (sum(|device| device.flushes), sum(|device| device.fua_writes));
-        return vec![Item::Line(format!(
-            "No sync call was seen; {} and {} were.",
-            counted(flushes, "flush"),
-            counted(durable, "FUA write")
-        ))];
+        let all = [received(flushes, "flush"), received(durable, "FUA write")];
+        let all: Vec<String> = all.into_iter().flatten().collect();
+        let line = match all.join(" and ") {
+            none if none.is_empty() => "No sync call was seen. Flushes are not counted here.".to_owned(),
+            received => format!("No sync call was seen. The devices received {received}."),
+        };
+        return vec![Item::Line(line)];
     }
     let file = |sync: &ObservedSync| match (&sync.file, &*sync.call) {
         (Some(file), _) => printable(file),

@@ -273,8 +273,8 @@ impl OutputFile<'_> {
         Ok(Place::File(self.path.to_owned()))
     }
 
-    /// Refuses a read-only file system, and one in which the kernel shows itself: no file can be made there,
-    /// and what is there has no contents to replace, though it may look empty.
+    /// Refuses a read-only file system, and one of the kernel such as /proc, where no file can be made, and
+    /// files that look empty have no contents to replace.
     fn refuse_unwritable(&self, path: &Path) -> Result<(), OutputError> {
         let mounted = rustix::fs::statvfs(path).map(|found| found.f_flag);
         if mounted.is_ok_and(|flags| flags.contains(rustix::fs::StatVfsMountFlags::RDONLY)) {

@@ -80,8 +80,8 @@ pub struct DriveStatus {
     pub cut_armed: Option<String>,
     /// Blocks whose acknowledged contents the last power cut took away; null before the first.
     pub lost_at_last_cut_blocks: Option<u64>,
-    /// Number of those lost blocks that the drive had said were durable: zero for a drive that does not lie;
-    /// null before the first.
+    /// Blocks lost at the last power cut although the drive had said that they were durable: 0 for a drive
+    /// that does not lie; null before the first power cut.
     pub lost_although_durable_blocks: Option<u64>,
     /// Other effects of the last power cut; null before the first.
     pub last_cut: Option<CutReport>,

@@ -25,7 +25,7 @@ pub fn foreign(name: &str, info: &DeviceInfo, kind: DeviceKind) -> DeviceView {
         state,
         device,
         protection: info.is_cache_protected.then(|| Protection {
-            claim: "the drive says that its cache survives a power cut".to_owned(),
+            claim: "the cache survives a power cut, by the model of the drive".to_owned(),
             rank: ProtectionRank::Declared,
             until: None,
         }),

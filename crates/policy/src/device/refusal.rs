@@ -50,9 +50,10 @@ fn no_disk(case: &Case<'_>) -> Option<Refusal> {
             format!("{name} has no write cache of its own: the devices below it have"),
             format!("name what it stands on: {below}"),
         ),
-        BlockKind::Loop => {
-            refuse(format!("{name} is a file; {}", cache_of_the_file(case)), below_the_file(case))
-        }
+        BlockKind::Loop => refuse(
+            format!("{name} is a loop device on a file; {}", cache_of_the_file(case)),
+            below_the_file(case),
+        ),
         BlockKind::Memory => {
             refuse(format!("{name} is memory: nothing of it survives a power cut"), "nothing can be changed")
         }
@@ -68,7 +69,7 @@ fn no_disk(case: &Case<'_>) -> Option<Refusal> {
 fn cache_of_the_file(case: &Case<'_>) -> &'static str {
     let is_direct = case.tree.text(&format!("{}/loop/dio", case.block.sysfs)).is_ok_and(|text| text == "1");
     if is_direct {
-        "it goes past the page cache (direct I/O), to the cache of the disk below"
+        "with direct I/O its writes go past the page cache, to the cache of the disk below"
     } else {
         "its cache is the page cache of this machine"
     }

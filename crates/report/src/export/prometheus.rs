@@ -348,7 +348,8 @@ fn transactions(out: &mut Metrics, done: &Transactions) {
 }
 
 /// Help of the times of operations.
-const TIMES: &str = "Time of the operations, by what was timed; with a schedule since the intended start.";
+const TIMES: &str = "Latency of operations, with a schedule since the intended start; labels that end in -service-time have the time without \
+                     that wait.";
 /// End of the label of service times, which stand beside times since the intended start.
 const SERVICE_TIME: &str = "-service-time";
 

@@ -105,7 +105,7 @@ fn brief(document: &RunDocument, headline: &Headline, title: &str, facts: &[Stri
             width,
         ));
     }
-    // The meaning has the quality of the figures in it.
+    // The meaning of the headline includes the sentence on quality.
     let is_meaning_said = headline.label.starts_with("Not");
     if is_meaning_said {
         out.push_str(&hang("", &printable(&headline.meaning), width));

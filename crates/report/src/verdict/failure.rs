@@ -65,8 +65,8 @@ const SIMULATED: &str = "The drive is simulated, and fails as its name (`fault=`
 const FULL: &str =
     "Make room: free space or quota on the file system, or in the pool of a thin volume. Then run again.";
 
-/// Adds the remedy for a cause that the kernel's log does not tell. A failed flush has no other one, whatever
-/// its number says.
+/// Adds the remedy for a cause that the kernel's log does not tell: a simulated drive, or a full file system.
+/// A failed flush of a real device keeps the remedy of the rule, also if it failed for want of space.
 fn with_remedy(evidence: &Evidence<'_>, verdict: Verdict) -> Verdict {
     let targets = || evidence.document.targets.iter();
     let is_simulated =

@@ -118,10 +118,10 @@ impl Attachment {
         loop_device.follow_size(session.disk()).map_err(at("give its new size to", &self.path))
     }
 
-    /// Adds a line to its record.
+    /// Adds a line to the record of the device.
     ///
     /// # Errors
-    /// As write(2).
+    /// Fails as write(2).
     pub fn describe(&self, line: &str) -> Result<()> {
         self.live.iter().try_for_each(|live| live.directory.describe(line))
     }

@@ -121,7 +121,7 @@ impl BlockDevice {
         }
     }
 
-    /// Has its record say this of the simulated drive.
+    /// Appends a line of the simulated drive to the record of the device.
     pub(super) fn describe(&self, drive: &DriveRecord) -> Result<(), ExportError> {
         match self {
             Self::Loop(attachment) => attachment.describe(&drive.line()),

@@ -170,10 +170,10 @@ impl UblkDevice {
         }
     }
 
-    /// Adds a line to its record.
+    /// Adds a line to the record of the device.
     ///
     /// # Errors
-    /// As write(2).
+    /// Fails as write(2).
     pub fn describe(&self, line: &str) -> Result<()> {
         self.served.describe(line)
     }

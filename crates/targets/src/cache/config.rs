@@ -16,7 +16,8 @@ use super::stop_record::StopRecord;
 use super::tuning::Tuning;
 use crate::error::{Error, Result};
 
-/// Bytes that no configuration exceeds: devices have a few paths, of some hundred bytes each at most.
+/// Bytes that are reserved for a configuration: enough for the paths of its few devices, unless these come
+/// near the longest that a path may be.
 const CONFIGURATION_MAX: usize = 16 << 10;
 
 /// Where a cache is.
@@ -185,8 +186,8 @@ impl CacheConfig {
         .map_err(failed)
     }
 
-    /// Takes up room in `directory` for a configuration, until it is dropped: before what must not be done
-    /// unless the configuration can say so afterwards.
+    /// Takes up room in `directory` for a configuration until the file is dropped: before a change that the
+    /// configuration must tell of.
     ///
     /// # Errors
     /// The file system's.

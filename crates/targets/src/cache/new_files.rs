@@ -5,8 +5,8 @@
 //!   NAME.making, locked ──► files of the log ──► superblocks, marker ──► NAME.json ──► NAME.making goes
 //! ```
 //!
-//! A file goes only if no configuration names it and all that it holds is plumb's: zeroes, or the log of the
-//! cache that was being made. So does the marker of a cache that has no configuration.
+//! A file is removed only if no configuration names it, and if it is empty, holds only what plumb wrote, or
+//! holds the log of this cache. The marker is removed if no configuration has this cache.
 
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -95,8 +95,8 @@ impl NewFiles {
         })
     }
 
-    /// Forgets the files: a configuration names them, or they are gone. A record that stays is removed with
-    /// what killed processes leave.
+    /// Removes the record: the files are in use, or have been removed as far as that was possible. A record
+    /// that stays is removed with what killed processes leave.
     fn end(self) {
         self.0.remove().unwrap_or_default();
     }

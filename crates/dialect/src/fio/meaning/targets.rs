@@ -107,13 +107,13 @@ fn unused_with_filename(options: &Options<'_>) {
     options.note_unused(&["filename_format", "nrfiles"], "filename says which files");
 }
 
-/// Says of names such as `sim:null` that they are two files to fio, and how to type the one target.
+/// Notes that names such as `sim:null` are two files to fio, and how to type the one target.
 fn note_schemes(options: &Options<'_>, list: &[String], surroundings: &Surroundings<'_>) {
     for pair in list.windows(2).filter(|pair| (surroundings.is_scheme)(&pair[0])) {
         let [word, rest] = [&pair[0], &pair[1]];
         options.note(format!(
-            "filename names the files {word} and {rest}, because fio splits names at colons: type `{word}\\:{rest}`, with a \
-             backslash before each colon and in quotes for a shell, for the one target {word}:{rest}"
+            "fio splits filename at colons, so `{word}` and `{rest}` are two files; to name one target, put a backslash \
+             before every colon (`{word}\\:{rest}`) and quote the name for the shell"
         ));
     }
 }

@@ -171,10 +171,14 @@ fn sizes_and_places() {
     assert_eq!(job("filename=f|directory=/d/").targets[0].name, "/d/f");
     let notes =
         |name: &str| file(&format!("[x]\nfilename={name}\nsize=1m\nrw=read\n")).unwrap().meaning.notes;
-    assert!(notes("sim:null").concat().contains("type `sim\\:null`"), "{:?}", notes("sim:null"));
-    assert!(notes("/a:sim:null").concat().contains("files sim and null"), "{:?}", notes("/a:sim:null"));
+    assert!(notes("sim:null").concat().contains("`sim\\:null`"), "{:?}", notes("sim:null"));
+    assert!(
+        notes("/a:sim:null").concat().contains("`sim` and `null` are two files"),
+        "{:?}",
+        notes("/a:sim:null")
+    );
     for plain in ["sim\\:null", "a:null", "/a:sim", "sim:null\ndirectory=/d"] {
-        assert!(!notes(plain).concat().contains("splits names"), "{plain}: {:?}", notes(plain));
+        assert!(!notes(plain).concat().contains("splits filename"), "{plain}: {:?}", notes(plain));
     }
 }
 
