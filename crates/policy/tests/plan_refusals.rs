@@ -78,7 +78,7 @@ fn what_must_not_be_changed_is_refused_with_a_reason() {
 
 #[test]
 fn a_loop_device_past_the_page_cache_is_not_said_to_be_cached_there() {
-    for (direct, words) in [("0", "its cache is the page cache"), ("1", "it goes past the page cache")] {
+    for (direct, words) in [("0", "its cache is the page cache"), ("1", "its writes go past the page cache")] {
         let gateway = MockGateway::new([MockDisk::new(MockKind::Sas)]);
         gateway.mount("sda", "/srv", "ext4", "rw");
         gateway.loop_over("loop1", "/srv/inner.img", "sda");
@@ -101,7 +101,7 @@ fn what_is_no_disk_or_one_path_of_several_is_refused_with_what_to_do() {
         let plan = plan(&gateway, asked, &names, &Claims::default());
         assert!(plan.changes.is_empty(), "{plan:#?}");
         for (name, reason, remedy) in [
-            ("loop0", "is a file", "name the disk"),
+            ("loop0", "a loop device on a file", "name the disk"),
             ("zram0", "is memory", "nothing can be changed"),
             ("/mnt/nfs", "a path on nfs4", "on the machine that has them"),
             ("/mnt/nfs/a-file", "a path on nfs4", "on the machine that has them"),
