@@ -52,6 +52,12 @@ pub struct DeviceInfo {
     /// so, by their model.
     #[serde(default)]
     pub is_cache_protected: bool,
+    /// True if the device has a volatile cache that is switched off. Simulated drives alone say so.
+    #[serde(default)]
+    pub is_cache_switched_off: bool,
+    /// True if the device refuses writes: an export of an NBD server.
+    #[serde(default)]
+    pub is_read_only: bool,
     /// True if the device drops what is written: a null device. Nothing can be durable there, whatever
     /// `volatile_cache` says.
     pub keeps_nothing: bool,
@@ -70,6 +76,7 @@ impl DeviceInfo {
     /// Says what the device reports of its write cache.
     pub const fn cache_words(&self) -> &'static str {
         match self.volatile_cache {
+            VolatileCache::None if self.is_cache_switched_off => "its volatile cache is off",
             VolatileCache::None => "no volatile cache is on",
             VolatileCache::Enabled if self.is_cache_protected => "a protected cache is on",
             VolatileCache::Enabled => "a volatile cache is on",
@@ -93,6 +100,8 @@ impl DeviceInfo {
             atomic_boundary: Bytes(0),
             volatile_cache: VolatileCache::None,
             is_cache_protected: false,
+            is_cache_switched_off: false,
+            is_read_only: false,
             keeps_nothing: false,
             is_flush_dropped: false,
             fua_native: false,

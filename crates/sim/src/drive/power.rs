@@ -138,6 +138,7 @@ impl Drive {
         let says = matches!(self.wce, Some(true)) && !self.behaviour.reports_write_through;
         self.info.volatile_cache = if says { VolatileCache::Enabled } else { VolatileCache::None };
         self.info.is_cache_protected = says && self.behaviour.survives_power_cut();
+        self.info.is_cache_switched_off = self.wce.is_some() && !says;
     }
 
     /// Looks whether a cut was asked for at what happens now, and cuts then.

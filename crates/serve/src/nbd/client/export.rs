@@ -134,6 +134,7 @@ impl Export {
             discard_max: Bytes(if can_trim { self.size.min(TRIM_MAX_BYTES) } else { 0 }),
             volatile_cache: if cached { VolatileCache::Enabled } else { VolatileCache::Unknown },
             fua_native: self.can(TransmissionFlags::SEND_FUA),
+            is_read_only: self.is_read_only(),
             ..DeviceInfo::plain(name, Bytes(self.size), Bytes(self.logical_block))
         }
     }
@@ -255,6 +256,8 @@ mod tests {
     fn without_flush_nothing_is_claimed_about_the_cache() {
         assert_eq!(export(TransmissionFlags::HAS_FLAGS).info("x").volatile_cache, VolatileCache::Unknown);
         assert_eq!(export(ALL).info("x").volatile_cache, VolatileCache::Enabled);
+        let read_only = TransmissionFlags(ALL.0 | TransmissionFlags::READ_ONLY.0);
+        assert!(export(read_only).info("x").is_read_only && !export(ALL).info("x").is_read_only);
         let bare = export(TransmissionFlags::HAS_FLAGS);
         assert_eq!(bare.plan(&request(Op::Flush)), Err(Errno::EOPNOTSUPP));
         let zeroes = Op::WriteZeroes { fua: true, no_hole: false, fast_only: false };
