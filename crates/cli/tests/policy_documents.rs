@@ -165,13 +165,21 @@ fn what_a_raid_program_says_is_said_beside_the_disks() {
 fn a_simulated_drive_is_shown_and_never_planned() {
     let root = scratch();
     let place = root.path().to_str().unwrap();
-    for (name, state) in [("sim:hdd-space", "on"), ("sim:hdd-space?wce=off", "off")] {
+    for (name, state) in
+        [("sim:hdd-space", "on"), ("sim:hdd-space?wce=off", "off"), ("sim:plp-nvme-ssd", "off")]
+    {
         let shown = document(&policy(&["show", name, "--json"]));
         holds("policy", &shown);
         let device = &shown["devices"][0];
         assert_eq!((&device["name"], &device["state"]), (&name.into(), &state.into()), "{shown:#}");
         assert_eq!(device["transport"], "sim");
         assert_eq!(device["device"]["wce"], state == "on");
+        // The word of `plumb drive list`.
+        let has_none = name == "sim:plp-nvme-ssd";
+        assert_eq!(device["device"]["is_absent"] == true, has_none, "{shown:#}");
+        let text = said(&policy(&["show", name]));
+        assert_eq!(text.contains("write cache none ("), has_none, "{text}");
+        assert_eq!(text.contains(": off, it has no volatile write cache"), has_none, "{text}");
         assert!(device["kernel"]["write_cache"].is_null() && device["findings"][0]["id"] == "no-kernel-view");
         for command in [&["plan", "off", name][..], &["persist", name, "--root", place], &["heal", name]] {
             let refused = policy(command);

@@ -86,6 +86,10 @@ impl DeviceView {
 pub struct DeviceSide {
     /// True if the volatile write cache is on now.
     pub wce: Option<bool>,
+    /// True if the device says that it has no volatile write cache: `wce` is false, and nothing can be
+    /// switched.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_absent: bool,
     /// Reason why that is not known.
     pub wce_unknown_because: Option<String>,
     /// True if the device lets the write cache be changed.

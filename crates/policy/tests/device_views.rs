@@ -56,6 +56,7 @@ fn drives_that_no_emulator_has_are_read() {
     assert_eq!((saving.device.saveable, saving.device.saved), (Some(true), Some(false)));
     let without = one(MockDisk::new(MockKind::Nvme).with(|disk| disk.vwc = false));
     assert_eq!((without.state, without.device.changeable), (FoundState::Off, Some(false)));
+    assert!(without.device.is_absent && !one(MockDisk::new(MockKind::Nvme).off()).device.is_absent);
     assert_eq!(without.protection.as_ref().map(|claim| claim.rank), Some(ProtectionRank::Declared));
     assert!(reason(&without).contains("no volatile write cache"), "{}", reason(&without));
     let declared = one(MockDisk::new(MockKind::Sas).with(|disk| disk.nonvolatile = true));

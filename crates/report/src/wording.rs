@@ -51,6 +51,15 @@ pub const fn cache(cache: Cache) -> &'static str {
     }
 }
 
+/// Returns the word for a drive's write cache: whether it is on; `None` if the drive has none that could be
+/// switched.
+pub const fn write_cache(enabled: Option<bool>) -> &'static str {
+    match enabled {
+        None => cache(Cache::None),
+        enabled => plumb_policy::state::on_off(enabled, ""),
+    }
+}
+
 /// Returns the word for what becomes of a FLUSH.
 pub const fn flush(flush: Flush) -> &'static str {
     match flush {

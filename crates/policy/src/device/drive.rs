@@ -147,6 +147,7 @@ impl DriveQuery<'_> {
         match (identify.write_cache_supported, identify.write_cache_enabled) {
             (Some(false), _) => {
                 drive.side.wce = Some(false);
+                drive.side.is_absent = true;
                 drive.side.changeable = Some(false);
                 drive.no_caching_page = false;
                 return;
@@ -210,6 +211,7 @@ impl DriveQuery<'_> {
         self.nvme_health(&mut drive);
         if !has_cache {
             drive.side.wce = Some(false);
+            drive.side.is_absent = true;
             drive.side.changeable = Some(false);
             drive.declared =
                 Some("the drive declares no volatile write cache (NVMe Identify: VWC=0)".to_owned());

@@ -10,14 +10,18 @@ use crate::state::FoundState;
 use crate::view::{DeviceSide, DeviceView, Protection, ProtectionRank, Refusal};
 
 /// Returns the view of the device that was named `name`. Its cache counts as `off` where it says that none is
-/// on: whether it has one that could be switched on, it does not say.
+/// on; only a simulated drive says whether it has one that could be switched on.
 pub fn foreign(name: &str, info: &DeviceInfo, kind: DeviceKind) -> DeviceView {
     let (transport, changeable_by) = match kind {
         DeviceKind::Simulated => ("sim", "whoever names it, or serves it (`plumb drive`)"),
         DeviceKind::Nbd => ("nbd", "whoever runs the server"),
         DeviceKind::Cache => ("cache", CHANGED_BY),
     };
-    let (state, device) = cache(info.volatile_cache);
+    let (state, mut device) = cache(info.volatile_cache);
+    // Nobody else says whether there is a cache that could be switched on.
+    device.is_absent = kind == DeviceKind::Simulated
+        && info.volatile_cache == VolatileCache::None
+        && !info.is_cache_switched_off;
     DeviceView {
         model: Some(info.name.clone()),
         size: Some(info.size.0),
@@ -130,6 +134,10 @@ mod tests {
                 assert_eq!(takes_flushes, cache != VolatileCache::Unknown);
                 assert!(!view.refusal.unwrap().remedy.is_empty());
                 assert_eq!(view.protection, None);
+                let is_absent = wce == Some(false) && kind == DeviceKind::Simulated;
+                assert_eq!(view.device.is_absent, is_absent);
+                let switched_off = DeviceInfo { is_cache_switched_off: true, ..info.clone() };
+                assert!(!foreign("x", &switched_off, kind).device.is_absent);
             }
         }
         let info = DeviceInfo { volatile_cache: VolatileCache::Unknown, ..plain.clone() };

@@ -90,9 +90,9 @@ impl From<Model> for ListedModel {
 fn write_cache(model: &Model) -> String {
     let behaviour = &model.behaviour;
     let state = match behaviour.wce {
-        Wce::Absent => return "none".to_owned(),
-        Wce::On => "on",
-        Wce::Off => "off",
+        Wce::Absent => return wording::write_cache(None).to_owned(),
+        Wce::On => wording::write_cache(Some(true)),
+        Wce::Off => wording::write_cache(Some(false)),
     };
     let kept = match (matches!(behaviour.ignores_flush, IgnoresFlush::Never), behaviour.survives_power_cut())
     {

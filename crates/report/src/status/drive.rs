@@ -11,6 +11,7 @@ use crate::outline::{Item, Page, Row};
 use crate::printable::printable;
 use crate::quantity::counted;
 use crate::terminal::{Cell, Ink, Table};
+use crate::wording;
 
 const TITLE: &str = "plumb drive status";
 
@@ -129,11 +130,7 @@ fn add(page: &mut Page, drive: &DriveStatus, is_gone: bool) {
 /// Returns the state of a drive, and its counters.
 fn history(drive: &DriveStatus) -> Vec<String> {
     let power = if drive.power { "on" } else { "OFF" };
-    let cache = match drive.wce {
-        None => "none to switch",
-        Some(true) => "on",
-        Some(false) => "off",
-    };
+    let cache = wording::write_cache(drive.wce);
     let mut facts = vec![
         format!("power {power}, write cache {cache}, {} at risk", Bytes(drive.dirty_bytes)),
         format!(

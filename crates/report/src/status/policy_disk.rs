@@ -1,10 +1,12 @@
 //! One disk in full.
 
 use plumb_block::Bytes;
-use plumb_policy::view::{DeviceView, Holder};
+use plumb_policy::state::FoundState;
+use plumb_policy::view::{DeviceSide, DeviceView, Holder};
 
 use crate::outline::{Item, Page, Row};
 use crate::printable::printable;
+use crate::wording;
 
 /// Adds everything that is known of a disk.
 pub(super) fn disk(page: &mut Page, view: &DeviceView) {
@@ -18,6 +20,12 @@ pub(super) fn disk(page: &mut Page, view: &DeviceView) {
     }
     line("reached", &reached(view));
     line("device", &device(view));
+    if view.state == FoundState::Unknown {
+        line(
+            "not known",
+            &format!("whether an acknowledged write may be in a volatile cache; {}", told_by(view)),
+        );
+    }
     line("kernel", &kernel(view));
     line("protection", &protection(view));
     for counter in &view.health {
@@ -35,7 +43,8 @@ pub(super) fn disk(page: &mut Page, view: &DeviceView) {
         line("refused", &refusal.reason);
         line("  instead", &refusal.remedy);
     }
-    page.add(format!("{}: {}", printable(&view.name), view.state.word()), vec![Item::Rows(rows)]);
+    let none = if view.device.is_absent { ", it has no volatile write cache" } else { "" };
+    page.add(format!("{}: {}{none}", printable(&view.name), view.state.word()), vec![Item::Rows(rows)]);
     page.add("", view.findings.iter().map(Item::finding).collect());
 }
 
@@ -48,6 +57,14 @@ pub(super) fn model(view: &DeviceView) -> String {
 
 pub(super) const fn on_off(value: Option<bool>) -> &'static str {
     plumb_policy::state::on_off(value, "?")
+}
+
+/// Returns the word for the write cache of a device.
+pub(super) const fn write_cache(device: &DeviceSide) -> &'static str {
+    match device.is_absent {
+        true => wording::write_cache(None),
+        false => on_off(device.wce),
+    }
 }
 
 pub(super) const fn yes_no(value: Option<bool>) -> &'static str {
@@ -71,20 +88,31 @@ fn reached(view: &DeviceView) -> String {
 
 fn device(view: &DeviceView) -> String {
     let device = &view.device;
-    let Some(wce) = device.wce else {
+    if device.wce.is_none() {
         let why = device.wce_unknown_because.as_deref().unwrap_or("it does not say");
         return format!("write cache not known: {why}");
-    };
+    }
     let sct = device.sct.as_deref().map_or_else(String::new, |sct| format!(", SCT {sct}"));
     format!(
         "write cache {} (changeable {}, default {}, saved {}, can be saved {}{sct}), read by {}",
-        on_off(Some(wce)),
+        write_cache(device),
         said(yes_no(device.changeable)),
         said(on_off(device.default)),
         said(on_off(device.saved)),
         said(yes_no(device.saveable)),
         device.mechanism
     )
+}
+
+/// Says what would make an unknown state known.
+fn told_by(view: &DeviceView) -> &'static str {
+    match &*view.transport {
+        "nbd" => "`plumb policy show` of the disk that is exported, on the machine of its server, shows it",
+        "cache" => "`plumb survey` shows the devices of its log, as far as they can be seen",
+        _ => {
+            "root can ask most drives; where a drive does not say, power cuts with a witness do (`plumb prove witness`)"
+        }
+    }
 }
 
 /// Returns the answer in a sentence.
@@ -113,4 +141,28 @@ fn protection(view: &DeviceView) -> String {
 fn on_it(holder: &Holder) -> String {
     let believes = holder.write_cache.as_deref().map_or_else(String::new, |text| format!(", {text}"));
     format!("{} ({}{believes})", holder.name, holder.kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_state_says_what_would_tell() {
+        let shown = |state, transport: &str| {
+            let mut page = Page::default();
+            disk(&mut page, &DeviceView { state, transport: transport.to_owned(), ..DeviceView::default() });
+            format!("{page:?}")
+        };
+        let unknown = "whether an acknowledged write may be in a volatile cache; ";
+        for (transport, how) in [
+            ("nbd", "`plumb policy show` of the disk that is exported"),
+            ("cache", "`plumb survey` shows"),
+            ("virtio", "root can ask most drives"),
+        ] {
+            let text = shown(FoundState::Unknown, transport);
+            assert!(text.contains(&format!("{unknown}{how}")), "{text}");
+            assert!(!shown(FoundState::On, transport).contains(unknown));
+        }
+    }
 }

@@ -7,7 +7,7 @@ use plumb_policy::state::FoundState;
 use plumb_policy::view::{DeviceView, PolicyDocument};
 use plumb_policy::watch::Watcher;
 
-use super::policy_disk::{disk, model, on_off, yes_no};
+use super::policy_disk::{disk, model, on_off, write_cache, yes_no};
 use super::{StatusDocument, raid};
 use crate::document::policy::PolicyShow;
 use crate::outline::{Item, Page, Row};
@@ -23,10 +23,10 @@ const HEAD: [(&str, &str); 12] = [
     ("disk", ""),
     (
         "state",
-        "off: the cache is off; on: the cache is on and flushes are sent; protected: it is on and the kernel sends no flushes; \
+        "off: no volatile cache is on; on: the cache is on and flushes are sent; protected: it is on and the kernel sends no flushes; \
          none: no write cache of its own",
     ),
-    ("cache", "state of the write cache that the drive reports"),
+    ("cache", "state of the write cache that the drive reports; none: it has no volatile one"),
     ("changeable", "yes if the drive lets its write cache be switched"),
     ("default", "the write cache as the maker set it"),
     ("saved", "the write cache after the next power cut"),
@@ -92,7 +92,7 @@ fn many(page: &mut Page, document: &PolicyDocument) {
     let table = Table::for_rows(&document.devices)
         .left(HEAD[0].0, |view| Cell::inked(Ink::Bold, printable(&view.name)))
         .left(HEAD[1].0, |view| state(view))
-        .left(HEAD[2].0, |view| on_off(view.device.wce))
+        .left(HEAD[2].0, |view| write_cache(&view.device))
         .left(HEAD[3].0, |view| yes_no(view.device.changeable))
         .left(HEAD[4].0, |view| on_off(view.device.default))
         .left(HEAD[5].0, |view| on_off(view.device.saved))
