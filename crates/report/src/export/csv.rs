@@ -9,12 +9,15 @@
 
 use plumb_measure::Latency;
 use plumb_measure::run::TimeseriesRow;
-use plumb_path::Finding;
+use plumb_path::{Finding, Layer};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::document::{FleetDocument, RunDocument, RunRecording, Sides, Transactions};
 use crate::figures::bucket_seconds;
 use crate::printable::printable;
+use crate::quantity::NONE;
+use crate::wording;
 
 /// Returns the rows of a recording, with a head.
 pub fn csv(recording: &RunRecording) -> String {
@@ -131,7 +134,15 @@ impl Csv {
         match value {
             Value::Null => {}
             Value::Object(members) => {
-                members.iter().for_each(|(key, value)| self.values(&place.within(key, value), value));
+                // As the table of a path has it: layers without FUA have no row.
+                let fua = Layer::deserialize(value).ok().map(|layer| match wording::fua(&layer) {
+                    NONE => Value::Null,
+                    word => word.into(),
+                });
+                members.iter().for_each(|(key, value)| {
+                    let value = fua.as_ref().filter(|_| key == "fua").unwrap_or(value);
+                    self.values(&place.within(key, value), value);
+                });
             }
             Value::Array(items) => {
                 let all = items.iter().enumerate();
@@ -288,6 +299,8 @@ fn quoted(field: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plumb_path::{Flush, Fua};
+
     use super::*;
     use crate::fixture;
 
@@ -339,6 +352,19 @@ mod tests {
         for row in ["paths,a: ext4,,cache,none,", "paths,b: ext4,,cache,none,", "paths,b,,target,b,"] {
             assert!(text.lines().any(|line| line == row), "{row}: {text}");
         }
+    }
+
+    #[test]
+    fn layers_have_the_words_of_the_table_for_fua() {
+        let mut path = fixture::document("hard-drive").path.unwrap();
+        let last = path.layers.len() - 1;
+        (path.layers[last].flush, path.layers[last].fua) = (Flush::Absorbed, Fua::Dropped);
+        let text = values(&serde_json::json!({ "paths": [path] }));
+        let rows: Vec<&str> =
+            text.lines().filter_map(|line| line.split_once(",,fua,").map(|row| row.1)).collect();
+        let words = path.layers.iter().map(wording::fua).filter(|word| *word != NONE);
+        assert_eq!(rows, words.map(|word| format!("{word},")).collect::<Vec<_>>(), "{text}");
+        assert!(rows.len() < path.layers.len() && rows.last() == Some(&"absorbed,"), "{text}");
     }
 
     #[test]
