@@ -141,6 +141,7 @@ fn layer(node: &Node, flow: &Flow<'_>, index: usize) -> Layer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::LayerKind;
 
     #[test]
     fn every_rule_is_explained_and_every_explanation_has_a_rule() {
@@ -154,6 +155,24 @@ mod tests {
                 "{}",
                 rule.id
             );
+        }
+    }
+
+    #[test]
+    fn the_remedy_of_synchronous_writes_is_one_that_the_file_system_has() {
+        for (kind, option, remedy) in [
+            (LayerKind::Zfs, "sync=always", "To pay once for each write, `zfs set sync=standard tank/fast`"),
+            (LayerKind::FileSystem, "dirsync", "To pay once for each write, unmount the file system"),
+            (LayerKind::FileSystem, "sync", "`mount -o remount,async MOUNTPOINT`"),
+        ] {
+            let mut application = Node::new(LayerKind::Application, "application");
+            application.below = vec!["x /srv".to_owned()];
+            let mut system = Node::new(kind, "x /srv");
+            system.identity = Some("tank/fast".to_owned());
+            system.mark(Mark::Synchronous { option: option.to_owned() });
+            let path = judge("/srv", &[application, system]);
+            let found = path.findings.iter().find(|finding| finding.id == "synchronous-mount").unwrap();
+            assert!(found.remedy.contains(remedy), "{option}: {}", found.remedy);
         }
     }
 }

@@ -65,7 +65,35 @@ pub(super) fn synchronous(flow: &Flow<'_>) -> Option<RuleResult> {
         [ZFS_SYNC_ALWAYS] => format!("{those} has the property {ZFS_SYNC_ALWAYS}: {what}."),
         _ => format!("{those} is mounted with the option {}: {what}.", those.said(", ")),
     };
-    those.found(Severity::Info, sentence).or_else(|| synchronous_file(flow))
+    let remedy = match those.words.as_slice() {
+        [ZFS_SYNC_ALWAYS] => Some(zfs_standard(&those)),
+        // It is not in MS_RMT_MASK (fs/namespace.c), and no option undoes it.
+        ["dirsync"] => Some(
+            "unmount the file system and mount it without dirsync, which a remount cannot take away"
+                .to_owned(),
+        ),
+        _ => None,
+    };
+    let found = those.found(Severity::Info, sentence).map(|found| RuleResult {
+        remedy: remedy.map(|way| format!("Nothing is at risk. To pay once for each write, {way}{LOST_THEN}")),
+        ..found
+    });
+    found.or_else(|| synchronous_file(flow))
+}
+
+/// End of the remedies that take a flush of every write away.
+const LOST_THEN: &str =
+    "; programs that do not sync by themselves then lose what they wrote last at a power cut";
+
+fn data_sets(those: &Those<'_>) -> String {
+    let sets: Vec<&str> = those.nodes.iter().filter_map(|node| node.identity.as_deref()).collect();
+    sets.join(" ")
+}
+
+/// Returns the command that gives data sets of ZFS the usual syncs.
+fn zfs_standard(those: &Those<'_>) -> String {
+    let sets = data_sets(those);
+    format!("`zfs set sync=standard {sets}`, or `zfs inherit sync {sets}` if what it is in has another value")
 }
 
 fn synchronous_file(flow: &Flow<'_>) -> Option<RuleResult> {
@@ -77,8 +105,7 @@ fn synchronous_file(flow: &Flow<'_>) -> Option<RuleResult> {
     );
     let mut found = those.found(Severity::Info, sentence)?;
     found.remedy = Some(format!(
-        "Nothing is at risk. To pay once for each write, take the attribute away: `chattr -S {}`; programs that do not \
-         sync by themselves then lose what they wrote last at a power cut",
+        "Nothing is at risk. To pay once for each write, take the attribute away: `chattr -S {}`{LOST_THEN}",
         shell_word(&place)
     ));
     Some(found)
@@ -123,16 +150,16 @@ pub(super) fn syncs_omitted<'a>(flow: &Flow<'a>, by_zfs: bool) -> Those<'a> {
 
 pub(super) fn zfs_sync_disabled(flow: &Flow<'_>) -> Option<RuleResult> {
     let those = syncs_omitted(flow, true);
-    let sets: Vec<&str> = those.nodes.iter().filter_map(|node| node.identity.as_deref()).collect();
-    let sets = sets.join(" ");
+    let sets = data_sets(&those);
     let sentence = format!(
         "fsync is not durable: {sets} has sync=disabled, so every sync \
          returns at once and nothing is written for it."
     );
     let mut found = those.found(Severity::Danger, sentence)?;
     found.remedy = Some(format!(
-        "`zfs set sync=standard {sets}`, or `zfs inherit sync {sets}` if what it is in has another value. A log \
-         device of fast flash (`zpool add POOL log mirror DEVICE DEVICE`) makes syncs cheap without giving them up"
+        "{}. A log device of fast flash (`zpool add POOL log mirror DEVICE DEVICE`) makes syncs cheap without giving \
+         them up",
+        zfs_standard(&those)
     ));
     Some(found)
 }

@@ -41,7 +41,10 @@ fn path(target: &str, info: &DeviceInfo, kind: DeviceKind) -> WritePath {
         }
         DeviceKind::Nbd => {
             let mut export = device(LayerKind::Nbd, target, info, "transmission flags");
-            if info.volatile_cache == VolatileCache::Unknown {
+            if info.is_read_only {
+                export.saw("transmission flags", "NBD_FLAG_READ_ONLY", "the export takes no writes");
+                export.mark(Mark::ReadOnly);
+            } else if info.volatile_cache == VolatileCache::Unknown {
                 let offered = if info.fua_native { ONLY_FUA } else { NO_FLUSH_NO_FUA };
                 export.mark(Mark::NoFlushOffered { offered });
             }
@@ -192,6 +195,19 @@ mod tests {
             let path = surveyed(cache, DeviceKind::Nbd);
             assert_eq!((path.durable_at.write, path.durable_at.fsync), (None, None));
             assert!(path.unknown_below.unwrap().contains("NBD server"));
+        }
+    }
+
+    #[test]
+    fn an_export_that_takes_no_writes_is_read_only_whatever_it_offers() {
+        for volatile_cache in [VolatileCache::Enabled, VolatileCache::Unknown] {
+            let plain = DeviceInfo::plain("x", Bytes::gib(1), Bytes(512));
+            let info = DeviceInfo { is_read_only: true, volatile_cache, ..plain };
+            let path = survey_device("nbd://h/x", &info, DeviceKind::Nbd).paths.remove(0);
+            let ids: Vec<&str> = path.findings.iter().map(|finding| finding.id.as_str()).collect();
+            assert!(ids.contains(&"read-only") && !ids.contains(&"nbd-no-flush"), "{ids:?}");
+            assert!(path.durable_at.sentence.contains("is read-only"), "{}", path.durable_at.sentence);
+            assert!(path.layers[1].evidence.iter().any(|line| line.value == "NBD_FLAG_READ_ONLY"));
         }
     }
 

@@ -83,7 +83,7 @@ impl Surveyor<'_> {
                     "NBD_FLAG_SEND_FLUSH",
                     "the queue says write back where the server offered it; without it no flush can be sent",
                 );
-                if node.queue == crate::facts::KernelView::WriteThrough {
+                if node.queue == crate::facts::KernelView::WriteThrough && !node.is_read_only() {
                     node.mark(Mark::NoFlushOffered { offered: NO_FLUSH_NO_FUA });
                 }
                 (LayerKind::Nbd, "the NBD server".to_owned())
