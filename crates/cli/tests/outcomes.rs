@@ -97,6 +97,7 @@ const ROWS: &[Row] = &[
         "",
         0,
     ),
+    row("disk data=journal", "check --json m --duration 1s", NoFinding, "", 0),
     row("other ext2 48M -F", SYNCED, NoFinding, "", 0),
     row("other ext3 48M -F", SYNCED, NoFinding, "", 0),
     row("other xfs 320M", SYNCED, NoFinding, "", 0),

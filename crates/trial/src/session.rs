@@ -69,8 +69,6 @@ pub(crate) struct Session<'a> {
     surveyed: Option<CheckBegun>,
     opened: OpenedBefore,
     phases: Vec<Phase>,
-    /// Reason why a phase could not be run, of the first such.
-    lacking: Option<String>,
     /// Measurements of all phases that a document tells, one after the other.
     whole: Option<LoadOutcome>,
     recorder: Recorder,
@@ -101,7 +99,6 @@ impl<'a> Session<'a> {
             surveyed,
             opened: OpenedBefore::default(),
             phases: Vec::new(),
-            lacking: None,
             whole: None,
             recorder: Recorder::default(),
         }
@@ -205,8 +202,8 @@ impl<'a> Session<'a> {
             Some(reason) => {
                 let reason = format!("{name}: {reason}");
                 observer.note(&reason);
-                self.phases.push(self.phase(turn.span, Err(reason.clone()), targets));
-                self.lacking.get_or_insert(reason);
+                self.phases.push(self.phase(turn.span, Err(reason), targets));
+                // The place does not have it, which is a result.
                 TrialEnded::Complete
             }
             None => self.run_span(turn, targets, context, observer)?,
@@ -219,11 +216,6 @@ impl<'a> Session<'a> {
             _ if context.stop.load(Ordering::Relaxed) => ControlFlow::Break(TrialEnded::Interrupted),
             _ => ControlFlow::Continue(()),
         })
-    }
-
-    /// Returns how a run ends whose turns are over.
-    pub(crate) fn ended(&self) -> TrialEnded {
-        self.lacking.clone().map_or(TrialEnded::Complete, TrialEnded::NotMeasured)
     }
 
     /// Returns what the last turn measured; `None` before the first, and if it measured nothing.

@@ -123,7 +123,7 @@ impl Turns<'_> {
             let interim = Interim { last: self.session.last(), elapsed, session: &self.session };
             let turn = course(&interim);
             let ran = turn.and_then(|turn| match turn {
-                None => Ok(ControlFlow::Break(self.session.ended())),
+                None => Ok(ControlFlow::Break(TrialEnded::Complete)),
                 Some(turn) => self.run_one(&turn, shared, context, observer),
             });
             match ran {
@@ -161,7 +161,7 @@ impl Turns<'_> {
         }
         match shared {
             Some(targets) => self.run_on(turn, targets, context, observer),
-            None => Ok(ControlFlow::Break(self.session.ended())),
+            None => Ok(ControlFlow::Break(TrialEnded::Complete)),
         }
     }
 
