@@ -10,7 +10,9 @@ use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, incomplete, sentence};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
-use crate::quantity::{NONE, count, duration, mebibytes, or_dash, percent, rate, ratio, three_digits};
+use crate::quantity::{
+    NONE, count, counted, duration, mebibytes, or_dash, percent, rate, ratio, three_digits,
+};
 use crate::terminal::{Cell, Ink, Table};
 
 /// Note that every report of interleaved blocks gives beside its result.
@@ -345,12 +347,20 @@ fn levels(document: &ComparisonDocument) -> Table {
 fn how_sure(document: &ComparisonDocument) -> Vec<String> {
     let design = &document.design;
     let mut lines = Vec::new();
-    let predicted = design.prediction.map(|of| capital(&sentence(&predicted(&of, design.rounds_max))));
+    let predicted = design
+        .prediction
+        .map(|of| format!("Forecast of the pilot blocks: {}", sentence(&predicted(&of, design.rounds_max))));
     if document.blocks == 0 {
         lines.extend(predicted);
         lines.push("No round that counts was run: the levels are not judged.".to_owned());
         return lines;
     }
+    // A forecast says the same of the rounds that were to come.
+    let measured = match predicted {
+        Some(_) => format!(", from the {} measured", counted(document.blocks, "round")),
+        None => String::new(),
+    };
+    lines.extend(predicted);
     for contrast in document.contrasts() {
         let would = match contrast.smallest_detectable {
             Some(smallest) => {
@@ -361,12 +371,11 @@ fn how_sure(document: &ComparisonDocument) -> Vec<String> {
             }
             None => "no difference could have been found with so few blocks".to_owned(),
         };
-        lines.push(format!("{} against {}: {would}.", contrast.compared, contrast.against));
+        lines.push(format!("{} against {}{measured}: {would}.", contrast.compared, contrast.against));
     }
     if !design.interleaved {
         return lines;
     }
-    lines.extend(predicted);
     let looks: Vec<String> = design.looks.iter().map(|look| look.rounds.to_string()).collect();
     let early = match design.ended_early {
         true => "; it ended early, because the outcome was clear",
@@ -422,4 +431,31 @@ fn facts(document: &ComparisonDocument) -> Vec<Fact> {
         ("Equivalent", format!("up to a ratio of {}", ratio(design.equivalent))),
     ];
     facts_of(own, &document.environment, document.run_directory.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::comparison::DesignFacts;
+
+    #[test]
+    fn a_forecast_and_the_measured_figure_say_which_they_are() {
+        let prediction = Prediction { smallest_detectable: 0.02, ..Prediction::default() };
+        let mut document = ComparisonDocument {
+            blocks: 8,
+            contrast: Contrast { smallest_detectable: Some(0.05), ..Contrast::default() },
+            design: DesignFacts {
+                interleaved: true,
+                rounds_max: 64,
+                prediction: Some(prediction),
+                ..DesignFacts::default()
+            },
+            ..ComparisonDocument::default()
+        };
+        let lines = how_sure(&document);
+        assert!(lines[0].starts_with("Forecast of the pilot blocks: to detect"), "{lines:?}");
+        assert!(lines[1].contains(", from the 8 rounds measured: a difference of 5"), "{lines:?}");
+        document.design.prediction = None;
+        assert!(!how_sure(&document)[0].contains("measured"), "one figure needs no name");
+    }
 }
