@@ -107,13 +107,20 @@ fn unused_with_filename(options: &Options<'_>) {
     options.note_unused(&["filename_format", "nrfiles"], "filename says which files");
 }
 
-/// Notes that names such as `sim:null` are two files to fio, and how to type the one target.
+/// Notes that names such as `sim:null` are several files to fio, and how to type the one target: from a
+/// scheme to the next, or to the end of the list.
 fn note_schemes(options: &Options<'_>, list: &[String], surroundings: &Surroundings<'_>) {
-    for pair in list.windows(2).filter(|pair| (surroundings.is_scheme)(&pair[0])) {
-        let [word, rest] = [&pair[0], &pair[1]];
+    let is_scheme = |word: &String| (surroundings.is_scheme)(word);
+    for parts in list.chunk_by(|_, next| !is_scheme(next)).filter(|parts| is_scheme(&parts[0])) {
+        let Some((last, others)) = parts.split_last().filter(|(_, others)| !others.is_empty()) else {
+            continue;
+        };
+        let name = parts.join(":").replace('\\', r"\\").replace(':', r"\:");
         options.note(format!(
-            "fio splits filename at colons, so `{word}` and `{rest}` are two files; to name one target, put a backslash \
-             before every colon (`{word}\\:{rest}`) and quote the name for the shell"
+            "fio splits filename at colons, so `{}` and `{last}` are {} files; to name one target, put a backslash before \
+             every colon (`{name}`) and quote the name for the shell",
+            others.join("`, `"),
+            if parts.len() == 2 { "two".to_owned() } else { parts.len().to_string() }
         ));
     }
 }

@@ -177,6 +177,20 @@ fn sizes_and_places() {
         "{:?}",
         notes("/a:sim:null")
     );
+    for (typed, name) in [
+        ("nbd+unix:///x?socket=/tmp/s", r"`nbd+unix\:///x?socket=/tmp/s`"),
+        ("nbd:unix:/x", r"`nbd\:unix\:/x`"),
+        ("nbd://host:10809/x", r"`nbd\://host\:10809/x`"),
+    ] {
+        let notes = notes(typed).concat();
+        assert!(notes.contains(name), "{typed}: {notes}");
+        let escaped = name.trim_matches('`');
+        let one = file(&format!("[x]\nfilename={escaped}\nsize=1m\nrw=read\n")).unwrap();
+        assert_eq!(only_job(&one).targets[0].name, typed);
+    }
+    let several = notes("nbd://host:1/x:sim:null").concat();
+    assert!(several.contains("`nbd`, `//host` and `1/x` are 3 files"), "{several}");
+    assert!(several.contains("`sim` and `null` are two files"), "{several}");
     for plain in ["sim\\:null", "a:null", "/a:sim", "sim:null\ndirectory=/d"] {
         assert!(!notes(plain).concat().contains("splits filename"), "{plain}: {:?}", notes(plain));
     }

@@ -46,7 +46,7 @@ pub(super) fn parse_in(arguments: &[&str], files: &[(&str, &str)]) -> Result<Inv
             _ => None,
         },
         is_file: &|name| !name.starts_with("/dev/"),
-        is_scheme: &|word| word == "sim",
+        is_scheme: &|word| ["sim", "nbd", "nbd+unix"].contains(&word),
         is_directory: &|name| name.starts_with("/d"),
     };
     let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
