@@ -231,6 +231,7 @@ const ROWS: &[Row] = &[
         5,
     ),
     row("nbd memory 16M", "survey $U", NoFinding, "remote-storage", 0),
+    row("nbd -r memory 16M", "survey $U", NoFinding, "read-only", 0),
     row(
         "nbd memory 16M",
         "load --json --overwrite $U --write 100 --sync-every 1 --count 20",
