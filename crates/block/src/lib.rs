@@ -49,4 +49,6 @@ pub use request::{Completion, LbaRange, Op, Outcome, Payload, Request, Tag};
 pub use shell::shell_word;
 pub use store::{FileId, FileStore, OpenOptions};
 pub use units::{Bytes, Lba, Nanos, ParseBytesError, SizeBase};
-pub use wait::{PollFlags, Poller, Waiter, Wakeups, retry_until, sleep_unless, wait_any, waiting_poll};
+pub use wait::{
+    PollFlags, Poller, Waiter, Wakeups, receive_unless, retry_until, sleep_unless, wait_any, waiting_poll,
+};

@@ -12,6 +12,7 @@
 //! again, and look at the clock.
 
 use std::os::fd::BorrowedFd;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 pub use rustix::event::PollFlags;
 use rustix::event::{PollFd, Timespec, poll};
@@ -126,6 +127,26 @@ pub fn sleep_unless(mut is_stopped: impl FnMut() -> bool, time: Nanos) -> bool {
     retry(time, LOOK_EVERY, || is_stopped().then_some(())).is_none()
 }
 
+/// Receives a value within `patience`, but gives up within [`LOOK_EVERY`] once `is_stopped`, with the error of
+/// a value that did not come in time.
+///
+/// # Errors
+/// Fails as [`Receiver::recv_timeout`].
+pub fn receive_unless<T>(
+    receiver: &Receiver<T>,
+    mut is_stopped: impl FnMut() -> bool,
+    patience: Nanos,
+) -> std::result::Result<T, RecvTimeoutError> {
+    let clock = RealClock::start();
+    loop {
+        let left = patience.since(clock.now());
+        match receiver.recv_timeout(left.min(LOOK_EVERY).into()) {
+            Err(RecvTimeoutError::Timeout) if left > Nanos::ZERO && !is_stopped() => {}
+            received => return received,
+        }
+    }
+}
+
 fn retry<T>(patience: Nanos, every: Nanos, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
     let clock = RealClock::start();
     loop {
@@ -221,6 +242,7 @@ impl Waiter for &Time {
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsFd as _;
+    use std::sync::mpsc::channel;
     use std::sync::{Arc, Weak};
 
     use rustix::event::{EventfdFlags, eventfd};
@@ -262,6 +284,18 @@ mod tests {
             Nanos(u64::MAX)
         ));
         assert!(sleep_unless(|| false, Nanos::millis(1)));
+    }
+
+    #[test]
+    fn a_value_is_received_until_a_stop_the_end_of_the_time_or_of_the_sender() {
+        let (sender, receiver) = channel();
+        let forever = Nanos(u64::MAX);
+        assert_eq!(receive_unless(&receiver, || true, forever), Err(RecvTimeoutError::Timeout));
+        assert_eq!(receive_unless(&receiver, || false, Nanos::ZERO), Err(RecvTimeoutError::Timeout));
+        sender.send(7).unwrap();
+        assert_eq!(receive_unless(&receiver, || true, Nanos::ZERO), Ok(7));
+        drop(sender);
+        assert_eq!(receive_unless(&receiver, || false, forever), Err(RecvTimeoutError::Disconnected));
     }
 
     #[test]
