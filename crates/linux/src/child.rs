@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -19,6 +19,9 @@ use crate::orphans::{self, Mark};
 const READ_MAX: usize = 16 << 10;
 /// How often a pipe is read in one go: whoever writes without end does not keep others from being heard.
 const READS_MAX: usize = 16;
+
+/// Longest time that a tool may take, such as one that makes or checks a file system.
+const TOOL_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A function that takes what a program writes.
 type OnOutput<'a> = Box<dyn FnMut(&[u8]) + 'a>;
@@ -139,6 +142,29 @@ pub fn run(mut command: Command, mut pipes: Vec<Pipe<'_>>, limits: Limits<'_>) -
     Ok(ProgramEnd { status, by: by?, left })
 }
 
+/// Runs a tool to its end, with nothing on its stdin, and returns what it wrote. It is killed if it has not
+/// ended after ten minutes.
+///
+/// # Errors
+/// As [`run`]; [`TimedOut`](ErrorKind::TimedOut) if it was killed.
+pub fn output(command: Command) -> io::Result<Output> {
+    output_within(command, TOOL_TIMEOUT)
+}
+
+fn output_within(mut command: Command, timeout: Duration) -> io::Result<Output> {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let (out, out_end) = Pipe::new(|bytes| stdout.extend_from_slice(bytes))?;
+    let (err, err_end) = Pipe::new(|bytes| stderr.extend_from_slice(bytes))?;
+    command.stdin(Stdio::null()).stdout(out_end).stderr(err_end);
+    let limits = Limits { timeout: Some(timeout), stop: &[], grace: Duration::ZERO, kills_leftovers: false };
+    let ended = run(command, vec![out, err], limits)?;
+    if ended.by != EndedBy::Itself {
+        let what = format!("it had not ended after {} s and was killed", timeout.as_secs_f64());
+        return Err(io::Error::new(ErrorKind::TimedOut, what));
+    }
+    Ok(Output { status: ended.status, stdout, stderr })
+}
+
 /// Waits for a child that was killed to end, `within` at most. One that the kernel holds in a request to a
 /// dead drive is left to it.
 ///
@@ -233,6 +259,16 @@ mod tests {
         assert_eq!((ended.status.code(), ended.by), (Some(3), EndedBy::Itself));
         assert_eq!((said.len(), tail.text().as_str()), (300_000, "ef"));
         assert_eq!(group.read(&mut [0]).unwrap(), 0);
+    }
+
+    #[test]
+    fn the_output_of_a_tool_is_whole_and_a_tool_that_does_not_end_is_killed() {
+        let output = output_within(shell("cat; echo out; echo err >&2; exit 3"), Duration::from_secs(1000));
+        let Output { status, stdout, stderr } = output.unwrap();
+        assert_eq!((status.code(), &*stdout, &*stderr), (Some(3), &b"out\n"[..], &b"err\n"[..]));
+        let error = output_within(shell("exec sleep 1000"), Duration::from_millis(10)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        assert_eq!(error.to_string(), "it had not ended after 0.01 s and was killed");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //!
 //! - `file` opens regular files and block devices as [`Device`](plumb_block::Device)s, with one of three
 //!   engines: `uring`, `psync` and `mapped`. [`test_file`] makes files of plumb's own, [`layout`] fills them.
+//! - [`file_system`] makes, mounts and checks file systems on block devices.
 //! - [`store`] is a directory as a [`FileStore`](plumb_block::FileStore), [`counters`] reads what the block
 //!   layer counted.
 //! - [`tracing`] is the kernel's event tracing; [`flush_trace`] and [`accounting`] tell what was this
@@ -35,6 +36,7 @@ mod dm_ioctl;
 pub mod dm_reload;
 pub mod extents;
 mod file;
+pub mod file_system;
 pub mod flush_trace;
 pub mod fuse_connection;
 pub mod fuse_ring;
