@@ -90,7 +90,7 @@ impl FileSystem {
     /// makes a link to each of several drives in `at`.
     ///
     /// # Errors
-    /// As [`mount_with`](Self::mount_with), and if a directory for another one cannot be made.
+    /// As [`mount`](Self::mount), and if a directory for another one cannot be made.
     pub(crate) fn mount_all(
         self,
         devices: &[PathBuf],
@@ -102,11 +102,11 @@ impl FileSystem {
             let names = std::iter::once(Path::new(FIRST)).chain(names);
             return MountedFileSystem::linked(names.zip(devices), at);
         }
-        let mut mounted = self.mount_with(&devices[0], at, options)?;
+        let mut mounted = self.mount(&devices[0], at, options)?;
         for (device, drive) in devices[1..].iter().zip(&options.further) {
             let at = at.join(&drive.directory);
             fs::create_dir_all(&at).map_err(cannot(format!("make {}", at.display())))?;
-            mounted.add(self.mount_with(device, &at, options)?);
+            mounted.add(self.mount(device, &at, options)?);
         }
         Ok(mounted)
     }

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::Command;
 
-use plumb_prove::file_system::FileSystem;
+use plumb_prove::file_system::{FileSystem, FileSystemOptions};
 use plumb_prove::roles::Roles;
 
 /// Finds on the drive what was written to a file, and asks whose it is.
@@ -28,8 +28,9 @@ fn file_is_found_by_its_bytes(file_system: FileSystem, journal: &str) {
 fn look(file_system: FileSystem, device: &Path, directory: &Path, journal: &str) -> Result<(), String> {
     let at = directory.join("mount");
     std::fs::create_dir(&at).unwrap();
-    file_system.make(device).map_err(|error| error.to_string())?;
-    let mounted = file_system.mount(device, &at).map_err(|error| error.to_string())?;
+    let options = FileSystemOptions::default();
+    file_system.make(device, &options).map_err(|error| error.to_string())?;
+    let mounted = file_system.mount(device, &at, &options).map_err(|error| error.to_string())?;
     std::fs::create_dir(at.join("d")).unwrap();
     let block: Vec<u8> = (0..16_384_u32).flat_map(|number| (number ^ 0x9e37_79b9).to_le_bytes()).collect();
     let mut file = File::create(at.join("d/file")).unwrap();

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plumb_block::Bytes;
+use plumb_linux::file_system::{FileSystem, Mount};
 use plumb_linux::loop_device::LoopDevice;
-use plumb_prove::file_system::{FileSystem, MountedFileSystem};
 use plumb_trial::TrialError;
 
 use super::record::Changes;
@@ -27,7 +27,7 @@ pub struct FileSystemSetting {
 struct Place {
     system: FileSystem,
     at: PathBuf,
-    mounted: Option<(MountedFileSystem, LoopDevice)>,
+    mounted: Option<(Mount, LoopDevice)>,
 }
 
 /// Returns where the file system of level `number` is mounted.
@@ -81,8 +81,8 @@ impl Place {
         let label = self.at.display().to_string();
         let device = LoopDevice::bind(path.clone(), BLOCK, label, place.into());
         let device = device.map_err(|error| io(error, "put a loop device over", &path))?;
-        let made = self.system.make(&device.path());
-        let mounted = made.and_then(|()| self.system.mount(&device.path(), &self.at));
+        let made = self.system.make(&device.path(), &[]);
+        let mounted = made.and_then(|()| self.system.mount(&device.path(), &self.at, ""));
         self.mounted = Some((mounted.map_err(|error| failed(&error))?, device));
         Ok(())
     }

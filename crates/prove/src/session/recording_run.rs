@@ -123,7 +123,7 @@ impl Steps<'_> {
     fn run(&self) -> Result<WorkResult> {
         let file_system = self.options.file_system;
         let options = &self.options.file_system_options;
-        self.devices.iter().try_for_each(|device| file_system.make_with(device, options))?;
+        self.devices.iter().try_for_each(|device| file_system.make(device, options))?;
         let mounted = file_system.mount_all(&self.devices, self.mount_point, options);
         let mounted = mounted.map_err(|error| match options.mount.is_empty() {
             true => error,

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use plumb_linux::file_system::FileSystem;
 use plumb_report::document::proof::FailureClass;
 
 use super::files::{CHURN, Files};
 use super::options::Settings;
 use super::{Outcome, Subject};
 use crate::error::{Error, Result};
-use crate::file_system::FileSystem;
 
 /// All that can be done to files, of which only the structure of the file system is checked.
 pub(super) struct Fsck(Files);
