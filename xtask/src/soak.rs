@@ -85,7 +85,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
 /// Runs the tests with power cuts, with many of them.
 fn cuts(arguments: &Arguments, root: &Path) -> Result<bool> {
     let (cuts, seed) = (arguments.cuts, arguments.seed);
-    let tests = "--package plumb --package plumb-prove --test all -- cache_cuts:: drive_cuts:: witnessed:: --nocapture";
+    let tests = "--package plumb --package plumb-witness --test all -- cache_cuts:: drive_cuts:: witnessed:: --nocapture";
     let passed = tested(root, tests, &[("PLUMB_CUTS", cuts), ("PLUMB_SEED", seed)])?;
     println!("{}", told(passed, &format!("{cuts} power cuts from seed {seed}"), "cuts --cuts 5"));
     Ok(passed)

@@ -227,6 +227,7 @@ pub(crate) fn code_of(failure: &anyhow::Error) -> Exit {
     }
     let kinds = [
         failure.downcast_ref().map(|error: &plumb_prove::Error| error.kind.failure()),
+        failure.downcast_ref().map(|error: &plumb_witness::Error| error.failure),
         failure.downcast_ref().map(|error: &plumb_targets::Error| error.kind().failure()),
         failure.downcast_ref().map(|error: &OutputError| error.kind),
         failure.downcast_ref().map(plumb_measure::Error::failure),

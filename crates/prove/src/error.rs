@@ -26,8 +26,6 @@ pub enum ErrorKind {
     Unmountable,
     /// No power cut leaves this state, or it does not fail as it did.
     NoSuchState,
-    /// A connection was lost. It may be made again.
-    Disconnected,
     /// A file, a device or a program failed.
     Failed,
 }
@@ -39,7 +37,7 @@ impl ErrorKind {
             Self::Usage | Self::NoSuchState => FailureKind::Usage,
             Self::Refused => FailureKind::Refused,
             Self::NotMeasured | Self::NotTraced => FailureKind::NotMeasured,
-            Self::Unmountable | Self::Disconnected | Self::Failed => FailureKind::Failed,
+            Self::Unmountable | Self::Failed => FailureKind::Failed,
         }
     }
 }
@@ -73,11 +71,6 @@ impl Error {
     /// Creates the error that something is missing here, and what to do about it.
     pub(crate) fn missing(what: impl Display, remedy: impl Display) -> Self {
         Self::new(ErrorKind::NotMeasured, format!("{what}; {remedy}"))
-    }
-
-    /// Returns an error for stored data that is not as it was written.
-    pub(crate) fn damaged(place: impl Display, what: impl Display) -> Self {
-        Self::new(ErrorKind::NotMeasured, format!("{place}: {what}; nothing can be said of this run"))
     }
 }
 
@@ -139,12 +132,6 @@ impl From<ExportError> for Error {
 
 impl From<plumb_block::Error> for Error {
     fn from(error: plumb_block::Error) -> Self {
-        Self::new(ErrorKind::Failed, in_one_line(&error))
-    }
-}
-
-impl From<plumb_load::Error> for Error {
-    fn from(error: plumb_load::Error) -> Self {
         Self::new(ErrorKind::Failed, in_one_line(&error))
     }
 }

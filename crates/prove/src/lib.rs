@@ -20,7 +20,6 @@
 //! - [`posix`]: a file system that promises only what POSIX does, recorded from system calls.
 //! - [`trace`]: the system calls of a program, and what it leaves unsynced.
 //! - [`roles`]: what the blocks of a drive are for.
-//! - [`witness`]: a writer, a witness and real cuts of power.
 //!
 //! Invariant: a recording is explored the same way wherever and however often it is: the
 //! order of states follows from recording, profile, limits and seed alone.
@@ -43,6 +42,5 @@ pub mod session;
 pub mod state_device;
 pub mod subject;
 pub mod trace;
-pub mod witness;
 
 pub use error::{Error, ErrorKind, Result};

@@ -19,7 +19,6 @@ mod session;
 mod smaller;
 mod traced;
 mod windows;
-mod witnessed;
 
 use std::sync::Arc;
 use std::time::SystemTime;

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use clap::Args;
 use plumb_block::Nanos;
-use plumb_prove::witness::campaign::{Campaign, Moments};
-use plumb_prove::witness::power::{Machine, PowerSwitch};
 use plumb_report::Kind;
 use plumb_report::document::power::CampaignDocument;
 use plumb_report::progress::ProgressLines;
 use plumb_state::places;
+use plumb_witness::campaign::{Campaign, Moments};
+use plumb_witness::power::{Machine, PowerSwitch};
 
 use super::verify::exit_of;
 use super::writer::PatternArguments;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 use plumb_block::{RealClock, Time};
-use plumb_prove::witness::{Link, Message, Peer, fetch, name_of, open_target, verify};
 use plumb_report::Kind;
 use plumb_targets::{Intent, Permission};
+use plumb_witness::{Link, Message, Peer, fetch, name_of, open_target, verify};
 
 use crate::arguments::output::PrintFormat;
 use crate::exit::Exit;
@@ -35,9 +35,9 @@ pub(crate) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let opened = open_target(&arguments.target, Intent::READ, &Permission::default(), &time)?;
     let peer = Peer::typed(&arguments.witness);
     let is_stdio = peer == Peer::Stdio;
-    let mut link = Link::connect(peer, None, Duration::ZERO)?;
+    let mut link = Link::connect(peer, None, Duration::ZERO, &stop)?;
     let record = fetch(&mut link, &name_of(&opened), opened.identity.clone())?;
-    let found = verify(&record, &*opened.device, opened.identity.as_deref(), &stop, &mut |_| ())?;
+    let found = verify(&record, &*opened.device, opened.identity.as_deref(), &stop)?;
     link.ask(&Message::Verified(Box::new(found.clone())))?;
     if is_stdio {
         terminal::say(&found.headline);

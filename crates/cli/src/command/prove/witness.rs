@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
-use plumb_prove::witness::{serve, serve_at};
+use plumb_witness::{serve, serve_at};
 
 use crate::exit::Exit;
 use crate::terminal;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 use plumb_block::{Bytes, Nanos, RealClock, Time};
-use plumb_prove::Error;
-use plumb_prove::witness::{Link, Peer, Plan, RunFacts, Until, WriterEnd, open_target, write};
 use plumb_targets::{Intent, OpenedTarget, Permission};
+use plumb_witness::Error;
+use plumb_witness::{Link, Peer, Plan, RunFacts, Until, WriterEnd, open_target, write};
 
 use crate::exit::Exit;
 use crate::{stop, terminal};
@@ -90,7 +90,7 @@ impl PatternArguments {
         words
     }
 
-    fn plan(&self, opened: &OpenedTarget) -> plumb_prove::Result<Plan> {
+    fn plan(&self, opened: &OpenedTarget) -> plumb_witness::Result<Plan> {
         let info = opened.device.info();
         let block = info.logical_block;
         if !self.block_size.0.is_multiple_of(block.0) {
@@ -134,7 +134,7 @@ pub(crate) fn run(arguments: &WriterArguments) -> anyhow::Result<Exit> {
     let plan = facts.plan.clone();
     let peer = Peer::typed(&arguments.witness);
     let is_stdio = peer == Peer::Stdio;
-    let mut link = Link::connect(peer, Some(facts), Duration::from(arguments.patience))?;
+    let mut link = Link::connect(peer, Some(facts), Duration::from(arguments.patience), &stop)?;
     terminal::say(&format!("plumb: run {} writes to {}", plan.name(), opened.shown));
     let until = Until { time: arguments.seconds, ..Until::default() };
     let ended = write(&plan, &*opened.device, &time, &mut link, until, &stop)?;

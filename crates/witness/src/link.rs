@@ -7,18 +7,21 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::record::{receive, send};
-use super::{Batch, Message, RunFacts, refused};
-use crate::error::{Error, ErrorKind, Result};
+use plumb_block::{Nanos, receive_unless, sleep_unless};
+
+use crate::error::{Error, Result};
+use crate::message::{Batch, Message, RunFacts};
+use crate::record::{receive, send};
 
 /// Time that an answer may take before the connection counts as lost.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time to wait before the next try to connect.
-const RETRY: Duration = Duration::from_millis(200);
+const RETRY: Nanos = Nanos::millis(200);
 
 /// Whom the writer tells what was answered.
 pub trait Witness {
@@ -74,7 +77,6 @@ impl Peer {
 struct Connection {
     to: Box<dyn Write + Send>,
     answers: Receiver<io::Result<Message>>,
-    /// Dropped with it.
     _end: End,
 }
 
@@ -103,35 +105,36 @@ impl Connection {
     }
 
     fn send(&mut self, message: &Message) -> Result<()> {
-        send(&mut self.to, message).map_err(|source| lost(&source))
+        send(&mut self.to, message).map_err(|source| Error::disconnected(&source))
     }
 
-    /// `None` if there is no answer yet.
-    fn answer(&mut self, wait: Duration) -> Result<Option<Message>> {
-        match self.answers.recv_timeout(wait) {
-            Ok(Ok(Message::Refused(why))) => Err(refused(format!("the witness: {why}"))),
-            Ok(answer) => answer.map(Some).map_err(|source| lost(&source)),
+    /// Returns the next answer; `None` if it does not come in time or before a stop.
+    fn answer(&mut self, wait: Duration, stop: &AtomicBool) -> Result<Option<Message>> {
+        match receive_unless(&self.answers, || stop.load(Ordering::Acquire), wait.into()) {
+            Ok(Ok(Message::Refused(why))) => Err(Error::not_measured(format!("the witness: {why}"))),
+            Ok(answer) => answer.map(Some).map_err(|source| Error::disconnected(&source)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => Err(lost(&io::ErrorKind::UnexpectedEof.into())),
+            Err(RecvTimeoutError::Disconnected) => {
+                Err(Error::disconnected(&io::ErrorKind::UnexpectedEof.into()))
+            }
         }
     }
 
     /// Asks, and waits for the answers as they come, until one confirms.
-    fn ask(&mut self, message: &Message) -> Result<(Vec<Message>, u64)> {
+    fn ask(&mut self, message: &Message, stop: &AtomicBool) -> Result<(Vec<Message>, u64)> {
         self.send(message)?;
         let mut answers = Vec::new();
         loop {
-            match self.answer(ANSWER_TIMEOUT)? {
+            match self.answer(ANSWER_TIMEOUT, stop)? {
                 Some(Message::Confirmed(number)) => return Ok((answers, number)),
                 Some(answer) => answers.push(answer),
-                None => return Err(lost(&io::ErrorKind::TimedOut.into())),
+                None if stop.load(Ordering::Acquire) => {
+                    return Err(Error::disconnected(&io::ErrorKind::Interrupted.into()));
+                }
+                None => return Err(Error::disconnected(&io::ErrorKind::TimedOut.into())),
             }
         }
     }
-}
-
-fn lost(source: &io::Error) -> Error {
-    Error::new(ErrorKind::Disconnected, format!("no witness answers at the other end: {source}"))
 }
 
 impl Drop for End {
@@ -148,7 +151,7 @@ impl Drop for End {
 }
 
 /// A connection to a witness that is made again when it is lost.
-pub struct Link {
+pub struct Link<'s> {
     peer: Peer,
     /// Facts that are sent first on each connection.
     facts: Option<RunFacts>,
@@ -160,27 +163,33 @@ pub struct Link {
     patience: Duration,
     /// Time and reason of the loss of the connection; `None` while it works.
     lost: Option<(Instant, String)>,
+    stop: &'s AtomicBool,
 }
 
-impl Link {
+impl<'s> Link<'s> {
     /// Connects to the witness, for a run if `facts` are given. Later a lost connection is retried for
-    /// `patience`.
+    /// `patience`. A stop ends each wait for a witness that is silent.
     ///
     /// # Errors
     /// Fails if the witness does not answer, or refuses.
-    pub fn connect(peer: Peer, facts: Option<RunFacts>, patience: Duration) -> Result<Self> {
+    pub fn connect(
+        peer: Peer,
+        facts: Option<RunFacts>,
+        patience: Duration,
+        stop: &'s AtomicBool,
+    ) -> Result<Self> {
         let mut link =
-            Self { peer, facts, connection: None, pending: None, confirmed: 0, patience, lost: None };
+            Self { peer, facts, connection: None, pending: None, confirmed: 0, patience, lost: None, stop };
         match link.open() {
-            Err(error) if error.kind == ErrorKind::Disconnected => Err(refused(error.to_string())),
+            Err(error) if error.is_disconnected => Err(Error::not_measured(error.to_string())),
             opened => opened.map(|()| link),
         }
     }
 
     fn open(&mut self) -> Result<()> {
-        let mut connection = self.peer.connect().map_err(|source| lost(&source))?;
+        let mut connection = self.peer.connect().map_err(|source| Error::disconnected(&source))?;
         if let Some(facts) = &self.facts {
-            (_, self.confirmed) = connection.ask(&Message::Run(facts.clone()))?;
+            (_, self.confirmed) = connection.ask(&Message::Run(facts.clone()), self.stop)?;
             self.pending.take_if(|(batch, _)| batch.number <= self.confirmed);
             if let Some((batch, sent)) = &mut self.pending {
                 connection.send(&Message::Batch(batch.clone()))?;
@@ -198,12 +207,14 @@ impl Link {
         if since.elapsed() >= self.patience || self.peer == Peer::Stdio {
             let seconds = since.elapsed().as_secs();
             let stands = "what it has confirmed stands, and can be verified";
-            return Err(refused(format!("after {seconds} s without an answer ({why}): {stands}")));
+            return Err(Error::not_measured(format!(
+                "after {seconds} s without an answer ({why}): {stands}"
+            )));
         }
         match self.open() {
-            Err(error) if error.kind == ErrorKind::Disconnected => {
+            Err(error) if error.is_disconnected => {
                 self.lost = Some((since, error.to_string()));
-                thread::sleep(RETRY);
+                sleep_unless(|| self.stop.load(Ordering::Acquire), RETRY);
                 Ok(())
             }
             opened => opened,
@@ -216,40 +227,42 @@ impl Link {
     /// # Errors
     /// If the connection is lost, or the witness refuses.
     pub fn ask(&mut self, message: &Message) -> Result<(Vec<Message>, u64)> {
-        let connection = self.connection.as_mut().ok_or_else(|| lost(&io::ErrorKind::NotConnected.into()))?;
-        connection.ask(message)
+        let connection = self
+            .connection
+            .as_mut()
+            .ok_or_else(|| Error::disconnected(&io::ErrorKind::NotConnected.into()))?;
+        connection.ask(message, self.stop)
     }
 
-    /// Takes a connection that failed for lost; a witness that refuses is none.
-    fn or_lose<T>(&mut self, done: Result<T>) -> Result<Option<T>> {
+    /// Makes the connection again if `done` says that it was lost, and returns `None` then. A refusal of the
+    /// witness remains an error.
+    fn reconnect_if_lost<T>(&mut self, done: Result<T>) -> Result<Option<T>> {
         match done {
-            Err(error) if error.kind == ErrorKind::Disconnected => {
-                self.lose(error.to_string()).map(|()| None)
-            }
+            Err(error) if error.is_disconnected => self.lose(error.to_string()).map(|()| None),
             done => done.map(Some),
         }
     }
 }
 
-impl Witness for Link {
+impl Witness for Link<'_> {
     fn send(&mut self, batch: &Batch) -> Result<()> {
         self.pending = Some((batch.clone(), Instant::now()));
         // Without a connection it is sent when there is one again.
         let sent = self.connection.as_mut().map_or(Ok(()), |link| link.send(&Message::Batch(batch.clone())));
-        self.or_lose(sent).map(drop)
+        self.reconnect_if_lost(sent).map(drop)
     }
 
     fn confirmed(&mut self, wait: Duration) -> Result<u64> {
         let answer = match &mut self.connection {
-            Some(connection) => connection.answer(wait),
-            None => Err(lost(&io::ErrorKind::NotConnected.into())),
+            Some(connection) => connection.answer(wait, self.stop),
+            None => Err(Error::disconnected(&io::ErrorKind::NotConnected.into())),
         };
-        match self.or_lose(answer)?.flatten() {
+        match self.reconnect_if_lost(answer)?.flatten() {
             Some(Message::Confirmed(number)) => {
                 self.confirmed = number;
                 self.pending.take_if(|(batch, _)| batch.number <= number);
             }
-            Some(_) => return Err(refused("the witness sent an unexpected answer")),
+            Some(_) => return Err(Error::not_measured("the witness sent an unexpected answer")),
             None => {
                 if self.pending.as_ref().is_some_and(|(_, sent)| sent.elapsed() > ANSWER_TIMEOUT) {
                     self.lose("it is silent".to_owned())?;

@@ -14,7 +14,6 @@ use plumb_report::printable::shell_line;
 use plumb_serve::named::control::{Order, give};
 use plumb_targets::served_drive::{DriveOrder, DriveStatus};
 
-use super::refused;
 use crate::error::{Error, Result, cannot};
 
 /// Number of seconds that a switch may take.
@@ -43,7 +42,7 @@ impl Machine {
     }
 }
 
-/// A power switch.
+/// Switch that takes the power from a drive or its machine, and gives it back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PowerSwitch {
     /// Description of what the switch does, in words for reports.
@@ -179,16 +178,16 @@ impl PowerSwitch {
 
     fn give(&self, order: &Order<DriveOrder>) -> Result<DriveStatus> {
         let Kind::Drive(directory, name) = &self.kind else {
-            return Err(refused("it is not a simulated drive"));
+            return Err(Error::not_measured("it is not a simulated drive"));
         };
-        give(directory, name, order).map_err(|error| refused(in_one_line(&error)))
+        give(directory, name, order).map_err(|error| Error::not_measured(in_one_line(&error)))
     }
 }
 
 fn succeeds(words: &[String]) -> Result<()> {
     match runs(words, SWITCH_SECONDS)? {
         true => Ok(()),
-        false => Err(refused(format!("the power switch failed: `{}`", shell_line(words)))),
+        false => Err(Error::not_measured(format!("the power switch failed: `{}`", shell_line(words)))),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Many cycles: write, cut, power on, wait for the drive, verify. Goes on where it was left.
+//! A campaign of power cuts: each cycle writes, cuts the power, turns it on, waits for the drive and verifies.
+//! An interrupted campaign is resumed.
 //!
 //! ```text
 //!   DIR/campaign.json     the document, replaced after each cycle, and before each cut (`pending`)
@@ -17,8 +18,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use plumb_block::Nanos;
-use plumb_block::wait::LOOK_EVERY;
+use plumb_block::{Nanos, in_one_line, receive_unless, sleep_unless};
 use plumb_crash::below;
 use plumb_linux::child;
 use plumb_report::document::power::{CampaignDocument, Cycle, CycleResult, VerifyDocument};
@@ -27,9 +27,10 @@ use plumb_state::whole_file::{Lasting, Mode, replace};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
 
-use super::power::{Machine, PowerSwitch};
-use super::{Event, Message, refused, serve};
 use crate::error::{Error, Result, cannot};
+use crate::message::{Event, Message};
+use crate::power::{Machine, PowerSwitch};
+use crate::record::serve;
 
 /// Time that a writer may go on after the power is gone: its connection may not know.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -38,7 +39,7 @@ const GRACE: Duration = Duration::from_millis(200);
 /// Time that a killed process may take to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time to wait before the next try to verify.
-const RETRY: Duration = Duration::from_millis(500);
+const RETRY: Nanos = Nanos::millis(500);
 /// Number of cycles in a row that say nothing after which a campaign ends.
 const NOT_COUNTED_MAX: usize = 3;
 
@@ -134,7 +135,7 @@ impl Campaign {
             }
         }
         fs::create_dir_all(&self.directory).map_err(cannot(format!("make {}", self.directory.display())))?;
-        let mut document = self.resumed()?;
+        let mut document = self.load_document()?;
         let resumed_at = document.cycles.len();
         while (document.cycles.len() as u64) < document.cycles_wanted {
             document.incomplete_because = is_in_vain(&document.cycles[resumed_at..]);
@@ -162,7 +163,7 @@ impl Campaign {
     }
 
     /// Reads the document in the directory, or makes a new one.
-    fn resumed(&self) -> Result<CampaignDocument> {
+    fn load_document(&self) -> Result<CampaignDocument> {
         let path = self.directory.join("campaign.json");
         let mut document: CampaignDocument = match fs::read(&path) {
             Err(absent) if absent.kind() == ErrorKind::NotFound => CampaignDocument {
@@ -179,7 +180,7 @@ impl Campaign {
         };
         if document.settings != self.settings() {
             let (was, is) = (document.settings.join(" "), self.settings().join(" "));
-            return Err(refused(format!(
+            return Err(Error::not_measured(format!(
                 "{}: it is of another campaign ({was}), and this is {is}: name another directory",
                 path.display()
             )));
@@ -196,7 +197,7 @@ impl Campaign {
         let bytes = serde_json::to_vec_pretty(document).map_err(std::io::Error::from);
         let bytes = bytes.map_err(cannot(format!("write {}", path.display())))?;
         let replaced = replace(&path, &bytes, Mode::Kept, Lasting::Durable);
-        replaced.map_err(|error| refused(plumb_block::in_one_line(&error)))
+        replaced.map_err(|error| Error::not_measured(in_one_line(&error)))
     }
 
     /// Runs the next cycle; `None` if it was stopped. One that an earlier process left after its cut is only
@@ -208,7 +209,7 @@ impl Campaign {
         if is_left {
             self.switch.power_on()?;
         } else {
-            match self.written_and_cut(number, document, stop)? {
+            match self.write_and_cut(number, document, stop)? {
                 Cut::Done(after) => cut_after = after,
                 Cut::Stopped => return Ok(None),
                 Cut::NotCounted(because) => {
@@ -216,7 +217,7 @@ impl Campaign {
                 }
             }
         }
-        let Some(mut cycle) = self.verified(number, began, stop) else { return Ok(None) };
+        let Some(mut cycle) = self.verify(number, began, stop) else { return Ok(None) };
         cycle.cut_after = cut_after;
         if is_left && cycle.result == CycleResult::Clean {
             cycle.result = CycleResult::NotCounted;
@@ -226,12 +227,7 @@ impl Campaign {
     }
 
     /// Writes, cuts the power and gives it back.
-    fn written_and_cut(
-        &self,
-        number: u64,
-        document: &mut CampaignDocument,
-        stop: &AtomicBool,
-    ) -> Result<Cut> {
+    fn write_and_cut(&self, number: u64, document: &mut CampaignDocument, stop: &AtomicBool) -> Result<Cut> {
         let writer = self.session(number, "writer", &self.writer, stop)?;
         let is_stopped = || stop.load(Ordering::Acquire);
         let is_filled = matches!(writer.wait(self.patience), Some(WitnessMessage::Filled));
@@ -270,26 +266,26 @@ impl Campaign {
     }
 
     /// Verifies as soon as the drive is back; none if it was stopped.
-    fn verified(&self, number: u64, began: Instant, stop: &AtomicBool) -> Option<Cycle> {
-        let end = Instant::now() + self.patience;
+    fn verify(&self, number: u64, began: Instant, stop: &AtomicBool) -> Option<Cycle> {
+        let (end, is_stopped) = (Instant::now() + self.patience, || stop.load(Ordering::Acquire));
         loop {
             let said = match self.session(number, "verify", &self.writer[..1], stop) {
                 Ok(verification) => match verification.wait(self.patience) {
                     Some(WitnessMessage::Verified(found)) if found.is_complete() || found.has_loss() => {
                         verification.end();
-                        return Some(judged(number, &found, began));
+                        return Some(verified_cycle(number, &found, began));
                     }
                     _ => verification.end(),
                 },
-                Err(error) => plumb_block::in_one_line(&error),
+                Err(error) => in_one_line(&error),
             };
-            if stop.load(Ordering::Acquire) {
+            if is_stopped() {
                 return None;
             }
             if Instant::now() >= end {
                 return Some(cycle_of(number, CycleResult::NoReturn, said, began));
             }
-            thread::sleep(RETRY);
+            sleep_unless(is_stopped, RETRY);
         }
     }
 
@@ -353,17 +349,11 @@ impl Session<'_> {
     /// Waits at most `within` for the next message; returns `None` if there is none, or if the campaign was
     /// stopped.
     fn wait(&self, within: Duration) -> Option<WitnessMessage> {
-        let end = Instant::now() + within;
-        while !self.stop.load(Ordering::Acquire) {
-            let left = end.saturating_duration_since(Instant::now());
-            match self.heard.recv_timeout(left.min(LOOK_EVERY.into())) {
-                Ok(heard) => return Some(heard),
-                Err(RecvTimeoutError::Disconnected) => return Some(WitnessMessage::Closed),
-                Err(RecvTimeoutError::Timeout) if left.is_zero() => return None,
-                Err(RecvTimeoutError::Timeout) => {}
-            }
+        match receive_unless(&self.heard, || self.stop.load(Ordering::Acquire), within.into()) {
+            Ok(heard) => Some(heard),
+            Err(RecvTimeoutError::Disconnected) => Some(WitnessMessage::Closed),
+            Err(RecvTimeoutError::Timeout) => None,
         }
-        None
     }
 
     /// Ends it, if it has not ended; the last that it said.
@@ -382,7 +372,7 @@ fn cycle_of(number: u64, result: CycleResult, because: String, began: Instant) -
     Cycle { number, result, because, cut_after: None, seconds, required: 0, classes: Vec::new() }
 }
 
-fn judged(number: u64, found: &VerifyDocument, began: Instant) -> Cycle {
+fn verified_cycle(number: u64, found: &VerifyDocument, began: Instant) -> Cycle {
     let result = match () {
         () if found.has_loss() => CycleResult::Loss,
         () if found.required == 0 => CycleResult::NotCounted,

@@ -16,14 +16,14 @@ use std::time::Duration;
 use plumb_block::{Bytes, Time, VirtualClock};
 use plumb_state::sealed_lines::{decode, encode};
 
-use plumb_prove::witness::record::{Record, Session};
-use plumb_prove::witness::{
-    Batch, Event, Link, Message, Peer, Plan, RunFacts, Until, Witness, serve, verify, write,
-};
 use plumb_report::document::power::{Class, VerifyDocument};
 use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::model::TypedModel;
+use plumb_witness::record::{Record, Session};
+use plumb_witness::{
+    Batch, Event, Link, Message, Peer, Plan, RunFacts, Until, Witness, serve, verify, write,
+};
 
 /// A flush after every so many writes, and how many of a hundred have FUA.
 type Durable = (u64, u8);
@@ -32,7 +32,7 @@ const SIZE: Bytes = Bytes::mib(2);
 /// A liar must be found within so many.
 const LIAR_CYCLES_MAX: u64 = 50;
 
-fn is_damaged(error: &plumb_prove::Error) -> bool {
+fn is_damaged(error: &plumb_witness::Error) -> bool {
     error.to_string().ends_with("nothing can be said of this run")
 }
 
@@ -44,12 +44,12 @@ fn from_environment(name: &str, default: u64) -> u64 {
 struct Memory(Record);
 
 impl Witness for Memory {
-    fn send(&mut self, batch: &Batch) -> plumb_prove::Result<()> {
+    fn send(&mut self, batch: &Batch) -> plumb_witness::Result<()> {
         self.0.batches.push(batch.clone());
         Ok(())
     }
 
-    fn confirmed(&mut self, _: Duration) -> plumb_prove::Result<u64> {
+    fn confirmed(&mut self, _: Duration) -> plumb_witness::Result<u64> {
         Ok(self.0.confirmed())
     }
 }
@@ -96,7 +96,7 @@ impl Bench {
     }
 
     fn verify(&self, record: &Record) -> VerifyDocument {
-        verify(record, &*self.handle.device(), None, &AtomicBool::new(false), &mut |_| {}).unwrap()
+        verify(record, &*self.handle.device(), None, &AtomicBool::new(false)).unwrap()
     }
 }
 
@@ -261,7 +261,8 @@ fn a_connection_that_breaks_again_and_again_costs_neither_truth_nor_a_loss() {
             let bench = Bench::new(model, seed);
             let facts = bench.facts(seed, (6, 0));
             let patience = Duration::from_secs(60);
-            let mut link = Link::connect(Peer::Unix(socket), Some(facts.clone()), patience).unwrap();
+            let stop = AtomicBool::new(false);
+            let mut link = Link::connect(Peer::Unix(socket), Some(facts.clone()), patience, &stop).unwrap();
             bench.cut(&facts.plan, &mut link, &format!("flush={}", 12 + seed * 5));
             let record = Record::newest(&records, "drive", None).unwrap();
             assert!(record.confirmed() > 3 && record.batches.last().unwrap().ended.is_some());
@@ -285,9 +286,9 @@ fn a_witness_that_never_comes_back_ends_the_run_and_what_it_knew_stands() {
     });
     let bench = Bench::new("consumer-nvme-ssd", 2);
     let facts = bench.facts(2, (0, 100));
-    let mut link = Link::connect(Peer::Unix(socket), Some(facts.clone()), Duration::ZERO).unwrap();
-    let device = bench.handle.device();
     let stop = AtomicBool::new(false);
+    let mut link = Link::connect(Peer::Unix(socket), Some(facts.clone()), Duration::ZERO, &stop).unwrap();
+    let device = bench.handle.device();
     let error = write(&facts.plan, &*device, &bench.time, &mut link, Until::default(), &stop).unwrap_err();
     witness.join().unwrap();
     assert!(error.to_string().contains("without an answer"), "{error}");
@@ -308,7 +309,7 @@ fn a_record_that_is_not_of_the_newest_run_on_the_drive_makes_no_loss() {
         witness.0
     });
     let device = bench.handle.device();
-    let error = verify(&runs[0], &*device, None, &stop, &mut |_| {}).unwrap_err();
+    let error = verify(&runs[0], &*device, None, &stop).unwrap_err();
     assert!(error.to_string().contains("began after"), "{error}");
     // The other way round the drive has gone back to an earlier run: that is a loss.
     runs.reverse();
@@ -345,7 +346,7 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
     // Another drive, and events that cannot be.
     let device = bench.handle.device();
     let stop = AtomicBool::new(false);
-    let identity = verify(&record, &*device, Some("S123"), &stop, &mut |_| ()).unwrap_err();
+    let identity = verify(&record, &*device, Some("S123"), &stop).unwrap_err();
     assert!(identity.to_string().contains("S123"), "{identity}");
     let at = plumb_block::Nanos::ZERO;
     for event in [
@@ -355,9 +356,21 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
     ] {
         let batch = Batch { number: 1, lease: u64::MAX, events: vec![event], ended: None };
         let hostile = Record { batches: vec![batch], ..record.clone() };
-        let error = verify(&hostile, &*device, None, &stop, &mut |_| ()).unwrap_err();
+        let error = verify(&hostile, &*device, None, &stop).unwrap_err();
         assert!(is_damaged(&error), "{event:?}: {error}");
     }
+}
+
+#[test]
+fn a_stop_ends_the_wait_for_a_witness_that_is_silent() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("socket");
+    let _silent = UnixListener::bind(&socket).unwrap();
+    let facts = Bench::new("consumer-nvme-ssd", 2).facts(2, (0, 100));
+    let stop = AtomicBool::new(true);
+    let connected = Link::connect(Peer::Unix(socket), Some(facts), Duration::ZERO, &stop);
+    let error = connected.err().unwrap().to_string();
+    assert!(error.ends_with("operation interrupted"), "{error}");
 }
 
 #[test]
@@ -390,7 +403,7 @@ fn each_way_to_be_wrong_has_its_class() {
         (flipped, Class::Corrupt),
         (vec![7; 512], Class::Corrupt),
     ] {
-        let mut ledger = plumb_prove::witness::ledger::Ledger::from_record(&record).unwrap();
+        let mut ledger = plumb_witness::ledger::Ledger::from_record(&record).unwrap();
         plumb_load::ReadBack::check(&mut ledger, plumb_block::LbaRange::new(lba, 1), &bytes);
         let document = ledger.into_document();
         let classes: Vec<Class> = document.classes.iter().map(|count| count.class).collect();

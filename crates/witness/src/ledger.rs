@@ -7,10 +7,10 @@ use plumb_block::{Bytes, Lba, LbaRange, Nanos, Pattern, Stamp};
 use plumb_load::ReadBack;
 use plumb_report::document::power::{Class, ClassCount, Example, VerifyDocument};
 
-use super::plan::WRITES_MAX;
-use super::record::Record;
-use super::{Event, Plan};
 use crate::error::{Error, Result};
+use crate::message::Event;
+use crate::plan::{Plan, WRITES_MAX};
+use crate::record::Record;
 
 /// Number of wrong blocks that are told of one by one.
 const EXAMPLES_MAX: usize = 16;
@@ -57,7 +57,7 @@ pub struct Ledger {
     /// Wrong blocks that tell of no single write.
     blocks: BTreeMap<Class, u64>,
     /// The seeds of other runs of which whole blocks were found.
-    pub(super) others: BTreeSet<u64>,
+    pub(crate) others: BTreeSet<u64>,
     document: VerifyDocument,
     cut_at: Nanos,
     unreached: u64,
@@ -170,7 +170,6 @@ impl Ledger {
         required == 0 || write + 1 == u64::from(required) || older_than > u64::from(required) - 1
     }
 
-    /// Judges one block.
     fn judge(&mut self, lba: Lba, block: &[u8]) {
         let [newest, second] = self.required[lba.0 as usize];
         let stamp = Stamp::read(block);

@@ -4,19 +4,21 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use plumb_block::wait::LOOK_EVERY;
 use plumb_block::{
     Bytes, Clock as _, Completion, Device, Nanos, Pattern, Payload, Pool, PoolShape, Queue, QueueOptions,
-    Request, Tag, Time, Wait, wait, wait_any,
+    Request, Tag, Time, Wait, wait_any,
 };
 
-use super::plan::WRITES_MAX;
-use super::{Batch, Event, Plan, Witness};
 use crate::error::Result;
+use crate::link::Witness;
+use crate::message::{Batch, Event};
+use crate::plan::{Plan, WRITES_MAX};
 
 /// The tag of flushes; writes have their number.
 const FLUSH: Tag = Tag(u64::MAX);
-/// Time to wait for the device before the witness is looked at again.
-const LOOK_EVERY: Nanos = Nanos::millis(1);
+/// Longest wait for the device before the witness is polled again.
+const WITNESS_POLL_INTERVAL: Nanos = Nanos::millis(1);
 /// How often the witness is waited for so long by whoever was told to stop: what it has not confirmed is not
 /// required.
 const STOP_TRIES: u32 = 20;
@@ -33,7 +35,7 @@ pub struct Until {
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WriterEnd {
-    /// Why.
+    /// Reason why the run ended, in words.
     pub because: String,
     /// True if the device answered something else than "done": in a cut, or before one.
     pub device_failed: bool,
@@ -126,7 +128,7 @@ impl Writer<'_> {
                 self.end("it had written all that it was told to write".to_owned(), false);
             }
             let is_idle = self.in_flight == 0;
-            self.exchange(witness, if is_idle { wait::LOOK_EVERY.into() } else { Duration::ZERO })?;
+            self.exchange(witness, if is_idle { LOOK_EVERY.into() } else { Duration::ZERO })?;
             if self.has_ended && is_idle {
                 tries += u32::from(is_stopped);
                 if (self.has_said_why && self.unconfirmed.is_none()) || tries > STOP_TRIES {
@@ -139,7 +141,7 @@ impl Writer<'_> {
                 has_issued = true;
             }
             if !has_news && !has_issued && self.in_flight > 0 {
-                let until = self.time.now().saturating_add(LOOK_EVERY);
+                let until = self.time.now().saturating_add(WITNESS_POLL_INTERVAL);
                 wait_any([&*self.queue], Some(until), &mut &*self.time)?;
             }
         }

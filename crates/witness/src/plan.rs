@@ -22,7 +22,7 @@ const FILL: Bytes = Bytes::mib(1);
 /// Maximum number of blocks of a run; so many take 1 GiB of memory to verify.
 const BLOCKS_MAX: u64 = 1 << 26;
 /// Maximum number of writes in one run, so that its record fits into memory.
-pub(super) const WRITES_MAX: u64 = 1 << 26;
+pub(crate) const WRITES_MAX: u64 = 1 << 26;
 /// Maximum number of batches of events for which the answer fits a pipe.
 const WINDOW_MAX: u64 = 1024;
 
@@ -51,7 +51,7 @@ impl Plan {
     /// Checks the plan, also against a target.
     ///
     /// # Errors
-    /// [`Usage`](crate::ErrorKind::Usage), with what it is and what was expected.
+    /// A usage error, with what it is and what was expected.
     pub fn check(&self, target: &DeviceInfo) -> Result<()> {
         let block = self.logical_block;
         let size = |blocks: u64| Bytes(block.0.saturating_mul(blocks));
@@ -108,7 +108,7 @@ impl Plan {
 
     /// Returns the seeds of runs that began after the one with `seed`, until `now`. None by clocks that
     /// contradict each other.
-    pub(super) fn seeds_between(seed: u64, now: SystemTime) -> Option<Range<u64>> {
+    pub(crate) fn seeds_between(seed: u64, now: SystemTime) -> Option<Range<u64>> {
         let after = ((seed >> 32) + 1) << 32;
         let until = (seconds(now) + 1) << 32;
         (seed >> 32 > 0 && after < until).then_some(after..until)

@@ -7,16 +7,18 @@ use plumb_block::{Bytes, Device};
 use plumb_load::read_back;
 use plumb_report::document::power::VerifyDocument;
 
-use super::ledger::Ledger;
-use super::record::Record;
-use super::{Link, Message, Plan, refused};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::ledger::Ledger;
+use crate::link::Link;
+use crate::message::Message;
+use crate::plan::Plan;
+use crate::record::Record;
 
 /// Gets the record of the newest run on this drive.
 ///
 /// # Errors
 /// If the witness has none, or cannot be reached.
-pub fn fetch(link: &mut Link, target: &str, identity: Option<String>) -> Result<Record> {
+pub fn fetch(link: &mut Link<'_>, target: &str, identity: Option<String>) -> Result<Record> {
     let (answers, confirmed) = link.ask(&Message::Fetch { target: target.to_owned(), identity })?;
     let mut record = None;
     for answer in answers {
@@ -29,12 +31,11 @@ pub fn fetch(link: &mut Link, target: &str, identity: Option<String>) -> Result<
         }
     }
     let is_whole = |record: &Record| record.confirmed() == confirmed;
-    let broken = || refused("the witness did not send the whole run");
+    let broken = || Error::not_measured("the witness did not send the whole run");
     record.filter(is_whole).ok_or_else(broken)
 }
 
-/// Reads the region of the run from `device`, and compares every block. Reads only. `progress` is told of the
-/// bytes that were read.
+/// Reads the region of the run from `device`, and compares every block. Reads only.
 ///
 /// # Errors
 /// If the record contradicts itself, the device is another one, a later run was on it, or it was stopped.
@@ -43,7 +44,6 @@ pub fn verify(
     device: &dyn Device,
     identity: Option<&str>,
     stop: &AtomicBool,
-    progress: &mut dyn FnMut(Bytes),
 ) -> Result<VerifyDocument> {
     let (facts, info) = (&record.facts, device.info());
     if facts.identity.as_deref() != identity || facts.size != info.size {
@@ -51,17 +51,19 @@ pub fn verify(
             format!("{} of {size}", identity.unwrap_or("a target without a serial"))
         };
         let (was, is) = (drive(facts.identity.as_deref(), facts.size), drive(identity, info.size));
-        return Err(refused(format!("the run was on {was}, and this is {is}: name the drive of the run")));
+        return Err(Error::not_measured(format!(
+            "the run was on {was}, and this is {is}: name the drive of the run"
+        )));
     }
     facts.plan.check(&info)?;
     let mut ledger = Ledger::from_record(record)?;
-    if !read_back(device, &mut ledger, stop, progress)? {
-        return Err(refused("stopped before everything was read: no result"));
+    if !read_back(device, &mut ledger, stop, &mut |_| ())? {
+        return Err(Error::not_measured("stopped before everything was read: no result"));
     }
     let seed = facts.plan.seed;
     let later = Plan::seeds_between(seed, SystemTime::now());
     if let Some(later) = later.and_then(|later| ledger.others.range(later).next_back().copied()) {
-        return Err(refused(format!(
+        return Err(Error::not_measured(format!(
             "there are blocks of run {later:016x}, which began after run {seed:016x}, the newest that this witness knows of this \
              target: ask the witness of that run"
         )));

@@ -39,7 +39,7 @@ pub fn open_target(
 ///
 /// # Errors
 /// Fails as fsync(2) of its directory.
-pub(super) fn keep_name(opened: &mut OpenedTarget) -> Result<()> {
+pub(crate) fn keep_name(opened: &mut OpenedTarget) -> Result<()> {
     opened.laid_out();
     let file = opened.path().filter(|_| opened.kind == TargetKind::RegularFile);
     let Some(directory) = file.and_then(|path| path.parent()) else { return Ok(()) };

@@ -20,8 +20,8 @@ use std::thread;
 use plumb_block::in_one_line;
 use plumb_state::sealed_lines::{decode, encode};
 
-use super::{Batch, Message, RunFacts, refused};
 use crate::error::{Error, Result, cannot};
+use crate::message::{Batch, Message, RunFacts};
 
 /// The longest line: a batch of the largest window is far below.
 const LINE_MAX: u64 = 1 << 20;
@@ -69,7 +69,7 @@ impl Record {
         let (drive, place) = (identity.unwrap_or(target), directory.display());
         let others: Vec<String> = others.into_iter().collect();
         let others = if others.is_empty() { "no drive".to_owned() } else { others.join(", ") };
-        Err(refused(format!("{place} has no run on {drive}; it knows {others}")))
+        Err(Error::not_measured(format!("{place} has no run on {drive}; it knows {others}")))
     }
 
     /// A run whose first line was never whole is none: it was not confirmed, so nothing was written.
@@ -151,7 +151,7 @@ pub struct Session {
     path: PathBuf,
     file: File,
     /// The last batch of the run that is durable.
-    pub(super) confirmed: u64,
+    pub(crate) confirmed: u64,
 }
 
 impl Session {
@@ -165,7 +165,7 @@ impl Session {
         let (files, run) = (files(directory)?, facts.plan.name());
         let known = Record::of_run(&files, &run)?;
         if known.as_ref().is_some_and(|known| known.facts != *facts) {
-            return Err(refused(format!("there is another run {run}")));
+            return Err(Error::not_measured(format!("there is another run {run}")));
         }
         let number = files.last().map_or(1, |file| file.number.saturating_add(1));
         let path = directory.join(format!("{number:06}-{run}.log"));
@@ -193,7 +193,7 @@ impl Session {
         }
         if batch.number != self.confirmed + 1 {
             let why = format!("batch {} was sent, expected batch {}", batch.number, self.confirmed + 1);
-            return Err(refused(why));
+            return Err(Error::not_measured(why));
         }
         self.append(&Message::Batch(batch.clone()))?;
         self.confirmed = batch.number;
@@ -292,18 +292,18 @@ fn carry_out(
         }
         (Message::Batch(batch), Some(session)) => session.record(batch).map(|()| session.confirmed),
         (Message::Verified(_), Some(session)) => session.append(message).map(|()| session.confirmed),
-        _ => Err(refused("no run was begun on this connection")),
+        _ => Err(Error::not_measured("no run was begun on this connection")),
     }
 }
 
 /// Sends or records a message.
-pub(super) fn send(to: &mut (impl Write + ?Sized), message: &Message) -> io::Result<()> {
+pub(crate) fn send(to: &mut (impl Write + ?Sized), message: &Message) -> io::Result<()> {
     to.write_all(&encode(message)?)?;
     to.flush()
 }
 
 /// Receives the next message; `None` at the end. A line without an end was cut off, and is an end too.
-pub(super) fn receive(from: &mut impl BufRead) -> io::Result<Option<Message>> {
+pub(crate) fn receive(from: &mut impl BufRead) -> io::Result<Option<Message>> {
     let mut line = Vec::new();
     from.take(LINE_MAX).read_until(b'\n', &mut line)?;
     if line.last() != Some(&b'\n') && (line.len() as u64) < LINE_MAX {
