@@ -15,9 +15,9 @@ use std::ops::Range;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use plumb_linux::extents;
+use plumb_linux::{child, extents};
 
 use crate::file_system::FileSystem;
 use crate::posix::{Inode, Layout, Spot};
@@ -158,7 +158,7 @@ impl Roles {
     }
 
     fn ext4(&mut self, device: &Path) {
-        let layout = said("dumpe2fs", &[], device);
+        let layout = tool_output("dumpe2fs", &[], device);
         let Some(block) =
             layout.lines().find_map(|line| line.strip_prefix("Block size:")?.trim().parse().ok())
         else {
@@ -174,7 +174,7 @@ impl Roles {
             self.blocks(place.split(' ').next().unwrap_or_default(), block, &role);
         }
         // `(0-9):15-24, (10-24):26-40`.
-        let journal = said("debugfs", &["-R", "stat <8>"], device);
+        let journal = tool_output("debugfs", &["-R", "stat <8>"], device);
         for part in journal.split_once("EXTENTS:").map_or("", |(_, extents)| extents).split(", ") {
             self.blocks(part.rsplit(':').next().unwrap_or_default().trim(), block, "journal");
         }
@@ -218,8 +218,11 @@ impl Roles {
         for place in places {
             self.add(place, length, None, "superblock");
         }
-        let chunks =
-            Chunk::parse_all(&said("btrfs", &["inspect-internal", "dump-tree", "-t", "chunk"], device));
+        let chunks = Chunk::parse_all(&tool_output(
+            "btrfs",
+            &["inspect-internal", "dump-tree", "-t", "chunk"],
+            device,
+        ));
         for chunk in chunks.iter().filter(|chunk| !chunk.is_data) {
             for physical in &chunk.physical {
                 self.add(*physical, chunk.logical.end - chunk.logical.start, None, "tree");
@@ -266,9 +269,11 @@ impl Chunk {
     }
 }
 
-/// Returns the output of a tool for a device; empty if the tool is not there.
-fn said(program: &str, arguments: &[&str], device: &Path) -> String {
-    let output = Command::new(program).args(arguments).arg(device).stdin(Stdio::null()).output();
+/// Returns the output of a tool for a device; empty if the tool is not there, or does not end.
+fn tool_output(program: &str, arguments: &[&str], device: &Path) -> String {
+    let mut command = Command::new(program);
+    command.args(arguments).arg(device);
+    let output = child::output(command);
     output.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 

@@ -4,6 +4,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
+use plumb_linux::child;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, cannot};
@@ -24,7 +25,9 @@ impl User {
     /// A usage error if there is no such user, or this process may not run programs as another user.
     pub fn named(name: &str) -> Result<Self> {
         let id = |what: &str| -> Result<String> {
-            let output = Command::new("id").args([what, "--", name]).output().map_err(cannot("run id(1)"))?;
+            let mut command = Command::new("id");
+            command.args([what, "--", name]);
+            let output = child::output(command).map_err(cannot("run id(1)"))?;
             let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
             match output.status.success() {
                 true => Ok(text),
