@@ -4,9 +4,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use plumb_block::{Bytes, Device, RealClock, Time, in_one_line};
+use plumb_block::{Bytes, Device, Nanos, RealClock, Time, in_one_line, retry_until};
 use plumb_linux::{apart, block_ioctl, pagecache};
 use plumb_serve::attach::{AttachOptions, Attachment};
 use plumb_targets::cache::CacheOnOneDrive;
@@ -25,8 +24,8 @@ use crate::roles::Roles;
 use crate::session::attach;
 use crate::state_device::StateDevice;
 
-/// How often what the kernel has cached is dropped before it is said that it cannot be.
-const DROPS_MAX: u32 = 8;
+/// Time for which it is tried to drop what the kernel has cached.
+const DROP_TIMEOUT: Nanos = Nanos::millis(250);
 
 /// How many characters of the words of a checker or of the kernel are kept.
 const WORDS_MAX: usize = 1000;
@@ -136,7 +135,6 @@ impl AttachedStates {
         Ok(Self { place, attachments, mount_point })
     }
 
-    /// Mounts a state.
     pub(super) fn hold(self, state: OwnedState) -> Result<MountedState> {
         let place = &self.place;
         let mounted = apart::run(|| place.put(state).and_then(|drive| place.mount(&drive)));
@@ -177,18 +175,21 @@ impl Place {
     }
 
     fn drop_cache_of(file: &File, size: Bytes, name: &str) -> io::Result<()> {
-        for number in 0..DROPS_MAX {
-            if pagecache::residency(file, Bytes(0), size, name).map_err(io::Error::other)?.resident.0 == 0 {
-                return Ok(());
-            }
-            if number > 0 {
-                // Somebody reads just now, and a page stays until its read is answered.
-                std::thread::sleep(Duration::from_millis(1 << number));
-            }
-            // Writes what is dirty as well. What a state is on is memory, and needs no flush.
-            block_ioctl::forget_cache(file)?;
+        let is_empty = || -> io::Result<bool> {
+            let pages = pagecache::residency(file, Bytes(0), size, name).map_err(io::Error::other)?;
+            Ok(pages.resident.0 == 0)
+        };
+        if is_empty()? {
+            return Ok(());
         }
-        Err(io::Error::other("the kernel keeps blocks of the last state in memory; end what uses the device"))
+        // While somebody reads, a page stays until its read is answered.
+        let dropped = retry_until(DROP_TIMEOUT, || {
+            // Writes what is dirty as well. What a state is on is memory, and needs no flush.
+            let dropped = block_ioctl::forget_cache(file).and_then(|()| is_empty());
+            Some(dropped).filter(|dropped| !matches!(dropped, Ok(false)))
+        });
+        let kept = "the kernel keeps blocks of the last state in memory; end what uses the device";
+        dropped.unwrap_or_else(|| Err(io::Error::other(kept))).map(|_| ())
     }
 
     /// Mounts what was put down, once the cache above it has recovered that. A state that the cache refuses

@@ -60,7 +60,6 @@ impl StateDirectory {
 }
 
 impl DirectorySite {
-    /// Makes a state.
     pub(super) fn make(&self, state: &OwnedState) -> Result<()> {
         self.make_tree(&self.tree(state).0)
     }
@@ -89,7 +88,7 @@ impl DirectorySite {
     }
 
     /// Makes the state unless its tree alone tells enough, lets the checker look, and removes it.
-    pub(super) fn checked(&self, checker: &Checker, state: &OwnedState) -> Result<CheckResult> {
+    pub(super) fn check(&self, checker: &Checker, state: &OwnedState) -> Result<CheckResult> {
         let (tree, read) = self.tree(state);
         if let Some(outcome) = checker.outcome_of_tree(&tree, &self.recording.contents, state.required) {
             return Ok(CheckResult { outcome, read, wrote: false });

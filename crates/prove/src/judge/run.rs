@@ -1,4 +1,4 @@
-//! The way of all states to their results, and what is counted of them.
+//! Judging of all states: the result of each comes from a worker or is known, and is counted.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
@@ -95,47 +95,42 @@ impl Judge<'_> {
     /// If it could not begin. [`JudgeResult::incomplete_because`] says what ended it later.
     pub fn judge(&self, progress: &mut dyn FnMut(StateCounts)) -> Result<JudgeResult> {
         self.may_mount()?;
-        judged(self, progress)
-    }
-}
-
-/// Judges all states.
-fn judged(judge: &Judge<'_>, progress: &mut dyn FnMut(StateCounts)) -> Result<JudgeResult> {
-    let mut results = Results::open(judge)?;
-    let processors = || std::thread::available_parallelism().map_or(1, usize::from);
-    let count = if judge.workers == 0 { 2 * processors() } else { judge.workers };
-    let workers = Workers::start(judge, count.clamp(1, AHEAD))?;
-    let mut explore = |observed| {
-        let mut run = Run {
-            judge,
-            progress: &mut *progress,
-            workers: &workers,
-            results: &mut results,
-            observed,
-            pending: VecDeque::new(),
-            hits: 0,
-            again: 0,
-            counted: StateCounts::default(),
-            failing: BTreeMap::new(),
-            wrote: Vec::new(),
-            failing_in: BTreeMap::new(),
-            left: Vec::new(),
-            ended: None,
+        let mut results = Results::open(self)?;
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+        let count = if self.workers == 0 { 2 * processors() } else { self.workers };
+        let workers = Workers::start(self, count.clamp(1, AHEAD))?;
+        let mut explore = |observed| {
+            let mut run = Run {
+                judge: self,
+                progress: &mut *progress,
+                workers: &workers,
+                results: &mut results,
+                observed,
+                pending: VecDeque::new(),
+                hits: 0,
+                again: 0,
+                counted: StateCounts::default(),
+                failing: BTreeMap::new(),
+                wrote: Vec::new(),
+                failing_in: BTreeMap::new(),
+                left: Vec::new(),
+                ended: None,
+            };
+            (run.explore(), run.ended)
         };
-        (run.explore(), run.ended)
-    };
-    let (mut judged, mut ended) = explore(Some(ObservedResults::default()));
-    if matches!(ended, Some(EarlyEnd::NotDeterministic)) {
-        (judged, ended) = explore(None);
-        judged.notes.push(NOT_DETERMINISTIC.to_owned());
+        let (mut judged, mut ended) = explore(Some(ObservedResults::default()));
+        if matches!(ended, Some(EarlyEnd::NotDeterministic)) {
+            (judged, ended) = explore(None);
+            judged.notes.push(NOT_DETERMINISTIC.to_owned());
+        }
+        if let Some(EarlyEnd::Because(why)) = ended {
+            judged.incomplete_because = Some(why);
+        }
+        if let Err(error) = workers.end() {
+            judged.notes.push(error.to_string());
+        }
+        Ok(judged)
     }
-    if let Some(EarlyEnd::Because(why)) = ended {
-        judged.incomplete_because = Some(why);
-    }
-    if let Err(error) = workers.end() {
-        judged.notes.push(error.to_string());
-    }
-    Ok(judged)
 }
 
 impl Run<'_, '_> {
@@ -201,7 +196,7 @@ impl Run<'_, '_> {
                 let expected = known.map(|outcome| outcome.class());
                 let known = self.results.get(&key).cloned();
                 let (event, choice, owned) = (state.event(), state.choice(), state.to_owned());
-                let known = known.ok_or_else(|| self.workers.give(owned.clone()));
+                let known = known.ok_or_else(|| self.workers.submit(owned.clone()));
                 self.pending.push_back(Pending { key, event, choice, state: owned.clone(), expected, known });
                 if state.wants_reads() {
                     self.tell_reads(state, &owned);
@@ -251,7 +246,7 @@ impl Run<'_, '_> {
             return;
         };
         let is_fresh = known.is_err();
-        let checked = known.or_else(|ticket| self.workers.take(&ticket, self.judge.stop));
+        let checked = known.or_else(|ticket| self.workers.wait_for(&ticket, self.judge.stop));
         let checked = checked.and_then(|checked| self.results.add(key, &checked).map(|()| checked));
         let CheckResult { outcome, read, wrote } = match checked {
             Ok(checked) => checked,
@@ -288,7 +283,7 @@ impl Run<'_, '_> {
         if self.judge.file_system.is_mounted() {
             return None;
         }
-        let check = |_| self.workers.take(&self.workers.give(state.clone()), self.judge.stop).ok();
+        let check = |_| self.workers.wait_for(&self.workers.submit(state.clone()), self.judge.stop).ok();
         let other = (0..times).filter_map(check).find(|checked| checked.outcome.class() != first.class())?;
         Some(format!(
             "the checker answers differently for the same state, {} and then {}: it depends on something \

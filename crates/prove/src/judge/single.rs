@@ -68,7 +68,7 @@ impl<'r, 'a> Single<'r, 'a> {
         if let Some(known) = self.results.get(&key) {
             return Ok(known.outcome.clone());
         }
-        let checked = self.workers.take(&self.workers.give(state.to_owned()), self.judge.stop);
+        let checked = self.workers.wait_for(&self.workers.submit(state.to_owned()), self.judge.stop);
         let checked = checked.and_then(|checked| self.results.add(key, &checked).map(|()| checked));
         let checked = checked.map_err(|why| Error::new(ErrorKind::NotMeasured, why))?;
         Ok(checked.outcome)

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use plumb_block::wait::LOOK_EVERY;
+use plumb_block::receive_unless;
 use plumb_linux::apart::{self, Apart};
 use plumb_report::document::proof::FailureClass;
 use rustix::fs::OFlags;
@@ -84,15 +84,14 @@ impl Bench {
 }
 
 impl Site {
-    fn checked(&self, checker: &Checker, state: OwnedState) -> Result<CheckResult> {
+    fn check(&self, checker: &Checker, state: OwnedState) -> Result<CheckResult> {
         match self {
-            Self::Drive(place) => checked(place, checker, state),
-            Self::Directory(site) => site.checked(checker, &state),
+            Self::Drive(place) => check(place, checker, state),
+            Self::Directory(site) => site.check(checker, &state),
         }
     }
 }
 
-/// The threads.
 pub(super) struct Workers {
     tasks: Sender<Task>,
     threads: Vec<(Apart<()>, Bench)>,
@@ -121,7 +120,7 @@ impl Workers {
                         continue;
                     }
                     // Whoever asked may have left.
-                    let checked = site.checked(&checker, state).map_err(|error| error.to_string());
+                    let checked = site.check(&checker, state).map_err(|error| error.to_string());
                     drop(answer.send(checked));
                 }
                 ended(());
@@ -144,32 +143,26 @@ impl Workers {
         }
     }
 
-    /// Has a state checked.
-    pub(super) fn give(&self, state: OwnedState) -> Ticket {
+    /// Submits a state to be checked.
+    pub(super) fn submit(&self, state: OwnedState) -> Ticket {
         let (answer, ticket) = channel();
         // Threads that are gone never answer, which the ticket tells.
         drop(self.tasks.send((state, answer)));
         Ticket(ticket)
     }
 
-    /// Waits for what came of a state.
-    pub(super) fn take(&self, ticket: &Ticket, stop: &AtomicBool) -> Answer {
+    /// Waits for the result of a state.
+    pub(super) fn wait_for(&self, ticket: &Ticket, stop: &AtomicBool) -> Answer {
         // All before it have been answered, so it is being checked by now.
-        let until = Instant::now() + self.timeout.saturating_add(GRACE);
-        loop {
-            match ticket.0.recv_timeout(LOOK_EVERY.into()) {
-                Ok(checked) => return checked,
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err("the threads that check have ended".to_owned());
-                }
-                Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
-                    return Err(STOPPED.to_owned());
-                }
-                Err(RecvTimeoutError::Timeout) if Instant::now() > until => {
-                    let after = self.timeout.as_secs_f64();
-                    return Err(format!("a check did not end within {after} s, and was abandoned"));
-                }
-                Err(RecvTimeoutError::Timeout) => {}
+        let patience = self.timeout.saturating_add(GRACE).into();
+        let is_stopped = || stop.load(Ordering::Relaxed);
+        match receive_unless(&ticket.0, is_stopped, patience) {
+            Ok(checked) => checked,
+            Err(RecvTimeoutError::Disconnected) => Err("the threads that check have ended".to_owned()),
+            Err(RecvTimeoutError::Timeout) if is_stopped() => Err(STOPPED.to_owned()),
+            Err(RecvTimeoutError::Timeout) => {
+                let after = self.timeout.as_secs_f64();
+                Err(format!("a check did not end within {after} s, and was abandoned"))
             }
         }
     }
@@ -196,7 +189,7 @@ impl Workers {
 pub(super) const STOPPED: &str = "it was stopped";
 
 /// Mounts the state, unless the subject looks at the bare device, lets it look, and unmounts it.
-fn checked(place: &Place, checker: &Checker, state: OwnedState) -> Result<CheckResult> {
+fn check(place: &Place, checker: &Checker, state: OwnedState) -> Result<CheckResult> {
     let required = state.required;
     let drive = place.put(state)?;
     let mut log = KernelLog::from_now();
