@@ -78,7 +78,8 @@ fn what_must_not_be_changed_is_refused_with_a_reason() {
 
 #[test]
 fn a_loop_device_past_the_page_cache_is_not_said_to_be_cached_there() {
-    for (direct, words) in [("0", "its cache is the page cache"), ("1", "its writes go past the page cache")] {
+    for (direct, words) in [("0", "its cache is the page cache"), ("1", "its writes go past the page cache")]
+    {
         let gateway = MockGateway::new([MockDisk::new(MockKind::Sas)]);
         gateway.mount("sda", "/srv", "ext4", "rw");
         gateway.loop_over("loop1", "/srv/inner.img", "sda");

@@ -1,4 +1,4 @@
-//! Drive profiles: what a drive keeps of what it says, by names that a user types.
+//! Drive profiles: which acknowledged writes a drive keeps across a power cut, by names that a user types.
 
 use plumb_block::Bytes;
 use plumb_crash::{Atomicity, FlushKept, FuaKept, Promise};

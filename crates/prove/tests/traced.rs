@@ -44,7 +44,7 @@ fn audit(trace: &Path, root: &Path, names: &FileNames) -> AuditResult {
     let mut audit = Audit::beneath(root, names);
     let mut lines = Lines::default();
     for line in std::fs::read_to_string(trace).unwrap().lines() {
-        lines.parse(line).iter().for_each(|call| audit.take(call));
+        lines.parse(line).iter().for_each(|call| audit.observe(call));
     }
     let name = |path: &Path| path.strip_prefix(root).unwrap().display().to_string();
     let findings = audit.findings().into_iter().map(|finding| (finding.lapse, name(&finding.path))).collect();

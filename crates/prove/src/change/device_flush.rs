@@ -46,7 +46,8 @@ pub(super) fn smallest(
             judged.map(|judged| needed = (fewer, judged)).is_some()
         });
         let (places, judged) = needed;
-        found = Some(verified(ChangeKind::DeviceFlush, words(recording, &places), judged.counts.distinct));
+        found =
+            Some(verified(ChangeKind::DeviceFlush, description(recording, &places), judged.counts.distinct));
         break;
     }
     search.error.map_or(Ok(found), Err)
@@ -93,7 +94,7 @@ impl Search<'_> {
                 _ => {}
             }
         }
-        let doing = trying(&words(&self.request.judge.recorded.recording, places));
+        let doing = trying(&description(&self.request.judge.recorded.recording, places));
         let judged = self.request.explore(&changed, profile, LIMITS, &doing, watch)?;
         if let Some(failing) = judged.failing.values().next() {
             self.failing.push((failing.example.clone(), places.to_vec()));
@@ -146,7 +147,7 @@ fn with_flushes(recorded: &RecordedWork, places: &[usize]) -> RecordedWork {
     RecordedWork { recording: Arc::new(changed), until, ..recorded.clone() }
 }
 
-fn words(recording: &Recording, places: &[usize]) -> String {
+fn description(recording: &Recording, places: &[usize]) -> String {
     let numbers = places.iter().filter_map(|at| match recording.events[*at].1 {
         Event::Acknowledged(number) => Some(number),
         _ => None,

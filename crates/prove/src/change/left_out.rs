@@ -18,8 +18,12 @@ use crate::session::RecordedWork;
 /// Largest number of states that are enumerated to find out if all can be explored.
 const STATES_MAX: u64 = 10_000;
 
-/// `None` if there are no flushes, or too much would be at risk without them to explore it all.
-pub(super) fn left_out(request: &Request<'_>, watch: Watch<'_>) -> Result<Option<FlushesLeftOut>> {
+/// Explores the recording without its flushes. Returns `None` if it has none, or too much would be at risk
+/// without them to explore it all.
+pub(super) fn explore_without_flushes(
+    request: &Request<'_>,
+    watch: Watch<'_>,
+) -> Result<Option<FlushesLeftOut>> {
     let (changed, flushes) = without_flushes(request.judge.recorded);
     let limits = request.judge.limits;
     let limits = Limits { states: STATES_MAX.min(limits.states), visits: 0, ..limits };

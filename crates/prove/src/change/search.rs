@@ -18,7 +18,7 @@ pub(crate) fn put_changes(
         return Ok(());
     }
     if document.failures.is_empty() {
-        document.flushes = left_out::left_out(request, watch)?;
+        document.flushes = left_out::explore_without_flushes(request, watch)?;
         return Ok(());
     }
     let mut found = match request.again {

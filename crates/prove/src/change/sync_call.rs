@@ -45,7 +45,7 @@ pub(super) fn smallest(
     let until = Instant::now().checked_add(request.budget.unwrap_or(Duration::MAX).max(LOOK_MAX));
     let mut search = Search { request, how, candidates, until, trials: 0, best: None, notes, watch };
     let found = search.smallest()?;
-    Ok(found.ok_or_else(|| search.why_none()))
+    Ok(found.ok_or_else(|| search.failure_reason()))
 }
 
 /// Search among the sync calls that a program lacks, by their numbers.
@@ -68,13 +68,13 @@ impl Search<'_, '_, '_> {
         }
         // The unlikeliest come first, to be left out first.
         let all: Vec<usize> = (0..self.candidates.len()).rev().collect();
-        if all.len() > 1 && self.explored(&all, self.how.writeback)?.is_some() {
+        if all.len() > 1 && self.explore_with(&all, self.how.writeback)?.is_some() {
             let (mut needed, mut failed) = (all.clone(), None);
             reduce(all.clone(), &mut |some| {
                 let fewer: Vec<usize> = needed.iter().copied().filter(|one| !some.contains(one)).collect();
                 let is_enough = match fewer.is_empty() || failed.is_some() {
                     true => Ok(None),
-                    false => self.explored(&fewer, self.how.writeback),
+                    false => self.explore_with(&fewer, self.how.writeback),
                 };
                 match is_enough {
                     Ok(Some(_)) => needed = fewer,
@@ -105,7 +105,7 @@ impl Search<'_, '_, '_> {
         is_late || self.trials >= TRIALS_MAX || self.request.is_over()
     }
 
-    fn words(&self, some: &[usize]) -> String {
+    fn description(&self, some: &[usize]) -> String {
         let words: Vec<String> = some.iter().map(|one| self.candidates[*one].to_string()).collect();
         match words.split_last() {
             Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
@@ -115,27 +115,27 @@ impl Search<'_, '_, '_> {
 
     /// Returns these calls as a change if no state fails with them, whenever the kernel writes back.
     fn remedy(&mut self, some: &[usize]) -> Result<Option<Change>> {
-        let Some(mut explored) = self.explored(some, self.how.writeback)? else { return Ok(None) };
+        let Some(mut explored) = self.explore_with(some, self.how.writeback)? else { return Ok(None) };
         let file_system = self.request.judge.file_system;
         if file_system.is_mounted() {
             let (plans, each) = plans(file_system, &[], self.request.judge.seed);
             let ways = std::iter::once(None).chain(plans.take(each as usize).map(Some));
             for way in ways.filter(|way| *way != self.how.writeback) {
-                let Some(more) = self.explored(some, way)? else { return Ok(None) };
+                let Some(more) = self.explore_with(some, way)? else { return Ok(None) };
                 explored += more;
             }
         }
-        Ok(Some(verified(ChangeKind::SyncCall, self.words(some), explored)))
+        Ok(Some(verified(ChangeKind::SyncCall, self.description(some), explored)))
     }
 
     /// Runs the program with these calls made for it. Returns how many states were explored if none fails.
-    fn explored(&mut self, some: &[usize], writeback: Option<Writeback>) -> Result<Option<u64>> {
+    fn explore_with(&mut self, some: &[usize], writeback: Option<Writeback>) -> Result<Option<u64>> {
         if self.is_over() {
             return Ok(None);
         }
         // A set that helps is tried once for each way of writeback.
         self.trials += usize::from(writeback == self.how.writeback);
-        let (judge, what) = (&self.request.judge, self.words(some));
+        let (judge, what) = (&self.request.judge, self.description(some));
         let doing = trying(&what);
         (self.watch)(&doing, None);
         let injections: Vec<Injection> = some.iter().map(|one| self.candidates[*one].clone()).collect();
@@ -171,8 +171,8 @@ impl Search<'_, '_, '_> {
         Ok(None)
     }
 
-    /// Says what was tried in vain.
-    fn why_none(&self) -> String {
+    /// Returns the sentence on what was tried in vain.
+    fn failure_reason(&self) -> String {
         let end = if self.is_over() { ", and the time for it was used up" } else { "" };
         match &self.best {
             Some((failing, explored, what)) => format!(

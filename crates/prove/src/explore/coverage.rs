@@ -1,4 +1,4 @@
-//! How far states are explored: the limits that a caller sets, and what was reached of each window.
+//! Limits of an exploration, which a caller sets, and the coverage that was reached of each window.
 
 pub use plumb_report::document::proof::Coverage;
 use serde::{Deserialize, Serialize};

@@ -279,14 +279,14 @@ impl State<'_> {
     /// Returns the blocks in which the state may differ from what was durable, with what they hold, in order.
     pub fn changes(&self) -> Vec<(u64, Content)> {
         let spots = self.cursor.cut.spots.iter().enumerate();
-        spots.map(|(number, spot)| (spot.lba, self.left(number, spot.lba))).collect()
+        spots.map(|(number, spot)| (spot.lba, self.surviving_content(number, spot.lba))).collect()
     }
 
     /// Returns the content of a block.
     pub fn content(&self, lba: u64) -> Content {
         let cut = self.cursor.cut;
         let spot = cut.spots.binary_search_by_key(&lba, |spot| spot.lba);
-        spot.map_or_else(|_| cut.image.content(lba), |spot| self.left(spot, lba))
+        spot.map_or_else(|_| cut.image.content(lba), |spot| self.surviving_content(spot, lba))
     }
 
     /// Returns the durable image.
@@ -314,8 +314,8 @@ impl State<'_> {
         choice
     }
 
-    /// Returns the content that is left in a spot.
-    fn left(&self, spot: usize, lba: u64) -> Content {
+    /// Returns the content of a spot after the cut.
+    fn surviving_content(&self, spot: usize, lba: u64) -> Content {
         let Cursor { cut, survives, left, .. } = self.cursor;
         let pick = self.picks.iter().find(|(open, _)| *open == spot).map(|(_, pick)| *pick);
         let left = match cut.versions(spot) {

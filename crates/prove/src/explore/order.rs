@@ -1,4 +1,4 @@
-//! In which order the states of a window are shown.
+//! Order in which the states of a window are shown.
 
 use std::ops::ControlFlow;
 

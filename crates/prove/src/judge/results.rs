@@ -15,7 +15,6 @@ use crate::subject::Outcome;
 
 const SCHEMA: &str = "plumb/checks/2";
 
-/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CheckResult {
     pub(super) outcome: Outcome,
@@ -29,13 +28,11 @@ pub(super) struct CheckResult {
 /// The two halves of the hash of a state, and what had to be found in it.
 pub(super) type Key = ([u64; 2], Option<u64>);
 
-/// Returns the key of a state.
 pub(super) const fn key(state: &State<'_>) -> Key {
     let hash = state.hash();
     ([(hash >> 64) as u64, hash as u64], state.required())
 }
 
-/// The results.
 #[derive(Default)]
 pub(super) struct Results {
     known: HashMap<Key, CheckResult>,

@@ -148,7 +148,6 @@ impl Moments {
         found.into_iter().for_each(|(path, inode)| names.put(path, Some(inode), self.last));
     }
 
-    /// Returns the content of a block at a moment.
     fn content(&self, place: u64, at: Moment) -> Content {
         let versions = &self.places[place as usize];
         let newer = versions.partition_point(|(moment, _)| *moment <= at);
@@ -206,13 +205,11 @@ impl Moments {
         next >= range.end
     }
 
-    /// Returns the size of a file at a moment.
     pub(super) fn size(&self, file: Inode, at: Moment) -> u64 {
         let place = self.index.place(&Spot::Size(file));
         place.map_or(0, |place| number(&self.recording.contents, self.content(place, at)))
     }
 
-    /// Returns a block of a file at a moment.
     pub(super) fn block(&self, file: Inode, number: u64, at: Moment) -> &[u8] {
         let place = self.index.place(&Spot::Data(file, number));
         self.recording.contents.bytes(place.map_or(Content::ZEROES, |place| self.content(place, at)))
@@ -226,7 +223,6 @@ impl Moments {
         versions.filter(|moment| (first..=last).contains(moment)).chain([first]).collect()
     }
 
-    /// Returns the tree of files at a moment.
     pub(crate) fn tree(&self, at: Moment) -> Tree {
         let Recording { contents, logical_block, .. } = &*self.recording;
         self.index.tree(contents, *logical_block, &mut |place| self.content(place, at))

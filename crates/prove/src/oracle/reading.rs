@@ -10,7 +10,6 @@ use crate::error::{Error, Result};
 /// Output of a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// Exit status.
     pub(crate) status: ExitStatus,
     /// SHA-256 of what it wrote to stdout, in which its own place is replaced.
     pub(crate) digest: Vec<u8>,

@@ -202,8 +202,8 @@ impl Follower {
         }
     }
 
-    /// Takes the call that [`returned`](Self::returned) took last as one that was not made.
-    pub(crate) fn left_out(&mut self) {
+    /// Drops the call that [`returned`](Self::returned) took last: it was not made.
+    pub(crate) fn drop_last(&mut self) {
         self.pending.clear();
     }
 
@@ -305,13 +305,13 @@ impl Follower {
             bytes.extend_from_slice(&chunk[..read]);
         }
         let mut lines = Lines::new(AckBy::ControlFile);
-        for line in lines.take(&bytes).into_iter().chain(lines.end()) {
+        for line in lines.parse(&bytes).into_iter().chain(lines.end()) {
             self.acknowledge(&line);
         }
     }
 
     fn acknowledge(&mut self, line: &std::result::Result<u64, String>) {
-        if let Some(number) = self.numbers.take(line) {
+        if let Some(number) = self.numbers.accept(line) {
             self.mirror.model.happened(Event::Acknowledged(number));
         }
     }

@@ -25,7 +25,7 @@ const BLOCK: u64 = 512;
 
 /// Runs `work` in an empty ext4 file system. The first write fails that goes where neither its metadata nor
 /// its journal is.
-pub(super) fn with(work: &(dyn Fn(&Path) -> Result<TraceDocument> + Sync)) -> Result<TraceDocument> {
+pub(super) fn run(work: &(dyn Fn(&Path) -> Result<TraceDocument> + Sync)) -> Result<TraceDocument> {
     let options = DriveOptions { size: Some(SIZE), ..DriveOptions::default() };
     let model = Model::named("memory").map_err(|error| Error::new(ErrorKind::Failed, in_one_line(&error)))?;
     let drive = Drive::new(&model, options)?;

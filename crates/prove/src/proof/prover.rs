@@ -7,7 +7,7 @@ use plumb_report::document::proof::{CoverageCounts, FailureClass, ProfileResult,
 
 use super::minimal_case::time_of;
 use super::request::{ExploreProgress, INTERRUPTED, Request, Watch};
-use super::words::{begun, conclude, not_judged_because};
+use super::words::{conclude, initial_document, not_judged_because};
 use crate::change::{put_changes, put_needless};
 use crate::error::Result;
 use crate::explore::Limits;
@@ -25,14 +25,14 @@ const KEEP_EVERY: Duration = Duration::from_secs(5);
 /// If states could not be judged at all. A stop is not an error: the document then holds what was found.
 pub fn prove(request: &Request<'_>, watch: Watch<'_>) -> Result<ProofDocument> {
     let (recorded, began) = (request.judge.recorded, Instant::now());
-    let mut document = begun(request);
+    let mut document = initial_document(request);
     let mut wrote = Vec::new();
     for (place, profile) in request.profiles.iter().enumerate() {
         let mut result = ProfileResult { name: profile.name.clone(), ..ProfileResult::default() };
         let hidden = not_judged_because(profile, &recorded.facts);
         result.not_judged_because = hidden.or_else(|| request.is_over().then(|| INTERRUPTED.to_owned()));
         if result.not_judged_because.is_none() {
-            let judged = explored(request, &document, &result, watch)?;
+            let judged = explore_profile(request, &document, &result, watch)?;
             put_result(&mut result, &judged, request.judge.limits);
             document.incomplete_because = document.incomplete_because.or(result.not_judged_because.clone());
             if place == 0 {
@@ -77,7 +77,7 @@ pub fn prove(request: &Request<'_>, watch: Watch<'_>) -> Result<ProofDocument> {
 
 /// Judges the states under the profile of `result`. Interim documents go to the
 /// [kept run](super::ProofRun::keep).
-fn explored(
+fn explore_profile(
     request: &Request<'_>,
     document: &ProofDocument,
     result: &ProfileResult,

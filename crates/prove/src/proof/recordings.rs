@@ -72,7 +72,7 @@ impl Request<'_> {
             let visits = self.judge.limits.visits.min(VISITS_MAX);
             let limits = Limits { states, visits, ..self.judge.limits };
             let rest = budget.saturating_sub(began.elapsed());
-            let one = self.on(&recorded, &again, limits, rest);
+            let one = self.request_for(&recorded, &again, limits, rest);
             // The pace of whole recordings tells more than that of the states of one.
             let left = elapsed.checked_div(number as u32 - 1).map(|each| each * (total + 1 - number) as u32);
             let mut overall = |doing: &str, done: Option<ExploreProgress>| {
@@ -107,7 +107,7 @@ impl Request<'_> {
     }
 
     /// Returns the request for another recording of the work.
-    fn on<'r>(
+    fn request_for<'r>(
         &'r self,
         recorded: &'r RecordedWork,
         again: &'r Again,
@@ -188,7 +188,6 @@ fn result_of(number: u64, writeback: Writeback) -> RecordingResult {
     }
 }
 
-/// Adds the results of a recording to the document.
 fn add(document: &mut ProofDocument, result: RecordingResult) {
     document.recordings_left = document.recordings_left.saturating_sub(1);
     for (all, one) in document.profiles.iter_mut().zip(&result.profiles) {

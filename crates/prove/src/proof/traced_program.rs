@@ -46,7 +46,7 @@ pub fn trace_program(
     match place {
         TracePlace::Beneath(root) => traced(argv, Tracer::start(root, Vec::new(), None)?, None, stop),
         TracePlace::Explored(root) => traced(argv, follow(root, RECORDING_MAX)?, None, stop),
-        TracePlace::FailingDrive => failing_drive::with(&|place| {
+        TracePlace::FailingDrive => failing_drive::run(&|place| {
             traced(argv, Tracer::start(place, Vec::new(), None)?, Some(place), stop)
         }),
     }

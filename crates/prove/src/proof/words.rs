@@ -18,7 +18,7 @@ const NOT_SEEN: &str = "plumb could not see everything that the program did";
 const NOTHING_WRITTEN: &str = "nothing was written, so nothing is proved";
 
 /// Returns a document with what is known before anything was explored.
-pub(super) fn begun(request: &Request<'_>) -> ProofDocument {
+pub(super) fn initial_document(request: &Request<'_>) -> ProofDocument {
     let recorded = request.judge.recorded;
     ProofDocument {
         schema: ProofDocument::SCHEMA.to_owned(),

@@ -1,4 +1,4 @@
-//! A device that puts down what passes through it.
+//! A device that records the commands that pass through it, and their answers.
 
 use std::collections::HashMap;
 use std::ops::Deref;

@@ -23,8 +23,8 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Takes a line. Returns its number if that counts.
-    pub(crate) fn take(&mut self, line: &std::result::Result<u64, String>) -> Option<u64> {
+    /// Checks a line. Returns its number if it is above the last one.
+    pub(crate) fn accept(&mut self, line: &std::result::Result<u64, String>) -> Option<u64> {
         if self.problem.is_some() {
             return None;
         }
@@ -41,7 +41,6 @@ impl Numbers {
         None
     }
 
-    /// Returns the last number.
     pub(crate) const fn last(&self) -> Option<u64> {
         self.last
     }
@@ -53,15 +52,14 @@ impl Numbers {
 }
 
 impl Acknowledgements {
-    /// Creates a list without acknowledgements.
     pub(super) fn new(recorder: Recorder) -> Self {
         Self { recorder, numbers: Mutex::default() }
     }
 
-    /// Puts down one, unless it is none, or its number does not rise.
-    pub(super) fn take(&self, line: &std::result::Result<u64, String>) {
+    /// Records the acknowledgement in a line, unless there is none or its number does not rise.
+    pub(super) fn record(&self, line: &std::result::Result<u64, String>) {
         let mut numbers = self.lock();
-        if let Some(number) = numbers.take(line) {
+        if let Some(number) = numbers.accept(line) {
             self.recorder.happened(Event::Acknowledged(number));
         }
     }
@@ -72,12 +70,11 @@ impl Acknowledgements {
         let own = Arc::clone(self);
         ControlFile(Arc::new(move |bytes| {
             let mut lines = Lines::new(AckBy::ControlFile);
-            lines.take(bytes).into_iter().chain(lines.end()).for_each(|line| own.take(&line));
+            lines.parse(bytes).into_iter().chain(lines.end()).for_each(|line| own.record(&line));
             if own.lock().problem.is_some() { Err(Errno::EINVAL) } else { Ok(()) }
         }))
     }
 
-    /// Returns the number of the last acknowledgement.
     pub(super) fn last(&self) -> Option<u64> {
         self.lock().last
     }

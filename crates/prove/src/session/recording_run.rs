@@ -154,7 +154,7 @@ impl Steps<'_> {
         let is_last = self.acknowledgements.last().is_none() && self.acknowledgements.problem().is_none();
         let by_exit = cut.is_none() && worked.is_ok() && is_last && self.subject.is_judged_by_its_files();
         if by_exit {
-            self.acknowledgements.take(&Ok(1));
+            self.acknowledgements.record(&Ok(1));
         }
         let ended = self.mark("the work has ended");
         let until = cut.unwrap_or(ended);
@@ -191,16 +191,16 @@ impl Steps<'_> {
     /// Does the work, by `program` if there is one.
     fn work(&self, place: &Path, control: &Path, program: Option<Program>) -> Result<()> {
         let Some(program) = program else {
-            return self.subject.work(place, &mut |number| self.acknowledgements.take(&Ok(number)));
+            return self.subject.work(place, &mut |number| self.acknowledgements.record(&Ok(number)));
         };
         let mut lines = Lines::new(program.ack);
         let mut said = |bytes: &[u8]| {
-            lines.take(bytes).iter().for_each(|line| self.acknowledgements.take(line));
+            lines.parse(bytes).iter().for_each(|line| self.acknowledgements.record(line));
         };
         let cut = self.options.power.as_deref().map(PowerSwitch::flag);
         let stops: Vec<&AtomicBool> = [self.stop].into_iter().chain(cut).collect();
         let worked = program.run(place, control, &mut said, self.options.timeout, &stops);
-        lines.end().iter().for_each(|line| self.acknowledgements.take(line));
+        lines.end().iter().for_each(|line| self.acknowledgements.record(line));
         worked
     }
 

@@ -88,7 +88,7 @@ impl Program {
     }
 
     /// Runs it at `place` to its end, with the control file that it may acknowledge through. What it says
-    /// through another way is given to `said`.
+    /// through another way is given to `on_output`.
     ///
     /// # Errors
     /// If it cannot be started, fails, takes longer than `timeout`, or one of `stop` is set: it is killed.
@@ -96,13 +96,14 @@ impl Program {
         &self,
         place: &Path,
         control: &Path,
-        said: &mut dyn FnMut(&[u8]),
+        on_output: &mut dyn FnMut(&[u8]),
         timeout: Duration,
         stop: &[&AtomicBool],
     ) -> Result<()> {
         let variable = ("PLUMB_ACK", control.as_os_str());
         let user = self.user.as_ref();
-        Process { line: &self.line, place, variable, ack: self.ack, user, timeout, stop }.run_well(said)
+        Process { line: &self.line, place, variable, ack: self.ack, user, timeout, stop }
+            .run_successfully(on_output)
     }
 }
 
@@ -191,7 +192,7 @@ impl Subject for Programs {
             stop: &[&self.stop],
         };
         let ended = process.run(&mut |bytes| stdout.extend_from_slice(bytes))?;
-        Ok(Some(Output { status: ended.status, stdout, stderr: ended.said }))
+        Ok(Some(Output { status: ended.status, stdout, stderr: ended.output }))
     }
 
     fn has_recovery(&self) -> bool {
@@ -235,7 +236,7 @@ impl Programs {
                 )));
             }
         };
-        let words = if ended.said.is_empty() { ended.status.to_string() } else { ended.said };
+        let words = if ended.output.is_empty() { ended.status.to_string() } else { ended.output };
         Ok(Outcome::failure(class, words))
     }
 }
@@ -254,8 +255,8 @@ impl Lines {
         Self { is_mixed: ack == AckBy::Stdout, rest: Vec::new() }
     }
 
-    /// Takes the numbers in the lines that end within `bytes`, and the lines that hold none.
-    pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<std::result::Result<u64, String>> {
+    /// Parses the lines that end within `bytes`: returns their numbers, and an error for a line that holds none.
+    pub(crate) fn parse(&mut self, bytes: &[u8]) -> Vec<std::result::Result<u64, String>> {
         let mut found = Vec::new();
         for byte in bytes {
             match byte {
@@ -268,7 +269,7 @@ impl Lines {
         found
     }
 
-    /// Parses the last line, which may have no end, as `take` parses the lines before it.
+    /// Parses the last line, which may have no end, as `parse` does the lines before it.
     pub(crate) fn end(&mut self) -> Option<std::result::Result<u64, String>> {
         let line = std::mem::take(&mut self.rest);
         let line = String::from_utf8_lossy(&line);
@@ -293,15 +294,15 @@ mod tests {
     #[test]
     fn numbers_come_line_by_line_whatever_the_pieces() {
         let mut lines = Lines::new(AckBy::Descriptor(3));
-        assert_eq!(lines.take(b"1\nACK 2\n\n3"), [Ok(1), Ok(2)]);
-        assert_eq!(lines.take(b"4\n-1\nseven\n"), [Ok(34), Err(said("-1")), Err(said("seven"))]);
-        lines.take(b"5");
+        assert_eq!(lines.parse(b"1\nACK 2\n\n3"), [Ok(1), Ok(2)]);
+        assert_eq!(lines.parse(b"4\n-1\nseven\n"), [Ok(34), Err(refusal("-1")), Err(refusal("seven"))]);
+        lines.parse(b"5");
         assert_eq!((lines.end(), lines.end()), (Some(Ok(5)), None));
         let mut lines = Lines::new(AckBy::Stdout);
-        assert_eq!(lines.take(b"done 7\nACK 7\nACK x\n"), [Ok(7), Err(said("ACK x"))]);
+        assert_eq!(lines.parse(b"done 7\nACK 7\nACK x\n"), [Ok(7), Err(refusal("ACK x"))]);
     }
 
-    fn said(line: &str) -> String {
+    fn refusal(line: &str) -> String {
         format!("{line:?} is not an acknowledgement: expected a number, such as `7`")
     }
 

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use command::Lines;
 pub use command::{AckBy, CheckBy, Program, Programs, work_by_file};
-pub use named::{Kind, SUBJECTS, known, named};
+pub use named::{Kind, SUBJECTS, named};
 pub use options::Values;
 pub(crate) use process::{left_running, shown};
 pub use user::User;
@@ -52,7 +52,6 @@ impl Outcome {
         }
     }
 
-    /// Creates a failure.
     const fn failure(class: FailureClass, words: String) -> Self {
         Self::Failed { class, words }
     }

@@ -61,7 +61,7 @@ pub const SUBJECTS: &[Kind] = &[
 ];
 
 /// Lists each kind of subject as it is typed, with its description.
-pub fn known() -> String {
+fn known_subjects() -> String {
     let mut text = String::new();
     for kind in SUBJECTS {
         let options: Vec<String> =
@@ -79,7 +79,7 @@ pub fn known() -> String {
 /// If there is none of that name, or it has no such option.
 pub fn named(typed: &str) -> Result<Arc<dyn Subject>> {
     let unknown = |because: String| {
-        Error::usage(format!("`{typed}` is not a subject: {because}. There are:\n{}", known()))
+        Error::usage(format!("`{typed}` is not a subject: {because}. There are:\n{}", known_subjects()))
     };
     let (name, given) = typed.split_once(':').unwrap_or((typed, ""));
     let kind = SUBJECTS.iter().find(|kind| kind.name == name);

@@ -159,12 +159,12 @@ impl Subject for Postgres {
 /// of what it said.
 fn complaint(ended: &ProcessEnd) -> Option<String> {
     let is_grave = |line: &&str| ["ERROR:", "FATAL:", "PANIC:"].iter().any(|level| line.contains(level));
-    let last = || (!ended.status.success()).then(|| ended.said.lines().last()).flatten();
-    ended.said.lines().find(is_grave).or_else(last).map(str::to_owned)
+    let last = || (!ended.status.success()).then(|| ended.output.lines().last()).flatten();
+    ended.output.lines().find(is_grave).or_else(last).map(str::to_owned)
 }
 
 /// Returns true if a server fails with it for other reasons than what it reads.
-fn is_of_the_machine(said: &str) -> bool {
+fn is_of_the_machine(output: &str) -> bool {
     [
         "shared memory",
         "No space left",
@@ -175,7 +175,7 @@ fn is_of_the_machine(said: &str) -> bool {
         "not there:",
     ]
     .iter()
-    .any(|words| said.contains(words))
+    .any(|words| output.contains(words))
 }
 
 #[cfg(test)]

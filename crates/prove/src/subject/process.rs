@@ -13,17 +13,17 @@ use plumb_linux::child::{self, EndedBy, Limits, Pipe, Tail};
 use super::{AckBy, User};
 use crate::error::{Error, Result};
 
-/// How much of what a program says is kept, in bytes: the end of it.
-const SAID_MAX: usize = 4 << 10;
+/// Number of bytes that are kept of the end of a program's output.
+const OUTPUT_MAX: usize = 4 << 10;
 
 /// A line for /bin/sh, and the bounds that it runs within.
 pub(super) struct Process<'a> {
     pub(super) line: &'a str,
     /// Where it starts: a directory, or the block device that `PLUMB_DEVICE` names then.
     pub(super) place: &'a Path,
-    /// A variable.
+    /// Name and value of a variable in its environment.
     pub(super) variable: (&'a str, &'a OsStr),
-    /// Part of the program's output that is handed on.
+    /// Way to acknowledge, which says what of its output goes to `on_output`.
     pub(super) ack: AckBy,
     /// User as whom it runs; `None` for the user who runs plumb.
     pub(super) user: Option<&'a User>,
@@ -36,27 +36,27 @@ pub(super) struct Process<'a> {
 #[derive(Debug)]
 pub(super) struct ProcessEnd {
     pub(super) status: ExitStatus,
-    /// The end of what it said and was not handed on.
-    pub(super) said: String,
+    /// End of its output, without its acknowledgements.
+    pub(super) output: String,
 }
 
 impl std::fmt::Display for ProcessEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let colon = if self.said.is_empty() { "" } else { ": " };
-        write!(f, "ended with {}{colon}{}", self.status, self.said)
+        let colon = if self.output.is_empty() { "" } else { ": " };
+        write!(f, "ended with {}{colon}{}", self.status, self.output)
     }
 }
 
 impl Process<'_> {
-    /// Runs it to its end; then all that it left in its process group is killed. What it acknowledges by is
-    /// handed on as it comes.
+    /// Runs it to its end; then all that it left in its process group is killed. Its acknowledgements go to
+    /// `on_output` as they come.
     ///
     /// # Errors
     /// If it cannot be run, does not end in time, or leaves a process outside its group, which is killed.
-    pub(super) fn run(&self, hand_on: &mut dyn FnMut(&[u8])) -> Result<ProcessEnd> {
+    pub(super) fn run(&self, on_output: &mut dyn FnMut(&[u8])) -> Result<ProcessEnd> {
         let failed = |error: io::Error| self.failed(&format!("could not be run: {error}"));
-        let mut said = Tail::new(SAID_MAX);
-        let (command, pipes) = self.command(&mut said, hand_on).map_err(failed)?;
+        let mut output = Tail::new(OUTPUT_MAX);
+        let (command, pipes) = self.command(&mut output, on_output).map_err(failed)?;
         let limits = Limits {
             timeout: Some(self.timeout),
             stop: self.stop,
@@ -66,7 +66,7 @@ impl Process<'_> {
         let ended = child::run(command, pipes, limits).map_err(failed)?;
         match ended.by {
             EndedBy::Itself if !ended.left.is_empty() => Err(self.failed(&left_running(&ended.left))),
-            EndedBy::Itself => Ok(ProcessEnd { status: ended.status, said: said.text() }),
+            EndedBy::Itself => Ok(ProcessEnd { status: ended.status, output: output.text() }),
             EndedBy::Stop => Err(self.failed("was interrupted")),
             EndedBy::Timeout => {
                 let after = self.timeout.as_secs_f64();
@@ -76,23 +76,23 @@ impl Process<'_> {
     }
 
     /// Runs the program, which has to succeed.
-    pub(super) fn run_well(&self, hand_on: &mut dyn FnMut(&[u8])) -> Result<()> {
-        let ended = self.run(hand_on)?;
+    pub(super) fn run_successfully(&self, on_output: &mut dyn FnMut(&[u8])) -> Result<()> {
+        let ended = self.run(on_output)?;
         if ended.status.success() { Ok(()) } else { Err(self.failed(&ended.to_string())) }
     }
 
     /// Returns the command and the pipes that come from it.
     fn command<'p>(
         &self,
-        said: &'p mut Tail,
-        hand_on: &'p mut dyn FnMut(&[u8]),
+        output: &'p mut Tail,
+        on_output: &'p mut dyn FnMut(&[u8]),
     ) -> io::Result<(Command, Vec<Pipe<'p>>)> {
         let mut command = Command::new("/bin/sh");
-        let (pipe, kept) = Pipe::new(|bytes| said.push(bytes))?;
+        let (pipe, kept) = Pipe::new(|bytes| output.push(bytes))?;
         let mut pipes = vec![pipe];
         command.stdin(Stdio::null()).stdout(kept.try_clone()?).stderr(kept).arg("-c");
         let hear = || {
-            let (pipe, heard) = Pipe::new(hand_on)?;
+            let (pipe, heard) = Pipe::new(on_output)?;
             pipes.push(pipe);
             io::Result::Ok(heard)
         };
@@ -119,7 +119,6 @@ impl Process<'_> {
         Ok((command, pipes))
     }
 
-    /// Returns an error for the program.
     pub(super) fn failed(&self, what: &str) -> Error {
         Error::failed(shown(self.line), what)
     }

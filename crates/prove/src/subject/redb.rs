@@ -20,7 +20,6 @@ use super::options::{Settings, Values};
 use super::{Outcome, Subject};
 use crate::error::{Error, Result};
 
-/// The file of the database.
 const DATABASE: &str = "plumb.redb";
 /// Only table of the database: the number of a row, and its text.
 const ENTRY: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("entry");
@@ -59,7 +58,6 @@ impl Redb {
         Error::failed(&self.name, format!("cannot {what}: {error}"))
     }
 
-    /// Commits one transaction.
     fn commit(&self, database: &Database, transaction: Transaction) -> std::result::Result<(), redb::Error> {
         let mut writing = database.begin_write()?;
         writing.set_durability(self.durability)?;

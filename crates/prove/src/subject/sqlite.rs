@@ -19,7 +19,6 @@ use super::options::{Settings, Values};
 use super::{Outcome, Subject};
 use crate::error::{Error, Result};
 
-/// The file of the database.
 const DATABASE: &str = "plumb.sqlite";
 /// Directory that is in memory on a Linux machine, if it is there.
 const MEMORY: &str = "/dev/shm";

@@ -123,8 +123,8 @@ impl Audit {
         all
     }
 
-    /// Takes the next call.
-    pub fn take(&mut self, call: &Call) {
+    /// Updates the state of the files by the next call.
+    pub fn observe(&mut self, call: &Call) {
         self.see_working_directory(call);
         match (kind(call), call.result.is_ok()) {
             ("write", _) => self.wrote(call),

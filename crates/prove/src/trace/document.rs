@@ -11,7 +11,7 @@ use super::{Audit, Finding, Lapse, TracedCalls};
 pub(crate) fn document_of(traced: &TracedCalls, succeeded: bool) -> TraceDocument {
     let root = &*traced.root;
     let mut audit = Audit::beneath(root, &traced.names);
-    traced.calls.iter().for_each(|call| audit.take(call));
+    traced.calls.iter().for_each(|call| audit.observe(call));
     let failed_syncs = traced.calls.iter().filter(|call| call.is_failed_sync()).count() as u64;
     let has_stopped = !succeeded && failed_syncs > 0;
     let shown = |path: &Path| match path.strip_prefix(root) {
@@ -28,7 +28,7 @@ pub(crate) fn document_of(traced: &TracedCalls, succeeded: bool) -> TraceDocumen
         failed_syncs,
         findings: findings
             .map(|Finding { lapse, path, at, .. }| {
-                let (kind, sentence) = lapse.told();
+                let (kind, sentence) = lapse.kind_and_sentence();
                 TraceFinding {
                     kind: kind.to_owned(),
                     path: shown(&path),
@@ -45,7 +45,7 @@ pub(crate) fn document_of(traced: &TracedCalls, succeeded: bool) -> TraceDocumen
 
 impl Lapse {
     /// Returns the kind of the lapse in the document, and the sentence.
-    fn told(&self) -> (&'static str, String) {
+    fn kind_and_sentence(&self) -> (&'static str, String) {
         match self {
             Self::DataNotSynced { bytes } => {
                 let what = match bytes {

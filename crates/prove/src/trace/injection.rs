@@ -93,10 +93,12 @@ pub fn candidates(traced: &TracedCalls, acknowledged: &[Nanos]) -> Vec<Injection
     let mut found: BTreeMap<_, BTreeMap<String, Vec<PathBuf>>> = BTreeMap::new();
     for until in acknowledged {
         while let Some(call) = rest.next_if(|call| call.at < *until) {
-            audit.take(call);
+            audit.observe(call);
         }
         for finding in audit.findings() {
-            let Some((rank, after, sync, path)) = mended(&audit, traced, &finding) else { continue };
+            let Some((rank, after, sync, path)) = missing_sync_call(&audit, traced, &finding) else {
+                continue;
+            };
             let directory = path.parent().unwrap_or(Path::new("")).to_owned();
             let names = found.entry((rank, after, sync, directory)).or_default();
             let alike = names.entry(without_numbers(&path)).or_default();
@@ -126,7 +128,7 @@ pub fn candidates(traced: &TracedCalls, acknowledged: &[Nanos]) -> Vec<Injection
 }
 
 /// Returns the sync call that would mend a finding, with its rank.
-fn mended(
+fn missing_sync_call(
     audit: &Audit,
     traced: &TracedCalls,
     finding: &Finding,
@@ -150,7 +152,7 @@ mod tests {
     use super::*;
     use crate::trace::Lines;
 
-    fn told(trace: &str, acknowledged: &[u64]) -> Vec<String> {
+    fn injections_for(trace: &str, acknowledged: &[u64]) -> Vec<String> {
         let mut lines = Lines::default();
         let calls = trace.lines().filter_map(|line| lines.parse(line)).collect();
         let traced = TracedCalls { calls, root: "/m".into(), ..TracedCalls::default() };
@@ -163,9 +165,9 @@ mod tests {
     fn what_stood_open_at_an_acknowledgement_is_mended() {
         let trace =
             "1 1.0 unlink(\"/m/t.db-journal\") = 0\n1 3.0 fsync(4</m>) = 0\n1 5.0 unlink(\"/m/late\") = 0\n";
-        assert_eq!(told(trace, &[2, 4]), ["fsync of the directory after unlink(t.db-journal)"]);
-        assert_eq!(told(trace, &[4]), Vec::<String>::new());
-        assert_eq!(told(trace, &[]), Vec::<String>::new());
+        assert_eq!(injections_for(trace, &[2, 4]), ["fsync of the directory after unlink(t.db-journal)"]);
+        assert_eq!(injections_for(trace, &[4]), Vec::<String>::new());
+        assert_eq!(injections_for(trace, &[]), Vec::<String>::new());
     }
 
     #[test]
@@ -173,7 +175,7 @@ mod tests {
         let trace = "1 1.0 write(3</m/d/7.tmp>, \"\"..., 5) = 5\n1 1.1 rename(\"/m/d/7.tmp\", \"/m/d/7\") = 0\n\
                      1 2.0 write(3</m/d/12.tmp>, \"\"..., 5) = 5\n1 2.1 rename(\"/m/d/12.tmp\", \"/m/d/12\") = 0\n";
         assert_eq!(
-            told(trace, &[3]),
+            injections_for(trace, &[3]),
             ["fsync of the directory after rename(d/#)", "fsync of the file after write(d/#.tmp)"]
         );
         let injection = Injection { after: "rename", path: "d/#".into(), sync: Sync::Directory };

@@ -1,4 +1,4 @@
-//! System calls as a drawing of what happened has them.
+//! System calls of a program in the form of a lane of the timeline in a report.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(crate) fn lane(traced: &TracedCalls, began: Nanos) -> Vec<TimelineItem> {
             programs.insert(call.thread, path);
         }
         let changed = audit.changed(call).map(|(_, path)| path);
-        audit.take(call);
+        audit.observe(call);
         let Some(path) = changed.or_else(|| call.synced(root)) else { continue };
         let path = if path == root { Path::new(".") } else { path.strip_prefix(root).unwrap_or(&path) };
         let by = programs.get(&call.thread).and_then(|path| path.file_name());

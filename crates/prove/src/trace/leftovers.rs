@@ -25,8 +25,8 @@ pub(super) struct Leftovers {
 }
 
 impl Leftovers {
-    /// Takes a line of the trace.
-    pub(super) fn take(&mut self, line: &str) {
+    /// Learns from a line of the trace which processes there are, and when the program has ended.
+    pub(super) fn observe(&mut self, line: &str) {
         let thread = line.trim_ascii_start().split(' ').next().and_then(|word| word.parse().ok());
         self.first = self.first.or(thread);
         self.tracer = self.tracer.or_else(|| tracer(thread?));

@@ -15,10 +15,11 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
+use plumb_linux::child;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -47,7 +48,6 @@ const BLANKS: usize = 64;
 /// Calls of a program that has ended, and what followed them.
 type Read = (TracedCalls, Option<Follower>);
 
-/// Options of a trace.
 #[derive(Default)]
 pub(crate) struct TraceOptions {
     /// Sync calls to make in place of the program.
@@ -98,7 +98,9 @@ impl Tracer {
         let TraceOptions { injections, left_out, writeback, follower, kills_leftovers, is_modelled } =
             options;
         let root = root.canonicalize().map_err(cannot(format!("find {}", root.display())))?;
-        let version = Command::new("strace").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let mut command = Command::new("strace");
+        command.arg("-V");
+        let version = child::output(command);
         match version {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let what = "strace is not there: install the package strace";
@@ -267,18 +269,18 @@ impl Reader {
                 let synced = synced.take().unwrap_or(0);
                 let line = String::from_utf8_lossy(&line);
                 if let Some(leftovers) = &mut self.leftovers {
-                    leftovers.take(&line);
+                    leftovers.observe(&line);
                 }
                 if let Some(call) = self.lines.parse(&line) {
                     let TracedCalls { injected, injected_after_failures, .. } = &mut self.traced;
                     *(if call.result.is_ok() { injected } else { injected_after_failures }) += synced;
-                    self.audit.take(&call);
+                    self.audit.observe(&call);
                     if let Some(follower) = &mut self.follower {
                         self.syncs += u64::from(call.synced(&self.traced.root).is_some());
                         let is_left_out = self.left_out.iter().any(|one| one.number == self.syncs)
                             && call.synced(&self.traced.root).is_some();
                         if is_left_out {
-                            follower.left_out();
+                            follower.drop_last();
                         } else {
                             follower.ended(&call);
                         }

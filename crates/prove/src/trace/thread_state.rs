@@ -6,7 +6,6 @@ use std::fs;
 pub(super) struct State {
     pub(super) name: String,
     letter: char,
-    /// Process group.
     pub(super) group: u32,
 }
 

@@ -136,7 +136,7 @@ pub(crate) fn syncs_before_changes(traced: &TracedCalls) -> Vec<u64> {
         } else if syncs > 0 && audit.changed(call).is_some() && found.last() != Some(&syncs) {
             found.push(syncs);
         }
-        audit.take(call);
+        audit.observe(call);
     }
     found
 }
