@@ -20,6 +20,8 @@ const READ_MAX: usize = 16 << 10;
 /// How often a pipe is read in one go: whoever writes without end does not keep others from being heard.
 const READS_MAX: usize = 16;
 
+/// Longest time that a killed process may take to end.
+const KILL_TIMEOUT: Nanos = Nanos::secs(10);
 /// Longest time that a tool may take, such as one that makes or checks a file system.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -165,15 +167,16 @@ fn output_within(mut command: Command, timeout: Duration) -> io::Result<Output> 
     Ok(Output { status: ended.status, stdout, stderr })
 }
 
-/// Waits for a child that was killed to end, `within` at most. One that the kernel holds in a request to a
-/// dead drive is left to it.
+/// Kills a child, and waits until it has ended, for ten seconds at most: one that the kernel holds in a
+/// request to a dead drive is left to it.
 ///
 /// # Errors
-/// Fails as pidfd_open(2), poll(2) and waitpid(2).
-pub fn reap_within(child: &mut Child, within: Duration) -> io::Result<Option<ExitStatus>> {
+/// Fails as kill(2), pidfd_open(2), poll(2) and waitpid(2).
+pub fn kill(child: &mut Child) -> io::Result<()> {
+    child.kill()?;
     let (clock, ended) = (RealClock::start(), pidfd_open(Pid::from_child(child), PidfdFlags::empty())?);
-    ends_by(&clock, &ended, &mut Vec::new(), Nanos::from(within))?;
-    child.try_wait()
+    ends_by(&clock, &ended, &mut Vec::new(), KILL_TIMEOUT)?;
+    child.try_wait().map(drop)
 }
 
 /// Sends a signal to all of the process group that `child` leads. Whoever is gone needs none.

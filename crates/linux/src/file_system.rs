@@ -37,27 +37,15 @@ pub enum FileSystem {
 /// Reason why a file system is not made, checked, mounted or unmounted.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum FileSystemError {
-    /// A name that stands for none.
-    #[error("`{0}` is not a file system that plumb makes: expected ext4, xfs, btrfs or f2fs")]
+    /// The name stands for no file system.
+    #[error("{0}")]
     Unknown(String),
     /// This machine lacks a program, a right or a module of the kernel.
-    #[error("{what}; {remedy}")]
-    Missing {
-        /// Sentence on what is missing.
-        what: String,
-        /// Action that makes it available.
-        remedy: String,
-    },
+    #[error("{0}")]
+    Missing(String),
     /// The kernel does not mount what is on the device.
-    #[error("the kernel does not mount the {system} on {}: {errno}", device.display())]
-    Unmountable {
-        /// Name of the file system.
-        system: &'static str,
-        /// The block device.
-        device: PathBuf,
-        /// Error of mount(2).
-        errno: Errno,
-    },
+    #[error("{0}")]
+    Unmountable(String),
     /// A program or a system call failed.
     #[error("{0}")]
     Failed(String),
@@ -128,7 +116,8 @@ impl FromStr for FileSystem {
 
     fn from_str(typed: &str) -> Result<Self> {
         let known = Self::ALL.into_iter().find(|known| known.name() == typed);
-        known.ok_or_else(|| FileSystemError::Unknown(typed.to_owned()))
+        let expected = "is not a file system that plumb makes: expected ext4, xfs, btrfs or f2fs";
+        known.ok_or_else(|| FileSystemError::Unknown(format!("`{typed}` {expected}")))
     }
 }
 
@@ -208,14 +197,17 @@ impl FileSystem {
         let (flags, mut words) = flags_of(options);
         words.extend(Some(kind.mount_options).filter(|own| !own.is_empty()));
         let words = CString::new(words.join(",")).unwrap_or_default();
-        match once_free(|| mount(device, at, kind.name, flags, words.as_c_str())) {
+        let mounted = once_free(|| mount(device, at, kind.name, flags, words.as_c_str()));
+        let device = device.display();
+        match mounted {
             Ok(()) => Ok(Mount { path: at.to_owned(), is_mounted: true }),
             Err(errno) if is_of_the_tool(errno) => {
-                let what = format!("cannot mount {} at {}: {errno}", device.display(), at.display());
-                Err(FileSystemError::Missing { what, remedy: mount_remedy(errno).to_owned() })
+                let (at, remedy) = (at.display(), mount_remedy(errno));
+                Err(FileSystemError::Missing(format!("cannot mount {device} at {at}: {errno}; {remedy}")))
             }
             Err(errno) => {
-                Err(FileSystemError::Unmountable { system: kind.name, device: device.to_owned(), errno })
+                let what = format!("the kernel does not mount the {} on {device}: {errno}", kind.name);
+                Err(FileSystemError::Unmountable(what))
             }
         }
     }
@@ -242,7 +234,7 @@ fn flags_of(options: &str) -> (MountFlags, Vec<&str>) {
 impl Kind {
     fn no_program(&self, program: &str) -> FileSystemError {
         let remedy = format!("install {}, or choose another file system with --fs", self.package);
-        FileSystemError::Missing { what: format!("`{program}` is not there"), remedy }
+        FileSystemError::Missing(format!("`{program}` is not there; {remedy}"))
     }
 
     /// Runs one of its programs on a device.
@@ -362,7 +354,7 @@ mod tests {
         let error = FileSystem::check(image.path()).unwrap_err().to_string();
         assert!(error.contains("there is no file system"), "{error}");
         match FileSystem::Ext4.make(image.path(), &[]) {
-            Err(error @ FileSystemError::Missing { .. }) => {
+            Err(error @ FileSystemError::Missing(_)) => {
                 return plumb_testkit::skip(&error.to_string());
             }
             made => made.unwrap(),

@@ -151,8 +151,8 @@ impl From<FileSystemError> for Error {
     fn from(error: FileSystemError) -> Self {
         let kind = match error {
             FileSystemError::Unknown(_) => ErrorKind::Usage,
-            FileSystemError::Missing { .. } => ErrorKind::NotMeasured,
-            FileSystemError::Unmountable { .. } => ErrorKind::Unmountable,
+            FileSystemError::Missing(_) => ErrorKind::NotMeasured,
+            FileSystemError::Unmountable(_) => ErrorKind::Unmountable,
             FileSystemError::Failed(_) => ErrorKind::Failed,
         };
         Self::new(kind, error.to_string())

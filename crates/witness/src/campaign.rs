@@ -36,8 +36,6 @@ use crate::record::serve;
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Time that a process may take to end by itself.
 const GRACE: Duration = Duration::from_millis(200);
-/// Time that a killed process may take to end.
-const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time to wait before the next try to verify.
 const RETRY: Nanos = Nanos::millis(500);
 /// Number of cycles in a row that say nothing after which a campaign ends.
@@ -360,8 +358,7 @@ impl Session<'_> {
     fn end(mut self) -> String {
         // The program closes its connection when it is done: then it is about to end by itself.
         while !matches!(self.heard.recv_timeout(GRACE), Ok(WitnessMessage::Closed) | Err(_)) {}
-        self.child.kill().unwrap_or_default();
-        child::reap_within(&mut self.child, KILL_TIMEOUT).map(drop).unwrap_or_default();
+        child::kill(&mut self.child).unwrap_or_default();
         let said = fs::read_to_string(&self.log).unwrap_or_default();
         said.lines().last().unwrap_or("it said nothing").to_owned()
     }

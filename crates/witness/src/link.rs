@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use plumb_block::{Nanos, receive_unless, sleep_unless};
+use plumb_linux::child;
 
 use crate::error::{Error, Result};
 use crate::message::{Batch, Message, RunFacts};
@@ -61,7 +62,7 @@ impl Peer {
 
     fn connect(&self) -> io::Result<Connection> {
         let (stream, child) = match self {
-            Self::Stdio => return Connection::over(io::stdin(), io::stdout()),
+            Self::Stdio => return Connection::over(io::stdin(), io::stdout(), End::default()),
             Self::Unix(path) => (UnixStream::connect(path)?, None),
             Self::Command(command) => {
                 let (ours, theirs) = UnixStream::pair()?;
@@ -69,8 +70,7 @@ impl Peer {
                 (ours, Some(Command::new("sh").args(["-c", command]).stdin(stdin).stdout(stdout).spawn()?))
             }
         };
-        let connection = Connection::over(stream.try_clone()?, stream.try_clone()?)?;
-        Ok(Connection { _end: End { stream: Some(stream), child }, ..connection })
+        Connection::over(stream.try_clone()?, stream.try_clone()?, End { stream: Some(stream), child })
     }
 }
 
@@ -88,7 +88,7 @@ struct End {
 }
 
 impl Connection {
-    fn over(from: impl Read + Send + 'static, to: impl Write + Send + 'static) -> io::Result<Self> {
+    fn over(from: impl Read + Send + 'static, to: impl Write + Send + 'static, end: End) -> io::Result<Self> {
         let (sender, answers) = channel();
         let mut from = BufReader::new(from);
         thread::Builder::new().name("witness".to_owned()).spawn(move || {
@@ -101,7 +101,7 @@ impl Connection {
                 }
             }
         })?;
-        Ok(Self { to: Box::new(to), answers, _end: End::default() })
+        Ok(Self { to: Box::new(to), answers, _end: end })
     }
 
     fn send(&mut self, message: &Message) -> Result<()> {
@@ -144,8 +144,7 @@ impl Drop for End {
             stream.shutdown(Shutdown::Both).unwrap_or_default();
         }
         if let Some(child) = &mut self.child {
-            child.kill().unwrap_or_default();
-            child.wait().map(drop).unwrap_or_default();
+            child::kill(child).unwrap_or_default();
         }
     }
 }

@@ -86,11 +86,7 @@ pub(super) fn descriptor(mirror: &mut Mirror, call: &Call, place: usize) -> Opti
 
 /// Returns the place of the path with this number that a call was given, if it is beneath the root.
 pub(super) fn place(mirror: &mut Mirror, call: &Call, number: usize, follows: bool) -> Option<Place> {
-    let mut texts = call.arguments.iter().enumerate().filter_map(|(place, argument)| match argument {
-        Argument::Text(path) => Some((place, path)),
-        Argument::Descriptor(..) | Argument::Word(_) => None,
-    });
-    let (place, path) = texts.nth(number)?;
+    let (place, path) = call.text(number)?;
     let base = match place.checked_sub(1).and_then(|before| call.arguments.get(before)) {
         Some(Argument::Descriptor(_, base)) => base.clone(),
         _ if path.is_absolute() => PathBuf::new(),

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plumb_block::{Bytes, RealClock, Time, in_one_line};
-use plumb_linux::apart;
+use plumb_linux::{apart, file_system};
 use plumb_report::document::power::TraceDocument;
 use plumb_serve::attach::{AttachOptions, Attachment};
 use plumb_sim::Handle;
@@ -16,7 +16,7 @@ use plumb_sim::fault::Fault;
 use plumb_sim::model::Model;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::file_system::{FileSystem, FileSystemOptions};
+use crate::file_system::FileSystem;
 use crate::roles::Roles;
 
 /// One block group of ext4, so that what is free lies together; in memory as far as it is written.
@@ -35,8 +35,8 @@ pub(super) fn run(work: &(dyn Fn(&Path) -> Result<TraceDocument> + Sync)) -> Res
     let mut attachment = Attachment::new(drive.device(), &name, &AttachOptions::default())?;
     let device = attachment.path().to_owned();
     let worked = apart::run(|| -> Result<TraceDocument> {
-        FileSystem::Ext4.make(&device, &FileSystemOptions::default())?;
-        let mounted = FileSystem::Ext4.mount(&device, directory.path(), &FileSystemOptions::default())?;
+        file_system::FileSystem::Ext4.make(&device, &[])?;
+        let mounted = file_system::FileSystem::Ext4.mount(&device, directory.path(), "")?;
         let gap = Roles::new(mounted.path(), &device, FileSystem::Ext4).longest_gap(SIZE.0);
         let (first, last) = (gap.start / BLOCK, (gap.end / BLOCK).saturating_sub(1));
         let fault: std::result::Result<Fault, _> = format!("write:eio:lba={first}-{last}:times=1").parse();

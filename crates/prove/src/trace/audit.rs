@@ -190,11 +190,7 @@ impl Audit {
 
     /// Returns the path with this number that a call was given, from 0, made absolute.
     fn path_at(&self, call: &Call, number: usize) -> Option<PathBuf> {
-        let mut texts = call.arguments.iter().enumerate().filter_map(|(place, argument)| match argument {
-            Argument::Text(path) => Some((place, path)),
-            Argument::Descriptor(..) | Argument::Word(_) => None,
-        });
-        let (place, path) = texts.nth(number)?;
+        let (place, path) = call.text(number)?;
         let directory = place.checked_sub(1).and_then(|before| descriptor(call, before));
         let working = self.working.get(&call.thread).unwrap_or(&self.beneath);
         Some(without_parents(&directory.unwrap_or(working).join(path)))

@@ -33,6 +33,15 @@ impl Call {
         matches!(kind(self), "fsync" | "syncfs") && self.result.is_err()
     }
 
+    /// Returns the text argument with this number, from 0, and its place among all arguments.
+    pub(crate) fn text(&self, number: usize) -> Option<(usize, &Path)> {
+        let mut texts = self.arguments.iter().enumerate().filter_map(|(place, argument)| match argument {
+            Argument::Text(path) => Some((place, &**path)),
+            Argument::Descriptor(..) | Argument::Word(_) => None,
+        });
+        texts.nth(number)
+    }
+
     /// Returns the path that the call syncs beneath `root`; an empty path for all that there is. `None` if it
     /// syncs nothing there.
     pub(crate) fn synced(&self, root: &Path) -> Option<PathBuf> {
