@@ -185,6 +185,7 @@ impl<'a> Course<'a> {
             round,
             warmup,
             is_block: true,
+            may_be_empty: true,
             standing: self.standing(round),
             done,
             ..Turn::default()

@@ -5,8 +5,8 @@
 //! were made are laid out; then span after span runs between two readings of the storage's counters; what was
 //! written is read back if that was asked for; and what was measured is recorded, also when it ended early.
 
-mod accounts;
 mod check;
+mod check_state;
 mod counters;
 mod cpu;
 mod document;

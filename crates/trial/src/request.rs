@@ -56,8 +56,10 @@ pub struct Turn {
     /// Length of the warm-up, if not as the span says.
     pub warmup: Option<Nanos>,
     /// True if it is one of many that are compared: what earlier turns have written is made durable first, so
-    /// that this one does not pay for it; and the run goes on if nothing completes in it.
+    /// that this one does not pay for it.
     pub is_block: bool,
+    /// True if the run goes on when nothing completes in it.
+    pub may_be_empty: bool,
     /// Name of the turn and results of earlier turns, a line each, for whoever watches.
     pub standing: Vec<String>,
     /// Share of all turns that is done before this one, from 0 to 1, if known.

@@ -5,18 +5,15 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use plumb_block::{Bytes, Nanos, in_one_line};
-use plumb_linux::probe::LiveProbe;
-use plumb_linux::tree::LiveTree;
+use plumb_block::{Nanos, in_one_line};
 use plumb_load::{Event, LoadOutcome, Observer};
 use plumb_measure::run::TimeseriesRow;
-use plumb_path::{Finding, UntornPage, UntornRank, WritePath, survey_path};
-use plumb_report::document::{CheckDocument, RunDocument, RunSpan, RunTarget};
+use plumb_path::Finding;
+use plumb_report::document::{RunDocument, RunSpan, RunTarget};
 use plumb_report::verdict;
-use plumb_targets::TargetKind;
 use plumb_workload::{Program, Role, Scenario, Span, Stop};
 
-use crate::accounts::CheckBegun;
+use crate::check_state::CheckState;
 use crate::counters::SurveyedPath;
 use crate::document::{self, Facts, Readings};
 use crate::ending::{GOES_ON, Trial, TrialEnded, ended_by, ended_by_fault};
@@ -58,15 +55,13 @@ struct OpenedBefore {
     paths: Vec<(String, Arc<SurveyedPath>)>,
     notes: Vec<String>,
     latency_excess: Option<Nanos>,
-    /// How the direct requests of a check reach the kernel, and why so.
-    engine: Option<(String, Option<String>)>,
 }
 
 /// A run in progress.
 pub(crate) struct Session<'a> {
     request: &'a Request,
     seed: u64,
-    surveyed: Option<CheckBegun>,
+    check: Option<CheckState>,
     opened: OpenedBefore,
     phases: Vec<Phase>,
     /// Measurements of all phases that a document tells, one after the other.
@@ -91,12 +86,12 @@ fn over_time(phase: &Phase, first: usize, outcomes: &[LoadOutcome]) -> Vec<Times
 }
 
 impl<'a> Session<'a> {
-    /// Creates a session that has measured nothing yet; of a check, with what was surveyed.
-    pub(crate) fn begin(request: &'a Request, seed: u64, surveyed: Option<CheckBegun>) -> Self {
+    /// Creates a session that has measured nothing yet; of a check, with its state.
+    pub(crate) fn begin(request: &'a Request, seed: u64, check: Option<CheckState>) -> Self {
         Self {
             request,
             seed,
-            surveyed,
+            check,
             opened: OpenedBefore::default(),
             phases: Vec::new(),
             whole: None,
@@ -104,46 +99,29 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn is_check(&self) -> bool {
-        self.surveyed.is_some()
+    /// Returns true if it is that of a check.
+    pub(crate) fn is_check(&self) -> bool {
+        self.check.is_some()
     }
 
     /// Books what the devices were handed since the last booking under `phase`.
     pub(crate) fn book(&mut self, phase: &str) {
-        if let Some(surveyed) = &mut self.surveyed {
-            surveyed.accounts.book(phase);
+        if let Some(check) = &mut self.check {
+            check.accounts.book(phase);
         }
     }
 
-    /// Notes that the targets of a check are ready, `size` of them.
-    pub(crate) fn prepared(&mut self, targets: &Targets, size: Bytes) {
-        let Some(surveyed) = &mut self.surveyed else { return };
-        surveyed.file_bytes = size.0;
-        // Limits of untorn writes are those of a file, which is there only now.
-        let is_file = |one: &&Use| one.opened.kind == TargetKind::RegularFile;
-        let file = targets.uses.iter().find(is_file).and_then(|one| one.opened.path());
-        let file = file.map(|path| path.display().to_string());
-        if let Some(Ok(path)) = file.map(|file| survey_path(&LiveTree::new(), &LiveProbe::new(), &file))
-            && holds_for_other_files(&path.untorn)
-        {
-            surveyed.path.untorn = path.untorn;
+    /// Learns how flushes are counted.
+    ///
+    /// # Errors
+    /// As [`Targets::calibrate`].
+    pub(crate) fn calibrate(&mut self, targets: &mut Targets) -> Result<(), TrialError> {
+        self.book("recording");
+        targets.calibrate(&self.request.scenario)?;
+        if let Some(check) = &mut self.check {
+            check.calibrated(targets);
         }
-        if surveyed.accounts.last.is_none()
-            && let Some(beneath) = targets.beneath.first()
-        {
-            surveyed.accounts.watch = beneath.watch.clone();
-        }
-        surveyed.accounts.book("prepare");
-    }
-
-    /// Notes that it is known how flushes are counted.
-    pub(crate) fn calibrated(&mut self, targets: &Targets) {
-        let is_of_kernel = |one: &Use| one.opened.kind.device_kind().is_none();
-        let Some(surveyed) = &mut self.surveyed else { return };
-        if let Some(beneath) = targets.beneath.first().filter(|_| targets.uses.iter().any(is_of_kernel)) {
-            surveyed.accounts.watch = beneath.watch.clone();
-            surveyed.accounts.book("calibrate");
-        }
+        Ok(())
     }
 
     /// Learns what is told of targets that are open; returns the notes that were not told before.
@@ -154,14 +132,8 @@ impl<'a> Session<'a> {
             }
         }
         self.opened.latency_excess = self.opened.latency_excess.max(targets.latency_excess());
-        if self.is_check() {
-            let is_direct = |one: &&Use| {
-                let job = &self.request.scenario.spans[one.span].jobs[one.job];
-                !job.opening.caching.is_cached() && job.role.method().is_none()
-            };
-            let route = targets.uses.iter().find(is_direct).map(|one| &one.opened.route);
-            self.opened.engine =
-                route.map(|route| (route.name().to_owned(), route.because().map(str::to_owned)));
+        if let Some(check) = &mut self.check {
+            check.opened(targets, &self.request.scenario);
         }
         let known = &self.opened.notes;
         let new: Vec<String> = targets.notes.iter().filter(|note| !known.contains(note)).cloned().collect();
@@ -253,13 +225,12 @@ impl<'a> Session<'a> {
         self.recorder = recorder;
         let run = match ran {
             Ok(run) => run,
-            Err(error) if self.is_check() => {
-                self.phases.push(self.phase(number, Err(in_one_line(&error)), targets));
-                return Ok(ended_by(&error));
+            Err(error) => {
+                if self.is_check() {
+                    self.phases.push(self.phase(number, Err(in_one_line(&error)), targets));
+                }
+                return self.ended_by_error(error);
             }
-            Err(error) if self.phases.is_empty() => return Err(error),
-            // Measurements of the spans before are not lost.
-            Err(error) => return Ok(TrialEnded::Failed(in_one_line(&error))),
         };
         let change = targets.change_of(number).map(str::to_owned);
         let change = change.or_else(|| before.blocks_lost(targets, number, scenario));
@@ -277,10 +248,22 @@ impl<'a> Session<'a> {
         Ok(ended)
     }
 
+    /// Returns how the run ends that met this error: measurements of the turns before are not lost.
+    ///
+    /// # Errors
+    /// The same, if nothing was measured; a check ends with it.
+    pub(crate) fn ended_by_error(&self, error: TrialError) -> Result<TrialEnded, TrialError> {
+        match error {
+            error if self.is_check() => Ok(ended_by(&error)),
+            error if self.is_empty() => Err(error),
+            TrialError::Interrupted => Ok(TrialEnded::Interrupted),
+            error => Ok(TrialEnded::Failed(in_one_line(&error))),
+        }
+    }
+
     /// Returns how a span that ran ends its run.
     fn ended_by(&self, run: &SpanRun, turn: &Turn) -> TrialEnded {
-        let may_be_empty =
-            turn.is_block || self.is_check() || is_unmeasured(&self.request.scenario.spans[turn.span]);
+        let may_be_empty = turn.may_be_empty || is_unmeasured(&self.request.scenario.spans[turn.span]);
         match &run.ran.ended {
             SpanEnd::Complete if !may_be_empty && is_empty(run) => TrialEnded::Empty,
             SpanEnd::Complete => TrialEnded::Complete,
@@ -393,13 +376,8 @@ impl<'a> Session<'a> {
         document.complete = ended == Some(&TrialEnded::Complete);
         document.incomplete_because = ended.map_or(Some(GOES_ON.to_owned()), TrialEnded::reason);
         document.failed = matches!(ended, Some(TrialEnded::Failed(_)));
-        if let Some(surveyed) = &self.surveyed {
-            CheckDocument::SCHEMA.clone_into(&mut document.schema);
-            document.target.clone_from(&surveyed.target);
-            document.path = Some(surveyed.path.clone());
-            document.accounting.clone_from(&surveyed.accounts.booked);
-            document.environment.file_bytes = Some(surveyed.file_bytes);
-            document.environment.root_would_add = root_would_add(&surveyed.path);
+        if let Some(check) = &self.check {
+            check.describe(&mut document);
         }
         if !self.opened.paths.is_empty() {
             self.describe_spans(&mut document, current);
@@ -440,10 +418,6 @@ impl<'a> Session<'a> {
         document.notes.extend(remarks);
         document.notes.extend(phases().flat_map(|phase| phase.told.notes.iter().cloned()));
         document.latency_resolution_seconds = self.opened.latency_excess.map(Nanos::as_secs_f64);
-        if let Some((engine, because)) = &self.opened.engine {
-            document.environment.engine = Some(engine.clone());
-            document.environment.engine_because.clone_from(because);
-        }
     }
 
     /// Makes a phase of what the span with this number measured, or why nothing.
@@ -526,12 +500,6 @@ fn name_of(scenario: &Scenario, span: usize) -> &str {
     scenario.spans[span].jobs.first().map_or("", |job| &job.name)
 }
 
-/// Returns what only root could have been told, from the finding that says so.
-fn root_would_add(path: &WritePath) -> Vec<String> {
-    let finding = path.findings.iter().filter(|finding| finding.id == "needs-root");
-    finding.flat_map(|finding| finding.evidence.iter().cloned()).collect()
-}
-
 /// Returns whether nothing at all completed in the window. What SQLite reads and writes is not seen.
 fn is_empty(run: &SpanRun) -> bool {
     let total = run.ran.result.total();
@@ -541,38 +509,4 @@ fn is_empty(run: &SpanRun) -> bool {
 /// Returns whether a span asks for no time to measure in: it only warms up.
 fn is_unmeasured(span: &Span) -> bool {
     span.jobs.iter().all(|job| job.workload.stop.duration == Some(Stop::NO_TIME))
-}
-
-/// Returns true if the answers about a new file hold for a database beside it. Where the file system replaces
-/// pages they do not: each file has a record size of its own on ZFS, and may have attribute C on btrfs.
-fn holds_for_other_files(untorn: &[UntornPage]) -> bool {
-    untorn.iter().all(|page| page.needs_rwf_atomic || page.rank != Some(UntornRank::ByDesign))
-}
-
-#[cfg(test)]
-mod tests {
-    use plumb_path::{CachedPage, PageAnswer};
-
-    use super::*;
-
-    #[test]
-    fn answers_about_a_new_file_hold_only_where_no_file_differs() {
-        let page = |answer, rank, needs_rwf_atomic| UntornPage {
-            page_bytes: 16 << 10,
-            answer,
-            layer: Some("xfs /srv".to_owned()),
-            because: String::new(),
-            rank,
-            needs_rwf_atomic,
-            proof: None,
-            cached: CachedPage { answer: PageAnswer::No, layer: None, because: String::new() },
-        };
-        let no = page(PageAnswer::No, None, false);
-        let declared = page(PageAnswer::Yes, Some(UntornRank::Declared), true);
-        let copied = page(PageAnswer::Yes, Some(UntornRank::ByDesign), true);
-        let replaced = page(PageAnswer::Yes, Some(UntornRank::ByDesign), false);
-        assert!(holds_for_other_files(&[declared, no.clone()]), "a drive");
-        assert!(holds_for_other_files(&[copied, no.clone()]), "XFS copies for every file");
-        assert!(!holds_for_other_files(&[replaced, no]), "a record of ZFS");
-    }
 }

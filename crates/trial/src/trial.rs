@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use plumb_block::{Clock as _, Nanos, in_one_line};
+use plumb_block::{Clock as _, Nanos};
 use plumb_load::{Event, Observer};
 use plumb_measure::RunDirectory;
 use plumb_report::RunDocument;
@@ -62,6 +62,20 @@ pub fn run_turns(
     RunDirectory::check(&request.out)?;
     observer.on(&Event::Scenario(&request.scenario));
     let session = Session::begin(request, request.scenario.seed(), None);
+    run_session(request, session, context, observer, course)
+}
+
+/// Runs the turns of a session that has begun.
+///
+/// # Errors
+/// As [`run`]; of a check only if the recording cannot be completed.
+pub(crate) fn run_session(
+    request: &Request,
+    session: Session<'_>,
+    context: &Context<'_>,
+    observer: &mut dyn Observer,
+    course: &mut Course<'_>,
+) -> Result<Trial, TrialError> {
     let mut turns = Turns {
         request,
         session,
@@ -129,10 +143,7 @@ impl Turns<'_> {
             match ran {
                 Ok(ControlFlow::Continue(())) => {}
                 Ok(ControlFlow::Break(ended)) => return Ok(ended),
-                Err(error) if self.session.is_empty() => return Err(error),
-                // Measurements of the turns before are not lost.
-                Err(TrialError::Interrupted) => return Ok(TrialEnded::Interrupted),
-                Err(error) => return Ok(TrialEnded::Failed(in_one_line(&error))),
+                Err(error) => return self.session.ended_by_error(error),
             }
         }
     }
@@ -184,13 +195,16 @@ impl Turns<'_> {
         context: &Context<'_>,
         observer: &mut dyn Observer,
     ) -> Result<Targets, TrialError> {
-        let mut targets = Targets::open(request, only, context, observer)?;
-        targets.calibrate(&request.scenario)?;
+        let mut targets = match self.session.is_check() {
+            true => Targets::open_supported(request, context, observer)?,
+            false => Targets::open(request, only, context, observer)?,
+        };
         if self.session.is_empty() {
             request.notes.iter().for_each(|note| observer.note(note));
         }
         self.session.opened(&targets).iter().for_each(|note| observer.note(note));
         self.session.record()?;
+        self.session.calibrate(&mut targets)?;
         Ok(targets)
     }
 

@@ -6,7 +6,6 @@ mod plan;
 mod size;
 mod subject;
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use plumb_block::{Bytes, Nanos};
@@ -18,13 +17,13 @@ use plumb_workload::{Replays, Scenario};
 
 use self::plan::On;
 use self::subject::Subject;
-use crate::accounts::CheckBegun;
+use crate::check_state::CheckState;
 use crate::counters::Beneath;
 use crate::ending::{Trial, TrialEnded, ended_by};
 use crate::error::TrialError;
 use crate::request::{Context, Request, Turn};
 use crate::session::Session;
-use crate::targets::Targets;
+use crate::trial::run_session;
 
 /// How much is written first, to learn how fast a place is.
 const PROBE: Bytes = Bytes::mib(16);
@@ -68,13 +67,16 @@ pub fn check(
         observer.note(remark);
     }
     let beneath = Beneath::along(&subject.path, context.clock);
-    let surveyed = CheckBegun::begin(request.target.display().to_string(), subject.path.clone(), &beneath);
+    let mut state = CheckState::begin(request.target.display().to_string(), subject.path.clone(), &beneath);
     let size = match &subject.size {
         Ok(size) => affordable(&subject, *size, request, context, observer),
         Err(reason) => Err(TrialEnded::NotMeasured(reason.clone())),
     };
     let scenario = match &size {
-        Ok(size) => plan::scenario(&subject.target, subject.on, *size, request.length, request.seed),
+        Ok(size) => {
+            state.size = *size;
+            plan::scenario(&subject.target, subject.on, *size, request.length, request.seed)
+        }
         Err(_) => Scenario { spans: Vec::new() },
     };
     let run = Request {
@@ -90,68 +92,18 @@ pub fn check(
         started_at: request.started_at.clone(),
         out: request.out.clone(),
     };
-    let mut session = Session::begin(&run, request.seed, Some(surveyed));
+    let mut session = Session::begin(&run, request.seed, Some(state));
     // A place that was asked for must take the recording before anything is done.
     if request.out.is_named() {
         session.record()?;
     }
     observer.on(&Event::Scenario(&run.scenario));
-    let (ended, targets) = match size {
-        Ok(size) => measure(&mut session, &run, size, context, observer),
-        Err(ended) => (ended, None),
-    };
-    let trial = session.finish(ended, context.time_of_day);
-    drop(targets);
-    trial
-}
-
-/// Returns all phases in their order, until one of them ends the check.
-fn measure(
-    session: &mut Session<'_>,
-    run: &Request,
-    size: Bytes,
-    context: &Context<'_>,
-    observer: &mut dyn Observer,
-) -> (TrialEnded, Option<Targets>) {
-    let mut targets = match Targets::open_supported(run, context, observer) {
-        Ok(targets) => targets,
-        Err(error) => return (ended_by(&error), None),
-    };
-    targets.notes.iter().for_each(|note| observer.note(note));
-    let clock = targets.time.clock();
-    let context = &Context { clock: &clock, ..*context };
-    session.opened(&targets);
-    session.prepared(&targets, size);
-    let ready = session.record().and_then(|()| {
-        session.book("recording");
-        targets.calibrate(&run.scenario)
-    });
-    let ended = match ready {
-        Ok(()) => {
-            session.calibrated(&targets);
-            run_spans(session, run, &targets, context, observer)
-        }
-        Err(error) => Err(error),
-    };
-    let ended = ended.unwrap_or_else(|error| ended_by(&error));
-    (ended, Some(targets))
-}
-
-/// Runs each span once, in order, until one of them ends the check.
-fn run_spans(
-    session: &mut Session<'_>,
-    run: &Request,
-    targets: &Targets,
-    context: &Context<'_>,
-    observer: &mut dyn Observer,
-) -> Result<TrialEnded, TrialError> {
-    for span in 0..run.scenario.spans.len() {
-        let turn = Turn { span, ..Turn::default() };
-        if let ControlFlow::Break(ended) = session.run_turn(&turn, targets, context, observer)? {
-            return Ok(ended);
-        }
+    let spans = 0..run.scenario.spans.len();
+    let mut turns = spans.map(|span| Turn { span, may_be_empty: true, ..Turn::default() });
+    match size {
+        Ok(_) => run_session(&run, session, context, observer, &mut |_| Ok(turns.next())),
+        Err(ended) => session.finish(ended, context.time_of_day),
     }
-    Ok(TrialEnded::Complete)
 }
 
 /// Returns the size, or a smaller one where writing that much would take longer than its share of the time.
