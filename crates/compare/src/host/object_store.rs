@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_block::{
     Bytes, Clock as _, Completion, Device, Error, ErrorKind, Lba, LbaRange, Nanos, Op, Pattern, Payload,
-    Pool, PoolShape, Queue, QueueOptions, Request, Result, Tag, Time, VolatileCache, Wait, wait_any,
+    Pool, PoolShape, Queue, QueueOptions, Request, Result, Tag, Time, Wait, wait_any,
 };
 use plumb_measure::Histogram;
 use plumb_workload::ByteRange;
@@ -75,8 +75,6 @@ enum Due {
     Read,
     /// The log is to be written, the call having begun.
     LogCalled,
-    /// A sync returns to its caller.
-    Returned,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -228,10 +226,6 @@ impl<'a> ObjectStore<'a> {
         if is_due { self.due.pop() } else { None }
     }
 
-    fn flushes(&self) -> bool {
-        self.device.info().volatile_cache != VolatileCache::None
-    }
-
     fn unit(&mut self) -> f64 {
         (self.chance.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -313,7 +307,6 @@ impl<'a> ObjectStore<'a> {
                 self.arrive_again(due);
             }
             Due::LogCalled => self.write_log(),
-            Due::Returned => self.returned(),
         }
     }
 
@@ -332,8 +325,8 @@ impl<'a> ObjectStore<'a> {
                 self.queued.0 += METADATA;
                 self.commit();
             }
-            Some(Purpose::Log) if self.flushes() => self.submit(Purpose::LogFlush, Op::Flush, NOWHERE),
-            Some(Purpose::Log | Purpose::LogFlush | Purpose::DataFlush) => self.returned(),
+            Some(Purpose::Log) => self.submit(Purpose::LogFlush, Op::Flush, NOWHERE),
+            Some(Purpose::LogFlush | Purpose::DataFlush) => self.returned(),
         }
         Ok(())
     }
@@ -348,12 +341,7 @@ impl<'a> ObjectStore<'a> {
             return self.call_log_sync();
         }
         self.committer = Committer::SyncingData(self.now());
-        if self.flushes() {
-            self.submit(Purpose::DataFlush, Op::Flush, NOWHERE);
-        } else {
-            // A system call that finds nothing to do.
-            self.note(Nanos::micros(3), Due::Returned);
-        }
+        self.submit(Purpose::DataFlush, Op::Flush, NOWHERE);
     }
 
     fn call_log_sync(&mut self) {
