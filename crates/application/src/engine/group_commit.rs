@@ -9,7 +9,6 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use plumb_block::Nanos;
-use plumb_block::wait::LOOK_EVERY;
 
 use super::halt::{Halt, Halts, Step};
 use super::recording::lock;
@@ -87,8 +86,8 @@ impl GroupCommit {
                 Next::Go => return Ok(()),
                 Next::GiveUp => return Err(Halt::Stopped),
                 Next::Wait => {
-                    let waited = self.flush_over.wait_timeout(rounds, LOOK_EVERY.into());
-                    rounds = waited.unwrap_or_else(PoisonError::into_inner).0;
+                    // Every flush ends with a notice, also if it fails.
+                    rounds = self.flush_over.wait(rounds).unwrap_or_else(PoisonError::into_inner);
                 }
                 Next::Flush(up_to) => {
                     drop(rounds);

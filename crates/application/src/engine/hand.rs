@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use plumb_block::wait::LOOK_EVERY;
+use plumb_block::wait::sleep_unless;
 use plumb_block::{Bytes, Clock, ErrorKind, FileId, FileStore, Nanos, OpenOptions};
 use plumb_load::{Event, Observer, Phase};
 
@@ -165,15 +165,8 @@ impl<'a> Hand<'a> {
 
     /// Sleeps, as an application that computes or waits for a user.
     pub(crate) fn think(&self, time: Nanos) -> Step<()> {
-        let until = self.meter.bench.clock.now().saturating_add(time);
-        loop {
-            self.check()?;
-            let left = until.since(self.meter.bench.clock.now());
-            if left == Nanos::ZERO {
-                return Ok(());
-            }
-            std::thread::sleep(left.min(LOOK_EVERY).into());
-        }
+        sleep_unless(|| self.check().is_err(), time);
+        self.check()
     }
 
     /// Says something to the reader of the figures, once.
