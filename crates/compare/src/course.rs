@@ -11,7 +11,7 @@ use plumb_report::RunDocument;
 use plumb_report::document::comparison::{Block, Prediction};
 use plumb_report::document::{ComparisonDocument, RunTarget};
 use plumb_report::verdict::loses_writes;
-use plumb_trial::{GOES_ON, Interim, SpanRun, Trial, TrialEnded, TrialError, Turn};
+use plumb_trial::{GOES_ON, Interim, ScheduledSpan, SpanRun, Trial, TrialEnded, TrialError};
 use plumb_workload::{Job, Scenario};
 
 use crate::block::{Way, block_of, of_transactions};
@@ -121,7 +121,7 @@ impl<'a> Course<'a> {
         &mut self,
         interim: &Interim<'_>,
         keep: &mut dyn FnMut(&ComparisonDocument),
-    ) -> Option<Turn> {
+    ) -> Option<ScheduledSpan> {
         interim.last.into_iter().for_each(|run| self.take(run));
         if self.turns.len().is_multiple_of(self.experiment.turns_in_round()) {
             keep(&self.document(&interim.document(), None));
@@ -146,7 +146,7 @@ impl<'a> Course<'a> {
     }
 
     /// Returns the next turn; `None` at the end.
-    fn next(&mut self, elapsed: Nanos) -> Option<Turn> {
+    fn next(&mut self, elapsed: Nanos) -> Option<ScheduledSpan> {
         let (done, each) = (self.turns.len(), self.experiment.turns_in_round());
         let (round, place) = (done / each, done % each);
         if done == each {
@@ -160,7 +160,7 @@ impl<'a> Course<'a> {
             let level = if round % 2 == 0 { place } else { each - 1 - place };
             // The offsets of no round that counts.
             let drawn = if round == 0 { 0 } else { Design::ROUNDS_MAX + round };
-            return Some(Turn { round: drawn as u64, ..self.turn(level, 0) });
+            return Some(ScheduledSpan { round: drawn as u64, ..self.turn(level, 0) });
         }
         let note = self.design.is_none().then(|| self.plan(elapsed)).flatten();
         let (design, round) = (self.design.as_ref()?, round - PRACTICE);
@@ -169,10 +169,10 @@ impl<'a> Course<'a> {
             return None;
         }
         let level = if each == 1 { 0 } else { *design.orders().get(round)?.get(place)? };
-        Some(Turn { note, ..self.turn(level, round as u64 + 1) })
+        Some(ScheduledSpan { note, ..self.turn(level, round as u64 + 1) })
     }
 
-    fn turn(&mut self, level: usize, round: u64) -> Turn {
+    fn turn(&mut self, level: usize, round: u64) -> ScheduledSpan {
         self.turns.push((level, round));
         let warmup = Some(self.warmup.map_or(Nanos::ZERO, |(warmup, _)| warmup));
         let all = self
@@ -180,7 +180,7 @@ impl<'a> Course<'a> {
             .as_ref()
             .map(|design| (PRACTICE + design.rounds()) * self.experiment.turns_in_round());
         let done = all.map(|all| (self.turns.len() - 1) as f64 / all as f64);
-        Turn {
+        ScheduledSpan {
             span: level,
             round,
             warmup,
@@ -188,7 +188,7 @@ impl<'a> Course<'a> {
             may_be_empty: true,
             standing: self.standing(round),
             done,
-            ..Turn::default()
+            ..ScheduledSpan::default()
         }
     }
 

@@ -19,6 +19,7 @@
 
 mod block;
 pub mod cache_advice;
+mod chapter_record;
 mod course;
 mod design;
 mod experiment;
@@ -27,7 +28,6 @@ mod factor;
 mod gate;
 mod host;
 mod judge;
-mod kept;
 mod outcome;
 mod predict;
 mod recorded;

@@ -4,11 +4,11 @@ use plumb_block::in_one_line;
 use plumb_load::Observer;
 use plumb_measure::{Out, RunDirectory};
 use plumb_report::document::ComparisonDocument;
-use plumb_trial::{Context, Interim, Request, TrialEnded, TrialError, Turn, run_turns};
+use plumb_trial::{Context, Interim, Request, ScheduledSpan, TrialEnded, TrialError, run_scheduled};
 
+use crate::chapter_record::ChapterRecord;
 use crate::course::Course;
 use crate::experiment::Experiment;
-use crate::kept::KeptChapters;
 use crate::setting::Setting;
 
 /// An experiment under one workload.
@@ -41,7 +41,7 @@ pub fn run(
     mut setting: Option<&mut dyn Setting>,
 ) -> CompareResult {
     RunDirectory::check(&first.request.out)?;
-    let mut kept = KeptChapters::begin(&first.request)?;
+    let mut kept = ChapterRecord::begin(&first.request)?;
     let mut ended = Ok(TrialEnded::Complete);
     for chapter in std::iter::once(first).chain(further) {
         let set = setting.as_mut().map(|setting| &mut **setting as &mut dyn Setting);
@@ -65,7 +65,7 @@ fn conduct(
     context: &Context<'_>,
     observer: &mut dyn Observer,
     mut setting: Option<&mut dyn Setting>,
-    kept: &mut KeptChapters,
+    kept: &mut ChapterRecord,
 ) -> Result<TrialEnded, TrialError> {
     let Chapter { name, experiment, request } = chapter;
     let request = Request { out: Out::Nowhere, ..request.clone() };
@@ -83,9 +83,9 @@ fn conduct(
                 Some(setting.permission(turn.span, &request.permission))
             }
         };
-        Ok(Some(Turn { note, reopens, ..turn }))
+        Ok(Some(ScheduledSpan { note, reopens, ..turn }))
     };
-    let trial = run_turns(&request, context, observer, &mut proceed)?;
+    let trial = run_scheduled(&request, context, observer, &mut proceed)?;
     kept.add(course.finish(&trial)?);
     Ok(trial.ended)
 }

@@ -10,7 +10,7 @@ use plumb_load::LoadOutcome;
 use plumb_measure::{Manifest, Out, RunDirectory, TaggedHistogram};
 use plumb_report::document::FleetDocument;
 use plumb_report::{Record, RenderInput, verdict};
-use plumb_trial::{Outlet, environment};
+use plumb_trial::{InterimSender, environment};
 use serde::Serialize;
 
 use crate::clock::MonotonicClock;
@@ -96,7 +96,7 @@ impl Recording {
             // Nobody is left to be told once the work is over: then it is written once more.
             record.attempt(job).map(|trouble| tell.send(trouble).ok());
         };
-        plumb_trial::recorded(is_kept, write, |outlet| {
+        plumb_trial::run_recorded(is_kept, write, |outlet| {
             let mut kept =
                 InterimRecord { outlet, waiting: None, begun: std::mem::take(begun), next, troubles };
             let done = work(&mut kept);
@@ -147,7 +147,7 @@ type Job = Box<dyn FnOnce(&mut RunDirectory) -> plumb_measure::Result<()> + Send
 
 /// Recording that is kept while hosts work. Nothing here waits for a disk.
 pub struct InterimRecord {
-    outlet: Outlet<Job>,
+    outlet: InterimSender<Job>,
     /// Job that is written after the current one.
     waiting: Option<Job>,
     /// Facts that are known before a host has answered, as in [`Recording`].

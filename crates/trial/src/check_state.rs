@@ -1,4 +1,5 @@
-//! State that a check has beside that of its run: the survey, and the work that the devices beneath were handed.
+//! State that a check has beside that of its run: its survey, and the work that the devices beneath were
+//! handed.
 
 use plumb_block::{Bytes, StorageSnapshot};
 use plumb_linux::probe::LiveProbe;
@@ -10,7 +11,7 @@ use plumb_targets::{Route, TargetKind};
 use plumb_workload::Scenario;
 
 use crate::counters::Beneath;
-use crate::targets::{Targets, Use};
+use crate::targets::{JobTarget, Targets};
 
 /// State that only a check has, beside that of its run.
 pub(crate) struct CheckState {
@@ -47,14 +48,14 @@ impl CheckState {
     /// Notes that the targets are ready.
     pub(crate) fn opened(&mut self, targets: &Targets, scenario: &Scenario) {
         self.is_made = true;
-        let is_direct = |one: &&Use| {
+        let is_direct = |one: &&JobTarget| {
             let job = &scenario.spans[one.span].jobs[one.job];
             !job.opening.caching.is_cached() && job.role.method().is_none()
         };
-        self.route = targets.uses.iter().find(is_direct).map(|one| one.opened.route.clone());
+        self.route = targets.job_targets.iter().find(is_direct).map(|one| one.opened.route.clone());
         // Limits of untorn writes are those of a file, which is there only now.
-        let is_file = |one: &&Use| one.opened.kind == TargetKind::RegularFile;
-        let file = targets.uses.iter().find(is_file).and_then(|one| one.opened.path());
+        let is_file = |one: &&JobTarget| one.opened.kind == TargetKind::RegularFile;
+        let file = targets.job_targets.iter().find(is_file).and_then(|one| one.opened.path());
         let file = file.map(|path| path.display().to_string());
         if let Some(Ok(path)) = file.map(|file| survey_path(&LiveTree::new(), &LiveProbe::new(), &file))
             && holds_for_other_files(&path.untorn)
@@ -71,8 +72,10 @@ impl CheckState {
 
     /// Notes that it is known how flushes are counted.
     pub(crate) fn calibrated(&mut self, targets: &Targets) {
-        let is_of_kernel = |one: &Use| one.opened.kind.device_kind().is_none();
-        if let Some(beneath) = targets.beneath.first().filter(|_| targets.uses.iter().any(is_of_kernel)) {
+        let is_of_kernel = |one: &JobTarget| one.opened.kind.device_kind().is_none();
+        if let Some(beneath) =
+            targets.beneath.first().filter(|_| targets.job_targets.iter().any(is_of_kernel))
+        {
             self.accounts.watch = beneath.watch.clone();
             self.accounts.book("calibrate");
         }

@@ -11,7 +11,7 @@ use plumb_measure::{Reading, StorageSide, StorageWatch, WriteSizes};
 use plumb_path::{WritePath, survey_path};
 use plumb_targets::{OpenedTarget, TargetKind};
 
-use crate::whose::{OwnCounts, Whose};
+use crate::attribution::{FlushAttribution, OwnCounts};
 
 /// Number of flushes that must be seen alone, and all in the same way, before it is known how they are
 /// counted.
@@ -45,7 +45,7 @@ pub(crate) struct Beneath {
     pub(crate) watch: StorageWatch,
     /// Counters of the block devices above them.
     above: Option<BlockCounters>,
-    whose: Whose,
+    attribution: FlushAttribution,
 }
 
 /// All that was read beneath a target at one moment.
@@ -65,7 +65,7 @@ impl Beneath {
                 devices: Vec::new(),
                 watch: StorageWatch::new(Arc::clone(counters)),
                 above: None,
-                whose: Whose::own(format!("{} is simulated by this run", target.shown)),
+                attribution: FlushAttribution::own(format!("{} is simulated by this run", target.shown)),
             },
             (None, TargetKind::Network) => {
                 Self::unknown(format!("only its server knows what is behind {}", target.shown))
@@ -79,7 +79,10 @@ impl Beneath {
                     target.is_claimed() && target.path().is_some_and(|path| is_only(&beneath.devices, path));
                 match own {
                     true => Self {
-                        whose: Whose::own(format!("{} is claimed by this run", target.shown)),
+                        attribution: FlushAttribution::own(format!(
+                            "{} is claimed by this run",
+                            target.shown
+                        )),
                         ..beneath
                     },
                     false => beneath,
@@ -101,38 +104,38 @@ impl Beneath {
         let devices = path.block_devices();
         let open = |devices| Arc::new(BlockCounters::new(devices, Arc::clone(clock))) as _;
         let above = path.devices_above();
-        let whose = match path.server_above_devices() {
-            Some(server) => Whose::unknown(format!(
+        let attribution = match path.server_above_devices() {
+            Some(server) => FlushAttribution::unknown(format!(
                 "the process that serves {} flushes the devices for its callers, so flushes of all programs count",
                 server.name
             )),
-            None => Whose::shared(path.first_devices(), above.is_empty()),
+            None => FlushAttribution::shared(path.first_devices(), above.is_empty()),
         };
         let above = (!above.is_empty()).then(|| BlockCounters::new(above, Arc::clone(clock)));
-        Self { watch: StorageWatch::over(devices.clone(), open), devices, above, whose }
+        Self { watch: StorageWatch::over(devices.clone(), open), devices, above, attribution }
     }
 
     fn unknown(why: String) -> Self {
-        let (watch, whose) = (StorageWatch::unknown(why.clone()), Whose::unknown(why));
-        Self { devices: Vec::new(), watch, above: None, whose }
+        let (watch, attribution) = (StorageWatch::unknown(why.clone()), FlushAttribution::unknown(why));
+        Self { devices: Vec::new(), watch, above: None, attribution }
     }
 
     /// Notes the sizes of the run's writes, which are all where the devices are its own.
     pub(crate) fn bound_writes(&mut self, sizes: WriteSizes) {
-        if self.whose.is_own() {
+        if self.attribution.is_own() {
             self.watch.set_write_sizes(sizes);
         }
     }
 
-    /// Traces from now on whose flushes reach the devices, where that is possible. The thread `except`
+    /// Traces from now on which threads the flushes are of, where that is possible. The thread `except`
     /// measures nothing.
     pub(crate) fn trace_flushes(&mut self, except: Option<u32>) {
-        self.whose.trace(except);
+        self.attribution.trace(except);
     }
 
     /// Reads all of it. Whether the run's data is `written_at_once` says what its own bytes are known by.
     pub(crate) fn count(&self, written_at_once: bool) -> CounterReading {
-        let own = self.whose.count(&self.devices, written_at_once);
+        let own = self.attribution.count(&self.devices, written_at_once);
         CounterReading {
             storage: self.watch.read(),
             above: self.above.as_ref().and_then(|one| one.read().ok()),
@@ -142,10 +145,10 @@ impl Beneath {
 
     /// Takes in what is traced while a run goes.
     pub(crate) fn follow(&self) {
-        self.whose.look();
+        self.attribution.read_trace();
     }
 
-    /// Returns what happened between two readings, and whose it was.
+    /// Returns what the devices did between two readings, and the share of this run in it.
     ///
     /// # Errors
     /// The reason, if that is not known.
@@ -157,7 +160,7 @@ impl Beneath {
         let side = self.watch.between(before.storage.clone(), after.storage.clone())?;
         let above = before.above.as_ref().zip(after.above.as_ref());
         let above = above.and_then(|(before, after)| plumb_measure::storage::delta(before, after).ok());
-        let attribution = self.whose.attribution(&side, &before.own, &after.own);
+        let attribution = self.attribution.attribute(&side, &before.own, &after.own);
         Ok(StorageSide { above: above.unwrap_or_default(), attribution: Some(attribution), ..side })
     }
 

@@ -1,4 +1,4 @@
-//! From what was measured to the document that reports are made from.
+//! Targets and totals of the document that reports are made from, out of what was measured.
 
 use plumb_block::{Bytes, Caching, Errno, Extent, Nanos, VolatileCache, in_one_line, written_share};
 use plumb_linux::pagecache;
@@ -16,8 +16,8 @@ use plumb_workload::{Content, Job, Program, Scenario, Span};
 use crate::program::ProgramUse;
 use crate::span_run::{SpanEnd, SpanRun};
 use crate::spans;
-use crate::targets::{Targets, Use};
-use crate::words;
+use crate::targets::{JobTarget, Targets};
+use crate::wording;
 
 /// Reason why a target of untorn writes was not measured.
 const ALL_REFUSED: &str = "every untorn write was refused: the kernel cannot send them as one (see `plumb explain \
@@ -69,15 +69,15 @@ impl Readings {
         number: usize,
         scenario: &Scenario,
     ) -> Option<String> {
-        let makes_holes = |(_, one): (usize, &Use)| {
+        let makes_holes = |(_, one): (usize, &JobTarget)| {
             let workload = one.workload_of(&scenario.spans[one.span].jobs[one.job]);
             workload.trim_percent > 0 || workload.content == Content::Zeroes
         };
         if targets.of_span(number).any(makes_holes) {
             return None;
         }
-        let mut uses = targets.of_span(number).zip(&self.extents);
-        uses.find_map(|((_, one), before)| one.opened.blocks_lost_since(before))
+        let mut opened = targets.of_span(number).zip(&self.extents);
+        opened.find_map(|((_, one), before)| one.opened.blocks_lost_since(before))
     }
 
     /// Returns the facts about each target of the span, now that it is over.
@@ -86,26 +86,27 @@ impl Readings {
             .processors
             .zip(surroundings::processor_times())
             .and_then(|(before, now)| now.steal_since(&before));
-        let uses = targets.of_span(number).zip(self.extents);
-        uses.map(|((_, one), extents)| {
-            let written_share = written_share(&extents);
-            let job = &scenario.spans[one.span].jobs[one.job];
-            let is_cached = matches!(job.opening.caching, Caching::Cached | Caching::Mapped);
-            let dirty_after =
-                (is_cached && one.workload_of(job).writes()).then(|| dirty_bytes(one)).flatten();
-            let leaves = match one.opened.kind {
-                TargetKind::Simulated => 1,
-                _ => targets.beneath[one.beneath].devices.len(),
-            };
-            let is_alone = leaves == 1 && !targets.shares_devices(one.span, one.beneath);
-            Facts { written_share, dirty_after, steal, is_alone, depth_found: None, cpu: None }
-        })
-        .collect()
+        let opened = targets.of_span(number).zip(self.extents);
+        opened
+            .map(|((_, one), extents)| {
+                let written_share = written_share(&extents);
+                let job = &scenario.spans[one.span].jobs[one.job];
+                let is_cached = matches!(job.opening.caching, Caching::Cached | Caching::Mapped);
+                let dirty_after =
+                    (is_cached && one.workload_of(job).writes()).then(|| dirty_bytes(one)).flatten();
+                let leaves = match one.opened.kind {
+                    TargetKind::Simulated => 1,
+                    _ => targets.beneath[one.beneath].devices.len(),
+                };
+                let is_alone = leaves == 1 && !targets.shares_devices(one.span, one.beneath);
+                Facts { written_share, dirty_after, steal, is_alone, depth_found: None, cpu: None }
+            })
+            .collect()
     }
 }
 
 /// Returns the bytes of a file that are dirty in the page cache now.
-fn dirty_bytes(one: &Use) -> Option<u64> {
+fn dirty_bytes(one: &JobTarget) -> Option<u64> {
     if one.opened.kind != TargetKind::RegularFile {
         return None;
     }
@@ -118,7 +119,7 @@ fn dirty_bytes(one: &Use) -> Option<u64> {
 pub(crate) fn targets(
     run: &SpanRun,
     facts: &[Facts],
-    uses: &[&Use],
+    opened: &[&JobTarget],
     asked: &Span,
     is_check: bool,
 ) -> Vec<RunTarget> {
@@ -128,7 +129,7 @@ pub(crate) fn targets(
         SpanEnd::Failed(fault) if is_check => Some(in_one_line(fault)),
         _ => None,
     };
-    let described = uses.iter().zip(facts).enumerate().map(|(index, (one, facts))| {
+    let described = opened.iter().zip(facts).enumerate().map(|(index, (one, facts))| {
         let facts = Facts { depth_found: run.depth_found, cpu: cpu[index], ..*facts };
         let job = &asked.jobs[one.job];
         let outcome = result.of_target(index);
@@ -155,7 +156,7 @@ pub(crate) fn unmeasured(asked: &Span, why: &str) -> (RunSpan, Vec<RunTarget>) {
             range_bytes: job.size.unwrap_or_default().0,
             failed_because: Some(why.to_owned()),
             sides: Sides {
-                depth: words::depth_on_each(asked, number, job.workload.depth),
+                depth: wording::depth_on_each(asked, number, job.workload.depth),
                 storage_unknown_because: Some("it could not be measured".to_owned()),
                 ..Sides::default()
             },
@@ -169,7 +170,7 @@ pub(crate) fn unmeasured(asked: &Span, why: &str) -> (RunSpan, Vec<RunTarget>) {
 fn target(
     result: &SpanResult,
     index: usize,
-    one: &Use,
+    one: &JobTarget,
     asked: &Span,
     outcome: &LoadOutcome,
     facts: Facts,
@@ -178,14 +179,14 @@ fn target(
     let info = one.opened.device.info();
     let workload = one.within(&one.workload_of(job));
     let mut sides = sides(outcome, result.targets[index].storage.clone(), facts.cpu);
-    sides.depth = words::depth_on_each(asked, one.job, facts.depth_found.unwrap_or(job.workload.depth));
+    sides.depth = wording::depth_on_each(asked, one.job, facts.depth_found.unwrap_or(job.workload.depth));
     let works_here = |thread: &&ThreadResult| thread.parts.iter().any(|part| part.target == index);
     sides.threads = Some(result.threads.iter().filter(works_here).count() as u64);
     sides.dirty_bytes_after = facts.dirty_after;
     sides.quality.steal = facts.steal;
     sides.quality.written_share = facts.written_share;
-    let whose = sides.storage.as_ref().and_then(|storage| storage.attribution.as_ref());
-    if whose.is_some_and(|whose| whose.flushes == FlushesOf::OwnDevice) {
+    let attribution = sides.storage.as_ref().and_then(|storage| storage.attribution.as_ref());
+    if attribution.is_some_and(|attribution| attribution.flushes == FlushesOf::OwnDevice) {
         // Nobody else can use it: what this job did not ask for, other jobs of the run did.
         sides.quality.foreign_bytes = Some(0);
     } else if facts.is_alone {
@@ -326,7 +327,7 @@ const JOURNAL_SECONDS: f64 = 5.0;
 /// Returns the bytes that the device beneath moved beyond what the load can account for, so others did;
 /// `None` where the load's own share cannot be bounded, because the page cache writes when it likes, or the
 /// file system as much as it likes.
-fn foreign_bytes(sides: &Sides, one: &Use, job: &Job) -> Option<u64> {
+fn foreign_bytes(sides: &Sides, one: &JobTarget, job: &Job) -> Option<u64> {
     let storage = sides.storage.as_ref()?;
     let flushes = job.workload.durability.flush_every.is_some();
     let file_system = one.surveyed.as_ref().as_ref().ok().and_then(WritePath::file_system);

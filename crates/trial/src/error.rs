@@ -42,7 +42,7 @@ pub enum TrialError {
     /// An application profile could not be run, or had to stop.
     #[error(transparent)]
     Application(#[from] plumb_application::Error),
-    /// The request does not fit the targets or the machine, a check could not begin, or what a turn needs
+    /// The request does not fit the targets or the machine, a check could not begin, or what a span needs
     /// could not be set on the machine, or not be put back.
     #[error("{problem}")]
     Problem {

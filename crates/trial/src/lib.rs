@@ -5,16 +5,17 @@
 //! were made are laid out; then span after span runs between two readings of the storage's counters; what was
 //! written is read back if that was asked for; and what was measured is recorded, also when it ended early.
 
+mod attribution;
 mod check;
 mod check_state;
 mod counters;
 mod cpu;
 mod document;
-mod ending;
 mod error;
+mod interim_record;
 mod judge;
-mod looks;
-mod opening;
+mod open_options;
+mod outcome;
 mod page_cache;
 mod preparation;
 mod profile;
@@ -25,25 +26,24 @@ mod request;
 mod rounds;
 mod session;
 mod sharing;
-mod so_far;
 mod span;
 mod span_run;
 mod spans;
-mod staff;
+mod target_series;
 mod targets;
+mod teams;
 mod trial;
 mod verify;
-mod whose;
-mod words;
+mod wording;
 
 pub use check::{CheckRequest, check};
 pub use document::sides;
-pub use ending::{GOES_ON, Trial, TrialEnded};
 pub use error::TrialError;
+pub use interim_record::{InterimSender, run_recorded};
+pub use outcome::{GOES_ON, Trial, TrialEnded};
 pub use preparation::{forget_cached, make_folders};
 pub use profile::profile_scenario;
 pub use record::{begin_recording, environment, histograms, series};
-pub use request::{Context, Request, Turn};
-pub use so_far::{Outlet, recorded};
+pub use request::{Context, Request, ScheduledSpan};
 pub use span_run::{FinishedSpan, Round, SpanEnd, SpanRun};
-pub use trial::{Course, Interim, run, run_turns};
+pub use trial::{Interim, SpanSchedule, run, run_scheduled};

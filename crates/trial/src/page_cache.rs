@@ -9,15 +9,15 @@ use plumb_targets::TargetKind;
 use plumb_workload::{Access, ByteRange, PageCache, Span, Stop, Workload};
 
 use crate::error::TrialError;
-use crate::span::Stage;
-use crate::targets::Use;
+use crate::span::SpanRunner;
+use crate::targets::JobTarget;
 
 /// The block with which a file is read into the page cache.
 const LOAD_BLOCK: Bytes = Bytes::mib(1);
 /// Inverse of the share of the duration that stays, however long loading took.
 const DURATION_SHARE: u64 = 4;
 
-impl Stage<'_> {
+impl SpanRunner<'_> {
     /// Brings the page cache to what the jobs of a span ask for; the span with what is left of its time.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Stage<'_> {
     }
 
     /// Reads the range of a target in order, for at most half of the duration; how long that took.
-    fn load(&mut self, number: usize, one: &Use, asked: &Workload) -> Result<Nanos, TrialError> {
+    fn load(&mut self, number: usize, one: &JobTarget, asked: &Workload) -> Result<Nanos, TrialError> {
         let unfit = |source| TrialError::Unfit { target: one.opened.shown.clone(), source };
         let ByteRange { offset, length } = one.within(asked)?.range;
         let block = LOAD_BLOCK.min(length);
@@ -74,7 +74,7 @@ impl Stage<'_> {
 }
 
 /// Takes the clean pages of a target out of memory.
-fn evict(one: &Use) -> Result<(), TrialError> {
+fn evict(one: &JobTarget) -> Result<(), TrialError> {
     let failed =
         |source: Error| TrialError::Unfit { target: one.opened.shown.clone(), source: source.into() };
     let Some(path) = one.opened.path() else { return Ok(()) };

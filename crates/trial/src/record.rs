@@ -1,4 +1,4 @@
-//! Keeping what was measured: the run directory.
+//! Recorder of what a run measured in its run directory.
 
 use std::path::PathBuf;
 
@@ -10,8 +10,8 @@ use plumb_measure::{DeviceIdentity, Histogram, Manifest, RunDirectory, TaggedHis
 use plumb_report::document::{Environment, Part, RunDocument, series_name, tag};
 use plumb_report::{Format, OpenError, RunRecording, Style, render};
 
-use crate::ending::TrialEnded;
 use crate::error::TrialError;
+use crate::outcome::TrialEnded;
 use crate::request::Request;
 
 /// Makes the run directory that is asked for, so that also a run that is killed leaves its manifest, which
@@ -75,7 +75,7 @@ impl Recorder {
     /// Writes what targets have measured until now, as [`add`](Self::add), in the place of what was written
     /// so before. Not durable: the devices that are measured see no flush of it. What cannot be written now
     /// is written the next time, or at the end, which says why not.
-    pub(crate) fn add_so_far(
+    pub(crate) fn add_interim(
         &mut self,
         document: &mut RunDocument,
         first: usize,

@@ -11,8 +11,8 @@ use crate::targets::Targets;
 pub(crate) fn notes(replays: &Replays, targets: &Targets, span: usize, run: &SpanRun) -> Vec<String> {
     let of_span = replays.iter().filter(|((number, _), _)| *number == span);
     let said = of_span.filter_map(|((_, job), replay)| {
-        let uses = targets.of_span(span).enumerate().filter(|(_, (_, one))| one.job == *job);
-        let outcomes: Vec<_> = uses.map(|(index, _)| run.ran.result.of_target(index)).collect();
+        let opened = targets.of_span(span).enumerate().filter(|(_, (_, one))| one.job == *job);
+        let outcomes: Vec<_> = opened.map(|(index, _)| run.ran.result.of_target(index)).collect();
         note(replay, &outcomes)
     });
     said.collect()

@@ -1,4 +1,4 @@
-//! Request for a trial: a scenario, and when which of its spans has its turn.
+//! Request for a trial: a scenario, and the order in which its spans are run.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -46,27 +46,27 @@ pub struct Context<'a> {
     pub time_of_day: &'a dyn Fn() -> String,
 }
 
-/// One turn of a span.
+/// Span of a scenario that is to be run, once or once more.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Turn {
+pub struct ScheduledSpan {
     /// The number of the span in the scenario.
     pub span: usize,
-    /// Turns of one round make the same random choices; each round draws others.
+    /// Spans of one round make the same random choices; each round draws others.
     pub round: u64,
     /// Length of the warm-up, if not as the span says.
     pub warmup: Option<Nanos>,
-    /// True if it is one of many that are compared: what earlier turns have written is made durable first, so
+    /// True if it is one of many that are compared: what was written before it is made durable first, so
     /// that this one does not pay for it.
     pub is_block: bool,
     /// True if the run goes on when nothing completes in it.
     pub may_be_empty: bool,
-    /// Name of the turn and results of earlier turns, a line each, for whoever watches.
+    /// Name of the span and results of those before, a line each, for whoever watches.
     pub standing: Vec<String>,
-    /// Share of all turns that is done before this one, from 0 to 1, if known.
+    /// Share of the run that is done before it, from 0 to 1, if known.
     pub done: Option<f64>,
-    /// Note for whoever watches, shown before the turn.
+    /// Note for whoever watches, shown before the span.
     pub note: Option<String>,
-    /// Opens the targets of the span for this turn alone, with this permission, and closes them after it.
-    /// `None`: they are those that all such turns share, open from the first to the last.
+    /// Permission with which the targets are opened for this span alone, and closed after it. `None`: all such
+    /// spans share their targets, which are open from the first to the last.
     pub reopens: Option<Permission>,
 }

@@ -9,10 +9,10 @@ use plumb_workload::{
 };
 
 use crate::error::TrialError;
-use crate::request::Turn;
-use crate::span::Stage;
+use crate::request::ScheduledSpan;
+use crate::span::SpanRunner;
 use crate::span_run::{FinishedSpan, Round, SpanEnd, SpanRun, together};
-use crate::staff::{PRECONDITION_BLOCK, Variation};
+use crate::teams::{PRECONDITION_BLOCK, Variation};
 
 /// SNIA PTS 2.0.2: the rounds over which the rate must be steady.
 const STEADY_ROUNDS: usize = 5;
@@ -23,18 +23,22 @@ const PRECONDITION_DEPTH: u32 = 32;
 /// Time that each trial of a depth takes at most.
 const PROBE: Nanos = Nanos::secs(2);
 
-impl Stage<'_> {
+impl SpanRunner<'_> {
     /// Runs a span in the way that it asks for.
     ///
     /// # Errors
     /// If it could not be started.
-    pub(crate) fn run_span(&mut self, turn: &Turn, scenario: &Scenario) -> Result<SpanRun, TrialError> {
-        let number = turn.span;
-        if turn.is_block {
+    pub(crate) fn run_span(
+        &mut self,
+        scheduled: &ScheduledSpan,
+        scenario: &Scenario,
+    ) -> Result<SpanRun, TrialError> {
+        let number = scheduled.span;
+        if scheduled.is_block {
             self.drain()?;
         }
         let mut span = self.set_page_cache(number, &scenario.spans[number])?;
-        span.warmup = turn.warmup.map_or(span.warmup, Warmup::For);
+        span.warmup = scheduled.warmup.map_or(span.warmup, Warmup::For);
         let span = &span;
         if span.precondition {
             let ran = self.precondition(number, span)?;
@@ -48,13 +52,13 @@ impl Stage<'_> {
         if let Some(target) = span.latency_target {
             return self.depth_for(number, span, target);
         }
-        let ran = self.run(number, span, Variation { round: turn.round, ..Variation::default() })?;
+        let ran = self.run(number, span, Variation { round: scheduled.round, ..Variation::default() })?;
         Ok(SpanRun::once(ran))
     }
 
     /// Flushes all targets that are written.
     fn drain(&self) -> Result<(), TrialError> {
-        for one in self.targets.uses.iter().filter(|one| one.is_written) {
+        for one in self.targets.job_targets.iter().filter(|one| one.is_written) {
             plumb_load::flush(&*one.opened.device, 1)
                 .map_err(|source| TrialError::Flush { target: one.opened.shown.clone(), source })?;
         }
@@ -73,7 +77,7 @@ impl Stage<'_> {
     /// Repeats the span until the last five rounds are steady.
     fn until_steady(&mut self, number: usize, span: &Span, steady: Steady) -> Result<SpanRun, TrialError> {
         let mut rounds: Vec<Round> = Vec::new();
-        let (mut last, mut looks) = (Vec::new(), Vec::new());
+        let (mut last, mut series) = (Vec::new(), Vec::new());
         let mut settled = Span { steady: None, ..span.clone() };
         loop {
             let round = rounds.len() as u64;
@@ -81,19 +85,19 @@ impl Stage<'_> {
             settled.warmup = Warmup::For(Nanos::ZERO);
             rounds.push(Round::from_result(&ran.result));
             last.push(ran.result.clone());
-            looks.extend(std::mem::take(&mut ran.looks));
+            series.extend(std::mem::take(&mut ran.series));
             if last.len() > STEADY_ROUNDS {
                 last.remove(0);
-                looks.remove(0);
+                series.remove(0);
             }
-            self.so_far.round(&rounds, &last, &looks);
+            self.interim.round(&rounds, &last, &series);
             let rates: Vec<f64> = rounds.iter().map(|round| round.iops).collect();
             let is_steady = snia_steady(&rates) == Some(true);
             let is_over =
                 !matches!(ran.ended, SpanEnd::Complete) || rounds.len() >= steady.rounds_max as usize;
             if is_steady || is_over {
                 let result = together(last);
-                let ran = FinishedSpan { result, looks, ..ran };
+                let ran = FinishedSpan { result, series, ..ran };
                 return Ok(SpanRun::new(ran, rounds, None));
             }
         }
@@ -118,7 +122,7 @@ impl Stage<'_> {
             let ran = self.run(number, &probe, variation)?;
             let latency = at_percentile(&ran.result, target);
             rounds.push(Round { depth: Some(depth), latency, ..Round::from_result(&ran.result) });
-            self.so_far.round(&rounds, &[], &[]);
+            self.interim.round(&rounds, &[], &[]);
             if !matches!(ran.ended, SpanEnd::Complete) {
                 return Ok(SpanRun::new(ran, rounds, None));
             }

@@ -16,27 +16,27 @@ use plumb_workload::{Program, Role, Scenario, Span, Stop};
 use crate::check_state::CheckState;
 use crate::counters::SurveyedPath;
 use crate::document::{self, Facts, Readings};
-use crate::ending::{GOES_ON, Trial, TrialEnded, ended_by, ended_by_fault};
 use crate::error::TrialError;
+use crate::interim_record::{self, InterimRecord};
 use crate::judge;
+use crate::outcome::{GOES_ON, Trial, TrialEnded, ended_by, ended_by_fault};
 use crate::record::{self, Recorder};
 use crate::replayed;
-use crate::request::{Context, Request, Turn};
-use crate::so_far::{self, SoFar};
-use crate::span::Stage;
+use crate::request::{Context, Request, ScheduledSpan};
+use crate::span::SpanRunner;
 use crate::span_run::{SpanEnd, SpanRun};
 use crate::spans;
-use crate::targets::{Targets, Use};
+use crate::targets::{JobTarget, Targets};
 use crate::verify;
 
-/// A span that had its turn.
+/// A span that was run.
 struct Phase {
     /// Place of the phase in the scenario.
     number: usize,
     /// Measurements of the phase, or why there are none.
     outcome: Result<SpanRun, String>,
-    /// Content of documents about the phase. It is worked out once, while its targets are open: a comparison
-    /// has a document after each of many phases.
+    /// Content of documents about the phase, made once, while its targets are open: a comparison has a document
+    /// after each of many phases.
     told: PhaseDocuments,
 }
 
@@ -75,10 +75,10 @@ fn over_time(phase: &Phase, first: usize, outcomes: &[LoadOutcome]) -> Vec<Times
     let Ok(run) = &phase.outcome else { return Vec::new() };
     let mut began = Nanos::ZERO;
     let mut rows = Vec::new();
-    for (length, looks) in &run.ran.looks {
-        for (target, (outcome, looks)) in (first..).zip(outcomes.iter().zip(looks)) {
+    for (length, series) in &run.ran.series {
+        for (target, (outcome, series)) in (first..).zip(outcomes.iter().zip(series)) {
             let shows_operations = outcome.transactions.is_none() || outcome.operations().operations() > 0;
-            rows.extend(looks.rows(target, began, shows_operations));
+            rows.extend(series.rows(target, began, shows_operations));
         }
         began += *length;
     }
@@ -157,28 +157,28 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Runs one turn on targets that are open, and saves what is known then. Breaks with the end of the run
-    /// if the turn, or somebody, ends it.
+    /// Runs one span on targets that are open, and saves what is known then. Breaks with the end of the run
+    /// if the span, or a signal, ends it.
     ///
     /// # Errors
     /// If nothing could be measured at all; of a check that is its end, and no error.
-    pub(crate) fn run_turn(
+    pub(crate) fn run_scheduled(
         &mut self,
-        turn: &Turn,
+        scheduled: &ScheduledSpan,
         targets: &Targets,
         context: &Context<'_>,
         observer: &mut dyn Observer,
     ) -> Result<ControlFlow<TrialEnded>, TrialError> {
-        let name = name_of(&self.request.scenario, turn.span);
-        let ended = match targets.left_out.get(&turn.span) {
+        let name = name_of(&self.request.scenario, scheduled.span);
+        let ended = match targets.left_out.get(&scheduled.span) {
             Some(reason) => {
                 let reason = format!("{name}: {reason}");
                 observer.note(&reason);
-                self.phases.push(self.phase(turn.span, Err(reason), targets));
+                self.phases.push(self.phase(scheduled.span, Err(reason), targets));
                 // The place does not have it, which is a result.
                 TrialEnded::Complete
             }
-            None => self.run_span(turn, targets, context, observer)?,
+            None => self.run_span(scheduled, targets, context, observer)?,
         };
         self.book(name);
         self.save();
@@ -190,36 +190,36 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Returns what the last turn measured; `None` before the first, and if it measured nothing.
+    /// Returns what the last span measured; `None` before the first, and if it measured nothing.
     pub(crate) fn last(&self) -> Option<&SpanRun> {
         self.phases.last()?.outcome.as_ref().ok()
     }
 
-    /// Returns true if no turn has measured anything.
+    /// Returns true if no span has been run.
     pub(crate) fn is_empty(&self) -> bool {
         self.phases.is_empty()
     }
 
     fn run_span(
         &mut self,
-        turn: &Turn,
+        scheduled: &ScheduledSpan,
         targets: &Targets,
         context: &Context<'_>,
         observer: &mut dyn Observer,
     ) -> Result<TrialEnded, TrialError> {
         let scenario = &self.request.scenario;
-        let number = turn.span;
-        observer.on(&Event::Scheduled { lines: &turn.standing, done: turn.done });
-        turn.note.iter().for_each(|note| observer.note(note));
+        let number = scheduled.span;
+        observer.on(&Event::Scheduled { lines: &scheduled.standing, done: scheduled.done });
+        scheduled.note.iter().for_each(|note| observer.note(note));
         let before = Readings::before(targets, number);
         let mut recorder = std::mem::take(&mut self.recorder);
         let session = &*self;
-        let ran = so_far::recorded(
+        let ran = interim_record::run_recorded(
             recorder.is_open(),
-            |run| session.record_so_far(&mut recorder, targets, number, run),
-            |outlet| {
-                let so_far = SoFar::new(outlet);
-                Stage { targets, context, observer, so_far }.run_span(turn, scenario)
+            |run| session.record_interim(&mut recorder, targets, number, run),
+            |sender| {
+                let interim = InterimRecord::new(sender);
+                SpanRunner { targets, context, observer, interim }.run_span(scheduled, scenario)
             },
         );
         self.recorder = recorder;
@@ -235,7 +235,7 @@ impl<'a> Session<'a> {
         let change = targets.change_of(number).map(str::to_owned);
         let change = change.or_else(|| before.blocks_lost(targets, number, scenario));
         let facts = before.facts_after(targets, number, scenario);
-        let ended = self.ended_by(&run, turn);
+        let ended = self.ended_by(&run, scheduled);
         let ended = match (ended, change) {
             (TrialEnded::Complete | TrialEnded::Empty, Some(change)) => TrialEnded::NotMeasured(change),
             (TrialEnded::Failed(why), Some(change)) => TrialEnded::Failed(format!("{why}; {change}")),
@@ -248,7 +248,7 @@ impl<'a> Session<'a> {
         Ok(ended)
     }
 
-    /// Returns how the run ends that met this error: measurements of the turns before are not lost.
+    /// Returns how the run ends that met this error: measurements of the spans before are not lost.
     ///
     /// # Errors
     /// The same, if nothing was measured; a check ends with it.
@@ -262,8 +262,9 @@ impl<'a> Session<'a> {
     }
 
     /// Returns how a span that ran ends its run.
-    fn ended_by(&self, run: &SpanRun, turn: &Turn) -> TrialEnded {
-        let may_be_empty = turn.may_be_empty || is_unmeasured(&self.request.scenario.spans[turn.span]);
+    fn ended_by(&self, run: &SpanRun, scheduled: &ScheduledSpan) -> TrialEnded {
+        let may_be_empty =
+            scheduled.may_be_empty || is_unmeasured(&self.request.scenario.spans[scheduled.span]);
         match &run.ran.ended {
             SpanEnd::Complete if !may_be_empty && is_empty(run) => TrialEnded::Empty,
             SpanEnd::Complete => TrialEnded::Complete,
@@ -274,13 +275,13 @@ impl<'a> Session<'a> {
     }
 
     /// Records what the span that runs has measured until now, in the place of what it had before.
-    fn record_so_far(&self, recorder: &mut Recorder, targets: &Targets, number: usize, run: SpanRun) {
+    fn record_interim(&self, recorder: &mut Recorder, targets: &Targets, number: usize, run: SpanRun) {
         let facts = vec![Facts::default(); run.ran.result.targets.len()];
         let phase = self.phase(number, Ok((run, facts)), targets);
         let mut document = self.describe(None, Some(&phase));
         let outcomes = self.outcomes(&phase);
         let first = document.targets.len().saturating_sub(outcomes.len());
-        recorder.add_so_far(&mut document, first, &outcomes, over_time(&phase, first, &outcomes));
+        recorder.add_interim(&mut document, first, &outcomes, over_time(&phase, first, &outcomes));
     }
 
     /// Judges and saves what is known, with the distributions of the last span.
@@ -364,7 +365,7 @@ impl<'a> Session<'a> {
         self.recorder.abandon()
     }
 
-    /// Returns the document of what is known between two turns, judged.
+    /// Returns the document of what is known between two spans, judged.
     pub(crate) fn interim(&self) -> RunDocument {
         self.describe(None, None)
     }
@@ -428,7 +429,7 @@ impl<'a> Session<'a> {
         targets: &Targets,
     ) -> Phase {
         let asked = &self.request.scenario.spans[number];
-        let uses: Vec<&Use> = targets.of_span(number).map(|(_, one)| one).collect();
+        let opened: Vec<&JobTarget> = targets.of_span(number).map(|(_, one)| one).collect();
         let (mut outcome, facts) = match outcome {
             Ok((run, facts)) => (Ok(run), facts),
             Err(why) => (Err(why), Vec::new()),
@@ -437,9 +438,9 @@ impl<'a> Session<'a> {
             Ok(run) => {
                 let described = match targets.program_of(number) {
                     Some((_, program)) => vec![document::program(&run.ran.result, program)],
-                    None => document::targets(run, &facts, &uses, asked, self.is_check()),
+                    None => document::targets(run, &facts, &opened, asked, self.is_check()),
                 };
-                (spans::span(run, asked, &uses, &described), described)
+                (spans::span(run, asked, &opened, &described), described)
             }
             Err(why) => document::unmeasured(asked, why),
         };

@@ -13,16 +13,16 @@ use plumb_workload::{Durability, Job, Span, Warmup};
 use crate::counters::{Beneath, CounterReading};
 use crate::cpu::{self, Processors};
 use crate::error::TrialError;
-use crate::looks::Looks;
+use crate::interim_record::InterimRecord;
 use crate::request::Context;
-use crate::so_far::SoFar;
 use crate::span_run::{FinishedSpan, SpanEnd};
-use crate::staff::{Post, Staff, Variation, staff};
+use crate::target_series::TargetSeries;
 use crate::targets::{Place, Targets};
+use crate::teams::{SpanTeams, ThreadPlan, Variation, make_teams};
 use crate::verify::verify;
 
 /// Everything needed to run a span: [`run_span`](Self::run_span).
-pub(crate) struct Stage<'a> {
+pub(crate) struct SpanRunner<'a> {
     /// Open targets; those of the span among them.
     pub(crate) targets: &'a Targets,
     /// The clock, and the flag to stop.
@@ -30,10 +30,10 @@ pub(crate) struct Stage<'a> {
     /// Observer of the run.
     pub(crate) observer: &'a mut dyn Observer,
     /// Where what was measured until now goes while a span runs.
-    pub(crate) so_far: SoFar,
+    pub(crate) interim: InterimRecord,
 }
 
-impl Stage<'_> {
+impl SpanRunner<'_> {
     /// Runs the span with this number.
     ///
     /// # Errors
@@ -46,9 +46,9 @@ impl Stage<'_> {
     ) -> Result<FinishedSpan, TrialError> {
         let variation = Variation { shows_latency: self.observer.wants_latency(), ..variation };
         let program = self.targets.program_of(number).zip(span.jobs.first());
-        let Staff { teams, posts } = match program {
-            Some(((place, _), _)) => Staff::of_program(place),
-            None => staff(self.targets, number, span, variation)?,
+        let SpanTeams { teams, plans } = match program {
+            Some(((place, _), _)) => SpanTeams::for_program(place),
+            None => make_teams(self.targets, number, span, variation)?,
         };
         let duration = span.jobs.iter().map(|job| job.workload.stop.duration).max().flatten();
         let options = RunOptions {
@@ -58,24 +58,24 @@ impl Stage<'_> {
             duration,
             cooldown: span.cooldown,
         };
-        let so_far = (!variation.prepares).then_some(&mut self.so_far);
-        let of_span = OfSpan { number, jobs: &span.jobs, posts: &posts };
-        let mut sides = Sides::new(self.targets, of_span, &options, self.observer, so_far);
+        let interim = (!variation.prepares).then_some(&mut self.interim);
+        let of_span = OfSpan { number, jobs: &span.jobs, plans: &plans };
+        let mut span_observer = SpanObserver::new(self.targets, of_span, &options, self.observer, interim);
         let ran = match program {
             Some(((_, program), job)) => {
                 let Context { clock, stop, .. } = self.context;
-                Ok(program.run(job, variation.round, &***clock, stop, &mut sides)?)
+                Ok(program.run(job, variation.round, &***clock, stop, &mut span_observer)?)
             }
-            None => run_teams(teams, &options, &mut sides),
+            None => run_teams(teams, &options, &mut span_observer),
         };
         let (teams, ended) = match ran {
             Ok(teams) if self.context.stop.load(Ordering::Relaxed) => (teams, SpanEnd::Interrupted),
             Ok(teams) => (teams, SpanEnd::Complete),
             Err(failure) => (failure.teams, SpanEnd::Failed(failure.fault)),
         };
-        let teams = sides.with_cpu(teams, sides.after.as_ref());
-        let (mut result, settled, looks) = sides.finish();
-        let mut ledgers = take_in(&mut result, teams, of_span, self.first_use(number));
+        let teams = span_observer.with_cpu(teams, span_observer.after.as_ref());
+        let (mut result, settled, series) = span_observer.finish();
+        let mut ledgers = take_in(&mut result, teams, of_span, self.first_target(number));
         let read_back = match ledgers.is_empty() {
             true => None,
             false => {
@@ -83,11 +83,11 @@ impl Stage<'_> {
                 Some(self.read_back(number, ledgers, &mut result)?)
             }
         };
-        Ok(FinishedSpan { looks: vec![(result.window, looks)], result, ended, settled, read_back })
+        Ok(FinishedSpan { series: vec![(result.window, series)], result, ended, settled, read_back })
     }
 
-    /// Returns the place of the first use of a span among all.
-    fn first_use(&self, number: usize) -> usize {
+    /// Returns the index of a span's first target among all.
+    fn first_target(&self, number: usize) -> usize {
         self.targets.places(number).next().map_or(0, |(index, _)| index)
     }
 
@@ -97,7 +97,7 @@ impl Stage<'_> {
             ended,
             SpanEnd::Failed(Fault::Unanswered { .. } | Fault::Hung { .. } | Fault::Queue { .. })
         );
-        let beneath = |kept: &KeptLedger| self.targets.uses[kept.one].beneath;
+        let beneath = |kept: &KeptLedger| self.targets.job_targets[kept.one].beneath;
         let lost: Vec<usize> =
             ledgers.iter().filter(|kept| kept.ledger.has_lost_power()).map(beneath).collect();
         for kept in ledgers {
@@ -118,7 +118,7 @@ impl Stage<'_> {
         let mut done = Bytes(0);
         let mut whole = true;
         for kept in ledgers {
-            let one = &self.targets.uses[kept.one];
+            let one = &self.targets.job_targets[kept.one];
             let mut last = Bytes(0);
             let observer = &mut *self.observer;
             let found = verify(one, kept.ledger, self.context.clock, self.context.stop, &mut |read| {
@@ -133,7 +133,7 @@ impl Stage<'_> {
     }
 }
 
-/// A ledger, and whose it is.
+/// A ledger, and the worker and target that it is of.
 struct KeptLedger {
     thread: usize,
     part: usize,
@@ -147,7 +147,7 @@ struct OfSpan<'a> {
     /// Place of the span in the scenario.
     number: usize,
     jobs: &'a [Job],
-    posts: &'a [Post],
+    plans: &'a [ThreadPlan],
 }
 
 /// Puts the figures of the teams into `result`; returns what is to be verified. Where each write is durable
@@ -156,14 +156,14 @@ fn take_in(
     result: &mut SpanResult,
     teams: Vec<TeamOutcome>,
     span: OfSpan<'_>,
-    first_use: usize,
+    first_target: usize,
 ) -> Vec<KeptLedger> {
     let mut ledgers = Vec::new();
-    for (thread, (team, post)) in teams.into_iter().zip(span.posts).enumerate() {
+    for (thread, (team, plan)) in teams.into_iter().zip(span.plans).enumerate() {
         let mut parts = Vec::new();
-        for (part, (worker, one)) in team.workers.into_iter().zip(&post.uses).enumerate() {
+        for (part, (worker, one)) in team.workers.into_iter().zip(&plan.targets).enumerate() {
             let mut outcome = worker.outcome;
-            let target = one - first_use;
+            let target = one - first_target;
             let job = result.targets.get(target).and_then(|target| span.jobs.get(target.job));
             if job.is_some_and(|job| job.workload.durability == Durability::EACH_WRITE) {
                 outcome.durable = outcome.write.latency.clone();
@@ -172,17 +172,17 @@ fn take_in(
             parts.push(Part { target, outcome });
             ledgers.extend(worker.ledger.map(|ledger| KeptLedger { thread, part, one: *one, ledger }));
         }
-        result.threads.push(ThreadResult { job: post.job, cpu: team.cpu, parts });
+        result.threads.push(ThreadResult { job: plan.job, cpu: team.cpu, parts });
     }
     ledgers
 }
 
-/// Both sides of a span while it runs.
-struct Sides<'a> {
+/// Observer of a span that reads the counters of the storage when its window begins and ends.
+struct SpanObserver<'a> {
     targets: &'a Targets,
     span: OfSpan<'a>,
     observer: &'a mut dyn Observer,
-    so_far: Option<&'a mut SoFar>,
+    interim: Option<&'a mut InterimRecord>,
     /// True if the figures that were asked for last are to be recorded.
     is_recorded: bool,
     duration: Option<Nanos>,
@@ -191,7 +191,7 @@ struct Sides<'a> {
     after: Option<Reading>,
     warmup: Nanos,
     settled: bool,
-    looks: Vec<Looks>,
+    series: Vec<TargetSeries>,
 }
 
 /// The counters at one moment.
@@ -214,13 +214,13 @@ fn read_storage<T>(targets: &Targets, span: usize, read: impl Fn(&Beneath) -> T)
     storage
 }
 
-impl<'a> Sides<'a> {
+impl<'a> SpanObserver<'a> {
     fn new(
         targets: &'a Targets,
         span: OfSpan<'a>,
         options: &RunOptions<'_>,
         observer: &'a mut dyn Observer,
-        so_far: Option<&'a mut SoFar>,
+        interim: Option<&'a mut InterimRecord>,
     ) -> Self {
         let begins_at_once = options.warmup == Warmup::For(Nanos::ZERO);
         if !begins_at_once {
@@ -234,7 +234,7 @@ impl<'a> Sides<'a> {
             targets,
             span,
             observer,
-            so_far,
+            interim,
             is_recorded: false,
             duration: options.duration,
             cooldown: options.cooldown,
@@ -242,7 +242,7 @@ impl<'a> Sides<'a> {
             after: None,
             warmup: Nanos::ZERO,
             settled: true,
-            looks: targets.places(span.number).map(|_| Looks::default()).collect(),
+            series: targets.places(span.number).map(|_| TargetSeries::default()).collect(),
         }
     }
 
@@ -268,9 +268,9 @@ impl<'a> Sides<'a> {
         teams
     }
 
-    /// Returns what is known without the teams, whether the rate had settled, and what was seen over time.
-    fn finish(self) -> (SpanResult, bool, Vec<Looks>) {
-        (self.result(self.after.as_ref()), self.settled, self.looks)
+    /// Returns what is known without the teams, whether the rate had settled, and the series of each target.
+    fn finish(self) -> (SpanResult, bool, Vec<TargetSeries>) {
+        (self.result(self.after.as_ref()), self.settled, self.series)
     }
 
     /// Returns what is known without the teams of the time until `after`.
@@ -301,27 +301,27 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// Returns the totals of all workers on each use.
-fn totals_by_use(posts: &[Post], progress: &Progress) -> HashMap<usize, Totals> {
+/// Returns the totals of all workers on each target.
+fn totals_by_target(plans: &[ThreadPlan], progress: &Progress) -> HashMap<usize, Totals> {
     let mut totals: HashMap<usize, Totals> = HashMap::new();
-    for (post, workers) in posts.iter().zip(&progress.teams) {
-        for (one, worker) in post.uses.iter().zip(workers) {
+    for (plan, workers) in plans.iter().zip(&progress.teams) {
+        for (one, worker) in plan.targets.iter().zip(workers) {
             totals.entry(*one).or_default().add(worker);
         }
     }
     totals
 }
 
-impl Observer for Sides<'_> {
+impl Observer for SpanObserver<'_> {
     fn on(&mut self, event: &Event<'_>) {
         match event {
             // A span that only makes targets ready for a run waits for nobody.
-            Event::Ready { .. } | Event::Begun { .. } if self.so_far.is_none() => {}
+            Event::Ready { .. } | Event::Begun { .. } if self.interim.is_none() => {}
             Event::Phase { phase, expected, .. } => self.observer.phase(self.span.number, phase, *expected),
             Event::WindowBegins { warmup, settled } => self.window_begins(*warmup, *settled),
             Event::WindowEnds => self.window_ends(),
             Event::Sample(progress) => self.sample(progress),
-            Event::Progress { progress, .. } => self.look(progress),
+            Event::Progress { progress, .. } => self.progress(progress),
             Event::WantsFigures(answer) => answer.set(self.wants_figures()),
             Event::TeamFigures(teams) => self.figures(teams.take()),
             _ => self.observer.on(event),
@@ -329,28 +329,28 @@ impl Observer for Sides<'_> {
     }
 }
 
-impl Sides<'_> {
+impl SpanObserver<'_> {
     fn sample(&mut self, progress: &Progress) {
         let at = progress.elapsed.since(self.warmup);
         let is_measured = self.before.is_some() && self.after.is_none();
-        if !is_measured || !self.looks.iter().any(|looks| looks.is_due(at)) {
+        if !is_measured || !self.series.iter().any(|series| series.is_due(at)) {
             return;
         }
-        let mut totals = totals_by_use(self.span.posts, progress);
+        let mut totals = totals_by_target(self.span.plans, progress);
         let storage = read_storage(self.targets, self.span.number, |beneath| beneath.watch.read());
-        for ((index, place), looks) in self.targets.places(self.span.number).zip(&mut self.looks) {
+        for ((index, place), series) in self.targets.places(self.span.number).zip(&mut self.series) {
             let storage = storage.get(&place.beneath).and_then(|read| read.as_ref().ok());
-            looks.add(at, &totals.remove(&index).unwrap_or_default(), storage);
+            series.add(at, &totals.remove(&index).unwrap_or_default(), storage);
         }
     }
 
-    fn look(&mut self, progress: &Progress) {
-        let (targets, number, posts) = (self.targets, self.span.number, self.span.posts);
+    fn progress(&mut self, progress: &Progress) {
+        let (targets, number, plans) = (self.targets, self.span.number, self.span.plans);
         read_storage(targets, number, Beneath::follow);
         // Remembered by the target.
         targets.change_of(number);
         let now = || {
-            let mut totals = totals_by_use(posts, progress);
+            let mut totals = totals_by_target(plans, progress);
             let storage = read_storage(targets, number, |beneath| beneath.watch.read());
             let places = targets.places(number).map(|(index, place)| TargetNow {
                 name: place.name.to_owned(),
@@ -378,28 +378,28 @@ impl Sides<'_> {
 
     fn wants_figures(&mut self) -> bool {
         let is_measuring = self.before.is_some() && self.after.is_none();
-        let is_due = is_measuring && self.so_far.as_mut().is_some_and(|so_far| so_far.outlet.is_due());
+        let is_due = is_measuring && self.interim.as_mut().is_some_and(|interim| interim.sender.is_due());
         self.is_recorded |= is_due;
-        is_due || (is_measuring && self.so_far.is_some() && self.observer.wants_figures())
+        is_due || (is_measuring && self.interim.is_some() && self.observer.wants_figures())
     }
 
     fn figures(&mut self, teams: Vec<TeamOutcome>) {
         let now = self.read();
         let teams = self.with_cpu(teams, Some(&now));
         let mut result = self.result(Some(&now));
-        let first_use = self.targets.places(self.span.number).next().map_or(0, |(index, _)| index);
-        take_in(&mut result, teams, self.span, first_use);
+        let first_target = self.targets.places(self.span.number).next().map_or(0, |(index, _)| index);
+        take_in(&mut result, teams, self.span, first_target);
         self.observer.on(&Event::Figures(&result));
-        let looks = vec![(result.window, self.looks.clone())];
+        let series = vec![(result.window, self.series.clone())];
         let ran = FinishedSpan {
             result,
             ended: SpanEnd::Interrupted,
             settled: self.settled,
             read_back: None,
-            looks,
+            series,
         };
-        if let Some(so_far) = self.so_far.as_ref().filter(|_| std::mem::take(&mut self.is_recorded)) {
-            so_far.send(ran);
+        if let Some(interim) = self.interim.as_ref().filter(|_| std::mem::take(&mut self.is_recorded)) {
+            interim.send(ran);
         }
     }
 }

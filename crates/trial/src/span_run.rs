@@ -4,7 +4,7 @@ use plumb_block::Nanos;
 use plumb_load::{Fault, SpanResult};
 use plumb_report::document::Sides;
 
-use crate::looks::Looks;
+use crate::target_series::TargetSeries;
 
 /// End of a span.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ pub struct FinishedSpan {
     pub settled: bool,
     /// True if all that was written was read back; `None` if that was not requested.
     pub read_back: Option<bool>,
-    /// Observations of each target over time, in windows that followed one another.
-    pub(crate) looks: Vec<(Nanos, Vec<Looks>)>,
+    /// Series of each target, in windows that followed one another.
+    pub(crate) series: Vec<(Nanos, Vec<TargetSeries>)>,
 }
 
 /// A span as it was run, rounds and all.

@@ -12,18 +12,18 @@ use plumb_workload::{Caching, FlushCall, Job, Program, Rate, Span, Warmup};
 
 use crate::document::{all_cpu, cpu_seconds, sides, worst};
 use crate::span_run::{Round as RoundRun, SpanRun};
-use crate::targets::Use;
-use crate::words;
+use crate::targets::JobTarget;
+use crate::wording;
 
 /// Returns the span, its targets given.
-pub(crate) fn span(run: &SpanRun, asked: &Span, uses: &[&Use], targets: &[RunTarget]) -> RunSpan {
+pub(crate) fn span(run: &SpanRun, asked: &Span, opened: &[&JobTarget], targets: &[RunTarget]) -> RunSpan {
     let result = &run.ran.result;
     RunSpan {
         warmup: result.warmup.as_secs_f64(),
         settled: (asked.warmup == Warmup::Auto).then_some(run.ran.settled),
         duration: result.window.as_secs_f64(),
         cooldown: asked.cooldown.as_secs_f64(),
-        jobs: asked.jobs.iter().enumerate().map(|(number, one)| job(result, number, one, uses)).collect(),
+        jobs: asked.jobs.iter().enumerate().map(|(number, one)| job(result, number, one, opened)).collect(),
         steady: asked.steady.map(|_| SteadyState {
             rounds: run
                 .rounds
@@ -146,7 +146,7 @@ pub(crate) fn job_asked(job: &Job) -> RunJob {
     let flushes = durability.flush_every.is_some() || durability.flush_at_end;
     RunJob {
         name: job.name.clone(),
-        description: words::description(workload),
+        description: wording::description(workload),
         method: job.role.method(),
         block_bytes: workload.blocks.only().map(|block| block.0),
         threads: job.threads,
@@ -159,8 +159,8 @@ pub(crate) fn job_asked(job: &Job) -> RunJob {
             (_, FlushCall::Fsync) => FlushMethod::Fsync,
         }),
         durable_write_every: durability.fua_every.map(std::num::NonZeroU32::get),
-        content: words::content(&workload.content),
-        reducible: workload.writes() && words::is_reducible(&workload.content),
+        content: wording::content(&workload.content),
+        reducible: workload.writes() && wording::is_reducible(&workload.content),
         ..RunJob::default()
     }
 }
@@ -178,8 +178,8 @@ fn program_asked(job: &Job, program: &Program) -> RunJob {
     }
 }
 
-fn job(result: &SpanResult, number: usize, job: &Job, uses: &[&Use]) -> RunJob {
-    let of_job = || uses.iter().filter(|one| one.job == number);
+fn job(result: &SpanResult, number: usize, job: &Job, opened: &[&JobTarget]) -> RunJob {
+    let of_job = || opened.iter().filter(|one| one.job == number);
     let is_disk = of_job().all(|one| one.opened.kind == TargetKind::BlockDevice);
     let recorded = of_job().find_map(|one| one.recorded.as_ref());
     let asked = job_asked(job);
@@ -188,7 +188,7 @@ fn job(result: &SpanResult, number: usize, job: &Job, uses: &[&Use]) -> RunJob {
         other => other,
     };
     RunJob {
-        description: recorded.map_or(asked.description, |one| words::replay(one, &job.workload)),
+        description: recorded.map_or(asked.description, |one| wording::replay(one, &job.workload)),
         flush,
         // Threads count for the first of the jobs that they work for.
         cpu: (!job.same_threads).then(|| cpu_seconds(result.cpu_of_job(number))),

@@ -17,13 +17,13 @@ use plumb_workload::{
 
 use crate::counters::{Beneath, SurveyedPath, survey_of};
 use crate::error::TrialError;
-use crate::opening;
+use crate::open_options;
 use crate::program::ProgramUse;
 use crate::request::{Context, Request};
 use crate::sharing::{self, Sharer};
 
 /// A target of a job, open.
-pub(crate) struct Use {
+pub(crate) struct JobTarget {
     /// Number of the span that uses the target.
     pub(crate) span: usize,
     /// Number of the job in the span.
@@ -59,7 +59,7 @@ pub(crate) struct Place<'a> {
     pub(crate) beneath: usize,
 }
 
-impl Use {
+impl JobTarget {
     fn place(&self) -> Place<'_> {
         let Self { job, name, opened, beneath, .. } = self;
         let engine = opened.route.name();
@@ -85,14 +85,14 @@ impl Use {
 
 /// All targets of a scenario, open.
 pub(crate) struct Targets {
-    pub(crate) uses: Vec<Use>,
+    pub(crate) job_targets: Vec<JobTarget>,
     programs: Vec<ProgramUse>,
     pub(crate) beneath: Vec<Beneath>,
     /// Spans and places in `beneath` whose counters are of several targets.
     pub(crate) shared: HashSet<(usize, usize)>,
     /// Notes for the user.
     pub(crate) notes: Vec<String>,
-    /// Whose clock all of them go by.
+    /// Clock that all of them go by.
     pub(crate) time: Time,
     /// Spans that cannot be run here, and why.
     pub(crate) left_out: HashMap<usize, String>,
@@ -188,7 +188,7 @@ impl Targets {
             return Err(error);
         }
         let mut targets = Self {
-            uses: Vec::new(),
+            job_targets: Vec::new(),
             programs: Vec::new(),
             beneath: Vec::new(),
             shared: HashSet::new(),
@@ -204,7 +204,7 @@ impl Targets {
             let (beneath, surveyed) = known.place_of(&opened, time, &mut targets.beneath);
             let (name, loaded) = (name.to_owned(), OnceLock::new());
             let is_written = recorded.as_ref().map_or(what.workload.changes(), RecordedEvents::changes);
-            targets.uses.push(Use {
+            targets.job_targets.push(JobTarget {
                 span,
                 job,
                 name,
@@ -225,7 +225,7 @@ impl Targets {
 
     /// Learns which targets are on the same devices.
     fn find_shared(&mut self) {
-        let sharers = self.uses.iter().map(|one| Sharer {
+        let sharers = self.job_targets.iter().map(|one| Sharer {
             span: one.span,
             beneath: one.beneath,
             shown: &one.opened.shown,
@@ -249,7 +249,7 @@ impl Targets {
     /// Finds the program of a span, if it is one, and its place among all.
     pub(crate) fn program_of(&self, span: usize) -> Option<(usize, &ProgramUse)> {
         let found = self.programs.iter().enumerate().find(|(_, program)| program.span == span);
-        found.map(|(number, program)| (self.uses.len() + number, program))
+        found.map(|(number, program)| (self.job_targets.len() + number, program))
     }
 
     /// Returns each target of a span, or the directory of its program, with its place among all.
@@ -264,8 +264,8 @@ impl Targets {
 
     /// Returns the write paths beneath all targets, with the names of the targets.
     pub(crate) fn surveyed(&self) -> impl Iterator<Item = (&str, &Arc<SurveyedPath>)> {
-        let uses = self.uses.iter().map(|one| (&*one.opened.shown, &one.surveyed));
-        uses.chain(self.programs.iter().map(|program| (&*program.shown, &program.surveyed)))
+        let found = self.job_targets.iter().map(|one| (&*one.opened.shown, &one.surveyed));
+        found.chain(self.programs.iter().map(|program| (&*program.shown, &program.surveyed)))
     }
 
     /// Returns what happened to a file of the span with this number while it ran, if one was cut, removed or
@@ -275,8 +275,8 @@ impl Targets {
     }
 
     /// Returns the targets of a span, those of its first job first: their places.
-    pub(crate) fn of_span(&self, span: usize) -> impl Iterator<Item = (usize, &Use)> {
-        self.uses.iter().enumerate().filter(move |(_, one)| one.span == span)
+    pub(crate) fn of_span(&self, span: usize) -> impl Iterator<Item = (usize, &JobTarget)> {
+        self.job_targets.iter().enumerate().filter(move |(_, one)| one.span == span)
     }
 
     /// Returns true if all that a span writes is at the devices soon: past the page cache, or synced write by
@@ -316,10 +316,10 @@ impl Targets {
 
     /// Returns by how much latencies may be too long; `None` without a target that is requested in blocks.
     pub(crate) fn latency_excess(&self) -> Option<Nanos> {
-        if self.uses.is_empty() {
+        if self.job_targets.is_empty() {
             return None;
         }
-        Some(if self.uses.iter().any(|one| one.opened.route.batches()) {
+        Some(if self.job_targets.iter().any(|one| one.opened.route.batches()) {
             LATENCY_EXCESS_MAX
         } else {
             Nanos::ZERO
@@ -327,13 +327,13 @@ impl Targets {
     }
 
     /// Learns how the kernel counts flushes, beneath files that the scenario writes and devices that it
-    /// flushes, and traces from then on whose they are.
+    /// flushes, and traces from then on which threads they are of.
     ///
     /// # Errors
     /// If a flush fails.
     pub(crate) fn calibrate(&mut self, scenario: &Scenario) -> Result<(), TrialError> {
         let mut done = HashSet::new();
-        for one in &self.uses {
+        for one in &self.job_targets {
             let workload = one.workload_of(&scenario.spans[one.span].jobs[one.job]);
             // A file system flushes by itself, a device is flushed only if that is asked for.
             let is_flushed = match one.opened.kind {
@@ -353,7 +353,7 @@ impl Targets {
                 self.beneath[place].bound_writes(sizes);
             }
         }
-        for one in &self.uses {
+        for one in &self.job_targets {
             if one.workload_of(&scenario.spans[one.span].jobs[one.job]).durability.is_any() {
                 // This thread measures nothing: it records.
                 self.beneath[one.beneath].trace_flushes(Some(std::process::id()));
@@ -367,8 +367,8 @@ impl Targets {
     fn write_sizes(&self, scenario: &Scenario, beneath: usize) -> Option<WriteSizes> {
         // Queues take as much at once (max_sectors_kb); larger writes may be split anywhere.
         const WHOLE_MAX: Bytes = Bytes::kib(64);
-        let uses = self.uses.iter().filter(|one| one.beneath == beneath);
-        let each = uses.map(|one| {
+        let found = self.job_targets.iter().filter(|one| one.beneath == beneath);
+        let each = found.map(|one| {
             let job = &scenario.spans[one.span].jobs[one.job];
             let is_known = one.recorded.is_none() && !job.opening.caching.is_cached();
             let (min, max) = (job.workload.blocks.write.min(), job.workload.blocks.write.max());
@@ -569,7 +569,11 @@ fn wanted(
         Some(recorded) => common_unit([recorded.unit(), recorded.stand_in(&job.workload).unit()]),
         None => job.workload.unit(),
     };
-    Ok(TargetRequest { name: Name::parse(name)?, intent, options: opening::options(span, job, writes, unit) })
+    Ok(TargetRequest {
+        name: Name::parse(name)?,
+        intent,
+        options: open_options::options(span, job, writes, unit),
+    })
 }
 
 /// Lays out what was made.

@@ -1,4 +1,4 @@
-//! A trial from beginning to end.
+//! Runner of a trial: the one loop in which the spans of loads, checks and comparisons are run.
 
 use std::ops::ControlFlow;
 
@@ -8,18 +8,18 @@ use plumb_measure::RunDirectory;
 use plumb_report::RunDocument;
 use plumb_targets::OpenedTarget;
 
-use crate::ending::{Trial, TrialEnded};
 use crate::error::TrialError;
-use crate::request::{Context, Request, Turn};
+use crate::outcome::{Trial, TrialEnded};
+use crate::request::{Context, Request, ScheduledSpan};
 use crate::session::Session;
 use crate::span_run::SpanRun;
 use crate::targets::Targets;
 
-/// Interim state of a run between two turns.
+/// Interim state of a run between two spans.
 pub struct Interim<'a> {
-    /// Measurements of the last turn; `None` before the first, and if it measured nothing.
+    /// Measurements of the last span; `None` before the first, and if it measured nothing.
     pub last: Option<&'a SpanRun>,
-    /// Time since the first turn began, on the clock that the run goes by.
+    /// Time since the first span began, on the clock that the run goes by.
     pub elapsed: Nanos,
     session: &'a Session<'a>,
 }
@@ -31,9 +31,9 @@ impl Interim<'_> {
     }
 }
 
-/// Says which turn is next; `None` ends the run, and so does an error. No target is open meanwhile that is
-/// opened for turns alone.
-pub type Course<'a> = dyn FnMut(&Interim<'_>) -> Result<Option<Turn>, TrialError> + 'a;
+/// Returns the span that is run next; `None` ends the run, and so does an error. Targets that are opened for
+/// one span alone are closed when it is called.
+pub type SpanSchedule<'a> = dyn FnMut(&Interim<'_>) -> Result<Option<ScheduledSpan>, TrialError> + 'a;
 
 /// Runs a trial: each span once, in order.
 ///
@@ -45,27 +45,28 @@ pub fn run(
     context: &Context<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Trial, TrialError> {
-    let mut turns = (0..request.scenario.spans.len()).map(|span| Turn { span, ..Turn::default() });
-    run_turns(request, context, observer, &mut |_| Ok(turns.next()))
+    let numbers = 0..request.scenario.spans.len();
+    let mut spans = numbers.map(|span| ScheduledSpan { span, ..ScheduledSpan::default() });
+    run_scheduled(request, context, observer, &mut |_| Ok(spans.next()))
 }
 
-/// Runs a trial whose turns are said by `course`. Each turn is a span of the document.
+/// Runs a trial whose spans are chosen by `schedule`. Each becomes a span of the document.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_turns(
+pub fn run_scheduled(
     request: &Request,
     context: &Context<'_>,
     observer: &mut dyn Observer,
-    course: &mut Course<'_>,
+    schedule: &mut SpanSchedule<'_>,
 ) -> Result<Trial, TrialError> {
     RunDirectory::check(&request.out)?;
     observer.on(&Event::Scenario(&request.scenario));
     let session = Session::begin(request, request.scenario.seed(), None);
-    run_session(request, session, context, observer, course)
+    run_session(request, session, context, observer, schedule)
 }
 
-/// Runs the turns of a session that has begun.
+/// Runs the spans of a session that has begun.
 ///
 /// # Errors
 /// As [`run`]; of a check only if the recording cannot be completed.
@@ -74,9 +75,9 @@ pub(crate) fn run_session(
     session: Session<'_>,
     context: &Context<'_>,
     observer: &mut dyn Observer,
-    course: &mut Course<'_>,
+    schedule: &mut SpanSchedule<'_>,
 ) -> Result<Trial, TrialError> {
-    let mut turns = Turns {
+    let mut runner = TrialRunner {
         request,
         session,
         began: context.clock.now(),
@@ -85,11 +86,11 @@ pub(crate) fn run_session(
         trouble: None,
     };
     let mut shared = None;
-    let ended = turns.run(&mut shared, context, observer, course);
+    let ended = runner.run(&mut shared, context, observer, schedule);
     if let Some(targets) = &shared {
-        turns.clear_up(targets);
+        runner.clear_up(targets);
     }
-    let Turns { session, left_behind, trouble, .. } = turns;
+    let TrialRunner { session, left_behind, trouble, .. } = runner;
     let trial = match ended {
         Ok(ended) => {
             session.remarks().for_each(|note| observer.note(note));
@@ -107,13 +108,13 @@ pub(crate) fn run_session(
     }
 }
 
-/// A run, turn by turn.
-struct Turns<'a> {
+/// Runner of a trial, span by span.
+struct TrialRunner<'a> {
     request: &'a Request,
     session: Session<'a>,
-    /// When the first turn began, on the clock that the run goes by.
+    /// When the first span began, on the clock that the run goes by.
     began: Nanos,
-    /// Time measured by the turns whose targets were opened for them: simulated drives have a clock of their
+    /// Time measured by the spans whose targets were opened for them: simulated drives have a clock of their
     /// own in each.
     measured: Nanos,
     left_behind: Vec<String>,
@@ -121,24 +122,24 @@ struct Turns<'a> {
     trouble: Option<TrialError>,
 }
 
-impl Turns<'_> {
-    /// Runs turns until the course or one of them ends the run. `shared` are the targets of turns that do not
-    /// open their own.
+impl TrialRunner<'_> {
+    /// Runs spans until the schedule or one of them ends the run. `shared` are the targets of spans that do
+    /// not open their own.
     fn run(
         &mut self,
         shared: &mut Option<Targets>,
         context: &Context<'_>,
         observer: &mut dyn Observer,
-        course: &mut Course<'_>,
+        schedule: &mut SpanSchedule<'_>,
     ) -> Result<TrialEnded, TrialError> {
         loop {
             let now = shared.as_ref().map_or_else(|| context.clock.now(), |targets| targets.time.now());
             let elapsed = now.since(self.began).max(self.measured);
             let interim = Interim { last: self.session.last(), elapsed, session: &self.session };
-            let turn = course(&interim);
-            let ran = turn.and_then(|turn| match turn {
+            let scheduled = schedule(&interim);
+            let ran = scheduled.and_then(|scheduled| match scheduled {
                 None => Ok(ControlFlow::Break(TrialEnded::Complete)),
-                Some(turn) => self.run_one(&turn, shared, context, observer),
+                Some(scheduled) => self.run_one(&scheduled, shared, context, observer),
             });
             match ran {
                 Ok(ControlFlow::Continue(())) => {}
@@ -150,15 +151,15 @@ impl Turns<'_> {
 
     fn run_one(
         &mut self,
-        turn: &Turn,
+        scheduled: &ScheduledSpan,
         shared: &mut Option<Targets>,
         context: &Context<'_>,
         observer: &mut dyn Observer,
     ) -> Result<ControlFlow<TrialEnded>, TrialError> {
-        if let Some(permission) = &turn.reopens {
+        if let Some(permission) = &scheduled.reopens {
             let request = Request { permission: permission.clone(), ..self.request.clone() };
-            let targets = self.open(&request, Some(turn.span), context, observer)?;
-            let ran = self.run_on(turn, &targets, context, observer);
+            let targets = self.open(&request, Some(scheduled.span), context, observer)?;
+            let ran = self.run_on(scheduled, &targets, context, observer);
             self.clear_up(&targets);
             let took =
                 self.session.last().map_or(Nanos::ZERO, |run| run.ran.result.warmup + run.ran.result.window);
@@ -171,20 +172,20 @@ impl Turns<'_> {
             *shared = Some(targets);
         }
         match shared {
-            Some(targets) => self.run_on(turn, targets, context, observer),
+            Some(targets) => self.run_on(scheduled, targets, context, observer),
             None => Ok(ControlFlow::Break(TrialEnded::Complete)),
         }
     }
 
     fn run_on(
         &mut self,
-        turn: &Turn,
+        scheduled: &ScheduledSpan,
         targets: &Targets,
         context: &Context<'_>,
         observer: &mut dyn Observer,
     ) -> Result<ControlFlow<TrialEnded>, TrialError> {
         let clock = targets.time.clock();
-        self.session.run_turn(turn, targets, &Context { clock: &clock, ..*context }, observer)
+        self.session.run_scheduled(scheduled, targets, &Context { clock: &clock, ..*context }, observer)
     }
 
     /// Opens targets, and tells what is to be told of them; begins the recording.
@@ -211,7 +212,7 @@ impl Turns<'_> {
     /// Removes what is to be removed. Keeps what else this run has made under a name, and why the first could
     /// not be removed.
     fn clear_up(&mut self, targets: &Targets) {
-        for one in &targets.uses {
+        for one in &targets.job_targets {
             one.opened.mark_as_left();
             let is_to_go = self.request.remove_after.contains(&one.name);
             let removed = match is_to_go.then(|| one.opened.remove_if_ours()) {

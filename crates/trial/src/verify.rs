@@ -11,7 +11,7 @@ use plumb_measure::VerifyResult;
 use plumb_targets::TargetKind;
 
 use crate::error::TrialError;
-use crate::targets::Use;
+use crate::targets::JobTarget;
 
 /// Result of reading back a target.
 pub(crate) struct ReadBackResult {
@@ -26,7 +26,7 @@ pub(crate) struct ReadBackResult {
 /// # Errors
 /// If the target can no longer be read.
 pub(crate) fn verify(
-    one: &Use,
+    one: &JobTarget,
     mut ledger: Ledger,
     clock: &Arc<dyn Clock>,
     stop: &AtomicBool,
@@ -50,7 +50,7 @@ pub(crate) fn verify(
 ///
 /// # Errors
 /// If what was written cannot be written back.
-fn past_the_cache(one: &Use, clock: &Arc<dyn Clock>) -> plumb_block::Result<Arc<dyn Device>> {
+fn past_the_cache(one: &JobTarget, clock: &Arc<dyn Clock>) -> plumb_block::Result<Arc<dyn Device>> {
     let options = FileOptions::read_direct();
     match one.opened.open_again(options, Arc::clone(clock)) {
         Ok(device) if device.info().logical_block == one.opened.device.info().logical_block => Ok(device),

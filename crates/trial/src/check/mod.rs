@@ -1,4 +1,5 @@
-//! The main job: a survey, and a scenario that is run like any other, judged and saved after every phase.
+//! Check of a directory or a drive: a survey, and a scenario that is run like any other, saved after every
+//! phase.
 //!
 //! It writes to nothing but test files of its own, or a simulated drive, and the run directory.
 
@@ -19,9 +20,9 @@ use self::plan::On;
 use self::subject::Subject;
 use crate::check_state::CheckState;
 use crate::counters::Beneath;
-use crate::ending::{Trial, TrialEnded, ended_by};
 use crate::error::TrialError;
-use crate::request::{Context, Request, Turn};
+use crate::outcome::{Trial, TrialEnded, ended_by};
+use crate::request::{Context, Request, ScheduledSpan};
 use crate::session::Session;
 use crate::trial::run_session;
 
@@ -98,10 +99,11 @@ pub fn check(
         session.record()?;
     }
     observer.on(&Event::Scenario(&run.scenario));
-    let spans = 0..run.scenario.spans.len();
-    let mut turns = spans.map(|span| Turn { span, may_be_empty: true, ..Turn::default() });
+    let numbers = 0..run.scenario.spans.len();
+    let mut spans =
+        numbers.map(|span| ScheduledSpan { span, may_be_empty: true, ..ScheduledSpan::default() });
     match size {
-        Ok(_) => run_session(&run, session, context, observer, &mut |_| Ok(turns.next())),
+        Ok(_) => run_session(&run, session, context, observer, &mut |_| Ok(spans.next())),
         Err(ended) => session.finish(ended, context.time_of_day),
     }
 }

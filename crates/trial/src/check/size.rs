@@ -1,4 +1,4 @@
-//! How much of a place a check takes: little of what is free, and no more than can be written in its time.
+//! Size of the test file of a check: little of what is free, and no more than can be written in its time.
 
 use plumb_block::{Bytes, FailureKind, Nanos};
 

@@ -1,4 +1,4 @@
-//! From a span's jobs to teams: one for each thread, with a worker for each target that the thread works on.
+//! Teams that a span's jobs make: one for each thread, with a worker for each target that the thread works on.
 
 use std::collections::HashMap;
 
@@ -9,32 +9,32 @@ use plumb_workload::{Affinity, BlockSizes, Cursor, Job, Priority, Share, Span, T
 
 use crate::cpu;
 use crate::error::TrialError;
-use crate::targets::{Targets, Use};
+use crate::targets::{JobTarget, Targets};
 
 /// SNIA PTS 2.0.2, workload independent preconditioning: 128 KiB sequential writes.
 pub(crate) const PRECONDITION_BLOCK: Bytes = Bytes::kib(128);
 
-/// One thread: of which job, and which uses its workers work on, in their order.
+/// One thread: its job, and the target of each of its workers: indexes in [`Targets::job_targets`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Post {
+pub(crate) struct ThreadPlan {
     pub(crate) job: usize,
-    pub(crate) uses: Vec<usize>,
+    pub(crate) targets: Vec<usize>,
 }
 
-/// The teams of a span, and what each thread is for.
-pub(crate) struct Staff {
+/// The teams of a span, and the plan of each thread.
+pub(crate) struct SpanTeams {
     pub(crate) teams: Vec<Team>,
-    pub(crate) posts: Vec<Post>,
+    pub(crate) plans: Vec<ThreadPlan>,
 }
 
-impl Staff {
-    /// Returns the staff of a program at this place, which brings its own threads.
-    pub(crate) fn of_program(place: usize) -> Self {
-        Self { teams: Vec::new(), posts: vec![Post { job: 0, uses: vec![place] }] }
+impl SpanTeams {
+    /// Returns the teams for the program whose directory has this index: it brings its own threads.
+    pub(crate) fn for_program(place: usize) -> Self {
+        Self { teams: Vec::new(), plans: vec![ThreadPlan { job: 0, targets: vec![place] }] }
     }
 }
 
-/// How the staff of a span differs from what its jobs say, for a round of it.
+/// Difference of one round of a span from what its jobs say.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Variation {
     /// Another depth.
@@ -51,15 +51,15 @@ pub(crate) struct Variation {
 ///
 /// # Errors
 /// If a workload does not fit a target, or a processor does not exist.
-pub(crate) fn staff(
+pub(crate) fn make_teams(
     targets: &Targets,
     number: usize,
     span: &Span,
     variation: Variation,
-) -> Result<Staff, TrialError> {
-    let mut staff = Staff { teams: Vec::new(), posts: Vec::new() };
+) -> Result<SpanTeams, TrialError> {
+    let mut made = SpanTeams { teams: Vec::new(), plans: Vec::new() };
     let mut seen = vec![0; span.jobs.len()];
-    let uses: HashMap<(usize, usize), (usize, &Use, Cursor)> = targets
+    let opened: HashMap<(usize, usize), (usize, &JobTarget, Cursor)> = targets
         .of_span(number)
         .map(|(index, one)| {
             let target = seen[one.job];
@@ -68,26 +68,26 @@ pub(crate) fn staff(
         })
         .collect();
     for (number, Thread { share, targets, shared_depth }) in span.threads().into_iter().enumerate() {
-        let used: Vec<_> = targets.iter().filter_map(|place| uses.get(place)).collect();
+        let used: Vec<_> = targets.iter().filter_map(|place| opened.get(place)).collect();
         let Some((_, first, _)) = used.first() else { continue };
         let job = &span.jobs[first.job];
         let workers =
             used.iter().map(|(_, one, cursor)| worker(&span.jobs[one.job], one, share, cursor, variation));
-        staff.teams.push(Team {
+        made.teams.push(Team {
             workers: workers.collect::<Result<_, _>>()?,
             shared_depth: shared_depth
                 .map(|(depth, weights)| SharedDepth::new(variation.depth.unwrap_or(depth), weights)),
             prepare: Some(prepare(job, number)?),
             cpu: Some(cpu::of_this_thread),
         });
-        let uses = used.iter().map(|(index, ..)| *index).collect();
-        staff.posts.push(Post { job: first.job, uses });
+        let targets = used.iter().map(|(index, ..)| *index).collect();
+        made.plans.push(ThreadPlan { job: first.job, targets });
     }
-    Ok(staff)
+    Ok(made)
 }
 
 /// Returns the workload of a job on one of its targets.
-pub(crate) fn workload_on(job: &Job, one: &Use, variation: Variation) -> Result<Workload, TrialError> {
+pub(crate) fn workload_on(job: &Job, one: &JobTarget, variation: Variation) -> Result<Workload, TrialError> {
     let asked = if variation.prepares {
         on_blocks(&job.workload, one.opened.device.info().logical_block)
     } else {
@@ -100,7 +100,7 @@ pub(crate) fn workload_on(job: &Job, one: &Use, variation: Variation) -> Result<
 
 fn worker(
     job: &Job,
-    one: &Use,
+    one: &JobTarget,
     share: Share,
     cursor: &Cursor,
     variation: Variation,

@@ -1,4 +1,4 @@
-//! Whose the requests were that the devices beneath a target counted.
+//! Attribution of flushes and written bytes, which the devices beneath a target count for all programs.
 //!
 //! Counters tell what all programs asked for. A device that this run alone can use is its own: a simulated
 //! one, or a block device that it has claimed. A mounted file system never is: sync(2) of any program flushes
@@ -13,8 +13,8 @@ use plumb_linux::accounting::{written_by_own_group, written_by_this_process};
 use plumb_linux::flush_trace::{FlushTrace, TracedFlushes};
 use plumb_measure::{Attribution, BytesBy, FlushesOf, StorageSide};
 
-/// Whose they are.
-pub(crate) struct Whose {
+/// Way to tell the flushes of this run from those of other programs.
+pub(crate) struct FlushAttribution {
     owner: Owner,
     /// The first block devices beneath the target: there a thread of this process asks, further down the
     /// kernel's do.
@@ -40,7 +40,7 @@ pub(crate) struct OwnCounts {
     by_group: Option<Bytes>,
 }
 
-impl Whose {
+impl FlushAttribution {
     /// Creates the attribution of a device that is the run's own, for this reason.
     pub(crate) fn own(because: String) -> Self {
         Self { owner: Owner::Run(because), first: Vec::new(), is_direct: true }
@@ -82,8 +82,8 @@ impl Whose {
         }
     }
 
-    /// Takes in what was traced, so that nothing is lost.
-    pub(crate) fn look(&self) -> Option<TracedFlushes> {
+    /// Reads the trace, before its buffer is full.
+    pub(crate) fn read_trace(&self) -> Option<TracedFlushes> {
         let Owner::Traced(trace) = &self.owner else { return None };
         trace.lock().unwrap_or_else(PoisonError::into_inner).read().ok()
     }
@@ -94,20 +94,15 @@ impl Whose {
         match self.owner {
             Owner::Run(_) => OwnCounts::default(),
             _ => OwnCounts {
-                traced: self.look(),
+                traced: self.read_trace(),
                 by_process: written_by_this_process().filter(|_| written_at_once && self.is_direct),
                 by_group: written_by_own_group().map(|written| on(devices, &written)),
             },
         }
     }
 
-    /// Returns whose `side` is, which was counted between two readings.
-    pub(crate) fn attribution(
-        &self,
-        side: &StorageSide,
-        before: &OwnCounts,
-        after: &OwnCounts,
-    ) -> Attribution {
+    /// Returns the share of this run in `side`, which was counted between two readings.
+    pub(crate) fn attribute(&self, side: &StorageSide, before: &OwnCounts, after: &OwnCounts) -> Attribution {
         if let Owner::Run(because) = &self.owner {
             return Attribution {
                 flushes: FlushesOf::OwnDevice,
@@ -183,8 +178,8 @@ mod tests {
 
     #[test]
     fn the_flushes_of_a_shared_device_are_nobodys() {
-        let shared = Whose::shared(vec!["vda".into()], true);
-        let attribution = shared.attribution(&side(), &OwnCounts::default(), &OwnCounts::default());
+        let shared = FlushAttribution::shared(vec!["vda".into()], true);
+        let attribution = shared.attribute(&side(), &OwnCounts::default(), &OwnCounts::default());
         assert_eq!(attribution.flushes, FlushesOf::AllPrograms);
         assert_eq!((attribution.own_flushes, attribution.own_write_bytes), (None, None));
         assert!(attribution.because.contains("vda"), "{}", attribution.because);
@@ -192,8 +187,8 @@ mod tests {
 
     #[test]
     fn all_of_an_own_device_is_the_runs() {
-        let own = Whose::own("sim:x is simulated".into());
-        let attribution = own.attribution(&side(), &OwnCounts::default(), &OwnCounts::default());
+        let own = FlushAttribution::own("sim:x is simulated".into());
+        let attribution = own.attribute(&side(), &OwnCounts::default(), &OwnCounts::default());
         assert_eq!(attribution.flushes, FlushesOf::OwnDevice);
         assert_eq!((attribution.own_flushes, attribution.foreign_flushes), (Some(1200), Some(0)));
         assert_eq!(attribution.own_write_bytes, Some(8 << 20));
@@ -201,16 +196,16 @@ mod tests {
 
     #[test]
     fn bytes_are_a_lower_bound_and_a_group_knows_them_better_than_a_process() {
-        let shared = Whose::shared(vec!["vda".into()], true);
+        let shared = FlushAttribution::shared(vec!["vda".into()], true);
         let after = OwnCounts { by_process: Some(Bytes::mib(20)), ..OwnCounts::default() };
         let before = OwnCounts { by_process: Some(Bytes::mib(17)), ..OwnCounts::default() };
-        let attribution = shared.attribution(&side(), &before, &after);
+        let attribution = shared.attribute(&side(), &before, &after);
         assert_eq!(
             (attribution.own_write_bytes, attribution.bytes_by),
             (Some(3 << 20), Some(BytesBy::Process))
         );
         let with = |own: OwnCounts, mib| OwnCounts { by_group: Some(Bytes::mib(mib)), ..own };
-        let attribution = shared.attribution(&side(), &with(before, 1), &with(after, 90));
+        let attribution = shared.attribute(&side(), &with(before, 1), &with(after, 90));
         assert_eq!(attribution.bytes_by, Some(BytesBy::Cgroup));
         assert_eq!(attribution.own_write_bytes, Some(8 << 20), "never more than the devices wrote");
     }

@@ -1,4 +1,4 @@
-//! From how a job wants its targets opened to what `linux` is told.
+//! Options with which `linux` opens the targets of a job.
 
 use plumb_block::{Bytes, Caching, EngineChoice, Opening};
 use plumb_linux::{Access, FileOptions};

@@ -1,29 +1,29 @@
 //! Observations of a target over time from outside its workers: the counters of the storage beneath it, and
 //! how long its syncs took.
 //!
-//! A look is a reading of running totals, so what happened between two looks is their difference, and leaving
-//! looks out only makes the steps wider. So memory is bounded: at [`CAPACITY`] every second look goes, and
-//! they are taken half as often from then on.
+//! A sample is a reading of running totals, so what happened between two samples is their difference, and
+//! leaving samples out only makes the steps wider. So memory is bounded: at [`CAPACITY`] every second sample
+//! is dropped, and they are taken half as often from then on.
 
 use plumb_block::{Nanos, StorageSnapshot};
 use plumb_load::{LiveLatency, Totals};
 use plumb_measure::run::TimeseriesRow;
 use plumb_report::document::{Part, tag};
 
-/// Number of looks that are kept at most.
+/// Largest number of samples that are kept.
 const CAPACITY: usize = 512;
 
-/// The looks at one target, since its window began.
+/// Samples of one target, since its window began.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Looks {
-    looks: Vec<Look>,
-    /// How far apart they are kept; zero until there were too many.
-    apart: Nanos,
+pub(crate) struct TargetSeries {
+    samples: Vec<Sample>,
+    /// Time between two samples; zero until there were too many.
+    interval: Nanos,
 }
 
 /// Totals at one moment.
 #[derive(Debug, Clone)]
-struct Look {
+struct Sample {
     at: Nanos,
     /// Reads and writes, and the bytes of both.
     storage: Option<(u64, u64)>,
@@ -32,13 +32,13 @@ struct Look {
     flush_latency: LiveLatency,
 }
 
-impl Looks {
-    /// Returns true if a look at `at` since the start of the window would be kept.
+impl TargetSeries {
+    /// Returns true if a sample at `at` since the start of the window would be kept.
     pub(crate) fn is_due(&self, at: Nanos) -> bool {
-        self.looks.last().is_none_or(|last| at > last.at && at.since(last.at) >= self.apart)
+        self.samples.last().is_none_or(|last| at > last.at && at.since(last.at) >= self.interval)
     }
 
-    /// Takes a look in, later than the last. Whatever there is no storage of is left out from then on.
+    /// Adds a sample, later than the last. Without `storage` the devices are left out of it.
     pub(crate) fn add(&mut self, at: Nanos, totals: &Totals, storage: Option<&StorageSnapshot>) {
         let moved = |snapshot: &StorageSnapshot| {
             snapshot.devices.iter().fold((0, 0), |(ios, bytes), device| {
@@ -46,30 +46,30 @@ impl Looks {
                 (ios + more.0, bytes + more.1)
             })
         };
-        self.looks.push(Look {
+        self.samples.push(Sample {
             at,
             storage: storage.map(moved),
             operations: totals.operations(),
             flushes: totals.flushes,
             flush_latency: totals.flush_latency.clone(),
         });
-        if self.looks.len() >= CAPACITY {
-            let length = at.since(self.looks[0].at);
+        if self.samples.len() >= CAPACITY {
+            let length = at.since(self.samples[0].at);
             let mut index = 0;
-            self.looks.retain(|_| {
+            self.samples.retain(|_| {
                 index += 1;
                 index % 2 == 1
             });
-            self.apart = Nanos(length.0 / self.looks.len() as u64);
+            self.interval = Nanos(length.0 / self.samples.len() as u64);
         }
     }
 
-    /// Returns what happened between the looks, of the target with this place in the document, in a window
+    /// Returns what happened between the samples, of the target with this place in the document, in a window
     /// that began at `began`. An application that shows no operations of its own is seen by its transactions.
     pub(crate) fn rows(&self, target: usize, began: Nanos, shows_operations: bool) -> Vec<TimeseriesRow> {
-        let between = |part: Part, of: &dyn Fn(&Look, &Look) -> Option<TimeseriesRow>| {
+        let between = |part: Part, of: &dyn Fn(&Sample, &Sample) -> Option<TimeseriesRow>| {
             let phase = tag(target, part);
-            let rows = self.looks.windows(2).filter_map(|pair| {
+            let rows = self.samples.windows(2).filter_map(|pair| {
                 let row = of(&pair[0], &pair[1])?;
                 Some(TimeseriesRow { phase: phase.clone(), at: began + pair[0].at, ..row })
             });
@@ -105,8 +105,8 @@ mod tests {
     use super::*;
     use plumb_block::{Bytes, DeviceCounters};
 
-    fn looks(count: u64) -> Looks {
-        let mut looks = Looks::default();
+    fn samples(count: u64) -> TargetSeries {
+        let mut samples = TargetSeries::default();
         for tenth in 0..count {
             let at = Nanos::millis(100) * tenth;
             let device = DeviceCounters {
@@ -116,28 +116,28 @@ mod tests {
             };
             let storage = StorageSnapshot { at, devices: vec![device] };
             let totals = Totals { writes: tenth * 3, ..Totals::default() };
-            if looks.is_due(at) {
-                looks.add(at, &totals, Some(&storage));
+            if samples.is_due(at) {
+                samples.add(at, &totals, Some(&storage));
             }
         }
-        looks
+        samples
     }
 
     #[test]
-    fn what_happened_is_between_two_looks() {
-        let rows = looks(4).rows(2, Nanos::secs(1), false);
+    fn what_happened_is_between_two_samples() {
+        let rows = samples(4).rows(2, Nanos::secs(1), false);
         let told: Vec<_> =
             rows.iter().map(|row| (row.phase.as_str(), row.at, row.operations, row.bytes)).collect();
         let at = |tenth: u64| Nanos::secs(1) + Nanos::millis(100) * tenth;
         assert_eq!(told[..3], [0, 1, 2].map(|tenth| ("target-2/storage", at(tenth), 10, 40_960)));
         assert_eq!(told[3..], [0, 1, 2].map(|tenth| ("target-2/transaction", at(tenth), 3, 0)));
-        assert!(looks(4).rows(0, Nanos::ZERO, true).iter().all(|row| row.phase.ends_with("storage")));
+        assert!(samples(4).rows(0, Nanos::ZERO, true).iter().all(|row| row.phase.ends_with("storage")));
     }
 
     #[test]
-    fn a_long_run_keeps_few_looks_and_all_that_happened() {
-        let hour = looks(36_000);
-        assert!((CAPACITY / 4..CAPACITY).contains(&hour.looks.len()), "{}", hour.looks.len());
+    fn a_long_run_keeps_few_samples_and_all_that_happened() {
+        let hour = samples(36_000);
+        assert!((CAPACITY / 4..CAPACITY).contains(&hour.samples.len()), "{}", hour.samples.len());
         let rows = hour.rows(0, Nanos::ZERO, true);
         let told: u64 = rows.iter().map(|row| row.operations).sum();
         assert!(told > 359_990 - 10 * 36_000 / 128 && told <= 359_990, "{told}");

@@ -1,17 +1,16 @@
-//! State of all chapters, and the run directory that keeps it. Where it cannot be written the experiments go
-//! on.
+//! Record of a comparison's chapters in its run directory. Where it cannot be written the experiments go on.
 
 use plumb_block::in_one_line;
 use plumb_report::{ComparisonDocument, Record};
 use plumb_trial::{Request, TrialEnded, TrialError};
 
-/// The chapters, and their run directory.
-pub(crate) struct KeptChapters {
+/// Chapters until now, and the run directory that keeps them.
+pub(crate) struct ChapterRecord {
     chapters: Vec<ComparisonDocument>,
     record: Record,
 }
 
-impl KeptChapters {
+impl ChapterRecord {
     pub(crate) fn begin(request: &Request) -> Result<Self, TrialError> {
         let jobs = || request.scenario.jobs();
         let seed = jobs().next().map_or(0, |job| job.workload.seed);

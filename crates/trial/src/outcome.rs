@@ -1,4 +1,4 @@
-//! How a trial ended: what it leaves, and how what stopped it ends it.
+//! Outcome of a trial: what it measured and leaves, and the end that an error or a fault gives it.
 
 use std::path::PathBuf;
 
@@ -81,7 +81,7 @@ impl TrialEnded {
     }
 }
 
-/// Returns how a check ends that something stopped: a full or read-only file system is nobody's failure.
+/// Returns how an error ends a check: a full or read-only file system is not a failure.
 pub(crate) fn ended_by(error: &TrialError) -> TrialEnded {
     let errno = match error {
         TrialError::Interrupted => return TrialEnded::Interrupted,
@@ -106,7 +106,7 @@ pub(crate) fn ended_by(error: &TrialError) -> TrialEnded {
     ended_by_errno(errno, in_one_line(error))
 }
 
-/// Returns the ending of a load that met a fault.
+/// Returns how a fault of its load ends a check.
 pub(crate) fn ended_by_fault(fault: &Fault) -> TrialEnded {
     match fault {
         Fault::Request { outcome: Outcome::Failed(errno), .. } => {
