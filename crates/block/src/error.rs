@@ -132,8 +132,9 @@ impl fmt::Display for Error {
     }
 }
 
-/// Way in which a command fails. Each crate's errors name theirs, and the exit code follows from it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Way in which a command fails, the worst last. Each crate's errors name theirs, and the exit code follows
+/// from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
     /// The request makes no sense: a name, an option, a file of something else.

@@ -22,59 +22,46 @@ use crate::strictness::Strictness;
 /// How a command ended. When several apply the highest does, except that a finding wins over "could not
 /// measure".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
 pub(crate) enum Exit {
     /// Done, and nothing was found.
-    Done = 0,
+    Done,
     /// Something is unsafe, drifted, lost, or slower.
-    Finding = 1,
-    /// The command line makes no sense.
-    Usage = 2,
-    /// The command could not measure, or was interrupted before it had measured all.
-    NotMeasured = 3,
-    /// Refused, because data could be lost.
-    Refused = 4,
-    /// The command failed: a flush, a device, a file.
-    Failed = 5,
+    Finding,
+    /// The command failed, or was interrupted before it had measured all.
+    Failed(FailureKind),
 }
 
 impl Exit {
+    /// Not all that was asked for could be measured.
+    pub(crate) const NOT_MEASURED: Self = Self::Failed(FailureKind::NotMeasured);
+
     /// Combines the exit codes of two results.
     pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Finding, Self::NotMeasured) | (Self::NotMeasured, Self::Finding) => Self::Finding,
+            (Self::Finding, Self::NOT_MEASURED) | (Self::NOT_MEASURED, Self::Finding) => Self::Finding,
             (one, two) => one.max(two),
         }
     }
-}
 
-impl Exit {
-    /// Returns the way in which a command failed that ended so.
-    pub(crate) const fn failure(self) -> FailureKind {
+    /// Returns the exit code (docs/OUTCOMES.md).
+    pub(crate) const fn code(self) -> u8 {
         match self {
-            Self::Usage => FailureKind::Usage,
-            Self::NotMeasured => FailureKind::NotMeasured,
-            Self::Refused => FailureKind::Refused,
-            Self::Done | Self::Finding | Self::Failed => FailureKind::Failed,
+            Self::Done => 0,
+            Self::Finding => 1,
+            Self::Failed(kind) => kind.exit_code(),
         }
     }
 }
 
-/// The only place where a failure becomes an exit code.
 impl From<FailureKind> for Exit {
     fn from(kind: FailureKind) -> Self {
-        match kind {
-            FailureKind::Usage => Self::Usage,
-            FailureKind::NotMeasured => Self::NotMeasured,
-            FailureKind::Refused => Self::Refused,
-            FailureKind::Failed => Self::Failed,
-        }
+        Self::Failed(kind)
     }
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
+        Self::from(exit.code())
     }
 }
 
@@ -89,11 +76,16 @@ pub(crate) fn of_findings<'a>(findings: impl IntoIterator<Item = &'a Finding>) -
 /// verdicts decide.
 pub(crate) fn of_run(document: &RunDocument, strictness: Strictness) -> Exit {
     let ended = match (document.failed, document.complete) {
-        (true, _) => Exit::Failed,
+        (true, _) => FailureKind::Failed.into(),
         (false, true) => Exit::Done,
-        (false, false) => Exit::NotMeasured,
+        (false, false) => Exit::NOT_MEASURED,
     };
     ended.and(of_verdicts(document, strictness))
+}
+
+/// Returns how a command ends whose result is whole, or not.
+pub(crate) fn of_whole(is_whole: bool) -> Exit {
+    if is_whole { Exit::Done } else { Exit::NOT_MEASURED }
 }
 
 /// Returns how a command ends by the verdicts of a run, and with `strictness` also by that nothing is known.
@@ -104,7 +96,7 @@ pub(crate) fn of_verdicts(document: &RunDocument, strictness: Strictness) -> Exi
 
 /// Returns how a command ends where it is `unknown` what a sync is worth.
 pub(crate) fn of_unknown(unknown: bool, strictness: Strictness) -> Exit {
-    if unknown && strictness.strict { Exit::NotMeasured } else { Exit::Done }
+    of_whole(!unknown || !strictness.strict)
 }
 
 /// Returns how a command ends that shows an observation: a write that was lost is a finding, and with
@@ -120,9 +112,8 @@ pub(crate) fn of_observation(document: &ObservationDocument, strictness: Strictn
 /// all.
 pub(crate) fn of_fleet(document: &FleetDocument, strictness: Strictness) -> Exit {
     let is_whole = document.hosts.iter().all(|host| host.ok);
-    let measured = if is_whole { Exit::Done } else { Exit::NotMeasured };
     let unknown = of_unknown(document.level == UNKNOWN, strictness);
-    measured.and(of_findings(&document.verdicts)).and(unknown)
+    of_whole(is_whole).and(of_findings(&document.verdicts)).and(unknown)
 }
 
 /// Returns how a command ends that shows a proof: a state that fails is a finding; what could not be judged
@@ -130,7 +121,7 @@ pub(crate) fn of_fleet(document: &FleetDocument, strictness: Strictness) -> Exit
 pub(crate) fn of_proof(document: &ProofDocument) -> Exit {
     let finding = if document.level == "danger" { Exit::Finding } else { Exit::Done };
     let is_whole = document.complete && document.level != "warning";
-    finding.and(if is_whole { Exit::Done } else { Exit::NotMeasured })
+    finding.and(of_whole(is_whole))
 }
 
 /// Returns the exit code of a command that shows a comparison: a limit that is exceeded is a finding; one
@@ -139,45 +130,44 @@ pub(crate) fn of_comparison(document: &ComparisonDocument) -> Exit {
     let limit = |exceeded: Option<bool>| match exceeded {
         Some(true) => Exit::Finding,
         Some(false) => Exit::Done,
-        None => Exit::NotMeasured,
+        None => Exit::NOT_MEASURED,
     };
-    let is_whole = if document.complete { Exit::Done } else { Exit::NotMeasured };
     let limits = document.chapters().iter().flat_map(|chapter| &chapter.limits);
-    limits.fold(is_whole, |exit, result| exit.and(limit(result.exceeded)))
+    limits.fold(of_whole(document.complete), |exit, result| exit.and(limit(result.exceeded)))
 }
 
 /// Returns how a command ends that shows a study: a figure that did not come out is said in it, and is no
 /// finding about a device.
 pub(crate) fn of_study(document: &StudyDocument) -> Exit {
-    if document.complete { Exit::Done } else { Exit::NotMeasured }
+    of_whole(document.complete)
 }
 
-/// A failure that knows its exit code. Others end with [`Exit::Failed`].
+/// A failure that knows its kind. Others are [`FailureKind::Failed`].
 #[derive(Debug)]
 pub(crate) struct Refusal {
-    /// The code.
-    pub(crate) exit: Exit,
+    /// Kind of the failure, from which the exit code follows.
+    pub(crate) kind: FailureKind,
     /// Message for stderr.
     pub(crate) message: String,
 }
 
 impl Refusal {
-    /// Ends with `exit`, saying `message`.
-    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into() }
+    /// Makes a failure of `kind` that says `message`.
+    pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
     }
 
-    /// Ends with `exit`, saying `error` and all its causes.
-    pub(crate) fn because(exit: Exit, error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self::new(exit, format!("{:#}", anyhow::Error::new(error)))
+    /// Makes a failure of `kind` that says `error` and all its causes.
+    pub(crate) fn because(kind: FailureKind, error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::new(kind, format!("{:#}", anyhow::Error::new(error)))
     }
 }
 
-/// Returns a [`Refusal`] from the function if the condition holds: its [`Exit`] and its message.
+/// Returns a [`Refusal`] from the function if the condition holds: its [`FailureKind`] and its message.
 macro_rules! refuse_if {
-    ($is_refused:expr, $exit:ident, $message:expr) => {
+    ($is_refused:expr, $kind:ident, $message:expr) => {
         if $is_refused {
-            return Err($crate::exit::Refusal::new($crate::exit::Exit::$exit, $message).into());
+            return Err($crate::exit::Refusal::new(plumb_block::FailureKind::$kind, $message).into());
         }
     };
 }
@@ -185,7 +175,7 @@ pub(crate) use refuse_if;
 
 /// Refuses what was typed, which makes no sense, as `error` says.
 pub(crate) fn usage(error: impl std::error::Error + Send + Sync + 'static) -> Refusal {
-    Refusal::because(Exit::Usage, error)
+    Refusal::because(FailureKind::Usage, error)
 }
 
 impl fmt::Display for Refusal {
@@ -200,7 +190,7 @@ impl std::error::Error for Refusal {}
 /// cannot take) goes where it belongs.
 pub(crate) fn say(failure: &anyhow::Error) -> Exit {
     if let Some(typed) = failure.downcast_ref::<clap::Error>() {
-        let code = if typed.use_stderr() { Exit::Usage } else { Exit::Done };
+        let code = if typed.use_stderr() { FailureKind::Usage.into() } else { Exit::Done };
         let plain = typed.render().to_string();
         // The message repeats the words that were typed.
         if printable_text(&plain, false) != plain {
@@ -211,19 +201,19 @@ pub(crate) fn say(failure: &anyhow::Error) -> Exit {
             // A reader who closed the pipe before the help was out has nothing to be told.
             Err(broken) if broken.kind() != std::io::ErrorKind::BrokenPipe => {
                 crate::terminal::say(&format!("plumb: cannot write to stdout: {broken}"));
-                Exit::Failed
+                FailureKind::Failed.into()
             }
             _ => code,
         };
     }
     crate::terminal::say(&format!("plumb: {failure:#}"));
-    code_of(failure)
+    kind_of(failure).into()
 }
 
-/// Returns the exit code of a failure: its own, or that of its kind.
-pub(crate) fn code_of(failure: &anyhow::Error) -> Exit {
+/// Returns the kind of a failure, from which the exit code follows.
+pub(crate) fn kind_of(failure: &anyhow::Error) -> FailureKind {
     if let Some(refusal) = failure.downcast_ref::<Refusal>() {
-        return refusal.exit;
+        return refusal.kind;
     }
     let kinds = [
         failure.downcast_ref().map(|error: &plumb_prove::Error| error.kind.failure()),
@@ -238,19 +228,19 @@ pub(crate) fn code_of(failure: &anyhow::Error) -> Exit {
         failure.downcast_ref().map(ControlError::failure),
         failure.downcast_ref().map(SessionError::failure),
     ];
-    kinds.into_iter().flatten().next().map_or(Exit::Failed, Exit::from)
+    kinds.into_iter().flatten().next().unwrap_or(FailureKind::Failed)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Exit;
+    use super::{Exit, FailureKind};
 
     #[test]
     fn the_highest_code_applies_but_a_finding_wins_over_not_measured() {
         assert_eq!(Exit::Done.and(Exit::Finding), Exit::Finding);
-        assert_eq!(Exit::NotMeasured.and(Exit::Finding), Exit::Finding);
-        assert_eq!(Exit::Finding.and(Exit::NotMeasured), Exit::Finding);
-        assert_eq!(Exit::Finding.and(Exit::Failed), Exit::Failed);
-        assert_eq!(Exit::Done.and(Exit::NotMeasured), Exit::NotMeasured);
+        assert_eq!(Exit::NOT_MEASURED.and(Exit::Finding), Exit::Finding);
+        assert_eq!(Exit::Finding.and(Exit::NOT_MEASURED), Exit::Finding);
+        assert_eq!(Exit::Finding.and(Exit::Failed(FailureKind::Failed)), Exit::Failed(FailureKind::Failed));
+        assert_eq!(Exit::Done.and(Exit::NOT_MEASURED), Exit::NOT_MEASURED);
     }
 }

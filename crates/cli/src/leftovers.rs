@@ -6,7 +6,7 @@
 //! Nothing of a living process is ever touched: each kind has its own way to tell a dead owner, which is a
 //! lock, a process number or a connection.
 
-use plumb_block::in_one_line;
+use plumb_block::{FailureKind, in_one_line};
 use plumb_compare::setting::{self, LeftChanges};
 use plumb_linux::tracing::LeftInstance;
 use plumb_report::document::restore::{
@@ -204,8 +204,8 @@ pub(crate) fn exit_of(left: &[Leftover]) -> Exit {
         exit.and(match left.outcome {
             Outcome::PutBack => Exit::Done,
             Outcome::Left => Exit::Finding,
-            Outcome::InUse => Exit::Refused,
-            Outcome::Failed => Exit::Failed,
+            Outcome::InUse => Exit::Failed(FailureKind::Refused),
+            Outcome::Failed => Exit::Failed(FailureKind::Failed),
         })
     })
 }

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use plumb_block::FailureKind;
 use plumb_linux::inventory::is_one_file;
 use plumb_report::{Format, Kind};
 use plumb_state::OutputFile;
 
-use crate::exit::{Exit, Refusal, usage};
+use crate::exit::{Refusal, usage};
 
 /// Permission to write an output file over one that plumb did not write, for every command that has such a
 /// file.
@@ -46,7 +47,7 @@ impl OutputArguments {
                 }
             };
             let problem = format!("{}: {found}: name another file for the result", path.display());
-            return Err(Refusal::new(Exit::Refused, problem).into());
+            return Err(Refusal::new(FailureKind::Refused, problem).into());
         }
         Ok(files)
     }

@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> anyhow::Result<Exit> {
     let stop = stop::on_signals()?;
     match work::run(&stop, Arc::new(OwnLoads)).context("stdin, stdout or this program")? {
         None => Ok(Exit::Done),
-        Some(because) => Err(Refusal::new(Exit::NotMeasured, because).into()),
+        Some(because) => Err(Refusal::new(FailureKind::NotMeasured, because).into()),
     }
 }
 
@@ -62,7 +62,7 @@ impl Loads for OwnLoads {
         let context = Context { clock: &clock, stop: &link.stop, time_of_day: &time_of_day };
         let trial = at_level(load, &request, link, || plumb_trial::run(&request, &context, observer))?;
         let exit = exit_of(&trial, Strictness::default());
-        Ok((trial, exit as u8))
+        Ok((trial, exit.code()))
     }
 }
 
@@ -103,6 +103,5 @@ fn at_level(
 /// Returns what the controller is told of a failure.
 fn told(failure: impl Into<anyhow::Error>) -> TaskFailure {
     let failure = failure.into();
-    let exit = exit::code_of(&failure);
-    TaskFailure { kind: exit.failure(), because: format!("{failure:#}") }
+    TaskFailure { kind: exit::kind_of(&failure), because: format!("{failure:#}") }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plumb_block::shell_word;
+use plumb_block::{FailureKind, shell_word};
 use plumb_dialect::native;
 use plumb_report::Kind;
 use plumb_report::progress::Bar;
@@ -40,7 +40,7 @@ fn refuse_exports(typed: &Path) -> anyhow::Result<()> {
         "{name} is a block device, and a check writes: it would destroy what is on it. Look at it with `plumb survey \
          {word}`, or load it with `plumb load {word}`"
     );
-    Err(Refusal::new(Exit::Refused, message).into())
+    Err(Refusal::new(FailureKind::Refused, message).into())
 }
 
 fn request(arguments: CheckArguments) -> CheckRequest {

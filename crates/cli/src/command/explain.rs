@@ -1,6 +1,6 @@
 //! `plumb explain`: what a rule of a report means.
 
-use plumb_block::nearest;
+use plumb_block::{FailureKind, nearest};
 use plumb_report::{rules, terminal as text};
 
 use crate::exit::{Exit, Refusal};
@@ -24,5 +24,5 @@ fn unknown(typed: &str) -> Refusal {
         Some(near) => format!("did you mean {near}?"),
         None => "`plumb explain` lists all rules".to_owned(),
     };
-    Refusal::new(Exit::Usage, format!("`{typed}` is not a rule: {remedy}"))
+    Refusal::new(FailureKind::Usage, format!("`{typed}` is not a rule: {remedy}"))
 }

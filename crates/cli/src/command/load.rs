@@ -1,5 +1,6 @@
 //! `plumb load`: a workload in plumb's own words.
 
+use plumb_block::FailureKind;
 use plumb_dialect::{Meaning, native};
 use plumb_report::Format;
 
@@ -36,7 +37,7 @@ pub(super) fn meaning(words: &native::Words) -> anyhow::Result<Meaning> {
         return Ok(words.meaning(seed).map_err(usage)?);
     };
     let text = crate::files::read(file)
-        .map_err(|error| Refusal::new(Exit::Usage, format!("{file}: {error}; {UNREAD}")))?;
+        .map_err(|error| Refusal::new(FailureKind::Usage, format!("{file}: {error}; {UNREAD}")))?;
     let first = native::read_under(&text, file, typed, 0).map_err(usage)?;
     let jobs = first.spans.iter().flat_map(|span| &span.jobs);
     let seed = default_seed(jobs.flat_map(|job| job.targets.iter().map(|target| target.name.as_str())));

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use plumb_block::FailureKind;
 use plumb_dialect::imported::{self, numbered};
 use plumb_report::{RenderInput, RunContents, RunRecording, render};
 
@@ -23,25 +24,25 @@ pub(super) fn opened(run: &Path, number: Option<usize>) -> Result<RunContents, R
     };
     if run.is_file() {
         let name = run.display().to_string();
-        let text =
-            files::read(&name).map_err(|error| Refusal::new(Exit::Usage, format!("{name}: {error}")))?;
+        let text = files::read(&name)
+            .map_err(|error| Refusal::new(FailureKind::Usage, format!("{name}: {error}")))?;
         let document = imported::read(&text, &name, number).map_err(usage)?;
         return Ok(RunContents::Run(Box::new(RunRecording::without_distributions(document))));
     }
     if !run.exists() {
         let problem = "does not exist: name the directory of a run, such as those in plumb-runs, or a result of DiskSpd or fio";
-        return Err(Refusal::new(Exit::Usage, format!("{} {problem}", run.display())));
+        return Err(Refusal::new(FailureKind::Usage, format!("{} {problem}", run.display())));
     }
     let problem = format!("--result: {} is a recording of plumb, which has one result", run.display());
     refuse_if!(number.is_some(), Usage, problem);
     RunContents::open(run)
         .map_err(usage)?
-        .ok_or_else(|| Refusal::new(Exit::NotMeasured, RunContents::without_result(run)))
+        .ok_or_else(|| Refusal::new(FailureKind::NotMeasured, RunContents::without_result(run)))
 }
 
 /// Puts the recording of a host beneath that of its guest.
 fn put_beneath(guest: RunContents, host: &Path) -> Result<RunContents, Refusal> {
-    let problem = |problem: String| Refusal::new(Exit::Usage, problem);
+    let problem = |problem: String| Refusal::new(FailureKind::Usage, problem);
     let only = || problem("--beneath: only runs of a load and observations can be joined".to_owned());
     let host_run = opened(host, None)?.into_run().ok_or_else(only)?;
     let mut guest = guest.into_run().ok_or_else(only)?;
@@ -55,7 +56,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     let run = match &arguments.run {
         Some(run) => run.clone(),
         None => {
-            let newest = newest_run().ok_or_else(|| Refusal::new(Exit::Usage, NO_RUN))?;
+            let newest = newest_run().ok_or_else(|| Refusal::new(FailureKind::Usage, NO_RUN))?;
             terminal::say(&format!("plumb: the newest run: {}", newest.display()));
             newest
         }

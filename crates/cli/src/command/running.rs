@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use plumb_block::{Clock, RealClock};
+use plumb_block::{Clock, FailureKind, RealClock};
 use plumb_dialect::{Machine, Meaning, native};
 use plumb_load::{Event, Observer};
 use plumb_report::progress::Bar;
@@ -68,7 +68,7 @@ impl RunningCommand {
             let name = &program.profile;
             let problem =
                 format!("--show-workload: {name} is a program over files; --explain says what it does");
-            return Err(Refusal::new(Exit::Usage, problem).into());
+            return Err(Refusal::new(FailureKind::Usage, problem).into());
         }
         // No words of a load say what a program does.
         let words = program.map_or_else(|| native::write(&meaning.scenario), |_| String::new());
@@ -208,7 +208,7 @@ pub(crate) fn exit_of(trial: &Trial, strictness: Strictness) -> Exit {
 pub(super) fn exit_of_end(ended: &TrialEnded) -> Exit {
     match ended {
         TrialEnded::Complete => Exit::Done,
-        TrialEnded::Interrupted | TrialEnded::Empty | TrialEnded::NotMeasured(_) => Exit::NotMeasured,
-        TrialEnded::NotRecorded(_) | TrialEnded::Failed(_) => Exit::Failed,
+        TrialEnded::Interrupted | TrialEnded::Empty | TrialEnded::NotMeasured(_) => Exit::NOT_MEASURED,
+        TrialEnded::NotRecorded(_) | TrialEnded::Failed(_) => Exit::Failed(FailureKind::Failed),
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use plumb_block::FailureKind;
 use plumb_serve::named::{NbdAddress, ServiceError, ServiceOptions};
 use plumb_serve::nbd::server::PATH_MAX_BYTES;
 use plumb_serve::nbd::tls::ServerTls;
@@ -11,7 +12,7 @@ use plumb_state::places::kernel_file_system;
 use plumb_state::whole_file::parent_of;
 
 use crate::arguments::exports::ExportArguments;
-use crate::exit::{Exit, Refusal, refuse_if};
+use crate::exit::{Refusal, refuse_if};
 use crate::terminal;
 
 /// Returns a service that is reached as was typed, without a name yet. `what` is served.
@@ -41,7 +42,7 @@ fn addresses(arguments: &ExportArguments) -> anyhow::Result<Vec<NbdAddress>> {
             let shown = path.display();
             let message =
                 format!("--nbd {shown}: expected the path of a unix socket; TCP is --nbd-tcp ADDRESS");
-            return Err(Refusal::new(Exit::Usage, message).into());
+            return Err(Refusal::new(FailureKind::Usage, message).into());
         }
         let path = std::path::absolute(path).context("--nbd")?;
         takes_socket(&path)?;
@@ -50,7 +51,7 @@ fn addresses(arguments: &ExportArguments) -> anyhow::Result<Vec<NbdAddress>> {
     addresses.extend(arguments.nbd_tcp.iter().copied().map(NbdAddress::Tcp));
     let is_repeated = |(at, address): (usize, &NbdAddress)| addresses[..at].contains(address);
     if addresses.iter().enumerate().any(is_repeated) {
-        return Err(Refusal::new(Exit::Usage, "--nbd or --nbd-tcp names one place twice").into());
+        return Err(Refusal::new(FailureKind::Usage, "--nbd or --nbd-tcp names one place twice").into());
     }
     Ok(addresses)
 }
@@ -61,12 +62,12 @@ fn takes_socket(path: &Path) -> Result<(), Refusal> {
     let refusal = |exit, why: String| Refusal::new(exit, format!("--nbd {shown}: {why}"));
     if path.as_os_str().len() > PATH_MAX_BYTES {
         let why = format!("the path of a socket has at most {PATH_MAX_BYTES} bytes: choose a shorter one");
-        return Err(refusal(Exit::Usage, why));
+        return Err(refusal(FailureKind::Usage, why));
     }
     if !directory.is_dir() {
         let why =
             format!("the directory {} does not exist: make it, or name another path", directory.display());
-        return Err(refusal(Exit::Usage, why));
+        return Err(refusal(FailureKind::Usage, why));
     }
     match kernel_file_system(directory) {
         Some(system) => {
@@ -74,7 +75,7 @@ fn takes_socket(path: &Path) -> Result<(), Refusal> {
                 "{} is in a file system of the kernel ({system}), where no socket can be made: name a path in another directory",
                 directory.display()
             );
-            Err(refusal(Exit::Refused, why))
+            Err(refusal(FailureKind::Refused, why))
         }
         None => Ok(()),
     }
@@ -89,7 +90,7 @@ fn encryption(arguments: &ExportArguments, addresses: &[NbdAddress]) -> anyhow::
                     "--nbd-tcp {address}: other machines could read and write the drive: give --tls-certificates DIR, or an \
                      address of this machine alone, such as 127.0.0.1"
                 );
-                Err(Refusal::new(Exit::Refused, message).into())
+                Err(Refusal::new(FailureKind::Refused, message).into())
             }
             _ => Ok(None),
         };
@@ -98,7 +99,7 @@ fn encryption(arguments: &ExportArguments, addresses: &[NbdAddress]) -> anyhow::
     let encryption = ServerTls::read(&directory, arguments.tls_verify_peer.is_on());
     encryption.map(Some).map_err(|error| {
         let error = anyhow::Error::new(error);
-        Refusal::new(Exit::Usage, format!("--tls-certificates: {error:#}")).into()
+        Refusal::new(FailureKind::Usage, format!("--tls-certificates: {error:#}")).into()
     })
 }
 
@@ -108,6 +109,6 @@ const fn is_block_device(arguments: &ExportArguments) -> bool {
 }
 
 pub(super) fn refusal(error: ServiceError) -> Refusal {
-    let (exit, remedy) = (error.failure().into(), error.remedy());
-    Refusal::new(exit, format!("{:#}{remedy}", anyhow::Error::new(error)))
+    let (kind, remedy) = (error.failure(), error.remedy());
+    Refusal::new(kind, format!("{:#}{remedy}", anyhow::Error::new(error)))
 }

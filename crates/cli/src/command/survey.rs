@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use plumb_block::FailureKind;
 use plumb_linux::probe::{LiveProbe, Probe};
 use plumb_linux::recorded;
 use plumb_linux::tree::{LiveTree, Tree};
@@ -102,7 +103,7 @@ fn read(
             "--host-survey {}: expected a survey with disks of virtual machines: make it on the host with `plumb survey --guests --json`",
             printable(&file.to_string_lossy())
         );
-        return Err(Refusal::new(Exit::Usage, problem).into());
+        return Err(Refusal::new(FailureKind::Usage, problem).into());
     }
     Ok(plumb_path::survey_on_host(tree, probe, target, &host).map_err(usage)?)
 }
@@ -131,5 +132,5 @@ fn unrecorded(arguments: &SurveyArguments, target: &Path) -> anyhow::Result<()> 
     let problem = format!(
         "--record cannot record {name}, because the kernel does not know it: save the output of --json instead"
     );
-    Err(Refusal::new(Exit::Usage, problem).into())
+    Err(Refusal::new(FailureKind::Usage, problem).into())
 }

@@ -4,6 +4,7 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Command, ValueEnum};
 use clap_complete::Shell;
+use plumb_block::FailureKind;
 use plumb_serve::named::registry;
 use plumb_sim::model::Model;
 use plumb_state::places;
@@ -94,7 +95,7 @@ pub(crate) fn completions(shell: Option<Shell>, names: Option<Names>) -> anyhow:
     let text = match (names, shell) {
         (Some(names), _) => names.list()?.iter().map(|name| format!("{name}\n")).collect(),
         (None, Some(shell)) => script(shell),
-        (None, None) => return Ok(Exit::Usage),
+        (None, None) => return Ok(Exit::Failed(FailureKind::Usage)),
     };
     terminal::print(&text)?;
     Ok(Exit::Done)

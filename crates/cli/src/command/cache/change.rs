@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::anyhow;
-use plumb_block::{Bytes, RealClock, Time};
+use plumb_block::{Bytes, FailureKind, RealClock, Time};
 use plumb_cache::MissingLegs;
 use plumb_report::Format;
 use plumb_report::progress::{CacheActivity, laying_out, writing_back};
@@ -29,14 +29,14 @@ pub(super) fn replace_leg(arguments: &ReplaceLegArguments, format: Format) -> an
         let message = format!(
             "{lost} is not a device of the log of {name}: name one of {legs}, or its number from 0 on"
         );
-        return Err(Refusal::new(Exit::Usage, message).into());
+        return Err(Refusal::new(FailureKind::Usage, message).into());
     };
     let log = for_server(log)?;
     let given =
         CacheOrder::ReplaceLeg { leg, log: log.clone(), overwrite: *overwrite, destroy: destroy.clone() };
     let is_over = |now: &CacheStatus| now.legs[leg].state != "resilvering";
     let end = changed(config, &given, is_over, "is being copied to the new device")?;
-    let Some((_, end)) = end else { return Ok(Exit::NotMeasured) };
+    let Some((_, end)) = end else { return Ok(Exit::NOT_MEASURED) };
     if end.legs[leg].state != "live" {
         return Err(anyhow!(
             "{name}: {log} failed before the copy was complete; the cache continues without it: give \
@@ -54,7 +54,7 @@ pub(super) fn replace_log(arguments: &ReplaceLogArguments, format: Format) -> an
     let size = size.map(|size| size.0);
     let given = CacheOrder::ReplaceLog { log, size, overwrite: *overwrite, destroy: destroy.clone() };
     let end = changed(config, &given, |_| true, "moves to another log")?;
-    let Some((before, end)) = end else { return Ok(Exit::NotMeasured) };
+    let Some((before, end)) = end else { return Ok(Exit::NOT_MEASURED) };
     let places = |status: &CacheStatus| status.legs.iter().map(|leg| leg.path.clone()).collect::<Vec<_>>();
     if places(&before) == places(&end) {
         terminal::say(&format!("plumb: the log of {name} is already on {}", places(&end).join(", ")));
@@ -75,7 +75,7 @@ pub(super) fn grow(name: &str, size: Option<Bytes>, format: Format) -> anyhow::R
     let config = config(name)?;
     let Some(Bytes(size)) = size else {
         let end = changed(config, &CacheOrder::GrowBacking, |_| true, "grows")?;
-        let Some((before, end)) = end else { return Ok(Exit::NotMeasured) };
+        let Some((before, end)) = end else { return Ok(Exit::NOT_MEASURED) };
         if let Some(size) = end.backing.size.filter(|_| end.backing == before.backing) {
             terminal::say(&format!(
                 "plumb: {name} already caches all of its backing device, {}; enlarge that first (lvextend, truncate, a \
@@ -87,7 +87,7 @@ pub(super) fn grow(name: &str, size: Option<Bytes>, format: Format) -> anyhow::R
     };
     let is_over = |now: &CacheStatus| !now.growing && now.serves();
     let end = changed(config, &CacheOrder::Grow { size }, is_over, "makes room for a larger log")?;
-    let Some((before, end)) = end else { return Ok(Exit::NotMeasured) };
+    let Some((before, end)) = end else { return Ok(Exit::NOT_MEASURED) };
     if end.log_size <= before.log_size {
         // Whoever interrupted the order may give it again once it is carried out.
         if before.size != size || end.log_error.is_some() || end.write_back_error.is_some() {

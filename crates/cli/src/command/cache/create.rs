@@ -1,6 +1,6 @@
 //! `plumb cache create`.
 
-use plumb_block::Bytes;
+use plumb_block::{Bytes, FailureKind};
 use plumb_report::Format;
 use plumb_targets::Permission;
 use plumb_targets::cache::{
@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &CreateArguments, format: Format) -> anyhow::Result
     };
     if arguments.log.len() < 2 && (arguments.stripe || arguments.mirror) {
         let message = "--stripe and --mirror need several devices: give one --log for each";
-        return Err(Refusal::new(Exit::Usage, message).into());
+        return Err(Refusal::new(FailureKind::Usage, message).into());
     }
     let size = match arguments.size {
         Some(size) => size,
@@ -72,6 +72,6 @@ fn size_of_parts(typed: &[String]) -> anyhow::Result<Bytes> {
     let lengths: Option<Vec<_>> = places.iter().map(|place| place.part.map(|part| part.length)).collect();
     lengths.and_then(|lengths| lengths.into_iter().min()).map(Bytes).ok_or_else(|| {
         let message = "say how many bytes are used of each --log: --size 5G, or --log PATH@OFFSET+SIZE";
-        Refusal::new(Exit::Usage, message).into()
+        Refusal::new(FailureKind::Usage, message).into()
     })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plumb_block::{RealClock, Time, shell_word};
+use plumb_block::{FailureKind, RealClock, Time, shell_word};
 use plumb_cache::Uuid;
 use plumb_report::Format;
 use plumb_report::document::cache::{CacheDetached, CacheShown};
@@ -24,7 +24,7 @@ pub(super) fn drain(name: &str, format: Format) -> anyhow::Result<Exit> {
             "{name} is not served: serve it, or write everything back with `plumb cache detach {}`",
             shell_word(name)
         );
-        return Err(Refusal::new(Exit::Usage, message).into());
+        return Err(Refusal::new(FailureKind::Usage, message).into());
     };
     let look = || -> anyhow::Result<_> { Ok(order(name, &Order::Status)?) };
     // Data that is written back is durable once the log has released it.
@@ -35,7 +35,7 @@ pub(super) fn drain(name: &str, format: Format) -> anyhow::Result<Exit> {
             let finding = status::finding_of_data(&end);
             Ok(status::show(end, format)?.and(finding))
         }
-        None => Ok(Exit::NotMeasured),
+        None => Ok(Exit::NOT_MEASURED),
     }
 }
 
@@ -104,7 +104,7 @@ pub(super) fn detach(
             let followed =
                 CacheActivity { look: &look, is_over: &|_| open.has_stopped(), what: &writing_back };
             if followed.end(CacheStatus::open(&open), &stop)?.is_none() {
-                return Ok(Exit::NotMeasured);
+                return Ok(Exit::NOT_MEASURED);
             }
             given_up = CacheStatus::open(&open).unreadable.iter().map(|part| part.length).sum();
             let not_erased = open.detached(gives_up)?;

@@ -3,12 +3,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plumb_block::Bytes;
+use plumb_block::{Bytes, FailureKind};
 use plumb_load::Phase;
 use plumb_report::progress::Bar;
 use plumb_targets::cache::LayoutObserver;
 
-use crate::exit::{Exit, Refusal};
+use crate::exit::Refusal;
 
 /// Does what lays out files. An interruption is an error with a code of its own: what was made is undone
 /// then.
@@ -27,7 +27,7 @@ pub(super) fn watched<R>(
     let ended = lay_out(&mut LayoutObserver { stop: interrupted, progress: &mut progress });
     bar.finish();
     ended.map_err(|error| match interrupted.load(Ordering::Acquire) {
-        true => Refusal::new(Exit::NotMeasured, format!("interrupted: {error}")).into(),
+        true => Refusal::new(FailureKind::NotMeasured, format!("interrupted: {error}")).into(),
         false => error.into(),
     })
 }

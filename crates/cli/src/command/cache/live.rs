@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use plumb_block::FailureKind;
 use plumb_report::tui::{LiveSample, LiveTerminal, LiveView};
 
 use super::status;
@@ -15,8 +16,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 pub(super) fn run(name: Option<&str>) -> anyhow::Result<Exit> {
     let (first, _) = status::all(name)?;
     let stop = stop::on_signals()?;
-    let mut terminal = LiveTerminal::open()
-        .map_err(|error| Refusal::new(Exit::Usage, format!("--tui: there is no live view: {error}")))?;
+    let mut terminal = LiveTerminal::open().map_err(|error| {
+        Refusal::new(FailureKind::Usage, format!("--tui: there is no live view: {error}"))
+    })?;
     let mut view = LiveView::new("plumb cache status", terminal::style_of_stderr());
     let begun = Instant::now();
     view.feed(LiveSample::of_caches(&first, 0.0));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plumb_block::{RealClock, Time, shell_word};
+use plumb_block::{FailureKind, RealClock, Time, shell_word};
 use plumb_cache::{Cache, LegState, MissingLegs, Uuid};
 use plumb_report::Format;
 use plumb_serve::named::control::Order;
@@ -23,7 +23,7 @@ fn unserved(name: &str) -> anyhow::Result<CacheConfig> {
                 "{name} is served, and its log changes: stop it first (`plumb cache stop {}`)",
                 shell_word(name)
             );
-            Err(Refusal::new(Exit::Refused, message).into())
+            Err(Refusal::new(FailureKind::Refused, message).into())
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `plumb cache serve`: a cache that is served until it is stopped or this is interrupted.
 
 use anyhow::Context as _;
-use plumb_block::shell_word;
+use plumb_block::{FailureKind, shell_word};
 use plumb_cache::MissingLegs;
 use plumb_report::Format;
 use plumb_serve::named::control::Order;
@@ -24,7 +24,7 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
             "the cache {name} is already served: `plumb cache status {}` shows where",
             shell_word(name)
         );
-        return Err(Refusal::new(Exit::Refused, message).into());
+        return Err(Refusal::new(FailureKind::Refused, message).into());
     }
     let directory = sockets();
     registry::make(&directory).with_context(|| format!("cannot make {}", directory.display()))?;

@@ -5,7 +5,7 @@ mod recorded;
 
 use std::cell::RefCell;
 
-use plumb_block::Nanos;
+use plumb_block::{FailureKind, Nanos};
 use plumb_compare::setting::Setting;
 use plumb_compare::{Chapter, Experiment, Extent, Level, Question, SettingWanted, Workload};
 use plumb_dialect::native::Words;
@@ -86,7 +86,7 @@ pub(crate) fn asked(
             "--{option} is for one machine: on many hosts the options describe the load, and --rounds sets \
              how many blocks run one after the other"
         );
-        return Err(Refusal::new(Exit::Usage, problem).into());
+        return Err(Refusal::new(FailureKind::Usage, problem).into());
     }
     let factor = arguments.factor.as_ref();
     // A place of each machine is refused before it is looked for on this one.
@@ -145,7 +145,7 @@ fn experiment(
         _ => {
             let problem = "nothing to compare: give --factor NAME=LEVEL,LEVEL, or --a WORDS --b WORDS, or \
                            RUN... --against RUN...";
-            return Err(Refusal::new(Exit::Usage, problem).into());
+            return Err(Refusal::new(FailureKind::Usage, problem).into());
         }
     };
     let default = Nanos::secs(if levels.iter().all(Level::is_simulated) { 60 } else { 600 });
@@ -170,7 +170,7 @@ fn experiment(
             "--budget {budget} is too short: the fewest blocks that can be judged take {least} plus \
              warm-up; give at least that, or shorter blocks with --duration"
         );
-        return Err(Refusal::new(Exit::Usage, problem).into());
+        return Err(Refusal::new(FailureKind::Usage, problem).into());
     }
     experiment.levels.iter().try_for_each(Level::can_be_opened)?;
     Ok((experiment, targets))
@@ -207,11 +207,11 @@ fn setting(
         _ => return Ok(setting),
     };
     let problem = format!("levels of {} are set on the machine: {problem}", factor.name());
-    Err(Refusal::new(Exit::Usage, problem).into())
+    Err(Refusal::new(FailureKind::Usage, problem).into())
 }
 
 /// Returns a failure as those of comparisons are given.
 fn trial_error(failure: impl Into<anyhow::Error>) -> TrialError {
     let failure = failure.into();
-    TrialError::new(exit::code_of(&failure).failure(), format!("{failure:#}"))
+    TrialError::new(exit::kind_of(&failure), format!("{failure:#}"))
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use plumb_block::FailureKind;
 use plumb_compare::{Question, compare_recorded};
 use plumb_measure::{Manifest, RunDirectory};
 use plumb_report::{Kind, Record, RunDocument};
@@ -49,7 +50,7 @@ fn open(runs: &[PathBuf]) -> Result<Vec<(String, RunDocument)>, Refusal> {
             Some(recording) => Ok((name, recording.document)),
             None => {
                 let problem = "is neither a run of a load nor an observation: it has no rates to compare";
-                Err(Refusal::new(Exit::Usage, format!("{name} {problem}")))
+                Err(Refusal::new(FailureKind::Usage, format!("{name} {problem}")))
             }
         }
     };

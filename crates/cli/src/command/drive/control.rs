@@ -1,7 +1,7 @@
 //! Orders to drives that are being served, and what they answer.
 
 use anyhow::Context as _;
-use plumb_block::in_one_line;
+use plumb_block::{FailureKind, in_one_line};
 use plumb_report::Format;
 use plumb_report::document::drive::{DriveGone, DriveShown, DrivesShown};
 use plumb_serve::attach;
@@ -44,7 +44,7 @@ fn clear_up(name: &str, format: Format) -> anyhow::Result<()> {
     if let Some(why) = attach::sweep_of(name)? {
         let message =
             format!("{name}: its process is gone, and what it left behind cannot be removed yet: {why}");
-        return Err(Refusal::new(Exit::Refused, message).into());
+        return Err(Refusal::new(FailureKind::Refused, message).into());
     }
     if rustix::process::geteuid().is_root() {
         for (device, why) in plumb_serve::ublk::sweep(None)?.kept {
@@ -62,8 +62,8 @@ fn when(cut: &CutArguments) -> anyhow::Result<String> {
     let at_flush = cut.at_flush.map(|number| format!("flush={number}"));
     let when = at_write.or(at_flush).or_else(|| cut.between.clone()).unwrap_or_else(|| "now".to_owned());
     let backwards = |error: CutWhenError| match error {
-        CutWhenError::Backwards(_) => Refusal::new(Exit::Usage, format!("--between: {error}")),
-        CutWhenError::Unknown(_) => Refusal::because(Exit::Usage, error),
+        CutWhenError::Backwards(_) => Refusal::new(FailureKind::Usage, format!("--between: {error}")),
+        CutWhenError::Unknown(_) => Refusal::because(FailureKind::Usage, error),
     };
     let meant = when.parse::<CutWhen>().map_err(backwards)?;
     match &cut.between {
@@ -71,7 +71,7 @@ fn when(cut: &CutArguments) -> anyhow::Result<String> {
             let message = format!(
                 "--between: `{typed}` is not a window: expected EVENT..EVENT, such as flush:3:submitted..flush:3:completed"
             );
-            Err(Refusal::new(Exit::Usage, message).into())
+            Err(Refusal::new(FailureKind::Usage, message).into())
         }
         _ => Ok(when),
     }
@@ -79,7 +79,7 @@ fn when(cut: &CutArguments) -> anyhow::Result<String> {
 
 fn of_fault(arguments: &FaultArguments) -> anyhow::Result<DriveOrder> {
     let Some(fault) = &arguments.fault else { return Ok(DriveOrder::ClearFaults) };
-    fault.parse::<Fault>().map_err(|error| Refusal::because(Exit::Usage, error))?;
+    fault.parse::<Fault>().map_err(|error| Refusal::because(FailureKind::Usage, error))?;
     Ok(DriveOrder::Fault { fault: fault.clone() })
 }
 

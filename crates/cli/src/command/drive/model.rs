@@ -1,13 +1,14 @@
 //! Model of a simulated drive, as it is typed.
 
+use plumb_block::FailureKind;
 use plumb_sim::model::{Model, ModelError, TypedError, TypedModel};
 
-use crate::exit::{Exit, Refusal};
+use crate::exit::Refusal;
 
 /// Returns the model of this name, or in this file, with the parameters that are typed behind it.
 pub(super) fn model(typed: &str) -> anyhow::Result<Model> {
     let named: TypedModel =
-        typed.parse().map_err(|error: TypedError| Refusal::because(Exit::Usage, error))?;
+        typed.parse().map_err(|error: TypedError| Refusal::because(FailureKind::Usage, error))?;
     if named
         != (TypedModel {
             model: named.model.clone(),
@@ -19,7 +20,7 @@ pub(super) fn model(typed: &str) -> anyhow::Result<Model> {
             "`{typed}`: only parameters of the model can follow its name here; use --wce, --seed, --size \
              and --fault for the rest"
         );
-        return Err(Refusal::new(Exit::Usage, message).into());
+        return Err(Refusal::new(FailureKind::Usage, message).into());
     }
-    Ok(named.resolve().map_err(|error: ModelError| Refusal::because(Exit::Usage, error))?)
+    Ok(named.resolve().map_err(|error: ModelError| Refusal::because(FailureKind::Usage, error))?)
 }

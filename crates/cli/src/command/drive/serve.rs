@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use plumb_block::Bytes;
+use plumb_block::{Bytes, FailureKind};
 use plumb_report::Format;
 use plumb_report::document::drive::DriveShown;
 use plumb_serve::named::{Ending, ServiceOptions, registry};
@@ -26,11 +26,11 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
     let model = model(&arguments.model)?;
     let service = service_options(&arguments.exports, "drive")?;
     let faults: Result<Vec<Fault>, _> = arguments.fault.iter().map(|fault| fault.parse()).collect();
-    let faults = faults.map_err(|error| Refusal::because(Exit::Usage, error))?;
+    let faults = faults.map_err(|error| Refusal::because(FailureKind::Usage, error))?;
     let size = size(arguments, &model)?;
     let blocks = size.0 / model.geometry.logical_block.0.0;
     let fits = faults.iter().try_for_each(|fault| fault.fits(blocks));
-    fits.map_err(|error| Refusal::because(Exit::Usage, error))?;
+    fits.map_err(|error| Refusal::because(FailureKind::Usage, error))?;
     let message = format!("--wce: the model {} has no write cache that can be switched", model.name);
     refuse_if!(arguments.wce.is_some() && model.behaviour.wce == Wce::Absent, Usage, message);
     let message = "--backing: the model null keeps no data, so it needs no file: choose another model";

@@ -7,6 +7,7 @@ mod progress;
 mod reach;
 
 use clap::{Arg, Args, Subcommand};
+use plumb_block::FailureKind;
 use plumb_fleet::Task;
 use plumb_fleet::record::Content;
 use plumb_path::Survey;
@@ -95,7 +96,7 @@ fn run_command<T: Args>(words: &[&str], schema: &str, typed: &CommandArguments) 
     if let Some(word) = misplaced(&typed.arguments) {
         let problem =
             format!("{word} is an option of `plumb fleet`: type it before the words that each host is given");
-        return Err(Refusal::new(Exit::Usage, problem).into());
+        return Err(Refusal::new(FailureKind::Usage, problem).into());
     }
     let as_json = typed.arguments.iter().any(|word| word == "--json");
     let printed = PrintFormat { json: typed.printed.json || as_json, ..typed.printed.clone() };

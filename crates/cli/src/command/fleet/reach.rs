@@ -1,13 +1,13 @@
 //! Options that say how hosts are reached.
 
 use clap::Args;
-use plumb_block::Nanos;
+use plumb_block::{FailureKind, Nanos};
 use plumb_dialect::native::split;
 use plumb_fleet::agent::HEARTBEAT_MAX;
 use plumb_fleet::{Session, hosts};
 
 use crate::arguments::running::RecordingArguments;
-use crate::exit::{Exit, Refusal, usage};
+use crate::exit::{Refusal, usage};
 use crate::surroundings::out;
 use crate::{files, stop};
 
@@ -61,7 +61,7 @@ impl Reach {
     /// If what was typed makes no sense.
     pub(super) fn session(&self, recording: &RecordingArguments) -> anyhow::Result<Session> {
         // Words of the launcher may hold secrets: they are not repeated.
-        let unreadable = || Refusal::new(Exit::Usage, "--launcher: a quote has no end");
+        let unreadable = || Refusal::new(FailureKind::Usage, "--launcher: a quote has no end");
         let reach = plumb_fleet::Reach {
             names: hosts::of_argument(&self.hosts, &files::read).map_err(usage)?,
             launcher: split(&self.launcher).ok_or_else(unreadable)?,

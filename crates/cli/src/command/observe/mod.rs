@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{Args, Subcommand};
-use plumb_block::{Bytes, Clock, Nanos, RealClock};
+use plumb_block::{Bytes, Clock, FailureKind, Nanos, RealClock};
 use plumb_dialect::native;
 use plumb_fleet::MonotonicClock;
 use plumb_measure::{Manifest, RunDirectory};
@@ -159,7 +159,7 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Observation)?;
     if format == Format::Prometheus && arguments.from.is_none() && !arguments.exposure {
         let problem = "an observation prints metrics of the data that a power cut would take: add --exposure";
-        return Err(Refusal::new(Exit::Usage, problem).into());
+        return Err(Refusal::new(FailureKind::Usage, problem).into());
     }
     let strictness = Strictness { strict: arguments.strict };
     // A target that cannot be had is refused before anything is observed.
@@ -198,7 +198,7 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
         let is_recorded = document.run_directory.is_some();
         let so_far = terminal::so_far(why, "the requests until then", is_recorded);
         terminal::say(&format!("plumb: {so_far}"));
-        return Ok(exit::of_observation(&document, strictness).and(Exit::NotMeasured));
+        return Ok(exit::of_observation(&document, strictness).and(Exit::NOT_MEASURED));
     }
     Ok(exit::of_observation(&document, strictness))
 }
@@ -264,7 +264,7 @@ fn observed(
     let document = observe(target, options, around);
     bar.iter().for_each(Bar::finish);
     drop(view);
-    let mut document = document.map_err(|error| Refusal::because(Exit::NotMeasured, error))?;
+    let mut document = document.map_err(|error| Refusal::because(FailureKind::NotMeasured, error))?;
     document.exposures = exposures.finish(clock.now(), &Servers);
     match (file, kept) {
         // Nothing could be put into it.

@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
+use plumb_block::FailureKind;
 use plumb_report::{ObservationDocument, RunContents};
 
-use crate::exit::{Exit, Refusal, usage};
+use crate::exit::{Refusal, usage};
 
 /// Opens a recorded observation.
 ///
 /// # Errors
 /// A usage error if it is none.
 pub(super) fn recorded(run: &Path) -> Result<ObservationDocument, Refusal> {
-    let none = || Refusal::new(Exit::Usage, format!("{} is not a recorded observation", run.display()));
+    let none =
+        || Refusal::new(FailureKind::Usage, format!("{} is not a recorded observation", run.display()));
     match RunContents::open(run).map_err(usage)? {
         Some(RunContents::Observation(document)) => Ok(*document),
         _ => Err(none()),

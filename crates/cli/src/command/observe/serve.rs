@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use plumb_block::{Clock as _, Nanos};
+use plumb_block::{Clock as _, FailureKind, Nanos};
 use plumb_fleet::MonotonicClock;
 use plumb_observe::{ClockReading, Exposures, LiveSurroundings, Meter, SoFar, Target, observe_live};
 use plumb_path::exposure::ObservedExposure;
@@ -89,7 +89,7 @@ pub(super) fn run(address: &HttpAddress, served: ServedObservation<'_>) -> anyho
         let observed = observe_live(target, syncs, &meter, around);
         stop.store(true, Ordering::Release);
         let served = server.join().unwrap_or_else(|_| Err(std::io::Error::other("its thread panicked")));
-        observed.map_err(|error| Refusal::because(Exit::NotMeasured, error))?;
+        observed.map_err(|error| Refusal::because(FailureKind::NotMeasured, error))?;
         served.context("cannot serve the metrics")
     })?;
     Ok(Exit::Done)

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use plumb_block::FailureKind;
 use plumb_policy::error::PolicyError;
 use plumb_policy::file::FileError;
 use plumb_policy::job::Job;
@@ -33,7 +34,7 @@ pub(super) fn run(arguments: &ApplyArguments) -> anyhow::Result<Exit> {
             let journals = &arguments.carrying.journal;
             told(&machine, Job::New { plan: &plan, journals }, &arguments.carrying, &stop)
         }
-        (None, None) => Err(Refusal::new(Exit::Usage, "neither a plan nor a journal is named").into()),
+        (None, None) => Err(Refusal::new(FailureKind::Usage, "neither a plan nor a journal is named").into()),
     }
 }
 
@@ -41,7 +42,7 @@ fn all_refused(plan: &Plan) -> anyhow::Error {
     let each = plan.refused.iter().map(|disk| format!("\n  {}: {}; {}", disk.name, disk.reason, disk.remedy));
     let message =
         format!("the plan changes nothing: every disk of it was refused{}", each.collect::<String>());
-    Refusal::new(Exit::Refused, message).into()
+    Refusal::new(FailureKind::Refused, message).into()
 }
 
 /// Carries a job out, prints what became of it, and says how it ended: by what was read back, and by nothing
@@ -75,7 +76,7 @@ fn refused_or_failed(error: PolicyError, carrying: &Carrying) -> anyhow::Error {
                 "{:#}; nothing was changed: name another place than {place} with --journal",
                 anyhow::Error::new(error)
             );
-            Refusal::new(Exit::Failed, message).into()
+            Refusal::new(FailureKind::Failed, message).into()
         }
         error => error.into(),
     }

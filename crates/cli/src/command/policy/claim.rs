@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use plumb_block::FailureKind;
 use plumb_policy::claims::{self, Claim};
 use plumb_policy::error::PolicyError;
 use plumb_policy::machine::{Machine, RecordedClaim};
@@ -42,7 +43,7 @@ pub(super) fn run(arguments: &ClaimArguments) -> anyhow::Result<Exit> {
 /// Records the word, and reads the disk again with it.
 pub(super) fn give(machine: &mut Machine, arguments: &ClaimArguments) -> anyhow::Result<RecordedClaim> {
     let (Some(who), Some(until), Some(reason)) = (&arguments.by, arguments.until, &arguments.reason) else {
-        return Err(Refusal::new(Exit::Usage, "a claim needs --by, --until and --reason").into());
+        return Err(Refusal::new(FailureKind::Usage, "a claim needs --by, --until and --reason").into());
     };
     are_disks_of_this_machine(std::slice::from_ref(&arguments.device))?;
     for (option, text) in [("--by", who), ("--reason", reason)] {

@@ -1,5 +1,6 @@
 //! Disks as they are named on the command line, with devices that the kernel does not know.
 
+use plumb_block::FailureKind;
 use plumb_cache::Mode;
 use plumb_policy::device::{Reader, foreign, surveyed_cache};
 use plumb_policy::error::PolicyError;
@@ -9,16 +10,16 @@ use plumb_policy::view::{DeviceView, PolicyDocument};
 use plumb_targets::{OpenedTarget, cache, open_foreign};
 
 use crate::arguments::policy::Chosen;
-use crate::exit::{Exit, Refusal};
+use crate::exit::Refusal;
 
 /// Returns the disks that were chosen, all where none was named.
 ///
 /// # Errors
-/// [`Exit::Usage`] for a name that stands for nothing and an expression that is not understood;
-/// [`Exit::NotMeasured`] where it cannot be known what uses the disks.
+/// [`FailureKind::Usage`] for a name that stands for nothing and an expression that is not understood;
+/// [`FailureKind::NotMeasured`] where it cannot be known what uses the disks.
 pub(super) fn document(machine: &Machine, chosen: &Chosen) -> anyhow::Result<PolicyDocument> {
     let filter = filter(chosen).map_err(PolicyError::from)?;
-    let reader = machine.reader().map_err(|unseen| Refusal::because(Exit::NotMeasured, unseen))?;
+    let reader = machine.reader().map_err(|unseen| Refusal::because(FailureKind::NotMeasured, unseen))?;
     let mut document = if chosen.devices.is_empty() { reader.all() } else { reader.named(&[])? };
     for name in &chosen.devices {
         document.devices.push(shown(&reader, name)?);

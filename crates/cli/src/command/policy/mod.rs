@@ -18,6 +18,7 @@ mod watch;
 
 use std::io;
 
+use plumb_block::FailureKind;
 use plumb_policy::error::PolicyError;
 
 use crate::arguments::policy::{PolicyArguments, PolicyCommand};
@@ -40,7 +41,7 @@ pub(crate) fn run(arguments: &PolicyArguments) -> anyhow::Result<Exit> {
     ended.map_err(|failure| match failure.is::<PolicyError>() && is_denied(&failure) {
         true => {
             let message = format!("{failure:#}: only root may; nothing was done: run it again as root");
-            Refusal::new(Exit::Refused, message).into()
+            Refusal::new(FailureKind::Refused, message).into()
         }
         false => failure,
     })

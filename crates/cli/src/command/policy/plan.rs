@@ -1,6 +1,6 @@
 //! `plumb policy plan`: what would be changed. Changes nothing.
 
-use plumb_block::shell_word;
+use plumb_block::{FailureKind, shell_word};
 use plumb_policy::error::PolicyError;
 use plumb_policy::machine::Machine;
 use plumb_policy::plan::{self, Ask, DiskSelection, Plan, PlanRequest};
@@ -57,10 +57,10 @@ pub(super) fn wanted(chosen: &Chosen) -> anyhow::Result<DiskSelection> {
         return Ok(DiskSelection::All);
     }
     let message = "no disk is named: give names, --all, or --where EXPR";
-    Err(Refusal::new(Exit::Usage, message).into())
+    Err(Refusal::new(FailureKind::Usage, message).into())
 }
 
 /// A disk that is refused is not what was asked for, whatever becomes of the others.
 pub(super) fn exit_of(plan: &Plan) -> Exit {
-    if plan.refused.is_empty() { Exit::Done } else { Exit::Refused }
+    if plan.refused.is_empty() { Exit::Done } else { Exit::Failed(FailureKind::Refused) }
 }

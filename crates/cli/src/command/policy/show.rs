@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use plumb_block::FailureKind;
 use plumb_policy::device::raid_tool::{self, RaidReport};
 use plumb_policy::gateway::recording::RecordingGateway;
 use plumb_policy::machine::Machine;
@@ -44,7 +45,7 @@ pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<Exit> {
 fn report(path: &Path) -> anyhow::Result<RaidReport> {
     let shown = path.display();
     let text = files::read(&path.to_string_lossy())
-        .map_err(|error| Refusal::new(Exit::Usage, format!("--raid-report {shown}: {error}")))?;
+        .map_err(|error| Refusal::new(FailureKind::Usage, format!("--raid-report {shown}: {error}")))?;
     let parsed = raid_tool::parse(&text);
-    Ok(parsed.map_err(|error| Refusal::new(Exit::Usage, format!("--raid-report {shown}: {error}")))?)
+    Ok(parsed.map_err(|error| Refusal::new(FailureKind::Usage, format!("--raid-report {shown}: {error}")))?)
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser as _;
 use jiff::Timestamp;
+use plumb_block::FailureKind;
 use plumb_policy::apply::{ApplyEnd, DiskResult, Event, Progress, Silent};
 use plumb_policy::claims::Claims;
 use plumb_policy::gateway::recording::RecordingGateway;
@@ -24,7 +25,7 @@ use plumb_testkit::schema::Schema;
 use super::{claim, enforce, heal, plan};
 use crate::arguments::policy::PolicyCommand;
 use crate::arguments::{Arguments, Command};
-use crate::exit::{Exit, code_of};
+use crate::exit::{Exit, kind_of};
 
 fn parsed(typed: &[&str]) -> PolicyCommand {
     let words = ["plumb", "policy"].iter().chain(typed);
@@ -110,7 +111,7 @@ fn a_plan_is_shown_applied_and_verified() {
     }
     assert!(page.contains("0 canary") && page.contains("refused  ") && page.contains("    → "), "{page}");
     validates("policy-plan", &plan);
-    assert_eq!(plan::exit_of(&plan), Exit::Refused);
+    assert_eq!(plan::exit_of(&plan), Exit::Failed(FailureKind::Refused));
     assert_eq!(mock.changes(), 0, "a plan changes nothing");
 
     let root = tempfile::tempdir().unwrap();
@@ -186,7 +187,7 @@ fn a_disk_that_is_another_one_or_gone_is_refused_before_anything_is_changed() {
         let root = tempfile::tempdir().unwrap();
         let job = Job::New { plan: &plan, journals: root.path() };
         let error = job.carry_out(&host, None, &AtomicBool::new(false), &Silent).unwrap_err().into();
-        assert_eq!(code_of(&error), Exit::Refused, "{error:#}");
+        assert_eq!(kind_of(&error), FailureKind::Refused, "{error:#}");
         assert_eq!(mock.changes(), 0, "{error:#}");
     }
 }
@@ -199,7 +200,7 @@ fn a_load_that_would_feel_nothing_is_not_started() {
     let file = root.path().join("load");
     let job = Job::New { plan: &plan, journals: root.path() };
     let error = job.carry_out(&host, Some(&file), &AtomicBool::new(false), &Silent).unwrap_err().into();
-    assert_eq!(code_of(&error), Exit::Usage, "{error:#}");
+    assert_eq!(kind_of(&error), FailureKind::Usage, "{error:#}");
     assert!(!file.exists() && mock.changes() == 0);
 }
 
@@ -211,7 +212,7 @@ fn an_altered_plan_is_refused() {
     let root = tempfile::tempdir().unwrap();
     let job = Job::New { plan: &plan, journals: root.path() };
     let error = job.carry_out(&host, None, &AtomicBool::new(false), &Silent).unwrap_err().into();
-    assert_eq!(code_of(&error), Exit::Refused, "{error:#}");
+    assert_eq!(kind_of(&error), FailureKind::Refused, "{error:#}");
     assert_eq!(mock.changes(), 0);
 }
 
@@ -309,7 +310,7 @@ fn a_word_is_recorded_and_opens_the_way_to_protected() {
         parsed(&["claim", &name, "--by", "R", "--until", until, "--reason", "UPS", "--claims", file])
     };
     let PolicyCommand::Claim(ended) = typed("2020-01-01") else { panic!() };
-    assert_eq!(code_of(&claim::give(&mut host, &ended).err().unwrap()), Exit::Usage);
+    assert_eq!(kind_of(&claim::give(&mut host, &ended).err().unwrap()), FailureKind::Usage);
     let PolicyCommand::Claim(arguments) = typed("2099-12-31") else { panic!() };
     let given = claim::give(&mut host, &arguments).unwrap();
     let document = validates(
@@ -368,10 +369,10 @@ fn what_is_kept_is_brought_back_and_can_be_let_go() {
     persist::keep_no_longer(&host, &arguments.devices, &places, &mut ledger).unwrap();
     assert!(!places.rules().exists() && ledger.kept.is_empty());
     assert_eq!(
-        code_of(
+        kind_of(
             &persist::keep_no_longer(&host, &arguments.devices, &places, &mut ledger).err().unwrap().into()
         ),
-        Exit::Usage
+        FailureKind::Usage
     );
 }
 
@@ -385,6 +386,6 @@ fn a_trap_is_not_made_to_last() {
     let places = InstallPaths { root: root.path().to_owned(), program: "/usr/bin/plumb".to_owned() };
     let error =
         persist::keep(&host, &arguments.devices, &places, &mut Ledger::default()).err().unwrap().into();
-    assert_eq!(code_of(&error), Exit::Refused, "{error:#}");
+    assert_eq!(kind_of(&error), FailureKind::Refused, "{error:#}");
     assert!(!places.rules().exists());
 }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use plumb_block::FailureKind;
 use plumb_policy::apply::Silent;
 use plumb_policy::error::PolicyError;
 use plumb_policy::journal;
@@ -23,11 +24,11 @@ pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     if !machine.is_root {
         // A drive that may not be queried is not drift.
         let message = "only root may read the state of drives; nothing was verified: run it again as root";
-        return Err(Refusal::new(Exit::NotMeasured, message).into());
+        return Err(Refusal::new(FailureKind::NotMeasured, message).into());
     }
     let stop = AtomicBool::new(false);
     let verification = verify(&machine.session(&stop, &Silent), &plan)
-        .map_err(|unseen| Refusal::because(Exit::NotMeasured, PolicyError::from(unseen)))?;
+        .map_err(|unseen| Refusal::because(FailureKind::NotMeasured, PolicyError::from(unseen)))?;
     if let Some(output) = output {
         output.write(verification.metrics().as_bytes())?;
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use clap::Args;
-use plumb_block::{Bytes, Nanos};
+use plumb_block::{Bytes, FailureKind, Nanos};
 use plumb_linux::orphans::Adoption;
 use plumb_measure::{Manifest, Out};
 use plumb_prove::drives::FurtherDrive;
@@ -339,7 +339,7 @@ fn resumed(typed: AppArguments) -> anyhow::Result<(AppArguments, Vec<String>)> {
         _ => None,
     };
     let problem = || format!("{}: expected the directory of a run of `plumb prove app`", run.display());
-    let of_then = of_then.ok_or_else(|| Refusal::new(Exit::Usage, problem()))?;
+    let of_then = of_then.ok_or_else(|| Refusal::new(FailureKind::Usage, problem()))?;
     let arguments = AppArguments {
         recording: Some(recording_of(run, 0)),
         seed: Some(manifest.seed),
@@ -381,7 +381,7 @@ fn subject(typed: &AppArguments) -> Result<SubjectWords, Refusal> {
                 "there is nothing to record: name a program with --run CMD{built_in}, or a recording that was kept with \
                  --recording FILE"
             );
-            return Err(Refusal::new(Exit::Usage, message));
+            return Err(Refusal::new(FailureKind::Usage, message));
         }
     })
 }

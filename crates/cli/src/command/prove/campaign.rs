@@ -15,7 +15,7 @@ use plumb_witness::power::{Machine, PowerSwitch};
 use super::verify::exit_of;
 use super::writer::PatternArguments;
 use crate::arguments::output::PrintFormat;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::{stop, terminal};
 
 /// Arguments of `plumb prove campaign`.
@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: CampaignArguments) -> anyhow::Result<Exit> {
     let document = campaign.run(&stop, &mut told)?;
     terminal::show_status(&document, format)?;
     let is_whole = document.incomplete_because.is_none();
-    Ok(exit_of(&document.level).and(if is_whole { Exit::Done } else { Exit::NotMeasured }))
+    Ok(exit_of(&document.level).and(exit::of_whole(is_whole)))
 }
 
 fn meant(typed: CampaignArguments) -> anyhow::Result<Campaign> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use plumb_block::Nanos;
+use plumb_block::{FailureKind, Nanos};
 use plumb_prove::proof::files_of;
 use plumb_report::export::{annotations, baseline};
 use plumb_report::printable::shell_word;
@@ -173,7 +173,7 @@ fn annotated(typed: &CiArguments) -> String {
 fn accepted(path: &Path) -> Result<BTreeSet<String>, Refusal> {
     let text = files::read(&path.to_string_lossy()).map_err(|error| error.to_string());
     let read = text.and_then(|text| baseline::read(&text));
-    read.map_err(|why| Refusal::new(Exit::Usage, format!("--baseline {}: {why}", path.display())))
+    read.map_err(|why| Refusal::new(FailureKind::Usage, format!("--baseline {}: {why}", path.display())))
 }
 
 /// Says what was written to a baseline, and how to use it.
@@ -194,9 +194,8 @@ fn written(document: &ProofDocument, path: &Path) -> String {
 fn ended(require: Requirement, document: &ProofDocument) -> Exit {
     let is_all_accepted = document.failures.iter().all(|failure| failure.accepted);
     if !document.failures.is_empty() && is_all_accepted {
-        return if require == Requirement::Proved { Exit::NotMeasured } else { Exit::Done };
+        return exit::of_whole(require != Requirement::Proved);
     }
-    let proved =
-        if document.proved || require == Requirement::NoFailure { Exit::Done } else { Exit::NotMeasured };
-    exit::of_proof(document).and(proved)
+    let is_enough = document.proved || require == Requirement::NoFailure;
+    exit::of_proof(document).and(exit::of_whole(is_enough))
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
+use plumb_block::FailureKind;
 use plumb_prove::session::{NamedRecording, PowerSwitch, ProofOrder};
 use plumb_serve::named::ServiceError;
 use plumb_serve::named::control::{ControlError, Order, RefusedKind, give};
@@ -27,11 +28,11 @@ pub(super) fn named(name: &str, power: &Arc<PowerSwitch>) -> Result<NamedRecordi
         ServiceError::Taken(_) => {
             let message =
                 format!("--name {name}: a program is being recorded under this name: choose another");
-            Refusal::new(Exit::Refused, message)
+            Refusal::new(FailureKind::Refused, message)
         }
         error => {
-            let Refusal { exit, message } = serving::refusal(error);
-            Refusal::new(exit, format!("--name: {message}"))
+            let Refusal { kind, message } = serving::refusal(error);
+            Refusal::new(kind, format!("--name: {message}"))
         }
     })
 }
@@ -45,12 +46,12 @@ pub(crate) fn run(CutArguments { name }: &CutArguments) -> anyhow::Result<Exit> 
                 "no program is being recorded as `{name}`: start it with `plumb prove app --name`, as the same user, and \
                  cut its power while it runs"
             );
-            Refusal::new(Exit::Usage, message)
+            Refusal::new(FailureKind::Usage, message)
         }
         ControlError::Refused { refused, .. } if refused.kind == RefusedKind::UnsafeNow => {
-            Refusal::because(Exit::Refused, error)
+            Refusal::because(FailureKind::Refused, error)
         }
-        _ => Refusal::because(Exit::Failed, error),
+        _ => Refusal::because(FailureKind::Failed, error),
     })?;
     terminal::print(&format!("The power of {name} is cut: its proof explores what that may leave.\n"))?;
     Ok(Exit::Done)

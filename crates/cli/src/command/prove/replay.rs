@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use clap::Args;
+use plumb_block::FailureKind;
 use plumb_block::wait::{LOOK_EVERY, is_readable_soon};
 use plumb_linux::orphans::Adoption;
 use plumb_prove::explore::Choice;
@@ -89,7 +90,7 @@ fn chosen<'a>(typed: &ReplayArguments, document: &'a ProofDocument) -> Result<&'
 }
 
 fn wrong(typed: &ReplayArguments, what: &str) -> Refusal {
-    Refusal::new(Exit::Usage, format!("{}: {what}", typed.run.display()))
+    Refusal::new(FailureKind::Usage, format!("{}: {what}", typed.run.display()))
 }
 
 fn said(failure: &Failure, outcome: &Outcome, format: Format) -> anyhow::Result<Exit> {
@@ -110,7 +111,7 @@ fn said(failure: &Failure, outcome: &Outcome, format: Format) -> anyhow::Result<
         words,
     };
     terminal::show_status(&replayed, format)?;
-    Ok(if reproduced { Exit::Finding } else { Exit::NotMeasured })
+    Ok(if reproduced { Exit::Finding } else { Exit::NOT_MEASURED })
 }
 
 /// Makes the state in a directory, which is empty.

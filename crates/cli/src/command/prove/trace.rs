@@ -54,15 +54,15 @@ pub(crate) fn run(arguments: &TraceArguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Finding);
     }
     if document.states.as_ref().is_some_and(|states| states.incomplete_because.is_some()) {
-        return Ok(Exit::NotMeasured);
+        return Ok(Exit::NOT_MEASURED);
     }
     if stop.load(Ordering::Acquire) || document.failed_writes == Some(0) || !document.not_seen.is_empty() {
-        return Ok(Exit::NotMeasured);
+        return Ok(Exit::NOT_MEASURED);
     }
     // On a drive that fails, a program that ends with an error does what it should.
     if !document.succeeded && !arguments.fail_fsync {
         terminal::say("plumb: the program failed, so this trace does not show what it does when it succeeds");
-        return Ok(Exit::NotMeasured);
+        return Ok(Exit::NOT_MEASURED);
     }
     Ok(Exit::Done)
 }

@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
 pub(super) fn exit_of(level: &str) -> Exit {
     match level {
         "danger" => Exit::Finding,
-        "warning" => Exit::NotMeasured,
+        "warning" => Exit::NOT_MEASURED,
         _ => Exit::Done,
     }
 }

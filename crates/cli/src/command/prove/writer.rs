@@ -9,7 +9,7 @@ use plumb_targets::{Intent, OpenedTarget, Permission};
 use plumb_witness::Error;
 use plumb_witness::{Link, Peer, Plan, RunFacts, Until, WriterEnd, open_target, write};
 
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::{stop, terminal};
 
 /// The part of a disk that is written where no size is typed.
@@ -148,5 +148,5 @@ pub(crate) fn run(arguments: &WriterArguments) -> anyhow::Result<Exit> {
     } else {
         terminal::print(&format!("{said}\n"))?
     }
-    Ok(if device_failed { Exit::NotMeasured } else { Exit::Done })
+    Ok(exit::of_whole(!device_failed))
 }
