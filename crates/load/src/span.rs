@@ -95,7 +95,7 @@ impl CpuUse {
 impl SpanResult {
     /// Adds the next round of the same span, as if the two were one window.
     pub fn append(&mut self, next: Self) {
-        let windows = (self.window.as_secs_f64(), next.window.as_secs_f64());
+        let seconds = self.window.as_secs_f64() + next.window.as_secs_f64();
         self.window += next.window;
         for (mine, theirs) in self.threads.iter_mut().zip(&next.threads) {
             mine.cpu = mine.cpu.zip(theirs.cpu).map(|(mine, theirs)| mine.plus(theirs));
@@ -105,9 +105,7 @@ impl SpanResult {
         }
         for (mine, theirs) in self.targets.iter_mut().zip(next.targets) {
             mine.storage = match (mine.storage.clone(), theirs.storage) {
-                (Ok(first), Ok(second)) => {
-                    Ok(storage::one_after_the_other((first, windows.0), (second, windows.1)))
-                }
+                (Ok(first), Ok(second)) => Ok(storage::one_after_the_other(first, &second, seconds)),
                 (Err(why), _) | (_, Err(why)) => Err(why),
             };
         }

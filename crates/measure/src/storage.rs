@@ -127,13 +127,11 @@ pub fn beside(mut one: StorageSide, other: &StorageSide) -> StorageSide {
     one
 }
 
-/// Returns two windows that followed one another as one, of so many seconds each.
-pub fn one_after_the_other(first: (StorageSide, f64), second: (StorageSide, f64)) -> StorageSide {
-    let ((mut one, one_seconds), (other, other_seconds)) = (first, second);
-    let seconds = one_seconds + other_seconds;
+/// Returns two windows that followed one another as one, of so many seconds together.
+pub fn one_after_the_other(mut one: StorageSide, other: &StorageSide, seconds: f64) -> StorageSide {
     let rate = |amount: u64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
     let flushed = one.flush_time() + other.flush_time();
-    one.count_in(&other, flushed);
+    one.count_in(other, flushed);
     one.iops = rate(one.reads + one.writes);
     one.bytes_per_second = rate(one.read_bytes + one.write_bytes);
     for (mine, theirs) in one.devices.iter_mut().zip(&other.devices) {

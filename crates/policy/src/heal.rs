@@ -6,10 +6,8 @@
 //!
 //! A disk on which flushes are suppressed because a claim of protection is recorded is in no trap.
 
-use jiff::Timestamp;
-
-use crate::claims::{Claims, protection};
-use crate::gateway::Gateway;
+use crate::claims::protection;
+use crate::device::Reader;
 use crate::mechanism::{self, Goal, Material, Step};
 use crate::state::State;
 use crate::view::DeviceView;
@@ -19,16 +17,10 @@ pub const HEALED: Goal = Goal { state: State::On, saved: None };
 
 /// Returns the steps that heal a disk; none if nothing is wrong, if its cache is off, or if it is meant to be
 /// so.
-pub fn steps(
-    gateway: &dyn Gateway,
-    view: &DeviceView,
-    material: &Material,
-    claims: &Claims,
-    now: Timestamp,
-) -> Vec<Step> {
-    let found = mechanism::read_back(gateway, material);
+pub fn steps(reader: &Reader<'_>, view: &DeviceView, material: &Material) -> Vec<Step> {
+    let found = mechanism::read_back(reader.gateway, material);
     let kernel_drops = found.write_cache.as_deref() == Some("write through");
-    let is_meant = kernel_drops && protection(view, claims, now).is_ok();
+    let is_meant = kernel_drops && protection(view, reader.claims, reader.now).is_ok();
     let is_wrong = !mechanism::disagreements(material.kind, HEALED, &found).is_empty();
     if material.wce && is_wrong && !is_meant { mechanism::heal(material) } else { Vec::new() }
 }

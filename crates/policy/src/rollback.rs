@@ -100,8 +100,8 @@ fn one(
     change: &PlannedChange,
     before: &DiskBefore,
 ) -> Result<DiskResult, JournalError> {
-    let found = read(session, reader, change, before).and_then(|material| {
-        let steps = steps_back(session, reader, &material, before)?;
+    let found = read(reader, change, before).and_then(|material| {
+        let steps = steps_back(reader, &material, before)?;
         Ok((material, steps))
     });
     let (material, steps) = match found {
@@ -119,12 +119,7 @@ fn one(
 }
 
 /// Returns the disk as it is now, under whatever name.
-fn read(
-    session: &Session<'_>,
-    reader: &Reader<'_>,
-    change: &PlannedChange,
-    before: &DiskBefore,
-) -> Result<Material, Refusal> {
+fn read(reader: &Reader<'_>, change: &PlannedChange, before: &DiskBefore) -> Result<Material, Refusal> {
     let gone =
         || Refusal::new(format!("the disk {} is missing", change.identity), "attach it and roll back again");
     let disk = reader.find_named(&change.name, &change.identity).ok_or_else(gone)?;
@@ -133,32 +128,27 @@ fn read(
     if forced(&view) && !forced(&before.view) {
         view.refusal = None;
     }
-    Material::read(session.gateway, reader, &view)
+    Material::read(reader, &view)
 }
 
 fn forced(view: &DeviceView) -> bool {
     matches!(view.device.sct.as_deref(), Some("forced-on" | "forced-off"))
 }
 
-fn steps_back(
-    session: &Session<'_>,
-    reader: &Reader<'_>,
-    now: &Material,
-    before: &DiskBefore,
-) -> Result<Vec<Step>, Refusal> {
+fn steps_back(reader: &Reader<'_>, now: &Material, before: &DiskBefore) -> Result<Vec<Step>, Refusal> {
     let was = &before.found;
     let state = match (was.wce, was.write_cache.as_deref()) {
         (Some(false), _) => State::Off,
         (_, Some("write through")) => State::Protected,
         _ => State::On,
     };
-    let found = mechanism::read_back(session.gateway, now);
+    let found = mechanism::read_back(reader.gateway, now);
     let mut steps = Vec::new();
     if now.kind == Kind::Ata && was.saved.is_none() && found.saved.is_some() {
         steps.push(mechanism::release_sct(&now.disk));
     }
     let saved = if now.saveable && found.saved != was.saved { was.saved } else { None };
-    steps.extend(to_goal(session.gateway, reader, now, Goal { state, saved })?);
+    steps.extend(to_goal(reader, now, Goal { state, saved })?);
     Ok(steps)
 }
 

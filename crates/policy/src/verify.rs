@@ -99,7 +99,7 @@ fn drift(
 }
 
 fn read(session: &Session<'_>, reader: &Reader<'_>, view: &DeviceView, goal: Goal) -> Vec<String> {
-    match Material::read(session.gateway, reader, view) {
+    match Material::read(reader, view) {
         Err(refusal) => vec![refusal.reason],
         Ok(material) => {
             let found = mechanism::read_back(session.gateway, &material);

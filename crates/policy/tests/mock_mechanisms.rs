@@ -26,7 +26,7 @@ fn material(gateway: &MockGateway, name: &str) -> Material {
     let claims = Claims::default();
     let reader = Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).unwrap();
     let view = reader.one(name).unwrap();
-    Material::read(gateway, &reader, &view).unwrap()
+    Material::read(&reader, &view).unwrap()
 }
 
 fn carry_out(gateway: &MockGateway, steps: &[Step]) -> Vec<Execution> {

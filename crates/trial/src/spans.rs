@@ -94,8 +94,8 @@ pub(crate) fn whole(
     for (_, span) in runs.iter().zip(spans) {
         match (&span.total.storage, side.take()) {
             (Some(next), Some((whole, seconds))) => {
-                let next = (next.clone(), span.duration);
-                side = Some((storage::one_after_the_other((whole, seconds), next), seconds + span.duration));
+                let seconds = seconds + span.duration;
+                side = Some((storage::one_after_the_other(whole, next, seconds), seconds));
             }
             (Some(next), None) => side = Some((next.clone(), span.duration)),
             (None, _) => unknown = span.total.storage_unknown_because.clone(),

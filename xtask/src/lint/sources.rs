@@ -70,7 +70,8 @@ fn is_test(name: &str) -> bool {
     name.contains("tests/") || name.ends_with("tests.rs")
 }
 
-/// Counts the parameters of functions in `text`, before its tests, that take a tuple apart: `(a, b): (A, B)`.
+/// Counts the parameters of functions in `text`, before its tests, that are tuples: `(a, b): (A, B)` or
+/// `a: (A, B)`.
 fn tuple_parameters(text: &str) -> usize {
     let before_tests = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text);
     let lines: Vec<&str> = before_tests.lines().map(|line| line.split("//").next().unwrap_or(line)).collect();
@@ -80,9 +81,11 @@ fn tuple_parameters(text: &str) -> usize {
     functions.map(|(at, _)| parameters(&code[at..]).iter().filter(|one| is_tuple(one)).count()).sum()
 }
 
-/// Returns whether a parameter is the pattern of a tuple.
+/// Returns whether a parameter is a tuple, or a reference to one.
 fn is_tuple(parameter: &str) -> bool {
-    parameter.trim_start().trim_start_matches('&').starts_with('(') && parameter.contains("):")
+    let Some((_, kind)) = parameter.rsplit_once(": ") else { return false };
+    let kind = kind.trim_start_matches('&').trim_start_matches("mut ");
+    kind.starts_with('(') && kind.contains(',') && !kind.starts_with("(impl ") && !kind.starts_with("(dyn ")
 }
 
 /// Returns the parameters of the function that `code` begins with, which may have generic ones before.
@@ -139,7 +142,7 @@ mod tests {
         let text = "fn a(x: u8, (b, c): (u8, u8)) {}\n    pub fn d<F: Fn(u8) -> u8>(&self, &(e, f): &(u8, u8), g: F) {}\n\
             fn h(x: (u8, u8), y: &[(u8, u8)]) -> (u8, u8) {}\n// fn i((j, k): (u8, u8))\nlet of = |(l, m): (u8, u8)| l;\n\
             #[cfg(test)]\nmod tests {\n    fn n((o, p): (u8, u8)) {}\n}\n";
-        assert_eq!(tuple_parameters(text), 2);
+        assert_eq!(tuple_parameters(text), 3);
     }
 
     #[test]

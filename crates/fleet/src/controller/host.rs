@@ -284,8 +284,10 @@ impl Host {
                 return Err("its agent did not identify its program".to_owned());
             }
             FromAgent::Hello { .. } => return Err(out_of_turn()),
-            FromAgent::Pong { number, received, sent } => {
-                self.pong(number, (received, sent), settings, now)?
+            FromAgent::Pong { number, received, sent: theirs_sent } => {
+                let ping = self.ping.take().filter(|(asked, _)| *asked == number);
+                let (_, sent) = ping.ok_or("its agent answered a ping that was not sent")?;
+                self.pong(Sample { sent, theirs_received: received, theirs_sent, received: now }, settings)?;
             }
             FromAgent::Ready => self.running()?.ready()?,
             FromAgent::Begun { late } => {
@@ -313,17 +315,8 @@ impl Host {
         self.run.as_mut().filter(|_| matches!(self.state, State::Running)).ok_or_else(out_of_turn)
     }
 
-    fn pong(
-        &mut self,
-        number: u64,
-        theirs: (Nanos, Nanos),
-        settings: &Settings,
-        now: Nanos,
-    ) -> Result<(), String> {
-        let Some((_, sent)) = self.ping.take().filter(|(asked, _)| *asked == number) else {
-            return Err("its agent answered a ping that was not sent".to_owned());
-        };
-        let sample = Sample { sent, theirs_received: theirs.0, theirs_sent: theirs.1, received: now };
+    fn pong(&mut self, sample: Sample, settings: &Settings) -> Result<(), String> {
+        let now = sample.received;
         let reference = self.run.as_ref().and_then(|run| run.started_at).unwrap_or(now);
         if !self.clock.add(sample, reference) {
             return Err("its agent answered a ping before it was sent".to_owned());

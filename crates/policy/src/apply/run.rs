@@ -184,10 +184,9 @@ fn check_disk(
         view.refusal = None;
     }
     judge(&view, change.to, session.claims, session.now)?;
-    let material = Material::read(session.gateway, reader, &view)?;
+    let material = Material::read(reader, &view)?;
     let found = mechanism::read_back(session.gateway, &material);
-    let words = (session.claims, session.now);
-    let steps = route(session.gateway, reader, (&view, &material), change.to, change.goal(), words)?;
+    let steps = route(reader, &view, &material, change.to, change.goal())?;
     Ok((DiskBefore { view, material, found }, steps))
 }
 

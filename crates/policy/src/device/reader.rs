@@ -29,10 +29,11 @@ struct Look<'b> {
 
 /// Reads views; the inventory, with the names of the disks, is that of the moment when it was made.
 pub struct Reader<'a> {
-    gateway: &'a dyn Gateway,
+    pub(crate) gateway: &'a dyn Gateway,
     inventory: Inventory,
-    claims: &'a Claims,
-    now: Timestamp,
+    pub(crate) claims: &'a Claims,
+    /// Time by which claims have expired.
+    pub(crate) now: Timestamp,
     names: HashMap<String, Names>,
     twins: HashMap<String, Vec<String>>,
     /// Settings of other programs that change write caches.

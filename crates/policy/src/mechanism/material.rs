@@ -4,7 +4,7 @@ use plumb_linux::probe::{PageControl, ProbedDevice, Request};
 use serde::{Deserialize, Serialize};
 
 use crate::device::{BlockKind, Reader, kernel_paths};
-use crate::gateway::{Disk, Gateway};
+use crate::gateway::Disk;
 use crate::view::{DeviceView, Refusal};
 
 /// The command set.
@@ -64,7 +64,7 @@ impl Material {
     ///
     /// # Errors
     /// The [`Refusal`] of the view, or one that names what is missing.
-    pub fn read(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView) -> Result<Self, Refusal> {
+    pub fn read(reader: &Reader<'_>, view: &DeviceView) -> Result<Self, Refusal> {
         if let Some(refusal) = &view.refusal {
             return Err(refusal.clone());
         }
@@ -80,8 +80,8 @@ impl Material {
         let disk = Disk { name: view.name.clone(), number: block.number, identity };
         let kind = kind_of(view);
         let asked = ProbedDevice { name: &disk.name, number: disk.number };
-        let page = || gateway.probe().ask(asked, Request::CachingPage(PageControl::Current)).ok();
-        let paths = kernel_paths(gateway.tree(), block);
+        let page = || reader.gateway.probe().ask(asked, Request::CachingPage(PageControl::Current)).ok();
+        let paths = kernel_paths(reader.gateway.tree(), block);
         Ok(Self {
             kind,
             mode_page: if kind == Kind::Scsi { page() } else { None },
@@ -93,7 +93,7 @@ impl Material {
             cache_type: paths.cache_type,
             cache_type_says: view.kernel.cache_type.clone(),
             rescan: paths.rescan,
-            above: above(gateway, reader, view)?,
+            above: above(reader, view)?,
             disk,
         })
     }
@@ -108,7 +108,7 @@ fn kind_of(view: &DeviceView) -> Kind {
     }
 }
 
-fn above(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView) -> Result<Vec<Above>, Refusal> {
+fn above(reader: &Reader<'_>, view: &DeviceView) -> Result<Vec<Above>, Refusal> {
     let mut above = Vec::new();
     for block in reader.inventory().above(&view.name) {
         if block.kind != BlockKind::DeviceMapper {
@@ -120,7 +120,7 @@ fn above(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView) -> Resul
                 format!("set {} up again with a uuid (`dmsetup create --uuid`)", block.name),
             )
         })?;
-        above.push(Above { disk, write_cache: kernel_paths(gateway.tree(), block).write_cache });
+        above.push(Above { disk, write_cache: kernel_paths(reader.gateway.tree(), block).write_cache });
     }
     Ok(above)
 }

@@ -95,7 +95,7 @@ pub fn make(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, PolicyError> {
 fn without_hash(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, PolicyError> {
     let SelectedDisks { reader, views } = select(gateway, ask)?;
     let mut refused = Vec::new();
-    let decisions = many::map(&views, |view| decision(gateway, &reader, view, ask));
+    let decisions = many::map(&views, |view| decision(&reader, view, ask));
     let mut unchanged = Vec::new();
     let mut accepted: Vec<(DeviceView, AcceptedChange)> = Vec::new();
     let mut with_another: HashSet<String> = HashSet::new();
@@ -167,18 +167,18 @@ fn select<'a>(gateway: &'a dyn Gateway, ask: &Ask<'a>) -> Result<SelectedDisks<'
     Ok(SelectedDisks { reader, views })
 }
 
-fn decision(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView, ask: &Ask<'_>) -> Decision {
+fn decision(reader: &Reader<'_>, view: &DeviceView, ask: &Ask<'_>) -> Decision {
     if is_there_for_good(view, ask.asked) {
         return Decision::Unchanged;
     }
     let accepted = judge(view, ask.asked, ask.claims, ask.now).and_then(|protection| {
-        let material = Material::read(gateway, reader, view)?;
+        let material = Material::read(reader, view)?;
         let state = ask.asked.state().unwrap_or(State::On);
         let may_save =
             ask.save && material.saveable && matches!(ask.asked, PlanRequest::Off | PlanRequest::On);
         let goal = Goal { state, saved: may_save.then_some(state == State::On) };
-        let siblings = siblings(reader, (view, goal), ask)?;
-        let steps = route(gateway, reader, (view, &material), ask.asked, goal, (ask.claims, ask.now))?;
+        let siblings = siblings(reader, view, goal, ask)?;
+        let steps = route(reader, view, &material, ask.asked, goal)?;
         Ok(AcceptedChange { goal, steps: steps.iter().map(planned).collect(), protection, siblings })
     });
     match accepted {
@@ -192,10 +192,10 @@ fn decision(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView, ask: 
 /// changed.
 fn siblings(
     reader: &Reader<'_>,
-    change: (&DeviceView, Goal),
+    view: &DeviceView,
+    goal: Goal,
     ask: &Ask<'_>,
 ) -> Result<Vec<DeviceView>, Refusal> {
-    let (view, goal) = change;
     if ask.asked == PlanRequest::Heal || !siblings::switches_the_drive(view, goal) {
         return Ok(Vec::new());
     }

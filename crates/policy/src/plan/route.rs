@@ -1,12 +1,8 @@
 //! The steps from where a disk is to where it is to be.
 
-use jiff::Timestamp;
-
 use super::document::PlanRequest;
 use super::siblings;
-use crate::claims::Claims;
 use crate::device::{self, Reader};
-use crate::gateway::Gateway;
 use crate::heal;
 use crate::mechanism::{self, Goal, Material, Step};
 use crate::state::State;
@@ -15,18 +11,16 @@ use crate::view::{DeviceView, Refusal};
 /// Returns the steps for what is asked; none if the disk and all above it are there. What shares the drive's
 /// cache is judged, too, as it is now.
 pub(crate) fn route(
-    gateway: &dyn Gateway,
     reader: &Reader<'_>,
-    read: (&DeviceView, &Material),
+    view: &DeviceView,
+    material: &Material,
     asked: PlanRequest,
     goal: Goal,
-    words: (&Claims, Timestamp),
 ) -> Result<Vec<Step>, Refusal> {
-    let (view, material) = read;
     if asked == PlanRequest::Heal {
-        return Ok(heal::steps(gateway, view, material, words.0, words.1));
+        return Ok(heal::steps(reader, view, material));
     }
-    let others = device::siblings(gateway.tree(), &view.name);
+    let others = device::siblings(reader.gateway.tree(), &view.name);
     if !others.is_empty() && siblings::switches_the_drive(view, goal) {
         for other in &others {
             let gone = |_| {
@@ -35,29 +29,24 @@ pub(crate) fn route(
                     "look with `plumb policy show --all`, and plan again",
                 )
             };
-            siblings::allow(view, &reader.one(other).map_err(gone)?, asked, words)?;
+            siblings::allow(reader, view, &reader.one(other).map_err(gone)?, asked)?;
         }
     }
-    to_goal(gateway, reader, material, goal)
+    to_goal(reader, material, goal)
 }
 
 /// Returns the steps of [`mechanism::steps`], and where the disk itself is there, but a layer above still
 /// drops flushes, what heals that.
-pub(crate) fn to_goal(
-    gateway: &dyn Gateway,
-    reader: &Reader<'_>,
-    material: &Material,
-    goal: Goal,
-) -> Result<Vec<Step>, Refusal> {
+pub(crate) fn to_goal(reader: &Reader<'_>, material: &Material, goal: Goal) -> Result<Vec<Step>, Refusal> {
     let steps = mechanism::steps(material, goal)?;
     let stale_above = || {
-        let found = mechanism::read_back(gateway, material);
+        let found = mechanism::read_back(reader.gateway, material);
         !mechanism::disagreements(material.kind, goal, &found).is_empty()
     };
     if steps.is_empty() && goal.state == State::On && stale_above() {
         return Ok(mechanism::heal(material));
     }
-    let others = device::siblings(gateway.tree(), &material.disk.name);
+    let others = device::siblings(reader.gateway.tree(), &material.disk.name);
     if others.is_empty() {
         return Ok(steps);
     }

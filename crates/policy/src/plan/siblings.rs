@@ -6,12 +6,10 @@
 //! not be changed or was not meant. What the kernel believes is each namespace's own: to suppress flushes on
 //! one touches no other.
 
-use jiff::Timestamp;
 use plumb_block::shell_word;
 
 use super::document::PlanRequest;
 use super::obstacle::judge;
-use crate::claims::Claims;
 use crate::device::Reader;
 use crate::gateway::{Change, Disk};
 use crate::mechanism::{Goal, Step};
@@ -25,10 +23,10 @@ pub(crate) fn switches_the_drive(view: &DeviceView, goal: Goal) -> bool {
 
 /// Refuses to switch the drive of `view` where that must not be done to `sibling`.
 pub(super) fn allow(
+    reader: &Reader<'_>,
     view: &DeviceView,
     sibling: &DeviceView,
     asked: PlanRequest,
-    words: (&Claims, Timestamp),
 ) -> Result<(), Refusal> {
     let (name, other) = (&view.name, &sibling.name);
     let one_cache = format!("{name} and {other} are namespaces of one controller, with one write cache");
@@ -46,7 +44,7 @@ pub(super) fn allow(
                 format!("`echo 'write back' > {file}`, and plan again")
             },
         )),
-        _ => judge(sibling, asked, words.0, words.1).map(|_| ()).map_err(|refusal| {
+        _ => judge(sibling, asked, reader.claims, reader.now).map(|_| ()).map_err(|refusal| {
             Refusal::new(
                 format!("{one_cache}, and {other} must not be changed: {}", refusal.reason),
                 refusal.remedy,
