@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use plumb_block::{Clock, FailureKind, Nanos, in_one_line, sleep_unless};
 use plumb_linux::child::{self, Limits, Pipe, Tail};
+use plumb_linux::tree::{self, LiveTree};
 use plumb_load::{Event, LoadOutcome, Observer, SpanResult};
 use plumb_measure::Series;
 use plumb_trial::{Trial, TrialError};
@@ -117,15 +118,12 @@ pub fn end_with_agent() {
     }
 }
 
-/// Random number of this boot of the machine (random(4)).
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-
 /// Returns the identity of this program, and of the machine that it runs on.
 ///
 /// # Errors
 /// If its file cannot be read.
 pub fn own_identity() -> io::Result<Identity> {
-    let boot_id = std::fs::read_to_string(BOOT_ID).ok().map(|id| id.trim().to_owned());
+    let boot_id = tree::boot_id(&LiveTree::new());
     Ok(Identity { boot_id, ..Identity::from_program(File::open(PROGRAM)?)? })
 }
 

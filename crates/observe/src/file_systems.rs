@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plumb_linux::tree::DeviceNumber;
-use plumb_linux::tree::mountinfo::{self, Mount};
+use plumb_linux::tree::mountinfo::{Mount, mounts_of};
 
 /// Number of bits of the minor number, below the major number, of a device in an event.
 const MINOR_BITS: u32 = 20;
@@ -44,7 +44,7 @@ impl FileSystems {
     /// server of another file system would hang.
     pub(crate) fn read() -> Self {
         let mut all = Self::default();
-        let mut mounts = mountinfo::parse(&fs::read("/proc/self/mountinfo").unwrap_or_default());
+        let mut mounts = mounts_of("self");
         // The root of a file system rather than a directory of it that is mounted elsewhere too.
         mounts.sort_by_key(|mount| mount.root != "/");
         mounts.iter().for_each(|mount| all.add(mount));

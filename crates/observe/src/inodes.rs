@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use plumb_linux::tree::DeviceNumber;
-use plumb_linux::tree::mountinfo::{self, Mount};
+use plumb_linux::tree::mountinfo::{Mount, mounts_of};
 
 use crate::event::Inode;
 use crate::syncs::Place;
@@ -95,10 +95,6 @@ fn unmounted(inode: Inode, known: Option<String>) -> Place {
             ..Place::default()
         },
     }
-}
-
-fn mounts_of(process: &str) -> Vec<Mount> {
-    mountinfo::parse(&fs::read(format!("/proc/{process}/mountinfo")).unwrap_or_default())
 }
 
 fn number(inode: Inode) -> DeviceNumber {

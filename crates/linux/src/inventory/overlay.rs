@@ -32,7 +32,7 @@ const OVERLAYFS: u32 = 0x794c_7630;
 pub fn identities_at(path: &Path) -> Vec<FileId> {
     let mut found = Vec::new();
     if let Ok(path) = fs::canonicalize(path) {
-        let mounts = if is_on_overlay(&path) { mounts() } else { Vec::new() };
+        let mounts = if is_on_overlay(&path) { mountinfo::mounts_of("self") } else { Vec::new() };
         add(&path, &mounts, &mut found);
     }
     found
@@ -67,7 +67,7 @@ pub fn is_one_file(one: &Path, other: &Path) -> bool {
 /// Returns the identities of a file that is known by `own`, and was called `path` in some mount namespace.
 /// Follows the path on an overlay only: another file system that has lost its server never answers.
 pub(super) fn identities_of_known(own: FileId, path: &Path) -> Vec<FileId> {
-    let mounts = mounts();
+    let mounts = mountinfo::mounts_of("self");
     if covering(path, &mounts).is_some_and(|mount| mount.kind == "overlay") {
         let found = identities_at(path);
         if found.first() == Some(&own) {
@@ -82,10 +82,6 @@ pub(super) fn identities_of_known(own: FileId, path: &Path) -> Vec<FileId> {
         overlays.flat_map(|mount| names.iter().map(move |name| Path::new(&mount.point).join(name)));
     let here = merged.find(|path| fs::metadata(path).is_ok_and(|file| FileId::from_metadata(&file) == own));
     here.map_or_else(|| vec![own], |path| identities_at(&path))
-}
-
-fn mounts() -> Vec<Mount> {
-    mountinfo::parse(&fs::read("/proc/self/mountinfo").unwrap_or_default())
 }
 
 fn is_on_overlay(path: &Path) -> bool {

@@ -155,6 +155,11 @@ pub enum FileKind {
     Other,
 }
 
+/// Returns the random number of this boot of the machine (random(4)); `None` where the kernel does not say.
+pub fn boot_id(tree: &dyn Tree) -> Option<String> {
+    tree.text("/proc/sys/kernel/random/boot_id").ok()
+}
+
 /// Returns the number of processors that the machine can have: the kernel's `nr_cpu_ids`.
 pub fn possible_processors(tree: &dyn Tree) -> Option<u64> {
     let possible = tree.text("/sys/devices/system/cpu/possible").ok()?;

@@ -49,6 +49,11 @@ impl Mount {
     }
 }
 
+/// Returns the mounts that a process sees, by its number or `self`; none where they cannot be read.
+pub fn mounts_of(process: &str) -> Vec<Mount> {
+    parse(&std::fs::read(format!("/proc/{process}/mountinfo")).unwrap_or_default())
+}
+
 /// Reads all lines that have the form above; others are left out.
 pub fn parse(bytes: &[u8]) -> Vec<Mount> {
     bytes.split(|byte| *byte == b'\n').filter_map(parse_line).collect()

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::thread::ScopedJoinHandle;
 
 use jiff::Timestamp;
+use plumb_linux::tree;
 use plumb_path::{Finding, Severity};
 
 use super::claims::Claims;
@@ -15,7 +16,7 @@ use super::{attached_cache, kernel, place, protection, refusal};
 use crate::gateway::{Disk, Gateway};
 use crate::state::FoundState;
 use crate::view::{DeviceView, Holder, KernelSide, PolicyDocument};
-use crate::{configurators, many, plan};
+use crate::{configurators, many};
 use plumb_linux::inventory::{Block, BlockKind, Inventory, InventoryError};
 
 /// Readings of one disk, before it is known what stands on it.
@@ -68,7 +69,7 @@ impl<'a> Reader<'a> {
 
     /// Returns the boot that runs; empty where the kernel does not say.
     pub fn boot_id(&self) -> String {
-        plan::boot_id(self.gateway)
+        tree::boot_id(self.gateway.tree()).unwrap_or_default()
     }
 
     /// Returns the inventory of which device stands on which.

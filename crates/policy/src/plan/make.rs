@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use jiff::Timestamp;
+use plumb_linux::tree;
 
 use super::document::{
     Plan, PlanRequest, PlannedChange, PlannedStep, RefusedDisk, SharedCache, UnchangedDisk,
@@ -262,7 +263,7 @@ fn shared(view: DeviceView) -> SharedCache {
 
 /// Returns the boot that runs; empty where the kernel does not say.
 pub(crate) fn boot_id(gateway: &dyn Gateway) -> String {
-    gateway.tree().text("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+    tree::boot_id(gateway.tree()).unwrap_or_default()
 }
 
 /// Returns the kernel's release.

@@ -4,7 +4,7 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use plumb_block::Bytes;
-use plumb_linux::tree::{LiveTree, Tree as _};
+use plumb_linux::tree::{self, LiveTree, Tree as _};
 use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 
@@ -110,7 +110,7 @@ impl StopRecord {
 }
 
 fn boot() -> Option<String> {
-    LiveTree::new().text("/proc/sys/kernel/random/boot_id").ok().map(|text| text.trim().to_owned())
+    tree::boot_id(&LiveTree::new())
 }
 
 #[cfg(test)]
