@@ -19,13 +19,12 @@
 //! - [`open_files`] are the files that processes write, with what of each has not reached its device.
 //! - [`ublk`] is the kernel's side of block devices that a process serves, [`fuse_connection`] and
 //!   [`fuse_ring`] that of a file system.
-//! - [`apart`] makes system calls that may wait for this very process.
+//! - [`isolated_thread`] makes system calls that may wait for this very process.
 //! - [`command`] sends drives what changes them, [`dm_reload`] loads a dm table again.
 //!
 //! Nothing here judges. This is the home of unsafe code, each block with the reason why it is sound.
 
 pub mod accounting;
-pub mod apart;
 pub mod block_ioctl;
 pub mod child;
 pub mod command;
@@ -41,6 +40,7 @@ pub mod flush_trace;
 pub mod fuse_connection;
 pub mod fuse_ring;
 pub mod inventory;
+pub mod isolated_thread;
 pub mod layout;
 pub mod local_time;
 pub mod loop_device;

@@ -21,8 +21,8 @@ use plumb_block::Bytes;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags};
 use rustix::io::DupFlags;
 
-use crate::apart::{self, Apart};
 use crate::block_ioctl::forget_cache;
+use crate::isolated_thread::{self, IsolatedThread};
 
 const LOOP_CLR_FD: libc::Ioctl = 0x4C01;
 const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
@@ -104,7 +104,7 @@ impl LoopDevice {
     /// off, for it would then cache and merge writes; EBUSY if no device stayed free for long enough.
     pub fn bind(backing: PathBuf, block: Bytes, label: String, place: OwnedFd) -> io::Result<Self> {
         let (keep, kept) = sync_channel::<()>(0);
-        let bound = apart::start(move |answer| {
+        let bound = isolated_thread::start(move |answer| {
             let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC;
             let backing = rustix::fs::open(&backing, flags, Mode::empty())?;
             let device = Self::bind_free(backing.as_fd(), block, &label)?;
@@ -176,7 +176,7 @@ impl LoopDevice {
     /// As statx(2) and ioctl(2).
     pub fn follow_size(&self, backing: PathBuf) -> io::Result<()> {
         let number = self.number;
-        let followed = apart::start(move |answer| {
+        let followed = isolated_thread::start(move |answer| {
             rustix::fs::statx(CWD, &backing, AtFlags::STATX_FORCE_SYNC, StatxFlags::SIZE)?;
             let device = Self::open(number)?;
             // SAFETY: LOOP_SET_CAPACITY takes no argument.
@@ -195,9 +195,9 @@ impl LoopDevice {
     ///
     /// # Errors
     /// If there is no thread for it.
-    pub fn sync(&self) -> io::Result<Apart<()>> {
+    pub fn sync(&self) -> io::Result<IsolatedThread<()>> {
         let number = self.number;
-        apart::start(move |answer| {
+        isolated_thread::start(move |answer| {
             rustix::fs::fsync(Self::open(number)?.file)?;
             answer(());
             Ok(())
@@ -211,7 +211,7 @@ impl LoopDevice {
     pub fn close(self) -> io::Result<()> {
         let number = self.number;
         let (go, gone) = sync_channel::<()>(0);
-        let opened = apart::start(move |answer| {
+        let opened = isolated_thread::start(move |answer| {
             let device = Self::open(number)?;
             answer(());
             gone.recv().unwrap_or_default();
@@ -231,7 +231,7 @@ impl LoopDevice {
     /// As ioctl(2).
     pub fn drop_cache(&self) -> io::Result<()> {
         let number = self.number;
-        let dropped = apart::start(move |answer| {
+        let dropped = isolated_thread::start(move |answer| {
             let device = Self::open(number)?;
             forget_cache(&device.file)?;
             // Data that could not be written is forgotten, and the kernel keeps the error for the next caller

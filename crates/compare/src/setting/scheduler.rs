@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use plumb_block::FailureKind;
-use plumb_linux::apart;
+use plumb_linux::isolated_thread;
 use plumb_trial::TrialError;
 
 use super::record::Changes;
@@ -87,7 +87,7 @@ impl Setting for SchedulerSetting {
             }
             let (path, boot) = (choice.path, machine.boot());
             self.changes.promise(Undo::Attribute { path: path.clone(), text: choice.now, boot })?;
-            apart::write(path.clone(), level.clone()).map_err(|error| {
+            isolated_thread::write(path.clone(), level.clone()).map_err(|error| {
                 failed(&std::io::Error::new(
                     error.kind(),
                     format!("cannot write {level} to {}: {error}", path.display()),

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
 use plumb_block::{RealClock, Time};
-use plumb_linux::apart;
+use plumb_linux::{isolated_thread, tree};
 use plumb_policy::apply::{ApplyEnd, Report, Session, Silent};
 use plumb_policy::claims::Claims;
 use plumb_policy::error::PolicyError;
@@ -83,7 +83,7 @@ impl Undo {
 impl Machine {
     /// Returns the boot that this is; empty where it is not known.
     pub(super) fn boot(&self) -> String {
-        self.gateway.tree().text("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+        tree::boot_id(self.gateway.tree()).unwrap_or_default()
     }
 
     pub(super) fn session<'a>(&'a self, stop: &'a AtomicBool) -> Session<'a> {
@@ -107,7 +107,7 @@ impl Machine {
         match undo {
             Undo::Policy { journal } => self.roll_back(journal),
             Undo::Attribute { path, text, boot } if *boot == self.boot() => {
-                apart::write(path.clone(), text.clone()).map_err(|error| failed(&error))
+                isolated_thread::write(path.clone(), text.clone()).map_err(|error| failed(&error))
             }
             Undo::Attribute { .. } => Ok(()),
             Undo::Cache { name, log } => {

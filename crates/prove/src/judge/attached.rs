@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plumb_block::{Bytes, Device, Nanos, RealClock, Time, in_one_line, retry_until};
-use plumb_linux::{apart, block_ioctl, pagecache};
+use plumb_linux::{block_ioctl, isolated_thread, pagecache};
 use plumb_serve::attach::{AttachOptions, Attachment};
 use plumb_targets::cache::CacheOnOneDrive;
 use rustix::mount::{UnmountFlags, mount_bind_recursive, unmount};
@@ -137,7 +137,7 @@ impl AttachedStates {
 
     pub(super) fn hold(self, state: OwnedState) -> Result<MountedState> {
         let place = &self.place;
-        let mounted = apart::run(|| place.put(state).and_then(|drive| place.mount(&drive)));
+        let mounted = isolated_thread::run(|| place.put(state).and_then(|drive| place.mount(&drive)));
         let mounted = mounted.map_err(cannot("start a thread"))??;
         let held = HeldAs::Mounted { mounted: Some(mounted), attached: Box::new(self) };
         Ok(MountedState { held, bound: None })
@@ -255,7 +255,8 @@ impl MountedState {
     /// # Errors
     /// Fails as mount(2).
     pub fn bind_at(&mut self, at: &Path) -> Result<()> {
-        let bound = apart::run(|| mount_bind_recursive(self.path(), at)).map_err(cannot("start a thread"))?;
+        let bound = isolated_thread::run(|| mount_bind_recursive(self.path(), at))
+            .map_err(cannot("start a thread"))?;
         bound.map_err(cannot(format!("mount at {}", at.display())))?;
         self.bound = Some(at.to_owned());
         Ok(())
@@ -268,13 +269,13 @@ impl MountedState {
     pub fn release(self) -> Result<()> {
         if let Some(at) = &self.bound {
             let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
-            let unbound = apart::run(|| unmount(at, flags)).map_err(cannot("start a thread"))?;
+            let unbound = isolated_thread::run(|| unmount(at, flags)).map_err(cannot("start a thread"))?;
             unbound.map_err(cannot(format!("unmount {}", at.display())))?;
         }
         match self.held {
             HeldAs::Directory(directory) => directory.close(),
             HeldAs::Mounted { mounted, attached } => {
-                apart::run(|| mounted.map_or(Ok(()), MountedFileSystem::unmount))
+                isolated_thread::run(|| mounted.map_or(Ok(()), MountedFileSystem::unmount))
                     .map_err(cannot("start a thread"))??;
                 attached.detach()
             }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use plumb_block::{Clock, Lba, LbaRange, Nanos, Op, RealClock};
-use plumb_linux::apart;
+use plumb_linux::isolated_thread;
 use plumb_serve::attach::{AttachOptions, Attachment};
 
 use super::checker::Checker;
@@ -39,7 +39,7 @@ impl Judge<'_> {
         let mut attached = attached.collect::<Result<Vec<_>>>()?;
         let paths: Vec<PathBuf> = attached.iter().map(|drive| drive.path().to_owned()).collect();
         let at = mount_point.path().to_owned();
-        let checked = apart::run(|| {
+        let checked = isolated_thread::run(|| {
             let mounted = self.file_system.mount_all(&paths, &at, options)?;
             let from = recorder.happened(Event::Marked("the check begins".to_owned()));
             checker.write(mounted.path(), required)?;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use plumb_block::receive_unless;
-use plumb_linux::apart::{self, Apart};
+use plumb_linux::isolated_thread::{self, IsolatedThread};
 use plumb_report::document::proof::FailureClass;
 use rustix::fs::OFlags;
 use rustix::mount::UnmountFlags;
@@ -78,7 +78,8 @@ impl Bench {
         // Out of sight; without its device all that uses it fails.
         let point = &attached.place.mount_point;
         let unmount = || rustix::mount::unmount(point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
-        let unmounted = apart::run(|| unmount().map_err(std::io::Error::from)).and_then(|done| done);
+        let unmounted =
+            isolated_thread::run(|| unmount().map_err(std::io::Error::from)).and_then(|done| done);
         unmounted.map_err(cannot(format!("unmount {}", point.display())))
     }
 }
@@ -94,7 +95,7 @@ impl Site {
 
 pub(super) struct Workers {
     tasks: Sender<Task>,
-    threads: Vec<(Apart<()>, Bench)>,
+    threads: Vec<(IsolatedThread<()>, Bench)>,
     timeout: Duration,
     /// True if each state is checked by a program, and not by comparison.
     runs_programs: bool,
@@ -113,7 +114,7 @@ impl Workers {
             let bench = Bench::new(judge)?;
             let (site, checker) = (bench.site(), Arc::clone(&checker));
             let (received, is_ended) = (Arc::clone(&received), Arc::clone(&is_ended));
-            let thread = apart::start(move |ended| {
+            let thread = isolated_thread::start(move |ended| {
                 let next = || received.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 while let Ok((state, answer)) = next() {
                     if is_ended.load(Ordering::Acquire) {

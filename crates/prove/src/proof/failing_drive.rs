@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plumb_block::{Bytes, RealClock, Time, in_one_line};
-use plumb_linux::{apart, file_system};
+use plumb_linux::{file_system, isolated_thread};
 use plumb_report::document::power::TraceDocument;
 use plumb_serve::attach::{AttachOptions, Attachment};
 use plumb_sim::Handle;
@@ -34,7 +34,7 @@ pub(super) fn run(work: &(dyn Fn(&Path) -> Result<TraceDocument> + Sync)) -> Res
     let name = format!("prove-trace-{}", std::process::id());
     let mut attachment = Attachment::new(drive.device(), &name, &AttachOptions::default())?;
     let device = attachment.path().to_owned();
-    let worked = apart::run(|| -> Result<TraceDocument> {
+    let worked = isolated_thread::run(|| -> Result<TraceDocument> {
         file_system::FileSystem::Ext4.make(&device, &[])?;
         let mounted = file_system::FileSystem::Ext4.mount(&device, directory.path(), "")?;
         let gap = Roles::new(mounted.path(), &device, FileSystem::Ext4).longest_gap(SIZE.0);

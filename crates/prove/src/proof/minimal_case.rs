@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plumb_block::{Bytes, Op};
-use plumb_linux::apart;
+use plumb_linux::isolated_thread;
 use plumb_report::document::proof::{CommandRole, Fate, Lane, MinimalCase, TimelineItem};
 
 use super::request::Request;
@@ -93,7 +93,7 @@ fn roles_at(request: &Request<'_>, event: usize) -> Vec<Roles> {
         return vec![Roles::of_layout(layout, &judge.recorded.recording, event)];
     }
     let Ok(held) = judge.hold(&Choice { event, lost: BTreeMap::new() }) else { return Vec::new() };
-    let roles = apart::run(|| held.roles()).unwrap_or_default();
+    let roles = isolated_thread::run(|| held.roles()).unwrap_or_default();
     // The state is taken away in any case, and nothing that matters was written to it.
     held.release().unwrap_or_default();
     roles

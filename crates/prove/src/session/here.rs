@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 
 use plumb_block::Bytes;
-use plumb_linux::apart;
+use plumb_linux::isolated_thread;
 use plumb_linux::space::space_at;
 
 use super::recorded::RecordOptions;
@@ -55,7 +55,7 @@ pub fn private_mounts() -> Result<()> {
         // Steps that need root report that themselves.
         return Ok(());
     }
-    apart::private_mounts().map_err(|error| {
+    isolated_thread::private_mounts().map_err(|error| {
         let what = format!("cannot make a private mount namespace: {error}");
         Error::missing(what, "give the container CAP_SYS_ADMIN")
     })

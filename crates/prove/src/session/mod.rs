@@ -8,7 +8,7 @@
 //! what unmounting writes is not judged.
 //!
 //! Everything that goes through the mount is done by a thread with descriptors of its own
-//! ([`plumb_linux::apart`]): it waits for this very process, which could not be killed otherwise.
+//! ([`plumb_linux::isolated_thread`]): it waits for this very process, which could not be killed otherwise.
 
 mod acknowledged;
 mod drive;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use plumb_block::{Bytes, in_one_line};
-use plumb_linux::apart;
+use plumb_linux::isolated_thread;
 use plumb_report::document::proof::RecordingFacts;
 
 use super::acknowledged::Acknowledgements;
@@ -67,7 +67,7 @@ pub(super) fn work_recorded(
         acknowledgements: &acknowledgements,
         stop,
     };
-    let worked = apart::run(|| steps.run()).map_err(cannot("start a thread"))?;
+    let worked = isolated_thread::run(|| steps.run()).map_err(cannot("start a thread"))?;
     let detached = attached.detach();
     let WorkResult { from, until, is_cut, ended_because, by_exit, traced, trail } = worked?;
     detached?;

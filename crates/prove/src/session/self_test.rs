@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Barrier;
 
 use plumb_block::{Bytes, Op, Pool, PoolShape};
-use plumb_linux::apart;
+use plumb_linux::isolated_thread;
 use rustix::fs::OFlags;
 
 use super::drive::Drive;
@@ -29,7 +29,7 @@ pub(super) fn serialised_because() -> Result<Option<String>> {
     let drive = Drive::blank(Bytes::mib(1), LENGTH, &FileSystemOptions::default(), None);
     let mut attachment = drive.attach(None)?;
     let path = &attachment.paths()[0];
-    let written = apart::run(|| write_and_flush(path)).and_then(|written| written);
+    let written = isolated_thread::run(|| write_and_flush(path)).and_then(|written| written);
     written.map_err(cannot(format!("write to {} for the self-test", path.display())))?;
     attachment.detach()?;
     let InFlightPeak { writes, beside_flush } = InFlightPeak::from_recording(&drive.recorder.recording());

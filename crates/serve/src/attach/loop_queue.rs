@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use plumb_linux::apart;
+use plumb_linux::isolated_thread;
 
 use super::served::ServedLoop;
 use crate::error::{ExportError, Result, at};
@@ -60,7 +60,7 @@ impl Attributes {
     fn set(&self, name: &str, value: &str) -> Result<()> {
         let path = self.directory.join(name);
         // The write waits for requests in flight.
-        apart::write(path.clone(), value.to_owned()).map_err(at("set", &path))?;
+        isolated_thread::write(path.clone(), value.to_owned()).map_err(at("set", &path))?;
         self.expect(name, value)
     }
 

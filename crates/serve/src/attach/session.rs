@@ -5,7 +5,7 @@
 //! written: to this very process, which serves nothing any more and could never end. So every file of the
 //! connection gets a higher number than the descriptor that keeps the loop device: the connection is cut
 //! first, and the writes fail. For the same reason nobody who has these descriptors ever waits for the file
-//! system in the kernel: see [`plumb_linux::apart`].
+//! system in the kernel: see [`plumb_linux::isolated_thread`].
 
 use std::ffi::CString;
 use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, OwnedFd};
@@ -15,9 +15,9 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use plumb_block::in_one_line;
-use plumb_linux::apart;
 use plumb_linux::fuse_connection::{self, WhenIdle};
 use plumb_linux::fuse_ring;
+use plumb_linux::isolated_thread;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use super::files::Files;
@@ -75,7 +75,7 @@ impl Session {
         );
         let options = CString::new(options).unwrap_or_default();
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::NOATIME;
-        apart::among_mounts(|| mount("plumb", mount_point, FILE_SYSTEM, flags, options.as_c_str()))
+        isolated_thread::among_mounts(|| mount("plumb", mount_point, FILE_SYSTEM, flags, options.as_c_str()))
             .and_then(|mounted| Ok(mounted?))
             .map_err(at("mount a file system at", mount_point))?;
         let mut session = Self { mount_point: mount_point.to_owned(), workers: Vec::new(), is_mounted: true };
@@ -187,7 +187,8 @@ pub(super) fn cut_and_unmount(mount_point: &Path) -> Result<()> {
 }
 
 fn unmounted(mount_point: &Path, how: UnmountFlags) -> std::io::Result<()> {
-    apart::among_mounts(|| unmount(mount_point, how | UnmountFlags::NOFOLLOW)).and_then(|done| Ok(done?))
+    isolated_thread::among_mounts(|| unmount(mount_point, how | UnmountFlags::NOFOLLOW))
+        .and_then(|done| Ok(done?))
 }
 
 /// Returns `file` with a number higher than that of `above`, duplicating it if necessary.

@@ -25,13 +25,13 @@ static MOUNTS: OnceLock<Pid> = OnceLock::new();
 /// Standard input, output and error stay: what is opened next must not take the place of one.
 const FIRST_CLOSED: libc::c_uint = 3;
 
-/// Pending answer of a thread apart.
+/// Pending answer of an isolated thread.
 #[derive(Debug)]
-pub struct Apart<T> {
+pub struct IsolatedThread<T> {
     answer: Receiver<io::Result<T>>,
 }
 
-impl<T> Apart<T> {
+impl<T> IsolatedThread<T> {
     /// Returns the answer, if it comes within `time`.
     pub fn within(&self, time: Duration) -> Option<io::Result<T>> {
         match self.answer.recv_timeout(time) {
@@ -71,15 +71,15 @@ pub fn write(path: PathBuf, text: String) -> io::Result<()> {
 /// If there is no thread for it.
 pub fn start<T: Send + 'static>(
     task: impl FnOnce(&dyn Fn(T)) -> io::Result<()> + Send + 'static,
-) -> io::Result<Apart<T>> {
+) -> io::Result<IsolatedThread<T>> {
     // An answer, and an error behind it that nobody waits for any more.
     let (sender, answer) = sync_channel(2);
-    Builder::new().name("apart".to_owned()).spawn(move || {
+    Builder::new().name("isolated".to_owned()).spawn(move || {
         if let Err(error) = leave().and_then(|()| task(&|found| tell(&sender, Ok(found)))) {
             tell(&sender, Err(error));
         }
     })?;
-    Ok(Apart { answer })
+    Ok(IsolatedThread { answer })
 }
 
 /// Runs `task` on a thread with no descriptors but the standard ones, and waits for it. What waits for a file
@@ -90,14 +90,15 @@ pub fn start<T: Send + 'static>(
 /// If there is no such thread; then nothing was done.
 pub fn run<T: Send>(task: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
-        let apart = Builder::new().name("apart".to_owned());
-        let thread = apart.spawn_scoped(scope, || leave().map(|()| task()))?;
+        let builder = Builder::new().name("isolated".to_owned());
+        let thread = builder.spawn_scoped(scope, || leave().map(|()| task()))?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-/// From now on threads apart, and all that they start, have mounts of their own: what they mount nobody else
-/// sees, and it is gone with the process, however that ends. What others mount and unmount they still see.
+/// Gives isolated threads, and all that they start from now on, mounts of their own: nobody else sees what
+/// they mount, and it is gone with the process, however that ends. They still see what others mount and
+/// unmount.
 ///
 /// A thread holds these mounts that has no descriptors, and no thread that answers for a file system is ever
 /// among them: the kernel unmounts in the last thread to go, before it closes the descriptors of that thread.
@@ -122,8 +123,8 @@ pub fn private_mounts() -> io::Result<()> {
     Ok(())
 }
 
-/// Does `task`, which mounts or unmounts, where threads apart see it, with the descriptors of the caller: in
-/// private mounts, if there are any. It should not take long: see [`private_mounts`].
+/// Does `task`, which mounts or unmounts, where isolated threads see it, with the descriptors of the caller:
+/// in private mounts, if there are any. It should not take long: see [`private_mounts`].
 ///
 /// # Errors
 /// If there is no thread for it; then nothing was done.
@@ -226,7 +227,7 @@ mod tests {
         });
         assert_eq!(mounted.unwrap().unwrap().unwrap(), directory);
         let apart = run(mounts).unwrap();
-        assert!(apart.contains(" apart "), "another thread apart sees it: {apart}");
+        assert!(apart.contains(" apart "), "another isolated thread sees it: {apart}");
         assert!(!mounts().contains(" apart "));
         run(|| rustix::mount::unmount("/dev/shm", UnmountFlags::empty())).unwrap().unwrap();
     }
