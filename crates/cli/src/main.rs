@@ -6,7 +6,7 @@ mod exit;
 mod files;
 mod help;
 mod leftovers;
-mod own;
+mod own_options;
 mod setting_machine;
 mod stop;
 mod strictness;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::apply::{Report, Session, apply_as};
 use crate::error::PolicyError;
 use crate::journal::JournalError;
-use crate::persist::{DesiredState, Ledger, Means, load_desired};
+use crate::persist::{DesiredState, Ledger, Persistence, load_desired};
 use crate::plan::{self, Ask, DiskSelection, Plan, PlanRequest};
 use crate::state::State;
 
@@ -71,9 +71,9 @@ pub fn enforce(
         None => Some(Ledger::load(places.ledger)?),
         Some(_) => None,
     };
-    let mut news = note(session, ledger.as_mut(), &present, Means::InTheDrive)?;
+    let mut news = note(session, ledger.as_mut(), &present, Persistence::InTheDrive)?;
     for state in [State::Off, State::On, State::Protected] {
-        for means in [Means::InTheDrive, Means::AtEveryStart] {
+        for means in [Persistence::InTheDrive, Persistence::AtEveryStart] {
             let named =
                 present.iter().filter(|(desired, _)| desired.state == state && desired.means == means);
             let names: Vec<String> = named.map(|(_, name)| name.clone()).collect();
@@ -82,7 +82,7 @@ pub fn enforce(
             }
             let asked =
                 Ask::new(PlanRequest::from(state), DiskSelection::Named(names), session.claims, session.now);
-            let ask = Ask { save: means == Means::InTheDrive, ..asked };
+            let ask = Ask { save: means == Persistence::InTheDrive, ..asked };
             let plan = plan::make(session.gateway, &ask)?;
             if !plan.changes.is_empty() {
                 done.reports.push(apply(session, &plan, places.journals)?);
@@ -90,7 +90,7 @@ pub fn enforce(
             done.plans.push(plan);
         }
     }
-    news |= note(session, ledger.as_mut(), &present, Means::AtEveryStart)?;
+    news |= note(session, ledger.as_mut(), &present, Persistence::AtEveryStart)?;
     if let Some(ledger) = ledger.filter(|_| news) {
         ledger.save(places.ledger)?;
     }
@@ -126,7 +126,7 @@ fn note(
     session: &Session<'_>,
     ledger: Option<&mut Ledger>,
     present: &[(DesiredState, String)],
-    means: Means,
+    means: Persistence,
 ) -> Result<bool, PolicyError> {
     let Some(ledger) = ledger else { return Ok(false) };
     let reader = session.reader()?;

@@ -36,7 +36,6 @@ mod metrics;
 #[cfg(feature = "mock")]
 #[path = "../tests/mock/mod.rs"]
 pub mod mock;
-mod moment;
 pub mod observe;
 pub mod persist;
 pub mod plan;
@@ -44,6 +43,7 @@ pub mod raid;
 pub mod rollback;
 pub mod select;
 pub mod state;
+mod time_text;
 pub mod verify;
 pub mod view;
 pub mod watch;

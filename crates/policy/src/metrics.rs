@@ -56,7 +56,7 @@ pub(crate) fn text(views: &[&DeviceView], changes: &dyn Fn(&DeviceView) -> u64, 
     family(
         "plumb_policy_protection_rung",
         "How good the claim of protection is: 1 is best of 5, 0 is none.",
-        &|view| one(Some(view.protection.as_ref().map_or(0.0, |protection| protection.rank.rung().into()))),
+        &|view| one(Some(view.protection.as_ref().map_or(0.0, |protection| protection.rank.number().into()))),
     );
     family(
         "plumb_policy_health",

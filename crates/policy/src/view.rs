@@ -157,8 +157,8 @@ impl ProtectionRank {
         }
     }
 
-    /// Returns how far it is from the best, which is 1 of 5.
-    pub const fn rung(self) -> u8 {
+    /// Returns the number of the rank, 1 to 5; 1 is the best.
+    pub const fn number(self) -> u8 {
         self as u8 + 1
     }
 }

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics;
-use crate::moment::now_text;
 use crate::state::on_off;
+use crate::time_text::now_text;
 use crate::view::{DeviceView, PolicyDocument};
 
 /// Something that has changed since the last look.

@@ -13,8 +13,8 @@ use plumb_policy::device::Reader;
 use plumb_policy::mock::udev::check_rules;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
 use plumb_policy::persist::{
-    BOOT_UNIT, Certainty, DesiredState, InstallPaths, Ledger, Means, RESUME_UNIT, Reading, install,
-    load_desired, means, remove,
+    BOOT_UNIT, Certainty, DesiredState, InstallPaths, Ledger, Persistence, RESUME_UNIT, Reading, install,
+    load_desired, persistence, remove,
 };
 use plumb_policy::plan::{Ask, DiskSelection, PlanRequest, make};
 use plumb_policy::state::State;
@@ -46,7 +46,7 @@ fn requested(gateway: &MockGateway, names: &[&str]) -> Ledger {
     let mut ledger = Ledger::default();
     for name in names {
         let view = view(gateway, name);
-        let means = means(&view, State::Off);
+        let means = persistence(&view, State::Off);
         ledger.request(Reading::new(&reader, &view, "one"), State::Off, means).unwrap();
     }
     assert!(ledger.kept.iter().all(|kept| kept.standing == Certainty::Requested));
@@ -140,7 +140,7 @@ fn what_was_lost_is_not_found_again_because_somebody_set_it() {
 fn what_is_set_at_every_start_is_proven_by_the_same_count() {
     let gateway = MockGateway::new([MockDisk::new(MockKind::Sata)]);
     let mut ledger = requested(&gateway, &["sda"]);
-    assert_eq!(ledger.kept[0].means, Means::AtEveryStart);
+    assert_eq!(ledger.kept[0].means, Persistence::AtEveryStart);
     gateway.power_cycle();
     set(&gateway, PlanRequest::Off, DiskSelection::All);
     assert_eq!(look(&gateway, &mut ledger, "sda", "two").0, "proven");
@@ -152,8 +152,9 @@ fn files_are_installed_for_every_name_and_removed_without_a_rest() {
     set(&gateway, PlanRequest::Off, DiskSelection::All);
     let root = tempfile::tempdir().unwrap();
     let places = InstallPaths { root: root.path().to_owned(), program: "/usr/bin/plumb".into() };
-    let desired =
-        |name: &str| DesiredState::from_view(&view(&gateway, name), State::Off, Means::AtEveryStart).unwrap();
+    let desired = |name: &str| {
+        DesiredState::from_view(&view(&gateway, name), State::Off, Persistence::AtEveryStart).unwrap()
+    };
     let (first, later) = (desired("sda"), desired("sdad"));
     install(&places, &[first.clone(), later.clone()]).unwrap();
     install(&places, std::slice::from_ref(&first)).unwrap();
@@ -205,7 +206,8 @@ fn files_below(directory: &Path) -> Vec<String> {
 fn a_malformed_state_stops_all_and_a_stranger_is_left_alone() {
     let root = tempfile::tempdir().unwrap();
     let gateway = MockGateway::new([MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Sas)]);
-    let desired = DesiredState::from_view(&view(&gateway, "sdb"), State::Off, Means::AtEveryStart).unwrap();
+    let desired =
+        DesiredState::from_view(&view(&gateway, "sdb"), State::Off, Persistence::AtEveryStart).unwrap();
     let places = InstallPaths { root: root.path().to_owned(), program: "/usr/bin/plumb".into() };
     install(&places, std::slice::from_ref(&desired)).unwrap();
     let desired_states = load_desired(&places.desired_states()).unwrap();

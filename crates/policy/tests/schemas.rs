@@ -15,7 +15,7 @@ use plumb_policy::device::Reader;
 use plumb_policy::gateway::GatewayError;
 use plumb_policy::journal::Journal;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
-use plumb_policy::persist::{Certainty, KeptPolicy, Means};
+use plumb_policy::persist::{Certainty, KeptPolicy, Persistence};
 use plumb_policy::plan::{Ask, DiskSelection, Plan, PlanRequest, make};
 use plumb_policy::rollback::rollback_in;
 use plumb_policy::state::State;
@@ -247,7 +247,7 @@ fn what_is_kept_validates_in_every_standing() {
         let kept = KeptPolicy {
             identity: "naa.5".to_owned(),
             state: State::Off,
-            means: Means::AtEveryStart,
+            means: Persistence::AtEveryStart,
             requested_at: at.clone(),
             boot_id: "one".to_owned(),
             power_cycles: Some(9),

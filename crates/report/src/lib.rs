@@ -11,7 +11,6 @@
 //! - [`status`] shows how something is (a cache, a drive, a disk), and what a command did.
 
 pub mod balance;
-pub mod beneath;
 mod closing;
 mod comparison;
 mod distribution;
@@ -25,6 +24,7 @@ mod fixture;
 mod fleet;
 pub mod format;
 pub mod headline;
+pub mod host_recording;
 pub mod html;
 pub mod levels;
 mod markdown;

@@ -6,18 +6,18 @@ use plumb_targets::size_of;
 
 use crate::command::running::RunningCommand;
 use crate::exit::{Exit, usage};
-use crate::{files, own, terminal};
+use crate::{files, own_options, terminal};
 
 /// Runs the command line as typed.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
-    let (own, arguments) = own::take(arguments)?;
+    let (own, arguments) = own_options::take(arguments)?;
     if arguments.iter().any(|typed| typed == "--help") {
-        return own::usage(diskspd::USAGE);
+        return own_options::usage(diskspd::USAGE);
     }
     let running = RunningCommand::begin("diskspd", own);
     let command = diskspd::parse(&arguments, &running.machine, &files::read).map_err(usage)?;
     let invocation = match command {
-        Command::Usage => return own::usage(diskspd::USAGE),
+        Command::Usage => return own_options::usage(diskspd::USAGE),
         Command::Run(invocation) => invocation,
     };
     let machine = running.machine.clone();

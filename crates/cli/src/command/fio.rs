@@ -14,14 +14,14 @@ use plumb_trial::{Round, Trial, forget_cached, make_folders};
 use crate::arguments::output::OutputArguments;
 use crate::command::running::RunningCommand;
 use crate::exit::{Exit, usage};
-use crate::{files, own, terminal};
+use crate::{files, own_options, terminal};
 
 /// Runs the command line as typed.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
-    let (own, arguments) = own::take(arguments)?;
+    let (own, arguments) = own_options::take(arguments)?;
     let asks = |words: &[&str]| arguments.iter().any(|typed| words.contains(&typed.as_str()));
     if asks(&["--help", "-h"]) {
-        return own::usage(fio::USAGE);
+        return own_options::usage(fio::USAGE);
     }
     if asks(&["--version", "-v"]) {
         terminal::print(fio::VERSION)?;

@@ -22,4 +22,4 @@ pub(crate) mod sqlio;
 pub(crate) mod study;
 pub(crate) mod survey;
 
-use plumb_report::beneath;
+use plumb_report::host_recording;

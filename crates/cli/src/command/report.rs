@@ -7,7 +7,7 @@ use plumb_dialect::imported::{self, numbered};
 use plumb_report::{RenderInput, RunContents, RunRecording, render};
 
 use crate::arguments::report::ReportArguments;
-use crate::command::beneath;
+use crate::command::host_recording;
 use crate::exit::{self, Exit, Refusal, refuse_if, usage};
 use crate::surroundings::newest_run;
 use crate::{files, terminal};
@@ -46,7 +46,7 @@ fn put_beneath(guest: RunContents, host: &Path) -> Result<RunContents, Refusal> 
     let only = || problem("--beneath: only runs of a load and observations can be joined".to_owned());
     let host_run = opened(host, None)?.into_run().ok_or_else(only)?;
     let mut guest = guest.into_run().ok_or_else(only)?;
-    beneath::join(&mut guest.document, &host_run.document)
+    host_recording::join(&mut guest.document, &host_run.document)
         .map_err(|why| problem(format!("{}: {why}", host.display())))?;
     Ok(RunContents::Run(Box::new(guest)))
 }

@@ -4,13 +4,13 @@ use plumb_dialect::sqlio;
 
 use crate::command::running::RunningCommand;
 use crate::exit::{Exit, usage};
-use crate::{files, own, terminal};
+use crate::{files, own_options, terminal};
 
 /// Runs the command line as typed.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
-    let (own, arguments) = own::take(arguments)?;
+    let (own, arguments) = own_options::take(arguments)?;
     if arguments.iter().any(|typed| ["-?", "--help"].contains(&typed.as_str())) {
-        return own::usage(sqlio::USAGE);
+        return own_options::usage(sqlio::USAGE);
     }
     let running = RunningCommand::begin("sqlio", own);
     let machine = running.machine.clone();

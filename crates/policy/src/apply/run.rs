@@ -19,8 +19,8 @@ use crate::journal::{
     DirectoryStore, DiskBefore, Journal, JournalError, JournalStore, Lock, Phase, Record, Snapshot,
 };
 use crate::mechanism::{self, Material, Step};
-use crate::moment::{now_name, now_text};
 use crate::plan::{Plan, PlanError, PlannedChange, boot_id, judge, kernel_release, route};
+use crate::time_text::{now_name, now_text};
 use crate::view::Refusal;
 
 /// How old what is known of all disks together may be when a wave begins: what stands on what. Each disk

@@ -8,7 +8,7 @@ use super::record::{Entry, Phase, Record};
 use super::snapshot::Snapshot;
 use super::store::{DirectoryStore, JournalStore};
 use crate::file;
-use crate::moment::now_text;
+use crate::time_text::now_text;
 use plumb_state::digest::sha256_hex;
 use plumb_state::sealed_lines::{decode, encode};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::error::PersistError;
-use super::means::Means;
+use super::persistence::Persistence;
 use crate::file;
 use crate::state::State;
 use crate::view::DeviceView;
@@ -19,7 +19,7 @@ pub struct DesiredState {
     /// The state that is wanted.
     pub state: State,
     /// Mechanism that makes it persist.
-    pub means: Means,
+    pub means: Persistence,
     /// How the disk is reached, which decides what a rule can do.
     pub transport: String,
     /// Attribute of the kernel that sets the cache: `cache_type` below the SCSI device or the disk, or none.
@@ -49,7 +49,7 @@ impl DesiredState {
     ///
     /// # Errors
     /// If nothing could tell the disk at the next start.
-    pub fn from_view(view: &DeviceView, state: State, means: Means) -> Result<Self, PersistError> {
+    pub fn from_view(view: &DeviceView, state: State, means: Persistence) -> Result<Self, PersistError> {
         let nameless = || PersistError::Nameless { name: view.name.clone() };
         Ok(Self {
             identity: view.identity.clone().filter(|identity| !identity.is_empty()).ok_or_else(nameless)?,

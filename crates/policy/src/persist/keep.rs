@@ -5,7 +5,7 @@ use plumb_block::shell_word;
 use super::desired::DesiredState;
 use super::error::PersistError;
 use super::install::{InstallPaths, InstallResult, install, remove};
-use super::means::means;
+use super::persistence::persistence;
 use super::standing::{Ledger, Reading};
 use crate::claims;
 use crate::error::PolicyError;
@@ -29,7 +29,7 @@ pub fn keep(
     for name in names {
         let view = machine.disk(name)?;
         let state = state(machine, &view).map_err(|refused| PolicyError::refused_disk(name, &refused))?;
-        let means = means(&view, state);
+        let means = persistence(&view, state);
         desired_states.push(DesiredState::from_view(&view, state, means)?);
         ledger.request(Reading::new(&reader, &view, &boot_id), state, means)?;
     }

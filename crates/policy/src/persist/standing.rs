@@ -5,11 +5,11 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::error::PersistError;
-use super::means::Means;
+use super::persistence::Persistence;
 use crate::device::Reader;
 use crate::file;
-use crate::moment::now_text;
 use crate::state::{State, on_off};
+use crate::time_text::now_text;
 use crate::view::DeviceView;
 
 /// How sure it is that a policy outlasts a power cycle.
@@ -49,7 +49,7 @@ pub struct KeptPolicy {
     /// State that was requested.
     pub state: State,
     /// Mechanism that makes it persist.
-    pub means: Means,
+    pub means: Persistence,
     /// When it was set: RFC 3339.
     pub requested_at: String,
     /// The boot in which it was set, or in which it was last found lost: what is found later in this boot
@@ -111,7 +111,12 @@ impl Ledger {
     ///
     /// # Errors
     /// If nothing could tell the disk later.
-    pub fn request(&mut self, reading: Reading<'_>, state: State, means: Means) -> Result<(), PersistError> {
+    pub fn request(
+        &mut self,
+        reading: Reading<'_>,
+        state: State,
+        means: Persistence,
+    ) -> Result<(), PersistError> {
         let nameless = || PersistError::Nameless { name: reading.view.name.clone() };
         let identity = reading.view.identity.clone().ok_or_else(nameless)?;
         self.forget(&identity);
@@ -235,6 +240,7 @@ fn judge(kept: &KeptPolicy, reading: Reading<'_>) -> Option<Certainty> {
 
 fn is_as_wanted(kept: &KeptPolicy, view: &DeviceView) -> bool {
     let wanted = kept.state != State::Off;
-    let saved = kept.means == Means::AtEveryStart || view.device.saved.is_none_or(|saved| saved == wanted);
+    let saved =
+        kept.means == Persistence::AtEveryStart || view.device.saved.is_none_or(|saved| saved == wanted);
     view.state.is(kept.state) && view.device.wce == Some(wanted) && saved
 }

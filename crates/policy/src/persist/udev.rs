@@ -14,7 +14,7 @@
 use std::fmt::Write as _;
 
 use super::desired::{CacheType, DesiredState};
-use super::means::Means;
+use super::persistence::Persistence;
 use crate::state::State;
 
 /// Returns the rules for all desired states that no drive keeps. `program` is the absolute path of plumb,
@@ -28,7 +28,7 @@ pub fn rules(desired_states: &[DesiredState], program: &str, directory: &str) ->
          SUBSYSTEM!=\"block\", GOTO=\"plumb_policy_end\"\n\
          ENV{DEVTYPE}!=\"disk\", GOTO=\"plumb_policy_end\"\n",
     );
-    for desired in desired_states.iter().filter(|desired| desired.means == Means::AtEveryStart) {
+    for desired in desired_states.iter().filter(|desired| desired.means == Persistence::AtEveryStart) {
         one(&mut text, desired);
     }
     let enforce = format!("{program} policy enforce --udev $kernel --from {directory}");
@@ -132,7 +132,7 @@ mod tests {
         DesiredState {
             identity: identity.into(),
             state,
-            means: Means::AtEveryStart,
+            means: Persistence::AtEveryStart,
             transport: transport.into(),
             cache_type,
             model: Some("M".into()),
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn each_kind_of_disk_is_known_by_what_stays_and_set_by_what_is_enough() {
         let mut kept = desired("naa.5", "sas", State::Off, CacheType::Scsi);
-        kept.means = Means::InTheDrive;
+        kept.means = Persistence::InTheDrive;
         let text = rules(
             &[
                 desired("naa.1", "ata", State::Off, CacheType::Scsi),

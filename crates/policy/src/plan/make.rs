@@ -20,9 +20,9 @@ use crate::error::PolicyError;
 use crate::gateway::Gateway;
 use crate::many;
 use crate::mechanism::{Goal, Material};
-use crate::moment::now_text;
 use crate::select::Selection;
 use crate::state::{FoundState, State};
+use crate::time_text::now_text;
 use crate::view::{DeviceView, Protection, Refusal};
 use crate::waves::{self, WaveSlot};
 

@@ -134,8 +134,8 @@ fn protection(view: &DeviceView) -> String {
         return "no claim says that its cache survives a power cut".to_owned();
     };
     let until = protection.until.as_deref().map_or_else(String::new, |until| format!(", until {until}"));
-    let (rank, rung) = (protection.rank.word(), protection.rank.rung());
-    format!("{rank} (rung {rung} of 5, 1 is best): {}{until}", protection.claim)
+    let (rank, number) = (protection.rank.word(), protection.rank.number());
+    format!("{rank} (rung {number} of 5, 1 is best): {}{until}", protection.claim)
 }
 
 fn on_it(holder: &Holder) -> String {

@@ -7,7 +7,7 @@ use plumb_block::{Nanos, shell_word};
 use plumb_policy::apply::{ApplyEnd, DiskResult, Report};
 use plumb_policy::enforce::Enforcement;
 use plumb_policy::observe::{Observation, ObservedSwitch};
-use plumb_policy::persist::{Certainty, KeptPolicy, Means};
+use plumb_policy::persist::{Certainty, KeptPolicy, Persistence};
 use plumb_policy::verify::Verification;
 
 use super::StatusDocument;
@@ -189,8 +189,8 @@ impl Addition for PolicyPersist {
 
 fn words(kept: &KeptPolicy) -> String {
     let means = match kept.means {
-        Means::InTheDrive => "kept by the drive",
-        Means::AtEveryStart => "set again at every boot",
+        Persistence::InTheDrive => "kept by the drive",
+        Persistence::AtEveryStart => "set again at every boot",
     };
     let standing = match &kept.standing {
         Certainty::Requested => format!("requested at {}, not yet tested by a restart", kept.requested_at),

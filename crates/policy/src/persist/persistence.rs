@@ -1,4 +1,4 @@
-//! By what a policy lasts.
+//! Mechanism by which the policy of a disk persists across a restart.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::view::DeviceView;
 /// Mechanism that makes a policy persist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Means {
+pub enum Persistence {
     /// The drive keeps it: its saved value is what was asked for.
     InTheDrive,
     /// The state is set again whenever the disk appears.
@@ -18,11 +18,11 @@ pub enum Means {
 /// Returns how `state` lasts on a disk that was read after it was changed.
 ///
 /// No drive keeps `protected`: the kernel forms its view again at every start.
-pub fn means(view: &DeviceView, state: State) -> Means {
+pub fn persistence(view: &DeviceView, state: State) -> Persistence {
     let wanted = match state {
         State::Off => false,
         State::On => true,
-        State::Protected => return Means::AtEveryStart,
+        State::Protected => return Persistence::AtEveryStart,
     };
     let kept = view.device.saveable == Some(true) && view.device.saved == Some(wanted);
     // SCT reports no saved value: a forced state with its option bit is kept, and read back as forced.
@@ -32,5 +32,5 @@ pub fn means(view: &DeviceView, state: State) -> Means {
         _ => None,
     };
     let forced_and_kept = forced == Some(wanted) && view.device.saveable == Some(true);
-    if kept || forced_and_kept { Means::InTheDrive } else { Means::AtEveryStart }
+    if kept || forced_and_kept { Persistence::InTheDrive } else { Persistence::AtEveryStart }
 }

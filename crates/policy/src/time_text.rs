@@ -1,4 +1,4 @@
-//! The time of day as text.
+//! The time of day as text, for documents and file names.
 
 /// Returns the present time in UTC, RFC 3339, to the second.
 pub(crate) fn now_text() -> String {
