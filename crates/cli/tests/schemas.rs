@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::common::{document, plumb};
 
 /// Names in files of plumb's own, which docs/ON_DISK_FORMAT.md describes and no command prints.
-const ON_DISK: [&str; 5] = ["cache-config", "probe", "recorded-subject", "recording", "tree"];
+const ON_DISK: [&str; 6] = ["cache-config", "checks", "probe", "recorded-subject", "recording", "tree"];
 
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -30,11 +30,13 @@ fn sources(directory: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// Returns the names between `"plumb/` and `/1"`.
+/// Returns the names in `"plumb/NAME/VERSION"`.
 fn named(text: &str) -> impl Iterator<Item = &str> {
-    let after = text.split("\"plumb/").skip(1);
-    after.filter_map(|rest| rest.split_once("/1\"")).map(|(name, _)| name).filter(|name| {
-        !name.is_empty() && name.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-')
+    let texts = text.split("\"plumb/").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0));
+    texts.filter_map(|text| text.split_once('/')).filter_map(|(name, version)| {
+        let is_name = name.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-');
+        let is_version = version.chars().all(|digit| digit.is_ascii_digit());
+        (is_name && is_version && !name.is_empty() && !version.is_empty()).then_some(name)
     })
 }
 
