@@ -2,6 +2,7 @@
 
 use plumb_block::Nanos;
 use plumb_load::LoadOutcome;
+use plumb_measure::median;
 use plumb_report::printable::printable;
 use plumb_report::quantity::{duration, rate, throughput};
 use plumb_report::tui::{LiveApplication, LivePhase, LiveSample, LiveTarget};
@@ -140,7 +141,8 @@ fn together<'a>(hosts: impl Iterator<Item = (HostNow<'a>, &'a HostFigures)>) -> 
     let mut rates: Vec<(f64, f64, &str)> =
         measuring.map(|(host, seen)| (seen.rate.0, seen.rate.1, host.name)).collect();
     rates.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let (slowest, median) = (rates.first()?, rates[rates.len() / 2].0);
+    let slowest = rates.first()?;
+    let median = median(&rates.iter().map(|(operations, ..)| *operations).collect::<Vec<_>>())?;
     let stragglers = rates.iter().filter(|(rate, ..)| rates.len() > 2 && *rate < STRAGGLER_SHARE * median);
     let stragglers = named(stragglers.map(|(.., name)| *name));
     let told = if stragglers.is_empty() { String::new() } else { format!("; stragglers: {stragglers}") };
