@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -17,13 +17,11 @@ use plumb_block::{Clock, Nanos};
 use plumb_linux::child::signal_group;
 use plumb_linux::descriptors;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::process::Signal;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use crate::controller::Controller;
 use crate::launcher::{Launcher, pushed_to};
 
-/// How often an exit is looked for that is about to come.
-const EXIT_EVERY: Nanos = Nanos::millis(10);
 /// Time that a launcher may take to exit.
 const EXIT_WITHIN: Nanos = Nanos::secs(3);
 /// Reading goes on for so long before pings are sent again.
@@ -43,13 +41,15 @@ pub struct Processes {
     /// Pipes that were ready at the last wait and are still to be read, and when that wait began.
     unread: Vec<(usize, Pipe)>,
     waited: Nanos,
-    /// Launchers that were told to end, and when they are killed.
-    ending: Vec<(Child, Nanos)>,
+    /// Launchers that were told to end, their pipes closed, and when they are killed.
+    ending: Vec<(Process, Nanos)>,
 }
 
 /// One launcher.
 struct Process {
     child: Child,
+    /// Readable once the launcher has exited (pidfd_open(2)).
+    exit: OwnedFd,
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
@@ -138,7 +138,8 @@ impl Processes {
     fn end(&mut self, number: usize, now: Nanos) {
         if let Some(process) = self.running[number].take() {
             signal_group(&process.child, Signal::TERM);
-            self.ending.push((process.child, now + EXIT_WITHIN));
+            let closed = Process { stdin: None, stdout: None, stderr: None, ..process };
+            self.ending.push((closed, now + EXIT_WITHIN));
         }
     }
 
@@ -185,10 +186,7 @@ impl Processes {
     ) -> plumb_block::Result<()> {
         let now = clock.now();
         self.waited = now;
-        let is_exiting =
-            !self.ending.is_empty() || self.running.iter().flatten().any(|one| one.ended.is_some());
-        let exit = if is_exiting { now + EXIT_EVERY } else { until };
-        let until = until.min(exit).min(controller.deadline(now));
+        let until = until.min(controller.deadline(now));
         let mut poller = Poller::new(clock);
         let mut polled: Vec<(usize, Pipe)> = Vec::new();
         for (number, process) in self.running.iter().enumerate() {
@@ -198,6 +196,10 @@ impl Processes {
                 poller = poller.watching(descriptor, events);
                 polled.push((number, pipe));
             }
+        }
+        let exiting = self.running.iter().flatten().filter(|process| process.ended.is_some());
+        for process in exiting.chain(self.ending.iter().map(|(process, _)| process)) {
+            poller = poller.watching(process.exit.as_fd(), PollFlags::IN);
         }
         wait_any([], Some(until), &mut poller)?;
         let ready = |index: &usize| !poller.events(*index).is_empty();
@@ -255,11 +257,11 @@ impl Processes {
                 None => controller.closed(number, &how),
             }
         }
-        self.ending.retain_mut(|(child, until)| {
-            if matches!(child.try_wait(), Ok(None)) {
+        self.ending.retain_mut(|(process, until)| {
+            if matches!(process.child.try_wait(), Ok(None)) {
                 if now >= *until {
                     // One that does not even hear this is left behind.
-                    signal_group(child, Signal::KILL);
+                    signal_group(&process.child, Signal::KILL);
                 }
                 return now < *until;
             }
@@ -292,7 +294,8 @@ impl Process {
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         unblock(stdin.as_ref().map(AsFd::as_fd))?;
         unblock([stdout.as_ref().map(AsFd::as_fd), stderr.as_ref().map(AsFd::as_fd)].into_iter().flatten())?;
-        Ok(Self { child, stdin, stdout, stderr, pushed: is_push.then(Vec::new), ended: None })
+        let exit = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+        Ok(Self { child, exit, stdin, stdout, stderr, pushed: is_push.then(Vec::new), ended: None })
     }
 
     /// Returns the pipes of the launcher with what is waited for; stdin if something `is_waiting` to be sent.
