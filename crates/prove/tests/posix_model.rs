@@ -163,8 +163,8 @@ fn call(call: Call, version: usize, model: &mut Model, oracle: &mut Oracle, tree
     assert_eq!((inode.is_some(), model.entry(name("b")).is_some()), (a.is_some(), b.is_some()));
     let size = |oracle: &Oracle, file| oracle.visible(Key::Size(file)).unwrap_or(0);
     let now = Nanos(u64::MAX);
-    match (call, a.zip(inode), b) {
-        (Call::Write | Call::WriteDsync | Call::Append, Some((file, inode)), _) => {
+    match (call, a.zip(inode)) {
+        (Call::Write | Call::WriteDsync | Call::Append, Some((file, inode))) => {
             let old = size(oracle, file);
             let at = if call == Call::Append { old / BLOCK } else { 0 };
             model.write(inode, at as u64, &[version as u8; BLOCK]);
@@ -180,7 +180,7 @@ fn call(call: Call, version: usize, model: &mut Model, oracle: &mut Oracle, tree
                 oracle.dsync(file);
             }
         }
-        (Call::Truncate, Some((file, inode)), _) => {
+        (Call::Truncate, Some((file, inode))) => {
             model.set_size(inode, 0);
             let blocks = size(oracle, file) / BLOCK;
             let removed = (0..blocks).map(|block| (Key::Block(file, block), None));
@@ -188,13 +188,22 @@ fn call(call: Call, version: usize, model: &mut Model, oracle: &mut Oracle, tree
                 oracle.change(removed.chain([(Key::Size(file), None)]).collect());
             }
         }
-        (Call::Fsync, Some((file, inode)), _) => {
+        (Call::Fsync, Some((file, inode))) => {
             model.fsync(inode, now);
             oracle.fsync(|key| match key {
                 Key::Block(of, _) | Key::Size(of) => of == file,
                 Key::Name(_) => false,
             });
         }
+        _ => return call_on_names(call, model, oracle),
+    }
+    true
+}
+
+/// Makes a call that changes or syncs names in both. Returns false where it would fail.
+fn call_on_names(call: Call, model: &mut Model, oracle: &mut Oracle) -> bool {
+    let (a, b) = (oracle.visible(Key::Name("a")), oracle.visible(Key::Name("b")));
+    match (call, a.zip(model.entry(name("a"))), b) {
         (Call::RenameToB, Some((file, _)), _) => {
             model.rename(name("a"), name("b"));
             if b != Some(file) {
@@ -226,7 +235,7 @@ fn call(call: Call, version: usize, model: &mut Model, oracle: &mut Oracle, tree
             oracle.change(vec![(Key::Name("b"), Some(file))]);
         }
         (Call::FsyncDirectory, ..) => {
-            model.fsync(Inode::ROOT, now);
+            model.fsync(Inode::ROOT, Nanos(u64::MAX));
             oracle.fsync(|key| matches!(key, Key::Name(_)));
         }
         _ => return false,

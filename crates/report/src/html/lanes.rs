@@ -86,6 +86,11 @@ pub(super) fn draw(case: &MinimalCase, width: Width) -> String {
             }
         }
     }
+    with_cut(case, width, end, out)
+}
+
+/// Returns the drawing of the rows, with the line at which the power goes at its `end`.
+fn with_cut(case: &MinimalCase, width: Width, end: f64, mut out: String) -> String {
     let at = format!("The power goes, {} after the recording began", duration(case.at));
     out.push_str(&format!(r#"<path class="mark never" d="M0 {:.1}H{}"/>"#, end + 1.0, width.units()));
     put(&mut out, 0.0, end + 16.0, "label never", FONT, &cut(&at, width.units(), FONT));

@@ -26,7 +26,7 @@ use plumb_report::export::fio::SECTOR;
 
 use self::documents::Document;
 use self::field::Field;
-use self::job::{Options, Phase, read_job};
+use self::job::{Job, Options, Phase, read_job};
 use crate::error::Error;
 use crate::imported::{DirectionFigures, ImportedResult, Span};
 
@@ -86,20 +86,7 @@ fn read_document(document: &Document, place: &str) -> Result<ImportedResult, Err
             groups.push(group);
             groups.len() - 1
         });
-        for (known, other) in [
-            (&mut imported.failed_because, job.failed_because),
-            (&mut imported.incomplete_because, job.incomplete_because),
-        ] {
-            match known {
-                Some(_) => imported.notes.extend(other.map(|because| format!("Also: {because}."))),
-                None => *known = other,
-            }
-        }
-        for note in job.notes {
-            if !imported.notes.contains(&note) {
-                imported.notes.push(note);
-            }
-        }
+        note(&mut imported, &job);
         for part in job.parts {
             let key = (at, part.phase);
             let known = spans.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
@@ -130,6 +117,24 @@ fn read_document(document: &Document, place: &str) -> Result<ImportedResult, Err
     imported.spans = spans.into_iter().map(|(_, span)| span).collect();
     imported.incomplete_because = imported.incomplete_because.or_else(|| document.incomplete_because.clone());
     Ok(imported)
+}
+
+/// Adds to `imported` why `job` failed or is incomplete, and its notes.
+fn note(imported: &mut ImportedResult, job: &Job) {
+    for (known, other) in [
+        (&mut imported.failed_because, &job.failed_because),
+        (&mut imported.incomplete_because, &job.incomplete_because),
+    ] {
+        match known {
+            Some(_) => imported.notes.extend(other.iter().map(|because| format!("Also: {because}."))),
+            None => known.clone_from(other),
+        }
+    }
+    for note in &job.notes {
+        if !imported.notes.contains(note) {
+            imported.notes.push(note.clone());
+        }
+    }
 }
 
 /// Returns when the first job began, RFC 3339. Versions before 3.36 tell only when they printed the result.
