@@ -425,9 +425,9 @@ fn a_write_beside_the_cache_is_not_forgotten_by_adopting_it() {
     }
 }
 
-/// A cache of the version before has a shorter mark, and nothing of it in its configuration.
+/// A mark of version 1 is shorter, and the configuration of its cache holds nothing of it.
 #[test]
-fn a_mark_of_the_version_before_is_read_and_replaced() {
+fn a_mark_of_version_1_is_read_and_replaced() {
     let place = Place::new(64 << 20);
     place.create(&[]);
     fill_and_stop(&place, place.serve());

@@ -1,5 +1,5 @@
-//! Run directories that an earlier version wrote are reported in every format that their kind has, without
-//! losing a figure. Beside some of them stands what that version made of them: the columns of CSV and the
+//! Run directories that were recorded in older forms are reported in every format that their kind has,
+//! without losing a figure. Beside some of them is an export made at that time: the columns of CSV and the
 //! names of Prometheus are promised.
 
 use std::path::{Path, PathBuf};

@@ -72,7 +72,7 @@ pub struct WritePath {
     /// Reason why the survey cannot see further down, if it cannot: a hypervisor, a server, a controller.
     pub unknown_below: Option<String>,
     /// Answers to whether a page of a database stays whole over a power cut, by its size; empty where no
-    /// layer has a say, and in documents of earlier versions.
+    /// layer has a say, and in documents recorded before it was known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untorn: Vec<UntornPage>,
     /// Acknowledged data that a power cut would take at the time of the survey; absent unless that was asked

@@ -99,8 +99,7 @@ fn a_document_alone_still_makes_every_format() {
     }
 }
 
-/// Every figure of the tables of a check that an earlier version recorded is written again as it was, and
-/// read again.
+/// Every figure of the tables of a check without `spans` is written again as it was, and read again.
 #[test]
 fn a_check_is_written_as_it_was_read() {
     for name in common::NAMES {

@@ -26,7 +26,7 @@ pub(super) struct Kind {
 }
 
 impl Kind {
-    /// Returns true if it is a check of a version that recorded its tables alone.
+    /// Returns true if it is a check that was recorded with its tables alone, before it held a run.
     pub(super) fn is_of_tables(&self) -> bool {
         self.schema == CheckDocument::SCHEMA && self.spans.is_none()
     }

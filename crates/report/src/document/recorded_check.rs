@@ -1,5 +1,5 @@
-//! The result of a check as versions before the present one recorded it: `plumb/check/1` without `spans`.
-//! Read, never written.
+//! A check that was recorded before its document held a run: `plumb/check/1` without `spans`. It is read,
+//! never written.
 //!
 //! Each phase becomes a span with one job on one target, in the order in which phases ran: that is the order
 //! of the distributions and time series beside the document.
@@ -24,7 +24,7 @@ const CALLS: &str = "pread/pwrite";
 /// Order of the loads of a check that kept no accounts.
 const LOADS: [&str; 4] = ["read-direct", "write-direct", "read-cached", "write-cached"];
 
-/// Result of a check, as an earlier version recorded it.
+/// Result of a check in a document without `spans`.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct RecordedCheck {
     target: String,
