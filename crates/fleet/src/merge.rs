@@ -93,7 +93,6 @@ fn answer<'a>(now: &HostNow<'_>, outcome: Option<Cow<'a, LoadOutcome>>) -> Answe
     answer
 }
 
-/// The document of a host.
 enum HostDocument {
     Load(Box<RunDocument>),
     Command(Value),

@@ -31,7 +31,7 @@ const NVME_IOCTL_ADMIN_CMD: libc::Ioctl = 0xc048_4e41_u32 as libc::Ioctl;
 /// The data of a SCSI command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transfer<'a> {
-    /// None.
+    /// The command transfers no data.
     None,
     /// Up to so many bytes from the device.
     FromDevice(usize),

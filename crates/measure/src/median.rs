@@ -1,4 +1,4 @@
-//! Medians.
+//! The median of a list of numbers.
 
 /// Returns the median, the mean of the two in the middle; `None` of nothing.
 pub fn median(values: &[f64]) -> Option<f64> {

@@ -101,13 +101,11 @@ pub(crate) struct SideRow {
     pub(crate) side: &'static str,
     /// Operations per second.
     pub(crate) iops: Option<f64>,
-    /// Bytes per second.
     pub(crate) bytes_per_second: Option<f64>,
     /// Mean bytes of an operation.
     pub(crate) size: Option<f64>,
     /// Latency of an operation: since the intended start where there is one.
     pub(crate) latency: Option<Latency>,
-    /// Flushes.
     pub(crate) flushes: Option<u64>,
     /// True if the storage moved nothing at all.
     pub(crate) zero: bool,

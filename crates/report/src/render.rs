@@ -32,17 +32,17 @@ pub enum RenderError {
 pub enum RenderInput<'a> {
     /// A run of a load, or a check.
     Run(&'a RunRecording),
-    /// A proof.
+    /// Document of `plumb prove`.
     Proof(&'a ProofDocument),
-    /// A comparison.
+    /// Document of `plumb compare`.
     Comparison(&'a ComparisonDocument),
-    /// A study.
+    /// Document of `plumb study`.
     Study(&'a StudyDocument),
     /// Many hosts, with the distributions of each that were kept.
     Fleet(&'a FleetDocument, &'a [TargetRecording]),
-    /// An observation.
+    /// Document of `plumb observe`.
     Observation(&'a ObservationDocument),
-    /// A survey.
+    /// Write paths that `plumb survey` found.
     Survey(&'a Survey),
     /// How something is, or what a command did.
     Status(&'a dyn StatusDocument),

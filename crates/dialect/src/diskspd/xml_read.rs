@@ -1,4 +1,4 @@
-//! A profile from XML.
+//! Reads a DiskSpd profile from XML.
 //!
 //! Every element that is not known, comes twice or holds nonsense is an error with its line. Older forms are
 //! read, too: `DisableAllCache`, `AffinityAssignment`, `GroupAffinity`.

@@ -1,4 +1,4 @@
-//! The text of job files.
+//! Reads the text of fio's job files.
 //!
 //! A line is a section's head in brackets, a setting, or `include FILE`; what follows `;` or `#` is a
 //! comment, even in the middle of a line, as fio has it.

@@ -14,7 +14,6 @@ use crate::{Error, may_be_suggested};
 /// Words with the places where they stand.
 #[derive(Debug, Clone)]
 pub(super) struct Layer {
-    /// The words.
     pub(super) words: Words,
     /// Start of the table: the place of a word that is not said.
     place: String,

@@ -1,4 +1,4 @@
-//! Meaning of words.
+//! Translates the words of `plumb load` into a scenario.
 
 use std::num::NonZeroU32;
 

@@ -2,7 +2,6 @@
 
 use crate::Error;
 
-/// Error of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WordError {
     /// The word, as files spell it.

@@ -114,7 +114,6 @@ impl<'a> HostNow<'a> {
     }
 }
 
-/// A host.
 #[derive(Debug)]
 pub(super) struct Host {
     name: String,

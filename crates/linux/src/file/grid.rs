@@ -2,7 +2,6 @@
 
 use plumb_block::{Bytes, Caching, DurableWrite, FlushCall};
 
-/// Kind of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TargetKind {
     RegularFile,

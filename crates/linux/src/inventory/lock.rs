@@ -17,7 +17,6 @@ use super::block::FileId;
 /// cache on its files, or on the parts of them that it uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lock {
-    /// The file.
     pub(crate) file: FileId,
     /// The bytes that are locked.
     pub(crate) bytes: Range<u64>,

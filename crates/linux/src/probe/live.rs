@@ -1,4 +1,4 @@
-//! Asking the machine.
+//! Probe of the running machine, which asks devices by ioctl.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};

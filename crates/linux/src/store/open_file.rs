@@ -50,7 +50,6 @@ impl FailedSyncs {
     }
 }
 
-/// An open file.
 pub(super) struct OpenFile {
     file: OwnedFd,
     place: String,

@@ -1,4 +1,4 @@
-//! The queue over a ring.
+//! Queue of a device that submits its requests through an io_uring.
 
 #![expect(unsafe_code, reason = "submission entries carry the addresses of buffers")]
 

@@ -1,4 +1,4 @@
-//! Reading a run directory back.
+//! Reads a run directory back.
 
 use std::fs;
 use std::io;

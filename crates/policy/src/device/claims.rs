@@ -60,7 +60,7 @@ pub enum ClaimsError {
     Ended {
         /// End of the claim.
         until: Timestamp,
-        /// Now.
+        /// Present time.
         now: Timestamp,
     },
 }

@@ -1,4 +1,4 @@
-//! The running machine.
+//! Gateway to the running machine.
 
 use std::fs::OpenOptions;
 use std::io::Write;

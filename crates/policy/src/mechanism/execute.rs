@@ -1,4 +1,4 @@
-//! Carrying one step out.
+//! Carries out one step of a plan.
 
 use plumb_block::Errno;
 
@@ -42,7 +42,7 @@ fn holds(gateway: &dyn Gateway, condition: &Condition) -> bool {
 /// Until it holds, or for as long as the slowest adapter takes: reading back then tells what is.
 fn wait(gateway: &dyn Gateway, condition: &Condition) {
     let start = gateway.now();
-    while !holds(gateway, condition) && gateway.now().0.saturating_sub(start.0) < SETTLE_MAX.0 {
+    while !holds(gateway, condition) && gateway.now().since(start) < SETTLE_MAX {
         gateway.sleep(POLL);
     }
 }

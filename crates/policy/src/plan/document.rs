@@ -1,4 +1,4 @@
-//! The document.
+//! The plan as a document: planned changes, refused disks, and disks that stay as they are.
 
 use std::fmt;
 

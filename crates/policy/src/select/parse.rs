@@ -1,4 +1,4 @@
-//! From text to an expression.
+//! Parses a typed expression that selects disks.
 //!
 //! ```text
 //!   or    := and ("or" and)*          not     := "not" not | "(" or ")" | comparison

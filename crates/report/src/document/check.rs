@@ -13,7 +13,6 @@ use super::span::RunJob;
 /// A run document, and the tables of a check.
 #[derive(Debug, Clone, Serialize)]
 pub struct CheckDocument {
-    /// The run.
     #[serde(flatten)]
     run: RunDocument,
     /// The cost of a durable write, by method.

@@ -1,4 +1,4 @@
-//! State of caches.
+//! Pages and metrics of `plumb cache status`.
 
 use plumb_block::{Bytes, Nanos, shell_word};
 use plumb_cache::driver::{LatencyBucket, LatencyByRequest, RequestLatency};

@@ -1,4 +1,4 @@
-//! One disk in full.
+//! Section of `plumb policy show` on one disk, with all that is known of it.
 
 use plumb_block::Bytes;
 use plumb_policy::state::FoundState;

@@ -10,8 +10,8 @@ use super::status;
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
-/// How often caches are asked.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Interval between two readings of the caches.
+const REFRESH_EVERY: Duration = Duration::from_millis(500);
 
 pub(super) fn run(name: Option<&str>) -> anyhow::Result<Exit> {
     let (first, _) = status::all(name)?;
@@ -24,7 +24,7 @@ pub(super) fn run(name: Option<&str>) -> anyhow::Result<Exit> {
     view.feed(LiveSample::of_caches(&first, 0.0));
     while !stop.load(Ordering::Acquire) {
         terminal.draw(&view)?;
-        if terminal.asks_to_stop(LOOK_EVERY)? {
+        if terminal.asks_to_stop(REFRESH_EVERY)? {
             break;
         }
         let now: Vec<_> = first.iter().filter_map(|known| status::read(&known.name).ok()).collect();

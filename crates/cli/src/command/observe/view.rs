@@ -12,7 +12,6 @@ use plumb_report::tui::{Live, LiveTarget};
 /// How often it is drawn again.
 const DRAW_EVERY: Nanos = Nanos::millis(500);
 
-/// The view.
 pub(super) struct View {
     live: Live,
     next: Nanos,

@@ -1,4 +1,4 @@
-//! On what machine, and when.
+//! The `System` element of a result: computer, time of the run and processors.
 
 use std::collections::BTreeMap;
 

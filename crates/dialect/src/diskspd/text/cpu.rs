@@ -1,4 +1,4 @@
-//! How busy the processors were.
+//! The table of processor use in DiskSpd's text output.
 
 use plumb_load::SpanResult;
 

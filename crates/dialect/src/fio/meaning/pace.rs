@@ -1,4 +1,4 @@
-//! How fast, and until when.
+//! Rates, bursts and ends of fio's jobs.
 
 use plumb_block::Nanos;
 use plumb_workload::{Amount, Arrival, BlockSizes, BlockSplit, Burst, Rate, Stop};
@@ -9,7 +9,6 @@ use crate::Error;
 use crate::fio::options::Options;
 use crate::fio::value::{self, Three};
 
-/// A second.
 const SECOND: Nanos = Nanos::secs(1);
 
 /// Returns the limits until which the clones of a job run that share one workload.

@@ -1,4 +1,4 @@
-//! Content of writes.
+//! Words for the content of writes.
 
 use plumb_block::Bytes;
 use plumb_workload::Content;
