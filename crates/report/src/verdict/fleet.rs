@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use plumb_measure::median;
 use plumb_path::{Finding, Severity};
 
 use crate::document::Sides;
@@ -101,9 +102,8 @@ impl Sides {
 
 fn straggler(document: &FleetDocument) -> Option<Finding> {
     let rates = rates(document);
-    let mut sorted: Vec<f64> = rates.iter().map(|(_, rate)| *rate).collect();
-    sorted.sort_by(f64::total_cmp);
-    let median = *sorted.get(sorted.len() / 2).filter(|_| sorted.len() > 2)?;
+    let all: Vec<f64> = rates.iter().map(|(_, rate)| *rate).collect();
+    let median = median(&all).filter(|_| all.len() > 2)?;
     let slow: Vec<_> = rates.iter().filter(|(_, rate)| *rate < STRAGGLER_SHARE * median).collect();
     let (slowest, least) = slow.iter().min_by(|one, other| one.1.total_cmp(&other.1))?;
     let sentence = format!(
@@ -223,6 +223,21 @@ fn headline(document: &FleetDocument) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_straggler_is_judged_by_the_median_of_all_hosts() {
+        let host = |rate: f64| {
+            let mut total = Sides::default();
+            total.sync.iops = rate;
+            FleetHost { name: rate.to_string(), ok: true, total: Some(total), ..FleetHost::default() }
+        };
+        let found = |rates: [f64; 4]| {
+            straggler(&FleetDocument { hosts: rates.map(host).to_vec(), ..FleetDocument::default() })
+        };
+        assert!(found([38.0, 40.0, 60.0, 70.0]).is_none());
+        let sentence = found([30.0, 40.0, 60.0, 70.0]).expect("a straggler").sentence;
+        assert!(sentence.starts_with("30 reached less") && sentence.contains("against 50"), "{sentence}");
+    }
 
     #[test]
     fn several_names_of_one_machine_are_said() {
