@@ -1,7 +1,7 @@
 //! [`Base`]: the state that every part of an open cache reads, and the few ways in which several parts change
 //! it: flushes of members, copies to a leg, the legs that count, and the superblocks that say so.
 
-use plumb_block::{Bytes, ExtentMap, Latch, Lba, LbaRange, Nanos};
+use plumb_block::{Bytes, Latch, Lba, LbaRange};
 
 use crate::action::{Command, Member, Purpose, Wait};
 use crate::continuation::{Copy, Then};
@@ -12,7 +12,7 @@ use crate::io::Io;
 use crate::legs::LegSet;
 use crate::log::Log;
 use crate::pace::Pace;
-use crate::recovery::{Findings, RecoveryResult};
+use crate::recovery::RecoveryResult;
 use crate::seal::Seal;
 use crate::settings::{LOG_BLOCK, Layout, Options};
 use crate::status::Figures;
@@ -30,23 +30,16 @@ pub(crate) struct Base {
     pub(crate) options: Options,
     pub(crate) devices: Devices,
     pub(crate) io: Io<Then>,
-    /// Time at which recovery ended.
-    pub(crate) opened_at: Nanos,
     pub(crate) condition: Condition,
     /// Superblock as it would be written next.
     pub(crate) superblock: Superblock,
     pub(crate) superblocks: Superblocks,
     pub(crate) index: Index,
-    /// Blocks that were left out of the log because no leg had them whole; some of them may have been
-    /// overwritten since.
-    pub(crate) unreadable: ExtentMap<()>,
     pub(crate) log: Log,
     /// Seal of a log that is no longer written.
     pub(crate) seal: Option<Seal>,
     pub(crate) pace: Pace,
     pub(crate) figures: Figures,
-    /// Contents of the log when it was opened.
-    pub(crate) findings: Findings,
 }
 
 /// Condition of an open cache.
@@ -84,26 +77,21 @@ impl Base {
             superblocks.want(Reason::Session);
             Condition::Opening
         };
-        let RecoveryResult { options, devices, mut io, superblock, index, log, findings, .. } = found;
+        let RecoveryResult { options, devices, mut io, superblock, index, log, .. } = found;
         let mut io = io.continued();
         io.spindle.down_after = options.destage.spin_down;
-        let mut unreadable = ExtentMap::default();
-        superblock.unreadable.iter().for_each(|range| unreadable.insert(*range, ()));
         Self {
             pace: Pace::new(io.now()),
             options,
             devices,
-            opened_at: io.now(),
             io,
             condition,
             superblock,
             superblocks,
             index,
-            unreadable,
             log,
             seal: None,
             figures: Figures::default(),
-            findings,
         }
     }
 
@@ -185,12 +173,6 @@ impl Base {
         }
     }
 
-    /// Returns the blocks that were left out of the log and have not been overwritten.
-    pub(crate) fn unreadable_now(&self) -> Vec<LbaRange> {
-        let left = self.unreadable.iter().flat_map(|(range, ())| self.index.over(range));
-        left.filter(|(_, entry)| entry.is_unreadable()).map(|(range, _)| range).collect()
-    }
-
     /// Has a leg count or not, with a new epoch: nothing is acknowledged until that is durable. Without one
     /// that counted a session begins, which the backing device notes: that leg alone cannot know that it is
     /// stale, and is refused by it.
@@ -224,13 +206,13 @@ impl Base {
 
     /// Writes the next version of the superblock, if one is wanted; flushes after it. Returns the version
     /// that has become durable, if that is now.
-    pub(crate) fn go_on_with_superblocks(&mut self) -> Option<Version> {
+    pub(crate) fn advance_superblocks(&mut self) -> Option<Version> {
         if self.condition.latch().is_some() || self.seal.as_ref().is_some_and(|seal| !seal.is_moving()) {
             return None;
         }
         if let Some(purpose) = self.superblocks.begin_flush() {
             let flushes = self.flush_legs(purpose);
-            self.superblocks.left().into_iter().for_each(|left| *left += flushes);
+            self.superblocks.pending_mut().into_iter().for_each(|left| *left += flushes);
             return None;
         }
         if let Some(durable) = self.superblocks.end() {

@@ -209,7 +209,7 @@ impl Cache {
         match &mut self.stage {
             Stage::Recovering(recovery) => recovery.io.take_actions(into),
             Stage::Open(core) => {
-                core.pump();
+                core.advance();
                 core.base.io.take_actions(into);
             }
         }

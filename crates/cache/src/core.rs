@@ -1,4 +1,4 @@
-//! The open cache: its parts, where each event goes, and the order in which the parts go on after it.
+//! The open cache: its parts, where each event goes, and the order in which the parts advance after it.
 
 use plumb_block::{BufferMut, Bytes, DeviceInfo, Errno, Latch, Nanos, Op, Outcome, Payload, Request};
 
@@ -15,7 +15,7 @@ use crate::io::{ClientRequest, errno_of};
 use crate::legs::{LegFailure, LegSet};
 use crate::log::Log;
 use crate::mark::Marks;
-use crate::recovery::RecoveryResult;
+use crate::recovery::{Findings, LegFindings, RecoveryResult};
 use crate::resilver::{self, Resilver};
 use crate::seal::Seal;
 use crate::settings::{DestageOptions, Mark, Mode};
@@ -33,22 +33,28 @@ pub(crate) struct Core {
     gathers: Gathers,
     destage: Destage,
     resilver: Option<Resilver>,
+    /// Time at which recovery ended.
+    opened_at: Nanos,
+    /// Contents of the log when it was opened.
+    findings: Findings,
 }
 
 impl Core {
-    /// Goes on from what recovery found. It serves when its session is durable.
+    /// Opens the cache that recovery found. It serves when its session is durable.
     pub(crate) fn new(mut found: RecoveryResult) -> Self {
-        let sealed = found.sealed.take();
+        let (sealed, findings) = (found.sealed.take(), std::mem::take(&mut found.findings));
         let marked = found.options.identity.map_or_else(Mark::default, |identity| identity.marked);
         let base = Base::opened(found);
         let mut core = Self {
             marks: Marks::opened(marked, base.io.now()),
+            destage: Destage::new(&base.superblock.unreadable),
+            opened_at: base.io.now(),
             base,
             flushes: Flushes::opened(),
             writes: Writes::default(),
             gathers: Gathers::default(),
-            destage: Destage::default(),
             resilver: None,
+            findings,
         };
         // A leg that was being copied to when the cache ended is copied to again.
         let half = core.base.superblock.legs.iter().position(|state| *state == LegState::Resilvering);
@@ -59,20 +65,19 @@ impl Core {
         core
     }
 
-    /// Takes a request.
     pub(crate) fn submit(&mut self, request: Request) {
         let now = self.base.io.now();
-        let asked = ClientRequest { tag: request.tag, at: now };
+        let client = ClientRequest { tag: request.tag, at: now };
         if let Err(errno) = self.admissible(&request) {
-            self.base.io.refuse(&asked, errno, request.payload);
+            self.base.io.refuse(&client, errno, request.payload);
             return;
         }
-        self.base.pace.last_asked = now;
+        self.base.pace.last_request_at = now;
         match request.op {
-            Op::Read => self.gathers.read(&mut self.base, asked, request.range, request.payload),
-            Op::Flush => self.flushes.add(self.base.options.waits, asked, Payload::None),
+            Op::Read => self.gathers.read(&mut self.base, client, request.range, request.payload),
+            Op::Flush => self.flushes.add(self.base.options.waits, client, Payload::None),
             Op::Write { .. } | Op::Discard | Op::WriteZeroes { .. } => {
-                self.writes.take(&mut self.base, &mut self.marks, asked, request);
+                self.writes.accept(&mut self.base, &mut self.marks, client, request);
             }
         }
     }
@@ -106,13 +111,13 @@ impl Core {
         }
     }
 
-    /// Takes the end of an action.
+    /// Notes that an action has ended, and tells the part that waits for it.
     pub(crate) fn completed(&mut self, id: ActionId, outcome: Outcome, payload: Payload) {
-        match self.base.io.take(id) {
+        match self.base.io.complete(id) {
             None => {}
             Some(Then::Superblock { leg }) => {
                 self.leg_ended(leg, LegFailure::Superblock, outcome);
-                self.base.superblocks.left().into_iter().for_each(|left| *left -= 1);
+                self.base.superblocks.pending_mut().into_iter().for_each(|left| *left -= 1);
             }
             Some(Then::Record { sequence, leg }) => self.record_completed(sequence, leg, outcome),
             Some(Then::Flush { leg, purpose }) => self.flush_completed(leg, purpose, outcome),
@@ -128,31 +133,31 @@ impl Core {
         }
     }
 
-    /// Lets every part go on until none can.
-    pub(crate) fn pump(&mut self) {
+    /// Advances every part until none can.
+    pub(crate) fn advance(&mut self) {
         loop {
             let before = self.base.io.steps();
             self.advance_failed_records();
             self.advance_seal();
-            self.go_on_with_superblocks();
-            grow::go_on(&mut self.base);
+            self.advance_superblocks();
+            grow::advance(&mut self.base);
             self.writes.apply_records(&mut self.base, &self.marks, &mut self.flushes);
             self.advance_flushes();
             let is_bypassing = |range| self.writes.is_bypassing(range);
             self.marks.advance(&mut self.base, self.destage.state(), is_bypassing);
             self.writes.fill_records(&mut self.base, &mut self.marks, &mut self.flushes, &self.destage);
-            self.go_on_with_destaging();
-            self.go_on_with_resilver();
-            self.go_on_with_gathers();
-            self.go_on_stopping();
+            self.advance_destaging();
+            self.advance_resilver();
+            self.advance_gathers();
+            self.advance_stop();
             if self.base.io.steps() == before {
                 return;
             }
         }
     }
 
-    fn go_on_with_superblocks(&mut self) {
-        let Some(version) = self.base.go_on_with_superblocks() else { return };
+    fn advance_superblocks(&mut self) {
+        let Some(version) = self.base.advance_superblocks() else { return };
         let base = &mut self.base;
         match version.reason {
             Reason::Session if base.condition == Condition::Opening => base.condition = Condition::Serving,
@@ -165,35 +170,35 @@ impl Core {
         }
     }
 
-    fn go_on_with_destaging(&mut self) {
+    fn advance_destaging(&mut self) {
         let Self { base, marks, flushes, gathers, .. } = self;
         // An empty log has nothing above a write past it, and such writes are many in the mode write-through.
         let is_beneath = base.log.used() > 0 && self.writes.is_beneath(base);
         let waiting = WriteState { is_any: !self.writes.is_empty(), is_beneath };
-        self.destage.go_on(base, marks, gathers, flushes, waiting);
+        self.destage.advance(base, marks, gathers, flushes, waiting);
     }
 
-    fn go_on_with_resilver(&mut self) {
+    fn advance_resilver(&mut self) {
         let Self { base, gathers, .. } = self;
-        self.resilver.take_if(|resilver| resilver.go_on(base, gathers));
+        self.resilver.take_if(|resilver| resilver.advance(base, gathers));
     }
 
-    /// Reads what can be read now, and hands on what has been brought together.
-    fn go_on_with_gathers(&mut self) {
+    /// Reads what can be read now, and delivers the gathers that are over.
+    fn advance_gathers(&mut self) {
         for id in self.gathers.ids() {
-            if let Some(gather) = self.gathers.go_on(&mut self.base, id) {
-                self.gathered(gather);
+            if let Some(gather) = self.gathers.advance(&mut self.base, id) {
+                self.deliver(gather);
             }
         }
     }
 
-    fn gathered(&mut self, gather: Gather) {
+    fn deliver(&mut self, gather: Gather) {
         let Gather { goal, target, error, unreadable, .. } = gather;
         match goal {
-            Goal::Client(asked) => {
+            Goal::Client(client) => {
                 let payload = target.map_or(Payload::None, Payload::Into);
                 let error = error.or((!unreadable.is_empty()).then_some(Errno::EIO));
-                self.base.io.answer(&asked, error.map_or(Outcome::Done, Outcome::Failed), payload);
+                self.base.io.answer(&client, error.map_or(Outcome::Done, Outcome::Failed), payload);
             }
             Goal::Destage(run) => {
                 let bytes = target.filter(|_| error.is_none()).map(BufferMut::freeze);
@@ -230,8 +235,8 @@ impl Core {
         self.base.condition = Condition::Latched(because, Latch { errno, at: self.base.io.now() });
         self.base.io.step();
         self.writes.fail(&mut self.base);
-        for (asked, payload) in self.flushes.fail() {
-            self.base.io.refuse(&asked, Errno::EIO, payload);
+        for (client, payload) in self.flushes.fail() {
+            self.base.io.refuse(&client, Errno::EIO, payload);
         }
     }
 
@@ -266,6 +271,10 @@ impl Core {
             return Err(resilver::BUSY.to_owned());
         }
         self.resilver = Some(Resilver::replace_leg(&mut self.base, leg, info)?);
+        // Findings on the device that was there before say nothing of this one.
+        if let Some(found) = self.findings.legs.get_mut(leg) {
+            *found = LegFindings::default();
+        }
         Ok(())
     }
 
@@ -309,7 +318,7 @@ impl Core {
         }
     }
 
-    fn go_on_stopping(&mut self) {
+    fn advance_stop(&mut self) {
         let Condition::Stopping(is_clean) = self.base.condition else { return };
         let is_draining = is_clean && self.destage.is_draining;
         let is_busy = !self.writes.is_empty() || !self.gathers.is_empty() || self.destage.is_busy();
@@ -322,7 +331,8 @@ impl Core {
             self.base.io.step();
         } else if let Some(seal) = &self.base.seal {
             if seal.is_ready() && !seal.is_moving() && self.marks.is_marked(&self.base) {
-                let is_empty = self.base.index.dirty().all() == 0 && self.base.unreadable_now().is_empty();
+                let is_empty = self.base.index.dirty().all() == 0
+                    && self.destage.unreadable_now(&self.base.index).is_empty();
                 self.base.condition = Condition::Stopped(is_clean && is_empty);
                 self.base.io.step();
             }
@@ -339,8 +349,8 @@ impl Core {
         {
             self.base.log.durable = self.base.log.durable.max(round.covered);
             self.base.figures.flushes += round.waiters.len() as u64;
-            for (asked, payload) in round.waiters {
-                self.base.io.answer(&asked, Outcome::Done, payload);
+            for (client, payload) in round.waiters {
+                self.base.io.answer(&client, Outcome::Done, payload);
             }
             self.base.io.step();
         }
@@ -356,25 +366,27 @@ impl Core {
             self.base.flush(None, Purpose::BypassFlush);
             flushes += 1;
         }
-        self.flushes.left().into_iter().for_each(|left| *left += flushes);
+        self.flushes.pending_mut().into_iter().for_each(|left| *left += flushes);
         // Data written from now on may reach the backing device only after the data that this round covers.
         self.base.log.flush_epoch += 1;
         self.base.io.step();
     }
 
-    /// Returns the counter of the actions that are waited for with a flush of this purpose; `None` if nothing
+    /// Returns the number of pending actions among which a flush of this purpose counts; `None` if nothing
     /// waits for it.
-    fn left(&mut self, purpose: Purpose) -> Option<&mut usize> {
+    fn pending_mut(&mut self, purpose: Purpose) -> Option<&mut usize> {
         match purpose {
-            Purpose::LogFlush | Purpose::BypassFlush => self.flushes.left(),
+            Purpose::LogFlush | Purpose::BypassFlush => self.flushes.pending_mut(),
             Purpose::BackingFlushBeforeMark => Some(&mut self.marks.left),
-            Purpose::SealFlush => self.base.seal.as_mut().and_then(Seal::left),
+            Purpose::SealFlush => self.base.seal.as_mut().and_then(Seal::pending_mut),
             Purpose::ResilverFlush => self.resilver.as_mut().map(|resilver| &mut resilver.in_flight),
             Purpose::LogFlushBeforeDestage
             | Purpose::BackingFlushBeforeDestage
             | Purpose::BackingFlushBeforeTail
-            | Purpose::LogFlushBeforeTail => self.destage.flushes_left(self.base.options.waits, purpose),
-            _ => self.base.superblocks.left(),
+            | Purpose::LogFlushBeforeTail => {
+                self.destage.pending_flushes_mut(self.base.options.waits, purpose)
+            }
+            _ => self.base.superblocks.pending_mut(),
         }
     }
 
@@ -391,7 +403,7 @@ impl Core {
                 self.latch(because.to_owned(), errno_of(outcome));
             }
         }
-        self.left(purpose).into_iter().for_each(|left| *left -= 1);
+        self.pending_mut(purpose).into_iter().for_each(|left| *left -= 1);
     }
 
     /// Notes that a leg has answered a record.
@@ -518,7 +530,7 @@ impl Core {
             // Records that recovery has read may not be durable.
             if !self.marks.durable.is_sealed {
                 let flushes = self.base.flush_legs(Purpose::SealFlush);
-                self.left(Purpose::SealFlush).into_iter().for_each(|left| *left += flushes);
+                self.pending_mut(Purpose::SealFlush).into_iter().for_each(|left| *left += flushes);
             }
         } else if seal.end_flush() {
             self.base.log.durable = self.base.log.complete;
@@ -647,7 +659,7 @@ impl Core {
             log_used: Bytes(self.base.log.used() * segment),
             dirty: Bytes(dirty.data * block),
             zeroed: Bytes(dirty.zeroes * block),
-            unreadable: self.base.unreadable_now(),
+            unreadable: self.destage.unreadable_now(&self.base.index),
             is_ordered: self.base.log.tail >= self.base.log.ordered_at,
             oldest: oldest.map(|segment| self.base.io.now().since(segment.opened_at)),
             drain_rate: self.base.pace.rate,
@@ -655,11 +667,11 @@ impl Core {
             is_growing: self.base.log.grows_to.is_some() && !is_latched,
             log_error: seal.map(|seal| seal.because().to_owned()),
             is_draining: self.destage.is_draining && !is_latched,
-            open_for: self.base.io.now().since(self.base.opened_at),
+            open_for: self.base.io.now().since(self.opened_at),
             spin_ups: self.base.io.spindle.spin_ups,
             destage_error: self.destage.failing.as_ref().map(|(_, because)| because.clone()),
             figures: self.base.figures,
-            findings: self.base.findings.clone(),
+            findings: self.findings.clone(),
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::continuation::Run;
 use crate::flush::Flushes;
 use crate::format::superblock::UNREADABLE_MAX;
 use crate::gather::Gathers;
-use crate::index::Entry;
+use crate::index::{Entry, Index};
 use crate::io::errno_of;
 use crate::mark::{DestageState, Marks};
 use crate::pace::Progress;
@@ -43,9 +43,9 @@ const STUCK_AFTER: Nanos = Nanos::secs(10);
 #[derive(Debug, Default)]
 pub(crate) struct Destage {
     batch: Option<Batch>,
-    /// True if to go on until nothing is left.
+    /// True while destaging continues until nothing is left.
     pub(crate) is_draining: bool,
-    /// Segment up to which to go on, for a backing device that rests in between.
+    /// Segment up to which destaging continues, for a backing device that rests in between.
     empties_to: u64,
     /// Earliest time of the next attempt after a failure.
     not_before: Nanos,
@@ -57,6 +57,9 @@ pub(crate) struct Destage {
     reached: Lba,
     /// When the last batch ended.
     ended_at: Nanos,
+    /// Blocks that were left out of the log because no leg had them whole; some of them may have been
+    /// overwritten since.
+    unreadable: ExtentMap<()>,
 }
 
 /// State of writes, as far as it matters to destaging.
@@ -106,6 +109,19 @@ enum Stage {
 }
 
 impl Destage {
+    /// Returns the state of a log that was opened, in which blocks of `unreadable` are left out.
+    pub(crate) fn new(unreadable: &[LbaRange]) -> Self {
+        let mut destage = Self::default();
+        unreadable.iter().for_each(|range| destage.unreadable.insert(*range, ()));
+        destage
+    }
+
+    /// Returns the blocks that were left out of the log and have not been overwritten.
+    pub(crate) fn unreadable_now(&self, index: &Index) -> Vec<LbaRange> {
+        let left_out = self.unreadable.iter().flat_map(|(range, ())| index.over(range));
+        left_out.filter(|(_, entry)| entry.is_unreadable()).map(|(range, _)| range).collect()
+    }
+
     pub(crate) fn is_busy(&self) -> bool {
         self.batch.is_some()
     }
@@ -116,8 +132,8 @@ impl Destage {
         DestageState { is_draining: self.is_draining, is_writing }
     }
 
-    /// Returns how many actions of the batch are not completed.
-    fn left(&mut self) -> Option<&mut usize> {
+    /// Returns the number of pending actions of the batch.
+    fn pending_mut(&mut self) -> Option<&mut usize> {
         self.batch.as_mut().map(|batch| &mut batch.in_flight)
     }
 
@@ -191,10 +207,11 @@ impl Destage {
         let options = &base.options.destage;
         let oldest = base.log.segments.get(&base.log.tail).map(|segment| segment.opened_at);
         let aged = oldest.map_or(Nanos::ZERO, |at| at.saturating_add(options.age));
-        Some(aged.min(base.pace.last_asked.saturating_add(options.idle)))
+        Some(aged.min(base.pace.last_request_at.saturating_add(options.idle)))
     }
 
-    pub(crate) fn go_on(
+    /// Begins a batch or the next runs of one, and ends the stage that is over.
+    pub(crate) fn advance(
         &mut self,
         base: &mut Base,
         marks: &mut Marks,
@@ -301,7 +318,7 @@ impl Destage {
         let is_urgent = self.is_draining || base.pace.is_urgent(now, self.pressure(base));
         base.pace.destaged(at, now, self.progress(base), is_urgent);
         base.index.mark_clean(&run.pieces);
-        self.left().into_iter().for_each(|left| *left -= 1);
+        self.pending_mut().into_iter().for_each(|left| *left -= 1);
     }
 
     /// Notes that a write of the backing device failed, and may land until that is flushed: what is destaged
@@ -416,16 +433,16 @@ impl Destage {
     fn note_unreadable(&mut self, base: &mut Base) -> bool {
         // A sealed log can name none, nor say that one was overwritten.
         let has_sealed = base.seal.is_some() && !base.superblocks.durable.unreadable.is_empty();
-        let is_any = !base.unreadable.is_empty() || has_sealed;
+        let is_any = !self.unreadable.is_empty() || has_sealed;
         let Some(batch) = self.batch.as_ref().filter(|_| is_any) else {
             return true;
         };
         for range in &batch.swept {
             let readable = base.index.over(*range).filter(|(_, entry)| !entry.is_unreadable());
-            readable.for_each(|(range, _)| base.unreadable.remove(range));
+            readable.for_each(|(range, _)| self.unreadable.remove(range));
         }
         let end = batch.end;
-        let ranges: Vec<_> = base.unreadable.iter().map(|(range, ())| range).collect();
+        let ranges: Vec<_> = self.unreadable.iter().map(|(range, ())| range).collect();
         let most = if base.seal.is_some() { 0 } else { UNREADABLE_MAX };
         if ranges.len() > most || has_sealed {
             let count = ranges.len();
@@ -464,24 +481,24 @@ impl Destage {
     /// Flushes the legs for the batch.
     fn flush_legs(&mut self, base: &mut Base, purpose: Purpose) {
         let flushes = base.flush_legs(purpose);
-        self.flushes_left(base.options.waits, purpose).into_iter().for_each(|left| *left += flushes);
+        self.pending_flushes_mut(base.options.waits, purpose).into_iter().for_each(|left| *left += flushes);
     }
 
     /// Flushes the backing device for the batch.
     fn flush_backing(&mut self, base: &mut Base, purpose: Purpose) {
         base.flush(None, purpose);
-        self.flushes_left(base.options.waits, purpose).into_iter().for_each(|left| *left += 1);
+        self.pending_flushes_mut(base.options.waits, purpose).into_iter().for_each(|left| *left += 1);
     }
 
-    /// Returns the number of actions of the batch that are not completed; `None` if it does not wait for
-    /// flushes of this purpose.
-    pub(crate) fn flushes_left(&mut self, waits: Waits, purpose: Purpose) -> Option<&mut usize> {
+    /// Returns the number of pending actions of the batch; `None` if it does not wait for flushes of this
+    /// purpose.
+    pub(crate) fn pending_flushes_mut(&mut self, waits: Waits, purpose: Purpose) -> Option<&mut usize> {
         let wait = match purpose {
             Purpose::BackingFlushBeforeTail => Wait::BackingDurable,
             Purpose::LogFlushBeforeTail => Wait::SuccessorsDurable,
             _ => Wait::DurableBeforeDestage,
         };
-        if waits.hold(wait) { self.left() } else { None }
+        if waits.hold(wait) { self.pending_mut() } else { None }
     }
 }
 

@@ -107,8 +107,8 @@ impl Flushes {
         Some(Needs { legs, backing: std::mem::take(&mut self.bypassed) })
     }
 
-    /// Returns the number of flushes of the round in flight that are not completed.
-    pub(crate) fn left(&mut self) -> Option<&mut usize> {
+    /// Returns the number of pending flushes of the round in flight.
+    pub(crate) fn pending_mut(&mut self) -> Option<&mut usize> {
         self.round.as_mut().map(|round| &mut round.left)
     }
 

@@ -122,7 +122,7 @@ impl Gathers {
     }
 
     /// Reads `range` for a client.
-    pub(crate) fn read(&mut self, base: &mut Base, asked: ClientRequest, range: LbaRange, payload: Payload) {
+    pub(crate) fn read(&mut self, base: &mut Base, client: ClientRequest, range: LbaRange, payload: Payload) {
         base.figures.reads += 1;
         base.figures.read += Bytes(base.log.geometry.bytes(range));
         let found = with_gaps(&base.index, range)
@@ -136,7 +136,7 @@ impl Gathers {
             Payload::Into(buffer) => Some(buffer),
             Payload::None | Payload::Bytes(_) | Payload::Pattern(_) => None,
         };
-        self.begin(base, Gather::new(Goal::Client(asked), target, parts));
+        self.begin(base, Gather::new(Goal::Client(client), target, parts));
     }
 
     /// Returns the identifiers of all gathers, the oldest first.
@@ -150,7 +150,7 @@ impl Gathers {
 
     /// Reads what can be read now of a gather. Returns it once it is over: all parts are there, or one is not
     /// to be had.
-    pub(crate) fn go_on(&mut self, base: &mut Base, id: u64) -> Option<Gather> {
+    pub(crate) fn advance(&mut self, base: &mut Base, id: u64) -> Option<Gather> {
         while self.read_part(base, id) {}
         let is_over = |gather: &Gather| gather.parts.is_empty() && gather.in_flight == 0;
         if self.by_id.get(&id).is_some_and(is_over) { self.by_id.remove(&id) } else { None }

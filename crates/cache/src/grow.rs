@@ -71,7 +71,7 @@ pub(crate) fn grow(base: &mut Base, size: Bytes, legs: Vec<Option<DeviceInfo>>) 
 }
 
 /// Has the new shape written, once no segment has to move for it.
-pub(crate) fn go_on(base: &mut Base) {
+pub(crate) fn advance(base: &mut Base) {
     let Some(per_leg) = base.log.grows_to.filter(|_| base.superblock.geometry == base.log.geometry) else {
         return;
     };

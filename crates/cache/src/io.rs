@@ -86,8 +86,8 @@ impl<T> Io<T> {
         self.actions.push(Action { id, member, purpose, request });
     }
 
-    /// Takes the continuation of an action. `None` for one that is not in flight.
-    pub(crate) fn take(&mut self, id: ActionId) -> Option<T> {
+    /// Ends an action, and returns its continuation. `None` for one that is not in flight.
+    pub(crate) fn complete(&mut self, id: ActionId) -> Option<T> {
         self.steps += 1;
         self.in_flight.remove(&id)
     }
@@ -102,7 +102,6 @@ impl<T> Io<T> {
         self.in_flight.is_empty()
     }
 
-    /// Answers a client.
     pub(crate) fn answer(&mut self, request: &ClientRequest, outcome: Outcome, payload: Payload) {
         self.steps += 1;
         let (tag, submitted_at, completed_at) = (request.tag, request.at, self.now);

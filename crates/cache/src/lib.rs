@@ -19,7 +19,7 @@
 //!
 //! Inside, `base` holds the state that all parts share: the members, the log, the index, the superblock.
 //! Over it stand the parts, each a value with methods: `flush`, `mark`, `gather`, `destage`, `resilver`,
-//! `write`. `core` owns them, hands each event to its part, and lets them go on in one order.
+//! `write`. `core` owns them, hands each event to its part, and advances them in one order.
 //!
 //! `docs/ON_DISK_FORMAT.md` draws the bytes and enumerates what a crash may leave.
 

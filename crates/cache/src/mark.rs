@@ -35,7 +35,6 @@ const MARK_EVERY: Nanos = Nanos::secs(30);
 /// Marks of the backing device: the one that is there, and the next one.
 #[derive(Debug)]
 pub(crate) struct Marks {
-    /// The mark that is durable.
     pub(crate) durable: Mark,
     /// The mark that is to be written and has not been answered.
     pub(crate) request: Option<Mark>,

@@ -33,7 +33,7 @@ const STREAMS: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     /// When a client last asked for something.
-    pub(crate) last_asked: Nanos,
+    pub(crate) last_request_at: Nanos,
     /// When the last record was written.
     written_at: Option<Nanos>,
     /// How much of the log becomes free, in bytes per second; 0 until it is known.
@@ -81,7 +81,7 @@ struct Stream {
 
 impl Pace {
     pub(crate) fn new(now: Nanos) -> Self {
-        Self { last_asked: now, window_from: now, ..Self::default() }
+        Self { last_request_at: now, window_from: now, ..Self::default() }
     }
 
     /// Begins to measure after a pause, which does not count, with the `progress` by now.

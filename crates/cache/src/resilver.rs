@@ -16,7 +16,6 @@ use crate::continuation::{Part, Source};
 use crate::devices::block_fits;
 use crate::format::superblock::LegState;
 use crate::gather::{Gather, Gathers, Goal};
-use crate::recovery::LegFindings;
 use crate::seal::SEALED;
 use crate::settings::{LOG_BLOCK, Layout};
 
@@ -50,10 +49,6 @@ impl Resilver {
             return Err(format!("device {leg} of the log still counts: take it out first"));
         }
         base.devices.set_leg(leg, Some(info));
-        // Findings on the device that was there before say nothing of this one.
-        if let Some(found) = base.findings.legs.get_mut(leg) {
-            *found = LegFindings::default();
-        }
         base.set_leg(leg, LegState::Resilvering);
         // Data that was written back is not copied.
         base.log.let_go(base.log.tail);
@@ -70,8 +65,8 @@ impl Resilver {
         Self { leg, next: (0, 0), end: base.log.next_segment, in_flight: 0, is_flushing }
     }
 
-    /// Goes on with the copying. Returns true once it is over.
-    pub(crate) fn go_on(&mut self, base: &mut Base, gathers: &mut Gathers) -> bool {
+    /// Copies what can be copied now. Returns true once all is copied.
+    pub(crate) fn advance(&mut self, base: &mut Base, gathers: &mut Gathers) -> bool {
         if base.condition == Condition::Opening {
             return false;
         }

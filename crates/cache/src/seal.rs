@@ -86,8 +86,8 @@ impl Seal {
         self.stage = Stage::Flushing(0);
     }
 
-    /// Returns the number of flushes that are not completed.
-    pub(crate) fn left(&mut self) -> Option<&mut usize> {
+    /// Returns the number of pending flushes.
+    pub(crate) fn pending_mut(&mut self) -> Option<&mut usize> {
         if let Stage::Flushing(left) = &mut self.stage { Some(left) } else { None }
     }
 

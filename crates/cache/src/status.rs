@@ -1,4 +1,4 @@
-//! Status of a cache.
+//! [`Status`]: condition, contents and figures of an open cache, as its users see them.
 
 use plumb_block::{Bytes, LbaRange, Nanos};
 use serde::Serialize;

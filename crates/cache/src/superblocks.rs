@@ -91,8 +91,8 @@ impl Superblocks {
         (self.round, self.wanted) = (None, BTreeSet::new());
     }
 
-    /// Returns how many actions of the version that is being written are not completed.
-    pub(crate) fn left(&mut self) -> Option<&mut usize> {
+    /// Returns the number of pending actions of the version that is being written.
+    pub(crate) fn pending_mut(&mut self) -> Option<&mut usize> {
         self.round.as_mut().map(|round| &mut round.left)
     }
 

@@ -44,7 +44,7 @@ pub(crate) struct Writes {
 
 #[derive(Debug)]
 struct ClientWrite {
-    asked: ClientRequest,
+    request: ClientRequest,
     range: LbaRange,
     kind: Kind,
     is_fua: bool,
@@ -149,12 +149,12 @@ impl Writes {
         (!self.queue.is_empty()).then_some(self.not_before)
     }
 
-    /// Takes a write, zeroing or discard that can be done.
-    pub(crate) fn take(
+    /// Accepts a write, zeroing or discard that can be done.
+    pub(crate) fn accept(
         &mut self,
         base: &mut Base,
         marks: &mut Marks,
-        asked: ClientRequest,
+        client: ClientRequest,
         mut request: Request,
     ) {
         let (kind, is_fua) = match request.op {
@@ -169,7 +169,8 @@ impl Writes {
         let (op, range) = (request.op, request.range);
         let past_log = self.past_log(base, marks, &mut request, bytes);
         let payload = request.payload;
-        let client = ClientWrite { asked, range, kind, is_fua, payload, queued: 0, records: 0, error: None };
+        let client =
+            ClientWrite { request: client, range, kind, is_fua, payload, queued: 0, records: 0, error: None };
         let Some(payload) = past_log else { return self.enqueue(base, client) };
         base.figures.bypassed += Bytes(bytes);
         base.figures.bypass_writes += 1;
@@ -285,9 +286,9 @@ impl Writes {
         // The write may have been submitted in another mode.
         let is_volatile = base.devices.backing().volatile_cache != VolatileCache::None;
         if base.options.mode == Mode::Protected && !has_failed && !client.is_fua && is_volatile {
-            flushes.add(base.options.waits, client.asked, client.payload);
+            flushes.add(base.options.waits, client.request, client.payload);
         } else {
-            base.io.answer(&client.asked, outcome, client.payload);
+            base.io.answer(&client.request, outcome, client.payload);
         }
         has_failed
     }
@@ -359,7 +360,7 @@ impl Writes {
         base.figures.bypass_writes += 1;
         base.pace.foreground(base.io.now());
         if may_ignore(base, marks, op, rest) {
-            base.io.answer(&client.asked, Outcome::Done, client.payload);
+            base.io.answer(&client.request, Outcome::Done, client.payload);
             return;
         }
         marks.note_bypass(base, rest);
@@ -511,9 +512,9 @@ impl Writes {
         }
         let Some(client) = self.clients.remove(&id) else { return };
         match client.error {
-            Some(errno) => base.io.refuse(&client.asked, errno, client.payload),
-            None if client.is_fua => flushes.add(base.options.waits, client.asked, client.payload),
-            None => base.io.answer(&client.asked, Outcome::Done, client.payload),
+            Some(errno) => base.io.refuse(&client.request, errno, client.payload),
+            None if client.is_fua => flushes.add(base.options.waits, client.request, client.payload),
+            None => base.io.answer(&client.request, Outcome::Done, client.payload),
         }
     }
 
@@ -523,7 +524,7 @@ impl Writes {
         self.queue.clear();
         self.queued_bytes = 0;
         for client in std::mem::take(&mut self.clients).into_values() {
-            base.io.refuse(&client.asked, Errno::EIO, client.payload);
+            base.io.refuse(&client.request, Errno::EIO, client.payload);
         }
     }
 }

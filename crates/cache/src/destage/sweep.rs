@@ -33,7 +33,7 @@ impl Destage {
         }
         let Some(run) = self.next_run(base) else { return false };
         self.reached = run.range.end();
-        self.left().into_iter().for_each(|left| *left += 1);
+        self.pending_mut().into_iter().for_each(|left| *left += 1);
         let [(_, entry), ..] = run.pieces[..] else { return false };
         if entry.kind() != Kind::Data {
             let op = match entry.kind() {
@@ -134,7 +134,7 @@ impl Destage {
         };
         let mut entries = ExtentMap::default();
         run.pieces.iter().for_each(|(range, entry)| entries.insert(*range, *entry));
-        leave_unreadable(base, &entries, unreadable);
+        self.leave_out(base, &entries, unreadable);
         let (block, runs) = (base.log.geometry.logical_block as usize, readable(range, unreadable));
         if let Some(batch) = &mut self.batch {
             batch.in_flight = batch.in_flight + runs.len() - 1;
@@ -153,15 +153,15 @@ impl Destage {
         }
         base.io.step();
     }
-}
 
-/// Marks the blocks of `unreadable` whose newest version is still that of `entries` as unreadable, until
-/// they are overwritten.
-fn leave_unreadable(base: &mut Base, entries: &ExtentMap<Entry>, unreadable: &[LbaRange]) {
-    for (range, entry) in unreadable.iter().flat_map(|left| entries.over(*left)) {
-        for range in base.index.leave_unreadable(range, *entry) {
-            base.unreadable.insert(range, ());
-            base.figures.unreadable += Bytes(base.log.geometry.bytes(range));
+    /// Marks the blocks of `unreadable` whose newest version is still that of `entries` as unreadable, until
+    /// they are overwritten.
+    fn leave_out(&mut self, base: &mut Base, entries: &ExtentMap<Entry>, unreadable: &[LbaRange]) {
+        for (range, entry) in unreadable.iter().flat_map(|left| entries.over(*left)) {
+            for range in base.index.leave_unreadable(range, *entry) {
+                self.unreadable.insert(range, ());
+                base.figures.unreadable += Bytes(base.log.geometry.bytes(range));
+            }
         }
     }
 }

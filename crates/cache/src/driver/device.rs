@@ -1,4 +1,4 @@
-//! The cache as a device.
+//! [`CachedDevice`]: a cache over open devices, as a [`Device`](plumb_block::Device) of its own.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -12,7 +12,6 @@ use crate::{Action, ActionId, Member};
 /// Number of actions that one member has in flight at most; the core keeps destaging far below.
 pub(super) const DEPTH: u32 = 64;
 
-/// An action that has ended.
 pub(super) struct FinishedAction {
     pub(super) id: ActionId,
     pub(super) outcome: Outcome,
@@ -28,13 +27,12 @@ pub(super) struct MemberState {
     pub(super) is_signalled: bool,
 }
 
-/// The queues of all members.
 pub(super) struct MemberQueues {
     queues: Vec<(Member, MemberQueue)>,
     /// Readable when one of them may have answered; none in virtual time.
     answered: Option<Arc<OwnedFd>>,
     /// Actions that have ended, and that the core was not notified of.
-    untold: Vec<FinishedAction>,
+    unreported: Vec<FinishedAction>,
     /// Kept for its memory.
     completions: Vec<Completion>,
 }
@@ -54,7 +52,7 @@ impl MemberQueues {
     /// If the kernel has no descriptor to give.
     pub(super) fn new(is_virtual: bool) -> Result<Self> {
         let answered = if is_virtual { None } else { Some(Arc::new(set_of_descriptors()?)) };
-        Ok(Self { queues: Vec::new(), answered, untold: Vec::new(), completions: Vec::new() })
+        Ok(Self { queues: Vec::new(), answered, unreported: Vec::new(), completions: Vec::new() })
     }
 
     /// Adds the queue of a member.
@@ -101,8 +99,8 @@ impl MemberQueues {
 
     /// Hands over what waits, and takes what was answered.
     pub(super) fn poll(&mut self, ended: &mut Vec<FinishedAction>) {
-        let Self { queues, completions, answered, untold } = self;
-        ended.append(untold);
+        let Self { queues, completions, answered, unreported } = self;
+        ended.append(unreported);
         // The idle ones, too: a descriptor that stays readable would wake whoever waits again and again.
         for (_, member) in queues.iter_mut().filter(|(_, member)| !member.is_broken) {
             member.hand_over();
@@ -119,11 +117,11 @@ impl MemberQueues {
 
     /// Takes back ended actions; the core is to be notified of them after the next [`poll`](Self::poll).
     pub(super) fn put_back(&mut self, ended: Vec<FinishedAction>) {
-        self.untold = ended;
+        self.unreported = ended;
     }
 
-    /// Returns how they stand after the last [`poll`](Self::poll).
-    pub(super) fn standing(&self) -> MemberState {
+    /// Returns their state after the last [`poll`](Self::poll).
+    pub(super) fn state(&self) -> MemberState {
         MemberState {
             is_busy: self.queues.iter().any(|(_, member)| member.is_busy()),
             is_signalled: self.queues.iter().all(|(_, member)| member.queue.wake_fd().is_some()),

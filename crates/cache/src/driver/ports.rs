@@ -69,8 +69,8 @@ impl Ports {
     pub(super) fn enter(&mut self, port: usize, request: &mut Request, now: Nanos) {
         let tag = Tag(self.next);
         self.next += 1;
-        let Request { tag: asked, op, deadline, .. } = *request;
-        let waiting = WaitingRequest { port, tag: asked, op, submitted_at: now, deadline };
+        let Request { tag: client, op, deadline, .. } = *request;
+        let waiting = WaitingRequest { port, tag: client, op, submitted_at: now, deadline };
         self.deadlines.extend(request.deadline.map(|deadline| (deadline, tag)));
         self.waiting.insert(tag, waiting);
         request.tag = tag;
@@ -78,7 +78,8 @@ impl Ports {
 
     /// Takes the answer to a request. That to one that was given up is dropped, and its memory with it.
     pub(super) fn answer(&mut self, tag: Tag, outcome: Outcome, payload: Payload, now: Nanos) {
-        let Some(WaitingRequest { port, tag: asked, op, submitted_at, deadline }) = self.waiting.remove(&tag)
+        let Some(WaitingRequest { port, tag: client, op, submitted_at, deadline }) =
+            self.waiting.remove(&tag)
         else {
             return;
         };
@@ -87,7 +88,7 @@ impl Ports {
         }
         self.latencies.record(&op, now.since(submitted_at));
         if let Some(Some(port)) = self.ports.get_mut(port) {
-            port.ready.push(Completion { tag: asked, outcome, submitted_at, completed_at: now, payload });
+            port.ready.push(Completion { tag: client, outcome, submitted_at, completed_at: now, payload });
         }
     }
 
@@ -125,8 +126,8 @@ impl Ports {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
-    /// Takes what is ready for a queue; how much that was.
-    pub(super) fn take(&mut self, port: usize, completions: &mut Vec<Completion>) -> usize {
+    /// Moves the completions that are ready for a queue to `completions`. Returns their number.
+    pub(super) fn take_completions(&mut self, port: usize, completions: &mut Vec<Completion>) -> usize {
         let Some(Some(port)) = self.ports.get_mut(port) else { return 0 };
         // A wake that another thread is just firing is seen later.
         if port.is_signalled && port.wake.as_ref().is_some_and(|wake| wake.take_fired()) {

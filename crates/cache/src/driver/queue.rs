@@ -1,4 +1,4 @@
-//! A front queue.
+//! [`CacheQueue`]: a queue of the cached device, through which a client submits requests to the cache.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use plumb_block::{Clock as _, Completion, Queue, QueueFull, Request, Result, Wai
 use super::shared::{RunningCache, become_io_flusher};
 use super::wake::Wake;
 
+/// A queue of the cached device; [`shared`](super::shared) calls it a front queue.
 pub(super) struct CacheQueue {
     pub(super) running: Arc<RunningCache>,
     pub(super) port: usize,
@@ -36,7 +37,7 @@ impl Queue for CacheQueue {
             become_io_flusher();
         }
         let first = completions.len();
-        let count = self.running.take(self.port, self.in_flight, completions);
+        let count = self.running.take_completions(self.port, self.in_flight, completions);
         self.in_flight -= count;
         if self.wake.is_some() && count > 0 {
             // Requests that completed a while ago are seen only now.

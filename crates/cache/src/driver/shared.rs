@@ -19,7 +19,6 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use plumb_block::wait::LOOK_EVERY;
 use plumb_block::{
@@ -33,11 +32,11 @@ use super::ports::Ports;
 use super::wake::{Wake, fire, signal};
 use crate::{Action, Cache, Mark, Member};
 
-/// How often the thread looks whether the watcher still waits. What is destaged goes on after so long if
+/// Interval at which the thread checks that the watcher still waits. Destaging continues after so long if
 /// nobody else drives.
 const RELIEVE_EVERY: Nanos = Nanos::millis(10);
-/// How often whoever uses the cache goes on with what was answered meanwhile, before it takes its own
-/// answers.
+/// Number of rounds in which a user of the cache carries out what was answered meanwhile, before it takes its
+/// own answers.
 const ROUNDS: u32 = 8;
 /// Time that the thread waits for members that cannot wake it.
 const UNSIGNALLED: Nanos = Nanos::millis(1);
@@ -67,9 +66,9 @@ pub(super) struct SharedState {
 struct Inner {
     core: Cache,
     ports: Ports,
-    /// The core was told something since it was last moved on.
+    /// The core was told something since it was last advanced.
     has_work: bool,
-    /// How the members stand since the core was last moved on.
+    /// State of the members since the core was last advanced.
     members: MemberState,
     /// The front queue whose owner waits for the members.
     watcher: Option<Watcher>,
@@ -158,7 +157,6 @@ impl RunningCache {
         lock(&self.shared.inner).ports.open(wake)
     }
 
-    /// Enters a request.
     pub(super) fn submit(&self, port: usize, mut request: Request) {
         let mut inner = lock(&self.shared.inner);
         let Inner { core, ports, .. } = &mut *inner;
@@ -168,20 +166,24 @@ impl RunningCache {
         inner.has_work = true;
     }
 
-    /// Moves the core on and takes what is ready for `port`, which had `in_flight` requests in flight.
-    pub(super) fn take(&self, port: usize, in_flight: usize, completions: &mut Vec<Completion>) -> usize {
+    /// Advances the core and takes the completions for `port`, which had `in_flight` requests in flight.
+    pub(super) fn take_completions(
+        &self,
+        port: usize,
+        in_flight: usize,
+        completions: &mut Vec<Completion>,
+    ) -> usize {
         let mut inner = lock(&self.shared.inner);
         let is_own = (inner.has_work && inner.members.is_signalled) || inner.is_watcher(port);
         if self.shared.time.is_virtual() || is_own {
             drop(inner);
             inner = self.shared.drive(Some(port));
         }
-        let count = inner.ports.take(port, completions);
-        self.shared.hand_on(inner, port, in_flight > count);
+        let count = inner.ports.take_completions(port, completions);
+        self.shared.choose_watcher(inner, port, in_flight > count);
         count
     }
 
-    /// Looks at the core.
     pub(super) fn look<R>(&self, look: impl FnOnce(&Cache) -> R) -> R {
         look(&lock(&self.shared.inner).core)
     }
@@ -297,7 +299,7 @@ impl Inner {
         self.watcher.is_some_and(|watcher| watcher.port == port)
     }
 
-    /// There is no watcher any more.
+    /// Ends the watch, if there is a watcher.
     fn relieve(&mut self) {
         if let Some(watcher) = self.watcher.take() {
             self.ports.watch(watcher.port, false);
@@ -306,9 +308,9 @@ impl Inner {
 }
 
 impl SharedState {
-    /// The owner of `port` has seen what there was, and goes on to wait, or has nothing to wait for: who
+    /// Notes that the owner of `port` has its completions and `is_waiting` for more or not, and chooses who
     /// waits for the members now.
-    fn hand_on(&self, mut inner: MutexGuard<'_, Inner>, port: usize, is_waiting: bool) {
+    fn choose_watcher(&self, mut inner: MutexGuard<'_, Inner>, port: usize, is_waiting: bool) {
         if self.time.is_virtual() {
             return;
         }
@@ -362,12 +364,13 @@ impl SharedState {
                 continue;
             }
             inner.waiting += 1;
-            let waited = self.changed.wait_timeout(inner, Duration::from(LOOK_EVERY));
+            let left = end.unwrap_or(Nanos(u64::MAX)).since(self.time.now());
+            let waited = self.changed.wait_timeout(inner, left.into());
             waited.unwrap_or_else(PoisonError::into_inner).0.waiting -= 1;
         }
     }
 
-    /// Moves the core on as far as it gets without waiting. `port` is of whoever calls this and takes its
+    /// Advances the core as far as it gets without waiting. `port` is of whoever calls this and takes its
     /// answers next.
     fn drive(&self, port: Option<usize>) -> MutexGuard<'_, Inner> {
         let mut members = lock(&self.members);
@@ -382,7 +385,7 @@ impl SharedState {
                 // Whoever drives next tells the core.
                 inner.has_work |= !ended.is_empty();
                 members.put_back(ended);
-                inner.members = members.standing();
+                inner.members = members.state();
                 if inner.waiting > 0 {
                     self.changed.notify_all();
                 }

@@ -3,7 +3,6 @@
 
 /// The length of a block.
 pub(crate) const BLOCK: usize = 4096;
-/// Place of the checksum.
 const CRC_AT: usize = BLOCK - 4;
 
 /// Puts fields into a block, one after another.
@@ -61,7 +60,6 @@ pub(crate) fn has_checksum(block: &[u8], checksum: u32) -> bool {
 /// Takes fields out of a block, one after another. Every take gives `None` past the end.
 pub(crate) struct Take<'a> {
     from: &'a [u8],
-    /// The checksum of the block.
     pub(crate) crc: u32,
 }
 

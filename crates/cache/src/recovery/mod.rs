@@ -178,7 +178,7 @@ impl Recovery {
 
     /// Takes the end of an action.
     pub(crate) fn completed(&mut self, id: ActionId, outcome: Outcome, payload: Payload) {
-        let Some(step) = self.io.take(id) else { return };
+        let Some(step) = self.io.complete(id) else { return };
         self.in_flight -= 1;
         if self.refusal.is_some() {
             return;
@@ -277,7 +277,7 @@ impl Recovery {
         {
             let first = log.walk.begin();
             log.want(first);
-            self.go_on_walking();
+            self.advance_walk();
         }
     }
 
@@ -326,7 +326,7 @@ impl Recovery {
         };
         chunk.legs.push((leg, buffer));
         chunk.in_flight -= 1;
-        self.go_on_walking();
+        self.advance_walk();
     }
 
     fn block_read(&mut self, leg: usize, index: u32, bytes: Option<&[u8]>) {
@@ -337,15 +337,15 @@ impl Recovery {
             let at = index as usize * LOG_BLOCK as usize;
             buffer[at..at + bytes.len()].copy_from_slice(bytes);
         }
-        self.go_on_walking();
+        self.advance_walk();
     }
 
-    /// Has the walk take what was read, chunk by chunk, and reads ahead of it.
-    fn go_on_walking(&mut self) {
+    /// Walks what was read, chunk by chunk, and reads ahead of it.
+    fn advance_walk(&mut self) {
         loop {
             while self.read_chunk() {}
             let Some(log) = &mut self.log else { return };
-            let Some(chunk) = log.chunks.front_mut() else { return self.walked() };
+            let Some(chunk) = log.chunks.front_mut() else { return self.end_walk() };
             let is_wanted = log.wanted == Some(chunk.read);
             if is_wanted
                 && chunk.in_flight < SINGLE_MAX
@@ -367,7 +367,7 @@ impl Recovery {
             }
             chunk.legs.sort_by_key(|(leg, _)| *leg);
             let bytes: Vec<_> = chunk.legs.iter().map(|(leg, buffer)| (*leg, &buffer[..])).collect();
-            match log.walk.take(chunk.read, &bytes) {
+            match log.walk.walk(chunk.read, &bytes) {
                 Ok(wanted) => log.want(wanted),
                 Err(because) => return self.refuse(because),
             }
@@ -376,7 +376,7 @@ impl Recovery {
 
     /// Checks, once the walk is over, that the log reaches as far as the mark on the backing device says. An
     /// old copy of it need not.
-    fn walked(&mut self) {
+    fn end_walk(&mut self) {
         let (Some(log), Some(identity)) = (&self.log, &self.options.identity) else {
             return self.equalise();
         };

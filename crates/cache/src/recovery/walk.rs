@@ -35,7 +35,6 @@ pub(crate) struct Copy {
     pub(super) segment: u64,
     pub(super) block: u32,
     pub(super) blocks: u32,
-    /// Sequence number of the record.
     pub(super) sequence: u64,
     pub(super) from: usize,
     pub(super) to: usize,
@@ -228,9 +227,9 @@ impl Walk {
         (is_known && self.scans.is_none()).then(|| self.read(segment, block))
     }
 
-    /// Takes what the legs have where `read` says, which goes on where what was taken before ended. What to
-    /// read next, unless the walk is over.
-    pub(super) fn take(&mut self, read: Read, chunk: &Chunk<'_>) -> Result<Option<Read>, String> {
+    /// Walks the records of `chunk`, which the legs have where `read` says; it begins where the chunk before
+    /// ended. Returns the blocks to read next, unless the walk is over.
+    pub(super) fn walk(&mut self, read: Read, chunk: &Chunk<'_>) -> Result<Option<Read>, String> {
         if self.scans.is_some() {
             return self.scan(read, chunk);
         }
