@@ -77,9 +77,9 @@ impl InFlight {
         self.commands.get_mut(&id)
     }
 
-    /// Takes out the command of this number, if it is still there.
+    /// Removes and returns the command of this number, if it is still there.
     #[inline]
-    pub(super) fn take(&mut self, id: CommandId) -> Option<Pending> {
+    pub(super) fn remove(&mut self, id: CommandId) -> Option<Pending> {
         self.commands.remove(&id).or_else(|| self.held.remove(&id))
     }
 

@@ -89,7 +89,7 @@ impl Drive {
         let (overdue, next) = self.in_flight.overdue(now);
         self.no_deadline_before = next;
         for (at, id) in overdue {
-            if let Some(pending) = self.in_flight.take(id) {
+            if let Some(pending) = self.in_flight.remove(id) {
                 self.contents_fail(id, pending.op);
                 self.give_up_first_half(pending.stage);
                 self.answer(pending, Outcome::Unknown, at);
@@ -123,7 +123,7 @@ impl Drive {
             }
             Op::Flush | Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. } => false,
         };
-        if is_done && let Some(pending) = self.in_flight.take(id) {
+        if is_done && let Some(pending) = self.in_flight.remove(id) {
             self.answer(pending, Outcome::Done, at);
         }
         is_done
@@ -131,7 +131,7 @@ impl Drive {
 
     /// The faults, the cuts, the flushes, and what failed.
     fn finish_other(&mut self, id: CommandId, at: Nanos) {
-        let Some(mut pending) = self.in_flight.take(id) else { return };
+        let Some(mut pending) = self.in_flight.remove(id) else { return };
         match pending.fault {
             Some(Effect::Timeout) => return self.in_flight.hold(id, pending),
             Some(Effect::Slow(time)) => {
@@ -259,7 +259,7 @@ impl Drive {
     /// Answers what a fault has left unanswered, as done.
     pub fn release_held(&mut self, now: Nanos) {
         for id in self.in_flight.held() {
-            if let Some(mut pending) = self.in_flight.take(id) {
+            if let Some(mut pending) = self.in_flight.remove(id) {
                 pending.fault = None;
                 self.in_flight.hold(id, pending);
                 self.finish(id, now);

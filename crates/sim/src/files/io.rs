@@ -106,7 +106,6 @@ impl Io {
         self.settle("write")
     }
 
-    /// Flushes the device.
     pub(super) fn flush(&mut self) -> Result<()> {
         self.submit(Op::Flush, LbaRange::EMPTY, Kind::Awaited)?;
         self.settle("flush")
@@ -115,7 +114,7 @@ impl Io {
     /// Has pages written when the device has time for it.
     pub(super) fn write_back(&mut self, runs: impl IntoIterator<Item = Pages>) -> Result<()> {
         self.waiting.extend(runs);
-        self.pump()
+        self.submit_waiting()
     }
 
     /// Counts the pages that are to be written back and are not yet.
@@ -125,7 +124,7 @@ impl Io {
 
     /// Waits until something that is written back is.
     pub(super) fn wait_for_room(&mut self) -> Result<()> {
-        self.pump()?;
+        self.submit_waiting()?;
         self.wait()?;
         self.reap()
     }
@@ -174,7 +173,8 @@ impl Io {
         Ok(())
     }
 
-    fn pump(&mut self) -> Result<()> {
+    /// Submits runs that wait, as many as are written in the background at a time.
+    fn submit_waiting(&mut self) -> Result<()> {
         while self.background < BACKGROUND_DEPTH {
             let Some(run) = self.waiting.pop_front() else { break };
             self.submit_all(Op::Write { fua: false }, &[run], Kind::Background)?;
@@ -221,7 +221,7 @@ impl Io {
             }
         }
         self.completions = completions;
-        self.pump()
+        self.submit_waiting()
     }
 
     fn broken(&self, how: &str) -> Error {

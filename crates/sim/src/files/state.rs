@@ -16,8 +16,8 @@ const JOURNAL: u64 = (64 << 20) / PAGE.0;
 const COMMIT_BLOCKS_MAX: u64 = 64;
 /// Dirty pages are written back at this age.
 const EXPIRE: Nanos = Nanos::secs(30);
-/// How often write-back looks (`dirty_writeback_centisecs`).
-const LOOK_EVERY: Nanos = Nanos::secs(5);
+/// Interval of write-back (`dirty_writeback_centisecs`).
+const WRITE_BACK_EVERY: Nanos = Nanos::secs(5);
 /// Pages that a read brings in beside those that were requested, at most (`read_ahead_kb`).
 const READ_AHEAD: u64 = (128 << 10) / PAGE.0;
 
@@ -107,7 +107,7 @@ impl State {
         let limit = self.host.memory.0 / PAGE.0;
         if self.dirty > limit / 10 {
             self.write_back(|_| true)?;
-        } else if now.since(self.looked) >= LOOK_EVERY {
+        } else if now.since(self.looked) >= WRITE_BACK_EVERY {
             self.looked = now;
             self.write_back(|file| now.since(file.dirty_since) >= EXPIRE)?;
         }

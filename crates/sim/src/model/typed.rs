@@ -61,14 +61,14 @@ impl FromStr for TypedModel {
         let mut parsed = Self { model: model.to_owned(), ..Self::default() };
         for option in options.split('&').filter(|option| !option.is_empty()) {
             let (key, value) = option.split_once('=').ok_or_else(|| fail(option, "expected KEY=VALUE"))?;
-            parsed.take(key, value).map_err(|expected| fail(option, &expected))?;
+            parsed.set(key, value).map_err(|expected| fail(option, &expected))?;
         }
         Ok(parsed)
     }
 }
 
 impl TypedModel {
-    fn take(&mut self, key: &str, value: &str) -> Result<(), String> {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
             "wce" => {
                 self.wce = Some(match value {

@@ -27,14 +27,13 @@ impl<D> Agenda<D> {
         self.due.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Takes what is due at `now` or before, the earliest first.
-    pub(super) fn take(&mut self, now: u64) -> Option<(u64, D)> {
+    /// Removes and returns the earliest event that is due at `now` or before.
+    pub(super) fn pop_due(&mut self, now: u64) -> Option<(u64, D)> {
         let first = self.due.first_entry().filter(|first| first.key().0 <= now)?;
         let at = first.key().0;
         Some((at, first.remove()))
     }
 
-    /// Forgets everything.
     pub(super) fn clear(&mut self) {
         self.due.clear();
     }

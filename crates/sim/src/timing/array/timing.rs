@@ -258,7 +258,7 @@ impl Timing for ArrayTiming {
             {
                 self.listen(at, member, events);
             } else if step <= now.0
-                && let Some((at, step)) = self.agenda.take(u64::MAX)
+                && let Some((at, step)) = self.agenda.pop_due(u64::MAX)
             {
                 self.step(at, step, events);
             } else {

@@ -62,12 +62,10 @@ impl Cache {
         self.waiting.len() + self.destaging.len()
     }
 
-    /// Runs that wait.
     pub(super) fn waiting_runs(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Runs that are being destaged.
     pub(super) const fn destaging_runs(&self) -> usize {
         self.destaging.len()
     }
@@ -117,7 +115,7 @@ impl Cache {
 
     /// Makes the waiting run at `first` part of this one: its waiters come first, as it is older.
     fn join(&mut self, run: &mut Run, first: u64) {
-        let Some(mut other) = self.take(first) else { return };
+        let Some(mut other) = self.remove(first) else { return };
         run.end = run.end.max(other.end);
         run.written = run.written.min(other.written);
         run.at_risk |= other.at_risk;
@@ -148,7 +146,7 @@ impl Cache {
         self.waiting.insert(first, run);
     }
 
-    fn take(&mut self, first: u64) -> Option<Run> {
+    fn remove(&mut self, first: u64) -> Option<Run> {
         let run = self.waiting.remove(&first)?;
         if self.emptied_by_age {
             self.by_age.remove(&run.written);
@@ -207,7 +205,7 @@ impl Cache {
     }
 
     fn begin_destaging(&mut self, first: u64, job: JobId, urgency: Urgency) -> Option<Sectors> {
-        let run = self.take(first)?;
+        let run = self.remove(first)?;
         self.count(first, &run, u64::wrapping_add);
         let sectors = Sectors { first, count: run.end - first };
         let is_background = urgency == Urgency::Background;

@@ -21,7 +21,7 @@ impl<M: Mechanics> Controller<M> {
             self.agenda.put(at, Due::Destage);
             self.timer_noted = true;
         }
-        self.pump(now);
+        self.destage_due(now);
     }
 
     /// Hurries what is being destaged, since it is now waited for, and destages more.
@@ -31,11 +31,11 @@ impl<M: Mechanics> Controller<M> {
                 self.mechanics.hurry(Nanos(now), job);
             }
         }
-        self.pump(now);
+        self.destage_due(now);
     }
 
     /// Gives the mechanics as much of what must or should be destaged as they make use of.
-    pub(super) fn pump(&mut self, now: u64) {
+    pub(super) fn destage_due(&mut self, now: u64) {
         let all = u64::MAX;
         if !self.stalled.is_empty() || self.closing {
             self.destage_up_to(now, all, Urgency::Foreground);
@@ -91,7 +91,7 @@ impl<M: Mechanics> Controller<M> {
         self.resume(now, events);
         self.draining &= self.cache.waiting_runs() > 0;
         self.closing &= self.cache.sectors_at_risk > 0;
-        self.pump(now);
+        self.destage_due(now);
     }
 
     /// Sends writes that waited for an older version of themselves.

@@ -2,7 +2,6 @@
 
 use crate::command::Command;
 
-/// A place for a command.
 pub(super) type Slot = u32;
 
 /// Commands by slot.
@@ -26,8 +25,8 @@ impl Slots {
         self.commands[slot as usize]
     }
 
-    /// Frees `slot`.
-    pub(super) fn take(&mut self, slot: Slot) -> Command {
+    /// Frees `slot`, and returns its command.
+    pub(super) fn remove(&mut self, slot: Slot) -> Command {
         self.free.push(slot);
         self.commands[slot as usize]
     }

@@ -118,7 +118,7 @@ impl<M: Mechanics> Controller<M> {
     }
 
     pub(super) fn answer(&mut self, now: u64, slot: Slot, events: &mut Vec<Event>) {
-        let Command { id, .. } = self.slots.take(slot);
+        let Command { id, .. } = self.slots.remove(slot);
         events.push(Event::Completed { id, at: Nanos(now) });
         if let Some(command) = self.outside.pop_front() {
             self.admit(now, command);
@@ -132,7 +132,7 @@ impl<M: Mechanics> Controller<M> {
             Due::Destage => {
                 self.timer_noted = false;
                 self.draining = self.cache.waiting_runs() > 0;
-                self.pump(now);
+                self.destage_due(now);
             }
         }
     }
@@ -169,7 +169,7 @@ impl<M: Mechanics> Timing for Controller<M> {
                     self.job_done(at.0, job, events);
                 }
                 self.done = done;
-            } else if let Some((at, due)) = self.agenda.take(u64::MAX) {
+            } else if let Some((at, due)) = self.agenda.pop_due(u64::MAX) {
                 self.due(at, due, events);
             }
         }

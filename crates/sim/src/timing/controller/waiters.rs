@@ -3,7 +3,6 @@
 use super::slots::Slot;
 use crate::command::CommandId;
 
-/// The number of a waiter.
 pub(super) type WaiterId = u32;
 
 /// Action that is carried out when all runs that it waits for are out of the cache.

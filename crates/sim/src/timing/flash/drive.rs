@@ -162,7 +162,7 @@ impl Timing for FlashTiming {
         loop {
             let until = self.open_until.filter(|until| *until <= now.0);
             // An event that is due no later than that comes first.
-            match self.agenda.take(until.unwrap_or(now.0)) {
+            match self.agenda.pop_due(until.unwrap_or(now.0)) {
                 Some((at, Due::ReadDone(id, bytes))) => {
                     let out = self.carry(at, u64::from(bytes), true);
                     self.agenda.put(out + self.parameters.latency.0.0, Due::Answer(id));

@@ -50,7 +50,6 @@ impl ReadAhead {
         Self { segments: Vec::with_capacity(segments_max), segments_max, reach, stream: None, uses: 0 }
     }
 
-    /// Forgets everything.
     pub(super) fn clear(&mut self) {
         self.segments.clear();
         self.stream = None;
