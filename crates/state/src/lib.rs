@@ -10,6 +10,7 @@
 //! - [`output`] writes the files that a user names for a result: it never replaces what plumb did not write,
 //!   unless the user says `--overwrite`, and never replaces what is not a regular file.
 
+mod cache_record;
 pub mod digest;
 mod drive_record;
 pub mod hex;
@@ -21,6 +22,7 @@ pub mod sealed_lines;
 mod ublk_record;
 pub mod whole_file;
 
+pub use cache_record::{CacheRecord, LegRecord};
 pub use drive_record::DriveRecord;
 pub use locked_record::{DirectoryLock, LockedRecord, Owner};
 pub use output::{OutputError, OutputFile};

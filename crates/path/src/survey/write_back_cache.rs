@@ -5,8 +5,7 @@ use std::path::Path;
 
 use plumb_linux::probe::Probe;
 use plumb_linux::tree::Tree;
-use plumb_state::{UblkRecord, places};
-use serde::{Deserialize, Deserializer};
+use plumb_state::{CacheRecord, LegRecord, UblkRecord, places};
 
 use super::device::application;
 use super::mounts::attached_drive;
@@ -14,33 +13,6 @@ use super::surveyor::Surveyor;
 use crate::facts::{Log, Mark, Node};
 use crate::model::{Cache, Flush, LayerKind, Survey};
 use crate::rules;
-
-/// The mode in which the log is not flushed.
-const PROTECTED: &str = "protected";
-
-/// The part of a cache's configuration that matters here.
-#[derive(Deserialize)]
-struct Config {
-    uuid: String,
-    mode: String,
-    backing: String,
-    #[serde(deserialize_with = "paths")]
-    legs: Vec<String>,
-}
-
-/// Reads the paths of the devices of a log, of which each may be a part of what is at its path.
-fn paths<'de, D: Deserializer<'de>>(legs: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Leg {
-        Whole(String),
-        Part { path: String },
-    }
-    let path = |leg| match leg {
-        Leg::Whole(path) | Leg::Part { path } => path,
-    };
-    Ok(Vec::<Leg>::deserialize(legs)?.into_iter().map(path).collect())
-}
 
 /// Returns the path through the write-back cache that was named `target` and whose configuration is the file
 /// `config`. It is not opened, and may be served by another process.
@@ -73,8 +45,9 @@ pub fn survey_unflushed_log(tree: &dyn Tree, probe: &dyn Probe, path: &str) -> U
     let mut surveyor = Surveyor::new(tree, probe);
     surveyor.ensure(&target, |surveyor| {
         let mut node = Node::new(LayerKind::WriteBackCache, &target);
-        let (uuid, mode) = (String::new(), PROTECTED.to_owned());
-        let config = Config { uuid, mode, backing: path.to_owned(), legs: vec![path.to_owned()] };
+        let (uuid, mode) = (String::new(), CacheRecord::PROTECTED.to_owned());
+        let legs = vec![LegRecord::Whole(path.to_owned())];
+        let config = CacheRecord { uuid, mode, backing: path.to_owned(), legs };
         surveyor.plumb_cache_of(&mut node, &target, config, path);
         node
     });
@@ -111,8 +84,8 @@ pub fn disks_below(tree: &dyn Tree, probe: &dyn Probe, path: &str) -> Vec<String
 }
 
 /// Reads the configuration from the file `path`; `None` if it cannot be read.
-fn read(tree: &dyn Tree, path: &str) -> Option<Config> {
-    serde_json::from_slice(tree.text(path).ok()?.as_bytes()).ok()
+fn read(tree: &dyn Tree, path: &str) -> Option<CacheRecord> {
+    CacheRecord::parse(&tree.text(path).ok()?)
 }
 
 /// A write-back cache that a block device of this machine is.
@@ -144,7 +117,7 @@ impl AttachedCache {
 
     /// Returns true if the log is not flushed, because somebody vouches for its devices.
     pub fn is_protected(&self) -> bool {
-        self.mode.as_deref() == Some(PROTECTED)
+        self.mode.as_deref() == Some(CacheRecord::PROTECTED)
     }
 }
 
@@ -184,10 +157,11 @@ impl Surveyor<'_> {
     }
 
     /// Fills in `node` for the cache `name` from `config`, which was read from `source`.
-    fn plumb_cache_of(&mut self, node: &mut Node, name: &str, config: Config, source: &str) {
-        let Config { uuid, mode, backing, legs } = config;
+    fn plumb_cache_of(&mut self, node: &mut Node, name: &str, config: CacheRecord, source: &str) {
+        let CacheRecord { uuid, mode, backing, legs } = config;
+        let legs: Vec<&str> = legs.iter().map(LegRecord::path).collect();
         node.identity = Some(uuid);
-        let is_flushed = mode != PROTECTED;
+        let is_flushed = mode != CacheRecord::PROTECTED;
         // Data that the cache holds is on its devices, which have nodes of their own below.
         node.cache = if is_flushed { Cache::None } else { Cache::Protected };
         let means = match is_flushed {
@@ -199,7 +173,7 @@ impl Surveyor<'_> {
         };
         node.saw(source, format!("{mode}, log {}", legs.join(" ")), means);
         let mut log = Log { cache: name.to_owned(), on: Vec::new(), is_hidden: false, is_flushed };
-        for path in &legs {
+        for path in legs {
             match self.below_cache(node, path) {
                 Some(leg) => log.on.push(leg),
                 None => log.is_hidden = true,

@@ -274,3 +274,41 @@ impl CacheConfig {
 pub fn directory() -> PathBuf {
     places::cache_configurations(&places::state())
 }
+
+#[cfg(test)]
+mod tests {
+    use plumb_state::CacheRecord;
+
+    use super::*;
+
+    #[test]
+    fn a_survey_reads_the_devices_and_the_mode_that_were_written() {
+        let legs = ["/dev/disk/by-id/a", "/dev/disk/by-id/b@1G+4G"];
+        let config = CacheConfig {
+            schema: CacheConfig::SCHEMA.to_owned(),
+            name: "one".to_owned(),
+            uuid: Uuid([1; 16]),
+            backing_uuid: Uuid([2; 16]),
+            mode: Mode::Protected,
+            layout: Layout::Mirror,
+            size: 4 << 30,
+            backing: "/dev/disk/by-id/c".to_owned(),
+            marker: MarkerPlace::LastBlock,
+            legs: legs.map(|typed| DevicePlace::parse(typed).unwrap()).to_vec(),
+            backing_size: None,
+            moves_to: None,
+            tuning: Tuning::default(),
+            stopped: None,
+            last_mark: None,
+        };
+        let directory = tempfile::tempdir().unwrap();
+        config.save(directory.path()).unwrap();
+        let text = std::fs::read_to_string(CacheConfig::path(directory.path(), "one")).unwrap();
+        let record = CacheRecord::parse(&text).unwrap();
+        let CacheConfig { uuid, mode, backing, legs, .. } = config;
+        let legs = legs.into_iter().map(Into::into).collect();
+        assert_eq!(record.mode, CacheRecord::PROTECTED);
+        let expected = CacheRecord { uuid: uuid.to_string(), mode: mode.word().to_owned(), backing, legs };
+        assert_eq!(record, expected);
+    }
+}

@@ -9,6 +9,7 @@ use std::fmt;
 
 use plumb_block::{Bytes, shell_word};
 use plumb_cache::LOG_BLOCK;
+use plumb_state::LegRecord;
 use serde::{Deserialize, Serialize};
 
 use crate::byte_extent::ByteExtent;
@@ -17,7 +18,7 @@ use crate::mark::mark_as_free;
 
 /// Place of a device of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Written", into = "Written")]
+#[serde(from = "LegRecord", into = "LegRecord")]
 pub struct DevicePlace {
     /// Path of the device or file, or the URI of an export.
     pub path: String,
@@ -25,32 +26,22 @@ pub struct DevicePlace {
     pub part: Option<ByteExtent>,
 }
 
-/// Form in a configuration. A plumb that knows no parts refuses the second one.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(untagged)]
-enum Written {
-    Whole(String),
-    Part {
-        path: String,
-        #[serde(flatten)]
-        part: ByteExtent,
-    },
-}
-
-impl From<Written> for DevicePlace {
-    fn from(written: Written) -> Self {
-        match written {
-            Written::Whole(path) => Self { path, part: None },
-            Written::Part { path, part } => Self { path, part: Some(part) },
+impl From<LegRecord> for DevicePlace {
+    fn from(record: LegRecord) -> Self {
+        match record {
+            LegRecord::Whole(path) => Self { path, part: None },
+            LegRecord::Part { path, offset, length } => {
+                Self { path, part: Some(ByteExtent { offset, length }) }
+            }
         }
     }
 }
 
-impl From<DevicePlace> for Written {
+impl From<DevicePlace> for LegRecord {
     fn from(DevicePlace { path, part }: DevicePlace) -> Self {
         match part {
             None => Self::Whole(path),
-            Some(part) => Self::Part { path, part },
+            Some(ByteExtent { offset, length }) => Self::Part { path, offset, length },
         }
     }
 }
