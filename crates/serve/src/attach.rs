@@ -67,4 +67,4 @@ mod worker;
 pub use crate::records::Swept;
 pub use attachment::Attachment;
 pub use options::{AttachOptions, ControlFile};
-pub use sweep::{left, left_unless_busy, sweep, sweep_of};
+pub use sweep::{sweep, sweep_of, unserved, unserved_unless_busy};

@@ -1,4 +1,4 @@
-//! Names of what is served.
+//! The rule for names under which devices are served.
 
 /// Length of the longest name, in bytes: socket paths are short (unix(7): 108 bytes).
 pub(crate) const NAME_MAX: usize = 40;

@@ -38,7 +38,7 @@ impl PrivateDirectory {
 
     /// Waits until nobody else changes anything here, and keeps others from it.
     pub(crate) fn lock(&self) -> Result<DirectoryLock> {
-        DirectoryLock::take(&self.0).map_err(at("lock", &self.0))
+        DirectoryLock::acquire(&self.0).map_err(at("lock", &self.0))
     }
 
     /// Keeps others from changing anything here; `None` while somebody does.

@@ -276,7 +276,7 @@ impl<T> Requests<T> {
             // One beside it may have failed in the meantime.
             Outcome::Done if is_promise && self.served.has_failed_flush() => Err(Failure::Errno(Errno::EIO)),
             Outcome::Done => Ok(()),
-            Outcome::Failed(errno) => Err(Failure::Errno(told(op, errno))),
+            Outcome::Failed(errno) => Err(Failure::Errno(reported_errno(op, errno))),
             Outcome::Unknown | Outcome::PowerLost => Err(Failure::Unanswered),
         }
     }
@@ -347,7 +347,7 @@ const fn is_refusal(op: Op, outcome: Outcome) -> bool {
 
 /// Returns the error that the requester gets. Only what it acts upon differs from EIO: no space, and what the
 /// device cannot do.
-const fn told(op: Op, errno: Errno) -> Errno {
+const fn reported_errno(op: Op, errno: Errno) -> Errno {
     match (op, errno) {
         (Op::Write { .. } | Op::WriteZeroes { .. } | Op::Discard, Errno::ENOSPC) => Errno::ENOSPC,
         (Op::WriteZeroes { .. } | Op::Discard, Errno::EOPNOTSUPP) => Errno::EOPNOTSUPP,

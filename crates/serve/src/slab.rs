@@ -1,6 +1,6 @@
-//! Values by number. Numbers are used again.
+//! [`Slab`]: a map from small numbers that it gives out itself, and gives out again when they are free.
 
-/// Values by number.
+/// Values by the number that each was given.
 pub(crate) struct Slab<T> {
     slots: Vec<Option<T>>,
     free: Vec<u32>,
@@ -13,7 +13,7 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// Returns a number for `value`.
+    /// Inserts `value`. Returns its number.
     pub(crate) fn insert(&mut self, value: T) -> u32 {
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
@@ -29,7 +29,7 @@ impl<T> Slab<T> {
         self.slots.get_mut(number as usize)?.as_mut()
     }
 
-    /// Takes the value `number` out.
+    /// Removes and returns the value `number`.
     pub(crate) fn remove(&mut self, number: u32) -> Option<T> {
         let value = self.slots.get_mut(number as usize)?.take()?;
         self.free.push(number);
@@ -42,7 +42,7 @@ impl<T> Slab<T> {
         (0..).zip(&self.slots).filter_map(fits).collect()
     }
 
-    /// Takes all out.
+    /// Removes and returns all values.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = T> + use<T> {
         std::mem::take(self).slots.into_iter().flatten()
     }

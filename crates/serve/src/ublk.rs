@@ -65,4 +65,4 @@ mod worker;
 pub use crate::records::Swept;
 pub use exported::UblkDevice;
 pub use options::{Survives, UblkOptions};
-pub use sweep::{left, sweep, waiting};
+pub use sweep::{sweep, unserved, waiting};

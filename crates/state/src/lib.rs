@@ -16,7 +16,7 @@ mod drive_record;
 pub mod hex;
 mod locked_record;
 pub mod output;
-mod own;
+mod own_results;
 pub mod places;
 pub mod sealed_lines;
 mod ublk_record;

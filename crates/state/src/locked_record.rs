@@ -162,7 +162,7 @@ impl DirectoryLock {
     ///
     /// # Errors
     /// Fails as open(2) and flock(2): over NFS directories cannot be locked (EBADF).
-    pub fn take(directory: &Path) -> io::Result<Self> {
+    pub fn acquire(directory: &Path) -> io::Result<Self> {
         let file = File::open(directory)?;
         loop {
             match flock(&file, FlockOperation::LockExclusive) {
@@ -172,10 +172,10 @@ impl DirectoryLock {
         }
     }
 
-    /// Does what [`take`](Self::take) does, without waiting: `None` while another holds the lock.
+    /// Does what [`acquire`](Self::acquire) does, without waiting: `None` while another holds the lock.
     ///
     /// # Errors
-    /// Fails as [`take`](Self::take).
+    /// Fails as [`acquire`](Self::acquire).
     pub fn try_take(directory: &Path) -> io::Result<Option<Self>> {
         let file = File::open(directory)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {

@@ -20,8 +20,8 @@
 //! reads, and with each other: none of them may be replaced, whatever is said.
 //!
 //! A symbolic link is followed, and stays; what it leads to is judged. A file is recognised as plumb's by its
-//! contents alone: by their sum, which plumb attaches to each result as an extended attribute (`own.rs`), or
-//! where a file system keeps none, in two formats that say it of each of their parts.
+//! contents alone (`own_results`): by their sum, which plumb attaches to each result as an extended
+//! attribute, or where a file system keeps none, in two formats that say it of each of their parts.
 //!
 //! A regular file is replaced whole or not at all: on any failure, a full disk too, it has its old contents.
 //! It keeps its permissions; another hard link to it keeps the old contents. Messages name the path that was
@@ -41,7 +41,7 @@ use std::path::{Path, PathBuf};
 
 use plumb_block::FailureKind;
 
-use crate::own;
+use crate::own_results;
 use crate::places;
 use crate::whole_file::{Lasting, Mode, parent_of, replace_with};
 
@@ -106,7 +106,6 @@ pub enum WriteError<E: std::error::Error + 'static> {
     Content(E),
 }
 
-/// Where a result goes.
 enum Place {
     /// Descriptor of this process with this number.
     Descriptor(u32),
@@ -165,7 +164,7 @@ impl OutputFile<'_> {
             }
             Place::File(path) => replace_with(&path, Mode::Kept, Lasting::Durable, |file| {
                 through(&mut io::BufWriter::with_capacity(1 << 20, &mut *file), write)?;
-                Ok(own::seal(file)?)
+                Ok(own_results::seal(file)?)
             }),
         };
         written.map_err(|error| match error {
@@ -186,7 +185,6 @@ impl OutputFile<'_> {
         OutputError { kind, path: self.path.to_owned(), found: found.into(), source: None }
     }
 
-    /// Finds where the result goes.
     fn place(&self) -> Result<Place, OutputError> {
         if let Some(descriptor) = self.descriptor()? {
             return Ok(Place::Descriptor(descriptor));
@@ -227,7 +225,7 @@ impl OutputFile<'_> {
         if found.len() == 0 || self.overwrite {
             return Ok(Place::File(path));
         }
-        if let Some(recording) = own::recording_of(&path) {
+        if let Some(recording) = own_results::recording_of(&path) {
             let found = format!(
                 "it is a part of the recording in {}, which would be lost: name another file, or add --overwrite \
                  to replace it",
@@ -235,7 +233,7 @@ impl OutputFile<'_> {
             );
             return Err(self.refused(FailureKind::Refused, found));
         }
-        if own::is_own(&path) {
+        if own_results::is_own(&path) {
             return Ok(Place::File(path));
         }
         let leads = match fs::read_link(self.path) {
@@ -328,7 +326,7 @@ impl OutputFile<'_> {
 pub fn write_page(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_with(path, Mode::Kept, Lasting::Durable, |file| {
         file.write_all(bytes)?;
-        own::seal(file)
+        own_results::seal(file)
     })
 }
 

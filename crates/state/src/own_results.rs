@@ -1,4 +1,4 @@
-//! How an earlier result of plumb is recognised, by its contents alone.
+//! Recognition of earlier results of plumb, by their contents alone.
 //!
 //! A result in HTML, XML or Markdown ends with a comment that has the sum of all before it. Formats without
 //! comments have the sum attached to the file, as the extended attribute [`SUM`]. Whatever somebody then adds

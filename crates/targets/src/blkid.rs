@@ -4,20 +4,21 @@
 //! find nothing, so it can add a refusal and never take one away. Without the program, or if it fails or does
 //! not answer in time, the own signatures decide alone.
 
-use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use plumb_linux::child::reap_within;
+use rustix::fs::{MemfdFlags, memfd_create};
 
 /// Where it may be: a user's PATH often leaves out the second and third.
 const PROGRAMS: [&str; 3] = ["blkid", "/usr/sbin/blkid", "/sbin/blkid"];
 /// Time that it may take. It reads some hundred places of a disk.
 const TIME: Duration = Duration::from_secs(10);
 /// Maximum number of bytes read of blkid's answer.
-const ANSWER_BYTES: usize = 64 << 10;
+const ANSWER_BYTES: u64 = 64 << 10;
 /// Exit code of blkid where several kinds contradict each other.
 const AMBIVALENT: i32 = 8;
 
@@ -30,71 +31,40 @@ pub(crate) fn ask(file: BorrowedFd<'_>) -> Option<String> {
 fn ask_with(programs: &[&str], file: BorrowedFd<'_>, time: Duration) -> Option<String> {
     programs.iter().find_map(|program| {
         let standard_input = file.try_clone_to_owned().ok()?;
-        match start(program, standard_input) {
+        let text = File::from(memfd_create("blkid", MemfdFlags::CLOEXEC).ok()?);
+        match start(program, standard_input, text.try_clone().ok()?) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(_) => Some(None),
-            Ok(child) => Some(answer(child, time)),
+            Ok(child) => Some(answer(child, text, time)),
         }
     })?
 }
 
 /// Starts it on the file as its standard input, so that it looks at this very file, whatever its name leads
-/// to.
-fn start(program: &str, file: OwnedFd) -> io::Result<Child> {
+/// to. Its answer goes to `text`.
+fn start(program: &str, file: OwnedFd, text: File) -> io::Result<Child> {
     let mut command = Command::new(program);
     command.args(["-p", "-o", "export", "/dev/stdin"]).env("LC_ALL", "C");
-    command.stdin(Stdio::from(file)).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
+    command.stdin(Stdio::from(file)).stdout(text).stderr(Stdio::null()).spawn()
 }
 
-fn answer(mut child: Child, time: Duration) -> Option<String> {
-    let until = Instant::now() + time;
-    let text = child.stdout.take().and_then(|stdout| read(&stdout, until));
-    let ended = has_ended(&child, until);
-    if !ended {
-        // One that does not even end by this is left to the end of this process.
+/// Returns the meaning of what it has written to `text`, if it ends in time.
+fn answer(mut child: Child, mut text: File, time: Duration) -> Option<String> {
+    let Some(status) = reap_within(&mut child, time).ok()? else {
         child.kill().ok()?;
-        has_ended(&child, Instant::now() + Duration::from_secs(1)).then_some(())?;
-    }
-    let status = child.wait().ok()?;
+        // One that does not even end by this is left to the end of this process.
+        reap_within(&mut child, Duration::from_secs(1)).ok()?;
+        return None;
+    };
     match status.code() {
-        Some(0) => named(&text?),
+        Some(0) => {
+            let mut answer = Vec::new();
+            text.rewind().ok()?;
+            text.take(ANSWER_BYTES).read_to_end(&mut answer).ok()?;
+            named(&String::from_utf8_lossy(&answer))
+        }
         Some(AMBIVALENT) => Some("several kinds of contents".to_owned()),
         _ => None,
-    }
-}
-
-/// Returns all that it writes; `None` if that does not end in time.
-fn read(stdout: &ChildStdout, until: Instant) -> Option<String> {
-    let mut text = Vec::new();
-    let mut part = [0; 4096];
-    while text.len() < ANSWER_BYTES {
-        wait_readable(stdout.as_fd(), until)?;
-        match rustix::io::read(stdout, &mut part) {
-            Ok(0) => return Some(String::from_utf8_lossy(&text).into_owned()),
-            Ok(read) => text.extend_from_slice(&part[..read]),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return None,
-        }
-    }
-    None
-}
-
-fn has_ended(child: &Child, until: Instant) -> bool {
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let process = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    process.is_some_and(|process| wait_readable(process.as_fd(), until).is_some())
-}
-
-fn wait_readable(file: BorrowedFd<'_>, until: Instant) -> Option<()> {
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).ok()?;
-        match poll(&mut [PollFd::new(&file, PollFlags::IN)], Some(&left)) {
-            Ok(0) => return None,
-            Ok(_) => return Some(()),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return None,
-        }
     }
 }
 
@@ -108,6 +78,7 @@ fn named(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd as _;
     use std::path::PathBuf;
 
     use super::*;

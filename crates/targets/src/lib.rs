@@ -53,9 +53,9 @@ mod shared;
 pub mod signature;
 mod simulated;
 mod storage;
+mod target_request;
 mod test_file;
 mod time;
-mod wanted;
 
 pub use byte_extent::ByteExtent;
 pub use error::{Error, Kind, Result};
@@ -69,5 +69,5 @@ pub use plumb_block::Time;
 pub use servers::Servers;
 pub use simulated::{open_simulated, seed_of};
 pub use storage::{overlap, size_of};
+pub use target_request::TargetRequest;
 pub use time::time_of;
-pub use wanted::TargetRequest;

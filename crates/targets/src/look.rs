@@ -352,7 +352,6 @@ fn with_whole(mut within: Vec<Signature>, whole: Vec<Signature>, file: BorrowedF
     within
 }
 
-/// A part of a source.
 struct PartSource<'a> {
     source: &'a FileSource<'a>,
     part: ByteExtent,

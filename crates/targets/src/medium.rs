@@ -106,7 +106,7 @@ impl Medium {
             (FoundObject::File(seen), Some((looked_at, key))) => {
                 judge(&located.shown, &seen, &State::from_file(looked_at.as_fd()), wanted)?;
                 let file = open_same(&located.path, &located.shown, OFlags::RDWR, key)?;
-                take(&machine.now(), &located, file, wanted)
+                open_existing(&machine.now(), &located, file, wanted)
             }
             (FoundObject::Block(block), _) => {
                 let mut found = signs(&block.contents, &block.uses);
@@ -171,8 +171,8 @@ fn make(located: &LocatedName, missing: &Missing, wanted: MediumWanted<'_>) -> R
     medium(shown, file, Undo::Remove(name), wanted)
 }
 
-/// Takes a file that is there.
-fn take(
+/// Returns the file that is there as the medium that is wanted.
+fn open_existing(
     machine: &Machine<'_>,
     located: &LocatedName,
     file: OwnedFd,

@@ -21,7 +21,7 @@ use crate::name::{Name, Scheme};
 use crate::opened::{OpenedTarget, Origin, Route, TargetKind};
 use crate::permission::Permission;
 use crate::signature::{Source, find};
-use crate::wanted::TargetRequest;
+use crate::target_request::TargetRequest;
 
 /// Returns true if `name` is that of an export.
 pub(crate) fn is_meant(name: &Name) -> bool {

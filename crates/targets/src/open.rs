@@ -38,8 +38,8 @@ use crate::opened::{Node, OpenedTarget, Origin, Route, TargetKind, device};
 use crate::permission::{Intent, Permission};
 use crate::shared::Claim;
 use crate::storage::{PartOfFile, nobody_claims};
+use crate::target_request::TargetRequest;
 use crate::time::time_of;
-use crate::wanted::TargetRequest;
 use crate::{cache, simulated, test_file};
 
 /// Opens one target: [`open_all`] for a caller that has just one.

@@ -1,4 +1,4 @@
-//! An open target.
+//! [`OpenedTarget`]: a device that is open under a name, with what a run must know of it.
 
 use std::ops::Range;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};

@@ -14,7 +14,7 @@ use crate::cache;
 use crate::error::{Error, Result};
 use crate::name::{Name, Scheme};
 use crate::opened::{OpenedTarget, Origin, Route, TargetKind};
-use crate::wanted::TargetRequest;
+use crate::target_request::TargetRequest;
 
 /// How a simulated drive is typed; for messages.
 const TYPED_AS: &str = "type it as in sim:MODEL?wce=off&seed=7&size=1GiB&fault=write:eio:nth=3";

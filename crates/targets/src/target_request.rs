@@ -1,4 +1,4 @@
-//! Target that a command wants to open.
+//! [`TargetRequest`]: a target that a command wants to open, the use it makes of it, and the options.
 
 use plumb_linux::FileOptions;
 

@@ -12,7 +12,7 @@ use plumb_linux::{Access, FileOptions, TestFile};
 use crate::error::{Error, Kind, Result};
 use crate::name::Name;
 use crate::opened::{OpenedTarget, Origin, Route, TargetKind};
-use crate::wanted::TargetRequest;
+use crate::target_request::TargetRequest;
 
 /// Returns the directory that is meant, if it is one and a size is given.
 pub(crate) fn directory_of(want: &TargetRequest) -> Option<&Path> {

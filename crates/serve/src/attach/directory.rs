@@ -49,7 +49,7 @@ impl Base {
     }
 
     /// Opens the default directory of attachments; returns `None` if nobody has made one.
-    pub(super) fn found() -> Result<Option<Self>> {
+    pub(super) fn open_default() -> Result<Option<Self>> {
         match [PathBuf::from(ATTACHMENTS), attachments_of_this_user()].into_iter().find(|path| path.is_dir())
         {
             Some(path) => Self::open(Some(&path)).map(Some),

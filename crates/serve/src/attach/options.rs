@@ -1,4 +1,4 @@
-//! The options of an attachment.
+//! Options of attaching a device: threads, queue depth, directory, time limit, control file.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;

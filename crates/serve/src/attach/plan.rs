@@ -99,7 +99,6 @@ impl Geometry {
         Self { grid, block: grid.block as u32, punch, has_control }
     }
 
-    /// Returns the action for `frame`.
     pub(super) fn plan(&self, frame: &Frame<'_>) -> Plan {
         let Some(call) = frame.call else { return Plan::Refuse(Errno::EINVAL) };
         match call {
@@ -182,11 +181,9 @@ impl Geometry {
     }
 }
 
-/// No such file or directory.
 pub(super) const ENOENT: Errno = Errno(2);
 /// No such address: a seek found nothing.
 pub(super) const ENXIO: Errno = Errno(6);
-/// Function not implemented.
 const ENOSYS: Errno = Errno(38);
 
 #[cfg(test)]

@@ -43,22 +43,22 @@ pub fn sweep_of(name: &str) -> Result<Option<String>> {
 ///
 /// # Errors
 /// If there is such a directory, and it cannot be read.
-pub fn left() -> Result<Vec<String>> {
-    let Some(base) = Base::found()? else { return Ok(Vec::new()) };
-    left_locked(&base, &base.lock()?)
+pub fn unserved() -> Result<Vec<String>> {
+    let Some(base) = Base::open_default()? else { return Ok(Vec::new()) };
+    unserved_locked(&base, &base.lock()?)
 }
 
-/// Does what [`left`] does, without waiting for a process that attaches or detaches meanwhile: there are none
-/// then.
+/// Does what [`unserved`] does, without waiting for a process that attaches or detaches meanwhile: there are
+/// none then.
 ///
 /// # Errors
-/// Fails as [`left`].
-pub fn left_unless_busy() -> Result<Vec<String>> {
-    let Some(base) = Base::found()? else { return Ok(Vec::new()) };
-    base.try_lock()?.map_or_else(|| Ok(Vec::new()), |locked| left_locked(&base, &locked))
+/// Fails as [`unserved`].
+pub fn unserved_unless_busy() -> Result<Vec<String>> {
+    let Some(base) = Base::open_default()? else { return Ok(Vec::new()) };
+    base.try_lock()?.map_or_else(|| Ok(Vec::new()), |locked| unserved_locked(&base, &locked))
 }
 
-fn left_locked(base: &Base, locked: &DirectoryLock) -> Result<Vec<String>> {
+fn unserved_locked(base: &Base, locked: &DirectoryLock) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for attachment in base.attachments()? {
         if !attachment.is_served(locked)? {

@@ -46,9 +46,7 @@ const OPEN_FLAGS_CONTROL: u32 = 1 | 1 << 2;
 pub(super) const PUNCH: u32 = 0x3;
 /// `FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE`: the range reads as zeroes and keeps its space.
 pub(super) const ZERO: u32 = 0x11;
-/// `SEEK_DATA`.
 pub(super) const SEEK_DATA: u32 = 3;
-/// `SEEK_HOLE`.
 pub(super) const SEEK_HOLE: u32 = 4;
 
 /// Where something is in the file, in bytes.

@@ -28,7 +28,7 @@ use crate::requests::{BLIND_WAIT, Requests, become_io_flusher};
 
 /// While requests come one by one, only every so many turns look for a second one: the call would find
 /// nothing.
-const LOOK_EVERY: u32 = 16;
+const SECOND_LOOK_TURNS: u32 = 16;
 /// Number of checks after a second request was found during which several are expected at a time.
 const SEVERAL_FOR: u32 = 64;
 /// Number of requests that are taken at once: the other threads get some, too, and answers are not held up.
@@ -104,7 +104,7 @@ impl Worker {
             return Err(Os::NODEV);
         }
         self.turns = self.turns.wrapping_add(1);
-        let looks = !was_idle || self.several_for > 0 || self.turns.is_multiple_of(LOOK_EVERY);
+        let looks = !was_idle || self.several_for > 0 || self.turns.is_multiple_of(SECOND_LOOK_TURNS);
         let is_drained = looks && self.take_waiting()?;
         let is_stuck = self.jobs.requests.in_flight() > 0 && !self.has_room();
         let wait = if is_stuck && self.jobs.requests.wake_fd().is_none() { Wait::ONE } else { Wait::NONE };

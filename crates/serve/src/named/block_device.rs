@@ -59,7 +59,6 @@ impl BlockDevice {
         exported.map(Self::Ublk).map_err(ServiceError::Ublk)
     }
 
-    /// Returns the block device.
     pub(super) fn path(&self) -> String {
         match self {
             Self::Loop(attachment) => attachment.path(),

@@ -216,7 +216,7 @@ fn give_within<O: Serialize, S: DeserializeOwned>(
     let mut stream = match UnixStream::connect(registry::socket(directory, name)) {
         Ok(stream) => stream,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            if registry::left().iter().any(|left| left == name) {
+            if registry::unserved().iter().any(|unserved| unserved == name) {
                 return Err(ControlError::Gone { name: name.to_owned() });
             }
             let known = registry::names(directory).map_err(io)?;
@@ -237,11 +237,11 @@ fn give_within<O: Serialize, S: DeserializeOwned>(
     }
 }
 
-/// Takes one order from `stream`. Somebody who says nothing only looks whether this is alive.
+/// Receives one order from `stream`. Somebody who says nothing only looks whether this is alive.
 ///
 /// # Errors
 /// If the other side does not keep to the protocol or goes away.
-pub(super) fn hear<O: DeserializeOwned>(stream: &mut UnixStream) -> io::Result<Option<Order<O>>> {
+pub(super) fn receive_order<O: DeserializeOwned>(stream: &mut UnixStream) -> io::Result<Option<Order<O>>> {
     stream.set_read_timeout(Some(ORDER_TIMEOUT))?;
     stream.set_write_timeout(Some(ORDER_TIMEOUT))?;
     match read_line(stream).and_then(|order| Ok(Order::from_json(order)?)) {
@@ -259,7 +259,7 @@ pub(super) fn hear<O: DeserializeOwned>(stream: &mut UnixStream) -> io::Result<O
 ///
 /// # Errors
 /// If the other side is gone.
-pub(super) fn answer(stream: &mut UnixStream, answer: &Answer<impl Serialize>) -> io::Result<()> {
+pub(super) fn send_answer(stream: &mut UnixStream, answer: &Answer<impl Serialize>) -> io::Result<()> {
     write_line(stream, answer)
 }
 

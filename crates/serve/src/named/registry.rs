@@ -58,20 +58,20 @@ pub fn names(directory: &Path) -> io::Result<Vec<String>> {
 ///
 /// # Errors
 /// As readdir(3); a directory that does not exist has none.
-pub fn names_with_left(directory: &Path) -> io::Result<Vec<String>> {
+pub fn names_with_unserved(directory: &Path) -> io::Result<Vec<String>> {
     let mut found = names(directory)?;
-    found.extend(left());
+    found.extend(unserved());
     found.sort();
     found.dedup();
     Ok(found)
 }
 
 /// Returns the attachments that killed processes have left. Only root attaches, and only root may look.
-pub(super) fn left() -> Vec<String> {
+pub(super) fn unserved() -> Vec<String> {
     if !rustix::process::geteuid().is_root() {
         return Vec::new();
     }
-    crate::attach::left().unwrap_or_default()
+    crate::attach::unserved().unwrap_or_default()
 }
 
 /// Returns true if somebody listens on the control socket of the drive `name`.

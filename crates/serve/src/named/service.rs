@@ -289,7 +289,7 @@ impl<C: Controls> Service<C> {
             if waiting.is_empty() {
                 is_readable_soon(self.control.as_fd())
                     .map_err(|error| system(std::io::Error::other(error)))?;
-                hear(&self.control, &mut waiting, &self.name, &self.say);
+                receive_orders(&self.control, &mut waiting, &self.name, &self.say);
             }
             if let Some((stream, order)) = waiting.pop_front() {
                 detaching.extend(self.converse(stream, order, &mut waiting, stop));
@@ -301,7 +301,7 @@ impl<C: Controls> Service<C> {
                 Order::Detach { .. } => detaching.push(stream),
                 _ => {
                     let why = "it is being removed".to_owned();
-                    tell(stream, &Answer::<()>::Refused(RefusedOrder::unsafe_now(why)), &name, &say);
+                    send_answer(stream, &Answer::<()>::Refused(RefusedOrder::unsafe_now(why)), &name, &say);
                 }
             }
         }
@@ -311,7 +311,7 @@ impl<C: Controls> Service<C> {
             Err(error) => Answer::Refused(RefusedOrder::failed(in_one_line(error))),
         };
         for stream in detaching {
-            tell(stream, &answer, &name, &say);
+            send_answer(stream, &answer, &name, &say);
         }
         closed
     }
@@ -385,7 +385,7 @@ impl<C: Controls> Service<C> {
             Ok(()) => Answer::Done(self.status()),
             Err(refused) => Answer::Refused(refused),
         };
-        tell(stream, &answer, &self.name, &self.say);
+        send_answer(stream, &answer, &self.name, &self.say);
         None
     }
 
@@ -433,7 +433,7 @@ impl<C: Controls> Service<C> {
         let Self { block_device, control, name, say, .. } = self;
         if let Some(held) = block_device {
             held.detach(&mut || {
-                hear(control, waiting, name, say);
+                receive_orders(control, waiting, name, say);
                 let cuts_off =
                     |(_, order): &(_, Order<C::Order>)| matches!(order, Order::Detach { cut_off: true });
                 is_forced() || waiting.iter().any(cuts_off)
@@ -457,10 +457,15 @@ impl<C: Controls> Service<C> {
     }
 }
 
-/// Takes the orders of all who wait to give one.
-fn hear<O: DeserializeOwned>(control: &ControlSocket, waiting: &mut WaitingOrders<O>, name: &str, say: &Say) {
+/// Receives the orders of all who wait to give one.
+fn receive_orders<O: DeserializeOwned>(
+    control: &ControlSocket,
+    waiting: &mut WaitingOrders<O>,
+    name: &str,
+    say: &Say,
+) {
     while let Some(mut stream) = control.accept() {
-        match control::hear(&mut stream) {
+        match control::receive_order(&mut stream) {
             Ok(order) => waiting.extend(order.map(|order| (stream, order))),
             Err(error) => say(&format!("{name}: a control command was cut off: {error}")),
         }
@@ -468,8 +473,8 @@ fn hear<O: DeserializeOwned>(control: &ControlSocket, waiting: &mut WaitingOrder
 }
 
 /// Answers an order. If whoever gave it is gone the device goes on.
-fn tell(mut stream: UnixStream, answer: &Answer<impl Serialize>, name: &str, say: &Say) {
-    if let Err(error) = control::answer(&mut stream, answer) {
+fn send_answer(mut stream: UnixStream, answer: &Answer<impl Serialize>, name: &str, say: &Say) {
+    if let Err(error) = control::send_answer(&mut stream, answer) {
         say(&format!("{name}: a control command was cut off: {error}"));
     }
 }

@@ -34,7 +34,7 @@ impl ControlSocket {
             let path = path.to_owned();
             move |source: io::Error| ServiceError::Control { path, source }
         };
-        let lock = DirectoryLock::take(directory).map_err(failed(directory))?;
+        let lock = DirectoryLock::acquire(directory).map_err(failed(directory))?;
         let name = match name {
             Some(name) if !registry::is_name(&name) => return Err(ServiceError::Name(name)),
             Some(name) if registry::is_served(directory, &name) => return Err(ServiceError::Taken(name)),
@@ -76,7 +76,7 @@ impl AsFd for ControlSocket {
 /// # Errors
 /// As unlink(2).
 pub fn forget(directory: &Path, name: &str) -> io::Result<bool> {
-    let _lock = DirectoryLock::take(directory)?;
+    let _lock = DirectoryLock::acquire(directory)?;
     let path = registry::socket(directory, name);
     let is_served = registry::is_served(directory, name);
     if is_served { Ok(false) } else { whole_file::remove(&path).map_err(|error| error.source) }

@@ -32,8 +32,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, Scope};
 
-use plumb_block::in_one_line;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use plumb_block::{Nanos, PollFlags, Poller, in_one_line, wait_any};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::net::Shutdown;
 
 use super::transport::Socket;
@@ -54,7 +54,7 @@ const STACK_BYTES: usize = 512 << 10;
 /// How many connections beyond the limit are told so at once; more are closed without a word.
 const REFUSED_AT_ONCE: usize = 16;
 /// How long no connection is accepted after the system had no room for one.
-const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const ACCEPT_PAUSE: Nanos = Nanos::millis(50);
 
 /// Reason why a server cannot serve.
 #[derive(Debug, thiserror::Error)]
@@ -91,7 +91,7 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    fn taken(place: &str, why: &str) -> Self {
+    fn cannot_listen(place: &str, why: &str) -> Self {
         Self::Refused(format!("cannot listen on {place}: {why}"))
     }
 
@@ -208,23 +208,17 @@ impl Server {
         listeners: &[Listener],
         scope: &'scope Scope<'scope, '_>,
     ) -> Result<(), ServeError> {
-        let mut has_room = true;
+        let (clock, mut has_room) = (&*self.exports.options.clock, true);
         while !self.stopper.is_stopped() {
-            let mut waits = vec![PollFd::new(&*self.stopper.event, PollFlags::IN)];
-            if has_room {
-                waits
-                    .extend(listeners.iter().map(|one| PollFd::from_borrowed_fd(one.as_fd(), PollFlags::IN)));
+            let mut poller = Poller::new(clock).watching(self.stopper.event.as_fd(), PollFlags::IN);
+            for listener in listeners.iter().filter(|_| has_room) {
+                poller = poller.watching(listener.as_fd(), PollFlags::IN);
             }
-            let timeout = (!has_room).then_some(&PAUSE);
-            match poll(&mut waits, timeout) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(errno) => {
-                    return Err(ServeError::System {
-                        operation: "wait for connections",
-                        source: errno.into(),
-                    });
-                }
-            }
+            let until = (!has_room).then(|| clock.now().saturating_add(ACCEPT_PAUSE));
+            wait_any([], until, &mut poller).map_err(|error| ServeError::System {
+                operation: "wait for connections",
+                source: io::Error::other(error),
+            })?;
             has_room = listeners.iter().all(|listener| self.accept_waiting(listener, scope));
         }
         Ok(())
@@ -261,13 +255,13 @@ impl Server {
             let exports = &self.exports;
             let connection = if is_refused { exports.refuse() } else { exports.connect() };
             let outcome = connection::serve(connection, &mut Socket::new(socket), &*exports.options.clock);
-            self.tell(outcome);
+            self.report_end(outcome);
             drop(connected);
         });
         thread.is_ok()
     }
 
-    fn tell(&self, outcome: Result<(), TransmissionFault>) {
+    fn report_end(&self, outcome: Result<(), TransmissionFault>) {
         if let Some(observer) = &self.exports.options.observer {
             observer(&ConnectionEnd { failure: outcome.err().map(|broken| in_one_line(&broken)) });
         }

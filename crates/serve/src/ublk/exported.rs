@@ -53,7 +53,7 @@ impl UblkDevice {
         let base = Base::open(options.directory.as_deref())?;
         let locked = base.lock()?;
         sweep_locked(&mut driver, &base, &locked)?;
-        let info = driver.add(&wanted(&geometry, options))?;
+        let info = driver.add(&device_parameters(&geometry, options))?;
         let record = match base.create(info.number, name, &options.identity, &locked) {
             Ok(record) => record,
             Err(error) => {
@@ -288,7 +288,7 @@ fn open(served: &Arc<ServedDisk>, device: &Arc<CharDevice>, queue: u16) -> Resul
     Worker::start(Arc::clone(served), kernel, own, depth).map_err(at("fetch from", &path))
 }
 
-fn wanted(geometry: &Geometry, options: &UblkOptions) -> Info {
+fn device_parameters(geometry: &Geometry, options: &UblkOptions) -> Info {
     let flags = match options.survives {
         Survives::Nothing => 0,
         Survives::Durable | Survives::Acknowledged => wire::USER_RECOVERY | wire::REISSUE,

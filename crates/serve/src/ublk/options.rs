@@ -1,4 +1,4 @@
-//! How a device is to be exported.
+//! Options of exporting a device through ublk, and what survives its server.
 
 use std::path::PathBuf;
 

@@ -27,7 +27,7 @@ impl Base {
     }
 
     /// Opens the default directory, if anybody has made it.
-    pub(super) fn found() -> Result<Option<Self>> {
+    pub(super) fn open_default() -> Result<Option<Self>> {
         Path::new(UBLK_RECORDS).is_dir().then(|| Self::open(None)).transpose()
     }
 

@@ -35,8 +35,8 @@ pub fn sweep(directory: Option<&Path>) -> Result<Swept> {
 ///
 /// # Errors
 /// Fails if there are records, and they or the driver cannot be read.
-pub fn left() -> Result<Vec<String>> {
-    let Some(base) = Path::new(DRIVER).exists().then(Base::found).transpose()?.flatten() else {
+pub fn unserved() -> Result<Vec<String>> {
+    let Some(base) = Path::new(DRIVER).exists().then(Base::open_default).transpose()?.flatten() else {
         return Ok(Vec::new());
     };
     let Some(locked) = base.try_lock()? else { return Ok(Vec::new()) };

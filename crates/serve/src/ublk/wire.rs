@@ -63,7 +63,7 @@ macro_rules! structure {
             }
 
             pub(super) fn parse(bytes: &[u8; $bytes]) -> Self {
-                Self { $($field: <$kind>::from_ne_bytes(taken(bytes, $at)),)+ }
+                Self { $($field: <$kind>::from_ne_bytes(bytes_at(bytes, $at)),)+ }
             }
         }
     };
@@ -148,7 +148,7 @@ pub(super) struct Descriptor {
 
 impl Descriptor {
     pub(super) fn parse(bytes: &[u8; plumb_linux::ublk::DESCRIPTOR_BYTES]) -> Self {
-        let word = u32::from_ne_bytes(taken(bytes, 0));
+        let word = u32::from_ne_bytes(bytes_at(bytes, 0));
         let kind = match word & 0xFF {
             0 => Kind::Read,
             1 => Kind::Write,
@@ -161,8 +161,8 @@ impl Descriptor {
             kind,
             fua: word & REQUEST_FUA != 0,
             no_unmap: word & REQUEST_NOUNMAP != 0,
-            sectors: u32::from_ne_bytes(taken(bytes, 4)),
-            start: u64::from_ne_bytes(taken(bytes, 8)),
+            sectors: u32::from_ne_bytes(bytes_at(bytes, 4)),
+            start: u64::from_ne_bytes(bytes_at(bytes, 8)),
         }
     }
 }
@@ -171,7 +171,7 @@ fn put<const N: usize>(bytes: &mut [u8], at: usize, field: [u8; N]) {
     bytes[at..at + N].copy_from_slice(&field);
 }
 
-fn taken<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut field = [0; N];
     field.copy_from_slice(&bytes[at..at + N]);
     field

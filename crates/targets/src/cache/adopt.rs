@@ -43,7 +43,7 @@ pub struct AdoptWanted<'a> {
 /// another.
 pub fn adopt(directory: &Path, wanted: AdoptWanted<'_>) -> Result<CacheConfig> {
     let AdoptWanted { name, backing, log, mode, unmarked } = wanted;
-    let _alone = CacheConfig::alone(directory)?;
+    let _alone = CacheConfig::lock_directory(directory)?;
     let before = CacheConfig::load(directory, name).ok();
     if before.is_none() {
         may_be_named(directory, name)?;
@@ -56,7 +56,7 @@ pub fn adopt(directory: &Path, wanted: AdoptWanted<'_>) -> Result<CacheConfig> {
     if let Some(cache) = unmarked {
         marked_again(backing, legs, cache, &time)?;
     }
-    let mut config = found(wanted, legs, mode, before.as_ref(), &time)?.in_mode(mode)?;
+    let mut config = configuration(wanted, legs, mode, before.as_ref(), &time)?.in_mode(mode)?;
     if unmarked.is_some() {
         (config.stopped, config.last_mark) = (None, None);
     }
@@ -105,7 +105,7 @@ fn marked_again(backing: &str, legs: &[DevicePlace], cache: Uuid, time: &Time) -
 }
 
 /// Builds the configuration of a cache from what its devices say.
-fn found(
+fn configuration(
     wanted: AdoptWanted<'_>,
     legs: &[DevicePlace],
     mode: Mode,

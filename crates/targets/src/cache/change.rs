@@ -138,24 +138,11 @@ impl NamedCache {
         let time = Time::Real(Arc::new(RealClock::start()));
         let made = guarded(&places, size, permission, Some(before.uuid), &time)?;
         let refused = |error| refused(&shown, &error);
-        let mut take = || {
-            let open = |place: &DevicePlace| {
-                let member = Member::opened(place, Intent::WRITE, &time)?;
-                may_hold_log_of(before.mode, &member.path)?;
-                keeps_unflushed(before.mode, &member.path)?;
-                member.is_apart_from(&self.backing).map(|()| member)
-            };
-            let legs = places.iter().map(open).collect::<Result<Vec<_>>>()?;
-            let infos: Vec<_> = legs.iter().map(|leg| leg.device.info()).collect();
-            legs.iter().try_for_each(|leg| leg.reserve_for_log(size))?;
-            legs.iter().try_for_each(|leg| leg.take_for_log(size, Some(&mut *laying_out)))?;
-            self.device.look(|core| core.may_move(new, &infos)).map_err(refused)?;
-            Ok(legs)
-        };
         let directory = config::directory();
         // For the configuration that names both logs, and the one after that.
         let reserve = || Ok([CacheConfig::reserve(&directory)?, CacheConfig::reserve(&directory)?]);
-        let ready = take().and_then(|legs| Ok((legs, reserve()?)));
+        let ready =
+            self.open_new_log(&places, new, &time, laying_out).and_then(|legs| Ok((legs, reserve()?)));
         let (legs, [room, next_room]) = ready.map_err(|error| without_made(error, made))?;
         self.device.with(Cache::retire_log).map_err(refused)?;
         self.until_spent(laying_out)?;
@@ -182,6 +169,31 @@ impl NamedCache {
             driver::erase(&**leg).map(|()| place.mark_as_free()).unwrap_or_default();
         }
         Ok(())
+    }
+
+    /// Opens and lays out the devices of a log to which the cache may move.
+    fn open_new_log(
+        &self,
+        places: &[DevicePlace],
+        new: NewLog,
+        time: &Time,
+        laying_out: &mut LayoutObserver<'_>,
+    ) -> Result<Vec<Member>> {
+        let mode = self.config().mode;
+        let open = |place: &DevicePlace| {
+            let member = Member::opened(place, Intent::WRITE, time)?;
+            may_hold_log_of(mode, &member.path)?;
+            keeps_unflushed(mode, &member.path)?;
+            member.is_apart_from(&self.backing).map(|()| member)
+        };
+        let legs = places.iter().map(open).collect::<Result<Vec<_>>>()?;
+        let infos: Vec<_> = legs.iter().map(|leg| leg.device.info()).collect();
+        legs.iter().try_for_each(|leg| leg.reserve_for_log(new.size))?;
+        legs.iter().try_for_each(|leg| leg.take_for_log(new.size, Some(&mut *laying_out)))?;
+        self.device
+            .look(|core| core.may_move(new, &infos))
+            .map_err(|error| refused(&self.shown(), &error))?;
+        Ok(legs)
     }
 
     /// Returns true if it writes a log that takes `size` of each of `places`.

@@ -202,10 +202,10 @@ impl CacheConfig {
     ///
     /// # Errors
     /// The file system's. Where it cannot lock directories (NFS) nobody is kept away.
-    pub(super) fn alone(directory: &Path) -> Result<Option<DirectoryLock>> {
+    pub(super) fn lock_directory(directory: &Path) -> Result<Option<DirectoryLock>> {
         let shown = directory.display().to_string();
         whole_file::make_directory(directory, 0o700).map_err(|error| Error::file(&shown, &error))?;
-        match DirectoryLock::take(directory).map_err(|error| Errno::from_io_error(&error)) {
+        match DirectoryLock::acquire(directory).map_err(|error| Errno::from_io_error(&error)) {
             Ok(lock) => Ok(Some(lock)),
             Err(Some(Errno::BADF | Errno::OPNOTSUPP | Errno::NOLCK)) => Ok(None),
             Err(errno) => Err(Error::os(&shown, "lock", errno.unwrap_or(Errno::IO))),

@@ -25,7 +25,7 @@ use crate::name::{Name, Scheme};
 use crate::open::open_all;
 use crate::opened::OpenedTarget;
 use crate::permission::{Intent, Permission};
-use crate::wanted::TargetRequest;
+use crate::target_request::TargetRequest;
 
 /// The unit in which log space becomes free.
 pub(super) const SEGMENT: Bytes = Bytes::mib(4);
@@ -126,7 +126,7 @@ struct Plan {
 fn write(directory: &Path, wanted: &CreateWanted<'_>, plan: &Plan, legs: &[Member]) -> Result<CacheConfig> {
     let Plan { settings, info, backing, spot, is_log, marked } = plan;
     // Laying out takes long, and others need not wait for that.
-    let _alone = CacheConfig::alone(directory)?;
+    let _alone = CacheConfig::lock_directory(directory)?;
     may_be_named(directory, wanted.name)?;
     let devices: Vec<_> = legs.iter().map(|leg| Arc::clone(&leg.device)).collect();
     driver::create(settings, &devices, info).map_err(|error| not_made(wanted.name, &error))?;
@@ -268,7 +268,7 @@ pub(super) fn guarded(
 }
 
 /// Refuses a cache of which two devices are the same storage.
-fn apart(backing: &Member, legs: &[Member]) -> Result<()> {
+fn are_apart(backing: &Member, legs: &[Member]) -> Result<()> {
     for (number, leg) in legs.iter().enumerate() {
         leg.is_apart_from(backing)?;
         legs[..number].iter().try_for_each(|other| leg.is_apart_from(other))?;
@@ -287,7 +287,7 @@ fn legs_of(
     let legs = places.iter().map(|place| Member::opened(place, Intent::WRITE, time));
     let legs = legs.collect::<Result<Vec<_>>>()?;
     legs.iter().try_for_each(|leg| may_hold_log_of(wanted.mode, &leg.path))?;
-    apart(&plan.backing, &legs)?;
+    are_apart(&plan.backing, &legs)?;
     // All of them before anything is written.
     let infos: Vec<_> = legs.iter().map(|leg| leg.device.info()).collect();
     Cache::create(&plan.settings, &infos, &plan.info).map_err(|error| not_made(wanted.name, &error))?;

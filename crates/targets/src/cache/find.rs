@@ -13,9 +13,9 @@ use rustix::io::Errno;
 
 use super::config::CacheConfig;
 use super::device_place::DevicePlace;
-use super::ends;
 use super::known::{leg_at, opened, sizes};
 use super::marker::Marker;
+use super::marker_search;
 use super::member::stable_name;
 use crate::signature::FileSource;
 
@@ -79,7 +79,7 @@ fn is_backing(path: &str, config: &CacheConfig) -> Result<bool, Errno> {
     let size = rustix::fs::seek(&file, SeekFrom::End(0))?;
     let attribute = Marker::of_file(file.as_fd()).unwrap_or_default();
     let known = sizes(std::slice::from_ref(config));
-    let blocks = ends::find(&FileSource { file: file.as_fd(), size }, &known);
+    let blocks = marker_search::find(&FileSource { file: file.as_fd(), size }, &known);
     let blocks = blocks.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     let mut markers = attribute.into_iter().chain(blocks.into_iter().map(|found| found.marker));
     Ok(markers.any(|marker| (marker.cache, marker.backing) == (config.uuid, config.backing_uuid)))

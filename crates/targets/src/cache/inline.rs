@@ -18,7 +18,7 @@ use crate::open::open_all;
 use crate::opened::OpenedTarget;
 use crate::permission::{Intent, Permission};
 use crate::simulated::{Words, in_this_process};
-use crate::wanted::TargetRequest;
+use crate::target_request::TargetRequest;
 
 /// How such a cache is typed; for messages.
 const TYPED_AS: &str = "write it as in \
@@ -35,7 +35,6 @@ pub(super) struct InlineCache {
     pub(super) named: Option<Arc<NamedCache>>,
 }
 
-/// Cache as it was typed.
 struct TypedCache {
     backing: Name,
     legs: Vec<Name>,

@@ -14,8 +14,8 @@ use rustix::io::Errno;
 
 use super::config::{CacheConfig, directory};
 use super::device_place::DevicePlace;
-use super::ends;
 use super::marker::has_marker;
+use super::marker_search;
 use crate::byte_extent::ByteExtent;
 use crate::signature::FileSource;
 
@@ -67,7 +67,7 @@ pub(super) fn leg_at(place: &DevicePlace) -> Result<Option<Leg>, Errno> {
 pub(crate) fn is_backing(file: BorrowedFd<'_>, size: Bytes) -> bool {
     let configs = all();
     // Read errors are reported by the code that looks for signatures.
-    let found = ends::find(&FileSource { file, size: size.0 }, &sizes(&configs)).unwrap_or_default();
+    let found = marker_search::find(&FileSource { file, size: size.0 }, &sizes(&configs)).unwrap_or_default();
     has_marker(file) || !found.is_empty() || !of_backing(file, configs).is_empty()
 }
 

@@ -25,7 +25,6 @@ use plumb_cache::{Mark, Uuid, WITNESSES_MAX};
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
-/// The extended attribute.
 const ATTRIBUTE: &str = "user.plumb.cache";
 /// Beginning of the line; the guard knows it as a signature.
 pub(super) const HEAD: &str = "plumb-cache ";

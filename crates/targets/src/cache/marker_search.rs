@@ -1,4 +1,5 @@
-//! Where a device may say which cache it needs: an attribute of a file, and a block behind the cached part.
+//! Search of a device for the marker of its cache: in an attribute of a file, and in blocks behind the cached
+//! part.
 //!
 //! That block is the last one of the device when the cache is made. Then the device may grow (`lvextend`, a
 //! larger virtual disk), be seen in another way (the file of a loop device) or be copied without its

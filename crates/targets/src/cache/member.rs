@@ -7,9 +7,8 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 
-use plumb_block::{Bytes, Device, Lba, Time, shell_word};
+use plumb_block::{Bytes, Device, Lba, Nanos, Time, retry_until, shell_word};
 use plumb_cache::Uuid;
 use plumb_linux::FileOptions;
 use plumb_linux::probe::LiveProbe;
@@ -21,10 +20,10 @@ use rustix::io::Errno;
 
 use super::config::{CacheConfig, MarkerPlace};
 use super::device_place::DevicePlace;
-use super::ends::{self, DeviceSource, InBlock};
 use super::known;
 use super::laying_out::{LayoutObserver, reserve};
 use super::marker::{BLOCK, InLastBlock, Marker, has_marker, last_block};
+use super::marker_search::{self, DeviceSource, InBlock};
 use super::part::Part;
 use crate::byte_extent::ByteExtent;
 use crate::error::{Error, Result};
@@ -40,10 +39,10 @@ use crate::opened;
 use crate::permission::{Intent, Permission};
 use crate::shared::KeepingDevice;
 use crate::storage::{PartOfFile, nobody_claims, overlap_parts};
-use crate::wanted::TargetRequest;
+use crate::target_request::TargetRequest;
 
 /// Time that a claim is waited for which somebody has just taken.
-const CLAIM_WITHIN: Duration = Duration::from_secs(1);
+const CLAIM_WITHIN: Nanos = Nanos::secs(1);
 
 /// The place of a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +65,6 @@ impl Spot {
 
 /// Contents and names of a device of a cache.
 pub(super) struct Nature {
-    /// Contents of the device.
     pub(super) contents: Contents,
     /// Names of the device by which the user may allow its destruction.
     identities: Vec<String>,
@@ -121,7 +119,7 @@ impl Member {
         let (name, part) = (Name::parse(&place.path)?, place.part);
         if matches!(name, Name::Scheme { .. }) {
             return match part {
-                None => Self::elsewhere(&name, time),
+                None => Self::open_unlocated(&name, time),
                 Some(_) => {
                     let found = "only a file or a block device has parts that can be used";
                     Err(Error::usage(&place.to_string(), found, "name all of it"))
@@ -148,7 +146,7 @@ impl Member {
         };
         let flags = access | OFlags::NONBLOCK | exclusive;
         let claimed = open_same(&located.path, &located.shown, flags, key).and_then(|held| {
-            take(&located, &held, intent)?;
+            lock(&located, &held, intent)?;
             let shared = part.filter(|_| is_block).map(|_| claim_shared(&located, key, access, &held));
             Ok((held, shared.transpose()?.map(Arc::new)))
         });
@@ -179,7 +177,7 @@ impl Member {
 
     /// Returns what the kernel does not know: a simulated drive, an export. Whether it may be written is for
     /// whoever serves it to say.
-    fn elsewhere(name: &Name, time: &Time) -> Result<Self> {
+    fn open_unlocated(name: &Name, time: &Time) -> Result<Self> {
         let wanted = TargetRequest {
             name: name.clone(),
             intent: Intent::READ,
@@ -283,7 +281,7 @@ impl Member {
     pub(super) fn markers(&self) -> Result<Vec<(Marker, Spot)>> {
         let attribute = self.attribute()?.flatten().map(|marker| (marker, Spot::Attribute));
         let found = DeviceSource::open(&*self.device)
-            .and_then(|source| ends::find(&source, &known::sizes(&known::all())))
+            .and_then(|source| marker_search::find(&source, &known::sizes(&known::all())))
             .map_err(|error| {
                 Error::os(&self.shown, "read", Errno::from_io_error(&error).unwrap_or(Errno::IO))
             })?;
@@ -405,7 +403,7 @@ impl Member {
 
 /// Locks the device or file that `held` is open on, or the part of it that is meant, which others may not use
 /// then; other parts they may.
-fn take(located: &LocatedName, held: &OwnedFd, intent: Intent) -> Result<()> {
+fn lock(located: &LocatedName, held: &OwnedFd, intent: Intent) -> Result<()> {
     let is_taken = match located.part {
         None => rustix::fs::flock(held, FlockOperation::NonBlockingLockExclusive).is_ok(),
         Some(part) => {
@@ -422,22 +420,18 @@ fn take(located: &LocatedName, held: &OwnedFd, intent: Intent) -> Result<()> {
 /// Claims the block device of which a part is used (O_EXCL), together with those who use other parts.
 fn claim_shared(located: &LocatedName, key: Key, access: OFlags, held: &OwnedFd) -> Result<OwnedFd> {
     let flags = access | OFlags::NONBLOCK | OFlags::EXCL;
-    let begun = Instant::now();
-    loop {
-        let refusal = match open_same(&located.path, &located.shown, flags, key) {
-            Ok(claim) => {
-                let offered = shared_claim::offer(&claim);
-                return offered.map(|()| claim).map_err(|error| not_shared(located, &error));
-            }
-            Err(refusal) => refusal,
-        };
-        // Whoever has it may be about to offer it, or to let it go.
-        match shared_claim::copy(held.as_fd()).map_err(|error| not_shared(located, &error))? {
-            Some(claim) => return Ok(claim),
-            None if begun.elapsed() > CLAIM_WITHIN => return Err(refusal),
-            None => std::thread::sleep(Duration::from_millis(5)),
-        }
-    }
+    let open = || open_same(&located.path, &located.shown, flags, key);
+    let offer = |claim| shared_claim::offer(&claim).map(|()| claim);
+    // Whoever has it may be about to offer it, or to let it go.
+    let claimed = retry_until(CLAIM_WITHIN, || match open() {
+        Ok(claim) => Some(offer(claim)),
+        Err(_) => shared_claim::copy(held.as_fd()).transpose(),
+    });
+    let claimed = match claimed {
+        Some(claimed) => claimed,
+        None => offer(open()?),
+    };
+    claimed.map_err(|error| not_shared(located, &error))
 }
 
 fn not_shared(located: &LocatedName, error: &std::io::Error) -> Error {

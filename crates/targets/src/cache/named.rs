@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plumb_block::{Bytes, Device as _, LbaRange, Pool, PoolShape, Time, shell_word};
+use plumb_block::{Bytes, Device, LbaRange, Pool, PoolShape, Time, shell_word};
 use plumb_cache::driver::{self, CachedDevice, Members};
 use plumb_cache::{BUFFER, Cache, Identity, MissingLegs, Mode, Options, State, WITNESSES_MAX};
 use plumb_linux::probe::LiveProbe;
@@ -21,8 +21,8 @@ use super::leg::is_there;
 use super::marker::Marker;
 use super::member::{Member, Spot};
 use super::placement;
+use super::remedies::{adopt_command, last_resort, serving};
 use super::stop_record::StopRecord;
-use super::ways_out::{last_resort, naming_anew, serving};
 use super::wear::{self, Endurance};
 use super::witness::{self, Marking};
 use crate::error::{Error, Kind, Result};
@@ -31,7 +31,7 @@ use crate::network;
 use crate::opened::{OpenedTarget, Route, TargetKind};
 use crate::permission::{Intent, Permission};
 use crate::shared::KeepingDevice;
-use crate::wanted::TargetRequest;
+use crate::target_request::TargetRequest;
 
 /// Number of buffers that a cache has for its records, for reads of the log and for destaging.
 const BUFFERS: u32 = 48;
@@ -165,9 +165,9 @@ impl NamedCache {
         };
         let missing = config.legs.iter().zip(&legs).filter(|(_, leg)| leg.is_none());
         let missing: Vec<&str> = missing.map(|(place, _)| &*place.path).collect();
-        let anew = match *missing {
+        let adopt = match *missing {
             [] => String::new(),
-            _ => format!("{} is not there; {}; ", missing.join(", "), naming_anew(&config, &missing)),
+            _ => format!("{} is not there; {}; ", missing.join(", "), adopt_command(&config, &missing)),
         };
         let files = legs.iter().map(|leg| leg.as_ref()?.file().cloned()).collect();
         let legs = legs.iter().map(|leg| leg.as_ref().map(|leg| Arc::clone(&leg.device))).collect();
@@ -176,19 +176,14 @@ impl NamedCache {
             let refusal = refused(&shown, &error);
             match refusal.kind() {
                 Kind::Refused => {
-                    Error::refused(&shown, refusal.found(), format!("{anew}{}", last_resort(&config)))
+                    Error::refused(&shown, refusal.found(), format!("{adopt}{}", last_resort(&config)))
                 }
                 _ => refusal,
             }
         })?;
-        let since = config.stopped.as_ref().filter(|_| !opening.discards_backing_writes);
-        let since = since.and_then(|record| record.write_since(marker.mark.session, backing.held()));
-        let by_witness = || {
-            let at = witness::changed(&*cached, &marker.contents)?;
-            Some(format!("its contents at byte {at} are not those that the cache left there"))
-        };
         let is_needed = device.look(Cache::status).is_some_and(|status| status.dirty.0 + status.zeroed.0 > 0);
-        let evidence = since.or_else(by_witness);
+        let stopped = config.stopped.as_ref().filter(|_| !opening.discards_backing_writes);
+        let evidence = evidence_of_write(stopped, &backing, &*cached, &marker);
         if evidence.is_some() {
             // The contents that a later mark states are read anew.
             marker.state([None; WITNESSES_MAX]);
@@ -380,6 +375,21 @@ fn is_last(config: &CacheConfig, backing: &Member, mark: LastMark) -> Result<()>
     Err(Error::refused(&backing.shown, found, remedy))
 }
 
+/// Returns evidence of a write by somebody else to the backing device since the cache `stopped`, or against
+/// the contents that its marker states.
+fn evidence_of_write(
+    stopped: Option<&StopRecord>,
+    backing: &Member,
+    cached: &dyn Device,
+    marker: &Marker,
+) -> Option<String> {
+    let since = stopped.and_then(|record| record.write_since(marker.mark.session, backing.held()));
+    since.or_else(|| {
+        let at = witness::changed(cached, &marker.contents)?;
+        Some(format!("its contents at byte {at} are not those that the cache left there"))
+    })
+}
+
 /// Returns the refusal of a cache whose backing device was written by somebody else, with the ways out.
 fn beside(config: &CacheConfig, backing: &Member, why: &str) -> Error {
     let (CacheConfig { name, uuid, .. }, shown) = (config, &backing.shown);
@@ -403,8 +413,8 @@ fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Memb
     let place = DevicePlace::whole(&config.backing);
     let backing = Member::opened(&place, intent, time).map_err(|error| match error.kind() {
         Kind::NotFound => {
-            let anew = naming_anew(config, &[&config.backing]);
-            let remedy = format!("bring it back under this name; {anew}; {}", last_resort(config));
+            let adopt = adopt_command(config, &[&config.backing]);
+            let remedy = format!("bring it back under this name; {adopt}; {}", last_resort(config));
             Error::refused(error.target(), "the backing device is missing", remedy)
         }
         _ => error,
@@ -421,8 +431,8 @@ fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Memb
                  cache and may have been written since",
                 config.uuid
             );
-            let anew = naming_anew(config, &[&config.backing]);
-            let remedy = format!("bring back the right one; {anew}; {}", last_resort(config));
+            let adopt = adopt_command(config, &[&config.backing]);
+            let remedy = format!("bring back the right one; {adopt}; {}", last_resort(config));
             Err(Error::refused(&backing.shown, found, remedy))
         }
     }
@@ -436,8 +446,8 @@ fn legs_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<Vec<Opti
     let legs = legs.into_iter().zip(&config.legs).map(|(leg, place)| match leg {
         Err(error) if error.is_gone() && is_any_there => Ok(None),
         Err(error) if error.kind() == Kind::NotFound => {
-            let anew = naming_anew(config, &[&place.path]);
-            let remedy = format!("bring it back; {anew}; {}", last_resort(config));
+            let adopt = adopt_command(config, &[&place.path]);
+            let remedy = format!("bring it back; {adopt}; {}", last_resort(config));
             Err(Error::refused(error.target(), "this device of the log is missing", remedy))
         }
         Err(error) if error.kind() == Kind::Usage => {

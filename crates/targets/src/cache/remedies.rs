@@ -14,7 +14,7 @@ pub fn serving(name: &str, options: &str) -> String {
 
 /// Returns the way out of a cache that does not find its devices at the paths `missing`: others may lead to
 /// them.
-pub(super) fn naming_anew(config: &CacheConfig, missing: &[&str]) -> String {
+pub(super) fn adopt_command(config: &CacheConfig, missing: &[&str]) -> String {
     let word = |place: &DevicePlace| match missing.contains(&&*place.path) {
         true => DevicePlace { path: "NEW".to_owned(), ..place.clone() }.to_string(),
         false => shell_word(&place.to_string()),

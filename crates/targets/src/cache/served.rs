@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plumb_block::{Bytes, Device as _, FailureKind, LbaRange, Nanos, RealClock, Time};
 use plumb_cache::driver::LatencyByRequest;
-use plumb_cache::{Cache, Figures, Findings, Layout, LegState, Mode, State, Status};
+use plumb_cache::{Cache, Figures, Findings, Layout, LegState, Mode, State};
 use plumb_serve::named::control::RefusedOrder;
 use plumb_serve::named::{
     Controls, Exports, Service, ServiceDevice, ServiceError, ServiceOptions, connections_max,
@@ -365,17 +365,7 @@ impl CacheStatus {
         let Some(status) = status else {
             return Self { backing, ..unserved };
         };
-        let Status { figures, legs: states, .. } = &status;
-        let legs = unserved.legs.into_iter().zip(states);
-        let (files, places) = (cache.files().clone(), cache.config().legs.clone());
-        let legs = legs.enumerate().map(|(number, (leg, state))| {
-            let file = files.get(number).and_then(Option::as_ref);
-            let is_gone = file.is_some_and(|file| !leads_to(&places[number].path, file));
-            let is_deleted = *state == LegState::Live && is_gone;
-            let state = if is_deleted { "deleted" } else { leg_word(*state) };
-            LegStatus { state: state.to_owned(), ..leg }
-        });
-        let legs = legs.collect();
+        let figures = &status.figures;
         // A mirror writes everything to each leg.
         let written = status.legs.iter().filter(|state| **state != LegState::Lost).count().max(1) as u64;
         let copies = if status.layout == Layout::Mirror { written } else { 1 };
@@ -384,7 +374,7 @@ impl CacheStatus {
         Self {
             mode: status.mode,
             backing,
-            legs,
+            legs: leg_statuses(cache, unserved.legs, &status.legs),
             dirty_bytes: Some(status.dirty.0),
             zeroed_bytes: Some(status.zeroed.0),
             oldest_dirty: status
@@ -422,6 +412,19 @@ impl CacheStatus {
             ..unserved
         }
     }
+}
+
+/// Returns the devices of the log of an open cache, with their states.
+fn leg_statuses(cache: &NamedCache, legs: Vec<LegStatus>, states: &[LegState]) -> Vec<LegStatus> {
+    let (files, places) = (cache.files().clone(), cache.config().legs.clone());
+    let legs = legs.into_iter().zip(states).enumerate().map(|(number, (leg, state))| {
+        let file = files.get(number).and_then(Option::as_ref);
+        let is_gone = file.is_some_and(|file| !leads_to(&places[number].path, file));
+        let is_deleted = *state == LegState::Live && is_gone;
+        let state = if is_deleted { "deleted" } else { leg_word(*state) };
+        LegStatus { state: state.to_owned(), ..leg }
+    });
+    legs.collect()
 }
 
 /// Returns the state in a word, or why it does not serve.

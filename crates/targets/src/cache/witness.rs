@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use plumb_block::{Bytes, Device, Lba, LbaRange};
 use plumb_cache::{Mark, WITNESSES_MAX};
 
-use super::ends::DeviceSource;
 use super::marker::{BLOCK, Contents, Marker};
+use super::marker_search::DeviceSource;
 use super::member::{Member, Spot};
 use crate::error::Result;
 use crate::signature::Source as _;

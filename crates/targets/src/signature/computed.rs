@@ -48,7 +48,7 @@ pub(super) fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
 
 type Look = io::Result<Option<Signature>>;
 
-fn found(name: &'static str, at: u64) -> Look {
+fn signature_at(name: &'static str, at: u64) -> Look {
     Ok(Some(Signature::new(name, at)))
 }
 
@@ -109,7 +109,7 @@ fn xfs_log(source: &dyn Source) -> Look {
     }
     for at in (0..256 * KIB).step_by(512) {
         if bytes::<4>(source, at)? == Some([0xfe, 0xed, 0xba, 0xbe]) {
-            return found("xfs log", at);
+            return signature_at("xfs log", at);
         }
     }
     Ok(None)
@@ -120,7 +120,7 @@ fn swap(source: &dyn Source) -> Look {
     for page in [4, 8, 16, 32, 64] {
         let at = page * KIB - 10;
         if bytes::<10>(source, at)?.is_some_and(|mark| SWAP.iter().any(|known| mark.starts_with(known))) {
-            return found("swap space", at);
+            return signature_at("swap space", at);
         }
     }
     Ok(None)
@@ -130,7 +130,7 @@ fn swap(source: &dyn Source) -> Look {
 fn cached(source: &dyn Source) -> Look {
     let Some(at) = source.size().checked_sub(4 * KIB) else { return Ok(None) };
     let head = bytes::<12>(source, at)?;
-    if head.as_ref() == Some(b"plumb-cache ") { found(CACHE_BACKING, at) } else { Ok(None) }
+    if head.as_ref() == Some(b"plumb-cache ") { signature_at(CACHE_BACKING, at) } else { Ok(None) }
 }
 
 /// Returns the superblocks in the last two whole blocks of 4096 bytes of a device of the log:
@@ -139,7 +139,7 @@ fn log_end(source: &dyn Source) -> Look {
     let blocks = source.size() / (4 * KIB);
     for at in [1, 2].into_iter().filter_map(|back| Some(blocks.checked_sub(back)? * 4 * KIB)) {
         if bytes::<8>(source, at)?.as_ref() == Some(b"plumbwbc") {
-            return found(CACHE_LOG, at);
+            return signature_at(CACHE_LOG, at);
         }
     }
     Ok(None)
@@ -169,15 +169,15 @@ fn boot_sector(source: &dyn Source) -> Look {
     let sector_bytes = u16::from_le_bytes([sector[11], sector[12]]);
     // NTFS and exFAT have no count of FATs there.
     if jumps && matches!(sector_bytes, 512 | 1024 | 2048 | 4096) && matches!(sector[16], 1 | 2) {
-        return found("FAT", 0);
+        return signature_at("FAT", 0);
     }
     let mut entries = sector[446..510].chunks_exact(16);
     let sane = entries.clone().all(|entry| entry[0] & 0x7f == 0);
     let is_used = |entry: &[u8]| entry[4] != 0 && entry[12..16] != [0; 4];
     let ends = sector[510..] == [0x55, 0xaa];
     match ends {
-        true if sane && entries.any(is_used) => found("MBR partitions", 510),
-        true => found(BOOT_SECTOR, 510),
+        true if sane && entries.any(is_used) => signature_at("MBR partitions", 510),
+        true => signature_at(BOOT_SECTOR, 510),
         false => Ok(None),
     }
 }
@@ -193,7 +193,7 @@ fn md(source: &dyn Source) -> Look {
         if let Some(mark) = bytes::<4>(source, at)?
             && (u32::from_le_bytes(mark) == MD || u32::from_be_bytes(mark) == MD)
         {
-            return found(name, at);
+            return signature_at(name, at);
         }
     }
     Ok(None)
@@ -212,7 +212,7 @@ fn zfs(source: &dyn Source) -> Look {
         let is_mark =
             |slot: &[u8]| slot[..8] == UBERBLOCK.to_le_bytes() || slot[..8] == UBERBLOCK.to_be_bytes();
         if let Some(slot) = ring.chunks_exact(KIB as usize).position(is_mark) {
-            return found("ZFS", ring_at + slot as u64 * KIB);
+            return signature_at("ZFS", ring_at + slot as u64 * KIB);
         }
     }
     Ok(None)
@@ -222,7 +222,7 @@ fn zfs(source: &dyn Source) -> Look {
 fn drbd(source: &dyn Source) -> Look {
     let Some(at) = (source.size() & !(4 * KIB - 1)).checked_sub(4 * KIB) else { return Ok(None) };
     match bytes::<4>(source, at.saturating_add(60))? {
-        Some(mark) if DRBD.contains(&u32::from_be_bytes(mark)) => found("DRBD", at + 60),
+        Some(mark) if DRBD.contains(&u32::from_be_bytes(mark)) => signature_at("DRBD", at + 60),
         _ => Ok(None),
     }
 }
@@ -233,7 +233,7 @@ fn nilfs(source: &dyn Source) -> Look {
     let last = (source.size() & !(4 * KIB - 1)).checked_sub(4 * KIB);
     for at in [Some(KIB), last].into_iter().flatten() {
         if let Some([_, 0, 0, 0, _, _, 0x34, 0x34]) = bytes::<8>(source, at)? {
-            return found("NILFS2", at + 6);
+            return signature_at("NILFS2", at + 6);
         }
     }
     Ok(None)
@@ -263,7 +263,7 @@ fn firmware_raid(source: &dyn Source) -> Look {
             let mut there = [0; 24];
             let there = &mut there[..mark.len()];
             if all(source, at, there)? && there == mark {
-                return found(name, at);
+                return signature_at(name, at);
             }
         }
     }
@@ -279,7 +279,7 @@ fn promise(source: &dyn Source) -> Look {
     for back in SECTORS {
         let Some(at) = (source.size() / 512).checked_sub(back).map(|sector| sector * 512) else { continue };
         if bytes::<24>(source, at)?.as_ref() == Some(b"Promise Technology, Inc.") {
-            return found("Promise RAID member", at);
+            return signature_at("Promise RAID member", at);
         }
     }
     Ok(None)
@@ -292,7 +292,7 @@ fn via(source: &dyn Source) -> Look {
     let Some(metadata) = bytes::<51>(source, at)? else { return Ok(None) };
     let sum = metadata[..50].iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
     let is_via = metadata[..2] == [0x55, 0xaa] && metadata[2] <= 2 && sum == metadata[50];
-    if is_via { found("VIA RAID member", at) } else { Ok(None) }
+    if is_via { signature_at("VIA RAID member", at) } else { Ok(None) }
 }
 
 /// drivers/md/bcache: the UUID that stands for a magic number, at byte 24 of the superblock at 4 KiB.
@@ -307,7 +307,7 @@ fn bcache(source: &dyn Source) -> Look {
         return Ok(None);
     }
     let is_file_system = !says_sector(8)? && says_sector(104)?;
-    found(if is_file_system { "bcachefs" } else { "bcache" }, 4 * KIB + 24)
+    signature_at(if is_file_system { "bcachefs" } else { "bcache" }, 4 * KIB + 24)
 }
 
 /// ECMA-167 part 2, 8 and 9: volume structure descriptors from 32 KiB on, of 2 KiB or as long as a longer
@@ -316,10 +316,14 @@ fn udf(source: &dyn Source) -> Look {
     const DESCRIPTORS: u64 = 64;
     for at in (0..DESCRIPTORS).map(|number| (32 + 2 * number) * KIB + 1) {
         if bytes::<4>(source, at)? == Some(*b"NSR0") {
-            return found("UDF", at);
+            return signature_at("UDF", at);
         }
     }
-    if bytes::<5>(source, 32 * KIB + 1)? == Some(*b"BEA01") { found("UDF", 32 * KIB + 1) } else { Ok(None) }
+    if bytes::<5>(source, 32 * KIB + 1)? == Some(*b"BEA01") {
+        signature_at("UDF", 32 * KIB + 1)
+    } else {
+        Ok(None)
+    }
 }
 
 /// block/partitions/sun.h: the label is the first sector, the mark DABE at byte 508, and all its words of two
@@ -327,7 +331,11 @@ fn udf(source: &dyn Source) -> Look {
 fn sun(source: &dyn Source) -> Look {
     let Some(sector) = bytes::<512>(source, 0)? else { return Ok(None) };
     let sum = sector.chunks_exact(2).fold([0, 0], |sum, word| [sum[0] ^ word[0], sum[1] ^ word[1]]);
-    if sector[508..510] == [0xda, 0xbe] && sum == [0, 0] { found("Sun partitions", 508) } else { Ok(None) }
+    if sector[508..510] == [0xda, 0xbe] && sum == [0, 0] {
+        signature_at("Sun partitions", 508)
+    } else {
+        Ok(None)
+    }
 }
 
 /// block/partitions/atari.c: there is no mark, so an entry counts that is active, has a type in use, and lies
@@ -342,7 +350,7 @@ fn atari(source: &dyn Source) -> Look {
         let (start, sectors) = (number(entry, 4), number(entry, 8));
         let is_on_disk = sectors > 0 && start + sectors <= source.size() / 512;
         if entry[0] & 1 == 1 && TYPES.contains(&&entry[1..4]) && is_on_disk {
-            return found("Atari partitions", 0x1c6 + 12 * index as u64);
+            return signature_at("Atari partitions", 0x1c6 + 12 * index as u64);
         }
     }
     Ok(None)

@@ -87,7 +87,7 @@ fn of_fault(arguments: &FaultArguments) -> anyhow::Result<DriveOrder> {
 fn all(format: Format) -> anyhow::Result<Exit> {
     let directory = places::run();
     let mut drives = Vec::new();
-    for name in registry::names_with_left(&directory)? {
+    for name in registry::names_with_unserved(&directory)? {
         match give(&directory, &name, &Order::<DriveOrder>::Status) {
             Ok(status) => drives.push(status),
             Err(error) => terminal::say(&format!("plumb: {}", in_one_line(&error))),

@@ -116,7 +116,7 @@ fn negotiated(uri: &Uri, options: &Options, until: Nanos) -> Result<(Export, Way
             let NegotiatedConnection { transport, export } = outcome?;
             return Ok((export, Way { transport, socket: Some(socket) }));
         }
-        until.left().map_err(|source| io("negotiate with", source))?;
+        until.remaining().map_err(|source| io("negotiate with", source))?;
         let mut events = PollFlags::IN;
         events.set(PollFlags::OUT, negotiation.wants_write());
         let mut poller = Poller::new(&options.time).watching(socket.as_fd(), events);

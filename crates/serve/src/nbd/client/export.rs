@@ -1,4 +1,4 @@
-//! NegotiatedConnection properties of an export, and the commands that requests become under them.
+//! Negotiated properties of an export, and the commands that requests become under them.
 
 use plumb_block::{Bytes, DeviceInfo, Errno, Op, Payload, Request, VolatileCache};
 

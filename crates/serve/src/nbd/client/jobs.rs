@@ -92,13 +92,11 @@ impl Job {
         self.submitted_at.is_some()
     }
 
-    /// Returns the completion.
     pub(super) fn into_completion(self, outcome: Outcome, now: Nanos) -> Completion {
         completion(self.request, outcome, self.submitted_at.unwrap_or(now), now)
     }
 }
 
-/// Returns the completion of `request`.
 pub(super) fn completion(request: Request, outcome: Outcome, submitted_at: Nanos, now: Nanos) -> Completion {
     let Request { tag, payload, .. } = request;
     Completion { tag, outcome, submitted_at, completed_at: now, payload }

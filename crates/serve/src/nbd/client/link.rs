@@ -53,7 +53,6 @@ impl Common {
 /// Message to a port.
 #[derive(Debug)]
 pub(super) enum Mail {
-    /// A request ended.
     Ended(Completion),
     /// A request was given up on: its end is unknown, and the connection keeps its memory until it is over.
     GivenUp(Completion),
@@ -83,7 +82,6 @@ pub(super) struct Way {
     pub(super) socket: Option<Arc<OwnedFd>>,
 }
 
-/// A connection.
 pub(super) struct Link {
     pub(super) export: Arc<Export>,
     /// Socket beneath the transport, if there is one.

@@ -17,7 +17,6 @@ use super::wakeups::Wakeups;
 
 const NEVER: Nanos = Nanos(u64::MAX);
 
-/// A queue to an export.
 pub(super) struct NbdQueue {
     connections: Arc<Connections>,
     link: Arc<Link>,

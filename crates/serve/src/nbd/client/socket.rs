@@ -38,7 +38,7 @@ impl Deadline<'_> {
     ///
     /// # Errors
     /// [`TimedOut`](io::ErrorKind::TimedOut) if there is none.
-    pub(super) fn left(self) -> io::Result<Duration> {
+    pub(super) fn remaining(self) -> io::Result<Duration> {
         let left = self.at.since(self.clock.now());
         if left == Nanos::ZERO { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left.into()) }
     }
@@ -58,7 +58,7 @@ fn unix(path: &Path, until: Deadline<'_>) -> io::Result<OwnedFd> {
     let address = SocketAddrUnix::new(path)?;
     loop {
         // A server that accepts nobody keeps connect() waiting once its backlog is full; this ends that.
-        set_socket_timeout(&socket, Timeout::Send, Some(until.left()?))?;
+        set_socket_timeout(&socket, Timeout::Send, Some(until.remaining()?))?;
         match connect(&socket, &address) {
             Ok(()) => break,
             Err(Errno::INTR) => {}
@@ -81,7 +81,7 @@ fn tcp(host: &str, port: u16, until: Deadline<'_>) -> io::Result<OwnedFd> {
     };
     let mut failed = io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address"));
     for address in addresses {
-        match TcpStream::connect_timeout(&address, until.left()?) {
+        match TcpStream::connect_timeout(&address, until.remaining()?) {
             Ok(stream) => return tuned(stream.into()),
             Err(error) => failed = error,
         }

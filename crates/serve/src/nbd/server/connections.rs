@@ -91,7 +91,6 @@ fn has_left(socket: &impl AsFd) -> bool {
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
 }
 
-/// A connection that is counted.
 pub(super) struct CountedConnection {
     all: Arc<Connections>,
     id: u64,

@@ -47,9 +47,9 @@ impl Listener {
             let why = format!(
                 "a socket's path has at most {PATH_MAX_BYTES} bytes, and this one has {bytes}; choose a shorter one"
             );
-            return Err(ServeError::taken(&path.display().to_string(), &why));
+            return Err(ServeError::cannot_listen(&path.display().to_string(), &why));
         }
-        let lock = DirectoryLock::take(whole_file::parent_of(path)).map_err(fail)?;
+        let lock = DirectoryLock::acquire(whole_file::parent_of(path)).map_err(fail)?;
         refuse_if_taken(path)?;
         let socket = UnixSocket::listen(path, mode, &lock).map_err(fail)?;
         Ok(Self { kind: Kind::Unix(socket) })
@@ -109,19 +109,20 @@ fn refuse_if_taken(path: &Path) -> Result<(), ServeError> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(ServeError::Listen { place, source }),
-        Ok(found) if !found.file_type().is_socket() => Err(ServeError::taken(
+        Ok(found) if !found.file_type().is_socket() => Err(ServeError::cannot_listen(
             &place,
             "there is something there that is not a socket; choose another path",
         )),
         Ok(_) => match UnixStream::connect(path) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
-            Ok(_) => {
-                Err(ServeError::taken(&place, "another server listens there; stop it or choose another path"))
-            }
+            Ok(_) => Err(ServeError::cannot_listen(
+                &place,
+                "another server listens there; stop it or choose another path",
+            )),
             Err(error) if error.raw_os_error() == Some(Errno::PROTOTYPE.raw_os_error()) => {
                 let why = "there is a socket of another kind there, for datagrams or packets, which no NBD server has left; choose \
                            another path";
-                Err(ServeError::taken(&place, why))
+                Err(ServeError::cannot_listen(&place, why))
             }
             Err(source) => Err(ServeError::Listen { place, source }),
         },

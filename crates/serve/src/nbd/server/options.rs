@@ -1,4 +1,4 @@
-//! How a server is to behave.
+//! Options of a server, and what its observer learns of each connection.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Reading integers off hostile bytes.
+//! [`Cursor`]: reads integers from bytes that the other side may have made up.
 
 use super::error::WireError;
 
