@@ -118,12 +118,6 @@ impl From<WriteError<Self>> for Error {
     }
 }
 
-impl From<plumb_targets::Error> for Error {
-    fn from(error: plumb_targets::Error) -> Self {
-        Self::new(error.kind().failure().into(), in_one_line(&error))
-    }
-}
-
 impl From<ExportError> for Error {
     fn from(error: ExportError) -> Self {
         Self::new(ErrorKind::NotMeasured, in_one_line(&error))

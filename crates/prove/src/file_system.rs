@@ -101,15 +101,10 @@ impl FileSystem {
         self.on_drive().is_some()
     }
 
-    /// Returns the file system as it is made on a drive; `None` if there is none.
-    const fn on_drive(self) -> Option<file_system::FileSystem> {
-        match self {
-            Self::Ext4 => Some(file_system::FileSystem::Ext4),
-            Self::Xfs => Some(file_system::FileSystem::Xfs),
-            Self::Btrfs => Some(file_system::FileSystem::Btrfs),
-            Self::F2fs => Some(file_system::FileSystem::F2fs),
-            Self::None | Self::Posix | Self::PosixGarbage => None,
-        }
+    /// Returns the file system as it is made on a drive; `None` if there is none. Both enumerations begin with
+    /// the same ones.
+    fn on_drive(self) -> Option<file_system::FileSystem> {
+        file_system::FileSystem::ALL.get(self as usize).copied()
     }
 
     /// Returns the smallest device that it is made on, in MiB.

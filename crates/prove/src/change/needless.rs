@@ -16,7 +16,6 @@ use crate::error::Result;
 use crate::proof::{Again, Request, Watch, plans};
 use crate::recording::{Event, Recording};
 use crate::session::{Trace, record_traced};
-use crate::subject::Program;
 use crate::trace::SyncCall;
 
 /// Largest number of sync calls that are left out, one after the other.
@@ -122,8 +121,7 @@ impl Search<'_, '_> {
                 return Ok(Trial::Unknown);
             }
             watch(&doing, None);
-            let Program { line, user, .. } = &self.again.program;
-            let trace = Trace { line, injections: &[], left_out: calls, writeback, user: user.as_ref() };
+            let trace = Trace { left_out: calls, writeback, ..Trace::new(&self.again.program) };
             let run = record_traced(&**judge.subject, trace, &self.again.options, judge.stop);
             let Ok((recorded, _)) = run else { return Ok(Trial::Unknown) };
             let is_same_run = recorded.ended_because.is_none()

@@ -18,7 +18,6 @@ use crate::error::Result;
 use crate::explore::{Limits, reduce};
 use crate::proof::{Again, Request, Watch, plans};
 use crate::session::{Trace, record_traced};
-use crate::subject::Program;
 use crate::trace::Injection;
 
 /// Maximum number of sync calls that are tried.
@@ -139,8 +138,7 @@ impl Search<'_, '_, '_> {
         let doing = trying(&what);
         (self.watch)(&doing, None);
         let injections: Vec<Injection> = some.iter().map(|one| self.candidates[*one].clone()).collect();
-        let Program { line, user, .. } = &self.how.program;
-        let trace = Trace { line, injections: &injections, left_out: &[], writeback, user: user.as_ref() };
+        let trace = Trace { injections: &injections, writeback, ..Trace::new(&self.how.program) };
         let (recorded, traced) = match record_traced(&**judge.subject, trace, &self.how.options, judge.stop) {
             Ok(again) => again,
             Err(error) => {

@@ -441,7 +441,8 @@ impl Follower {
     }
 }
 
-fn make_fifo(path: &Path) -> rustix::io::Result<File> {
+/// Makes a FIFO and opens its end that reads, without waiting for one that writes.
+pub(crate) fn make_fifo(path: &Path) -> rustix::io::Result<File> {
     rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty())?.into())

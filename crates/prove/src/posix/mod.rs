@@ -35,7 +35,7 @@ mod model;
 mod tasks;
 mod tree;
 
-pub(crate) use follow::{Follower, Promises, Trail};
+pub(crate) use follow::{Follower, Promises, Trail, make_fifo};
 pub(crate) use layout::number;
 pub use layout::{ContentOf, Index, Inode, Layout, Object, Spot};
 pub use model::{Model, Name, Unwritten};

@@ -20,7 +20,6 @@ use crate::error::Result;
 use crate::explore::Limits;
 use crate::judge::{Judge, JudgeResult};
 use crate::session::{RecordedWork, Trace, record_traced};
-use crate::subject::Program;
 
 /// Number of mixtures unless another number of recordings is wanted.
 const MIXTURES: u64 = 8;
@@ -99,9 +98,7 @@ impl Request<'_> {
         if let Some(kept) = self.run.kept_further(number) {
             return Ok(kept);
         }
-        let Program { line, user, .. } = &again.program;
-        let trace =
-            Trace { line, injections: &[], left_out: &[], writeback: again.writeback, user: user.as_ref() };
+        let trace = Trace { writeback: again.writeback, ..Trace::new(&again.program) };
         record_traced(&**self.judge.subject, trace, &again.options, self.judge.stop)
             .map(|(recorded, _)| recorded)
     }
@@ -116,16 +113,11 @@ impl Request<'_> {
     ) -> Request<'r> {
         Request {
             judge: Judge { recorded, limits, results: None, ..self.judge },
-            profiles: self.profiles,
-            target: self.target.clone(),
             budget: Some(budget),
             again: Some(again),
-            further: self.further,
             recovery_depth: 1,
             needless_syncs: false,
-            change: self.change,
-            environment: self.environment.clone(),
-            run: self.run,
+            ..self.clone()
         }
     }
 

@@ -151,7 +151,6 @@ impl Search<'_, '_> {
         let outer = self.request;
         let request = Request {
             judge: Judge { recorded: check, results: None, ..outer.judge },
-            profiles: outer.profiles,
             target: None,
             budget: self
                 .until
@@ -161,8 +160,7 @@ impl Search<'_, '_> {
             recovery_depth: 1,
             needless_syncs: false,
             change: false,
-            environment: outer.environment.clone(),
-            run: outer.run,
+            ..outer.clone()
         };
         let mut found = ProofDocument::default();
         request.put_failures(&mut found, judged, watch)?;
@@ -176,7 +174,7 @@ impl Search<'_, '_> {
             failure.class.name()
         );
         failure.replay = failure.replay.replace(failure.class.name(), class.name());
-        failure.states = count_failing(judged);
+        failure.states = judged.failing.values().map(|failing| failing.count).sum();
         failure.recording = FIRST_NUMBER;
         failure.class = class;
         Ok(Some(failure))
@@ -194,9 +192,4 @@ fn spread(choices: &[Choice]) -> Vec<Choice> {
     }
     ranked.sort_by_key(|(rank, choice)| (*rank, choice.event));
     ranked.into_iter().map(|(_, choice)| choice.clone()).collect()
-}
-
-/// Returns the number of states that fail in any way.
-fn count_failing(judged: &JudgeResult) -> u64 {
-    judged.failing.values().map(|failing| failing.count).sum()
 }

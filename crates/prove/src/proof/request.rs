@@ -21,6 +21,7 @@ use crate::trace::Writeback;
 pub(super) const INTERRUPTED: &str = "interrupted";
 
 /// Recording to prove, the drive profiles, and the limits.
+#[derive(Clone)]
 pub struct Request<'a> {
     /// Parameters of judging under the first profile.
     pub judge: Judge<'a>,

@@ -5,24 +5,27 @@ use std::process::Command;
 
 use crate::error::{Error, Result};
 use crate::posix::Follower;
-use crate::subject::{Program, User, left_running, shown};
+use crate::subject::{Program, left_running, shown};
 use crate::trace::{Injection, SyncCall, TraceOptions, TracedCalls, Tracer, Writeback};
 
 /// A program of which strace(1) reports the system calls, the sync calls to make for it, and the writeback
 /// that plumb does.
 #[derive(Clone, Copy)]
 pub(crate) struct Trace<'a> {
-    pub(crate) line: &'a str,
+    pub(crate) program: &'a Program,
     pub(crate) injections: &'a [Injection],
     /// Sync calls that are not made, and succeed.
     pub(crate) left_out: &'a [SyncCall],
     /// `None`: the kernel writes back when it likes.
     pub(crate) writeback: Option<Writeback>,
-    /// User as whom the program runs; `None` for the user who runs plumb.
-    pub(crate) user: Option<&'a User>,
 }
 
-impl Trace<'_> {
+impl<'a> Trace<'a> {
+    /// Returns the trace of a program that runs as it is.
+    pub(crate) const fn new(program: &'a Program) -> Self {
+        Self { program, injections: &[], left_out: &[], writeback: None }
+    }
+
     /// Starts a tracer for the work at a place, which hands each call to `follower`. With `is_modelled` the
     /// sync calls go to the follower alone.
     pub(super) fn begin(
@@ -40,19 +43,20 @@ impl Trace<'_> {
 
     /// Returns the error for processes that the program has left running, if it has.
     pub(super) fn left_running(&self, traced: &TracedCalls) -> Option<Error> {
-        (!traced.left.is_empty()).then(|| Error::failed(shown(self.line), left_running(&traced.left)))
+        (!traced.left.is_empty())
+            .then(|| Error::failed(shown(&self.program.line), left_running(&traced.left)))
     }
 
     /// Returns the program with strace before it.
     pub(super) fn program(&self, tracer: &Tracer) -> Program {
         let mut shell = Command::new("/bin/sh");
-        shell.arg("-c").arg(self.line);
-        let traced = tracer.command_as(&shell, self.user);
+        shell.arg("-c").arg(&self.program.line);
+        let traced = tracer.command_as(&shell, self.program.user.as_ref());
         let words = std::iter::once(traced.get_program()).chain(traced.get_args());
         // Every sh(1) takes single quotes; not all know the $'...' of a word that is shown to people.
         let quoted = words.map(|word| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''")));
         // A script is called by its first line, where it fails: by the program, not by strace.
-        let name = self.line.lines().next().unwrap_or_default().trim_start_matches("# ");
+        let name = self.program.line.lines().next().unwrap_or_default().trim_start_matches("# ");
         let line = format!("# {name}\nexec {}", quoted.collect::<Vec<_>>().join(" "));
         Program::acknowledging(line)
     }

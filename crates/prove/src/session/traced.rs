@@ -25,14 +25,7 @@ pub fn record_with_calls(
     options: &RecordOptions,
     stop: &AtomicBool,
 ) -> Result<RecordedWork> {
-    let trace = Trace {
-        line: &program.line,
-        injections: &[],
-        left_out: &[],
-        writeback: None,
-        user: program.user.as_ref(),
-    };
-    match record_traced(subject, trace, options, stop) {
+    match record_traced(subject, Trace::new(program), options, stop) {
         Err(error)
             if error.kind == ErrorKind::NotTraced
                 && !options.file_system.is_posix()

@@ -161,16 +161,11 @@ impl Audit {
             "open" if may_create(call) || empties(call) => self.path_at(call, 0),
             "rename" | "link" => self.path_at(call, 1),
             "mkdir" | "unlink" | "rmdir" | "truncate" => self.path_at(call, 0),
-            "write" => written_to(call).map(|path| self.names.current(path)),
+            "write" => written_through(call).map(|(_, path)| self.names.current(path)),
             "msync" => self.mapping(call).map(|mapping| self.names.current(&mapping.path)),
             _ => None,
         };
         Some((kind, path.filter(|path| self.counts(path))?))
-    }
-
-    /// Returns the path that a file had before the call renamed it.
-    pub(super) fn renamed_from(&self, call: &Call) -> Option<PathBuf> {
-        self.path_at(call, 0)
     }
 
     fn see_working_directory(&mut self, call: &Call) {
@@ -189,7 +184,7 @@ impl Audit {
     }
 
     /// Returns the path with this number that a call was given, from 0, made absolute.
-    fn path_at(&self, call: &Call, number: usize) -> Option<PathBuf> {
+    pub(super) fn path_at(&self, call: &Call, number: usize) -> Option<PathBuf> {
         let (place, path) = call.text(number)?;
         let directory = place.checked_sub(1).and_then(|before| descriptor(call, before));
         let working = self.working.get(&call.thread).unwrap_or(&self.beneath);
@@ -472,11 +467,6 @@ fn descriptor(call: &Call, place: usize) -> Option<&Path> {
         Argument::Descriptor(_, path) => Some(path),
         Argument::Text(_) | Argument::Word(_) => None,
     }
-}
-
-/// Returns the file that a call writes to.
-fn written_to(call: &Call) -> Option<&Path> {
-    written_through(call).map(|(_, path)| path)
 }
 
 /// Returns the descriptor that a call writes through, and its path: the first one, or the second of those

@@ -138,7 +138,7 @@ fn missing_sync_call(
     let (after, sync, path) = match finding.lapse {
         Lapse::DirectoryNotSynced(_) => (audit.changed(call)?.0, Sync::Directory, finding.path.clone()),
         // The file has to be synced before it takes the place of the other.
-        Lapse::RenamedBeforeSync => ("write", Sync::File, audit.renamed_from(call)?),
+        Lapse::RenamedBeforeSync => ("write", Sync::File, audit.path_at(call, 0)?),
         _ => {
             let (after, path) = audit.changed(call)?;
             (after, Sync::File, path)

@@ -21,7 +21,7 @@ use std::time::SystemTime;
 
 use plumb_linux::child;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
@@ -33,7 +33,7 @@ use super::thread_state::{is_gone, is_held};
 use super::writeback::Chosen;
 use super::{Audit, Call, Injection, Sync, SyncCall, TracedCalls, Writeback};
 use crate::error::{Error, ErrorKind, Result, cannot};
-use crate::posix::Follower;
+use crate::posix::{Follower, make_fifo};
 use crate::subject::User;
 
 /// Capacity of the FIFO: the least there is, which is a page.
@@ -219,11 +219,9 @@ impl Drop for Tracer {
 
 /// Opens a FIFO to read from, and returns how many bytes it holds.
 fn open_fifo(path: &Path) -> rustix::io::Result<(File, usize)> {
-    rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let fifo = rustix::fs::open(path, flags, Mode::empty())?;
+    let fifo = make_fifo(path)?;
     let held = rustix::pipe::fcntl_setpipe_size(&fifo, PIPE)?;
-    Ok((fifo.into(), held))
+    Ok((fifo, held))
 }
 
 /// Reads the trace, and holds the program where a sync call is to be made or something is written back.
