@@ -21,7 +21,7 @@ const READ_MAX: usize = 16 << 10;
 const READS_MAX: usize = 16;
 
 /// Longest time that a killed process may take to end.
-const KILL_TIMEOUT: Nanos = Nanos::secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time that a tool may take, such as one that makes or checks a file system.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -167,16 +167,24 @@ fn output_within(mut command: Command, timeout: Duration) -> io::Result<Output> 
     Ok(Output { status: ended.status, stdout, stderr })
 }
 
-/// Kills a child, and waits until it has ended, for ten seconds at most: one that the kernel holds in a
+/// Waits until `child` has ended, `within` at most; `None` if it has not. One that the kernel holds in a
 /// request to a dead drive is left to it.
 ///
 /// # Errors
-/// Fails as kill(2), pidfd_open(2), poll(2) and waitpid(2).
+/// Fails as pidfd_open(2), poll(2) and waitpid(2).
+pub fn reap_within(child: &mut Child, within: Duration) -> io::Result<Option<ExitStatus>> {
+    let (clock, ended) = (RealClock::start(), pidfd_open(Pid::from_child(child), PidfdFlags::empty())?);
+    ends_by(&clock, &ended, &mut Vec::new(), Nanos::from(within))?;
+    child.try_wait()
+}
+
+/// Kills a child, and waits until it has ended, for ten seconds at most.
+///
+/// # Errors
+/// Fails as kill(2) and [`reap_within`].
 pub fn kill(child: &mut Child) -> io::Result<()> {
     child.kill()?;
-    let (clock, ended) = (RealClock::start(), pidfd_open(Pid::from_child(child), PidfdFlags::empty())?);
-    ends_by(&clock, &ended, &mut Vec::new(), KILL_TIMEOUT)?;
-    child.try_wait().map(drop)
+    reap_within(child, KILL_TIMEOUT).map(drop)
 }
 
 /// Sends a signal to all of the process group that `child` leads. Whoever is gone needs none.
