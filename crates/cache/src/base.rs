@@ -212,7 +212,7 @@ impl Base {
         }
         if let Some(purpose) = self.superblocks.begin_flush() {
             let flushes = self.flush_legs(purpose);
-            self.superblocks.pending_mut().into_iter().for_each(|left| *left += flushes);
+            self.superblocks.pending().into_iter().for_each(|left| *left += flushes);
             return None;
         }
         if let Some(durable) = self.superblocks.end() {

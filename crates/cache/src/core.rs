@@ -117,7 +117,7 @@ impl Core {
             None => {}
             Some(Then::Superblock { leg }) => {
                 self.leg_ended(leg, LegFailure::Superblock, outcome);
-                self.base.superblocks.pending_mut().into_iter().for_each(|left| *left -= 1);
+                self.base.superblocks.pending().into_iter().for_each(|left| *left -= 1);
             }
             Some(Then::Record { sequence, leg }) => self.record_completed(sequence, leg, outcome),
             Some(Then::Flush { leg, purpose }) => self.flush_completed(leg, purpose, outcome),
@@ -366,7 +366,7 @@ impl Core {
             self.base.flush(None, Purpose::BypassFlush);
             flushes += 1;
         }
-        self.flushes.pending_mut().into_iter().for_each(|left| *left += flushes);
+        self.flushes.pending().into_iter().for_each(|left| *left += flushes);
         // Data written from now on may reach the backing device only after the data that this round covers.
         self.base.log.flush_epoch += 1;
         self.base.io.step();
@@ -374,19 +374,17 @@ impl Core {
 
     /// Returns the number of pending actions among which a flush of this purpose counts; `None` if nothing
     /// waits for it.
-    fn pending_mut(&mut self, purpose: Purpose) -> Option<&mut usize> {
+    fn pending(&mut self, purpose: Purpose) -> Option<&mut usize> {
         match purpose {
-            Purpose::LogFlush | Purpose::BypassFlush => self.flushes.pending_mut(),
+            Purpose::LogFlush | Purpose::BypassFlush => self.flushes.pending(),
             Purpose::BackingFlushBeforeMark => Some(&mut self.marks.left),
-            Purpose::SealFlush => self.base.seal.as_mut().and_then(Seal::pending_mut),
+            Purpose::SealFlush => self.base.seal.as_mut().and_then(Seal::pending),
             Purpose::ResilverFlush => self.resilver.as_mut().map(|resilver| &mut resilver.in_flight),
             Purpose::LogFlushBeforeDestage
             | Purpose::BackingFlushBeforeDestage
             | Purpose::BackingFlushBeforeTail
-            | Purpose::LogFlushBeforeTail => {
-                self.destage.pending_flushes_mut(self.base.options.waits, purpose)
-            }
-            _ => self.base.superblocks.pending_mut(),
+            | Purpose::LogFlushBeforeTail => self.destage.pending_flushes(self.base.options.waits, purpose),
+            _ => self.base.superblocks.pending(),
         }
     }
 
@@ -403,7 +401,7 @@ impl Core {
                 self.latch(because.to_owned(), errno_of(outcome));
             }
         }
-        self.pending_mut(purpose).into_iter().for_each(|left| *left -= 1);
+        self.pending(purpose).into_iter().for_each(|left| *left -= 1);
     }
 
     /// Notes that a leg has answered a record.
@@ -530,7 +528,7 @@ impl Core {
             // Records that recovery has read may not be durable.
             if !self.marks.durable.is_sealed {
                 let flushes = self.base.flush_legs(Purpose::SealFlush);
-                self.pending_mut(Purpose::SealFlush).into_iter().for_each(|left| *left += flushes);
+                self.pending(Purpose::SealFlush).into_iter().for_each(|left| *left += flushes);
             }
         } else if seal.end_flush() {
             self.base.log.durable = self.base.log.complete;

@@ -133,7 +133,7 @@ impl Destage {
     }
 
     /// Returns the number of pending actions of the batch.
-    fn pending_mut(&mut self) -> Option<&mut usize> {
+    fn pending(&mut self) -> Option<&mut usize> {
         self.batch.as_mut().map(|batch| &mut batch.in_flight)
     }
 
@@ -318,7 +318,7 @@ impl Destage {
         let is_urgent = self.is_draining || base.pace.is_urgent(now, self.pressure(base));
         base.pace.destaged(at, now, self.progress(base), is_urgent);
         base.index.mark_clean(&run.pieces);
-        self.pending_mut().into_iter().for_each(|left| *left -= 1);
+        self.pending().into_iter().for_each(|left| *left -= 1);
     }
 
     /// Notes that a write of the backing device failed, and may land until that is flushed: what is destaged
@@ -481,24 +481,24 @@ impl Destage {
     /// Flushes the legs for the batch.
     fn flush_legs(&mut self, base: &mut Base, purpose: Purpose) {
         let flushes = base.flush_legs(purpose);
-        self.pending_flushes_mut(base.options.waits, purpose).into_iter().for_each(|left| *left += flushes);
+        self.pending_flushes(base.options.waits, purpose).into_iter().for_each(|left| *left += flushes);
     }
 
     /// Flushes the backing device for the batch.
     fn flush_backing(&mut self, base: &mut Base, purpose: Purpose) {
         base.flush(None, purpose);
-        self.pending_flushes_mut(base.options.waits, purpose).into_iter().for_each(|left| *left += 1);
+        self.pending_flushes(base.options.waits, purpose).into_iter().for_each(|left| *left += 1);
     }
 
     /// Returns the number of pending actions of the batch; `None` if it does not wait for flushes of this
     /// purpose.
-    pub(crate) fn pending_flushes_mut(&mut self, waits: Waits, purpose: Purpose) -> Option<&mut usize> {
+    pub(crate) fn pending_flushes(&mut self, waits: Waits, purpose: Purpose) -> Option<&mut usize> {
         let wait = match purpose {
             Purpose::BackingFlushBeforeTail => Wait::BackingDurable,
             Purpose::LogFlushBeforeTail => Wait::SuccessorsDurable,
             _ => Wait::DurableBeforeDestage,
         };
-        if waits.hold(wait) { self.pending_mut() } else { None }
+        if waits.hold(wait) { self.pending() } else { None }
     }
 }
 

@@ -108,7 +108,7 @@ impl Flushes {
     }
 
     /// Returns the number of pending flushes of the round in flight.
-    pub(crate) fn pending_mut(&mut self) -> Option<&mut usize> {
+    pub(crate) fn pending(&mut self) -> Option<&mut usize> {
         self.round.as_mut().map(|round| &mut round.left)
     }
 

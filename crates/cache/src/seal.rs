@@ -87,7 +87,7 @@ impl Seal {
     }
 
     /// Returns the number of pending flushes.
-    pub(crate) fn pending_mut(&mut self) -> Option<&mut usize> {
+    pub(crate) fn pending(&mut self) -> Option<&mut usize> {
         if let Stage::Flushing(left) = &mut self.stage { Some(left) } else { None }
     }
 

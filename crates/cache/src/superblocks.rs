@@ -92,7 +92,7 @@ impl Superblocks {
     }
 
     /// Returns the number of pending actions of the version that is being written.
-    pub(crate) fn pending_mut(&mut self) -> Option<&mut usize> {
+    pub(crate) fn pending(&mut self) -> Option<&mut usize> {
         self.round.as_mut().map(|round| &mut round.left)
     }
 

@@ -153,8 +153,7 @@ fn block_devices(attempt: Attempt) -> Vec<Leftover> {
     if !rustix::process::geteuid().is_root() {
         return Vec::new();
     }
-    let attached =
-        of_servers(Kind::Attachment, attempt, attach::unserved_unless_busy(), || attach::sweep(None));
+    let attached = of_servers(Kind::Attachment, attempt, attach::try_unserved(), || attach::sweep(None));
     let exported = of_servers(Kind::UblkDevice, attempt, ublk::unserved(), || ublk::sweep(None));
     [attached, exported].concat()
 }

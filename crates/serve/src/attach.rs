@@ -67,4 +67,4 @@ mod worker;
 pub use crate::records::Swept;
 pub use attachment::Attachment;
 pub use options::{AttachOptions, ControlFile};
-pub use sweep::{sweep, sweep_of, unserved, unserved_unless_busy};
+pub use sweep::{sweep, sweep_of, try_unserved, unserved};

@@ -33,7 +33,7 @@ impl Destage {
         }
         let Some(run) = self.next_run(base) else { return false };
         self.reached = run.range.end();
-        self.pending_mut().into_iter().for_each(|left| *left += 1);
+        self.pending().into_iter().for_each(|left| *left += 1);
         let [(_, entry), ..] = run.pieces[..] else { return false };
         if entry.kind() != Kind::Data {
             let op = match entry.kind() {

@@ -127,7 +127,7 @@ impl Ports {
     }
 
     /// Moves the completions that are ready for a queue to `completions`. Returns their number.
-    pub(super) fn take_completions(&mut self, port: usize, completions: &mut Vec<Completion>) -> usize {
+    pub(super) fn take_ready(&mut self, port: usize, completions: &mut Vec<Completion>) -> usize {
         let Some(Some(port)) = self.ports.get_mut(port) else { return 0 };
         // A wake that another thread is just firing is seen later.
         if port.is_signalled && port.wake.as_ref().is_some_and(|wake| wake.take_fired()) {

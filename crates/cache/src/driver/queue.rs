@@ -37,7 +37,7 @@ impl Queue for CacheQueue {
             become_io_flusher();
         }
         let first = completions.len();
-        let count = self.running.take_completions(self.port, self.in_flight, completions);
+        let count = self.running.poll(self.port, self.in_flight, completions);
         self.in_flight -= count;
         if self.wake.is_some() && count > 0 {
             // Requests that completed a while ago are seen only now.

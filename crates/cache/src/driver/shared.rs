@@ -167,19 +167,14 @@ impl RunningCache {
     }
 
     /// Advances the core and takes the completions for `port`, which had `in_flight` requests in flight.
-    pub(super) fn take_completions(
-        &self,
-        port: usize,
-        in_flight: usize,
-        completions: &mut Vec<Completion>,
-    ) -> usize {
+    pub(super) fn poll(&self, port: usize, in_flight: usize, completions: &mut Vec<Completion>) -> usize {
         let mut inner = lock(&self.shared.inner);
         let is_own = (inner.has_work && inner.members.is_signalled) || inner.is_watcher(port);
         if self.shared.time.is_virtual() || is_own {
             drop(inner);
             inner = self.shared.drive(Some(port));
         }
-        let count = inner.ports.take_completions(port, completions);
+        let count = inner.ports.take_ready(port, completions);
         self.shared.choose_watcher(inner, port, in_flight > count);
         count
     }

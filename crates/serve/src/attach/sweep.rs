@@ -53,7 +53,7 @@ pub fn unserved() -> Result<Vec<String>> {
 ///
 /// # Errors
 /// Fails as [`unserved`].
-pub fn unserved_unless_busy() -> Result<Vec<String>> {
+pub fn try_unserved() -> Result<Vec<String>> {
     let Some(base) = Base::open_default()? else { return Ok(Vec::new()) };
     base.try_lock()?.map_or_else(|| Ok(Vec::new()), |locked| unserved_locked(&base, &locked))
 }

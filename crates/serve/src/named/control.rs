@@ -255,15 +255,11 @@ pub(super) fn receive_order<O: DeserializeOwned>(stream: &mut UnixStream) -> io:
     }
 }
 
-/// Answers the order that came through `stream`.
+/// Writes an order or an answer as a line of JSON.
 ///
 /// # Errors
 /// If the other side is gone.
-pub(super) fn send_answer(stream: &mut UnixStream, answer: &Answer<impl Serialize>) -> io::Result<()> {
-    write_line(stream, answer)
-}
-
-fn write_line(stream: &mut UnixStream, what: &impl Serialize) -> io::Result<()> {
+pub(super) fn write_line(stream: &mut UnixStream, what: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(what)?;
     line.push(b'\n');
     stream.write_all(&line)

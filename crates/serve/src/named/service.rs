@@ -474,7 +474,7 @@ fn receive_orders<O: DeserializeOwned>(
 
 /// Answers an order. If whoever gave it is gone the device goes on.
 fn send_answer(mut stream: UnixStream, answer: &Answer<impl Serialize>, name: &str, say: &Say) {
-    if let Err(error) = control::send_answer(&mut stream, answer) {
+    if let Err(error) = control::write_line(&mut stream, answer) {
         say(&format!("{name}: a control command was cut off: {error}"));
     }
 }

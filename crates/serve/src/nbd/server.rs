@@ -91,7 +91,7 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    fn cannot_listen(place: &str, why: &str) -> Self {
+    fn refuse(place: &str, why: &str) -> Self {
         Self::Refused(format!("cannot listen on {place}: {why}"))
     }
 

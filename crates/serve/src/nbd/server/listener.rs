@@ -47,7 +47,7 @@ impl Listener {
             let why = format!(
                 "a socket's path has at most {PATH_MAX_BYTES} bytes, and this one has {bytes}; choose a shorter one"
             );
-            return Err(ServeError::cannot_listen(&path.display().to_string(), &why));
+            return Err(ServeError::refuse(&path.display().to_string(), &why));
         }
         let lock = DirectoryLock::acquire(whole_file::parent_of(path)).map_err(fail)?;
         refuse_if_taken(path)?;
@@ -109,20 +109,20 @@ fn refuse_if_taken(path: &Path) -> Result<(), ServeError> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(ServeError::Listen { place, source }),
-        Ok(found) if !found.file_type().is_socket() => Err(ServeError::cannot_listen(
+        Ok(found) if !found.file_type().is_socket() => Err(ServeError::refuse(
             &place,
             "there is something there that is not a socket; choose another path",
         )),
         Ok(_) => match UnixStream::connect(path) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
-            Ok(_) => Err(ServeError::cannot_listen(
+            Ok(_) => Err(ServeError::refuse(
                 &place,
                 "another server listens there; stop it or choose another path",
             )),
             Err(error) if error.raw_os_error() == Some(Errno::PROTOTYPE.raw_os_error()) => {
                 let why = "there is a socket of another kind there, for datagrams or packets, which no NBD server has left; choose \
                            another path";
-                Err(ServeError::cannot_listen(&place, why))
+                Err(ServeError::refuse(&place, why))
             }
             Err(source) => Err(ServeError::Listen { place, source }),
         },
