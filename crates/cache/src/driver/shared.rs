@@ -19,6 +19,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use plumb_block::wait::LOOK_EVERY;
 use plumb_block::{
@@ -359,8 +360,7 @@ impl SharedState {
                 continue;
             }
             inner.waiting += 1;
-            let left = end.unwrap_or(Nanos(u64::MAX)).since(self.time.now());
-            let waited = self.changed.wait_timeout(inner, left.into());
+            let waited = self.changed.wait_timeout(inner, Duration::from(LOOK_EVERY));
             waited.unwrap_or_else(PoisonError::into_inner).0.waiting -= 1;
         }
     }
