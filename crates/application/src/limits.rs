@@ -1,4 +1,4 @@
-//! Where a profile runs, and how long.
+//! Directory in which a profile runs, and the limits of its length.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! An experiment in progress: which turn is next, and what is known until then.
+//! An experiment in progress: which span is run next, and what is known until then.
 //!
 //! Practice comes first. In its first round no block has a warm-up: where the rate settled in it (a change
 //! point of its time series) is how long every later block runs before it is measured. The other rounds of

@@ -267,7 +267,7 @@ fn usage(error: impl std::error::Error + 'static) -> TrialError {
     TrialError::usage(in_one_line(&error))
 }
 
-/// Returns whether a profile works on files.
+/// Returns true if a profile works on files.
 fn is_of_files(scenario: &Scenario) -> bool {
     scenario.jobs().any(|job| job.program.is_some())
 }

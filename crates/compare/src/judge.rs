@@ -1,4 +1,4 @@
-//! From blocks to a document: a pure function, so that a recording can be judged again.
+//! Judgement of an experiment's blocks: a pure function, so that a recording can be judged again.
 
 use std::collections::{BTreeMap, BTreeSet};
 

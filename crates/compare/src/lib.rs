@@ -2,10 +2,10 @@
 //! explained.
 //!
 //! ```text
-//! design ──order of blocks, looks──► run, course ──each block a turn of a trial──► block ──► judge ──► ComparisonDocument
+//! design ──order of blocks, looks──► run, course ──each block a span of a trial──► block ──► judge ──► ComparisonDocument
 //!                                     │                                                 │
 //!   setting ◄──set────────────────────┘            statistics, outcome, explanation ◄───┘   pure
-//!      └──levels set on the machine: each turn opens its targets, and closes them before the next is set
+//!      └──levels set on the machine: each span opens its targets, and closes them before the next is set
 //! ```
 //!
 //! Invariants:

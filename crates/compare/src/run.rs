@@ -1,4 +1,4 @@
-//! Running experiments: under each workload one trial whose turns are the blocks.
+//! Runner of experiments: under each workload one trial whose spans are the blocks.
 
 use plumb_block::in_one_line;
 use plumb_load::Observer;

@@ -1,4 +1,4 @@
-//! How many completions to wait for at once.
+//! Number of completions to wait for at once.
 //!
 //! Each wait is a system call. On a fast device, waiting for one completion at a time spends the processor on
 //! calls; on a slow one, waiting for many leaves the device with a short queue and makes latencies look

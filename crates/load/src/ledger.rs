@@ -265,9 +265,8 @@ impl Ledger {
         self.expected == block
     }
 
-    /// Returns a block whose version is not known can only be held against the address that it says of
-    /// itself. Whether it is whole says nothing: an earlier run of the same seed in blocks of another length
-    /// may have cut it.
+    /// Judges a block of which no version is known: only by the address in its stamp. An earlier run of the
+    /// same seed in blocks of another length may have cut it, so that it is not whole proves nothing.
     fn judge_unknown(&self, lba: Lba, found: Option<Stamp>) -> Option<WrongBlock> {
         let stamp = found.filter(|stamp| stamp.seed == self.seed && stamp.lba != lba)?;
         Some(WrongBlock { lba, kind: WrongKind::Misdirected, expected: None, found: Some(stamp) })

@@ -1,4 +1,4 @@
-//! Where a run stands: warming up, measured, cooling down. The same in real and in virtual time.
+//! Phases of a run: warming up, measured, cooling down. They are the same in real and in virtual time.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! When the rate has settled: the end of a warm-up that is not given a length.
+//! Detection of a settled rate, which ends a warm-up without a given length.
 
 use plumb_block::Nanos;
 use plumb_measure::Ramp;

@@ -86,22 +86,21 @@ impl Readings {
             .processors
             .zip(surroundings::processor_times())
             .and_then(|(before, now)| now.steal_since(&before));
-        let opened = targets.of_span(number).zip(self.extents);
-        opened
-            .map(|((_, one), extents)| {
-                let written_share = written_share(&extents);
-                let job = &scenario.spans[one.span].jobs[one.job];
-                let is_cached = matches!(job.opening.caching, Caching::Cached | Caching::Mapped);
-                let dirty_after =
-                    (is_cached && one.workload_of(job).writes()).then(|| dirty_bytes(one)).flatten();
-                let leaves = match one.opened.kind {
-                    TargetKind::Simulated => 1,
-                    _ => targets.beneath[one.beneath].devices.len(),
-                };
-                let is_alone = leaves == 1 && !targets.shares_devices(one.span, one.beneath);
-                Facts { written_share, dirty_after, steal, is_alone, depth_found: None, cpu: None }
-            })
-            .collect()
+        let open = targets.of_span(number).zip(self.extents);
+        open.map(|((_, one), extents)| {
+            let written_share = written_share(&extents);
+            let job = &scenario.spans[one.span].jobs[one.job];
+            let is_cached = matches!(job.opening.caching, Caching::Cached | Caching::Mapped);
+            let dirty_after =
+                (is_cached && one.workload_of(job).writes()).then(|| dirty_bytes(one)).flatten();
+            let leaves = match one.opened.kind {
+                TargetKind::Simulated => 1,
+                _ => targets.beneath[one.beneath].devices.len(),
+            };
+            let is_alone = leaves == 1 && !targets.shares_devices(one.span, one.beneath);
+            Facts { written_share, dirty_after, steal, is_alone, depth_found: None, cpu: None }
+        })
+        .collect()
     }
 }
 
@@ -251,7 +250,7 @@ pub(crate) fn transactions(outcome: &LoadOutcome, program: &Program) -> Option<T
     })
 }
 
-/// Returns whether the syncs of a program are seen: SQLite syncs by itself.
+/// Returns true if the syncs of a program are seen: SQLite syncs by itself.
 fn shows_syncs(program: &Program) -> bool {
     let found = plumb_application::find(&program.profile);
     !found.is_ok_and(|(profile, _)| matches!(profile.work, plumb_application::Work::Sqlite(_)))
@@ -347,7 +346,7 @@ fn foreign_bytes(sides: &Sides, one: &JobTarget, job: &Job) -> Option<u64> {
     Some((storage.read_bytes + storage.write_bytes).saturating_sub(own))
 }
 
-/// Where nobody knows whose the flushes were, those are of others that the load cannot have asked for.
+/// Where flushes are not attributed, those that the load cannot have asked for are of others.
 fn estimate_foreign_flushes(sides: &mut Sides) {
     let asked = sides.write.ios + sides.sync.ios;
     let commits = (sides.application.seconds / JOURNAL_SECONDS).ceil() as u64 + 1;

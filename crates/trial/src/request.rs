@@ -66,7 +66,7 @@ pub struct ScheduledSpan {
     pub done: Option<f64>,
     /// Note for whoever watches, shown before the span.
     pub note: Option<String>,
-    /// Permission with which the targets are opened for this span alone, and closed after it. `None`: all such
-    /// spans share their targets, which are open from the first to the last.
+    /// Permission with which the targets are opened for this span alone, and closed after it. `None`: all
+    /// such spans share their targets, which are open from the first to the last.
     pub reopens: Option<Permission>,
 }

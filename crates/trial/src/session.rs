@@ -35,8 +35,8 @@ struct Phase {
     number: usize,
     /// Measurements of the phase, or why there are none.
     outcome: Result<SpanRun, String>,
-    /// Content of documents about the phase, made once, while its targets are open: a comparison has a document
-    /// after each of many phases.
+    /// Content of documents about the phase, made once, while its targets are open: a comparison has a
+    /// document after each of many phases.
     told: PhaseDocuments,
 }
 
@@ -104,7 +104,7 @@ impl<'a> Session<'a> {
         self.check.is_some()
     }
 
-    /// Books what the devices were handed since the last booking under `phase`.
+    /// Books what the devices were handed since the last booking under `phase`, of a check.
     pub(crate) fn book(&mut self, phase: &str) {
         if let Some(check) = &mut self.check {
             check.accounts.book(phase);
@@ -306,8 +306,7 @@ impl<'a> Session<'a> {
         (0..result.targets.len()).map(|index| result.of_target(index)).collect()
     }
 
-    /// Returns whether the figures of a phase are left out of the result, because its jobs only make targets
-    /// ready.
+    /// Returns true if the figures of a phase are left out of the result: its jobs only make targets ready.
     fn leaves_out(&self, phase: &Phase) -> bool {
         let jobs = &self.request.scenario.spans[phase.number].jobs;
         jobs.iter().all(|job| job.role == Role::Prepare)
@@ -496,18 +495,18 @@ fn add_path(document: &mut RunDocument, opened: &str, surveyed: &SurveyedPath) {
     }
 }
 
-/// Returns the name of a span: that of its first job.
+/// Returns the name of a span's first job.
 fn name_of(scenario: &Scenario, span: usize) -> &str {
     scenario.spans[span].jobs.first().map_or("", |job| &job.name)
 }
 
-/// Returns whether nothing at all completed in the window. What SQLite reads and writes is not seen.
+/// Returns true if nothing completed in the window. SQLite's own reads and writes are not seen.
 fn is_empty(run: &SpanRun) -> bool {
     let total = run.ran.result.total();
     total.transactions.is_none() && total.operations().operations() + total.flush.operations() == 0
 }
 
-/// Returns whether a span asks for no time to measure in: it only warms up.
+/// Returns true if a span only warms up.
 fn is_unmeasured(span: &Span) -> bool {
     span.jobs.iter().all(|job| job.workload.stop.duration == Some(Stop::NO_TIME))
 }

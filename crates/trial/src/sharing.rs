@@ -1,5 +1,5 @@
-//! Search for targets of a span that are on the same devices: the counters of a device do not tell whose a
-//! request was.
+//! Search for targets of a span that are on the same devices: the counters of a device do not tell which
+//! target a request was for.
 
 use std::collections::{BTreeMap, HashSet};
 

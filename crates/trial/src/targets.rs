@@ -88,7 +88,7 @@ pub(crate) struct Targets {
     pub(crate) job_targets: Vec<JobTarget>,
     programs: Vec<ProgramUse>,
     pub(crate) beneath: Vec<Beneath>,
-    /// Spans and places in `beneath` whose counters are of several targets.
+    /// Spans and places in `beneath`, for counters that several targets share.
     pub(crate) shared: HashSet<(usize, usize)>,
     /// Notes for the user.
     pub(crate) notes: Vec<String>,

@@ -1,4 +1,4 @@
-//! Teams that a span's jobs make: one for each thread, with a worker for each target that the thread works on.
+//! Teams that a span's jobs make: one for each thread, with a worker for each target of the thread.
 
 use std::collections::HashMap;
 

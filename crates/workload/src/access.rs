@@ -1,4 +1,4 @@
-//! Where operations go within the range.
+//! Access pattern: the places of operations within the range.
 
 use plumb_block::Bytes;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! How long operations are.
+//! Lengths of operations, and how often each occurs.
 
 use plumb_block::Bytes;
 use serde::{Deserialize, Serialize};

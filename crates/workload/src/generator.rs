@@ -1,4 +1,4 @@
-//! From a workload to its operations: a pure, endless (or counted) stream.
+//! Generator of a workload's operations: a pure, endless (or counted) stream.
 //!
 //! Each operation takes one draw from xoshiro256++, seeded from the run's seed and the worker's index. The
 //! draw, taken as a fraction of 2^64, is spread over the places; the whole part of the product is the place,

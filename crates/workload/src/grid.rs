@@ -1,4 +1,4 @@
-//! Where operations may start in a range, and how a range is cut into parts on that grid.
+//! Grid of the places in a range where operations may start, and the parts into which a range is cut on it.
 
 use plumb_block::Bytes;
 

@@ -1,4 +1,4 @@
-//! How fast operations start, and when a workload is over.
+//! Rate at which operations start, and the limits that end a workload.
 
 use plumb_block::Nanos;
 use serde::{Deserialize, Serialize};

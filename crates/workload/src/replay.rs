@@ -1,5 +1,5 @@
-//! From a trace to what each target is asked: the events of one target in order, and a workload that stands
-//! for them wherever only sizes, shares and rates matter.
+//! Replay of a trace: the events of each target in order, and a workload that stands for them wherever only
+//! sizes, shares and rates matter.
 //!
 //! All targets of a trace share one list of events, sorted by target and then by time; nothing is copied for
 //! a worker.

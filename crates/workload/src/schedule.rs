@@ -1,4 +1,4 @@
-//! When operations are meant to start.
+//! Schedule: the times at which operations are meant to start.
 //!
 //! The schedule is made in advance and never moves: an operation that could not start in time is late, and
 //! its lateness counts. A load that waits for the device before it looks at the clock hides exactly the

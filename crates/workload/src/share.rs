@@ -1,4 +1,4 @@
-//! How one workload is divided among several workers.
+//! Share of each worker in a workload that several carry out.
 //!
 //! Each worker gets its own random stream, and its fraction of the operations, of the bytes and of the rate.
 //! Whether it also gets a part of the range of its own is for the workload's [`Division`](crate::Division) to

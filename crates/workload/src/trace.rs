@@ -1,4 +1,4 @@
-//! Traces of what others did, and how they are to be replayed.
+//! Traces of the requests of other programs, and options of their replay.
 //!
 //! A [`Trace`] says which targets there were and what was asked of which of them when. It can hold millions
 //! of events, so an event is kept in 24 bytes: ten million of them are 240 MB, and [`Trace::EVENTS_MAX`] is

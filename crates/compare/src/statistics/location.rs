@@ -1,4 +1,4 @@
-//! Where numbers are, so that a few that are far off do not decide it: Huber's M-estimate of location.
+//! Location of a set of numbers that a few outliers do not decide: Huber's M-estimate.
 
 use plumb_measure::median;
 

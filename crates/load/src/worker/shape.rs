@@ -1,4 +1,4 @@
-//! From operations to requests: block sizes, payloads, and whether all of it fits the device.
+//! Requests made of operations: block sizes, payloads, and whether all of it fits the device.
 
 use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange, Op, Pool, PoolShape, Request, Tag, VolatileCache};
 use plumb_workload::{Operation, Workload, common_unit};

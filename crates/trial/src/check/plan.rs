@@ -141,7 +141,7 @@ impl Plan<'_> {
         Job { role: Role::Prepare, ..self.job(PREPARE, workload, Opening::DIRECT) }
     }
 
-    /// Returns one at a time by pwrite and fdatasync, because that is what databases do: the way through
+    /// Returns durable writes, one at a time by pwrite and fdatasync, because that is what databases do:
     /// io_uring would add a hand-over to a kernel thread that they do not pay.
     fn durable_writes(&self, name: &str, method: SyncMethod) -> Job {
         let is_dsync = method == SyncMethod::DirectDsync;
@@ -174,8 +174,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Direct requests go through io_uring where that is allowed; cached ones are calls, as applications make
-    /// them.
+    /// Returns a load. Direct requests go through io_uring where that is allowed; cached ones are calls, as
+    /// applications make them.
     fn io(&self, io: Io) -> Job {
         let is_direct = io.caching == Caching::Direct;
         let workload = Workload {
