@@ -213,7 +213,7 @@ fn runs_needed(error: f64) -> usize {
 #[cfg(test)]
 mod tests {
     use plumb_path::{Cache, Flush, Fua, Layer, LayerKind, WritePath};
-    use plumb_report::document::{RunSpan, Sides};
+    use plumb_report::document::{RunKind, RunSpan, Sides};
     use plumb_workload::Caching;
 
     use super::*;
@@ -237,7 +237,7 @@ mod tests {
             targets: vec![target],
             spans: vec![span],
             total,
-            ..RunDocument::empty(RunDocument::SCHEMA)
+            ..RunDocument::empty(RunKind::Load)
         };
         (name.to_owned(), document)
     }

@@ -24,7 +24,7 @@ use std::path::Path;
 use plumb_block::shell_word;
 use plumb_measure::{ApplicationSide, Latency, Quality, StorageSide};
 use plumb_report::document::{
-    CpuSeconds, DirectionResult, Environment, RunDocument, RunJob, RunSpan, RunTarget, Sides,
+    CpuSeconds, DirectionResult, Environment, RunDocument, RunJob, RunKind, RunSpan, RunTarget, Sides,
 };
 use plumb_report::quantity::{count, duration};
 use plumb_report::verdict;
@@ -394,7 +394,7 @@ fn document(imported: ImportedResult, file: &str) -> Result<RunDocument, Error> 
         let why = failed_because.unwrap_or_else(|| "it has no target, or no time".to_owned());
         return Err(Error::new(file, format!("nothing was measured in it: {why}")));
     }
-    let mut document = RunDocument::empty(RunDocument::SCHEMA);
+    let mut document = RunDocument::empty(RunKind::Load);
     document.imported_from = Some(format!("{file}, a result of {program}"));
     document.target = file.to_owned();
     document.failed = failed_because.is_some();

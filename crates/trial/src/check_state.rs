@@ -6,7 +6,7 @@ use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_measure::StorageWatch;
 use plumb_path::{UntornPage, UntornRank, WritePath, survey_path};
-use plumb_report::document::{Account, CheckDocument, RunDocument};
+use plumb_report::document::{Account, RunDocument, RunKind};
 use plumb_targets::{Route, TargetKind};
 use plumb_workload::Scenario;
 
@@ -83,7 +83,7 @@ impl CheckState {
 
     /// Makes the document of a run that of a check.
     pub(crate) fn describe(&self, document: &mut RunDocument) {
-        CheckDocument::SCHEMA.clone_into(&mut document.schema);
+        document.kind = RunKind::Check;
         document.target.clone_from(&self.target);
         document.path = Some(self.path.clone());
         document.accounting.clone_from(&self.accounts.booked);

@@ -7,7 +7,7 @@ use plumb_load::{Direction, LoadOutcome};
 use plumb_measure::process::surroundings;
 use plumb_measure::run::TimeseriesRow;
 use plumb_measure::{DeviceIdentity, Histogram, Manifest, RunDirectory, TaggedHistogram};
-use plumb_report::document::{Environment, Part, RunDocument, series_name, tag};
+use plumb_report::document::{Environment, Part, RunDocument, RunKind, series_name, tag};
 use plumb_report::{Format, OpenError, RunRecording, Style, render};
 
 use crate::error::TrialError;
@@ -226,7 +226,7 @@ pub(crate) fn empty_document(request: &Request, seed: u64) -> RunDocument {
         notes: request.notes.clone(),
         workload: request.words.clone(),
         environment: environment(&request.argv, &request.started_at),
-        ..RunDocument::empty(RunDocument::SCHEMA)
+        ..RunDocument::empty(RunKind::Load)
     }
 }
 

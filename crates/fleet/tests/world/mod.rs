@@ -405,7 +405,7 @@ impl World {
 
 /// Returns the document of a load.
 pub(crate) fn document() -> String {
-    RunDocument { schema: RunDocument::SCHEMA.to_owned(), ..RunDocument::default() }.to_json().unwrap()
+    RunDocument::default().to_json().unwrap()
 }
 
 /// Returns a load.

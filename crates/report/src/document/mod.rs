@@ -44,8 +44,8 @@ pub use recording::{
     FleetRecording, OpenError, Part, RunContents, RunRecording, TargetRecording, series_name, tag,
 };
 pub use run::{
-    Account, AtomicResult, CallLatency, DeviceFacts, Environment, RunDocument, RunTarget, TargetPath,
-    Transactions,
+    Account, AtomicResult, CallLatency, DeviceFacts, Environment, RunDocument, RunKind, RunTarget,
+    TargetPath, Transactions,
 };
 pub use sides::{CpuSeconds, DirectionResult, ErrorCount, ScheduleResult, Sides};
 pub use span::{

@@ -14,7 +14,6 @@ impl From<&ObservationDocument> for RunDocument {
     fn from(document: &ObservationDocument) -> Self {
         let total = document.devices.first().map(|device| sides(device, document)).unwrap_or_default();
         Self {
-            schema: Self::SCHEMA.to_owned(),
             duration: document.seconds,
             complete: document.complete,
             target: document.target.clone(),

@@ -9,8 +9,7 @@ use plumb_measure::{ApplicationSide, IoResult, SyncResult};
 use plumb_path::{Finding, WritePath};
 use serde::Deserialize;
 
-use super::check::CheckDocument;
-use super::run::{Account, Environment, RunDocument, RunTarget};
+use super::run::{Account, Environment, RunDocument, RunKind, RunTarget};
 use super::sides::{DirectionResult, Sides};
 use super::span::{FlushMethod, RunJob, RunSpan};
 use crate::{quantity, wording};
@@ -64,7 +63,7 @@ impl RecordedCheck {
 
 impl From<RecordedCheck> for RunDocument {
     fn from(mut check: RecordedCheck) -> Self {
-        let mut run = Self::empty(CheckDocument::SCHEMA);
+        let mut run = Self::empty(RunKind::Check);
         let loads = check.loads_as_run();
         let environment = &check.environment;
         let base = RunTarget {

@@ -4,9 +4,20 @@ use plumb_measure::Latency;
 use plumb_path::{Finding, WritePath};
 use serde::{Deserialize, Serialize};
 
-use super::check::CheckDocument;
 use super::sides::Sides;
 use super::span::{RunJob, RunSpan};
+
+/// Kind of a run, written as the schema of its document.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RunKind {
+    /// A load: [`RunDocument::SCHEMA`].
+    #[default]
+    #[serde(rename = "plumb/load/1")]
+    Load,
+    /// A check: [`CheckDocument::SCHEMA`](super::CheckDocument::SCHEMA).
+    #[serde(rename = "plumb/check/1")]
+    Check,
+}
 
 /// All that a run learnt.
 ///
@@ -15,9 +26,9 @@ use super::span::{RunJob, RunSpan};
 /// are over the sum of their windows. What belongs to one span alone is in `spans`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunDocument {
-    /// JSON document that it is written as: [`RunDocument::SCHEMA`], or [`CheckDocument::SCHEMA`] for a
-    /// check.
-    pub schema: String,
+    /// Kind of the run, which says as which JSON document it is written.
+    #[serde(rename = "schema")]
+    pub kind: RunKind,
     /// Target as typed on the command line; empty where nothing was typed, and the targets tell.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target: String,
@@ -242,11 +253,10 @@ impl RunDocument {
         they were reaped: latencies are never too short, and too long by at most the time since the queue was last \
         looked at.";
 
-    /// Returns the document of a run that has measured nothing yet; `schema` says which JSON document it
-    /// becomes.
-    pub fn empty(schema: &str) -> Self {
+    /// Returns the document of a run that has measured nothing yet.
+    pub fn empty(kind: RunKind) -> Self {
         Self {
-            schema: schema.to_owned(),
+            kind,
             level: none(),
             latency_resolution: Self::LATENCY_RESOLUTION.to_owned(),
             ..Self::default()
@@ -255,7 +265,7 @@ impl RunDocument {
 
     /// Returns true if it is of a check: its answer is what an fsync is worth, not a rate.
     pub fn is_check(&self) -> bool {
-        self.schema == CheckDocument::SCHEMA
+        self.kind == RunKind::Check
     }
 
     /// Returns the command that makes such a run.
