@@ -15,7 +15,6 @@ pub(super) struct Options<'a> {
     settings: Vec<&'a Setting>,
     used: RefCell<Vec<&'static str>>,
     notes: RefCell<Vec<String>>,
-    pub(super) base: KbBase,
 }
 
 impl<'a> Options<'a> {
@@ -26,12 +25,22 @@ impl<'a> Options<'a> {
     pub(super) fn from_section(section: &'a Section) -> Result<Self, Error> {
         let settings = section.inherited.iter().chain(&section.own).collect();
         let (used, notes) = Default::default();
-        let mut this = Self { section, settings, used, notes, base: KbBase::Compatible };
-        this.base = match this.choice("kb_base", &["1024", "1000"])? {
+        let this = Self { section, settings, used, notes };
+        this.choice("kb_base", &["1024", "1000"])?;
+        Ok(this)
+    }
+
+    /// Returns what units mean in the value of `name`: a `kb_base` of the section does not change what the
+    /// global sections before it say.
+    pub(super) fn base(&self, name: &str) -> KbBase {
+        let inherited = self.section.inherited.len();
+        let is_inherited = self.place(name).is_some_and(|place| place < inherited);
+        let settings = if is_inherited { &self.settings[..inherited] } else { &self.settings[..] };
+        let base = settings.iter().rfind(|setting| setting.name == "kb_base");
+        match base.and_then(|setting| setting.value.as_deref()) {
             Some("1000") => KbBase::Standard,
             _ => KbBase::Compatible,
-        };
-        Ok(this)
+        }
     }
 
     /// Returns the name of the job: that of the section unless the section itself gives another. Files are
@@ -167,7 +176,7 @@ impl<'a> Options<'a> {
     /// # Errors
     /// If it is none.
     pub(super) fn counted(&self, name: &str, text: &str) -> Result<u64, String> {
-        let number = value::whole(text, self.base)?;
+        let number = value::whole(text, self.base(name))?;
         if text.ends_with(|letter: char| letter.is_ascii_alphabetic()) && !text.starts_with("0x") {
             self.note(format!(
                 "{name}={text} is {number}: units multiply numbers as they do bytes, as in fio"
@@ -198,7 +207,7 @@ impl<'a> Options<'a> {
     /// If they are none.
     pub(super) fn bytes(&self, name: &'static str) -> Result<Option<u64>, Error> {
         self.tell_units(name);
-        self.parsed(name, |text| value::bytes(text, self.base))
+        self.parsed(name, |text| value::bytes(text, self.base(name)))
     }
 
     /// Returns an option in bytes or percent.
@@ -208,7 +217,9 @@ impl<'a> Options<'a> {
     pub(super) fn size(&self, name: &'static str) -> Result<Option<Size>, Error> {
         self.tell_units(name);
         // To fio 0 is as if it were not given.
-        Ok(self.parsed(name, |text| value::size(text, self.base))?.filter(|size| *size != Size::Bytes(0)))
+        Ok(self
+            .parsed(name, |text| value::size(text, self.base(name)))?
+            .filter(|size| *size != Size::Bytes(0)))
     }
 
     /// Returns an option in bytes for each direction.
@@ -217,7 +228,7 @@ impl<'a> Options<'a> {
     /// If they are none.
     pub(super) fn bytes_three(&self, name: &'static str) -> Result<Option<Three<u64>>, Error> {
         self.tell_units(name);
-        self.parsed(name, |text| value::three(text, |part| value::bytes(part, self.base)))
+        self.parsed(name, |text| value::three(text, |part| value::bytes(part, self.base(name))))
     }
 
     /// Returns one of `choices`.
@@ -239,7 +250,7 @@ impl<'a> Options<'a> {
     /// Notes that units of this kind multiply a number.
     fn tell_units(&self, name: &'static str) {
         let text = self.setting(name).and_then(|setting| setting.value.as_deref());
-        if self.base == KbBase::Compatible
+        if self.base(name) == KbBase::Compatible
             && text.is_some_and(|text| text.to_ascii_lowercase().contains("ib"))
         {
             self.note("KiB, MiB and so on are powers of 1000 here, as in fio, unless kb_base=1000 is given");

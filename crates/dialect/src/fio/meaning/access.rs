@@ -74,7 +74,7 @@ fn sequential(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Result<Acc
             "walk forwards, or at random",
         );
     }
-    let skip = value::bytes(modifier, options.base);
+    let skip = value::bytes(modifier, options.base("rw"));
     let skip = skip.map_err(|problem| options.error("rw", format!("has the stride {problem}")))?;
     let used = rw.used(&blocks.read, &blocks.write, &blocks.trim);
     let mut lengths = used.iter().map(|split| split.only());
@@ -158,7 +158,7 @@ fn distribution(options: &Options<'_>, runs: Runs) -> Result<Distribution, Error
         }
         "zoned" => Distribution::Zoned(zones(value, split::zones_in_percent).map_err(wrong)?),
         "zoned_abs" => {
-            let in_bytes = |text: &str| split::zones_in_bytes(text, options.base);
+            let in_bytes = |text: &str| split::zones_in_bytes(text, options.base("random_distribution"));
             Distribution::Zoned(zones(value, in_bytes).map_err(wrong)?)
         }
         _ => return Err(wrong("expected random, zipf, pareto, normal, zoned or zoned_abs".into())),

@@ -14,10 +14,10 @@ const DEFAULT: Bytes = Bytes::kib(4);
 /// Returns the block sizes that `options` describe.
 pub(super) fn from_options(options: &Options<'_>) -> Result<BlockSizes, Error> {
     let bs = options.bytes_three("bs")?.unwrap_or_default();
-    let base = options.base;
     let ranges = options.parsed("bsrange", |text| value::three(text, |part| range(part, options)))?;
-    let splits =
-        options.parsed("bssplit", |text| value::three(text, |part| split::block_split(part, base)))?;
+    let splits = options.parsed("bssplit", |text| {
+        value::three(text, |part| split::block_split(part, options.base("bssplit")))
+    })?;
     let (ranges, splits) = (ranges.unwrap_or_default(), splits.unwrap_or_default());
     let one = |split: Option<BlockSplit>, range: Option<BlockSplit>, bs: Option<u64>| {
         split.or(range).unwrap_or_else(|| BlockSplit::one(bs.map_or(DEFAULT, Bytes)))
@@ -40,7 +40,8 @@ pub(super) fn from_options(options: &Options<'_>) -> Result<BlockSizes, Error> {
 fn range(text: &str, options: &Options<'_>) -> Result<BlockSplit, String> {
     let (min, max) =
         text.split_once('-').ok_or_else(|| format!("`{text}` is not a range: expected 1k-4k"))?;
-    let (min, max) = (value::bytes(min, options.base)?, value::bytes(max, options.base)?);
+    let base = options.base("bsrange");
+    let (min, max) = (value::bytes(min, base)?, value::bytes(max, base)?);
     let split = split::block_range(min, max)?;
     if split.0.windows(2).any(|pair| pair[0].1 != pair[1].1) {
         options.note(format!(

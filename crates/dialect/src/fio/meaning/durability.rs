@@ -28,7 +28,7 @@ pub(super) fn from_options(options: &Options<'_>, rw: &Rw, caching: Caching) -> 
         (
             "sync_file_range",
             FlushCall::Range,
-            options.parsed("sync_file_range", |text| range_every(text, options.base))?,
+            options.parsed("sync_file_range", |text| range_every(text, options.base("sync_file_range")))?,
         ),
     ];
     let given: Vec<_> = every

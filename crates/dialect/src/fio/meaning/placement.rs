@@ -10,8 +10,8 @@ use crate::{Error, Machine, processors};
 pub(super) fn affinity(options: &Options<'_>, machine: &Machine) -> Result<Affinity, Error> {
     let policy = options.choice("cpus_allowed_policy", &["shared", "split"])?;
     let listed = options.parsed("cpus_allowed", list)?;
-    let masked =
-        options.parsed("cpumask", |text| value::whole(text, options.base).map(processors::of_mask))?;
+    let masked = options
+        .parsed("cpumask", |text| value::whole(text, options.base("cpumask")).map(processors::of_mask))?;
     let (name, processors) = match (listed, masked) {
         (Some(listed), mask) if mask.is_none() || !options.is_after("cpumask", "cpus_allowed") => {
             ("cpus_allowed", listed)

@@ -206,6 +206,15 @@ fn without_a_size_the_target_ends_it() {
     assert!(error.to_string().contains("give size"), "{error}");
     let invocation = file("[x]\nfilename=/f\nrw=read\nruntime=5\n").unwrap();
     assert_eq!(only_job(&invocation).workload.stop, Stop::after(Nanos::secs(5)));
+#[test]
+fn a_kb_base_leaves_global_values_alone() {
+    let own = file("[global]\nfilesize=100k\n[a]\nkb_base=1000\nrw=write\nsize=100k\n").unwrap();
+    assert_eq!(
+        (only_job(&own).size, only_job(&own).workload.stop.bytes),
+        (Some(Bytes(102_400)), Some(100_000))
+    );
+    let global = file("[global]\nfilesize=100k\nkb_base=1000\n[a]\nrw=write\n").unwrap();
+    assert_eq!(only_job(&global).size, Some(Bytes(100_000)));
 }
 
 #[test]
