@@ -77,15 +77,32 @@ fn constant(options: &Options<'_>, pattern: &str, rw: &Rw) -> Result<Content, Er
     )
 }
 
-/// Returns true if the job is verified.
-pub(super) fn verify(options: &Options<'_>, rw: &Rw, shares_file: bool) -> Result<bool, Error> {
-    let check = options.choice("verify", &CHECKS)?.unwrap_or("0");
+/// Returns true if the job is verified, which writes `content`.
+pub(super) fn verify(
+    options: &Options<'_>,
+    rw: &Rw,
+    content: &Content,
+    shares_file: bool,
+) -> Result<bool, Error> {
+    let given = options.choice("verify", &CHECKS)?;
+    let pattern = options.parsed("verify_pattern", |text| {
+        let is_bare = text.starts_with(|letter: char| letter.is_ascii_alphabetic());
+        if is_bare { Err(format!("is `{text}`: expected a number, or a text in quotes")) } else { Ok(()) }
+    })?;
+    let pattern = pattern.is_some();
+    // To fio a pattern alone asks for its verification.
+    let name = if given.is_none() && pattern { "verify_pattern" } else { "verify" };
+    let check = given.unwrap_or(if pattern { "pattern" } else { "0" });
     let wanted = options.truth("do_verify", true)?;
     if ["0", "none", "null"].contains(&check) {
+        options.note_unused(&["verify_pattern"], "nothing is verified");
         return Ok(false);
     }
+    if given.is_some() {
+        options.note_unused(&["verify_pattern"], "blocks hold plumb's own stamp and noise");
+    }
     if !rw.writes {
-        let error = options.error("verify", "there is nothing to compare with: this job never writes");
+        let error = options.error(name, "there is nothing to compare with: this job never writes");
         return Err(error.remedy("verify in the job that writes; headers of fio's are not read"));
     }
     if !wanted {
@@ -94,9 +111,18 @@ pub(super) fn verify(options: &Options<'_>, rw: &Rw, shares_file: bool) -> Resul
     }
     if shares_file {
         return options.refuse(
-            "verify",
+            name,
             "several clones write to the same file, so verification cannot know which write came last",
             "use numjobs=1, or leave filename out so that each clone has a file of its own",
+        );
+    }
+    if matches!(content, Content::Zeroes | Content::Repeated | Content::Reducible { dedup_percent: 1.., .. })
+    {
+        return options.refuse(
+            name,
+            "needs blocks that say where and when they were written, and other options make all alike",
+            "leave out zero_buffers, buffer_pattern, scramble_buffers=0, dedupe_percentage and \
+             buffer_compress_percentage=100",
         );
     }
     let passes =

@@ -135,7 +135,7 @@ impl<'a> Maker<'a> {
         let workload = &self.base.workload;
         let block = Some(workload.block_max()).filter(|block| workload.block_min() == *block);
         let extent = self.one_pass(targets::extent(options, names, clone, block, self.surroundings)?);
-        let verify = content::verify(options, rw, sharing > 1)?;
+        let verify = content::verify(options, rw, &workload.content, sharing > 1)?;
         if names.len() > 1 && self.base.workload.durability.flush_every.is_some() {
             options.note(
                 "each file is flushed after so many writes to it, where fio counts the writes to all files",

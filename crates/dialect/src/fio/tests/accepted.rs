@@ -316,6 +316,8 @@ fn content() {
     assert!(notes("rw=write|verify=crc32c").contains("plumb's own stamp"));
     assert!(!workload("rw=write|verify=crc32c|do_verify=0").verify);
     assert!(!workload("rw=write|verify=null").verify);
+    assert!(workload("rw=write|verify_pattern=0xff").verify, "a pattern alone is verified");
+    assert!(!workload("rw=write|verify_pattern=0xff|verify=0").verify);
 }
 
 #[test]
