@@ -133,7 +133,11 @@ fn as_much_is_moved_as_by_fio() {
         // A walk that skips ends with the file, or begins again.
         "--rw=write:8k",
         "--rw=read:16k",
+        "--rw=write:4k --size=32k --offset=16k",
         "--rw=write --bssplit=4k/50:16k/50",
+        "--rw=randwrite --size=70000 --filesize=1m",
+        "--rw=read --size=16k --io_size=40k --loops=2",
+        "--rw=write --size=64k --file_append=1 --numjobs=3",
     ] {
         let words = format!("--name=a --size=1m --bs=4k --output-format=json {more}");
         let [theirs, ours] = both(&words).map(|(place, output)| {

@@ -120,22 +120,16 @@ impl<'a> Maker<'a> {
                 || self.options.truth("file_append", false)?);
         let seed = |nth: u64| self.seed.wrapping_add(first_job + nth);
         if !apart {
-            let names = &files.of_clone[0];
-            return Ok(vec![self.job(names, 0, self.clones, seed(0))?]);
+            return Ok(vec![self.job(&files, 0, self.clones, seed(0))?]);
         }
-        let clone = |clone: u32| {
-            let names = &files.of_clone[clone as usize % files.of_clone.len()];
-            self.job(names, clone, 1, seed(u64::from(clone)))
-        };
-        (0..self.clones).map(clone).collect()
+        (0..self.clones).map(|clone| self.job(&files, clone, 1, seed(u64::from(clone)))).collect()
     }
 
-    fn job(&self, names: &[String], clone: u32, sharing: u32, seed: u64) -> Result<Job, Error> {
-        let (options, rw) = (self.options, &self.rw);
-        let workload = &self.base.workload;
-        let block = Some(workload.block_max()).filter(|block| workload.block_min() == *block);
-        let extent = self.one_pass(targets::extent(options, names, clone, block, self.surroundings)?);
-        let verify = content::verify(options, rw, &workload.content, sharing > 1)?;
+    fn job(&self, files: &targets::Files, clone: u32, sharing: u32, seed: u64) -> Result<Job, Error> {
+        let (options, rw, names) = (self.options, &self.rw, files.names(clone));
+        let verify = content::verify(options, rw, &self.base.workload.content, sharing > 1)?;
+        let base = Workload { verify, seed, ..self.base.workload.clone() };
+        let extent = targets::extent(options, files, clone, &base, self.surroundings)?;
         if names.len() > 1 && self.base.workload.durability.flush_every.is_some() {
             options.note(
                 "each file is flushed after so many writes to it, where fio counts the writes to all files",
@@ -145,45 +139,28 @@ impl<'a> Maker<'a> {
             options.note("the clones of a sequential job all begin at the same place; offset_increment sets them apart");
         }
         let stop = self.stop(&extent, sharing, names.len())?;
-        let base = &self.base.workload;
+        let mut durability = base.durability;
+        // fio leaves out the flush after the write that reaches size or number_ios, not after the last place.
+        durability.flush_before_next &= !extent.exhausts || stop.operations.is_some();
+        // A walk that would skip the whole range stays at its start.
+        let (access, length) = match base.access {
+            Access::Sequential(Sequential { stride: Some(stride), .. }) if stride > extent.range.length => {
+                (Access::SEQUENTIAL, base.block_max().min(extent.range.length))
+            }
+            ref access => (access.clone(), extent.range.length),
+        };
         let workload = Workload {
             stop,
+            durability,
+            access,
             rate: pace::together(base.rate, sharing, names.len()),
             burst: pace::burst(options, names.len())?,
-            seed,
-            range: extent.range,
-            verify,
-            ..base.clone()
+            range: ByteRange { length, ..extent.range },
+            ..base
         };
         let targets = names.iter().map(|name| TargetUse { name: name.clone(), weight: 1 }).collect();
         let layout = targets::layout(options, rw)?;
         Ok(Job { targets, threads: sharing, size: extent.file_size, layout, workload, ..self.base.clone() })
-    }
-
-    /// Returns the extent of a walk that skips: as fio has it, such a walk is over when it leaves its part
-    /// of a file, so it moves less than the size. Where the file ends there too, it begins again at the
-    /// start only if its next operation would begin behind the end and its last did not end there.
-    fn one_pass(&self, extent: Extent) -> Extent {
-        let workload = &self.base.workload;
-        let stride = match workload.access {
-            Access::Sequential(Sequential { stride: Some(stride), .. }) if stride.0 > 0 => stride.0,
-            _ => return extent,
-        };
-        let (block, length) = (workload.block_max().0, extent.range.length.0);
-        let Some(room) = length.checked_sub(block).filter(|_| self.options.get("io_size").is_none()) else {
-            return extent;
-        };
-        if extent.goes_on {
-            let passed = |bytes: u64| bytes.div_ceil(stride).saturating_mul(block);
-            return Extent { io_bytes: extent.io_bytes.map(passed), ..extent };
-        }
-        let operations = room / stride + 1;
-        // The next operation would begin behind the end, and the last did not end there: it goes on.
-        if !room.is_multiple_of(stride) && operations.saturating_mul(stride) >= length {
-            return extent;
-        }
-        let passed = |bytes: u64| bytes.div_ceil(length).saturating_mul(operations * block);
-        Extent { io_bytes: extent.io_bytes.map(passed), ..extent }
     }
 
     fn stop(&self, extent: &Extent, sharing: u32, targets: usize) -> Result<Stop, Error> {

@@ -1,7 +1,7 @@
 //! On which files, and on which part of them.
 
 use plumb_block::Bytes;
-use plumb_workload::{ByteRange, Layout};
+use plumb_workload::{Access, ByteRange, Distribution, Layout, Sequential, Workload};
 
 use super::rw::Rw;
 use crate::Error;
@@ -23,6 +23,11 @@ impl Files {
     /// Returns true if all clones work on the same files.
     pub(super) fn together(&self) -> bool {
         self.of_clone.len() == 1
+    }
+
+    /// Returns the files of clone number `clone`.
+    pub(super) fn names(&self, clone: u32) -> &[String] {
+        &self.of_clone[clone as usize % self.of_clone.len()]
     }
 }
 
@@ -169,8 +174,8 @@ fn null_devices(options: &Options<'_>) -> Result<Files, Error> {
     let Some(size) = size else {
         return options.refuse("ioengine", "is null, which has no size of its own", "give size in bytes");
     };
-    // A whole number of the blocks of the device.
-    let size = size.next_multiple_of(4096).max(4096);
+    // A whole number of the blocks of the device, which holds 1 MiB at least.
+    let size = size.next_multiple_of(4096).max(1 << 20);
     Ok(Files { of_clone: vec![vec![format!("sim:null?size={size}"); number as usize]] })
 }
 
@@ -183,30 +188,31 @@ pub(super) struct Extent {
     pub(super) io_bytes: Option<u64>,
     /// How large missing files are made.
     pub(super) file_size: Option<Bytes>,
-    /// The files go on beyond the part.
-    pub(super) goes_on: bool,
+    /// Each pass ends where its places end, before it has moved the size.
+    pub(super) exhausts: bool,
     /// The part lies behind the end that the files have now, and is moved once (`file_append`).
     pub(super) appends: bool,
 }
 
-/// Returns the part of each of `files` that clone number `clone` touches, in operations of `block` if all are
-/// of one length.
+/// Returns the part of each of the files that clone number `clone` touches with `workload`, which lacks the
+/// part.
 pub(super) fn extent(
     options: &Options<'_>,
-    files: &[String],
+    files: &Files,
     clone: u32,
-    block: Option<Bytes>,
+    workload: &Workload,
     surroundings: &Surroundings<'_>,
 ) -> Result<Extent, Error> {
+    let names = files.names(clone);
     if options.truth("file_append", false)? {
-        match files.iter().all(|file| (surroundings.is_file)(file)) {
-            true => return appended(options, files, clone, surroundings),
+        match names.iter().all(|file| (surroundings.is_file)(file)) {
+            true => return appended(options, files, clone, workload, surroundings),
             false => options.note("file_append has no effect: it is for regular files"),
         }
     }
-    let count = files.len().max(1) as u64;
+    let count = names.len().max(1) as u64;
     let file_size = options.bytes("filesize")?;
-    let known = known_size(files, surroundings);
+    let known = known_size(names, surroundings);
     let whole = file_size.or(known);
     let share_of_whole = |name: &'static str, percent: f64| match whole {
         Some(whole) => Ok((whole as f64 * percent / 100.0) as u64),
@@ -217,51 +223,117 @@ pub(super) fn extent(
         ),
     };
     let offset = offset(options, clone, &share_of_whole)?;
+    let left = whole.map(|whole| whole.saturating_sub(offset));
     let size = match options.size("size")? {
         None => None,
-        Some(Size::Percent(100.0)) => whole.map(|whole| whole.saturating_sub(offset)),
+        Some(Size::Percent(100.0)) => left,
         Some(Size::Percent(percent)) => Some(share_of_whole("size", percent)?),
         Some(Size::Bytes(bytes)) => Some(bytes / count),
     };
-    let left = whole.map(|whole| whole.saturating_sub(offset));
-    let length = match (size, file_size) {
-        (Some(size), Some(_)) => Some(left.map_or(size, |left| left.min(size))),
-        (size, None) => size,
-        (None, Some(_)) => left,
+    // To fio a size in bytes beside filesize says how much is moved, not where.
+    let length = match (options.size("size")?, file_size) {
+        (Some(Size::Percent(_)), Some(_)) => size.min(left),
+        (_, Some(_)) => left,
+        (_, None) => size,
     };
-    let io_bytes = match options.size("io_size")? {
-        Some(Size::Bytes(bytes)) => Some(bytes / count),
-        Some(Size::Percent(percent)) => {
-            length.or(left).map(|length| (length as f64 * percent / 100.0) as u64)
-        }
-        // The remainder after the last whole block is not touched.
-        None => length.or(left).map(|bytes| match block {
-            Some(block) if block > Bytes(0) && bytes >= block.0 => Bytes(bytes).round_down(block).0,
-            _ => bytes,
-        }),
-    };
-    let loops = options.whole("loops", 1..=u64::MAX)?.unwrap_or(1);
+    let range =
+        |length: Option<u64>| ByteRange { offset: Bytes(offset), length: Bytes(length.unwrap_or(u64::MAX)) };
     let end = length.map(|length| offset.saturating_add(length));
+    let size = size.or(left).map(|size| length.map_or(size, |length| length.min(size)));
+    if let Some(each) = size.filter(|each| count > 1 && *each < workload.block_max().0) {
+        return options.refuse(
+            "size",
+            format!(
+                "leaves {} for each of {count} files, less than a block of {}",
+                Bytes(each),
+                workload.block_max()
+            ),
+            "give more, or fewer files",
+        );
+    }
+    let pass = size.map(|size| pass(workload, range(length.or(left)), size, known.max(end)));
     Ok(Extent {
-        range: ByteRange { offset: Bytes(offset), length: Bytes(length.unwrap_or(u64::MAX)) },
-        io_bytes: io_bytes.map(|bytes| bytes.saturating_mul(loops)),
+        range: range(length),
+        io_bytes: io_bytes(options, count, size, pass, workload)?,
         file_size: file_size.or(end).map(Bytes),
-        goes_on: file_size.is_none() && known.zip(end).is_some_and(|(known, end)| known > end),
+        exhausts: pass < size,
         appends: false,
     })
+}
+
+/// Returns how much one pass moves that moves `size` at most, in files that end at `file_end`: a walk through
+/// the range, or a random visit to each of its blocks, is over when no whole block is left.
+///
+/// A walk that skips is over when it leaves the range (get_next_seq_offset in io_u.c of fio 3.33). It begins
+/// again only if its next operation, counted from the start of the range, would begin behind the end of the
+/// file, and its last did not end there.
+fn pass(workload: &Workload, range: ByteRange, size: u64, file_end: Option<u64>) -> u64 {
+    let (block, length) = (workload.block_max().0, range.length.0);
+    let Some(room) = length.checked_sub(block).filter(|_| block > 0 && workload.block_min().0 == block)
+    else {
+        return size;
+    };
+    let is_mixed = !workload.write_percent.is_multiple_of(100);
+    let places = match &workload.access {
+        Access::Sequential(Sequential { stride: Some(stride), .. }) if stride.0 > 0 => {
+            let places = room / stride.0 + 1;
+            let last_end = range.offset.0.saturating_add(room / stride.0 * stride.0 + block);
+            let begins_again = |end: u64| last_end < end && places.saturating_mul(stride.0) >= end;
+            if file_end.is_none_or(begins_again) {
+                return size;
+            }
+            places
+        }
+        // fio has a walk for each direction: none of them comes to the end.
+        Access::Sequential(_) if is_mixed => return size,
+        Access::Random(random) if random.distribution != Distribution::EachOnce => return size,
+        Access::Sequential(_) | Access::Random(_) => length / block,
+    };
+    size.min(places.saturating_mul(block))
+}
+
+/// Returns how much is moved in all, by passes of `pass` each (keep_running in backend.c of fio 3.33): as
+/// many as `loops`, or more until less than a block is missing to `io_size`. What verification reads counts.
+fn io_bytes(
+    options: &Options<'_>,
+    files: u64,
+    size: Option<u64>,
+    pass: Option<u64>,
+    workload: &Workload,
+) -> Result<Option<u64>, Error> {
+    let loops = options.whole("loops", 1..=u64::MAX)?.unwrap_or(1);
+    let io_size = match options.size("io_size")? {
+        None => return Ok(pass.map(|pass| pass.saturating_mul(loops))),
+        Some(Size::Bytes(bytes)) => Some(bytes / files),
+        Some(Size::Percent(percent)) => size.map(|size| (size as f64 * percent / 100.0) as u64),
+    };
+    Ok(io_size.map(|io_size| {
+        let all = io_size.saturating_mul(loops);
+        let endless = matches!(&workload.access,
+            Access::Random(random) if random.distribution != Distribution::EachOnce);
+        let Some(pass) = pass.filter(|pass| *pass > 0 && !endless) else { return all };
+        let counted = if workload.verify { pass.saturating_mul(2) } else { pass };
+        let missing = io_size.saturating_add(1).saturating_sub(workload.block_max().0);
+        all.min(pass.saturating_mul(missing.div_ceil(counted).max(loops)))
+    }))
 }
 
 /// Returns the part behind the end of the files; clones that share them come one after the other. fio 3.33
 /// leaves out offsets then, and stops after one pass whatever `loops`, `io_size` and `time_based` say beyond.
 fn appended(
     options: &Options<'_>,
-    files: &[String],
+    files: &Files,
     clone: u32,
+    workload: &Workload,
     surroundings: &Surroundings<'_>,
 ) -> Result<Extent, Error> {
-    let count = files.len().max(1) as u64;
-    options.note_unused(&["offset", "offset_increment"], "file_append begins behind the end of the file");
-    let mut ends = files.iter().map(|file| (surroundings.target_size)(file).map_or(0, |size| size.0));
+    let names = files.names(clone);
+    let count = names.len().max(1) as u64;
+    options.note_unused(
+        &["offset", "offset_increment", "offset_align"],
+        "file_append begins behind the end of the file",
+    );
+    let mut ends = names.iter().map(|file| (surroundings.target_size)(file).map_or(0, |size| size.0));
     let end = ends.next().unwrap_or(0);
     if ends.any(|other| other != end) {
         return options.refuse(
@@ -273,19 +345,24 @@ fn appended(
     let Some(Size::Bytes(size)) = options.size("size")? else {
         return options.refuse("file_append", "needs to know how much is appended", "give size in bytes");
     };
-    let length = size / count;
-    let io_bytes = match options.size("io_size")? {
+    let file_size = options.bytes("filesize")?;
+    let left = file_size.map_or(u64::MAX, |file_size| file_size.saturating_sub(end));
+    let length = left.min(size / count);
+    let io_size = match options.size("io_size")? {
         Some(Size::Bytes(bytes)) => length.min(bytes / count),
         Some(Size::Percent(percent)) => length.min((length as f64 * percent / 100.0) as u64),
         None => length,
     };
-    let offset = end.saturating_add(length.saturating_mul(u64::from(clone)));
-    let new_end = offset.saturating_add(length).max(options.bytes("filesize")?.unwrap_or(0));
+    let before = (0..clone).filter(|other| files.names(*other) == names).count() as u64;
+    let offset = end.saturating_add(length.saturating_mul(before));
+    let range = ByteRange { offset: Bytes(offset), length: Bytes(length) };
+    let new_end = offset.saturating_add(length).max(file_size.unwrap_or(0));
+    let io_bytes = pass(workload, range, io_size, Some(new_end));
     Ok(Extent {
-        range: ByteRange { offset: Bytes(offset), length: Bytes(length) },
+        range,
         io_bytes: Some(io_bytes),
         file_size: Some(Bytes(new_end)),
-        goes_on: false,
+        exhausts: io_bytes < io_size,
         appends: true,
     })
 }

@@ -206,6 +206,44 @@ fn without_a_size_the_target_ends_it() {
     assert!(error.to_string().contains("give size"), "{error}");
     let invocation = file("[x]\nfilename=/f\nrw=read\nruntime=5\n").unwrap();
     assert_eq!(only_job(&invocation).workload.stop, Stop::after(Nanos::secs(5)));
+}
+
+/// Measured with fio 3.33: how many operations of 4 KiB it does.
+#[test]
+fn as_many_operations_as_of_fio() {
+    let rows = [
+        // A walk that skips leaves its part of the file, or begins again.
+        ("rw=write:4k|size=32k|offset=16k", 4),
+        ("rw=read:12k|size=64k|offset=16k", 4),
+        ("rw=read:4k|size=64k|filesize=96k|offset=16k", 10),
+        ("rw=write:8k|size=70000", 18),
+        ("rw=write:8k|size=70000|io_size=90000", 22),
+        ("rw=write:16k|size=8k", 2),
+        // io_size is reached by whole passes if there are several.
+        ("rw=read|size=16k|io_size=40k", 10),
+        ("rw=read|size=16k|io_size=40k|loops=2", 12),
+        ("rw=read|size=16k|io_size=40k|loops=4", 16),
+        ("rw=read|size=16k|io_size=34k", 8),
+        ("rw=read|size=64k|io_size=30k|loops=2", 15),
+        ("rw=write|size=16k|io_size=28k|verify=md5", 4),
+        ("rw=write|size=16k|io_size=40k|verify=md5", 8),
+        ("rw=randread|size=16k|io_size=40k|loops=2", 12),
+        ("rw=randread|size=16k|io_size=40k|loops=2|norandommap", 20),
+        // The last block is cut off only where the places end.
+        ("rw=write|size=70000", 17),
+        ("rw=randwrite|size=70000", 17),
+        ("rw=write|size=70000|filesize=1m", 18),
+        ("rw=randwrite|size=70000|filesize=1m|loops=2", 35),
+        ("rw=rw|size=70000", 18),
+        ("rw=randwrite|size=1000000|norandommap", 245),
+    ];
+    for (lines, operations) in rows {
+        let bytes = workload(lines).stop.bytes.unwrap();
+        assert_eq!(bytes.div_ceil(4096), operations, "{lines}");
+    }
+    assert_eq!(workload("size=32k|filesize=1m").range.length, Bytes::mib(1), "any place of the file");
+}
+
 #[test]
 fn a_kb_base_leaves_global_values_alone() {
     let own = file("[global]\nfilesize=100k\n[a]\nkb_base=1000\nrw=write\nsize=100k\n").unwrap();
@@ -351,6 +389,9 @@ fn missing_files_are_made_as_fio_makes_them() {
     }
     let null = file("[x]\nioengine=null\nsize=1m\nrw=write\nfilename=f\n").unwrap();
     assert_eq!(only_job(&null).targets[0].name, "sim:null?size=1048576");
+    let small = file("[x]\nioengine=null\nsize=64k\nrw=write\n").unwrap();
+    assert_eq!(only_job(&small).targets[0].name, "sim:null?size=1048576", "as large as the device must be");
+    assert_eq!(only_job(&small).workload.range.length, Bytes::kib(64));
     assert!(file("[x]\nioengine=null\nrw=write\n").unwrap_err().to_string().contains("give size"));
 }
 
@@ -379,6 +420,15 @@ fn appended_data_begins_behind_the_end_of_the_file() {
     let offsets: Vec<Bytes> =
         two.meaning.scenario.spans[0].jobs.iter().map(|job| job.workload.range.offset).collect();
     assert_eq!(offsets, [mib(3), mib(5)]);
+    let own = file("[x]\nsize=2m\nrw=write\nfile_append=1\nnumjobs=3\n").unwrap();
+    let jobs = &own.meaning.scenario.spans[0].jobs;
+    assert!(jobs.iter().all(|job| (job.workload.range.offset, job.size) == (Bytes(0), Some(mib(2)))));
+    let cut = file("[x]\nfilename=/new\nbs=12k\nsize=100k\nrw=write\nfile_append=1\n").unwrap();
+    assert_eq!(only_job(&cut).workload.stop.bytes, Some(8 * 12 * 1024));
+    let limited =
+        file("[x]\nfilename=/there\nsize=2m\nfilesize=4m\nrw=write\nfile_append=1\noffset_align=4k\n");
+    let limited = only_job(&limited.unwrap()).clone();
+    assert_eq!((limited.workload.stop.bytes, limited.size), (Some(1 << 20), Some(mib(4))));
     let refused = file("[x]\nfilename=/there\nrw=write\nfile_append=1\n").unwrap_err().to_string();
     assert!(refused.contains("give size in bytes"), "{refused}");
     // fio: "This option is ignored on non-regular files."
