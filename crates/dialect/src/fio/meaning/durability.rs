@@ -43,7 +43,10 @@ pub(super) fn from_options(options: &Options<'_>, rw: &Rw, caching: Caching) -> 
         );
     }
     let at_end = options.truth("end_fsync", false)? | options.truth("fsync_on_close", false)?;
-    let (fua, durable_write) = durable_writes(options)?;
+    let (mut fua, durable_write) = durable_writes(options)?;
+    if caching == Caching::Mapped && fua.take().is_some() {
+        options.note("sync has no effect: O_SYNC does not reach the stores of ioengine=mmap");
+    }
     let (flush_every, mut flush) = match given[..] {
         [(_, call, every), ..] => (Some(every), call),
         [] => (None, FlushCall::Fdatasync),
@@ -88,11 +91,14 @@ fn durable_writes(options: &Options<'_>) -> Result<(Option<NonZeroU32>, DurableW
 
 /// Parses `wait_before,write,wait_after:8`: after every 8 writes.
 fn range_every(text: &str, base: KbBase) -> Result<u64, String> {
-    let (flags, every) = text.split_once(':').ok_or("expected write:N")?;
-    for flag in flags.split(',') {
-        if !["wait_before", "write", "wait_after"].contains(&flag.trim()) {
-            return Err(format!("`{flag}` is neither wait_before, write nor wait_after"));
-        }
+    const FLAGS: [&str; 3] = ["wait_before", "write", "wait_after"];
+    let (flags, every) = text.split_once(':').ok_or("expected wait_before,write,wait_after:N")?;
+    let flags: Vec<&str> = flags.split(',').map(str::trim).collect();
+    if let Some(flag) = flags.iter().find(|flag| !FLAGS.contains(flag)) {
+        return Err(format!("`{flag}` is neither wait_before, write nor wait_after"));
+    }
+    if let Some(flag) = FLAGS.iter().find(|flag| !flags.contains(flag)) {
+        return Err(format!("lacks {flag}: only wait_before,write,wait_after:{every} is supported"));
     }
     match value::whole(every, base)? {
         every @ 0..=0xffff_ffff => Ok(every),

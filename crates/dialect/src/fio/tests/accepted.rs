@@ -141,7 +141,9 @@ fn opening_and_depth() {
 
 #[test]
 fn a_mapping_is_flushed_by_msync_however_it_is_asked_for() {
-    for flush in ["fsync=16", "fdatasync=16", "sync_file_range=write:16", "end_fsync=1"] {
+    for flush in
+        ["fsync=16", "fdatasync=16", "sync_file_range=wait_before,write,wait_after:16", "end_fsync=1"]
+    {
         let lines = format!("rw=write|ioengine=mmap|{flush}");
         assert_eq!(job(&lines).opening.flush, FlushCall::Fdatasync, "{flush}");
         assert!(workload(&lines).durability.is_any(), "{flush}");
@@ -328,7 +330,7 @@ fn durability() {
     assert_eq!(of("fsync=1").0, every(1));
     assert_eq!(of("fsync=1").1, FlushCall::Fsync);
     assert_eq!(of("fdatasync=32"), (every(32), FlushCall::Fdatasync, DurableWrite::Dsync));
-    assert_eq!(of("sync_file_range=write:8").1, FlushCall::Range);
+    assert_eq!(of("sync_file_range=write,wait_before,wait_after:8").1, FlushCall::Range);
     assert_eq!(of("sync_file_range=wait_before,write,wait_after:8").0, every(8));
     assert_eq!(of("sync=dsync"), (Durability::EACH_WRITE, FlushCall::Fdatasync, DurableWrite::Dsync));
     assert_eq!(of("sync=1").2, DurableWrite::Sync);
