@@ -64,18 +64,15 @@ pub(super) fn from_options(options: &Options<'_>) -> Result<Rw, Error> {
             return Err(options.error("rw", format!("is `{name}`: expected {expected}")));
         }
     };
+    let mix = mix(options)?;
     let write_percent = match (reads, writes) {
-        (true, true) => mix(options)?,
-        (false, true) => {
-            unused_mix(options);
-            100
-        }
-        _ => {
-            unused_mix(options);
-            0
+        (true, true) => mix,
+        (_, writes) => {
+            options.note_unused(&["rwmixread", "rwmixwrite"], "only rw and randrw mix");
+            if writes { 100 } else { 0 }
         }
     };
-    let random = name.starts_with("rand");
+    let (random, writes) = (name.starts_with("rand"), write_percent > 0);
     Ok(Rw { name: name.to_owned(), reads, writes, trims, random, modifier, write_percent })
 }
 
@@ -89,8 +86,4 @@ fn mix(options: &Options<'_>) -> Result<u8, Error> {
         (_, Some(write)) => write as u8,
         (None, None) => 50,
     })
-}
-
-fn unused_mix(options: &Options<'_>) {
-    options.note_unused(&["rwmixread", "rwmixwrite"], "only rw and randrw mix");
 }

@@ -338,6 +338,17 @@ fn durability() {
     assert!(of("end_fsync=1").0.flush_at_end && of("fsync_on_close=1").0.flush_at_end);
     assert_eq!(of("end_fsync=1").1, FlushCall::Fsync);
     assert!(notes("fsync=1").contains("never writes"));
+    for mix in ["rw=randrw|rwmixread=100|end_fsync=1", "rw=rw|rwmixwrite=0|fsync=1"] {
+        assert!(notes(mix).contains("never writes"), "{mix}");
+        assert_eq!(workload(mix).durability, Durability::default(), "{mix}");
+    }
+    assert!(notes("rw=write|ioengine=mmap|sync=1").contains("sync has no effect"));
+    assert_eq!(workload("rw=write|ioengine=mmap|sync=1").durability, Durability::default());
+    let last = |lines: &str| !workload(lines).durability.flush_before_next;
+    assert!(last("rw=write|fsync=1|size=70k|bs=16k"), "the walk ends before the size");
+    assert!(
+        !last("rw=write|fsync=1|size=64k|bs=16k") && !last("rw=write|fsync=1|size=70k|bs=16k|number_ios=3")
+    );
     assert_eq!(workload("fsync=1").durability, Durability::default());
 }
 
