@@ -24,6 +24,13 @@ pub(super) struct Section {
     pub(super) own: Vec<Setting>,
 }
 
+impl Section {
+    /// Returns the setting of `name` that holds.
+    pub(super) fn last(&self, name: &str) -> Option<&Setting> {
+        self.inherited.iter().chain(&self.own).rfind(|setting| setting.name == name)
+    }
+}
+
 /// Sections in the making: global settings hold for all sections that begin after them.
 #[derive(Debug, Default)]
 pub(super) struct Sections {

@@ -82,10 +82,14 @@ impl InvalidField {
         WordError::unexpected(word, self.invalid.value, self.invalid.expected)
     }
 
+    /// Returns what `program` calls the words that may have said it, likeliest first.
+    pub(crate) fn called_in(&self, program: &str) -> Vec<&'static str> {
+        self.words().iter().filter_map(|word| foreign::called(program, word)).collect()
+    }
+
     /// Returns the problem for people who typed the words of `program`.
     pub(crate) fn problem_in(&self, program: &str) -> String {
-        let words = self.words();
-        let word = words.iter().find_map(|word| foreign::called(program, word)).unwrap_or(words[0]);
+        let word = self.called_in(program).first().copied().unwrap_or_else(|| self.words()[0]);
         format!("{word} is {}: expected {}", self.invalid.value, self.invalid.expected)
     }
 }

@@ -25,6 +25,7 @@ use self::job::JobMeaning;
 use self::window::Window;
 use super::command_line::TypedLine;
 use super::invocation::{Invocation, ReportedJob};
+use super::option_table;
 use super::section::Section;
 use super::surroundings::Surroundings;
 use crate::native::InvalidField;
@@ -169,7 +170,11 @@ fn check(invocation: &Invocation, typed: &TypedLine) -> Result<(), Error> {
     let field = InvalidField::from_invalid(invalid);
     let is_its = |reported: &ReportedJob| reported.span == field.span && reported.jobs.contains(&field.job);
     let section = invocation.reported.iter().position(is_its).and_then(|index| typed.sections.get(index));
-    let place = section.map_or("the job files", |section| &section.place);
+    let place = section.map_or("the job files", |section| {
+        let names = field.called_in("fio");
+        let setting = names.iter().find_map(|name| section.last(option_table::find(name, "").ok()?.name));
+        setting.map_or(&section.place, |setting| &setting.place)
+    });
     let name = section.map_or_else(String::new, |section| format!("{}: ", section.name));
     Err(Error::new(place, name + &field.problem_in("fio")))
 }
