@@ -155,8 +155,13 @@ impl Reader {
         Ok(())
     }
 
-    fn finish(self) -> Result<TypedLine, Error> {
+    fn finish(mut self) -> Result<TypedLine, Error> {
+        let left_out = std::mem::take(&mut self.sections.left_out);
         let (global, sections) = self.sections.finish();
+        if sections.is_empty() && !left_out.is_empty() {
+            return Err(Error::new("--section", "no section has this name")
+                .remedy(format!("the sections are {}", left_out.join(", "))));
+        }
         if sections.is_empty() {
             return Err(Error::new("the command line", "no job is defined")
                 .remedy("name a job file, or begin with --name=job --rw=randread --size=1g"));

@@ -41,6 +41,8 @@ pub(super) struct Sections {
     /// True if settings are skipped: the section was not asked for.
     skipping: bool,
     only: Vec<String>,
+    /// Names of the sections that were left out.
+    pub(super) left_out: Vec<String>,
 }
 
 impl Sections {
@@ -57,7 +59,9 @@ impl Sections {
         self.in_section = name != Self::GLOBAL;
         self.skipping =
             self.in_section && !self.only.is_empty() && !self.only.iter().any(|only| only == name);
-        if self.in_section && !self.skipping {
+        if self.skipping {
+            self.left_out.push(name.to_owned());
+        } else if self.in_section {
             let inherited = self.global.clone();
             self.done.push(Section { name: name.to_owned(), place, inherited, own: Vec::new() });
         }

@@ -52,6 +52,8 @@ fn what_concerns_the_output() {
     let invocation = parse_in(&arguments, &files).unwrap();
     let names: Vec<&str> = invocation.reported.iter().map(|job| job.name.as_str()).collect();
     assert_eq!(names, ["b", "c"]);
+    let none = parse_in(&["--section=zz", "job.fio"], &files).unwrap_err().to_string();
+    assert!(none.contains("no section has this name") && none.contains("a, b, c"), "{none}");
     let output = &invocation.output;
     assert_eq!(output.file.as_deref(), Some("out"));
     assert_eq!(output.formats, [Format::Json, Format::Normal]);
