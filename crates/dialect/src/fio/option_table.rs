@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use plumb_block::nearest;
 
 use super::section::Setting;
+use super::value::{self, KbBase};
 use crate::{Error, may_be_suggested};
 
 /// An option that fio knows.
@@ -17,8 +18,21 @@ pub(super) struct KnownOption {
     pub(super) stands_alone: bool,
     /// True if the option is one of the command line that takes a value.
     pub(super) takes_value: bool,
+    /// Values that an option without an effect takes, where plumb checks them.
+    pub(super) checked: Checked,
     /// Treatment of the option.
     pub(super) fate: Fate,
+}
+
+/// Check of the value of an option that has no effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Checked {
+    /// Any value is taken.
+    No,
+    /// The value is 0 or 1.
+    Truth,
+    /// The value is a whole number.
+    Whole,
 }
 
 /// Treatment of an option.
@@ -57,7 +71,7 @@ fn lines() -> impl Iterator<Item = (Vec<&'static str>, KnownOption)> {
         let mut columns = line.split(" | ");
         let (mut names, mut marks) = (Vec::new(), Vec::new());
         for word in columns.next().unwrap_or_default().split(' ') {
-            if ["!", "="].contains(&word) { marks.push(word) } else { names.push(word) }
+            if ["!", "=", "#", "01"].contains(&word) { marks.push(word) } else { names.push(word) }
         }
         let fate = match (columns.next(), columns.next()) {
             (None, _) => Fate::Read,
@@ -67,7 +81,12 @@ fn lines() -> impl Iterator<Item = (Vec<&'static str>, KnownOption)> {
             }
         };
         let (stands_alone, takes_value) = (marks.contains(&"!"), marks.contains(&"="));
-        let known = KnownOption { name: names[0], stands_alone, takes_value, fate };
+        let checked = match (marks.contains(&"01"), marks.contains(&"#")) {
+            (true, _) => Checked::Truth,
+            (_, true) => Checked::Whole,
+            _ => Checked::No,
+        };
+        let known = KnownOption { name: names[0], stands_alone, takes_value, checked, fate };
         (names, known)
     })
 }
@@ -105,7 +124,16 @@ pub(super) fn all_of_command_line() -> impl Iterator<Item = &'static str> {
 /// If it cannot be taken.
 pub(super) fn settle(setting: &Setting) -> Result<Option<String>, Error> {
     let (name, place) = (setting.name, &setting.place);
-    match find(name, place)?.fate {
+    let known = find(name, place)?;
+    let wrong = match (known.checked, setting.value.as_deref()) {
+        (Checked::Truth, Some(text)) => value::truth(text).err(),
+        (Checked::Whole, Some(text)) => value::whole(text, KbBase::Compatible).err(),
+        _ => None,
+    };
+    if let Some(problem) = wrong {
+        return Err(Error::new(place, format!("{name}: {problem}")));
+    }
+    match known.fate {
         Fate::NoEffect { why } => Ok(Some(format!("{name} has no effect: {why}"))),
         Fate::Refused { why, remedy, harmless } => {
             let is_harmless = |value: &str| harmless.split(' ').any(|harmless| harmless == value);

@@ -33,6 +33,7 @@ pub(super) fn from_options(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) 
     let runs = runs(options, rw)?;
     if runs == Some(Runs::Fixed(0)) {
         options.note("percentage_random=0: nothing is drawn, operations are sequential");
+        unused_without_draws(options)?;
         return Ok(Access::SEQUENTIAL);
     }
     let runs = runs.unwrap_or(Runs::Single);
@@ -56,10 +57,9 @@ fn align(options: &Options<'_>, rw: &Rw) -> Result<Option<Bytes>, Error> {
 }
 
 fn sequential(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Result<Access, Error> {
-    options.note_unused(
-        &["random_distribution", "percentage_random", "norandommap", "softrandommap"],
-        "the access is sequential",
-    );
+    percentage(options)?;
+    options.note_unused(&["percentage_random"], "the access is sequential");
+    unused_without_draws(options)?;
     if rw.is_mixed() {
         options.note(
             "reads and writes of one job take turns on one walk through the range, where fio has a walk \
@@ -91,12 +91,28 @@ fn sequential(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Result<Acc
     }
 }
 
+/// Notes the options that say where operations are drawn, which are checked all the same.
+fn unused_without_draws(options: &Options<'_>) -> Result<(), Error> {
+    named_distribution(options)?;
+    let names = ["random_distribution", "norandommap", "softrandommap"];
+    options.note_unused(&names, "the access is sequential");
+    Ok(())
+}
+
+/// Returns how many of 100 operations are drawn, of each direction.
+fn percentage(options: &Options<'_>) -> Result<value::Three<u64>, Error> {
+    let percent = options.parsed("percentage_random", |text| {
+        value::three(text, |part| match options.counted("percentage_random", part)? {
+            percent @ 0..=100 => Ok(percent),
+            percent => Err(format!("is {percent}: expected 0 to 100")),
+        })
+    })?;
+    Ok(percent.unwrap_or(value::Three::all(100)))
+}
+
 /// `None` is every operation draws; fixed runs of 0 are that none does.
 fn runs(options: &Options<'_>, rw: &Rw) -> Result<Option<Runs>, Error> {
-    let percent = options.parsed("percentage_random", |text| {
-        value::three(text, |part| options.counted("percentage_random", part))
-    })?;
-    let percent = percent.unwrap_or(value::Three::all(100));
+    let percent = percentage(options)?;
     let used = rw.used(percent.read, percent.write, percent.trim);
     let mut used = used.into_iter().map(|percent| percent.unwrap_or(100));
     let percent = used.next().unwrap_or(100);
@@ -119,13 +135,12 @@ fn runs(options: &Options<'_>, rw: &Rw) -> Result<Option<Runs>, Error> {
         (100, Some(count)) => Ok(Some(Runs::Fixed(count))),
         (_, Some(_)) => Err(options.error("percentage_random", "cannot be combined with a run length in rw")),
         (0, None) => Ok(Some(Runs::Fixed(0))),
-        (1..=99, None) => {
+        (_, None) => {
             if rw.is_mixed() {
                 options.note("percentage_random: a sequential run is all reads or all writes");
             }
             Ok(Some(Runs::Geometric { random_percent: percent as u8 }))
         }
-        _ => Err(options.error("percentage_random", format!("is {percent}: expected 0 to 100"))),
     }
 }
 
@@ -134,18 +149,25 @@ fn distribution(options: &Options<'_>, runs: Runs) -> Result<Distribution, Error
     if options.truth("softrandommap", false)? {
         options.note("softrandommap has no effect: visiting every block once takes no memory here");
     }
-    let text = options.text("random_distribution")?.unwrap_or("random");
-    let (name, value) = text.split_once(':').unwrap_or((text, ""));
-    let wrong = |problem: String| options.error("random_distribution", format!("is {text}: {problem}"));
-    let distribution = match name {
-        "random" if no_map => Distribution::Uniform,
-        "random" if runs != Runs::Single => {
+    Ok(match named_distribution(options)? {
+        Distribution::EachOnce if no_map => Distribution::Uniform,
+        Distribution::EachOnce if runs != Runs::Single => {
             options.note(
                 "operations that continue from a drawn place may write a block twice before others are \
                  touched: there is no map of random blocks for them",
             );
             Distribution::Uniform
         }
+        distribution => distribution,
+    })
+}
+
+/// Returns the distribution that `random_distribution` names; places are visited once each unless it does.
+fn named_distribution(options: &Options<'_>) -> Result<Distribution, Error> {
+    let text = options.text("random_distribution")?.unwrap_or("random");
+    let (name, value) = text.split_once(':').unwrap_or((text, ""));
+    let wrong = |problem: String| options.error("random_distribution", format!("is {text}: {problem}"));
+    Ok(match name {
         "random" => Distribution::EachOnce,
         "zipf" => Distribution::Zipf { theta: parameter(value, ZIPF).map_err(wrong)? },
         "pareto" => Distribution::Pareto { power: parameter(value, PARETO).map_err(wrong)? },
@@ -162,8 +184,7 @@ fn distribution(options: &Options<'_>, runs: Runs) -> Result<Distribution, Error
             Distribution::Zoned(zones(value, in_bytes).map_err(wrong)?)
         }
         _ => return Err(wrong("expected random, zipf, pareto, normal, zoned or zoned_abs".into())),
-    };
-    Ok(distribution)
+    })
 }
 
 fn parameter(text: &str, default: f64) -> Result<f64, String> {

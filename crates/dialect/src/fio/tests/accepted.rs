@@ -106,6 +106,9 @@ fn distributions() {
     let percent = random(&workload("percentage_random=30").access).clone();
     assert_eq!(percent.runs, Runs::Geometric { random_percent: 30 });
     assert_eq!(workload("percentage_random=0").access, Access::SEQUENTIAL);
+    for unused in ["norandommap", "random_distribution=zipf:1.2"] {
+        assert!(notes(&format!("percentage_random=0|{unused}")).contains("has no effect"), "{unused}");
+    }
     assert!(notes("random_generator=lfsr").contains("xoshiro"));
 }
 

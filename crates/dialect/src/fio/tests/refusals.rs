@@ -4,7 +4,7 @@ use super::*;
 use crate::fio::option_table;
 
 /// The lines, the option that the error must name, and a word of it.
-const REFUSED: [(&str, &str, &str); 63] = [
+const REFUSED: [(&str, &str, &str); 72] = [
     ("rw=trimwrite", "rw", "trims that precede"),
     ("rw=sideways", "rw", "expected read"),
     ("rw=randread:0", "rw", "from 1"),
@@ -35,7 +35,14 @@ const REFUSED: [(&str, &str, &str); 63] = [
     ("thinktime=1|filename=/a:/b", "thinktime", "several files"),
     ("thinktime_iotime=1", "thinktime_iotime", "operations"),
     ("fsync=1|fdatasync=1|rw=write", "fdatasync", "fsync is given"),
-    ("sync_file_range=write:8|end_fsync=1|rw=write", "sync_file_range", "end"),
+    ("sync_file_range=wait_before,write,wait_after:8|end_fsync=1|rw=write", "sync_file_range", "end"),
+    ("sync_file_range=write:2|rw=write", ": sync_file_range", "lacks wait_before"),
+    ("rw=write|rwmixread=101", ": rwmixread", "0 to 100"),
+    ("rw=write|percentage_random=101", ": percentage_random", "0 to 100"),
+    ("rw=write|random_distribution=nope", ": random_distribution", "expected random"),
+    ("iodepth_batch=abc", ": iodepth_batch", "whole number"),
+    ("invalidate=7", ": invalidate", "neither 0 nor 1"),
+    ("size=64k|filename=/a:/b|bs=64k", ": size", "each of 2 files"),
     ("sync=maybe", "sync", "dsync"),
     ("random_distribution=zipf:1.0", ": random_distribution is 1", "not 1"),
     ("random_distribution=zipf:1.2:0.5", "random_distribution", "centre"),
@@ -44,7 +51,9 @@ const REFUSED: [(&str, &str, &str); 63] = [
     ("percentage_random=101", "percentage_random", "0 to 100"),
     ("verify=crc32c", "verify", "never writes"),
     ("verify=crc32c|rw=write|numjobs=2", "verify", "several clones"),
-    ("verify=crc32c|rw=write|zero_buffers", "", "content"),
+    ("verify=crc32c|rw=write|zero_buffers", ": verify", "alike"),
+    ("verify_pattern=zz|rw=write", ": verify_pattern", "in quotes"),
+    ("verify_pattern=0xff", ": verify_pattern", "never writes"),
     ("verify=rot13|rw=write", "verify", "rot13"),
     ("verify_only|rw=write", "verify_only", "headers"),
     ("buffer_pattern=0xdead|rw=write", "buffer_pattern", "zeroes"),
@@ -87,6 +96,8 @@ fn the_place_is_the_line_of_the_option() {
     assert!(error.to_string().contains("did you mean `iodepth`?"), "{error}");
     let error = file("[global]\nruntime=10x\n[x]\nsize=1m\n").unwrap_err();
     assert_eq!(error.place, "job.fio:2", "of an inherited one too");
+    let error = file("[x]\nsize=1m\nbs=0\nrw=read\n").unwrap_err();
+    assert_eq!(error.place, "job.fio:3", "of one that makes no sense with the others too");
     let error = parse_in(&["--name=x", "--bs=4x", "--size=1m"], &[]).unwrap_err();
     assert_eq!(error.place, "--bs=4x");
 }
