@@ -127,8 +127,8 @@ pub fn sleep_unless(mut is_stopped: impl FnMut() -> bool, time: Nanos) -> bool {
     retry(time, LOOK_EVERY, || is_stopped().then_some(())).is_none()
 }
 
-/// Receives a value within `patience`, but gives up within [`LOOK_EVERY`] once `is_stopped`, with the error of
-/// a value that did not come in time.
+/// Receives a value within `patience`, but gives up within [`LOOK_EVERY`] once `is_stopped`, with the error
+/// of a value that did not come in time.
 ///
 /// # Errors
 /// Fails as [`Receiver::recv_timeout`].

@@ -1,7 +1,8 @@
 //! File systems on block devices: made, mounted, unmounted and checked, by mount(2) and the tools of each.
 //!
-//! Whoever mounts a device that this very process serves does so within [`isolated_thread::run`](crate::isolated_thread::run): a
-//! process that waits for itself in the kernel could not be killed.
+//! Whoever mounts a device that this very process serves does so within
+//! [`isolated_thread::run`](crate::isolated_thread::run): a process that waits for itself in the kernel could
+//! not be killed.
 
 use std::ffi::CString;
 use std::fs::File;

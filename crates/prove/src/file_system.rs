@@ -101,8 +101,8 @@ impl FileSystem {
         self.on_drive().is_some()
     }
 
-    /// Returns the file system as it is made on a drive; `None` if there is none. Both enumerations begin with
-    /// the same ones.
+    /// Returns the file system as it is made on a drive; `None` if there is none. Both enumerations begin
+    /// with the same ones.
     fn on_drive(self) -> Option<file_system::FileSystem> {
         file_system::FileSystem::ALL.get(self as usize).copied()
     }

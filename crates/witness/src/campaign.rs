@@ -1,4 +1,4 @@
-//! A campaign of power cuts: each cycle writes, cuts the power, turns it on, waits for the drive and verifies.
+//! A campaign of power cuts: each cycle writes, cuts the power, turns it on, waits for the drive, verifies.
 //! An interrupted campaign is resumed.
 //!
 //! ```text

@@ -67,7 +67,7 @@ pub(super) fn synchronous(flow: &Flow<'_>) -> Option<RuleResult> {
     };
     let remedy = match those.words.as_slice() {
         [ZFS_SYNC_ALWAYS] => Some(zfs_standard(&those)),
-        // It is not in MS_RMT_MASK (fs/namespace.c), and no option undoes it.
+        // MS_DIRSYNC is not in MS_RMT_MASK (fs/namespace.c), and no option undoes it.
         ["dirsync"] => Some(
             "unmount the file system and mount it without dirsync, which a remount cannot take away"
                 .to_owned(),

@@ -255,7 +255,7 @@ impl Lines {
         Self { is_mixed: ack == AckBy::Stdout, rest: Vec::new() }
     }
 
-    /// Parses the lines that end within `bytes`: returns their numbers, and an error for a line that holds none.
+    /// Parses the lines that end within `bytes`: returns their numbers, and an error for a line without one.
     pub(crate) fn parse(&mut self, bytes: &[u8]) -> Vec<std::result::Result<u64, String>> {
         let mut found = Vec::new();
         for byte in bytes {

@@ -134,7 +134,7 @@ impl Csv {
         match value {
             Value::Null => {}
             Value::Object(members) => {
-                // As the table of a path has it: layers without FUA have no row.
+                // The word that the table of a path has: layers without FUA have no row there.
                 let fua = Layer::deserialize(value).ok().map(|layer| match wording::fua(&layer) {
                     NONE => Value::Null,
                     word => word.into(),
