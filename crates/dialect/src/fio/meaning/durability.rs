@@ -43,8 +43,9 @@ pub(super) fn from_options(options: &Options<'_>, rw: &Rw, caching: Caching) -> 
         );
     }
     let at_end = options.truth("end_fsync", false)? | options.truth("fsync_on_close", false)?;
-    let (mut fua, durable_write) = durable_writes(options)?;
+    let (mut fua, mut durable_write) = durable_writes(options)?;
     if caching == Caching::Mapped && fua.take().is_some() {
+        durable_write = DurableWrite::Dsync;
         options.note("sync has no effect: O_SYNC does not reach the stores of ioengine=mmap");
     }
     let (flush_every, mut flush) = match given[..] {

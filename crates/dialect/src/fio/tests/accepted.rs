@@ -346,7 +346,9 @@ fn durability() {
         assert_eq!(workload(mix).durability, Durability::default(), "{mix}");
     }
     assert!(notes("rw=write|ioengine=mmap|sync=1").contains("sync has no effect"));
-    assert_eq!(workload("rw=write|ioengine=mmap|sync=1").durability, Durability::default());
+    let mapped = job("rw=write|ioengine=mmap|sync=1");
+    assert_eq!(mapped.workload.durability, Durability::default());
+    assert_eq!(mapped.opening.durable_write, DurableWrite::Dsync, "a mapping has no other");
     let last = |lines: &str| !workload(lines).durability.flush_before_next;
     assert!(last("rw=write|fsync=1|size=70k|bs=16k"), "the walk ends before the size");
     assert!(
