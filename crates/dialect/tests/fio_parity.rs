@@ -375,7 +375,7 @@ fn what_it_refuses_is_refused() {
         "random_distribution=zipf",
         "rw=randread:8",
         "rw=read:4k",
-        "sync_file_range=write:8",
+        "sync_file_range=wait_before,write,wait_after:8",
         "percentile_list=50:99:99.9",
         "sync=dsync",
         "time_based=0",

@@ -178,7 +178,7 @@ fn flushes_follow_writes_as_often_as_said() {
     for (lines, writes_per_flush, call) in [
         ("fsync=4", 4, FlushCall::Fsync),
         ("fdatasync=1", 1, FlushCall::Fdatasync),
-        ("sync_file_range=write:8", 8, FlushCall::Range),
+        ("sync_file_range=wait_before,write,wait_after:8", 8, FlushCall::Range),
     ] {
         let lines = format!("rw=randwrite|bs=64k|{lines}");
         assert_eq!(span(&lines).jobs[0].opening.flush, call, "{lines}");
