@@ -41,7 +41,7 @@ pub use document::sides;
 pub use error::TrialError;
 pub use interim_record::{InterimSender, run_recorded};
 pub use outcome::{GOES_ON, Trial, TrialEnded};
-pub use preparation::{forget_cached, make_folders};
+pub use preparation::make_folders;
 pub use profile::profile_scenario;
 pub use record::{begin_recording, environment, histograms, series};
 pub use request::{Context, Request, ScheduledSpan};

@@ -1,12 +1,10 @@
-//! Preparation of the files of a scenario, as fio does it before it begins.
+//! Folders that fio makes for the files of a scenario before it begins.
 
-use std::fs::{DirBuilder, File};
+use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::Path;
 
-use plumb_block::{Bytes, FailureKind, in_one_line};
-use plumb_linux::pagecache;
-use plumb_targets::{Name, size_of};
+use plumb_block::FailureKind;
+use plumb_targets::Name;
 use plumb_workload::Scenario;
 
 use crate::error::TrialError;
@@ -30,16 +28,4 @@ pub fn make_folders(scenario: &Scenario) -> Result<(), TrialError> {
         })?;
     }
     Ok(())
-}
-
-/// Takes the clean pages of all files out of the page cache. Returns why it could not for some; a file that
-/// cannot be opened is said when it is.
-pub fn forget_cached(scenario: &Scenario) -> Vec<String> {
-    let forget = |target: String| {
-        // Opening some things already does something; regular files are safe.
-        let file = Path::new(&target).is_file().then(|| File::open(&target).ok())??;
-        let dropped = pagecache::drop_clean(&file, Bytes(0), size_of(&target)?, &target);
-        dropped.err().map(|error| in_one_line(&error))
-    };
-    scenario.targets().into_iter().filter_map(forget).collect()
 }

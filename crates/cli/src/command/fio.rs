@@ -9,7 +9,7 @@ use plumb_dialect::fio::{self, Format, Invocation, SteadyRound, Surroundings};
 use plumb_load::SpanResult;
 use plumb_state::OutputFile;
 use plumb_targets::{Name, size_of};
-use plumb_trial::{Round, Trial, forget_cached, make_folders};
+use plumb_trial::{Round, Trial, make_folders};
 
 use crate::arguments::output::OutputArguments;
 use crate::command::running::RunningCommand;
@@ -57,8 +57,6 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     let outputs = writing.each(named, &reads)?;
     if !running.own.show_workload {
         make_folders(&invocation.meaning.scenario)?;
-        let failed = forget_cached(&invocation.meaning.scenario);
-        failed.iter().for_each(|error| terminal::say(&format!("plumb: {error}")));
     }
     let running = RunningCommand { remove_after: invocation.remove_after.clone(), ..running };
     running.run(invocation.meaning.clone(), &|trial| print(&invocation, trial, &machine, &outputs))

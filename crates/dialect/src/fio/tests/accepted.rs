@@ -455,8 +455,21 @@ fn appended_data_begins_behind_the_end_of_the_file() {
 }
 
 #[test]
+fn each_section_begins_outside_the_page_cache_unless_it_says_otherwise() {
+    let typed = file(
+        "[global]\nfilename=/f\nsize=1m\n[a]\nrw=write\n[b]\nstonewall\nrw=read\n[c]\nrw=read\ninvalidate=0\n",
+    )
+    .unwrap();
+    let spans = typed.meaning.scenario.spans.iter();
+    let caches: Vec<Vec<PageCache>> =
+        spans.map(|span| span.jobs.iter().map(|job| job.page_cache).collect()).collect();
+    assert_eq!(caches, [vec![PageCache::Evicted], vec![PageCache::Evicted, PageCache::AsIs]]);
+    assert_eq!(typed.meaning.notes, [""; 0]);
+}
+
+#[test]
 fn what_has_no_meaning_is_said() {
-    for option in ["thread", "gtod_reduce=1", "invalidate=0", "clocksource=cpu", "iodepth_batch=8"] {
+    for option in ["thread", "gtod_reduce=1", "clocksource=cpu", "iodepth_batch=8"] {
         let name = option.split('=').next().unwrap();
         let said = notes(option);
         assert!(said.contains(&format!("{name} has no effect: ")), "{option}: {said}");

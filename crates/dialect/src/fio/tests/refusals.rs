@@ -144,13 +144,14 @@ fn every_option_of_fio_is_answered() {
 }
 
 /// Options whose value 1 is what holds without them, at least for one job.
-const WHAT_HOLDS_ANYWAY: [&str; 19] = [
+const WHAT_HOLDS_ANYWAY: [&str; 20] = [
     "buffered",
     "clat_percentiles",
     "do_verify",
     "exitall",
     "fallocate",
     "file_append",
+    "invalidate",
     "iodepth",
     "loops",
     "new_group",
