@@ -110,6 +110,22 @@ fn a_command_line_is_a_job_too() {
 }
 
 #[test]
+fn a_job_that_reads_what_the_one_before_it_left_in_memory_reads_what_was_written() {
+    let place = Place::new();
+    let output = place.run(
+        "fio --name=a --filename=f --size=4m --rw=write --verify=crc32c --name=b --stonewall --filename=f \
+         --size=4m --rw=read --output-format=json",
+    );
+    let said = stderr(&output);
+    assert!(!said.contains("unwritten-extents"), "{said}");
+    assert!(
+        said.contains("is not verified"),
+        "a note on what is not done is for stderr without a terminal: {said}"
+    );
+    serde_json::from_slice::<Value>(&output.stdout).expect("JSON is alone on stdout");
+}
+
+#[test]
 fn what_is_only_asked_runs_nothing() {
     let place = with_job();
     for typed in ["fio job.fio --parse-only", "fio job.fio --showcmd"] {

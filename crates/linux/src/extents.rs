@@ -2,8 +2,9 @@
 //!
 //! Blocks that were never written are answered with zeroes without the device, so a measurement over them
 //! measures memory. The question is asked without FIEMAP_FLAG_SYNC, which would write the file back and so
-//! change what is being measured; bytes that only the page cache has are then
-//! [`Unknown`](ExtentState::Unknown).
+//! change what is being measured; bytes that only the page cache may have are then
+//! [`Unknown`](ExtentState::Unknown), reserved ones among them: to FIEMAP these are unwritten until they are
+//! written back.
 
 #![expect(unsafe_code, reason = "FIEMAP fills a structure of variable length")]
 
@@ -13,6 +14,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use plumb_block::{Bytes, Error, Extent, ExtentState, Lba, LbaRange, Result};
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
+
+use crate::pagecache;
 
 /// `FS_IOC_FIEMAP`, `_IOWR('f', 11, struct fiemap)` (include/uapi/linux/fs.h).
 const FS_IOC_FIEMAP: libc::Ioctl = 0xc020_660b;
@@ -71,7 +74,7 @@ pub fn of_blocks(
         return Ok(unknown());
     };
     let is_tmpfs = rustix::fs::fstatfs(file).is_ok_and(|kind| kind.f_type as u64 == TMPFS);
-    let raw = if is_tmpfs { data(file, start, length) } else { raw_extents(file, start, length) };
+    let raw = if is_tmpfs { data(file, start, length) } else { settled_extents(file, start, length, name) };
     match raw {
         Ok(raw) => Ok(fold(&raw, range, logical_block)),
         Err(error) => match error.raw_os_error() {
@@ -126,6 +129,21 @@ fn has_all_pages(file: BorrowedFd<'_>) -> io::Result<bool> {
     let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(STAT_BLOCK);
     let length = u64::try_from(stat.st_size).unwrap_or(0);
     Ok(length > 0 && length.checked_next_multiple_of(page) == Some(allocated))
+}
+
+/// Returns the extents, those that are unwritten as unknown if the device has yet to get pages of the range.
+fn settled_extents(file: BorrowedFd<'_>, start: u64, length: u64, name: &str) -> io::Result<Vec<RawExtent>> {
+    // Looked at before the extents, which tell of what is written back meanwhile.
+    let residency = pagecache::residency(file, Bytes(start), Bytes(length), name);
+    let unsettled = residency.map(|found| match (found.dirty, found.writeback) {
+        (Some(dirty), Some(writeback)) => dirty.max(writeback),
+        _ => found.resident,
+    });
+    let mut raw = raw_extents(file, start, length)?;
+    if unsettled.map_or(true, |bytes| bytes > Bytes(0)) {
+        raw.iter_mut().filter(|extent| extent.flags & UNWRITTEN != 0).for_each(|one| one.flags |= UNKNOWN);
+    }
+    Ok(raw)
 }
 
 fn raw_extents(file: BorrowedFd<'_>, start: u64, length: u64) -> io::Result<Vec<RawExtent>> {
@@ -264,5 +282,25 @@ mod tests {
         }
         assert_eq!(runs.first().map(|run| (run.range.nlb, run.state)), Some((2, ExtentState::Written)));
         assert_eq!(runs.last().map(|run| run.state), Some(ExtentState::Hole));
+    }
+
+    #[test]
+    fn reserved_bytes_that_only_the_page_cache_has_are_not_called_unwritten() {
+        use std::io::Write as _;
+        use std::os::fd::AsFd as _;
+        let mut file = tempfile::tempfile().unwrap();
+        let reserved = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, 1 << 20);
+        let extents = |file: &std::fs::File| {
+            of_blocks(file.as_fd(), LbaRange::new(Lba(0), 256), Bytes(4096), "file").unwrap()
+        };
+        if reserved.is_err() || extents(&file).iter().any(|run| run.state != ExtentState::Unwritten) {
+            plumb_testkit::skip("the file system of temporary files does not tell reserved blocks");
+            return;
+        }
+        file.write_all(&[1; 8192]).unwrap();
+        assert_ne!(extents(&file)[0].state, ExtentState::Unwritten, "written, if not on the device yet");
+        file.sync_all().unwrap();
+        let states: Vec<_> = extents(&file).iter().map(|run| (run.range.nlb, run.state)).collect();
+        assert_eq!(states, [(2, ExtentState::Written), (254, ExtentState::Unwritten)]);
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn unwritten(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(Verdict::new(
         Severity::Warning,
         format!(
-            "Only {} of the range of {name} had been written: reads of the rest need no disk access.",
+            "{name}: only {} of its range had been written; reads of the rest need no disk access.",
             percent(share)
         ),
         unwritten.iter().map(|(name, share)| format!("{name}: {} written", percent(*share))).collect(),
@@ -39,7 +39,7 @@ mod tests {
         let mut document = fixture::virtual_machine();
         assert!(unwritten(&Evidence::new(&document)).is_none());
         document.targets[4].sides.quality.written_share = Some(0.4);
-        assert!(unwritten(&Evidence::new(&document)).unwrap().sentence.starts_with("Only 40%"));
+        assert!(unwritten(&Evidence::new(&document)).unwrap().sentence.contains(": only 40% of its range"));
         document.targets[4].sides.quality.written_share = None;
         assert!(unwritten(&Evidence::new(&document)).is_none());
     }
