@@ -307,7 +307,11 @@ impl Worker {
                 }
                 Next::AfterWrites => break,
                 Next::End => {
-                    running.recorder.ended(now, self.stream.unstarted(elapsed, running.end));
+                    let unstarted = match self.interrupted {
+                        true => 0,
+                        false => self.stream.unstarted(elapsed, running.end),
+                    };
+                    running.recorder.ended(now, unstarted);
                     break;
                 }
             }

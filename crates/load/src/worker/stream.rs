@@ -19,6 +19,8 @@ pub(crate) struct Stream {
     /// Something was written since the last flush.
     is_dirty: bool,
     pub(crate) is_ended: bool,
+    /// All operations were handed out.
+    is_exhausted: bool,
     /// Replay that comes instead of what is generated.
     replaying: Option<Replaying>,
 }
@@ -58,6 +60,7 @@ impl Stream {
             flush_at_end: workload.durability.flush_at_end,
             is_dirty: false,
             is_ended: false,
+            is_exhausted: false,
             replaying: None,
         })
     }
@@ -86,7 +89,7 @@ impl Stream {
     /// Returns the number of operations that were meant to start before `elapsed`, or before `end` if that is
     /// earlier, and have not.
     pub(crate) fn unstarted(&self, elapsed: Nanos, end: Option<Nanos>) -> u64 {
-        let Some(schedule) = &self.schedule else { return 0 };
+        let Some(schedule) = self.schedule.as_ref().filter(|_| !self.is_exhausted) else { return 0 };
         let until = end.map_or(elapsed, |end| elapsed.min(end));
         if let Some(replaying) = &self.replaying {
             return replaying.unstarted(until);
@@ -114,6 +117,7 @@ impl Stream {
         }
         let operation = if self.next.is_some() { self.next.take() } else { self.generator.next() };
         let Some(operation) = operation else {
+            self.is_exhausted = true;
             return self.end_of_count(elapsed, end, writes_in_flight);
         };
         if operation == Operation::Flush {

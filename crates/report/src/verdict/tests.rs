@@ -219,6 +219,12 @@ fn a_schedule_that_is_not_kept_is_a_backlog_and_a_hiccup_is_not() {
     let mut set = |schedule| document.targets[0].sides.schedule = schedule;
     set(Some(ScheduleResult { late_starts: 3000, backlog_max: 0.02, unstarted: 0 }));
     assert!(finding(&document, "backlog").is_none());
+    // The one operation of a thread that is due when the time is over.
+    let mut document = fixture::load("all-wrong");
+    let sides = &mut document.targets[0].sides;
+    (sides.application.operations, sides.threads) = (40, Some(1));
+    sides.schedule = Some(ScheduleResult { late_starts: 0, backlog_max: 0.0015, unstarted: 1 });
+    assert!(finding(&document, "backlog").is_none());
     let mut document = fixture::load("all-wrong");
     document.targets[0].sides.schedule = None;
     assert!(finding(&document, "backlog").is_none());

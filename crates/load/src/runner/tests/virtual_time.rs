@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use plumb_block::{Bytes, Errno, EventSource, Nanos, Op, Outcome};
-use plumb_workload::{ByteRange, Durability, Rate, Share, Stop, Workload};
+use plumb_workload::{BlockSizes, BlockSplit, ByteRange, Durability, Rate, Share, Stop, Workload};
 
 use super::{LoadFailure, run};
 use crate::LoadOutcome;
@@ -133,9 +133,16 @@ fn what_a_stall_at_the_end_kept_from_starting_is_counted() {
 
     let never_late = run_on(&ScriptedDevice::steady(Nanos::micros(100)), &workload, 1).unwrap();
     assert_eq!((never_late.read.operations(), never_late.unstarted), (1000, 0));
-    let counted = Workload { stop: Stop::operations(5), ..workload };
+    let counted = Workload { stop: Stop::operations(5), ..workload.clone() };
     let counted = run_on(&ScriptedDevice::steady(Nanos::micros(100)), &counted, 2).unwrap();
     assert_eq!((counted.read.operations(), counted.unstarted), (5, 0));
+    let split = BlockSplit(vec![(Bytes::kib(4), 50), (Bytes::kib(8), 50)]);
+    let blocks = BlockSizes { read: split, ..workload.blocks.clone() };
+    let stop = Stop { bytes: Some(Bytes::kib(64).0), ..Stop::after(Nanos::secs(1)) };
+    let late = ScriptedDevice::steady(Nanos::millis(10));
+    let whole = run_on(&late, &Workload { blocks, stop, ..workload }, 1).unwrap();
+    assert!(whole.read.bytes >= Bytes::kib(64) && whole.late_starts > 0);
+    assert_eq!(whole.unstarted, 0, "all bytes were moved, late as they were");
 }
 
 #[test]
@@ -266,15 +273,22 @@ impl EventSource for StopAt {
 
 #[test]
 fn the_flag_to_stop_ends_early_and_keeps_what_was_measured() {
-    let device = ScriptedDevice::steady(Nanos::millis(1));
-    let stop = Arc::new(AtomicBool::new(false));
-    let timer = Arc::new(StopAt { at: Nanos::millis(250), stop: Arc::clone(&stop) });
-    let source = Arc::downgrade(&timer);
-    device.clock.register(source);
+    let stopped = |workload: &Workload| {
+        let device = ScriptedDevice::steady(Nanos::millis(1));
+        let stop = Arc::new(AtomicBool::new(false));
+        let timer = Arc::new(StopAt { at: Nanos::millis(250), stop: Arc::clone(&stop) });
+        let source = Arc::downgrade(&timer);
+        device.clock.register(source);
+        let outcome = run(workers(&device, workload, 2), &device.time(), &stop, &mut |_| {}).unwrap();
+        assert_eq!(outcome.ending, Ending::Interrupted);
+        outcome
+    };
     let workload = Workload { depth: 2, ..workload() };
-    let outcome = run(workers(&device, &workload, 2), &device.time(), &stop, &mut |_| {}).unwrap();
-    assert_eq!(outcome.ending, Ending::Interrupted);
+    let outcome = stopped(&workload);
     assert_eq!((outcome.read.operations(), outcome.length), (250 * 4, Nanos::millis(250)));
+    let late = stopped(&Workload { rate: Rate::iops(5000.0), ..workload });
+    assert_eq!(late.unstarted, 0, "nobody waits for what was due when it was stopped");
+    assert!(late.late_starts > 0);
 }
 
 #[test]
