@@ -57,7 +57,9 @@ pub(crate) fn argv() -> Vec<String> {
 
 /// Returns the machine, as far as a dialect must know it.
 pub(crate) fn machine(started_at: &str) -> Machine {
-    let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let started_unix_ms =
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+    let started_unix = started_unix_ms / 1000;
     Machine {
         host: surroundings::host().unwrap_or_else(|| "localhost".to_owned()),
         processors: plumb_linux::thread::processors(),
@@ -69,6 +71,7 @@ pub(crate) fn machine(started_at: &str) -> Machine {
         uptime_ms: surroundings::uptime_ms().unwrap_or(0),
         started_at: started_at.to_owned(),
         started_unix,
+        started_unix_ms,
         zone_offset_seconds: plumb_linux::local_time::offset_seconds(started_unix),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         version_date: program_date().unwrap_or_else(|| "unknown".to_owned()),

@@ -25,6 +25,8 @@ pub struct Machine {
     pub started_at: String,
     /// Time when the run began, in seconds since 1970.
     pub started_unix: u64,
+    /// Time when the run began, in milliseconds since 1970.
+    pub started_unix_ms: u64,
     /// Seconds by which local time was then ahead of UTC; negative in the west.
     pub zone_offset_seconds: i32,
     /// The version of plumb.

@@ -40,6 +40,7 @@ fn machine() -> Machine {
         uptime_ms: 1,
         started_at: "2026-11-21T23:27:02Z".into(),
         started_unix: 1_795_303_622,
+        started_unix_ms: 1_795_303_622_000,
         zone_offset_seconds: 0,
         version: "0.1.0".into(),
         version_date: String::new(),

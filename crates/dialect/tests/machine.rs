@@ -17,6 +17,7 @@ pub(crate) fn machine() -> Machine {
         uptime_ms: 123_456,
         started_at: "2026-01-31T12:00:05Z".to_owned(),
         started_unix: 1_769_860_805,
+        started_unix_ms: 1_769_860_805_000,
         zone_offset_seconds: 0,
         version: "0.1.0".to_owned(),
         version_date: "2026/01/30".to_owned(),

@@ -33,18 +33,24 @@ impl Entry<'_> {
     }
 }
 
-/// Returns the entries of a run, in order. Spans that were not run have none.
+/// Returns the entries of a run, in order. Those of spans that were not run have measured nothing.
 pub(super) fn entries<'a>(invocation: &'a Invocation, results: &[SpanResult]) -> Vec<Entry<'a>> {
     let mut entries: Vec<Entry<'a>> = Vec::new();
     for reported in &invocation.reported {
-        let Some(result) = results.get(reported.span) else { continue };
         let jobs = invocation.meaning.scenario.spans.get(reported.span).map(|span| &span.jobs);
         let job = jobs.and_then(|jobs| jobs.get(reported.jobs.start));
         let depth = job.map_or(1, |job| job.workload.depth);
         let block = job.map_or(Bytes::kib(4), |job| job.workload.block_max());
-        for thread in result.threads.iter().filter(|thread| reported.jobs.contains(&thread.job)) {
-            let outcome = LoadOutcome::together(thread.parts.iter().map(|part| &part.outcome));
-            let cpu = thread.cpu.unwrap_or_default();
+        let result = results.get(reported.span);
+        let clones = match result {
+            Some(result) => clones_of(result, reported).collect(),
+            None => {
+                let jobs = jobs.into_iter().flat_map(|jobs| &jobs[reported.jobs.clone()]);
+                let clones = jobs.map(|job| job.threads as usize).sum();
+                vec![(LoadOutcome::empty(), CpuUse::default()); clones]
+            }
+        };
+        for (outcome, cpu) in clones {
             let same = |entry: &&mut Entry<'_>| {
                 entry.reported.grouped && reported.grouped && entry.reported.group == reported.group
             };
@@ -62,12 +68,21 @@ pub(super) fn entries<'a>(invocation: &'a Invocation, results: &[SpanResult]) ->
                     clones: 1,
                     depth,
                     block,
-                    window: result.window,
+                    window: result.map_or(Nanos::ZERO, |result| result.window),
                 }),
             }
         }
     }
     entries
+}
+
+/// Returns what each clone of a reported job measured, and its processor time.
+fn clones_of(result: &SpanResult, reported: &ReportedJob) -> impl Iterator<Item = (LoadOutcome, CpuUse)> {
+    let threads = result.threads.iter().filter(|thread| reported.jobs.contains(&thread.job));
+    threads.map(|thread| {
+        let outcome = LoadOutcome::together(thread.parts.iter().map(|part| &part.outcome));
+        (outcome, thread.cpu.unwrap_or_default())
+    })
 }
 
 /// Returns what the devices beneath did over all spans, by name, and how long they were watched.

@@ -37,7 +37,7 @@ pub fn json(
     let mut root = json!({
         "fio version": format!("plumb-{}", machine.version),
         "timestamp": machine.started_unix,
-        "timestamp_ms": machine.started_unix * 1000,
+        "timestamp_ms": machine.started_unix_ms,
         "time": time::date(machine),
         "jobs": jobs,
         "disk_util": disk_util(results),
@@ -101,7 +101,7 @@ fn job(
         operations: Some(&operations.latency),
     };
     let mut value = job.to_json();
-    value["job_start"] = json!(machine.started_unix * 1000 + before / 1_000_000);
+    value["job_start"] = json!(machine.started_unix_ms + before / 1_000_000);
     if let Some(target) = reported.latency_target {
         value["latency_target"] = json!(target.latency.0 / 1000);
         value["latency_percentile"] = json!(target.percentile);

@@ -26,7 +26,7 @@ pub fn logs(invocation: &Invocation, results: &[SpanResult], machine: &Machine) 
     let mut files: Vec<LogFile> = Vec::new();
     for (index, entry) in entry::entries(invocation, results).iter().enumerate() {
         let logs = &entry.reported.logs;
-        let epoch = if logs.unix_epoch { machine.started_unix * 1000 } else { 0 };
+        let epoch = if logs.unix_epoch { machine.started_unix_ms } else { 0 };
         for (kind, prefix) in &logs.files {
             let text = lines(entry, *kind, epoch);
             for name in names(logs, *kind, prefix, index) {

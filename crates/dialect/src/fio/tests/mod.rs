@@ -25,6 +25,7 @@ pub(super) fn machine() -> Machine {
         uptime_ms: 12_345,
         started_at: "2026-11-21T23:27:02Z".into(),
         started_unix: 1_795_303_622,
+        started_unix_ms: 1_795_303_622_000,
         zone_offset_seconds: 0,
         argv: vec!["plumb".into(), "fio".into()],
         ..machine::machine()

@@ -135,10 +135,28 @@ fn what_is_read_back_counts_as_reads_in_its_own_time() {
 }
 
 #[test]
-fn what_was_not_run_is_not_reported() {
+fn what_was_not_run_is_reported_with_zeroes() {
+    let invocation = file(&format!("{JOBS}numjobs=2\n")).unwrap();
+    let results = &results(&invocation)[..1];
+    let value = json(&invocation, results, &[], &machine(), false);
+    let jobs = value["jobs"].as_array().unwrap();
+    let counts: Vec<_> = jobs
+        .iter()
+        .map(|job| (job["jobname"].as_str().unwrap(), job["read"]["total_ios"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(counts, [("a", 1000), ("a", 1000), ("b", 0), ("b", 0)]);
+    assert_eq!((&jobs[3]["read"]["iops"], &jobs[3]["usr_cpu"]), (&0.0.into(), &0.0.into()));
+    let text = normal(&invocation, results, &machine());
+    assert!(text.contains("b: (groupid=1, jobs=1): err= 0") && !text.contains("NaN"), "{text}");
+}
+
+#[test]
+fn times_are_to_the_millisecond() {
     let invocation = file(JOBS).unwrap();
-    let value = json(&invocation, &results(&invocation)[..1], &[], &machine(), false);
-    assert_eq!(value["jobs"].as_array().unwrap().len(), 2);
+    let machine = Machine { started_unix_ms: 1_795_303_622_417, ..machine() };
+    let value = json(&invocation, &results(&invocation), &[], &machine, false);
+    assert_eq!(value["timestamp_ms"], 1_795_303_622_417_u64);
+    assert_eq!(value["jobs"][0]["job_start"], 1_795_303_622_417_u64);
 }
 
 #[test]
