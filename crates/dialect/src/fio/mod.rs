@@ -30,9 +30,6 @@ pub use invocation::{Format, Invocation, LogKind, Logs, Output, ReportedJob};
 pub use output::{LogFile, SteadyRound, command, json, json_text, log_names, logs, normal};
 pub use surroundings::Surroundings;
 
-use plumb_workload::PageCache;
-
-use self::options::Options;
 use crate::{Error, Machine};
 
 /// Text that `--help` prints.
@@ -51,14 +48,7 @@ pub fn parse(
     surroundings: &Surroundings<'_>,
 ) -> Result<Invocation, Error> {
     let typed = command_line::read(arguments, machine, surroundings)?;
-    let mut invocation = meaning::invocation(&typed, machine, surroundings)?;
-    for (section, reported) in typed.sections.iter().zip(&invocation.reported) {
-        if Options::from_section(section)?.invalidates {
-            let jobs = &mut invocation.meaning.scenario.spans[reported.span].jobs[reported.jobs.clone()];
-            jobs.iter_mut().for_each(|job| job.page_cache = PageCache::Evicted);
-        }
-    }
-    Ok(invocation)
+    meaning::invocation(&typed, machine, surroundings)
 }
 
 #[cfg(test)]

@@ -15,8 +15,6 @@ pub(super) struct Options<'a> {
     settings: Vec<&'a Setting>,
     used: RefCell<Vec<&'static str>>,
     notes: RefCell<Vec<String>>,
-    /// `invalidate`: true if targets are taken out of the page cache before the section runs.
-    pub(super) invalidates: bool,
 }
 
 impl<'a> Options<'a> {
@@ -27,9 +25,8 @@ impl<'a> Options<'a> {
     pub(super) fn from_section(section: &'a Section) -> Result<Self, Error> {
         let settings = section.inherited.iter().chain(&section.own).collect();
         let (used, notes) = Default::default();
-        let mut this = Self { section, settings, used, notes, invalidates: true };
+        let this = Self { section, settings, used, notes };
         this.choice("kb_base", &["1024", "1000"])?;
-        this.invalidates = this.truth("invalidate", true)?;
         Ok(this)
     }
 

@@ -2,7 +2,8 @@
 
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
-    Access, ByteRange, Division, Job, Opening, Scenario, Sequential, Stop, TargetUse, TraceUse, Workload,
+    Access, ByteRange, Division, Job, Opening, PageCache, Scenario, Sequential, Stop, TargetUse, TraceUse,
+    Workload,
 };
 
 use super::rw::Rw;
@@ -250,6 +251,10 @@ fn base(
         affinity: placement::affinity(options, machine)?,
         priority: placement::priority(options)?,
         continue_on_error: continues(options, rw)?,
+        page_cache: match options.truth("invalidate", true)? {
+            true => PageCache::Evicted,
+            false => PageCache::AsIs,
+        },
         start_delay: options.time("startdelay", Nanos::secs(1))?.unwrap_or_default(),
         ..Job::on(options.name(), workload)
     })
