@@ -19,16 +19,16 @@ pub(super) struct KnownOption {
     /// True if the option is one of the command line that takes a value.
     pub(super) takes_value: bool,
     /// Values that an option without an effect takes, where plumb checks them.
-    pub(super) checked: Checked,
+    pub(super) check: ValueCheck,
     /// Treatment of the option.
     pub(super) fate: Fate,
 }
 
 /// Check of the value of an option that has no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Checked {
+pub(super) enum ValueCheck {
     /// Any value is taken.
-    No,
+    None,
     /// The value is 0 or 1.
     Truth,
     /// The value is a whole number.
@@ -81,12 +81,12 @@ fn lines() -> impl Iterator<Item = (Vec<&'static str>, KnownOption)> {
             }
         };
         let (stands_alone, takes_value) = (marks.contains(&"!"), marks.contains(&"="));
-        let checked = match (marks.contains(&"01"), marks.contains(&"#")) {
-            (true, _) => Checked::Truth,
-            (_, true) => Checked::Whole,
-            _ => Checked::No,
+        let check = match (marks.contains(&"01"), marks.contains(&"#")) {
+            (true, _) => ValueCheck::Truth,
+            (_, true) => ValueCheck::Whole,
+            _ => ValueCheck::None,
         };
-        let known = KnownOption { name: names[0], stands_alone, takes_value, checked, fate };
+        let known = KnownOption { name: names[0], stands_alone, takes_value, check, fate };
         (names, known)
     })
 }
@@ -125,9 +125,9 @@ pub(super) fn all_of_command_line() -> impl Iterator<Item = &'static str> {
 pub(super) fn settle(setting: &Setting) -> Result<Option<String>, Error> {
     let (name, place) = (setting.name, &setting.place);
     let known = find(name, place)?;
-    let wrong = match (known.checked, setting.value.as_deref()) {
-        (Checked::Truth, Some(text)) => value::truth(text).err(),
-        (Checked::Whole, Some(text)) => value::whole(text, KbBase::Compatible).err(),
+    let wrong = match (known.check, setting.value.as_deref()) {
+        (ValueCheck::Truth, Some(text)) => value::truth(text).err(),
+        (ValueCheck::Whole, Some(text)) => value::whole(text, KbBase::Compatible).err(),
         _ => None,
     };
     if let Some(problem) = wrong {
