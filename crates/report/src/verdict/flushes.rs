@@ -279,7 +279,7 @@ fn explained(path: &WritePath, absorbing: Option<&Layer>) -> (Severity, String) 
     match (absorbing, quiet) {
         (Some(layer), _) if layer.kind == LayerKind::WriteBackCache => (
             Severity::Info,
-            format!("{} does not flush its log, on whose devices no volatile cache is known", layer.name),
+            format!("the log of {} is sent none, since no volatile cache is known on its devices", layer.name),
         ),
         (Some(layer), _) => (
             Severity::Info,
@@ -418,9 +418,23 @@ fn is_one_of_several_paths(path: &WritePath, name: &str) -> bool {
         .any(|layer| layer.kind == LayerKind::DmMultipath && layer.below.iter().any(|below| below == name))
 }
 
-/// Returns the write-back cache whose log absorbs flushes, if that log is protected from power cuts.
+/// Returns the write-back cache whose log absorbs flushes: it is protected from power cuts, or on devices
+/// without a volatile cache, which the kernel sends none.
 fn absorbing_cache(path: &WritePath) -> Option<&Layer> {
-    path.layers.iter().find(|layer| layer.kind == LayerKind::WriteBackCache && layer.flush == Flush::Absorbed)
+    let mut caches = path.layers.iter().filter(|layer| layer.kind == LayerKind::WriteBackCache);
+    caches.find(|layer| {
+        // The backing device is the last of those below.
+        let legs = layer.below.split_last().map_or(&[][..], |(_, legs)| legs);
+        layer.flush == Flush::Absorbed || (!legs.is_empty() && legs.iter().all(|leg| absorbs(path, leg)))
+    })
+}
+
+/// Returns true if each way below the layer called `name` ends a flush where it need not go on.
+fn absorbs(path: &WritePath, name: &str) -> bool {
+    path.layers.iter().find(|layer| layer.name == name).is_some_and(|layer| {
+        layer.flush == Flush::Absorbed
+            || (!layer.below.is_empty() && layer.below.iter().all(|below| absorbs(path, below)))
+    })
 }
 
 /// Returns true if a write-back cache writes to the device, which flushes it by itself, before the log lets
