@@ -50,7 +50,7 @@ impl RunningCommand {
         }
     }
 
-    /// Returns true if stderr is for errors and notes alone: a program reads what that of a dialect prints.
+    /// Returns true if stderr is for errors alone: a program reads what that of a dialect prints.
     fn is_quiet(&self) -> bool {
         !matches!(self.command, "load" | "compare" | "study") && !std::io::stderr().is_terminal()
     }

@@ -1,13 +1,10 @@
-//! Progress as DiskSpd's `-P` shows it: a dot on stdout for every so many operations. Notes go to stderr, and
-//! nothing else is shown.
+//! Progress as DiskSpd's `-P` shows it: a dot on stdout for every so many operations; and nothing else.
 
 use std::io::Write as _;
 
 use plumb_load::{Event, Observer, Progress};
 
-use crate::streams;
-
-/// Prints dots, if any, and notes.
+/// Prints dots, if any.
 #[derive(Debug)]
 pub struct Dots {
     every: Option<u32>,
@@ -32,7 +29,6 @@ impl Observer for Dots {
     fn on(&mut self, event: &Event<'_>) {
         match event {
             Event::Progress { progress, .. } => self.progress(progress),
-            Event::Note(line) => streams::say(&format!("plumb: {line}")),
             Event::Over if self.printed > 0 => Self::print("\n"),
             _ => {}
         }
