@@ -181,8 +181,12 @@ pub const UNKNOWN: &str = "unknown";
 /// Returns why nothing can be said of what a sync is worth where this run wrote, and what would make it
 /// known; `None` if something can be said, or nothing was written.
 fn not_known(document: &RunDocument) -> Option<String> {
-    let wrote = |target: &&RunTarget| document.is_check() || target.sides.may_have_written();
-    let mut paths = document.targets.iter().filter(wrote).map(|target| document.path_of(target));
+    let counts = |target: &&RunTarget| match document.is_check() {
+        // A phase that the place does not support was not run, and its path was not looked at.
+        true => target.sides.application.operations > 0,
+        false => target.sides.may_have_written(),
+    };
+    let mut paths = document.targets.iter().filter(counts).map(|target| document.path_of(target));
     match paths.find(|path| path.is_none_or(levels::is_unknown))? {
         Some(path) => Some(levels::not_known(path)),
         None if document.is_check() => Some(SURVEY_ELSEWHERE.to_owned()),
