@@ -279,7 +279,10 @@ fn explained(path: &WritePath, absorbing: Option<&Layer>) -> (Severity, String) 
     match (absorbing, quiet) {
         (Some(layer), _) if layer.kind == LayerKind::WriteBackCache => (
             Severity::Info,
-            format!("the log of {} is sent none, since no volatile cache is known on its devices", layer.name),
+            format!(
+                "the log of {} is sent none, since no volatile cache is known on its devices",
+                layer.name
+            ),
         ),
         (Some(layer), _) => (
             Severity::Info,
