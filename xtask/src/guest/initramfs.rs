@@ -46,7 +46,7 @@ global { use_lvmpolld = 0 thin_check_executable = \"\" thin_repair_executable = 
 ";
 
 /// Time that one scenario may take inside the guest, beside all other tests.
-pub(crate) const SCENARIO_SECONDS: u64 = 900;
+pub(crate) const SCENARIO_SECONDS: u64 = 1800;
 
 /// Returns everything that must be on this machine to make guests.
 pub(crate) fn programs() -> Vec<Program> {
