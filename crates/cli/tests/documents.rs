@@ -141,6 +141,11 @@ fn words(text: &str) -> Vec<String> {
             false => words.push(word.to_owned()),
         }
     }
+    // A file system discards the blocks of removed files whenever it likes.
+    let discards = ["N", "discards/s", "of", "N"];
+    while let Some(at) = words.windows(discards.len()).position(|window| window == discards) {
+        words.drain(at..at + discards.len());
+    }
     words
 }
 
