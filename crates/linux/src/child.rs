@@ -22,7 +22,7 @@ const READS_MAX: usize = 16;
 
 /// Longest time that a killed process may take to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest time that a tool may take, such as one that makes or checks a file system.
+/// Longest time that a tool may take, such as one that lays out a volume.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A function that takes what a program writes.

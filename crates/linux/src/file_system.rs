@@ -9,14 +9,12 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::str::FromStr;
 
 use plumb_block::{Nanos, retry_until, shell_word};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
-
-use crate::child;
 
 /// Time that a mount may be in use by programs that were killed just now, and a loop device claimed by a
 /// program that looks for a free one (loop_configure in drivers/block/loop.c).
@@ -41,7 +39,7 @@ pub enum FileSystemError {
     /// The name stands for no file system.
     #[error("{0}")]
     Unknown(String),
-    /// This machine lacks a program, a right or a module of the kernel.
+    /// A program, a right or a module of the kernel is missing on this machine.
     #[error("{0}")]
     Missing(String),
     /// The kernel does not mount what is on the device.
@@ -154,7 +152,7 @@ impl FileSystem {
     /// Makes it on `device`, whatever that holds, with these further arguments of its mkfs.
     ///
     /// # Errors
-    /// If its mkfs is missing, fails, or does not end.
+    /// If its mkfs is missing or fails.
     pub fn make(self, device: &Path, arguments: &[String]) -> Result<()> {
         let kind = self.kind();
         let argv: Vec<&str> = kind.make.iter().copied().chain(arguments.iter().map(String::as_str)).collect();
@@ -166,7 +164,7 @@ impl FileSystem {
     /// have been mounted since a power cut, and not be mounted now.
     ///
     /// # Errors
-    /// If there is no file system, or its checker is missing, fails, or does not end.
+    /// If none is found, or its checker is missing or fails.
     pub fn check(device: &Path) -> Result<Option<String>> {
         let holds = |kind: &&Kind| {
             let (at, magic) = kind.magic;
@@ -175,7 +173,7 @@ impl FileSystem {
             read.is_ok() && found == magic
         };
         let kind = KINDS.iter().find(holds);
-        let kind = kind.ok_or_else(|| failed(&["fsck"], device, "there is no file system"))?;
+        let kind = kind.ok_or_else(|| failed(&["fsck"], device, "no known file system is on it"))?;
         let (argv, damaged) = kind.check;
         let output = kind.run(argv, device)?;
         match output.status.code() {
@@ -241,8 +239,9 @@ impl Kind {
     /// Runs one of its programs on a device.
     fn run(&self, argv: &[&str], device: &Path) -> Result<Output> {
         let mut command = Command::new(argv[0]);
-        command.args(&argv[1..]).arg(device);
-        child::output(command).map_err(|error| match error.kind() {
+        command.args(&argv[1..]).arg(device).stdin(Stdio::null());
+        // It may take hours on a large disk. Ctrl-C reaches it: it stays in the process group of the terminal.
+        command.output().map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => self.no_program(argv[0]),
             _ => failed(argv, device, &error.to_string()),
         })
@@ -353,7 +352,7 @@ mod tests {
         let image = tempfile::NamedTempFile::new().unwrap();
         image.as_file().set_len(16 << 20).unwrap();
         let error = FileSystem::check(image.path()).unwrap_err().to_string();
-        assert!(error.contains("there is no file system"), "{error}");
+        assert!(error.contains("no known file system is on it"), "{error}");
         match FileSystem::Ext4.make(image.path(), &[]) {
             Err(error @ FileSystemError::Missing(_)) => {
                 return plumb_testkit::skip(&error.to_string());

@@ -52,7 +52,7 @@ fn start(program: &str, file: OwnedFd, text: File) -> io::Result<Child> {
 fn answer(mut child: Child, mut text: File, time: Duration) -> Option<String> {
     let Some(status) = reap_within(&mut child, time).ok()? else {
         child.kill().ok()?;
-        // One that does not even end by this is left to the end of this process.
+        // A child that does not even end by this is left to the end of this process.
         reap_within(&mut child, Duration::from_secs(1)).ok()?;
         return None;
     };

@@ -14,7 +14,7 @@ use crate::targets::{JobTarget, Targets};
 /// SNIA PTS 2.0.2, workload independent preconditioning: 128 KiB sequential writes.
 pub(crate) const PRECONDITION_BLOCK: Bytes = Bytes::kib(128);
 
-/// One thread: its job, and the target of each of its workers: indexes in [`Targets::job_targets`].
+/// A thread: its job, and the target of each of its workers: indexes in [`Targets::job_targets`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ThreadPlan {
     pub(crate) job: usize,
