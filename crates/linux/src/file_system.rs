@@ -240,7 +240,7 @@ impl Kind {
     fn run(&self, argv: &[&str], device: &Path) -> Result<Output> {
         let mut command = Command::new(argv[0]);
         command.args(&argv[1..]).arg(device).stdin(Stdio::null());
-        // It may take hours on a large disk. Ctrl-C reaches it: it stays in the process group of the terminal.
+        // Hours may pass on a large disk. Ctrl-C reaches the program, which stays in the terminal's group.
         command.output().map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => self.no_program(argv[0]),
             _ => failed(argv, device, &error.to_string()),
