@@ -86,7 +86,7 @@ impl<'a> Watch<'a> {
         Self { directory, events }
     }
 
-    /// Waits until these files are there, and no others. A minute is too long for anything here.
+    /// Waits until these files are there, and no others. Ten minutes are too long for anything here.
     pub(crate) fn until(&self, files: &[&str]) {
         let are_there = || {
             let mut there = entries(self.directory);
@@ -95,7 +95,7 @@ impl<'a> Watch<'a> {
         };
         while !are_there() {
             let mut ready = [PollFd::new(&self.events, PollFlags::IN)];
-            let within = Timespec { tv_sec: 60, tv_nsec: 0 };
+            let within = Timespec { tv_sec: 600, tv_nsec: 0 };
             assert_eq!(
                 poll(&mut ready, Some(&within)).unwrap(),
                 1,

@@ -26,13 +26,13 @@ pub(crate) fn start_until_result(run: &Path, text: &str, command: &mut Command) 
     child
 }
 
-/// Waits until a file has got this name in the directory. A minute is too long for anything here.
+/// Waits until a file has got this name in the directory. Ten minutes are too long for anything here.
 fn wait_for(watch: &rustix::fd::OwnedFd, name: &str) {
     let mut buffer = [MaybeUninit::uninit(); 4096];
     let mut events = inotify::Reader::new(watch.as_fd(), &mut buffer);
     loop {
         let mut ready = [PollFd::new(watch, PollFlags::IN)];
-        let within = Timespec { tv_sec: 60, tv_nsec: 0 };
+        let within = Timespec { tv_sec: 600, tv_nsec: 0 };
         assert!(events.is_buffer_empty() && poll(&mut ready, Some(&within)).unwrap() == 1, "no {name} came");
         loop {
             let event = events.next().unwrap();
