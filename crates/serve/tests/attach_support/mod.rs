@@ -12,7 +12,7 @@ use disk::{Disk, SharedDisk};
 use plumb_serve::attach::{AttachOptions, Attachment};
 
 /// How long something that must happen may take before a test fails.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(600);
 
 /// A directory of attachments of one test's own.
 pub(crate) struct Place {

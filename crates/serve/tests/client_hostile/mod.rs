@@ -400,7 +400,7 @@ fn the_descriptor_to_wait_on_tells_of_answers_deadlines_and_the_end() {
         queue.poll(Wait::NONE, &mut completions).unwrap();
         while completions.is_empty() {
             let mut fds = [PollFd::from_borrowed_fd(queue.wake_fd().unwrap(), PollFlags::IN)];
-            let patience = Timespec { tv_sec: 60, tv_nsec: 0 };
+            let patience = Timespec { tv_sec: 600, tv_nsec: 0 };
             assert_eq!(poll(&mut fds, Some(&patience)).unwrap(), 1, "request {number} is never told of");
             queue.poll(Wait::NONE, &mut completions).unwrap();
         }

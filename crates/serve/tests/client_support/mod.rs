@@ -56,7 +56,7 @@ impl Program {
         std::fs::remove_file(&socket).ok();
         let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let mut program = Self { child, socket, _directory: None };
-        let until = Instant::now() + Duration::from_secs(30);
+        let until = Instant::now() + Duration::from_secs(600);
         while std::os::unix::net::UnixStream::connect(&program.socket).is_err() {
             let ended = program.child.try_wait().unwrap();
             assert!(ended.is_none() && Instant::now() < until, "{command:?} does not listen: {ended:?}");

@@ -13,7 +13,7 @@ use plumb_serve::nbd::wire::{
 };
 
 /// Time that a test waits for what never comes: only reached when it fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 pub(crate) struct Client {
     pub(crate) stream: UnixStream,
