@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 /// How long QEMU may take to answer. Under emulation on a busy machine it may be slow, but not for ever.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Counts of what one emulated drive has received since power-on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
