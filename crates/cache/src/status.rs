@@ -126,7 +126,7 @@ pub struct Status {
     pub oldest: Option<Nanos>,
     /// How much of the log becomes free, in bytes per second; 0 until it is known.
     pub drain_rate: f64,
-    /// Time that it would take to destage everything at that rate.
+    /// Time that destaging everything would take at the rate of the backing device's last writes.
     pub drain_eta: Option<Nanos>,
     /// True if the log is to become larger, and is not yet; false once the cache is latched.
     pub is_growing: bool,

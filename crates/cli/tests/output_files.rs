@@ -170,6 +170,23 @@ fn what_plumb_did_not_write_is_replaced_only_with_overwrite() {
 }
 
 #[test]
+fn what_is_in_use_or_holds_swap_space_is_replaced_by_no_option() {
+    for case in CASES.iter().filter(|case| case.runs) {
+        let run = Try::new(case);
+        // As the server of a cache or a drive has locked its file.
+        fs::write(run.file(), "the log of a cache").unwrap();
+        let server = fs::File::open(run.file()).unwrap();
+        rustix::fs::flock(&server, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        run.is_refused("a file that is served", &["--overwrite"]);
+        drop(server);
+        let mut swap = vec![0; 64 << 10];
+        swap[4086..4096].copy_from_slice(b"SWAPSPACE2");
+        fs::write(run.file(), swap).unwrap();
+        run.is_refused("swap space", &["--overwrite"]);
+    }
+}
+
+#[test]
 fn a_recording_and_what_a_command_reads_are_never_its_output() {
     let (_, run, plan) = inputs();
     let text = |path: &Path| path.display().to_string();

@@ -62,7 +62,7 @@ pub use error::{Error, Kind, Result};
 pub use mark::{MADE, mark_as_left, mark_as_made};
 pub use medium::{MEDIUM, Medium, MediumWanted, PendingMedium};
 pub use name::{Name, Scheme};
-pub use open::{open, open_all, open_foreign, open_to_read};
+pub use open::{may_be_replaced, open, open_all, open_foreign, open_to_read};
 pub use opened::{OpenedTarget, Route, TargetKind};
 pub use permission::{Intent, Permission};
 pub use plumb_block::Time;

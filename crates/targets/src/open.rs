@@ -111,6 +111,28 @@ pub fn open_all(wanted: &[TargetRequest], permission: &Permission, time: &Time) 
     Ok(opened.into_iter().map(|(_, opened)| opened).collect())
 }
 
+/// Checks that the file at `path` may be replaced by a result, whatever it holds otherwise: nothing uses it,
+/// it is no part of a cache or a drive, and it holds no file system or the like. Nothing is written.
+///
+/// # Errors
+/// The refusal. No option overrides it.
+pub fn may_be_replaced(path: &Path) -> Result<()> {
+    let (tree, probe) = (LiveTree::new(), LiveProbe::new());
+    let machine = Machine::new(&tree, &probe);
+    let permission = Permission { overwrite: true, ..Permission::default() };
+    let options = FileOptions::write_direct();
+    let wanted = TargetRequest { name: Name::Path(path.to_owned()), intent: Intent::WRITE, options };
+    let judged = plans(&machine, &[wanted], &[], &permission);
+    let judged = judged.and_then(|plans| claims(&machine, &plans, &permission));
+    judged.map(drop).map_err(|refusal| match refusal.kind() {
+        Kind::Refused => {
+            let found = refusal.found();
+            Error::refused(refusal.target(), found, "name another file for the result; --overwrite cannot override that")
+        }
+        _ => refusal,
+    })
+}
+
 /// Opens files and block devices.
 fn open_nodes(
     wanted: &[TargetRequest],

@@ -15,6 +15,8 @@ use crate::exit::{Refusal, usage};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
 pub(crate) struct OutputArguments {
     /// Replace an output file that exists, also one that plumb did not write
+    ///
+    /// Never one that is in use, or that holds a file system, the log of a cache or the like.
     #[arg(long)]
     pub(crate) overwrite: bool,
 }
@@ -24,8 +26,8 @@ impl OutputArguments {
     /// that it `writes` and all that it `reads` or measures, before anything runs.
     ///
     /// # Errors
-    /// The refusal of [`OutputFile::check`], of a file that the command reads, and of one that is named
-    /// twice.
+    /// The refusal of [`OutputFile::check`], of a file that the command reads, of one that is named twice, and
+    /// of one that is in use or holds what no result may replace.
     pub(crate) fn each<'a>(
         self,
         writes: impl IntoIterator<Item = &'a Path>,
@@ -37,6 +39,9 @@ impl OutputArguments {
             let file = OutputFile { path, overwrite: self.overwrite };
             files.push(file);
             let Some(place) = file.check()? else { continue };
+            if self.overwrite && std::fs::metadata(&place).is_ok_and(|there| there.len() > 0) {
+                plumb_targets::may_be_replaced(path)?;
+            }
             let is_it = |other: &PathBuf| is_one_file(&place, other);
             let found = match (reads.iter().any(is_it), replaced.iter().any(is_it)) {
                 (true, _) => "it is a file that this command reads or measures",

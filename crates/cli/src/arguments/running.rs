@@ -16,6 +16,8 @@ use crate::terminal;
 #[command(next_help_heading = "Running")]
 pub(crate) struct OwnArguments {
     /// Write to files that plumb did not make, and to disks, if they have no signature
+    ///
+    /// The output files of `plumb fio` may be such files, too.
     #[arg(long)]
     pub(crate) overwrite: bool,
 

@@ -249,7 +249,8 @@ fn contents(cache: &CacheStatus, dirty: u64) -> Vec<String> {
     let age = cache.oldest_dirty.filter(|_| cache.served);
     let age = age.map(|age| format!(", the oldest for {} or more", Nanos::from_secs_f64(age)));
     let eta = cache.drain_eta.filter(|_| cache.only_in_log() > Bytes(0));
-    let eta = eta.map(|eta| format!(", written back in about {}", Nanos::from_secs_f64(eta)));
+    let drain = if cache.draining { "written back in" } else { "a drain would take" };
+    let eta = eta.map(|eta| format!(", {drain} about {}", Nanos::from_secs_f64(eta)));
     let zeroed = cache.zeroed_bytes.filter(|zeroed| *zeroed > 0);
     let zeroed = zeroed.map(|zeroed| format!(", {} zeroed or discarded", Bytes(zeroed)));
     let beside = [zeroed, age, eta].into_iter().flatten().collect::<String>();
