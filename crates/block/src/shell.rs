@@ -1,4 +1,5 @@
-//! Words of a command line as a shell needs them typed: every command that plumb prints is made of them.
+//! Words of a command line as a shell needs them typed: every command that plumb prints is made of them. And
+//! text from outside, fit to print.
 
 /// Quotes one argument of a command line as a POSIX shell needs it typed; with control characters as bash and
 /// ksh do.
@@ -22,6 +23,28 @@ pub fn shell_word(argument: &str) -> String {
     format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
+/// Returns `text` with control characters and bidirectional overrides shown as escapes (`\u{1b}`).
+pub fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() || is_bidi_control(c) {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Returns at most `longest` characters of `text`, ready to print.
+pub fn excerpt(text: &str, longest: usize) -> String {
+    let mut short = printable(&text.chars().take(longest).collect::<String>());
+    if text.chars().nth(longest).is_some() {
+        short.push_str("...");
+    }
+    short
+}
+
 /// Returns true if `c` is one of the characters with which the Unicode bidirectional algorithm (UAX 9) is
 /// steered, or an invisible joiner.
 pub fn is_bidi_control(c: char) -> bool {
@@ -33,6 +56,12 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        assert_eq!(printable("a\u{1b}[31mb\u{202e}c\n"), r"a\u{1b}[31mb\u{202e}c\n");
+        assert_eq!(printable("/srv/Überraschung"), "/srv/Überraschung");
+    }
 
     #[test]
     fn a_shell_reads_what_was_meant() {
