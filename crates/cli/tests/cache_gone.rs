@@ -141,7 +141,7 @@ fn a_server_that_does_not_answer_is_named_with_what_to_do() {
     place.create(&[]);
     let server = place.serve();
     server.signal(Signal::STOP);
-    refused(&place, &["status", &place.name], 5, &["did not answer within 5s", "kill -CONT"]);
+    refused(&place, &["status", &place.name], 5, &["gave no answer", "it was silent for 5.", "kill -CONT"]);
     server.signal(Signal::CONT);
     assert_eq!(place.cache(&["status", &place.name])["state"], "serving");
 }

@@ -45,9 +45,9 @@ fn an_agent_that_loses_its_controller_ends_and_leaves_nothing() {
     let place = scratch();
     // The controller is silent, closes the connection or one way of it, talks nonsense, or says good-bye.
     let ends: [(&str, Option<i32>, &str); 5] = [
-        ("unread", Some(3), "the connection to the controller ended"),
-        ("silent", Some(3), "the controller was silent for"),
-        ("closed", Some(3), "the connection to the controller ended"),
+        ("unread", Some(3), "the controller: the connection ended"),
+        ("silent", Some(3), "the controller: it was silent for"),
+        ("closed", Some(3), "the controller: the connection ended"),
         ("nonsense", Some(3), "the controller: it does not speak plumb's protocol"),
         ("bye", Some(0), ""),
     ];

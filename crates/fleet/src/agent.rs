@@ -5,10 +5,12 @@
 //! ends, or that hears what is no message, stops its task and ends. So also where the connection is half
 //! open, or the controller was killed.
 
+use std::io;
+
 use plumb_block::Nanos;
 use plumb_load::LoadOutcome;
+use plumb_state::frame::{Decoder, encode, silence};
 
-use crate::frame::{Decoder, encode};
 use crate::message::{FromAgent, Identity, Task, TaskResult, ToAgent};
 
 /// Time that an agent waits for its controller's first message.
@@ -75,7 +77,7 @@ impl Agent {
             match self.decoder.take::<ToAgent>() {
                 Ok(Some(message)) => actions.extend(self.take_in(message, now)),
                 Ok(None) => break,
-                Err(error) => actions.extend(self.end(Some(format!("the controller: {error}")))),
+                Err(error) => actions.extend(self.fail(&error)),
             }
         }
         actions
@@ -109,15 +111,13 @@ impl Agent {
 
     /// Notes that the controller's end of the connection is closed.
     pub fn closed(&mut self) -> Option<Action> {
-        self.end(Some("the connection to the controller ended".to_owned()))
+        self.fail(&self.decoder.end())
     }
 
     /// Ends if the controller was silent for too long.
     pub fn tick(&mut self, now: Nanos) -> Option<Action> {
-        let silent = now.since(self.heard).as_secs_f64();
-        (now >= self.deadline())
-            .then(|| self.end(Some(format!("the controller was silent for {silent:.1} s"))))
-            .flatten()
+        let seconds = now.since(self.heard).as_secs_f64();
+        (now >= self.deadline()).then(|| self.fail(&silence(seconds))).flatten()
     }
 
     /// Returns when [`tick`](Self::tick) is due, unless something arrives.
@@ -126,6 +126,10 @@ impl Agent {
             return Nanos(u64::MAX);
         }
         self.heard.saturating_add(self.heartbeat.map_or(HELLO_WITHIN, silence_max))
+    }
+
+    fn fail(&mut self, error: &io::Error) -> Option<Action> {
+        self.end(Some(format!("the controller: {error}")))
     }
 
     fn end(&mut self, because: Option<String>) -> Option<Action> {
@@ -205,7 +209,7 @@ mod tests {
         assert_eq!(agent.deadline(), Nanos::secs(6));
         agent.receive(&frame(&ToAgent::Ping { number: 1 })[..2], Nanos::secs(4));
         assert_eq!(agent.tick(Nanos::millis(8_999)), None);
-        let because = "the controller was silent for 5.0 s".to_owned();
+        let because = "the controller: it was silent for 5.0 s".to_owned();
         assert_eq!(agent.tick(Nanos::secs(9)), Some(Action::End(Some(because))));
         assert_eq!(agent.closed(), None, "it ends once");
     }
@@ -220,8 +224,23 @@ mod tests {
 
     #[test]
     fn it_ends_when_it_is_told_nonsense_or_two_things_at_once() {
-        let mut first = agent();
-        assert!(matches!(&first.receive(b"GET / HTTP/1.1", Nanos::secs(2))[..], [Action::End(Some(_))]));
+        let sent: [(&[u8], &str); 5] = [
+            (
+                b"GET / HTTP/1.1",
+                "it does not speak plumb's protocol: `GET / HTTP/1.1` came, expected the length",
+            ),
+            (b"\0\0\0\0", r"it does not speak plumb's protocol: `\u{0}\u{0}\u{0}\u{0}` came"),
+            (b"\0\0\0\x03{1}", "it sent a message that this version does not know: key must be a string"),
+            (b"\0\0\0\x03{", "the connection ended within a message, of which 5 bytes had arrived"),
+            (b"", "the connection ended"),
+        ];
+        for (sent, expected) in sent {
+            let mut agent = agent();
+            let mut actions = agent.receive(sent, Nanos::secs(2));
+            actions.extend(agent.closed());
+            let [Action::End(Some(because))] = &actions[..] else { panic!("{actions:?}") };
+            assert!(because.starts_with(&format!("the controller: {expected}")), "{because}");
+        }
         let mut second = agent();
         let run = frame(&ToAgent::Run {
             task: Task::Command { arguments: vec!["survey".into()], schema: String::new() },

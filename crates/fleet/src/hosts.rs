@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use crate::frame::short;
+use crate::message::short;
 
 /// Maximum number of hosts.
 pub const HOSTS_MAX: usize = 10_000;

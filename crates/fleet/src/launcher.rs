@@ -4,7 +4,7 @@
 use plumb_block::Nanos;
 use plumb_report::printable::shell_word;
 
-use crate::frame::short;
+use crate::message::short;
 
 /// Placeholders in the words of a launcher, each replaced by the name of the host.
 const HOST: [&str; 3] = ["{host}", "{pod}", "{node}"];

@@ -7,8 +7,8 @@
 //!        ◄──  Hello, Pong, Ready, Begun, Figures, Part
 //! ```
 //!
-//! - [`frame`] and [`message`] are what goes over a connection. Whatever the other side sends, memory stays
-//!   bounded.
+//! - [`message`] is what goes over a connection, in frames ([`plumb_state::frame`]). Whatever the other side
+//!   sends, memory stays bounded.
 //! - [`clock`] estimates how far the clock of a host is from this one, with a bound of the error.
 //! - [`Controller`] and [`Agent`] are state machines without I/O: bytes in with the time, bytes out, and when
 //!   to look again. So a thousand hosts run in one process, in virtual time.
@@ -29,7 +29,6 @@ pub mod agent;
 pub mod clock;
 mod comparison;
 pub mod controller;
-pub mod frame;
 pub mod hosts;
 pub mod launcher;
 mod load;

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use plumb_block::Nanos;
+use plumb_block::shell::excerpt;
 use plumb_load::LoadOutcome;
 use plumb_measure::{COUNT_MAX, StorageSide, storage};
 use plumb_path::{Finding, LayerKind, Severity, Survey, WritePath};
@@ -15,7 +16,7 @@ use plumb_report::{Headline, RunDocument, UNKNOWN, levels, wording};
 use serde_json::Value;
 
 use crate::controller::{Controller, HostNow};
-use crate::frame::{bounded, short};
+use crate::message::short;
 
 /// Hosts whose ends are further apart than this share of the first did not end together.
 const APART: f64 = 0.05;
@@ -143,7 +144,7 @@ impl Answer<'_> {
     fn of_load(&mut self, document: RunDocument) -> Sides {
         self.host.local = local(&document.all_paths());
         self.host.level = Some(short(&document.level));
-        self.host.headline = Some(bounded(&document.headline, SENTENCE_MAX));
+        self.host.headline = Some(excerpt(&document.headline, SENTENCE_MAX));
         self.findings = document.verdicts.into_iter().map(bounded_finding).collect();
         document.total
     }
@@ -172,7 +173,7 @@ impl Answer<'_> {
         let level = if unknown && worst <= Some(Severity::Info) { UNKNOWN } else { level };
         self.host.level = Some(level.to_owned());
         self.host.headline =
-            headline(&document, &self.findings).map(|headline| bounded(&headline, SENTENCE_MAX));
+            headline(&document, &self.findings).map(|headline| excerpt(&headline, SENTENCE_MAX));
         self.host.document = Some(document);
     }
 }
@@ -180,7 +181,7 @@ impl Answer<'_> {
 /// Returns a finding of a host, ready to print and no longer than a person reads.
 fn bounded_finding(mut finding: Finding) -> Finding {
     for text in [&mut finding.sentence, &mut finding.remedy].into_iter().chain(&mut finding.evidence) {
-        *text = bounded(text, SENTENCE_MAX);
+        *text = excerpt(text, SENTENCE_MAX);
     }
     finding
 }

@@ -4,10 +4,20 @@
 use std::io::Read;
 
 use plumb_block::Nanos;
+use plumb_block::shell::excerpt;
 use plumb_load::LoadOutcome;
 use plumb_report::RunDocument;
 use plumb_state::digest::sha256_hex_of;
 use serde::{Deserialize, Serialize};
+
+/// Number of characters of a reason that are kept.
+pub(crate) const SHORT_MAX: usize = 400;
+
+/// Shortens what the other side said, ready to print, to no more than a person reads: it is said on stderr
+/// and several times in a report.
+pub(crate) fn short(text: &str) -> String {
+    excerpt(text, SHORT_MAX)
+}
 
 /// Identity of the program on one side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -20,7 +20,7 @@ fn a_host_that_is_lost_is_named_and_the_others_go_on() {
     let cases = [
         (Fault::Killed, "ended by signal 9"),
         (Fault::HalfOpen, "it was silent for 5."),
-        (Fault::Garbage, "does not speak plumb's protocol: a frame of"),
+        (Fault::Garbage, "it does not speak plumb's protocol: `"),
         (Fault::OtherVersion, "plumb 2 is there, 1 here"),
         (Fault::Drips, "it was silent for 5."),
         (Fault::NeverReady, "it was not ready within 600 s"),
@@ -177,10 +177,26 @@ fn what_a_host_says_of_its_failure_is_as_long_as_a_person_reads() {
     world.controller.begin(|_| Some(load()), None);
     world.turn_until(|controller: &Controller| controller.started_at().is_some());
     let mut frame = Vec::new();
-    plumb_fleet::frame::encode(&std::collections::HashMap::from([(long, 1)]), &mut frame);
+    plumb_state::frame::encode(&std::collections::HashMap::from([(long, 1)]), &mut frame);
     world.controller.receive(0, &frame, world.now);
     let because = world.seen()[0].because.unwrap();
     assert!(because.contains("does not know: unknown variant `aaaa") && because.len() < 700, "{because}");
+}
+
+#[test]
+fn a_host_that_hangs_up_within_a_message_is_told_from_one_that_hangs_up_after_it() {
+    let ends: [(&[u8], &str); 2] = [
+        (b"\0\0\0\x09\"Re", "the connection ended within a message, of which 7 bytes had arrived: it fell"),
+        (b"", "the connection ended: it fell"),
+    ];
+    for (sent, expected) in ends {
+        let mut world = World::new(16, 1, vec![outcome(1, 20)]);
+        world.controller.begin(|_| Some(load()), None);
+        world.turn_until(|controller: &Controller| controller.started_at().is_some());
+        world.controller.receive(0, sent, world.now);
+        world.controller.closed(0, "it fell");
+        assert_eq!(world.seen()[0].because, Some(expected));
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Frames: what goes over a connection between a controller and an agent.
+//! Frames: what goes over a connection between two processes of plumb.
 //!
 //! ```text
 //!   length of the body   4 bytes, big endian, 1 to 1 MiB
@@ -6,45 +6,29 @@
 //! ```
 //!
 //! A length beyond the bound ends the connection before anything of the body is kept: so also a shell that
-//! greets on stdout.
+//! greets on stdout. Where no message comes, the kind of the error says why, and its text speaks of the other
+//! side as "it":
+//!
+//! - `InvalidData`: what came is no frame, or no message that this version knows;
+//! - `UnexpectedEof`: the other side hung up between two messages;
+//! - `ConnectionAborted`: the other side hung up within a message;
+//! - `TimedOut`: nothing came in time.
 
+use std::io::{self, Read, Write};
+use std::time::Instant;
+
+use plumb_block::shell::excerpt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// The longest body.
 pub const BODY_MAX: usize = 1 << 20;
-/// Number of bytes that are shown of a body that is not a message.
+/// Number of characters that are shown of a body that is not a message.
 const EXCERPT: usize = 60;
-/// Number of characters of a reason that are kept.
-pub(crate) const SHORT_MAX: usize = 400;
-
-/// Error for bytes that are not a frame.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FrameError {
-    /// The length of the first frame is out of range.
-    #[error(
-        "it does not speak plumb's protocol; it began with `{began}`. If the shell of the host prints a \
-         greeting, make it do so on interactive terminals only"
-    )]
-    Greeting {
-        /// The first bytes, ready to print.
-        began: String,
-    },
-    /// The length of a frame after the first is out of range.
-    #[error("it does not speak plumb's protocol: a frame of {length} bytes, expected 1 to {BODY_MAX}")]
-    Length {
-        /// Expected length.
-        length: usize,
-    },
-    /// The body is not a message.
-    #[error("it sent a message that this version does not know: {why}: `{body}`")]
-    Body {
-        /// Reason why not.
-        why: String,
-        /// The beginning of the body, ready to print.
-        body: String,
-    },
-}
+/// Number of characters that are kept of the reason why a body is not a message.
+const REASON_MAX: usize = 400;
+/// Number of bytes that are read at once.
+const CHUNK: usize = 16 << 10;
 
 /// Appends a message as a frame to `out`. One that is too long for a frame is a mistake of the caller, and is
 /// left out.
@@ -57,12 +41,21 @@ pub fn encode(message: &impl Serialize, out: &mut Vec<u8>) {
     }
 }
 
+/// Sends a message as a frame.
+///
+/// # Errors
+/// If the other side is gone, or takes nothing in the time that `to` has for it.
+pub fn send(to: &mut (impl Write + ?Sized), message: &impl Serialize) -> io::Result<()> {
+    let mut frame = Vec::new();
+    encode(message, &mut frame);
+    to.write_all(&frame)?;
+    to.flush()
+}
+
 /// Bytes that arrived, until they are whole frames. Holds one frame and one read at most.
 #[derive(Debug, Default)]
 pub struct Decoder {
     bytes: Vec<u8>,
-    /// True if a frame was among what arrived: the other side speaks, and no shell greets any more.
-    has_begun: bool,
 }
 
 impl Decoder {
@@ -74,60 +67,99 @@ impl Decoder {
     /// Returns the next message, if all of it is there.
     ///
     /// # Errors
-    /// If what arrived is no frame: nothing after it can be read either.
-    pub fn take<M: DeserializeOwned>(&mut self) -> Result<Option<M>, FrameError> {
+    /// If what arrived is no message: nothing after it can be read either.
+    pub fn take<M: DeserializeOwned>(&mut self) -> io::Result<Option<M>> {
+        let wrong = |what| io::Error::new(io::ErrorKind::InvalidData, what);
         let Some((length, rest)) = self.bytes.split_first_chunk::<4>() else { return Ok(None) };
         let length = u32::from_be_bytes(*length) as usize;
         if !(1..=BODY_MAX).contains(&length) {
-            let began = || FrameError::Greeting { began: excerpt(&self.bytes) };
-            return Err(if self.has_begun { FrameError::Length { length } } else { began() });
+            let began = shown(&self.bytes);
+            return Err(wrong(format!(
+                "it does not speak plumb's protocol: `{began}` came, expected the length of a message. If a \
+                 shell greets there, make it do so on interactive terminals only"
+            )));
         }
         let Some(body) = rest.get(..length) else { return Ok(None) };
-        let message = serde_json::from_slice(body)
-            .map_err(|error| FrameError::Body { why: short(&error.to_string()), body: excerpt(body) })?;
+        let message = serde_json::from_slice(body).map_err(|error| {
+            let (why, body) = (excerpt(&error.to_string(), REASON_MAX), shown(body));
+            wrong(format!("it sent a message that this version does not know: {why}: `{body}`"))
+        })?;
         self.bytes.drain(..4 + length);
-        self.has_begun = true;
         Ok(Some(message))
     }
-}
 
-/// Shortens what the other side said, ready to print, to no more than a person reads: it is said on stderr
-/// and several times in a report.
-pub(crate) fn short(text: &str) -> String {
-    bounded(text, SHORT_MAX)
-}
-
-/// Shortens `text` as [`short`] does, to `longest` characters.
-pub(crate) fn bounded(text: &str, longest: usize) -> String {
-    let mut short = plumb_report::printable::printable(&text.chars().take(longest).collect::<String>());
-    if text.chars().nth(longest).is_some() {
-        short.push_str("...");
+    /// Waits for the next message of `from`, as long as each read of it waits.
+    ///
+    /// # Errors
+    /// If none comes.
+    pub fn receive<M: DeserializeOwned>(&mut self, from: &mut impl Read) -> io::Result<M> {
+        let mut chunk = [0; CHUNK];
+        loop {
+            if let Some(message) = self.take()? {
+                return Ok(message);
+            }
+            let since = Instant::now();
+            match from.read(&mut chunk) {
+                Ok(0) => return Err(self.end()),
+                Ok(count) => self.push(&chunk[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // A socket whose timeout has expired.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Err(silence(since.elapsed().as_secs_f64()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
-    short
+
+    /// Returns the error that no message comes, since the other side has hung up.
+    pub fn end(&self) -> io::Error {
+        match self.bytes.len() {
+            0 => io::Error::new(io::ErrorKind::UnexpectedEof, "the connection ended"),
+            arrived => io::Error::new(
+                io::ErrorKind::ConnectionAborted,
+                format!("the connection ended within a message, of which {arrived} bytes had arrived"),
+            ),
+        }
+    }
+}
+
+/// Returns the error that no message came for so long.
+pub fn silence(seconds: f64) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, format!("it was silent for {seconds:.1} s"))
 }
 
 /// Returns the beginning of what was said, ready to print.
-fn excerpt(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(EXCERPT)]);
-    plumb_report::printable::printable(text.trim())
+fn shown(bytes: &[u8]) -> String {
+    excerpt(String::from_utf8_lossy(&bytes[..bytes.len().min(4 * EXCERPT)]).trim(), EXCERPT)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    use serde::Deserialize;
+
     use super::*;
-    use crate::message::{FromAgent, ToAgent};
+
+    #[derive(Debug, Serialize, Deserialize)]
+    enum Message {
+        Ping { number: u64 },
+        Ready,
+    }
 
     #[test]
     fn frames_arrive_in_any_pieces() {
         let mut sent = Vec::new();
-        (0..5).for_each(|number| encode(&ToAgent::Ping { number }, &mut sent));
+        (0..5).for_each(|number| encode(&Message::Ping { number }, &mut sent));
         for piece in [1, 3, 7, sent.len()] {
             let mut decoder = Decoder::default();
             let mut numbers = Vec::new();
             for bytes in sent.chunks(piece) {
                 decoder.push(bytes);
-                while let Some(message) = decoder.take::<ToAgent>().unwrap() {
-                    let ToAgent::Ping { number } = message else { panic!("{message:?}") };
+                while let Some(message) = decoder.take().unwrap() {
+                    let Message::Ping { number } = message else { panic!("{message:?}") };
                     numbers.push(number);
                 }
             }
@@ -137,23 +169,36 @@ mod tests {
 
     #[test]
     fn what_is_no_frame_is_told_and_nothing_of_it_kept() {
-        let mut decoder = Decoder::default();
-        decoder.push(b"Welcome to \x1b[31mhost\n");
-        let error = decoder.take::<FromAgent>().unwrap_err().to_string();
-        assert!(error.contains(r"`Welcome to \u{1b}[31mhost`"), "{error}");
-        let mut decoder = Decoder::default();
-        decoder.push(&[0, 0, 0, 3, b'{', b'1', b'}']);
-        assert!(matches!(decoder.take::<FromAgent>(), Err(FrameError::Body { .. })));
-        let mut decoder = Decoder::default();
-        decoder.push(&(u32::MAX).to_be_bytes());
-        assert!(matches!(decoder.take::<FromAgent>(), Err(FrameError::Greeting { .. })));
-        let mut decoder = Decoder::default();
-        let mut frame = Vec::new();
-        encode(&FromAgent::Ready, &mut frame);
-        decoder.push(&frame);
-        assert!(matches!(decoder.take(), Ok(Some(FromAgent::Ready))));
-        decoder.push(&(u32::MAX).to_be_bytes());
-        let error = decoder.take::<FromAgent>().unwrap_err();
-        assert!(error.to_string().ends_with("a frame of 4294967295 bytes, expected 1 to 1048576"), "{error}");
+        let mut ready = Vec::new();
+        encode(&Message::Ready, &mut ready);
+        let torn = ready[..ready.len() - 2].to_vec();
+        let long = [ready.clone(), vec![0, 16, 0, 1]].concat();
+        for (sent, expected) in [
+            (b"Welcome to \x1b[31mhost\n".to_vec(), r"`Welcome to \u{1b}[31mhost` came"),
+            (vec![0; 4], r"it does not speak plumb's protocol: `\u{0}\u{0}\u{0}\u{0}` came"),
+            (b"\0\0\0\x03{1}".to_vec(), "this version does not know: key must be a string"),
+            (long, r"`\u{0}\u{10}\u{0}\u{1}` came, expected the length of a message"),
+            (torn, "within a message, of which 9 bytes had arrived"),
+            (ready, "the connection ended"),
+        ] {
+            let (mut decoder, mut from) = (Decoder::default(), &sent[..]);
+            let error = loop {
+                if let Err(error) = decoder.receive::<Message>(&mut from) {
+                    break error.to_string();
+                }
+            };
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn silence_is_told_from_an_end() {
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        let silent = Decoder::default().receive::<Message>(&mut ours);
+        assert_eq!(silent.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        drop(theirs);
+        let ended = Decoder::default().receive::<Message>(&mut ours);
+        assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 }

@@ -1,4 +1,5 @@
-//! The files that plumb leaves on a machine, and the one place that writes them.
+//! What plumbs share: the files that they leave on a machine, with the one place that writes them, and the
+//! messages that they send each other.
 //!
 //! - [`places`] lists every directory and file that plumb uses beside those that a user names.
 //! - [`whole_file`] reads, replaces, lists and removes files so that each is whole at every moment, durable
@@ -7,12 +8,14 @@
 //!   left is told from what a living one holds.
 //! - [`sealed_lines`] are records in a file that is appended to, each with its [`digest`], of which a torn
 //!   tail is told from damage.
+//! - [`frame`] is the one format of what goes over a connection between two processes of plumb.
 //! - [`output`] writes the files that a user names for a result: it never replaces what plumb did not write,
 //!   unless the user says `--overwrite`, and never replaces what is not a regular file.
 
 mod cache_record;
 pub mod digest;
 mod drive_record;
+pub mod frame;
 pub mod hex;
 mod locked_record;
 pub mod output;

@@ -8,8 +8,8 @@
 //!   verify ── Fetch ──► witness ── the record ──► Ledger ◄── every block of the region, read from the drive
 //! ```
 //!
-//! A message is a sealed line of JSON (`plumb_state::sealed_lines`), the same between the processes and in
-//! the record. What is written follows from the [`Plan`] alone; each block carries (seed of the run, address,
+//! A message is JSON: a frame between the processes (`plumb_state::frame`), a sealed line in the record
+//! (`plumb_state::sealed_lines`). What is written follows from the [`Plan`] alone; each block carries (seed of the run, address,
 //! number of the write) and is known to the last byte. The writer issues no write beyond what the witness has
 //! confirmed, so that at most a window of acknowledgements is unknown to it. Why a loss is never claimed that
 //! is none, and a known one never hidden:

@@ -1,7 +1,7 @@
 //! The end of a connection at which the writer or a verification is: over stdin and stdout of a command (such
 //! as `ssh host plumb prove witness --dir D`), over one's own, or over a unix socket.
 
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use plumb_block::{Nanos, receive_unless, sleep_unless};
 use plumb_linux::child;
+use plumb_state::frame::{Decoder, send, silence};
 
 use crate::error::{Error, Result};
 use crate::message::{Batch, Message, RunFacts};
-use crate::record::{receive, send};
 
 /// Time that an answer may take before the connection counts as lost.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
@@ -88,13 +88,16 @@ struct End {
 }
 
 impl Connection {
-    fn over(from: impl Read + Send + 'static, to: impl Write + Send + 'static, end: End) -> io::Result<Self> {
+    fn over(
+        mut from: impl Read + Send + 'static,
+        to: impl Write + Send + 'static,
+        end: End,
+    ) -> io::Result<Self> {
         let (sender, answers) = channel();
-        let mut from = BufReader::new(from);
+        let mut decoder = Decoder::default();
         thread::Builder::new().name("witness".to_owned()).spawn(move || {
             loop {
-                let answer = receive(&mut from)
-                    .and_then(|answer| answer.ok_or_else(|| io::ErrorKind::UnexpectedEof.into()));
+                let answer = decoder.receive(&mut from);
                 let is_end = answer.is_err();
                 if sender.send(answer).is_err() || is_end {
                     return;
@@ -115,7 +118,7 @@ impl Connection {
             Ok(answer) => answer.map(Some).map_err(|source| Error::disconnected(&source)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
-                Err(Error::disconnected(&io::ErrorKind::UnexpectedEof.into()))
+                Err(Error::disconnected(&io::ErrorKind::NotConnected.into()))
             }
         }
     }
@@ -131,7 +134,7 @@ impl Connection {
                 None if stop.load(Ordering::Acquire) => {
                     return Err(Error::disconnected(&io::ErrorKind::Interrupted.into()));
                 }
-                None => return Err(Error::disconnected(&io::ErrorKind::TimedOut.into())),
+                None => return Err(Error::disconnected(&silence(ANSWER_TIMEOUT.as_secs_f64()))),
             }
         }
     }
@@ -264,7 +267,7 @@ impl Witness for Link<'_> {
             Some(_) => return Err(Error::not_measured("the witness sent an unexpected answer")),
             None => {
                 if self.pending.as_ref().is_some_and(|(_, sent)| sent.elapsed() > ANSWER_TIMEOUT) {
-                    self.lose("it is silent".to_owned())?;
+                    self.lose(silence(ANSWER_TIMEOUT.as_secs_f64()).to_string())?;
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Messages between writer, witness and verification, which are also the lines of the record.
+//! Messages between writer, witness and verification, which are also what the record holds.
 
 use plumb_block::{Bytes, Nanos};
 use plumb_report::document::power::VerifyDocument;

@@ -11,20 +11,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use plumb_block::in_one_line;
-use plumb_state::sealed_lines::{decode, encode};
+use plumb_state::frame::{Decoder, send};
+use plumb_state::sealed_lines;
 
 use crate::error::{Error, Result, cannot};
 use crate::message::{Batch, Message, RunFacts};
-
-/// The longest line: a batch of the largest window is far below.
-const LINE_MAX: u64 = 1 << 20;
 
 /// All that is known of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,7 +78,7 @@ impl Record {
             let damaged = |what: String| Error::damaged(path.display(), what);
             let bytes = fs::read(path).map_err(cannot(format!("read {}", path.display())))?;
             let lines =
-                decode::<Message>(&bytes, |_, _| Ok(())).map_err(|damage| damaged(damage.to_string()))?;
+                sealed_lines::decode(&bytes, |_, _| Ok(())).map_err(|damage| damaged(damage.to_string()))?;
             for line in lines.records {
                 match (line, &record) {
                     (Message::Run(facts), None) => record = Some(Self::new(facts)),
@@ -117,10 +115,14 @@ struct RecordFile {
 impl RecordFile {
     /// Reads the facts of the run from the first line; `None` if that line was never whole.
     fn facts(&self) -> Result<Option<RunFacts>> {
-        let file = File::open(&self.path).map_err(cannot(format!("read {}", self.path.display())))?;
-        match receive(&mut BufReader::new(file)) {
-            Ok(None) => Ok(None),
+        let mut line = Vec::new();
+        File::open(&self.path)
+            .and_then(|file| BufReader::new(file).read_until(b'\n', &mut line))
+            .map_err(cannot(format!("read {}", self.path.display())))?;
+        let first = sealed_lines::decode(&line, |_, _| Ok(())).map(|mut lines| lines.records.pop());
+        match first {
             Ok(Some(Message::Run(facts))) => Ok(Some(facts)),
+            _ if !line.ends_with(b"\n") => Ok(None),
             _ => Err(Error::damaged(self.path.display(), "its first line is not as it was written")),
         }
     }
@@ -201,7 +203,9 @@ impl Session {
     }
 
     fn append(&mut self, line: &Message) -> Result<()> {
-        let appended = send(&mut self.file, line).and_then(|()| self.file.sync_data());
+        let sealed = sealed_lines::encode(line).map_err(io::Error::from);
+        let appended =
+            sealed.and_then(|line| self.file.write_all(&line)).and_then(|()| self.file.sync_data());
         appended.map_err(cannot(format!("write durably to {}", self.path.display())))
     }
 }
@@ -243,20 +247,22 @@ fn listen(socket: &Path) -> io::Result<UnixListener> {
 /// If the record is not known to be durable, or the connection fails. Whatever was confirmed stands.
 pub fn serve(
     directory: &Path,
-    from: impl Read,
+    mut from: impl Read,
     mut to: impl Write,
     heard: &mut dyn FnMut(Message),
 ) -> Result<()> {
     let lost = cannot("talk to the writer");
-    let mut from = BufReader::new(from);
+    let mut decoder = Decoder::default();
     let mut session = None;
     loop {
-        let done = match receive(&mut from).map_err(&lost) {
-            Ok(None) => return Ok(()),
-            Ok(Some(message)) => {
+        let done = match decoder.receive(&mut from) {
+            Err(ended) if ended.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+            // Its other half may still hear: a writer whose connection broke connects again.
+            Err(torn) if torn.kind() == io::ErrorKind::ConnectionAborted => return Err(lost(torn)),
+            Err(error) => Err(lost(error)),
+            Ok(message) => {
                 carry_out(directory, &message, &mut session, &mut to).map(|number| (message, number))
             }
-            Err(error) => Err(error),
         };
         match done {
             Ok((message, number)) => {
@@ -294,24 +300,4 @@ fn carry_out(
         (Message::Verified(_), Some(session)) => session.append(message).map(|()| session.confirmed),
         _ => Err(Error::not_measured("no run was begun on this connection")),
     }
-}
-
-/// Sends or records a message.
-pub(crate) fn send(to: &mut (impl Write + ?Sized), message: &Message) -> io::Result<()> {
-    to.write_all(&encode(message)?)?;
-    to.flush()
-}
-
-/// Receives the next message; `None` at the end. A line without an end was cut off, and is an end too.
-pub(crate) fn receive(from: &mut impl BufRead) -> io::Result<Option<Message>> {
-    let mut line = Vec::new();
-    from.take(LINE_MAX).read_until(b'\n', &mut line)?;
-    if line.last() != Some(&b'\n') && (line.len() as u64) < LINE_MAX {
-        return Ok(None);
-    }
-    let message = decode(&line, |_, _| Ok(())).ok().and_then(|lines| lines.records.into_iter().next());
-    let foreign = || {
-        io::Error::new(io::ErrorKind::InvalidData, "a line that is not as a plumb of this version writes it")
-    };
-    message.map(Some).ok_or_else(foreign)
 }

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use plumb_block::{Bytes, Time, VirtualClock};
-use plumb_state::sealed_lines::{decode, encode};
+use plumb_state::frame::{Decoder, send};
 
 use plumb_report::document::power::{Class, VerifyDocument};
 use plumb_sim::Handle;
@@ -237,7 +237,7 @@ fn a_witness_that_was_killed_at_any_byte_goes_on_where_it_was_and_nothing_confir
     assert!(is_damaged(&Record::newest(whole.path(), "drive", None).unwrap_err()));
 }
 
-/// A witness whose connections break in the middle of a line, each after some more bytes.
+/// A witness whose connections break in the middle of a message, each after some more bytes.
 fn unreliable(directory: &Path, socket: &Path) {
     let listener = UnixListener::bind(socket).unwrap();
     let directory = directory.to_owned();
@@ -327,17 +327,30 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
         serve(directory.path(), asked, &mut said, &mut |_| ()).unwrap_or_default();
         said
     };
-    let sealed = |message: &Message| encode(message).unwrap();
-    for asked in [
-        b"no message\n".to_vec(),
-        encode(&serde_json::json!({"dance": 1})).unwrap(),
-        sealed(&Message::Batch(record.batches[0].clone())),
-        sealed(&Message::Confirmed(1)),
-        sealed(&Message::Fetch { target: "drive".to_owned(), identity: None }),
+    let framed = |message: Message| {
+        let mut frame = Vec::new();
+        send(&mut frame, &message).unwrap();
+        frame
+    };
+    for (asked, expected) in [
+        (
+            b"no message\n".to_vec(),
+            "talk to the writer: it does not speak plumb's protocol: `no message` came",
+        ),
+        (b"\0\0\0\x0b{\"dance\":1}".to_vec(), "talk to the writer: it sent a message that this version"),
+        (framed(Message::Batch(record.batches[0].clone())), "no run was begun"),
+        (framed(Message::Confirmed(1)), "no run was begun"),
+        (framed(Message::Fetch { target: "drive".to_owned(), identity: None }), "has no run on drive"),
     ] {
-        let said = decode::<Message>(&answer(&asked), |_, _| Ok(())).unwrap().records;
-        assert!(matches!(&said[..], [Message::Refused(_)]), "{asked:?}: {said:?}");
+        let said = answer(&asked);
+        let said = Decoder::default().receive::<Message>(&mut &said[..]).unwrap();
+        assert!(matches!(&said, Message::Refused(why) if why.contains(expected)), "{asked:?}: {said:?}");
     }
+    // A writer that hangs up within a message connects again: it is not refused.
+    let mut said = Vec::new();
+    let torn = serve(directory.path(), &b"\0\0\0\x0b{"[..], &mut said, &mut |_| ()).unwrap_err();
+    assert!(torn.to_string().ends_with("within a message, of which 5 bytes had arrived"), "{torn}");
+    assert!(said.is_empty(), "{said:?}");
     // Another run of the same name.
     Session::begin(directory.path(), &record.facts).unwrap();
     let other = RunFacts { target: "other".to_owned(), ..record.facts.clone() };
@@ -358,6 +371,27 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
         let hostile = Record { batches: vec![batch], ..record.clone() };
         let error = verify(&hostile, &*device, None, &stop).unwrap_err();
         assert!(is_damaged(&error), "{event:?}: {error}");
+    }
+}
+
+#[test]
+fn whatever_answers_in_place_of_a_witness_is_named() {
+    let stop = AtomicBool::new(false);
+    for (command, expected) in [
+        (
+            "echo Welcome",
+            "it does not speak plumb's protocol: `Welcome` came, expected the length of a message",
+        ),
+        ("printf '\\000\\000\\000\\003{1}'", "it sent a message that this version does not know"),
+        ("printf '\\000\\000\\000\\003{'", "the connection ended within a message, of which 5 bytes"),
+        ("true", "the connection ended"),
+    ] {
+        let facts = Bench::new("consumer-nvme-ssd", 2).facts(2, (0, 100));
+        let peer = Peer::Command(format!("dd bs=64k count=1 of=/dev/null status=none; {command}"));
+        let connected = Link::connect(peer, Some(facts), Duration::ZERO, &stop);
+        let error = connected.err().unwrap().to_string();
+        let expected = format!("no witness answers at the other end: {expected}");
+        assert!(error.starts_with(&expected), "{error}");
     }
 }
 

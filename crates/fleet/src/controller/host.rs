@@ -2,14 +2,14 @@
 
 use plumb_block::Nanos;
 use plumb_load::LoadOutcome;
+use plumb_state::frame::{BODY_MAX, Decoder, encode, silence};
 
 use super::reasons::{mismatch, reason};
 use super::settings::Settings;
 use super::task::{Run, Turn, out_of_turn};
 use crate::agent::silence_max;
 use crate::clock::{Estimate, Offset, Sample};
-use crate::frame::{BODY_MAX, Decoder, encode, short};
-use crate::message::{FromAgent, Task, TaskResult, ToAgent};
+use crate::message::{FromAgent, Task, TaskResult, ToAgent, short};
 
 /// Number of pings that are answered before the clock of a host is known.
 const PINGS_FIRST: u32 = 8;
@@ -396,7 +396,7 @@ impl Host {
         // No more than the largest message can stand before the answer.
         let behind = self.arrived.min(BODY_MAX as u64) / SLOWEST_LINK;
         let patience = silence_max(settings.heartbeat).saturating_add(Nanos::secs(behind));
-        Some(Limit::since(since, patience, |s| format!("it was silent for {s:.1} s")))
+        Some(Limit::since(since, patience, |s| silence(s).to_string()))
     }
 
     /// Returns when its task takes too long: the preparation, or what was to last a known time, or what lasts
@@ -452,7 +452,7 @@ impl Host {
     pub(super) fn why_closed(&self, how: &str) -> String {
         self.with_reason(match self.state {
             State::Connecting { .. } => format!("no agent answered: {how}"),
-            _ => format!("the connection ended: {how}"),
+            _ => format!("{}: {how}", self.decoder.end()),
         })
     }
 }

@@ -14,11 +14,11 @@ mod task;
 
 use plumb_block::Nanos;
 use plumb_load::LoadOutcome;
+use plumb_state::frame::encode;
 
 use self::host::{Host, State};
 pub use self::host::{HostNow, Phase};
 pub use self::settings::Settings;
-use crate::frame::encode;
 use crate::message::{Task, ToAgent};
 
 /// The controller of the agents of many hosts.

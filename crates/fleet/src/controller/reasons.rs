@@ -1,8 +1,9 @@
 //! Reasons why a host is not reached, in words.
 
+use plumb_block::shell::printable;
+
 use super::settings::Settings;
-use crate::frame::{SHORT_MAX, short};
-use crate::message::Identity;
+use crate::message::{Identity, SHORT_MAX, short};
 
 /// Words that mark a line as one that tells of an error, in small letters.
 const ERRORS: [&str; 10] =
@@ -24,7 +25,7 @@ pub(super) fn reason(said: &str) -> String {
 /// Returns why an agent is not the same program.
 pub(super) fn mismatch(theirs: &Identity, settings: &Settings) -> Option<String> {
     let ours = &settings.identity;
-    let short = |text: &str| plumb_report::printable::printable(&text.chars().take(16).collect::<String>());
+    let short = |text: &str| printable(&text.chars().take(16).collect::<String>());
     if theirs.version != ours.version {
         let (theirs, ours) = (short(&theirs.version), &ours.version);
         return Some(format!("plumb {theirs} is there, {ours} here: install the same, or use --push"));

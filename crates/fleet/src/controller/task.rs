@@ -4,8 +4,7 @@ use plumb_block::Nanos;
 use plumb_load::{Direction, LoadOutcome};
 use plumb_measure::COUNT_MAX;
 
-use crate::frame::short;
-use crate::message::{Task, TaskResult};
+use crate::message::{Task, TaskResult, short};
 
 /// The longest result.
 const RESULT_MAX: usize = 16 << 20;

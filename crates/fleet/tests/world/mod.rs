@@ -6,11 +6,11 @@ use std::collections::{BinaryHeap, HashMap};
 
 use plumb_block::Nanos;
 use plumb_fleet::controller::{HostNow, Phase};
-use plumb_fleet::frame::encode;
 use plumb_fleet::message::FromAgent;
 use plumb_fleet::{Action, Agent, Controller, Identity, LoadTask, Settings, Task, TaskResult};
 use plumb_load::LoadOutcome;
 use plumb_report::RunDocument;
+use plumb_state::frame::encode;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 

@@ -1,19 +1,18 @@
-//! The orders that a service takes, and its answers: one line of JSON each way on a unix socket.
+//! The orders that a service takes, and its answers: one frame each way on a unix socket.
 
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
 use plumb_block::FailureKind;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use plumb_state::frame::{Decoder, send};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::registry;
 
-/// The longest line that is read.
-const LINE_MAX: u64 = 1 << 16;
 /// Time that an answer may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Timeout for an order that requires no work: whoever looks at a device wants to know soon that it hangs.
@@ -40,32 +39,27 @@ pub enum Order<O> {
     Own(O),
 }
 
-impl<O: DeserializeOwned> Order<O> {
-    fn from_json(order: Value) -> serde_json::Result<Self> {
+impl<'de, O: DeserializeOwned> Deserialize<'de> for Order<O> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         struct Detach {
             cut_off: bool,
         }
+        let order = Value::deserialize(deserializer)?;
+        let wrong = |error: serde_json::Error| D::Error::custom(error);
         Ok(match order.get("order").and_then(Value::as_str) {
             Some("status") => Self::Status,
             Some("detach") => {
-                let Detach { cut_off } = serde_json::from_value(order)?;
+                let Detach { cut_off } = serde_json::from_value(order).map_err(wrong)?;
                 Self::Detach { cut_off }
             }
-            _ => Self::Own(serde_json::from_value(order)?),
+            _ => Self::Own(serde_json::from_value(order).map_err(wrong)?),
         })
     }
 }
 
-/// Answer of a service.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Answer<S> {
-    /// The order was carried out; the device is like this now.
-    Done(S),
-    /// The order was not carried out.
-    Refused(RefusedOrder),
-}
+/// Answer of a service: how the device is now, if the order was carried out.
+pub type Answer<S> = Result<S, RefusedOrder>;
 
 /// An order that was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,20 +119,9 @@ pub enum ControlError {
         /// The drive.
         name: String,
     },
-    /// The drive's process exists but does not answer.
-    #[error(
-        "`{name}` did not answer within {timeout:?}: its process hangs or is delayed, and whether the \
-         command was carried out is not known"
-    )]
-    Silent {
-        /// The drive.
-        name: String,
-        /// How long was waited.
-        timeout: Duration,
-    },
-    /// The conversation failed.
-    #[error("cannot talk to `{name}`")]
-    Io {
+    /// The drive's process cannot be talked to, or sent no answer.
+    #[error("`{name}` gave no answer, so it is not known to have carried out the command")]
+    NoAnswer {
         /// The drive.
         name: String,
         /// Why.
@@ -164,7 +147,7 @@ impl ControlError {
                 RefusedKind::UnsafeNow => FailureKind::Refused,
                 RefusedKind::Failed => FailureKind::Failed,
             },
-            Self::Gone { .. } | Self::Silent { .. } | Self::Io { .. } => FailureKind::Failed,
+            Self::Gone { .. } | Self::NoAnswer { .. } => FailureKind::Failed,
         }
     }
 }
@@ -206,35 +189,25 @@ fn give_within<O: Serialize, S: DeserializeOwned>(
     order: &Order<O>,
     timeout: Duration,
 ) -> Result<S, ControlError> {
-    let io = |source: io::Error| match source.kind() {
-        // A socket reports an expired timeout with one of these kinds.
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            ControlError::Silent { name: name.to_owned(), timeout }
-        }
-        _ => ControlError::Io { name: name.to_owned(), source },
-    };
+    let no_answer = |source| ControlError::NoAnswer { name: name.to_owned(), source };
     let mut stream = match UnixStream::connect(registry::socket(directory, name)) {
         Ok(stream) => stream,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if registry::unserved().iter().any(|unserved| unserved == name) {
                 return Err(ControlError::Gone { name: name.to_owned() });
             }
-            let known = registry::names(directory).map_err(io)?;
+            let known = registry::names(directory).map_err(no_answer)?;
             return Err(ControlError::NoSuchDrive { name: name.to_owned(), known });
         }
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             return Err(ControlError::Gone { name: name.to_owned() });
         }
-        Err(error) => return Err(io(error)),
+        Err(error) => return Err(no_answer(error)),
     };
-    stream.set_read_timeout(Some(timeout)).map_err(io)?;
-    write_line(&mut stream, order).map_err(io)?;
-    let answer: Answer<S> =
-        serde_json::from_value(read_line(&stream).map_err(io)?).map_err(|error| io(error.into()))?;
-    match answer {
-        Answer::Done(status) => Ok(status),
-        Answer::Refused(refused) => Err(ControlError::Refused { name: name.to_owned(), refused }),
-    }
+    stream.set_read_timeout(Some(timeout)).map_err(no_answer)?;
+    send(&mut stream, order).map_err(no_answer)?;
+    let answer: Answer<S> = Decoder::default().receive(&mut stream).map_err(no_answer)?;
+    answer.map_err(|refused| ControlError::Refused { name: name.to_owned(), refused })
 }
 
 /// Receives one order from `stream`. Somebody who says nothing only looks whether this is alive.
@@ -244,38 +217,21 @@ fn give_within<O: Serialize, S: DeserializeOwned>(
 pub(super) fn receive_order<O: DeserializeOwned>(stream: &mut UnixStream) -> io::Result<Option<Order<O>>> {
     stream.set_read_timeout(Some(ORDER_TIMEOUT))?;
     stream.set_write_timeout(Some(ORDER_TIMEOUT))?;
-    match read_line(stream).and_then(|order| Ok(Order::from_json(order)?)) {
+    match Decoder::default().receive(stream) {
         Ok(order) => Ok(Some(order)),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(ended) if ended.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => {
             let why = format!("this is not an order: {error}");
-            write_line(stream, &Answer::<()>::Refused(RefusedOrder::invalid(why)))?;
+            send(stream, &Answer::<()>::Err(RefusedOrder::invalid(why)))?;
             Err(error)
         }
     }
 }
 
-/// Writes an order or an answer as a line of JSON.
-///
-/// # Errors
-/// If the other side is gone.
-pub(super) fn write_line(stream: &mut UnixStream, what: &impl Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(what)?;
-    line.push(b'\n');
-    stream.write_all(&line)
-}
-
-fn read_line(stream: &UnixStream) -> io::Result<Value> {
-    let mut line = String::new();
-    BufReader::new(stream.take(LINE_MAX)).read_line(&mut line)?;
-    if line.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the other side hung up"));
-    }
-    Ok(serde_json::from_str(&line)?)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::Shutdown;
     use std::os::unix::net::UnixListener;
 
     use plumb_block::in_one_line;
@@ -283,23 +239,66 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drive_that_does_not_answer_is_told_from_one_that_hangs_up_and_no_cause_is_said_twice() {
+    fn whatever_is_wrong_with_an_answer_is_said_once_with_the_name_of_the_drive() {
         let directory = tempfile::tempdir().unwrap();
         let at = directory.path();
         let listener = UnixListener::bind(registry::socket(at, "one")).unwrap();
-        let silent =
-            give_within::<_, ()>(at, "one", &Order::<()>::Status, Duration::from_millis(20)).unwrap_err();
-        let said = in_one_line(&silent);
-        assert!(said.contains("`one` did not answer within 20ms") && !said.contains("os error"), "{said}");
-        let hangs_up = std::thread::spawn(move || {
+        let asked = |timeout| {
+            let error = give_within::<_, ()>(at, "one", &Order::<()>::Status, timeout).unwrap_err();
+            let (said, cause) = (in_one_line(&error), std::error::Error::source(&error).unwrap().to_string());
+            assert!(
+                said.starts_with("`one` gave no answer, so it is not known to") && said.ends_with(&cause),
+                "{said}"
+            );
+            assert_eq!(said.matches(&cause).count(), 1, "{said}");
+            cause
+        };
+        assert_eq!(asked(Duration::from_millis(20)), "it was silent for 0.0 s");
+        let answers: [(&[u8], &str); 4] = [
+            (
+                b"{\"refused\":1}\n",
+                "it does not speak plumb's protocol: `{\"refused\":1}` came, expected the length",
+            ),
+            (b"\0\0\0\x03{1}", "it sent a message that this version does not know"),
+            (b"\0\0\0\x03{1", "the connection ended within a message, of which 6 bytes had arrived"),
+            (b"", "the connection ended"),
+        ];
+        let server = std::thread::spawn(move || {
             // The first one has given up.
-            listener.accept().and_then(|_| listener.accept()).unwrap();
+            listener.accept().unwrap();
+            for (answer, _) in answers {
+                let (mut stream, _) = listener.accept().unwrap();
+                Decoder::default().receive::<Value>(&mut stream).unwrap();
+                stream.write_all(answer).unwrap();
+            }
         });
-        let gone =
-            give_within::<_, ()>(at, "one", &Order::<()>::Status, Duration::from_secs(10)).unwrap_err();
-        hangs_up.join().unwrap();
-        let said = in_one_line(&gone);
-        let cause = std::error::Error::source(&gone).unwrap().to_string();
-        assert_eq!(said.matches(&cause).count(), 1, "{said}");
+        for (_, expected) in answers {
+            let cause = asked(Duration::from_secs(60));
+            assert!(cause.starts_with(expected), "{cause}");
+        }
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn whatever_is_no_order_is_refused_with_the_reason() {
+        let long = u32::MAX.to_be_bytes();
+        let orders: [(&[u8], &str); 4] = [
+            (b"{\"order\":\"status\"}\n", "it does not speak plumb's protocol"),
+            (&long, "it does not speak plumb's protocol"),
+            (b"\0\0\0\x12{\"order\":\"detach\"}", "does not know: missing field `cut_off`"),
+            (b"\0\0\0\x12{\"order\":", "within a message, of which 13 bytes had arrived"),
+        ];
+        for (sent, expected) in orders {
+            let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+            ours.write_all(sent).unwrap();
+            ours.shutdown(Shutdown::Write).unwrap();
+            let error = receive_order::<Value>(&mut theirs).unwrap_err().to_string();
+            drop(theirs);
+            let mut answer = Vec::new();
+            ours.read_to_end(&mut answer).unwrap();
+            let answer = String::from_utf8_lossy(&answer).into_owned();
+            assert!(error.contains(expected), "{error}");
+            assert!(answer.contains("this is not an order: ") && answer.contains(expected), "{answer}");
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! ```text
 //!   plumb drive serve ──► Service ──► Device: NBD on sockets and TCP, loop device or ublk
 //!                            ▲
-//!   plumb drive cut ··· ─────┘ control socket: one order and one answer, each a line of JSON
+//!   plumb drive cut ··· ─────┘ control socket: one order and one answer, each a frame
 //! ```
 //!
 //! A service is found by its name: its control socket is in a directory of this user, so that nobody else may

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use plumb_block::wait::is_readable_soon;
 use plumb_block::{Bytes, Clock as _, Device, Nanos, RealClock, in_one_line, retry_until};
 use plumb_state::DriveRecord;
+use plumb_state::frame::send;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -301,15 +302,13 @@ impl<C: Controls> Service<C> {
                 Order::Detach { .. } => detaching.push(stream),
                 _ => {
                     let why = "it is being removed".to_owned();
-                    send_answer(stream, &Answer::<()>::Refused(RefusedOrder::unsafe_now(why)), &name, &say);
+                    send_answer(stream, &Answer::<()>::Err(RefusedOrder::unsafe_now(why)), &name, &say);
                 }
             }
         }
         let (status, closed) = self.close();
-        let answer = match &closed {
-            Ok(()) => Answer::Done(status),
-            Err(error) => Answer::Refused(RefusedOrder::failed(in_one_line(error))),
-        };
+        let failed = |error: &ServiceError| RefusedOrder::failed(in_one_line(error));
+        let answer = closed.as_ref().map(|()| status).map_err(failed);
         for stream in detaching {
             send_answer(stream, &answer, &name, &say);
         }
@@ -381,11 +380,7 @@ impl<C: Controls> Service<C> {
                 done
             }
         };
-        let answer = match done {
-            Ok(()) => Answer::Done(self.status()),
-            Err(refused) => Answer::Refused(refused),
-        };
-        send_answer(stream, &answer, &self.name, &self.say);
+        send_answer(stream, &done.map(|()| self.status()), &self.name, &self.say);
         None
     }
 
@@ -474,7 +469,7 @@ fn receive_orders<O: DeserializeOwned>(
 
 /// Answers an order. If whoever gave it is gone the device goes on.
 fn send_answer(mut stream: UnixStream, answer: &Answer<impl Serialize>, name: &str, say: &Say) {
-    if let Err(error) = control::write_line(&mut stream, answer) {
+    if let Err(error) = send(&mut stream, answer) {
         say(&format!("{name}: a control command was cut off: {error}"));
     }
 }

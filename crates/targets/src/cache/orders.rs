@@ -1,8 +1,9 @@
 //! Orders to caches that are served, found by their names.
 
+use std::io;
 use std::path::PathBuf;
 
-use plumb_block::{FailureKind, shell_word};
+use plumb_block::{FailureKind, in_one_line, shell_word};
 use plumb_serve::named::control::{ControlError, Order, give};
 use plumb_serve::named::forget;
 use plumb_serve::{attach, ublk};
@@ -19,9 +20,10 @@ pub enum OrderError {
     Control(ControlError),
     /// Silence of its server.
     #[error(
-        "{0}; if it is stopped (state T in `ps`), `kill -CONT` resumes it; if one of its devices does not answer, the \
+        "{}; if it is stopped (state T in `ps`), `kill -CONT` resumes it; if one of its devices does not answer, the \
          kernel log says so; otherwise ask again, since it may be waiting for a flush. If you kill it, nothing \
-         that was acknowledged is lost"
+         that was acknowledged is lost",
+        in_one_line(.0)
     )]
     Silent(ControlError),
     /// The server has another cache.
@@ -41,7 +43,7 @@ pub enum OrderError {
         /// Name of the cache.
         name: String,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The block device of a killed server cannot be looked at.
     #[error(transparent)]
@@ -105,7 +107,9 @@ fn ask(name: &str, order: &Order<CacheOrder>, say: &dyn Fn(&str)) -> Result<Opti
             say(&after_kill(name)?);
             Ok(None)
         }
-        Err(error @ ControlError::Silent { .. }) => Err(OrderError::Silent(error)),
+        Err(ControlError::NoAnswer { source, name }) if source.kind() == io::ErrorKind::TimedOut => {
+            Err(OrderError::Silent(ControlError::NoAnswer { source, name }))
+        }
         Err(error) => Err(OrderError::Control(error)),
     }
 }
