@@ -4,13 +4,16 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use plumb_dialect::Machine;
-use plumb_measure::Out;
-use plumb_measure::process::surroundings;
+use plumb_dialect::{Machine, ProcessorPlace};
+use plumb_linux::tree::{self, LiveTree, Tree};
+use plumb_measure::{Out, process};
 use plumb_report::RunContents;
 use plumb_state::places;
 
 use crate::arguments::running::RecordingArguments;
+
+/// Directory of the processors.
+const PROCESSORS: &str = "/sys/devices/system/cpu";
 
 /// Returns where a run of `command` that begins now is to be kept. The names of directories sort by time.
 pub(crate) fn out(typed: &RecordingArguments, command: &str) -> Out {
@@ -55,20 +58,43 @@ pub(crate) fn argv() -> Vec<String> {
     std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
+/// Returns the time since the machine started, in milliseconds.
+fn uptime_ms(tree: &dyn Tree) -> Option<u64> {
+    let seconds: f64 = tree.text("/proc/uptime").ok()?.split_ascii_whitespace().next()?.parse().ok()?;
+    Some((seconds * 1000.0) as u64)
+}
+
+/// Returns where the processors are that say so, by number.
+fn topology(tree: &dyn Tree) -> Vec<ProcessorPlace> {
+    let place = |number: u32| {
+        let processor = format!("{PROCESSORS}/cpu{number}");
+        let read = |name: &str| tree.text(&format!("{processor}/topology/{name}")).ok()?.parse().ok();
+        // Without memory nodes all of it is one.
+        let names = tree.list(&processor).unwrap_or_default();
+        let node = names.iter().find_map(|name| name.strip_prefix("node")?.parse().ok()).unwrap_or(0);
+        Some(ProcessorPlace { number, core: read("core_id")?, socket: read("physical_package_id")?, node })
+    };
+    let names = tree.list(PROCESSORS).unwrap_or_default();
+    let numbers = names.iter().filter_map(|name| name.strip_prefix("cpu")?.parse().ok());
+    let mut places: Vec<ProcessorPlace> = numbers.filter_map(place).collect();
+    places.sort_by_key(|place| place.number);
+    places
+}
+
 /// Returns the machine, as far as a dialect must know it.
 pub(crate) fn machine(started_at: &str) -> Machine {
     let started_unix_ms =
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
     let started_unix = started_unix_ms / 1000;
     Machine {
-        host: surroundings::host().unwrap_or_else(|| "localhost".to_owned()),
+        host: process::host().unwrap_or_else(|| "localhost".to_owned()),
         processors: plumb_linux::thread::processors(),
-        topology: surroundings::topology(),
-        governor: surroundings::governor(),
+        topology: topology(&LiveTree),
+        governor: LiveTree.text(&format!("{PROCESSORS}/cpu0/cpufreq/scaling_governor")).ok(),
         page_bytes: rustix::param::page_size() as u64,
-        memory_bytes: surroundings::memory_bytes().unwrap_or(0),
-        kernel: surroundings::kernel().unwrap_or_default(),
-        uptime_ms: surroundings::uptime_ms().unwrap_or(0),
+        memory_bytes: tree::memory_bytes(&LiveTree).unwrap_or(0),
+        kernel: process::kernel().unwrap_or_default(),
+        uptime_ms: uptime_ms(&LiveTree).unwrap_or(0),
         started_at: started_at.to_owned(),
         started_unix,
         started_unix_ms,

@@ -1,6 +1,17 @@
 //! Facts of the machine that a dialect must know: passed in, so that translations stay pure.
 
-pub use plumb_measure::process::surroundings::ProcessorPlace;
+/// Place of a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessorPlace {
+    /// Number of the processor.
+    pub number: u32,
+    /// The core that it is a thread of, unique in its socket.
+    pub core: u32,
+    /// The socket.
+    pub socket: u32,
+    /// The memory node.
+    pub node: u32,
+}
 
 /// Facts of this machine and this run.
 #[derive(Debug, Clone, PartialEq, Eq)]

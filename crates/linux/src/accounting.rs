@@ -6,16 +6,16 @@ use std::path::Path;
 
 use plumb_block::Bytes;
 
+use crate::tree::process::field;
+use crate::tree::{LiveTree, Tree as _};
+
 /// Returns the bytes that this process caused to be written to storage, on all devices: `write_bytes` of
 /// /proc/self/io (proc(5)). Counted when a page becomes dirty, or when a direct request is submitted; what
 /// was discarded before it was written is taken out. `None` where the kernel does not keep it.
 pub fn written_by_this_process() -> Option<Bytes> {
-    let text = fs::read_to_string("/proc/self/io").ok()?;
-    let field = |name: &str| {
-        let value = |line: &str| line.strip_prefix(name)?.strip_prefix(": ")?.parse::<u64>().ok();
-        text.lines().find_map(value)
-    };
-    Some(Bytes(field("write_bytes")?.saturating_sub(field("cancelled_write_bytes")?)))
+    let text = LiveTree.text("/proc/self/io").ok()?;
+    let written: u64 = field(&text, "write_bytes:")?;
+    Some(Bytes(written.saturating_sub(field(&text, "cancelled_write_bytes:")?)))
 }
 
 /// Returns the bytes that the control group of this process has written to each device by its number, `8:0`:

@@ -17,6 +17,8 @@ use plumb_block::{Errno, Result};
 
 use crate::tracing::instance::{device_filter, device_number, failed};
 use crate::tracing::{Instance, Tracefs};
+use crate::tree::LiveTree;
+use crate::tree::process::ProcessStat;
 
 /// The event: a request is handed to a block device, by the thread that asks.
 const EVENT: &str = "events/block/block_bio_queue";
@@ -174,11 +176,7 @@ fn start(instance: &Instance, devices: &[String]) -> Result<File> {
 /// Returns true if a thread is the kernel's own. One that is gone was a program's: the threads of journals
 /// stay.
 fn is_of_kernel(thread: u32) -> bool {
-    let flags = || {
-        let text = fs::read_to_string(format!("/proc/{thread}/stat")).ok()?;
-        text.rsplit_once(')')?.1.split_ascii_whitespace().nth(6)?.parse::<u64>().ok()
-    };
-    flags().is_some_and(|flags| flags & KERNEL_THREAD != 0)
+    ProcessStat::read(&LiveTree, thread).is_some_and(|stat| stat.flags & KERNEL_THREAD != 0)
 }
 
 #[cfg(test)]

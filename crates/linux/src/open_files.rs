@@ -20,8 +20,9 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use crate::pagecache;
-use crate::tree::DeviceNumber;
 use crate::tree::mountinfo::{self, Mount};
+use crate::tree::process::{self, numbers};
+use crate::tree::{DeviceNumber, LiveTree};
 
 /// File systems and devices whose files are looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,7 +62,7 @@ pub struct OpenFiles {
 /// it is looked at is left out.
 pub fn read(wanted: &FileInterest) -> OpenFiles {
     let mut search = Search::default();
-    for process in processes() {
+    for process in numbers(&LiveTree, "/proc") {
         search.process(process, wanted);
         if search.found.is_unsupported {
             break;
@@ -91,22 +92,10 @@ pub fn file_at(path: &str) -> plumb_block::Result<UnwrittenFile> {
     let file = rustix::fs::open(path, how, Mode::empty()).map_err(failed)?;
     let stat = rustix::fs::fstat(&file).map_err(failed)?;
     Ok(UnwrittenFile {
-        device: number(stat.st_dev),
+        device: DeviceNumber::from_stat(stat.st_dev),
         inode: stat.st_ino,
         unwritten: pagecache::unwritten(&file, path)?,
     })
-}
-
-fn processes() -> Vec<u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut processes: Vec<u32> = names.filter_map(|name| name.parse().ok()).collect();
-    processes.sort_unstable();
-    processes
-}
-
-fn number(device: u64) -> DeviceNumber {
-    DeviceNumber { major: rustix::fs::major(device), minor: rustix::fs::minor(device) }
 }
 
 /// Kinds of file whose descriptors are looked at.
@@ -161,9 +150,7 @@ impl Search {
                 self.found.uncounted += 1;
                 continue;
             };
-            let name = name.get_or_insert_with(|| {
-                fs::read_to_string(place.join("comm")).unwrap_or_default().trim_end().to_owned()
-            });
+            let name = name.get_or_insert_with(|| process::name(&LiveTree, process));
             self.take(Descriptor { process, name, path, file, interest }, wanted);
         }
     }
@@ -196,7 +183,8 @@ impl Search {
         let key = match descriptor.interest {
             Interest::Files if kind == FileType::RegularFile => (stat.st_dev, stat.st_ino),
             Interest::Nodes
-                if kind == FileType::BlockDevice && wanted.devices.contains(&number(stat.st_rdev)) =>
+                if kind == FileType::BlockDevice
+                    && wanted.devices.contains(&DeviceNumber::from_stat(stat.st_rdev)) =>
             {
                 (stat.st_rdev, 0)
             }
@@ -254,7 +242,7 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let stat = file.as_file().metadata().unwrap();
         let mounts = mountinfo::parse(&fs::read("/proc/self/mountinfo").unwrap());
-        let device = number(stat.dev());
+        let device = DeviceNumber::from_stat(stat.dev());
         if !mounts.iter().any(|mount| mount.device == device) {
             return plumb_testkit::skip("the temporary directory is on a file system with several numbers");
         }

@@ -28,6 +28,9 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, set_child_subreaper, waitpid,
 };
 
+use crate::tree::LiveTree;
+use crate::tree::process::ProcessStat;
+
 /// Variable that each program has, and all that it starts.
 pub(crate) const VARIABLE: &str = "PLUMB_PROCESS";
 /// Number of times that orphans are looked for: each that is killed may have children of its own.
@@ -131,13 +134,14 @@ impl Drop for Adoption {
 /// Kills all that a program has left running, which led a process group and has ended. Returns the names of
 /// those that were not in its group.
 pub(crate) fn kill_left(mark: &Mark, leader: Pid) -> Vec<String> {
-    let in_group = |process| Process::read(process).is_some_and(|it| it.group == leader);
+    let group = leader.as_raw_pid() as u32;
+    let in_group = |process| ProcessStat::read(&LiveTree, process).is_some_and(|it| it.group == group);
     let left = kill_while(&|process| in_group(process) || mark.is_of(process));
-    left.into_iter().filter(|it| it.group != leader).map(|it| it.name).collect()
+    left.into_iter().filter(|it| it.group != group).map(|it| it.name).collect()
 }
 
 /// Kills orphans of which `is_it` is true, until there are none. Returns those that ran.
-fn kill_while(is_it: &dyn Fn(Pid) -> bool) -> Vec<Process> {
+fn kill_while(is_it: &dyn Fn(Pid) -> bool) -> Vec<ProcessStat> {
     let mut left = Vec::new();
     // The kernel may hold one that was killed for as long as a device does not answer.
     let mut killed = Vec::new();
@@ -148,7 +152,7 @@ fn kill_while(is_it: &dyn Fn(Pid) -> bool) -> Vec<Process> {
             break;
         }
         for process in found {
-            left.extend(Process::read(process).filter(|it| it.state != 'Z'));
+            left.extend(ProcessStat::read(&LiveTree, process).filter(|it| it.state != 'Z'));
             end(process);
             killed.push(process);
         }
@@ -181,24 +185,6 @@ fn children_of(thread: &str) -> Vec<Pid> {
     let path = format!("/proc/{}/task/{thread}/children", getpid());
     let children = fs::read_to_string(path).unwrap_or_default();
     children.split_whitespace().filter_map(|number| Pid::from_raw(number.parse().ok()?)).collect()
-}
-
-/// Line of proc_pid_stat(5), as far as it is used.
-struct Process {
-    name: String,
-    state: char,
-    group: Pid,
-}
-
-impl Process {
-    fn read(process: Pid) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        let (name, rest) = stat.split_once('(')?.1.rsplit_once(") ")?;
-        let mut words = rest.split(' ');
-        let state = words.next()?.chars().next()?;
-        let group = Pid::from_raw(words.nth(1)?.parse().ok()?)?;
-        Some(Self { name: name.to_owned(), state, group })
-    }
 }
 
 #[cfg(test)]

@@ -6,11 +6,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use plumb_linux::tree::DeviceNumber;
 use plumb_linux::tree::mountinfo::{Mount, mounts_of};
-
-/// Number of bits of the minor number, below the major number, of a device in an event.
-const MINOR_BITS: u32 = 20;
+use plumb_linux::tree::{DeviceNumber, LiveTree};
 
 /// A mounted file system, or a block device that is synced itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,7 +49,7 @@ impl FileSystems {
     }
 
     fn add(&mut self, mount: &Mount) {
-        let number = event_number(mount.device);
+        let number = mount.device.to_kernel();
         if self.by_number.contains_key(&number) {
             return;
         }
@@ -67,8 +64,8 @@ impl FileSystems {
         });
         self.by_number.insert(number, Arc::clone(&file_system));
         if let Some(found) = fs::metadata(&mount.point).ok().filter(|_| mount.kind == "btrfs") {
-            let (major, minor) = (rustix::fs::major(found.dev()), rustix::fs::minor(found.dev()));
-            self.by_number.insert(event_number(DeviceNumber { major, minor }), Arc::clone(&file_system));
+            let number = DeviceNumber::from_stat(found.dev()).to_kernel();
+            self.by_number.insert(number, Arc::clone(&file_system));
         }
         if let Some(place) = place {
             let extent = Extent { from: place.from, until: place.until, file_system };
@@ -81,8 +78,7 @@ impl FileSystems {
         if let Some(known) = self.by_number.get(&number) {
             return Some(Arc::clone(known));
         }
-        let device = DeviceNumber { major: number >> MINOR_BITS, minor: number & ((1 << MINOR_BITS) - 1) };
-        let place = DiskPlace::numbered(device)?;
+        let place = DiskPlace::numbered(DeviceNumber::from_kernel(number))?;
         let itself = Arc::new(FileSystem { device: place.disk, ..FileSystem::default() });
         self.by_number.insert(number, Arc::clone(&itself));
         Some(itself)
@@ -109,8 +105,7 @@ struct DiskPlace {
 
 impl DiskPlace {
     fn numbered(number: DeviceNumber) -> Option<Self> {
-        let link = fs::read_link(format!("/sys/dev/block/{number}")).ok()?;
-        Self::named(Path::new(link.file_name()?))
+        Self::named(Path::new(&number.name(&LiveTree)?))
     }
 
     /// Looks up a device by the kernel's name.
@@ -123,15 +118,11 @@ impl DiskPlace {
         let of_disk: DeviceNumber = fs::read_to_string(disk.join("dev")).ok()?.parse().ok()?;
         Some(Self {
             disk: disk.file_name()?.to_string_lossy().into_owned(),
-            number: event_number(of_disk),
+            number: of_disk.to_kernel(),
             from,
             until: from.saturating_add(number(&own.join("size"))?),
         })
     }
-}
-
-const fn event_number(number: DeviceNumber) -> u32 {
-    number.major << MINOR_BITS | number.minor
 }
 
 #[cfg(test)]
@@ -158,8 +149,8 @@ mod tests {
     fn the_file_system_of_a_file_here_is_known_by_its_number() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let device = file.as_file().metadata().unwrap().dev();
-        let number = DeviceNumber { major: rustix::fs::major(device), minor: rustix::fs::minor(device) };
-        let found = FileSystems::read().numbered(event_number(number)).unwrap();
+        let number = DeviceNumber::from_stat(device).to_kernel();
+        let found = FileSystems::read().numbered(number).unwrap();
         assert!(file.path().starts_with(&found.mount_point), "{found:?}");
         assert!(!found.kind.is_empty());
     }

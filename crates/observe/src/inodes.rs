@@ -4,45 +4,38 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use plumb_linux::tree::DeviceNumber;
 use plumb_linux::tree::mountinfo::{Mount, mounts_of};
+use plumb_linux::tree::process::{field, numbers};
+use plumb_linux::tree::{DeviceNumber, LiveTree, Tree as _};
 
 use crate::event::Inode;
 use crate::syncs::Place;
 
 /// Names that an observation looks at for files that nobody has open any more.
 pub(crate) const NAMES_MAX: usize = 200_000;
-/// Number of bits of the minor number, below the major number, of a device in an event.
-const MINOR_BITS: u32 = 20;
 
 /// Returns the path of a file that a process has open. Descriptors are compared by the file system of their
 /// mount, since stat(2) shows another number for each subvolume of btrfs.
 pub(crate) fn open_file(inode: Inode) -> Option<String> {
-    let processes = fs::read_dir("/proc").ok()?.flatten();
-    let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
-    let names = processes.filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter(|name| is_process(name)).find_map(|process| open_file_of(&process, inode))
+    numbers(&LiveTree, "/proc").into_iter().find_map(|process| open_file_of(process, inode))
 }
 
-fn open_file_of(process: &str, inode: Inode) -> Option<String> {
+fn open_file_of(process: u32, inode: Inode) -> Option<String> {
     let mut mounts = None;
     for entry in fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten() {
         let info = || {
-            let info = Path::new("/proc").join(process).join("fdinfo").join(entry.file_name());
-            fs::read_to_string(info).unwrap_or_default()
-        };
-        let number_in = |info: &str, key: &str| {
-            info.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok())
+            let number = entry.file_name();
+            LiveTree.text(&format!("/proc/{process}/fdinfo/{}", number.display())).unwrap_or_default()
         };
         // A file system that has given up refuses stat(2); since Linux 5.14 the descriptor also says the
         // number.
         let number = match fs::metadata(entry.path()) {
             Ok(found) => Some(found.ino()),
-            Err(_) => number_in(&info(), "ino:"),
+            Err(_) => field(&info(), "ino:"),
         };
         if number == Some(inode.number) {
-            let mount = number_in(&info(), "mnt_id:");
-            let mounts = mounts.get_or_insert_with(|| mounts_of(process));
+            let mount = field(&info(), "mnt_id:");
+            let mounts = mounts.get_or_insert_with(|| mounts_of(&process.to_string()));
             let is_there = |of: &Mount| Some(of.id) == mount && of.device == self::number(inode);
             if mounts.iter().any(is_there) {
                 return Some(fs::read_link(entry.path()).ok()?.to_string_lossy().into_owned());
@@ -64,51 +57,38 @@ pub(crate) fn place(inode: Inode, known: Option<String>, names_left: &mut usize)
     let point = Path::new(&mount.point);
     Place {
         path: known.or_else(|| below(point, inode.number, names_left)),
-        device: name_of(number).unwrap_or_else(|| mount.source.clone()),
+        device: number.name(&LiveTree).unwrap_or_else(|| mount.source.clone()),
         mount_point: Some(mount.point.clone()),
         file_system: Some(mount.kind.clone()),
-        devices: [makedev(number)].into_iter().chain(fs::metadata(point).map(|found| found.dev())).collect(),
+        devices: [number.to_stat()].into_iter().chain(fs::metadata(point).map(|found| found.dev())).collect(),
     }
 }
 
 /// Returns the place of what no mount shows: a block device itself, whose inode has its number
 /// (`bdev_add` of block/bdev.c), or a file of another mount namespace.
 fn unmounted(inode: Inode, known: Option<String>) -> Place {
-    let itself = DeviceNumber {
-        major: (inode.number >> MINOR_BITS) as u32,
-        minor: inode.number as u32 & ((1 << MINOR_BITS) - 1),
-    };
+    let itself = DeviceNumber::from_kernel(inode.number as u32);
     // Numbers of files are larger where a file system makes them up.
     let is_one = number(inode).is_anonymous() && u32::try_from(inode.number).is_ok();
-    let of_device = is_one.then(|| name_of(itself)).flatten();
+    let of_device = is_one.then(|| itself.name(&LiveTree)).flatten();
     match of_device {
         Some(name) => Place {
             path: Some(format!("/dev/{name}")),
-            devices: vec![makedev(itself)],
+            devices: vec![itself.to_stat()],
             device: name,
             ..Place::default()
         },
         None => Place {
             path: known,
-            device: name_of(number(inode)).unwrap_or_else(|| number(inode).to_string()),
-            devices: vec![makedev(number(inode))],
+            device: number(inode).name(&LiveTree).unwrap_or_else(|| number(inode).to_string()),
+            devices: vec![number(inode).to_stat()],
             ..Place::default()
         },
     }
 }
 
 fn number(inode: Inode) -> DeviceNumber {
-    DeviceNumber { major: inode.device >> MINOR_BITS, minor: inode.device & ((1 << MINOR_BITS) - 1) }
-}
-
-fn makedev(number: DeviceNumber) -> u64 {
-    rustix::fs::makedev(number.major, number.minor)
-}
-
-/// Returns the kernel's name of a block device.
-fn name_of(number: DeviceNumber) -> Option<String> {
-    let link = fs::read_link(format!("/sys/dev/block/{number}")).ok()?;
-    Some(link.file_name()?.to_string_lossy().into_owned())
+    DeviceNumber::from_kernel(inode.device)
 }
 
 /// Returns the path of an inode below a directory, without crossing into another file system, and takes the
@@ -145,11 +125,9 @@ mod tests {
         let mounts = mounts_of("self");
         let info =
             fs::read_to_string(format!("/proc/self/fdinfo/{}", std::os::fd::AsRawFd::as_raw_fd(&file)));
-        let id =
-            info.unwrap().lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse::<u64>().ok());
+        let id = field(&info.unwrap(), "mnt_id:");
         let mount = mounts.iter().find(|mount| Some(mount.id) == id).unwrap();
-        let device = mount.device.major << MINOR_BITS | mount.device.minor;
-        let inode = Inode { device, number: found.ino() };
+        let inode = Inode { device: mount.device.to_kernel(), number: found.ino() };
         let shown = path.to_str().map(str::to_owned);
         assert_eq!(open_file(inode), shown);
         let place = place(inode, shown.clone(), &mut 0);

@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::sync::Arc;
 
+use plumb_linux::tree::process::{field, name, status};
+use plumb_linux::tree::{LiveTree, Tree as _};
 use plumb_report::document::observation::ProcessIo;
 
 use crate::event::Inode;
@@ -94,32 +96,21 @@ impl Processes for LiveProcesses {
 
 /// Returns the process of a thread and those that it descends from; none if it is gone.
 fn caller_of(thread: u32) -> Caller {
-    let process = status(thread, "Tgid:").unwrap_or(0);
-    let parent = |process: &u32| status(*process, "PPid:").filter(|parent| *parent > 0);
+    let process = status(&LiveTree, thread, "Tgid:").unwrap_or(0);
+    let parent = |process: &u32| status(&LiveTree, *process, "PPid:").filter(|parent| *parent > 0);
     let parents = std::iter::successors(parent(&process), parent).collect();
-    Caller { process, parents, name: name(process), cgroup: cgroup(thread), file: None }
+    Caller { process, parents, name: name(&LiveTree, process), cgroup: cgroup(thread), file: None }
 }
 
 /// Returns the path of a task's cgroup: of the one hierarchy of version 2, else of the controller `blkio`,
 /// else of the first one; empty if the task is gone (cgroups(7), "/proc/PID/cgroup").
 fn cgroup(task: u32) -> String {
-    let lines = fs::read_to_string(format!("/proc/{task}/cgroup")).unwrap_or_default();
+    let lines = LiveTree.text(&format!("/proc/{task}/cgroup")).unwrap_or_default();
     let fields = || lines.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
     let is_of =
         |wanted: &str| fields().find(|(controllers, _)| controllers.split(',').any(|one| one == wanted));
     let found = is_of("blkio").or_else(|| is_of("")).or_else(|| fields().next());
     found.map(|(_, path)| path.to_owned()).unwrap_or_default()
-}
-
-/// Returns a number of `/proc/TASK/status`.
-fn status(task: u32, key: &str) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{task}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok())
-}
-
-/// Returns the name of a process; empty if it is gone.
-fn name(process: u32) -> String {
-    fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default().trim_end().to_owned()
 }
 
 fn file(thread: u32, fd: u32) -> Option<SyncedFile> {
@@ -132,17 +123,15 @@ fn file(thread: u32, fd: u32) -> Option<SyncedFile> {
 
 /// Reads what the kernel has counted for a process; `None` if it is gone.
 pub(crate) fn io(process: u32) -> Option<ProcessIo> {
-    let name = name(process);
-    let text = fs::read_to_string(format!("/proc/{process}/io")).unwrap_or_default();
-    let count =
-        |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": ")?.parse().ok());
+    let name = name(&LiveTree, process);
+    let text = LiveTree.text(&format!("/proc/{process}/io")).unwrap_or_default();
     (!name.is_empty()).then(|| ProcessIo {
         process,
         name,
-        read_calls_bytes: count("rchar"),
-        write_calls_bytes: count("wchar"),
-        read_bytes: count("read_bytes"),
-        write_bytes: count("write_bytes"),
+        read_calls_bytes: field(&text, "rchar:"),
+        write_calls_bytes: field(&text, "wchar:"),
+        read_bytes: field(&text, "read_bytes:"),
+        write_bytes: field(&text, "write_bytes:"),
     })
 }
 

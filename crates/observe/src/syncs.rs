@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use plumb_block::Nanos;
+use plumb_linux::tree::DeviceNumber;
 
 use crate::event::{Inode, SyncCall};
 use crate::file_systems::FileSystem;
@@ -145,17 +146,9 @@ impl Scope {
 
     /// Returns true if this device, by its number in events, is observed as a whole.
     fn is_of(&self, device: u32) -> bool {
-        let number = rustix::fs::makedev(device >> MINOR_BITS, device & ((1 << MINOR_BITS) - 1));
+        let number = DeviceNumber::from_kernel(device).to_stat();
         matches!(self, Self::Devices(devices) if devices.contains(&number))
     }
-}
-
-/// Number of bits of the minor number, below the major number, of a device in an event.
-const MINOR_BITS: u32 = 20;
-
-/// Returns a number of stat(2) as events have it.
-fn event_number(device: u64) -> u32 {
-    rustix::fs::major(device) << MINOR_BITS | rustix::fs::minor(device)
 }
 
 /// The calls so far.
@@ -307,7 +300,9 @@ impl Syncs {
         if caller.process == self.except || side == Side::Elsewhere {
             return None;
         }
-        let opened = || caller.file.as_ref()?.devices.first().copied().map(event_number);
+        let opened = || {
+            caller.file.as_ref()?.devices.first().copied().map(|of| DeviceNumber::from_stat(of).to_kernel())
+        };
         Some(FinishedSync {
             call: begun.call,
             took: ended.at.since(begun.at),

@@ -9,6 +9,7 @@ use std::path::Path;
 use plumb_linux::inventory::{BlockKind, Inventory};
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tracing::instance::device_number;
+use plumb_linux::tree::process::field;
 use plumb_linux::tree::{DeviceNumber, LiveTree, Tree as _};
 use plumb_path::survey::survey_path;
 
@@ -148,8 +149,7 @@ fn of_place(place: &str, inventory: &Inventory) -> Result<(Vec<String>, BTreeSet
     let found = fs::metadata(place).ok();
     let block = match &found {
         Some(found) if found.file_type().is_block_device() => {
-            let (major, minor) = (rustix::fs::major(found.rdev()), rustix::fs::minor(found.rdev()));
-            inventory.by_number(DeviceNumber { major, minor })
+            inventory.by_number(DeviceNumber::from_stat(found.rdev()))
         }
         Some(_) => None,
         // The kernel's name of a device.
@@ -169,7 +169,7 @@ fn numbers_on(name: &str, inventory: &Inventory) -> BTreeSet<u64> {
     let blocks = inventory.get(name).into_iter().chain(inventory.above(name));
     let mut numbers = BTreeSet::new();
     for block in blocks {
-        numbers.insert(rustix::fs::makedev(block.number.major, block.number.minor));
+        numbers.insert(block.number.to_stat());
         let points = block.mounts.iter().filter(|(point, _)| !point.is_empty());
         numbers.extend(points.filter_map(|(point, _)| Some(fs::metadata(point).ok()?.dev())));
     }
@@ -240,8 +240,7 @@ fn synchronous_files(process: u32) -> Option<String> {
 /// Returns whether the flags of a descriptor have O_DSYNC, which O_SYNC includes: `/proc/PID/fdinfo/N`, in
 /// octal (proc(5)).
 fn is_opened_synchronous(info: &str) -> bool {
-    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    let flags = field::<String>(info, "flags:").and_then(|flags| u32::from_str_radix(&flags, 8).ok());
     flags.is_some_and(|flags| flags & rustix::fs::OFlags::DSYNC.bits() != 0)
 }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use plumb_linux::inventory::Inventory;
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
+use plumb_linux::tree::process::name;
 
 /// Returns the file that a loop device is bound to, as the kernel names it; `None` if it is free.
 pub(crate) fn backing_file(number: u32) -> Option<PathBuf> {
@@ -52,8 +53,7 @@ fn openers(device: &str, own: &[BorrowedFd<'_>]) -> io::Result<Vec<String>> {
             is_device && !is_own
         });
         if is_user {
-            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            found.push(format!("open in process {pid} ({})", name.trim()));
+            found.push(format!("open in process {pid} ({})", name(&LiveTree, pid)));
         }
     }
     Ok(found)

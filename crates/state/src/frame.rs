@@ -9,7 +9,7 @@
 //! greets on stdout. Where no message comes, the kind of the error says why, and its text speaks of the other
 //! side as "it":
 //!
-//! - `InvalidData`: what came is no frame, or no message that this version knows;
+//! - `InvalidData`: the bytes are not a frame, or not a message that this version knows;
 //! - `UnexpectedEof`: the other side hung up between two messages;
 //! - `ConnectionAborted`: the other side hung up within a message;
 //! - `TimedOut`: nothing came in time.
@@ -67,7 +67,7 @@ impl Decoder {
     /// Returns the next message, if all of it is there.
     ///
     /// # Errors
-    /// If what arrived is no message: nothing after it can be read either.
+    /// If the bytes are not a message: nothing after them can be read either.
     pub fn take<M: DeserializeOwned>(&mut self) -> io::Result<Option<M>> {
         let wrong = |what| io::Error::new(io::ErrorKind::InvalidData, what);
         let Some((length, rest)) = self.bytes.split_first_chunk::<4>() else { return Ok(None) };

@@ -263,12 +263,10 @@ pub(crate) fn block_facts(
 ) -> BlockFacts {
     let is_named = contents.is_some();
     let contents = contents.unwrap_or(Contents::BLANK);
-    let number = DeviceNumber { major: rustix::fs::major(rdev), minor: rustix::fs::minor(rdev) };
+    let number = DeviceNumber::from_stat(rdev);
     let unseen = |unseen: String| {
         // The name, at least, is reported: a device that is only read may be read all the same.
-        let sysfs = machine.tree.canonical(&format!("/sys/dev/block/{number}")).unwrap_or_default();
-        let name = sysfs.rsplit('/').next().filter(|name| !name.is_empty());
-        let kernel_name = name.map_or_else(|| number.to_string(), str::to_owned);
+        let kernel_name = number.name(machine.tree).unwrap_or_else(|| number.to_string());
         BlockFacts {
             partition_of: None,
             size,

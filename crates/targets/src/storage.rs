@@ -67,9 +67,8 @@ fn storage(inventory: &Inventory, PartOfFile { file, part }: &PartOfFile<'_>) ->
     if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice {
         return Ok(Storage::from_file(&identities_of(file), None, bytes));
     }
-    let number =
-        DeviceNumber { major: rustix::fs::major(stat.st_rdev), minor: rustix::fs::minor(stat.st_rdev) };
-    let name = inventory.by_number(number).map_or("", |block| block.name.as_str());
+    let name =
+        inventory.by_number(DeviceNumber::from_stat(stat.st_rdev)).map_or("", |block| block.name.as_str());
     Ok(inventory.storage_of_part(name, bytes))
 }
 

@@ -1,20 +1,20 @@
 //! Use of the processors during a window.
 
-use plumb_block::Nanos;
+use plumb_linux::tree::process::{ProcessStat, TICK};
+use plumb_linux::tree::{LiveTree, ProcessorTimes};
 use plumb_load::{CpuUse, ProcessorUse};
-use plumb_measure::process::{ProcessorTimes, surroundings};
 
 /// Each processor at one moment.
 pub(crate) type Processors = Vec<(u32, ProcessorTimes)>;
 
 /// Returns each processor now.
 pub(crate) fn processors() -> Processors {
-    surroundings::each_processor()
+    ProcessorTimes::read_each(&LiveTree)
 }
 
 /// Returns what each processor did between two moments.
 pub(crate) fn between(before: &Processors, after: &Processors) -> Vec<ProcessorUse> {
-    let ticks = |now: u64, then: u64| Nanos(ProcessorTimes::TICK.0 * now.saturating_sub(then));
+    let ticks = |now: u64, then: u64| TICK * now.saturating_sub(then);
     let each = after.iter().filter_map(|(number, now)| {
         let (_, then) = before.iter().find(|(known, _)| known == number)?;
         Some(ProcessorUse {
@@ -27,13 +27,10 @@ pub(crate) fn between(before: &Processors, after: &Processors) -> Vec<ProcessorU
     each.collect()
 }
 
-/// Returns the processor time of all threads of this process (/proc/self/stat, proc(5)).
+/// Returns the processor time of all threads of this process.
 pub(crate) fn of_this_process() -> Option<CpuUse> {
-    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program may hold spaces and parentheses; what follows it does not.
-    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-    let ticks = |index: usize| Some(Nanos(ProcessorTimes::TICK.0 * fields.get(index)?.parse::<u64>().ok()?));
-    Some(CpuUse { user: ticks(11)?, system: ticks(12)? })
+    let stat = ProcessStat::read(&LiveTree, "self")?;
+    Some(CpuUse { user: stat.user, system: stat.system })
 }
 
 /// Returns the processor time of the calling thread.

@@ -2,8 +2,8 @@
 
 use plumb_block::{Bytes, Caching, Errno, Extent, Nanos, VolatileCache, in_one_line, written_share};
 use plumb_linux::pagecache;
+use plumb_linux::tree::{LiveTree, ProcessorTimes};
 use plumb_load::{CpuUse, Direction, Failure, LoadOutcome, SpanResult, ThreadResult};
-use plumb_measure::process::surroundings;
 use plumb_measure::{FlushesOf, Quality, StorageSide, VerifyResult};
 use plumb_path::WritePath;
 use plumb_report::document::{
@@ -45,7 +45,7 @@ pub(crate) struct Readings {
     /// State of the blocks of each target, where that matters: a simulated drive reads what was never written
     /// like anything else.
     extents: Vec<Vec<Extent>>,
-    processors: Option<plumb_measure::process::ProcessorTimes>,
+    processors: Option<ProcessorTimes>,
 }
 
 impl Readings {
@@ -57,7 +57,7 @@ impl Readings {
         });
         // In virtual time nothing waits for a processor.
         let is_real = matches!(targets.time, Time::Real(_));
-        let processors = is_real.then(surroundings::processor_times).flatten();
+        let processors = is_real.then(|| ProcessorTimes::read(&LiveTree)).flatten();
         Self { extents: extents.collect(), processors }
     }
 
@@ -84,7 +84,7 @@ impl Readings {
     pub(crate) fn facts_after(self, targets: &Targets, number: usize, scenario: &Scenario) -> Vec<Facts> {
         let steal = self
             .processors
-            .zip(surroundings::processor_times())
+            .zip(ProcessorTimes::read(&LiveTree))
             .and_then(|(before, now)| now.steal_since(&before));
         let open = targets.of_span(number).zip(self.extents);
         open.map(|((_, one), extents)| {

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use plumb_block::in_one_line;
+use plumb_linux::tree::{LiveTree, memory_bytes};
 use plumb_load::{Direction, LoadOutcome};
-use plumb_measure::process::surroundings;
+use plumb_measure::process;
 use plumb_measure::run::TimeseriesRow;
 use plumb_measure::{DeviceIdentity, Histogram, Manifest, RunDirectory, TaggedHistogram};
 use plumb_report::document::{Environment, Part, RunDocument, RunKind, series_name, tag};
@@ -237,10 +238,10 @@ pub fn environment(argv: &[String], started_at: &str) -> Environment {
         argv: argv.to_vec(),
         directory: std::env::current_dir().ok().map(|directory| directory.display().to_string()),
         started_at: started_at.to_owned(),
-        kernel: surroundings::kernel(),
-        host: surroundings::host(),
+        kernel: process::kernel(),
+        host: process::host(),
         cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
-        memory_bytes: surroundings::memory_bytes(),
+        memory_bytes: memory_bytes(&LiveTree),
         ..Environment::default()
     }
 }

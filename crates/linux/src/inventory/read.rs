@@ -205,7 +205,7 @@ impl Reading<'_> {
         let Some(status) = reply.ok().and_then(|reply| loop_status::parse(&reply)) else {
             return Ok(Some(Backing { offset, ..self.backing(path) }));
         };
-        let device = rustix::fs::makedev(status.device.major, status.device.minor);
+        let device = status.device.to_stat();
         let file = status.node.is_none().then_some(FileId { device, inode: status.inode });
         // The name is not followed: a file system whose server is gone never answers.
         Ok(Some(Backing { path, number: status.node, file, offset: status.offset }))

@@ -211,7 +211,7 @@ fn left(instances: &Path) -> Vec<PathBuf> {
 pub fn device_number(device: &str) -> Option<u32> {
     let text = fs::read_to_string(Path::new("/sys/class/block").join(device).join("dev")).ok()?;
     let number: DeviceNumber = text.parse().ok()?;
-    Some(number.major << 20 | number.minor)
+    Some(number.to_kernel())
 }
 
 /// Returns a filter of events (Documentation/trace/events.rst, "Event filtering") that lets those of these

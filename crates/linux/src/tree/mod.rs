@@ -5,13 +5,16 @@
 //! answers from a recording, [`RecordingTree`] asks another tree and remembers what it said. An answer that
 //! could not be had is a typed [`Absence`], never an abort: a survey goes on with what is left.
 //!
-//! The parsers beside them ([`mountinfo`], [`filesystems`]) are pure and take any bytes without panicking.
+//! The parsers beside them ([`mountinfo`], [`filesystems`]) are pure and take any bytes without panicking;
+//! [`process`] and [`ProcessorTimes`] are read from any tree.
 
 mod absence;
 pub mod filesystems;
 mod live;
+mod machine;
 pub mod mountinfo;
 mod number;
+pub mod process;
 mod recorded;
 mod recording;
 mod resolve;
@@ -19,6 +22,7 @@ mod resolve;
 pub use absence::{Absence, Answer};
 pub use live::LiveTree;
 pub(crate) use live::WRITE_ATOMIC;
+pub use machine::{ProcessorTimes, memory_bytes};
 pub use number::{DeviceNumber, ParseNumberError};
 pub use recorded::RecordedTree;
 pub use recording::RecordingTree;

@@ -5,6 +5,11 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::Tree;
+
+/// Number of bits of the minor number, below the major number, within the kernel.
+const MINOR_BITS: u32 = 20;
+
 /// The number of a device. Major 0 is an anonymous one: a file system that has no single block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceNumber {
@@ -18,6 +23,31 @@ impl DeviceNumber {
     /// Returns true if no block device stands behind this number alone.
     pub fn is_anonymous(self) -> bool {
         self.major == 0
+    }
+
+    /// Returns the number that stat(2) encodes like this.
+    pub fn from_stat(encoded: u64) -> Self {
+        Self { major: rustix::fs::major(encoded), minor: rustix::fs::minor(encoded) }
+    }
+
+    /// Returns the encoding of stat(2).
+    pub fn to_stat(self) -> u64 {
+        rustix::fs::makedev(self.major, self.minor)
+    }
+
+    /// Returns the number that events and the kernel encode like this: `MKDEV` of include/linux/kdev_t.h.
+    pub const fn from_kernel(encoded: u32) -> Self {
+        Self { major: encoded >> MINOR_BITS, minor: encoded & ((1 << MINOR_BITS) - 1) }
+    }
+
+    /// Returns the encoding of events and of the kernel.
+    pub const fn to_kernel(self) -> u32 {
+        self.major << MINOR_BITS | self.minor
+    }
+
+    /// Returns the kernel's name of the block device.
+    pub fn name(self, tree: &dyn Tree) -> Option<String> {
+        tree.link(&format!("/sys/dev/block/{self}")).ok()?.rsplit('/').next().map(str::to_owned)
     }
 
     /// Returns the kernel's 64-bit encoding in ioctl structures: `huge_encode_dev`, include/linux/kdev_t.h.
@@ -85,9 +115,11 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn the_huge_encoding_is_reversible(major in 0..0x1000_u32, minor in 0..0x10_0000_u32) {
+        fn each_encoding_is_reversible(major in 0..0x1000_u32, minor in 0..0x10_0000_u32) {
             let number = DeviceNumber { major, minor };
             proptest::prop_assert_eq!(DeviceNumber::from_huge(number.to_huge()), number);
+            proptest::prop_assert_eq!(DeviceNumber::from_stat(number.to_stat()), number);
+            proptest::prop_assert_eq!(DeviceNumber::from_kernel(number.to_kernel()), number);
         }
     }
 }

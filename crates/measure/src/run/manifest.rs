@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::process::surroundings;
+use crate::process;
 
 /// The manifest of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,8 +78,8 @@ impl Manifest {
             seed,
             target: None,
             devices: Vec::new(),
-            kernel: surroundings::kernel(),
-            host: surroundings::host(),
+            kernel: process::kernel(),
+            host: process::host(),
             started_at: started_at.into(),
             ended_at: None,
             status: RunStatus::Running,

@@ -4,6 +4,7 @@
 //! Each processor keeps the last few pages that it counted to itself, so a count is wrong by as many at most.
 
 use plumb_linux::pagecache::page_size;
+use plumb_linux::tree::process::field;
 use plumb_linux::tree::{Tree, mountinfo, possible_processors};
 
 /// Pages that one processor may keep back from a count of the machine: `calculate_normal_threshold` of
@@ -66,11 +67,7 @@ fn of_machine(tree: &dyn Tree) -> Option<Count> {
 
 /// Adds the two figures of `text`, which are in kB.
 fn sum(text: &str, keys: [&str; 2]) -> Option<u64> {
-    let figure = |key: &str| {
-        let rest = text.lines().find_map(|line| line.strip_prefix(key))?;
-        rest.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    keys.into_iter().map(figure).sum::<Option<u64>>().map(|sum| sum * KIB)
+    keys.into_iter().map(|key| field::<u64>(text, key)).sum::<Option<u64>>().map(|sum| sum * KIB)
 }
 
 fn page() -> u64 {

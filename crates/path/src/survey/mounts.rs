@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plumb_linux::tree::mountinfo::{self, Mount};
+use plumb_linux::tree::process::numbers;
 use plumb_linux::tree::{DeviceNumber, Tree};
 
 use crate::model::SERVED_DRIVE;
@@ -68,11 +69,8 @@ impl Elsewhere {
     /// Reads the mount table of one process in each mount namespace except that of this process.
     pub(super) fn read(tree: &dyn Tree) -> Self {
         let mut seen: BTreeSet<String> = tree.link("/proc/self/ns/mnt").into_iter().collect();
-        let mut processes: Vec<u32> =
-            tree.list("/proc").unwrap_or_default().iter().filter_map(|name| name.parse().ok()).collect();
-        processes.sort_unstable();
         let mut mounts = Vec::new();
-        for process in processes {
+        for process in numbers(tree, "/proc") {
             let is_new = tree.link(&format!("/proc/{process}/ns/mnt")).is_ok_and(|space| seen.insert(space));
             let table = is_new.then(|| tree.read(&format!("/proc/{process}/mountinfo")).unwrap_or_default());
             let table = mountinfo::parse(&table.unwrap_or_default());

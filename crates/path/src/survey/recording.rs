@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use plumb_block::FailureKind;
 use plumb_linux::probe::{Probe, RecordedProbe, RecordingProbe};
 use plumb_linux::recorded::{self, RecordedError};
+use plumb_linux::tree::process::numbers;
 use plumb_linux::tree::{RecordedTree, RecordingTree, Tree};
 use plumb_state::places::kernel_file_system;
 use plumb_state::whole_file::parent_of;
@@ -192,9 +193,7 @@ fn keep_mounts(tree: &mut RecordedTree, found: &Survey) {
         .filter(|layer| !matches!(layer.kind, LayerKind::Application | LayerKind::PageCache))
         .map(|layer| layer.name.as_str())
         .collect();
-    let processes = tree.list("/proc").unwrap_or_default();
-    let processes = processes.into_iter().filter(|name| name.parse::<u32>().is_ok());
-    for process in processes {
+    for process in numbers(tree, "/proc") {
         let directory = format!("/proc/{process}");
         keep_interposers(tree, &format!("{directory}/maps"));
         if !keep_mounts_of(tree, &format!("{directory}/mountinfo"), &systems) {

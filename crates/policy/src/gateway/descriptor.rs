@@ -37,8 +37,7 @@ impl Descriptor {
         let opened = OpenOptions::new().read(true).write(writable).custom_flags(flags).open(&node);
         let file = opened.map_err(|error| os(&disk.name, format!("open {node}"), &error))?;
         let found = file.metadata().map_err(|error| os(&disk.name, format!("stat {node}"), &error))?;
-        let rdev = found.rdev();
-        let number = DeviceNumber { major: rustix::fs::major(rdev), minor: rustix::fs::minor(rdev) };
+        let number = DeviceNumber::from_stat(found.rdev());
         if !found.file_type().is_block_device() || number != disk.number {
             return Err(GatewayError::OtherDisk {
                 name: disk.name.clone(),

@@ -5,7 +5,10 @@ use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 
-use crate::trace::{is_held, numbers, traced_by, tracer};
+use plumb_linux::tree::LiveTree;
+use plumb_linux::tree::process::{field, numbers};
+
+use crate::trace::{is_held, traced_by, tracer};
 
 /// State of an open descriptor: proc_pid_fdinfo(5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,8 +20,9 @@ pub(super) struct DescriptorState {
 impl DescriptorState {
     pub(super) fn read(thread: u32, descriptor: i64) -> Self {
         let text = fs::read_to_string(format!("/proc/{thread}/fdinfo/{descriptor}")).unwrap_or_default();
-        let position = field(&text, "pos:").and_then(|value| value.parse().ok()).unwrap_or(0);
-        let flags = field(&text, "flags:").and_then(|value| u32::from_str_radix(value, 8).ok()).unwrap_or(0);
+        let position = field(&text, "pos:").unwrap_or(0);
+        let flags = field::<String>(&text, "flags:");
+        let flags = flags.and_then(|flags| u32::from_str_radix(&flags, 8).ok()).unwrap_or(0);
         Self { position, flags }
     }
 }
@@ -78,10 +82,5 @@ fn processes(thread: u32) -> Vec<u32> {
 }
 
 fn threads(process: u32) -> Vec<u32> {
-    numbers(&format!("/proc/{process}/task"))
-}
-
-/// Returns the value of a field that stands on a line of its own.
-fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+    numbers(&LiveTree, &format!("/proc/{process}/task"))
 }

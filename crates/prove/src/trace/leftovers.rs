@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use plumb_linux::tree::LiveTree;
+use plumb_linux::tree::process::ProcessStat;
 use rustix::event::Timespec;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::strace::exited;
-use super::thread_state::{State, traced_by, tracer};
+use super::thread_state::{traced_by, tracer};
 
 /// Time that they have to end by themselves once the program has ended.
 const GRACE: Duration = Duration::from_secs(1);
@@ -47,11 +49,11 @@ impl Leftovers {
         if ended.elapsed() < GRACE {
             return;
         }
-        let group = State::read(tracer).map(|state| state.group);
+        let group = ProcessStat::read(&LiveTree, tracer).map(|stat| stat.group);
         for process in traced_by(tracer) {
-            let Some(state) = State::read(process) else { continue };
-            if Some(state.group) != group {
-                self.names.insert(state.name);
+            let Some(stat) = ProcessStat::read(&LiveTree, process) else { continue };
+            if Some(stat.group) != group {
+                self.names.insert(stat.name);
             }
             if let Some(process) = Pid::from_raw(process.cast_signed()) {
                 kill_process(process, Signal::KILL).unwrap_or_default();

@@ -26,7 +26,7 @@ pub(crate) use strace::kind;
 pub use strace::{Argument, Call, Lines};
 pub use sync_call::SyncCall;
 pub(crate) use sync_call::sync_calls;
-pub(crate) use thread_state::{is_held, numbers, traced_by, tracer};
+pub(crate) use thread_state::{is_held, traced_by, tracer};
 pub use traced::TracedCalls;
 pub(crate) use writeback::syncs_before_changes;
 pub use writeback::{Extent, Writeback};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use plumb_block::Bytes;
 use plumb_cache::{Cache, LOG_BLOCK, Leg};
 use plumb_linux::inventory::{FileId, identities_at, identities_of};
-use plumb_linux::tree::{LiveTree, Tree as _};
+use plumb_linux::tree::{DeviceNumber, LiveTree, Tree as _};
 use plumb_state::places;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -123,8 +123,8 @@ fn places(stat: &Stat, identities: &dyn Fn() -> Vec<FileId>) -> Vec<FileId> {
         return identities();
     }
     let mut places = vec![FileId { device: 0, inode: stat.st_rdev }];
-    let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
-    let below = LiveTree::new().text(&format!("/sys/dev/block/{major}:{minor}/loop/backing_file"));
+    let number = DeviceNumber::from_stat(stat.st_rdev);
+    let below = LiveTree::new().text(&format!("/sys/dev/block/{number}/loop/backing_file"));
     if let Ok(path) = below
         && let Ok(stat) = rustix::fs::stat(path.as_str())
     {

@@ -4,7 +4,7 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use plumb_block::Bytes;
-use plumb_linux::tree::{self, LiveTree, Tree as _};
+use plumb_linux::tree::{self, DeviceNumber, LiveTree, Tree as _};
 use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 
@@ -53,8 +53,7 @@ impl BackingState {
             return Some(Self::File { device: stat.st_dev, inode: stat.st_ino, size, modified_ns });
         }
         let tree = LiveTree::new();
-        let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
-        let device = format!("/sys/dev/block/{major}:{minor}");
+        let device = format!("/sys/dev/block/{}", DeviceNumber::from_stat(stat.st_rdev));
         // A partition has the number of its disk, and its counters are its own.
         let diskseq = ["", "/.."].iter().find_map(|up| tree.text(&format!("{device}{up}/diskseq")).ok())?;
         let counts: Vec<u64> = tree

@@ -15,6 +15,7 @@ mod others;
 mod qemu;
 
 use plumb_linux::tree::Tree;
+use plumb_linux::tree::process::numbers;
 
 use self::disk::{Caching, GuestDisk};
 use super::assemble::page_cache;
@@ -82,7 +83,7 @@ impl Surveyor<'_> {
     /// Returns the path of each disk of each virtual machine whose process this user may look at.
     pub(super) fn guests(&mut self) -> Vec<WritePath> {
         let mut paths = Vec::new();
-        for process in processes(self.tree) {
+        for process in numbers(self.tree, "/proc") {
             let Ok(line) = self.tree.read(&format!("/proc/{process}/cmdline")) else { continue };
             let words: Vec<String> = line
                 .split(|byte| *byte == 0)
@@ -148,14 +149,6 @@ impl Surveyor<'_> {
             }
         }
     }
-}
-
-/// Returns the processes, in the order of their numbers.
-fn processes(tree: &dyn Tree) -> Vec<u32> {
-    let names = tree.list("/proc").unwrap_or_default();
-    let mut processes: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
-    processes.sort_unstable();
-    processes
 }
 
 /// Returns a name by which this process reaches the file that another one calls `path`: the same in the same

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use plumb_linux::tree::{LiveTree, process};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{Shutdown, getpeername, shutdown, sockopt};
 
@@ -80,8 +81,8 @@ fn client(socket: &OwnedFd) -> Option<String> {
         return Some(address.to_string());
     }
     let pid = sockopt::socket_peercred(socket).ok()?.pid.as_raw_pid();
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    Some(if name.is_empty() { format!("process {pid}") } else { format!("process {pid} ({})", name.trim()) })
+    let name = process::name(&LiveTree, pid);
+    Some(if name.is_empty() { format!("process {pid}") } else { format!("process {pid} ({name})") })
 }
 
 /// Returns true if the client at the other end of `socket` is gone, or has at least said its last: a client

@@ -1,8 +1,11 @@
-//! Processor time of the whole machine, from the first line of /proc/stat.
+//! Memory and processor time of the machine (proc(5)).
 
-use plumb_block::Nanos;
+use super::Tree;
+use super::process::field;
 
-/// Ticks that all processors together spent since boot, by what they did (proc(5), /proc/stat).
+const STAT: &str = "/proc/stat";
+
+/// Ticks that processors spent since boot, by what they did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProcessorTimes {
     /// Time in programs, niced ones included.
@@ -18,19 +21,19 @@ pub struct ProcessorTimes {
 }
 
 impl ProcessorTimes {
-    /// From the text of /proc/stat; `None` if it has no `cpu` line of at least five fields. A kernel that
-    /// does not report a later field reports zero.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::parse_line(text.lines().find(|line| line.starts_with("cpu "))?)
+    /// Reads those of all processors together; `None` without a `cpu` line of at least five fields. A
+    /// kernel that does not report a later field reports zero.
+    pub fn read(tree: &dyn Tree) -> Option<Self> {
+        Self::parse_line(tree.text(STAT).ok()?.lines().find(|line| line.starts_with("cpu "))?)
     }
 
-    /// Returns each processor's own, by number, from the `cpuN` lines.
-    pub fn parse_each(text: &str) -> Vec<(u32, Self)> {
+    /// Reads each processor's own, by number; empty where /proc is hidden.
+    pub fn read_each(tree: &dyn Tree) -> Vec<(u32, Self)> {
         let numbered = |line: &str| {
             let number = line.strip_prefix("cpu")?.split_ascii_whitespace().next()?.parse().ok()?;
             Some((number, Self::parse_line(line)?))
         };
-        text.lines().filter_map(numbered).collect()
+        tree.text(STAT).unwrap_or_default().lines().filter_map(numbered).collect()
     }
 
     fn parse_line(line: &str) -> Option<Self> {
@@ -47,10 +50,6 @@ impl ProcessorTimes {
         })
     }
 
-    /// How long a tick is to programs on Linux: USER_HZ is 100 on all architectures that plumb runs on
-    /// (include/asm-generic/param.h).
-    pub const TICK: Nanos = Nanos::millis(10);
-
     /// Returns the share of processor time that the hypervisor took away since `earlier`, 0 to 1; `None` if
     /// no tick passed.
     pub fn steal_since(&self, earlier: &Self) -> Option<f64> {
@@ -63,28 +62,40 @@ impl ProcessorTimes {
     }
 }
 
+/// Returns the machine's memory in bytes.
+pub fn memory_bytes(tree: &dyn Tree) -> Option<u64> {
+    Some(field::<u64>(&tree.text("/proc/meminfo").ok()?, "MemTotal:")? * 1024)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree::RecordedTree;
+
+    fn read(text: &str) -> Option<ProcessorTimes> {
+        let mut tree = RecordedTree::new();
+        tree.put_text(STAT, text);
+        ProcessorTimes::read(&tree)
+    }
 
     #[test]
     fn steal_is_a_share_of_all_time() {
         let text = |user, steal| {
             format!("cpu  {user} 10 50 800 20 3 7 {steal} 5 0\ncpu0 1 1 1 1 1 1 1 1 1 1\nintr 9\n")
         };
-        let before = ProcessorTimes::parse(&text(100, 10)).unwrap();
+        let before = read(&text(100, 10)).unwrap();
         assert_eq!(before, ProcessorTimes { user: 110, system: 60, idle: 800, io_wait: 20, steal: 10 });
-        let after = ProcessorTimes::parse(&text(175, 35)).unwrap();
+        let after = read(&text(175, 35)).unwrap();
         assert_eq!(after.steal_since(&before), Some(0.25));
         assert_eq!(before.steal_since(&before), None);
     }
 
     #[test]
     fn old_and_broken_texts() {
-        let old = ProcessorTimes::parse("cpu 1 2 3 4 5\n").unwrap();
+        let old = read("cpu 1 2 3 4 5\n").unwrap();
         assert_eq!(old.steal, 0);
         for text in ["", "cpu\n", "cpu 1 2 3 4\n", "cpu 1 2 x 4 5 6\n", "cpu0 1 2 3 4 5 6 7 8\n"] {
-            assert_eq!(ProcessorTimes::parse(text), None, "{text:?}");
+            assert_eq!(read(text), None, "{text:?}");
         }
     }
 }
