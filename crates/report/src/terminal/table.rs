@@ -68,10 +68,11 @@ impl<T> Rows<T> {
     }
 
     fn column<C: Into<Cell>>(mut self, name: &str, side: Side, cell: impl Fn(&T) -> C) -> Self {
-        let cells = self.of.iter().map(|of| cell(of).into());
-        let cells = std::iter::once(Cell::inked(Ink::Dim, name)).chain(cells);
-        self.table.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
         self.table.sides.push(side);
+        self.table.rows[0].push(Cell::inked(Ink::Dim, name));
+        for (row, of) in self.table.rows[1..].iter_mut().zip(&self.of) {
+            row.push(cell(of).into());
+        }
         self
     }
 
