@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::de::value::MapDeserializer;
 use std::borrow::Cow;
 
 use toml::Spanned;
@@ -105,17 +104,12 @@ impl<'t> Document<'t> {
     /// Returns the table `name` as a `T`, within its limits; a table that is not there is read as an empty
     /// one.
     pub(super) fn table<T: DeserializeOwned + Limits>(&self, name: &str) -> Result<T, Box<ContentError>> {
-        let read = match self.root.get_ref().get(name) {
-            Some(value) => match value.get_ref() {
-                DeValue::Table(table) => {
-                    let spanned = Spanned::new(value.span(), table.clone());
-                    T::deserialize(Deserializer::from(spanned))
-                }
-                _ => return Err(self.error(name, "expected a table")),
-            },
-            None => T::deserialize(MapDeserializer::new(std::iter::empty::<(&str, &str)>())),
-        };
-        let table = read.map_err(|error| self.misread(name, &error))?;
+        let absent = nowhere(DeValue::Table(DeTable::new()));
+        let value = self.root.get_ref().get(name).unwrap_or(&absent);
+        let DeValue::Table(table) = value.get_ref() else { return Err(self.error(name, "expected a table")) };
+        let spanned = Spanned::new(value.span(), table.clone());
+        let table =
+            T::deserialize(Deserializer::from(spanned)).map_err(|error| self.misread(name, &error))?;
         let mut check = super::limits::Check::default();
         table.limits(&mut check);
         match check.finish() {
