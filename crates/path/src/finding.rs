@@ -39,3 +39,10 @@ pub struct Finding {
     /// Steps to take, or a way to prove the problem.
     pub remedy: String,
 }
+
+impl Finding {
+    /// Sorts findings, the most severe first; those of one severity stay in their order.
+    pub fn sort_by_severity(findings: &mut [Self]) {
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    }
+}

@@ -97,7 +97,7 @@ pub fn judge(target: &str, nodes: &[Node]) -> WritePath {
     let layers: Vec<Layer> =
         nodes.iter().enumerate().map(|(index, node)| layer(node, &flow, index)).collect();
     let mut findings: Vec<Finding> = RULES.iter().filter_map(|(id, rule)| finding(id, rule, &flow)).collect();
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    Finding::sort_by_severity(&mut findings);
     WritePath {
         target: target.to_owned(),
         durable_at: durable::durable_at(&flow),

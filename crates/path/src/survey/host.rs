@@ -70,7 +70,7 @@ pub(super) fn with_findings(mut path: WritePath, host: &Survey) -> WritePath {
             path.findings.extend(below.findings.iter().map(on_host));
         }
     }
-    path.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    Finding::sort_by_severity(&mut path.findings);
     path
 }
 

@@ -126,7 +126,7 @@ impl Paths {
                 }
             }
         }
-        found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        Finding::sort_by_severity(&mut found);
         found
     }
 }

@@ -23,7 +23,7 @@ const NAMED: usize = 3;
 pub fn conclude_fleet(document: &mut FleetDocument, of_hosts: &[(String, Finding)]) {
     let found = [missing(document), straggler(document), skew(document)];
     document.verdicts = found.into_iter().flatten().chain(together(of_hosts)).collect();
-    document.verdicts.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    Finding::sort_by_severity(&mut document.verdicts);
     let worst = document.verdicts.iter().map(|finding| finding.severity).max();
     document.level = worst.map_or("none", Severity::word).to_owned();
     document.headline = [vec![headline(document)], one_machine(document)].concat().join(" ");

@@ -97,7 +97,7 @@ pub fn judge(document: &RunDocument) -> Vec<Finding> {
             None => all.push(verdict.named(id)),
         }
     }
-    all.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    Finding::sort_by_severity(&mut all);
     all
 }
 
