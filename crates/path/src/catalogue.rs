@@ -107,7 +107,8 @@ impl Catalogue {
     /// # Panics
     /// If `text`, which is part of the program, is not a catalogue.
     pub fn parse(text: &str) -> Self {
-        let mut rules: BTreeMap<String, Rule> = toml::from_str(text).expect("a catalogue of rules");
+        let rules = text.parse().and_then(toml::Table::try_into);
+        let mut rules: BTreeMap<String, Rule> = rules.expect("a catalogue of rules");
         rules.iter_mut().for_each(|(id, rule)| rule.id.clone_from(id));
         Self(rules)
     }

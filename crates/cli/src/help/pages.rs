@@ -8,7 +8,8 @@ use serde::Deserialize;
 
 /// All pages, in the order of `plumb --help`, and what they share.
 pub(super) static PAGES: LazyLock<Pages> = LazyLock::new(|| {
-    toml::from_str(include_str!("../../help.toml")).expect("the pages are read by every test of help")
+    let pages = include_str!("../../help.toml").parse().and_then(toml::Table::try_into);
+    pages.expect("the pages are read by every test of help")
 });
 
 /// Content of `help.toml`.

@@ -26,8 +26,8 @@ struct List {
 pub fn find(model: &str) -> Option<&'static Model> {
     static LIST: OnceLock<Vec<Model>> = OnceLock::new();
     let list = LIST.get_or_init(|| {
-        let list: List =
-            toml::from_str(include_str!("models.toml")).expect("models.toml is checked by a test");
+        let list = include_str!("models.toml").parse().and_then(toml::Table::try_into);
+        let list: List = list.expect("models.toml is checked by a test");
         list.model
     });
     list.iter().find(|entry| entry.models.iter().any(|start| starts_with(model, start)))
