@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use plumb_block::{Bytes, FileStore, Nanos};
 use plumb_workload::Invalid;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// Opens a directory as a store.
 pub type OpenStore<'a> = &'a dyn Fn(&Path) -> plumb_block::Result<Box<dyn FileStore>>;
@@ -21,7 +21,7 @@ pub struct Directory<'a> {
 }
 
 /// Time that a profile runs, and other limits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Limits {
     /// No transaction starts after this time; `None` with no count either: as long as the profile says.
     pub duration: Option<Nanos>,

@@ -5,12 +5,12 @@
 
 use plumb_block::{Bytes, Nanos};
 use plumb_measure::{StorageSide, storage};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::outcome::LoadOutcome;
 
 /// Measurements of one span.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct SpanResult {
     /// Time that the jobs ran before they were measured.
     pub warmup: Nanos,
@@ -25,7 +25,7 @@ pub struct SpanResult {
 }
 
 /// One thread.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct ThreadResult {
     /// First of the jobs that the thread works for: its place in the span.
     pub job: usize,
@@ -36,7 +36,7 @@ pub struct ThreadResult {
 }
 
 /// Result of one thread on one target.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Part {
     /// Target of this part: its place in [`SpanResult::targets`].
     pub target: usize,
@@ -45,7 +45,7 @@ pub struct Part {
 }
 
 /// One target of one job.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct TargetResult {
     /// Job of the target: its place in the span.
     pub job: usize,
@@ -63,7 +63,7 @@ pub struct TargetResult {
 }
 
 /// Processor time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct CpuUse {
     /// Time in the program.
     pub user: Nanos,
@@ -72,7 +72,7 @@ pub struct CpuUse {
 }
 
 /// Use of one processor during the window.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ProcessorUse {
     /// Number of the processor.
     pub number: u32,

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use plumb_block::Nanos;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::apply::{Report, Session, apply_as};
 use crate::error::PolicyError;
@@ -36,7 +36,7 @@ pub struct Places<'a> {
 }
 
 /// Result of an enforcement: what was found and done.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Enforcement {
     /// Always [`Enforcement::SCHEMA`].
     pub schema: String,

@@ -11,7 +11,7 @@
 use std::sync::Mutex;
 
 use plumb_block::{Clock, Nanos};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::apply::{Event, Progress};
 
@@ -38,7 +38,7 @@ pub struct Switch {
 }
 
 /// Effect of the switches on the load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Observation {
     /// Always [`Observation::SCHEMA`].
     pub schema: String,
@@ -49,7 +49,7 @@ pub struct Observation {
 }
 
 /// Effect of one switch on the load. Durations in seconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ObservedSwitch {
     /// The disk.
     pub disk: String,
@@ -64,7 +64,7 @@ pub struct ObservedSwitch {
 }
 
 /// Behaviour of the load at other times. Durations in seconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UndisturbedLoad {
     /// Number of operations.
     pub operations: u64,

@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 
 use plumb_linux::tree::Tree;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// A controller.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Controller {
     /// SCSI host of the controller: `host0`.
     pub host: String,

@@ -1,6 +1,6 @@
 //! Check whether disks are still as they were planned to be: read again, compared, and said in words.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::apply::Session;
 use crate::device::{InventoryError, Reader};
@@ -10,7 +10,7 @@ use crate::plan::{Plan, PlanRequest};
 use crate::view::DeviceView;
 
 /// Result of a verification.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verification {
     /// Always [`Verification::SCHEMA`].
     pub schema: String,
@@ -21,7 +21,7 @@ pub struct Verification {
 }
 
 /// One disk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DiskDrift {
     /// The name that it had in the plan.
     pub name: String,

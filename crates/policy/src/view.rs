@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::state::FoundState;
 
 /// All disks that were asked for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PolicyDocument {
     /// Always [`PolicyDocument::SCHEMA`].
     pub schema: String,

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::journal::{Phase, Record};
 use plumb_block::FailureKind;
 
 /// Result of an apply, a resume or a rollback.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Always [`Report::SCHEMA`].
     pub schema: String,
@@ -23,7 +23,7 @@ pub struct Report {
 }
 
 /// Result for one disk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DiskReport {
     /// The kernel's name.
     pub name: String,
@@ -35,7 +35,7 @@ pub struct DiskReport {
 }
 
 /// Result that was read back of one disk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "result")]
 pub enum DiskResult {
     /// The device and the kernel are as they should be.
@@ -64,7 +64,7 @@ pub enum DiskResult {
 }
 
 /// How it ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ApplyEnd {
     /// All disks were verified.

@@ -4,14 +4,14 @@
 //! Typed and panic-free; what is not understood is left out. Limitations: the names of the fields are those
 //! that the programs print; they differ between versions, and newer ones (storcli2) use others.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 /// Deeper than any of the programs nests its answer.
 const DEPTH_MAX: usize = 16;
 
 /// Report of a program.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RaidReport {
     /// Volumes that the report names.
     pub volumes: Vec<Volume>,
@@ -31,7 +31,7 @@ impl RaidReport {
 }
 
 /// A logical disk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Volume {
     /// Name of the volume, as the program prints it: `0/1`.
     pub name: String,
@@ -44,7 +44,7 @@ pub struct Volume {
 }
 
 /// How a controller caches the writes to a volume.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WritePolicy {
     /// Acknowledged when on the disks (WT).
@@ -58,7 +58,7 @@ pub enum WritePolicy {
 }
 
 /// A battery or a capacitor.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Backup {
     /// Model of the battery or capacitor, as printed.
     pub model: String,

@@ -1,10 +1,10 @@
 //! Limits of an exploration, which a caller sets, and the coverage that was reached of each window.
 
 pub use plumb_report::document::proof::Coverage;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// Bounds of an exploration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Limits {
     /// A window is explored whole if its pieces at risk (blocks that differ, and atomic writes) leave at most
     /// two to the power of this many choices. A block that was written n times leaves n + 1.
@@ -31,7 +31,7 @@ impl Default for Limits {
 }
 
 /// Extent to which one window was explored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct WindowCoverage {
     /// Event of the recording before which the window ends.
     pub event: usize,
