@@ -63,6 +63,21 @@ fn every_name_of_a_document_has_a_schema_that_says_it() {
         let complaints = Schema::open(name).complaints(&other);
         let says = complaints.iter().any(|complaint| complaint.starts_with("$.schema:"));
         assert!(says, "{name}: {complaints:?}");
+        // It takes a document that says its own name.
+        let own = serde_json::json!({"schema": format!("plumb/{name}/1")});
+        let complaints = Schema::open(name).complaints(&own);
+        let refuses = complaints.iter().any(|complaint| complaint.starts_with("$.schema:"));
+        assert!(!refuses, "{name}: {complaints:?}");
+    }
+}
+
+#[test]
+fn every_schema_has_an_id_that_is_its_name() {
+    for schema in std::fs::read_dir(crates().join("report/schemas")).unwrap() {
+        let file = schema.unwrap().file_name().into_string().unwrap();
+        let name = file.strip_suffix(".schema.json").unwrap();
+        let id = format!("https://plumb.invalid/schema/{name}/1");
+        assert_eq!(Schema::open(name).id(), id, "{file}");
     }
 }
 

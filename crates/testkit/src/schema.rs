@@ -17,8 +17,9 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Reads the schema of that name, as it is: what a document must hold, now and later. One that is as
-    /// another but for some properties refers to that one.
+    /// Reads the schema of that name, as it is: what a document must hold, now and later. The schema that it
+    /// refers to (`../NAME/VERSION#...`) is embedded under `$defs` with its own `$id`, where a validator of
+    /// 2020-12 finds it.
     ///
     /// # Panics
     /// If there is none.
@@ -26,13 +27,16 @@ impl Schema {
         let path = format!("{}/../report/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&path).expect(&path);
         let mut schema: Value = serde_json::from_str(&text).expect(&path);
-        let base = schema["$ref"].as_str().and_then(|of| of.split('/').nth(1)).map(Self::open);
-        if let Some(base) = base {
-            let own = std::mem::replace(&mut schema, base.schema);
-            let own = own["properties"].as_object().expect("properties").clone();
-            schema["properties"].as_object_mut().expect("properties").extend(own);
+        let base = schema["$ref"].as_str().and_then(|to| to.strip_prefix("../")?.split('/').next());
+        if let Some(base) = base.map(Self::open) {
+            schema["$defs"][base.name] = base.schema;
         }
         Self { name: name.to_owned(), schema }
+    }
+
+    /// Returns the schema's `$id`; nothing if it has none.
+    pub fn id(&self) -> &str {
+        self.schema["$id"].as_str().unwrap_or_default()
     }
 
     /// Reads the schema of a document, which says its name: `plumb/load/1`.
