@@ -284,7 +284,8 @@ pub(crate) fn profiles(document: &ProofDocument) -> Option<Table> {
         let why = profile.not_judged_because.as_deref().unwrap_or("it was not asked for");
         let (ink, result) = match profile.failing {
             None => (Ink::Dim, format!("not judged: {why}")),
-            Some(0) if profile.exhaustive => (Ink::Green, "safe".to_owned()),
+            Some(0) if profile.exhaustive && document.proved => (Ink::Green, "safe".to_owned()),
+            Some(0) if profile.exhaustive => (Ink::Plain, "none fails".to_owned()),
             Some(0) => (Ink::Plain, "none fails; not every window was explored whole".to_owned()),
             Some(_) => (Ink::Red, ways.join("; ")),
         };

@@ -111,8 +111,15 @@ fn proved_is_said_with_its_limits_and_of_nothing_else() {
         let limits = "This holds for this recording, this drive profile and this check.";
         assert_eq!(words.contains(limits), document.proved, "{name}: {text}");
     }
-    let text = render(&common::proof("stopped"), Format::Terminal, Style::PLAIN).expect("text");
+    let mut document = common::proof("stopped");
+    let text = render(&document, Format::Terminal, Style::PLAIN).expect("text");
     assert!(text.contains("NOT PROVED") && text.contains("stdout, which is read late"), "{text}");
+    document.profiles.iter_mut().for_each(|profile| profile.exhaustive = profile.failing == Some(0));
+    for format in [Format::Terminal, Format::Markdown, Format::Html] {
+        let text = render(&document, format, Style::PLAIN).expect("text");
+        let safe = [" safe\n", "| safe |", ">safe<"].into_iter().find(|cell| text.contains(cell));
+        assert!(text.contains("none fails") && safe.is_none(), "{safe:?}: {text}");
+    }
 }
 
 #[test]
