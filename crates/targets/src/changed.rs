@@ -53,7 +53,7 @@ impl OpenedTarget {
                     return None;
                 }
                 // Writes may have made it longer again since the cut.
-                format!("became shorter, by {} of {},", Bytes(self.size.0 - size), self.size)
+                format!("became shorter, by at least {} of {},", Bytes(self.size.0 - size), self.size)
             }
             Err(rustix::io::Errno::NOENT) => "was removed or renamed".to_owned(),
             // A directory on the way was replaced, or may not be read any more: the file itself may be whole.
