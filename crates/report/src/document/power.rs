@@ -295,8 +295,8 @@ pub struct CampaignDocument {
     pub clean: u64,
     /// Cycles in which something was.
     pub losses: u64,
-    /// Bound, with 95 % confidence, on how often a cut in the windows that were tested loses something: 3 /
-    /// clean cycles. Null if something was lost, or there is no clean cycle.
+    /// Bound, with 95 % confidence, on the share of cuts in the windows that were tested that lose something:
+    /// 1 - 0.05^(1/n) after n clean cycles. Null if something was lost, or there is no clean cycle.
     pub loss_rate_below: Option<f64>,
     /// Reason why it ended before all cycles; null if it did not.
     pub incomplete_because: Option<String>,
@@ -316,8 +316,9 @@ impl CampaignDocument {
         (self.clean, self.losses) = (count(CycleResult::Clean), count(CycleResult::Loss));
         let is_gone = count(CycleResult::NoReturn) > 0;
         let counted = self.clean + self.losses;
+        // If the share of such cuts were at this bound, n cycles would all be clean with a chance of 5 %.
         self.loss_rate_below =
-            (self.losses == 0 && self.clean > 0).then(|| (3.0 / self.clean as f64).min(1.0));
+            (self.losses == 0 && self.clean > 0).then(|| -(0.05_f64.ln() / self.clean as f64).exp_m1());
         let (level, what) = match self.loss_rate_below {
             _ if self.losses > 0 => ("danger", format!("{} of {counted} cycles lost data", self.losses)),
             _ if is_gone => {
@@ -357,4 +358,32 @@ pub struct ProveReplay {
 impl ProveReplay {
     /// The name of the JSON document.
     pub const SCHEMA: &str = "plumb/prove-replay/1";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bound_of_a_campaign_is_exact_also_for_few_cycles() {
+        for (cycles, bound, said) in
+            [(1, 0.95, "95.000 %"), (3, 0.631_597, "63.160 %"), (3000, 0.000_998, "0.100 %")]
+        {
+            let cycle = Cycle {
+                number: 1,
+                result: CycleResult::Clean,
+                because: String::new(),
+                cut_after: None,
+                seconds: 1.0,
+                required: 1,
+                classes: Vec::new(),
+            };
+            let mut document =
+                CampaignDocument { cycles: vec![cycle; cycles], ..CampaignDocument::default() };
+            document.conclude();
+            let rate = document.loss_rate_below.unwrap();
+            assert!((rate - bound).abs() < 1e-6, "{cycles}: {rate}");
+            assert!(document.headline.contains(said), "{}", document.headline);
+        }
+    }
 }
