@@ -10,7 +10,7 @@ use plumb_policy::error::PolicyError;
 use plumb_report::document::FleetDocument;
 use plumb_report::printable::printable_text;
 use plumb_report::{
-    ComparisonDocument, ObservationDocument, ProofDocument, RunDocument, StudyDocument, UNKNOWN,
+    ComparisonDocument, ObservationDocument, ProofDocument, RenderError, RunDocument, StudyDocument, UNKNOWN,
 };
 use plumb_serve::named::control::ControlError;
 use plumb_state::output::OutputError;
@@ -227,6 +227,7 @@ pub(crate) fn kind_of(failure: &anyhow::Error) -> FailureKind {
         failure.downcast_ref().map(OrderError::failure),
         failure.downcast_ref().map(ControlError::failure),
         failure.downcast_ref().map(SessionError::failure),
+        failure.downcast_ref().map(RenderError::failure),
     ];
     kinds.into_iter().flatten().next().unwrap_or(FailureKind::Failed)
 }

@@ -1,5 +1,6 @@
 //! The one function that renders every kind of document in every format.
 
+use plumb_block::FailureKind;
 use plumb_path::Survey;
 
 use crate::document::json::pretty;
@@ -25,6 +26,19 @@ pub enum RenderError {
     /// The document does not have this format.
     #[error(transparent)]
     NoSuchFormat(#[from] NoSuchFormat),
+    /// The observation has no metrics.
+    #[error("this observation was recorded without --exposure, so it has no metrics for Prometheus")]
+    NoExposure,
+}
+
+impl RenderError {
+    /// Returns the kind of the failure, from which the exit code follows.
+    pub const fn failure(&self) -> FailureKind {
+        match self {
+            Self::NoSuchFormat(_) | Self::NoExposure => FailureKind::Usage,
+            Self::Html(_) | Self::Json(_) => FailureKind::Failed,
+        }
+    }
 }
 
 /// Object to be rendered.
@@ -168,8 +182,11 @@ pub fn render<'a>(
     style: Style,
 ) -> Result<String, RenderError> {
     let of = of.into();
-    let none = || NoSuchFormat::new(format.name().to_owned(), of.kind());
     of.kind().check(format)?;
+    let none = || match of {
+        RenderInput::Observation(_) => RenderError::NoExposure,
+        _ => NoSuchFormat::new(format.name().to_owned(), of.kind()).into(),
+    };
     Ok(match (format, of) {
         (Format::Terminal, _) => of.words(Words::Terminal, style),
         (Format::Markdown, _) => markdown::ended(of.words(Words::Markdown, style)),
@@ -181,6 +198,6 @@ pub fn render<'a>(
         (Format::Prometheus, _) => printable_labels(&of.metrics().ok_or_else(none)?),
         (Format::Fio, RenderInput::Run(recording)) => export::fio::fio(recording)?,
         (Format::Junit, RenderInput::Proof(document)) => export::junit::junit(document)?,
-        (Format::Fio | Format::Junit, _) => return Err(none().into()),
+        (Format::Fio | Format::Junit, _) => return Err(none()),
     })
 }

@@ -251,3 +251,11 @@ fn discards_are_counted_and_what_a_program_does_unseen_is_not() {
     let table = of(Format::Terminal);
     assert!(table.lines().any(|line| line.contains(" discards ") && line.contains(" 1 MiB")), "{table}");
 }
+
+#[test]
+fn an_observation_without_exposure_has_no_metrics_and_says_why() {
+    let observation = plumb_report::ObservationDocument::default();
+    let refused = render(&observation, Format::Prometheus, Style::PLAIN).unwrap_err();
+    assert_eq!(refused.failure(), plumb_block::FailureKind::Usage);
+    assert!(refused.to_string().contains("was recorded without --exposure"), "{refused}");
+}
