@@ -38,6 +38,8 @@ pub type Keep<'a> = dyn FnMut(Nanos, &Request) -> io::Result<()> + 'a;
 pub struct Options<'a> {
     /// Duration of the observation.
     pub duration: Nanos,
+    /// True if an observation that is stopped earlier is complete all the same.
+    pub may_end_early: bool,
     /// True if the calls that make files durable are observed.
     pub syncs: bool,
     /// True if only counters are read.
@@ -263,8 +265,8 @@ fn by_events(
     tracing.read(end, Nanos(u64::MAX), &mut arrived)?;
     let counted = after.ok().and_then(|after| delta(&before, &after).ok());
     let mut document = tracing.document(start, end, counted.as_deref());
-    document.complete = is_whole;
-    document.incomplete_because = (!is_whole).then(|| "interrupted".to_owned());
+    document.complete = is_whole || options.may_end_early;
+    document.incomplete_because = (!document.complete).then(|| "interrupted".to_owned());
     if options.requests.is_some() {
         document.notes.extend(notes_on_requests(target, not_kept));
     }
@@ -356,7 +358,7 @@ fn by_counters(
     }
     // An end that came while progress was shown leaves what was done since the last reading.
     counted.take(snapshot(target, clock)?)?;
-    let interrupted = (!is_whole).then(|| "interrupted".to_owned());
+    let interrupted = (!is_whole && !options.may_end_early).then(|| "interrupted".to_owned());
     let not_kept = options.requests.is_some().then(|| format!("no request was recorded: {why}"));
     let missing: Vec<String> = interrupted.into_iter().chain(not_kept).collect();
     Ok(ObservationDocument {
@@ -401,8 +403,23 @@ mod tests {
         assert_eq!(order(Scope::Process(1)), ["loop0", "sda", "vda"]);
     }
 
-    /// Returns whether an observation by counters is complete, and why not.
+    fn by_counters_for<'a>(duration: Nanos) -> Options<'a> {
+        Options {
+            duration,
+            may_end_early: false,
+            syncs: true,
+            counters_only: true,
+            requests: None,
+            meter: None,
+        }
+    }
+
     fn observed<'a>(requests: Option<&'a mut Keep<'a>>) -> (bool, Option<String>) {
+        observed_with(Options { requests, ..by_counters_for(Nanos(1)) }, false)
+    }
+
+    /// Returns whether an observation by counters is complete, and why not.
+    fn observed_with(options: Options<'_>, is_stopped: bool) -> (bool, Option<String>) {
         let target = Target {
             shown: "nothing".to_owned(),
             devices: Vec::new(),
@@ -411,16 +428,23 @@ mod tests {
             notes: Vec::new(),
         };
         let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
-        let options = Options { duration: Nanos(1), syncs: true, counters_only: true, requests, meter: None };
         let around = Surroundings {
             clock: &clock,
             now: &|| Nanos::ZERO,
-            stop: &AtomicBool::new(false),
+            stop: &AtomicBool::new(is_stopped),
             progress: &mut |_, _, _| {},
             lost: &mut |_| {},
         };
         let document = observe(&target, options, around).unwrap();
         (document.complete, document.incomplete_because)
+    }
+
+    #[test]
+    fn an_observation_that_is_stopped_is_complete_if_no_duration_was_given() {
+        for (may_end_early, why) in [(true, None), (false, Some("interrupted"))] {
+            let options = Options { may_end_early, ..by_counters_for(Nanos(u64::MAX)) };
+            assert_eq!(observed_with(options, true), (may_end_early, why.map(str::to_owned)));
+        }
     }
 
     #[test]

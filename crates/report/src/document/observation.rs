@@ -48,7 +48,7 @@ pub struct ObservationDocument {
     pub exposures: Vec<ObservedExposure>,
     /// Cost of observing.
     pub cost: ObservationCost,
-    /// True if it ran as long as was asked.
+    /// True if it ran as long as was asked, or until it was stopped if no duration was given.
     pub complete: bool,
     /// Reason why not.
     pub incomplete_because: Option<String>,

@@ -41,6 +41,8 @@ use crate::strictness::Strictness;
 use crate::surroundings::{argv, out, time_of_day};
 use crate::{stop, terminal};
 
+/// Duration of an observation if none is given.
+const DURATION: Nanos = Nanos(30_000_000_000);
 /// Opening words of notes on the workload.
 const AS_WORKLOAD: &str = "As a workload: ";
 
@@ -59,9 +61,11 @@ pub(crate) struct ObserveArguments {
     #[arg(long)]
     all: bool,
 
-    /// How long, such as 10s, 5m
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = crate::arguments::running::time_within_a_day)]
-    duration: Nanos,
+    /// How long, such as 10s, 5m; default 30s, or until Ctrl-C if that is earlier
+    ///
+    /// An observation that is interrupted before a duration that was given is not complete (exit code 3).
+    #[arg(long, value_name = "TIME", value_parser = crate::arguments::running::time_within_a_day)]
+    duration: Option<Nanos>,
 
     /// Read counters alone, as without root
     #[arg(long)]
@@ -222,21 +226,23 @@ fn observed(
         .as_mut()
         .map(|file| |at: Nanos, request: &Request| -> io::Result<()> { requests::write(file, at, request) });
     let meter = arguments.slow.map(|slow| Mutex::new(Meter::new(&target.devices, Some(slow))));
+    let length = arguments.duration.unwrap_or(DURATION);
     let options = Options {
-        duration: arguments.duration,
+        duration: length,
+        may_end_early: arguments.duration.is_none(),
         syncs: !arguments.no_syscalls,
         counters_only: arguments.counters,
         requests: keep.as_mut().map(|keep| keep as _),
         meter: meter.as_ref(),
     };
     let names: Vec<&str> = target.devices.iter().map(|device| device.name.as_str()).collect();
-    let (seconds, mut bar) = (arguments.duration.as_secs_f64(), None);
+    let (seconds, mut bar) = (length.as_secs_f64(), None);
     let of_all = duration(seconds);
     let begun = || {
         terminal::say(&format!("plumb: observing {} for {of_all}; Ctrl-C ends it", names.join(", ")));
         Bar::on_stderr()
     };
-    let mut view = View::open(arguments.tui, arguments.duration, stop);
+    let mut view = View::open(arguments.tui, length, stop);
     let lost_lines = RefCell::new(Vec::new());
     let mut lost = |error: &WritebackError| lost_lines.borrow_mut().push(serve::dated_lost_line(error));
     let mut progress = |elapsed: Nanos, so_far: SoFar, look: &mut Look<'_>| {
