@@ -467,12 +467,12 @@ fn a_log_that_forgets_is_of_no_protected_cache() {
     let create =
         ["create", "--name", name, "--backing", "backing", "--log", log.to_str().unwrap(), "--size", "32M"];
     let protected = [&create[..], &["--mode", "protected"]].concat();
-    refused(&place, &protected, 4, &["is volatile", "protected", "write-back"]);
+    refused(&place, &protected, 4, &["is memory", "protected", "write-back"]);
     place.cache(&create);
     let to_protected = ["mode", name, "protected"];
-    refused(&place, &to_protected, 4, &["is volatile"]);
+    refused(&place, &to_protected, 4, &["is memory"]);
     let server = place.serve();
-    refused(&place, &to_protected, 4, &["is volatile"]);
+    refused(&place, &to_protected, 4, &["is memory"]);
     drop(server);
     place.cache(&["detach", name]);
     let Some(zram) = Zram::new(64 << 20) else { return plumb_testkit::skip("there is no zram") };
@@ -488,7 +488,7 @@ fn a_log_that_forgets_is_of_no_protected_cache() {
         "32M",
         "--overwrite",
     ];
-    refused(&place, &[&on[..], &["--mode", "protected"]].concat(), 4, &["is volatile"]);
+    refused(&place, &[&on[..], &["--mode", "protected"]].concat(), 4, &["is memory"]);
 }
 
 /// Both would be lost with the disk, and the log makes nothing faster.

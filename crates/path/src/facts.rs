@@ -465,6 +465,11 @@ pub enum Mark {
         /// Description of the part that cannot be seen, and why it cannot.
         what: String,
     },
+    /// The file system shows state of the kernel and stores nothing.
+    KernelState {
+        /// Sentence that says so.
+        what: String,
+    },
     /// This user may not ask; root may.
     NeedsRoot {
         /// The question that was to be asked, with the device.

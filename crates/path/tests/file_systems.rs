@@ -22,6 +22,21 @@ fn network_file_systems_end_at_their_server() {
 }
 
 #[test]
+fn a_file_system_of_the_kernel_keeps_no_files_and_no_other_place_shows_more() {
+    let mut machine = Machine::new();
+    machine.mount("/state", "0:50", "proc", "proc", "rw");
+    let path = machine.survey("/state");
+    let found = path.findings.iter().find(|finding| finding.id == "path-ends-unseen").unwrap();
+    assert!(
+        found.sentence.contains("proc shows state of the kernel and keeps no files"),
+        "{}",
+        found.sentence
+    );
+    assert!(!found.remedy.contains("container"), "{}", found.remedy);
+    assert_eq!(path.unknown_below.as_deref(), Some("proc shows state of the kernel and keeps no files"));
+}
+
+#[test]
 fn a_path_that_is_read_only_takes_no_writes() {
     let surveyed = |options: &str, ro: &str, target: &str| {
         let mut machine = Machine::new();

@@ -123,7 +123,7 @@ pub(super) fn unknown_below(flow: &Flow<'_>) -> Option<String> {
                 Mark::HidesMembers { why } => {
                     format!("{}: {why}; its members and their caches are hidden", node.name)
                 }
-                Mark::Unseen { what } => what.clone(),
+                Mark::Unseen { what } | Mark::KernelState { what } => what.clone(),
                 _ => continue,
             };
             if matches!(mark, Mark::Guest { .. }) {

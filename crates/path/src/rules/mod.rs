@@ -74,7 +74,7 @@ const RULES: [(&str, Rule); 43] = [
     ("bcache-dirty", Plain(Info, |flow| storage::dirty(flow, true))),
     ("cache-dirty", Plain(Info, |flow| storage::dirty(flow, false))),
     ("raid-controller-hides-members", Plain(Info, |flow| marked!(flow, Mark::HidesMembers { why } => why))),
-    ("volatile-cache", Plain(Info, storage::volatile_cache)),
+    ("volatile-cache", Own(storage::volatile_cache)),
     ("untorn-lost-above", Own(untorn::lost_above)),
     (
         "read-only",
@@ -86,7 +86,7 @@ const RULES: [(&str, Rule); 43] = [
     ("simulated", Own(storage::simulated)),
     ("unknown-below-the-hypervisor", Plain(Info, |flow| marked!(flow, Mark::Guest { .. } => ""))),
     ("remote-storage", Plain(Info, |flow| marked!(flow, Mark::RemoteEnd { what } => what))),
-    ("path-ends-unseen", Plain(Info, |flow| marked!(flow, Mark::Unseen { what } => what))),
+    ("path-ends-unseen", Own(storage::ends_unseen)),
     ("needs-root", Own(storage::needs_root)),
     ("refused-to-root", Own(storage::refused_to_root)),
 ];

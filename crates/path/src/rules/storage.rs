@@ -5,7 +5,7 @@ use plumb_block::shell_word;
 
 use super::Flow;
 use super::finding::{RuleResult, Those, marked};
-use crate::facts::{KernelView, Mark};
+use crate::facts::{KernelView, Mark, Node};
 use crate::finding::Severity;
 use crate::model::{Cache, Flush, LayerKind, ZFS_SYNC_ALWAYS, is_synchronous};
 
@@ -189,7 +189,7 @@ pub(super) fn dirty<'a>(flow: &Flow<'a>, in_bcache: bool) -> Those<'a> {
     those
 }
 
-pub(super) fn volatile_cache<'a>(flow: &Flow<'a>) -> Those<'a> {
+pub(super) fn volatile_cache(flow: &Flow<'_>) -> Option<RuleResult> {
     use LayerKind as K;
     let drives = [
         K::ScsiDisk,
@@ -199,13 +199,35 @@ pub(super) fn volatile_cache<'a>(flow: &Flow<'a>) -> Those<'a> {
         K::VirtioDisk,
         K::MmcDisk,
         K::XenDisk,
-        K::Nbd,
         K::SimulatedDrive,
         K::WriteBackCache,
     ];
-    Those::matching(flow, |_, node| {
-        drives.contains(&node.kind) && node.cache == Cache::Volatile && node.queue != KernelView::WriteThrough
-    })
+    let is_cached = |node: &Node| node.cache == Cache::Volatile && node.queue != KernelView::WriteThrough;
+    let those = Those::matching(flow, |_, node| drives.contains(&node.kind) && is_cached(node));
+    let exports = Those::matching(flow, |_, node| node.kind == K::Nbd && is_cached(node));
+    if those.nodes.is_empty() {
+        let sentence = exports.fill(
+            "{those} {takes|take} flushes, and whether a volatile cache is on there is not known: data that was not \
+             flushed may be lost at a power cut.",
+        );
+        return exports.found(Severity::Info, sentence);
+    }
+    let sentence = those.fill(
+        "{those} {has a volatile write cache that is on|have volatile write caches that are on}: data that was not \
+         flushed is lost at a power cut.",
+    );
+    those.found(Severity::Info, sentence)
+}
+
+/// Judges `path-ends-unseen`: nothing below a file system of the kernel is to be seen from elsewhere.
+pub(super) fn ends_unseen(flow: &Flow<'_>) -> Option<RuleResult> {
+    let unseen = marked!(flow, Mark::Unseen { what } => what);
+    let those = marked!(flow, Mark::Unseen { what } | Mark::KernelState { what } => what);
+    let sentence = format!("The path cannot be followed to its end: {}.", those.said("; "));
+    let remedy =
+        "Name a file or a directory on a disk: a file system of the kernel keeps no files.".to_owned();
+    let remedy = unseen.nodes.is_empty().then_some(remedy);
+    those.found(Severity::Info, sentence).map(|found| RuleResult { remedy, ..found })
 }
 
 /// Judges `simulated`: a drive of this process reports of itself, that of another process has a known model.

@@ -92,7 +92,7 @@ fn device(kind: LayerKind, name: &str, info: &DeviceInfo, source: &str) -> Node 
             node.mark(Mark::KeepsNothing);
             node.saw(source, "a null device", "what is written is dropped, and reads return zeroes");
         }
-        false => node.saw(source, info.cache_words(), means),
+        false => node.saw(source, cache_words(kind, info), means),
     }
     if info.is_flush_dropped {
         node.saw("the driver", "a flush is answered and not sent", "no flush reaches the drive");
@@ -115,6 +115,14 @@ fn device(kind: LayerKind, name: &str, info: &DeviceInfo, source: &str) -> Node 
     };
     node.saw(source, fua, means);
     node
+}
+
+/// Returns what a device says of its cache. An NBD server that takes flushes does not say whether it has one.
+fn cache_words(kind: LayerKind, info: &DeviceInfo) -> &'static str {
+    match (kind, info.volatile_cache) {
+        (LayerKind::Nbd, VolatileCache::Enabled) => "flushes are taken",
+        _ => info.cache_words(),
+    }
 }
 
 #[cfg(test)]
@@ -195,6 +203,8 @@ mod tests {
             let path = surveyed(cache, DeviceKind::Nbd);
             assert_eq!((path.durable_at.write, path.durable_at.fsync), (None, None));
             assert!(path.unknown_below.unwrap().contains("NBD server"));
+            let said = format!("{:?}{:?}", path.findings, path.layers);
+            assert!(!said.contains("is on:") && !said.contains("cache is on\""), "{said}");
         }
     }
 

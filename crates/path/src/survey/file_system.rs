@@ -113,9 +113,8 @@ impl Surveyor<'_> {
             _ if is_kernel_state(kind) => {
                 node.kind = LayerKind::Unknown;
                 node.cache = Cache::None;
-                node.mark(Mark::Unseen {
-                    what: format!("{kind} shows state of the kernel and stores nothing"),
-                });
+                let what = format!("{kind} shows state of the kernel and keeps no files");
+                node.mark(Mark::KernelState { what });
             }
             _ => self.on_block_devices(&mut node, mount),
         }

@@ -11,7 +11,7 @@ use super::device::application;
 use super::mounts::attached_drive;
 use super::surveyor::Surveyor;
 use crate::facts::{Log, Mark, Node};
-use crate::model::{Cache, Flush, LayerKind, Survey};
+use crate::model::{Cache, Flush, Layer, LayerKind, Survey};
 use crate::rules;
 
 /// Returns the path through the write-back cache that was named `target` and whose configuration is the file
@@ -53,12 +53,17 @@ pub fn survey_unflushed_log(tree: &dyn Tree, probe: &dyn Probe, path: &str) -> U
     });
     let judged = rules::judge(&target, &surveyor.nodes_under(vec![application(&target)], &target));
     let flush = judged.layers.iter().find(|layer| layer.name == target).map(|layer| layer.flush);
-    let holders = |cache: Cache| {
-        let layers = judged.layers.iter().filter(|layer| layer.name != target && layer.cache == cache);
-        layers.map(|layer| layer.name.clone()).collect::<Vec<_>>().join(", ")
+    let holders = || {
+        let is_below = |layer: &&Layer| layer.name != target && layer.kind != LayerKind::Application;
+        let layers = judged.layers.iter().filter(is_below).filter(|layer| layer.cache == Cache::Volatile);
+        let words = |layer: &Layer| match layer.kind {
+            LayerKind::Tmpfs | LayerKind::Ram | LayerKind::Zram => format!("{} is memory", layer.name),
+            _ => format!("{} has a volatile cache", layer.name),
+        };
+        layers.map(words).collect::<Vec<_>>().join(", and ")
     };
     match flush {
-        Some(Flush::Dropped) => UnflushedLog::Lost(format!("{} is volatile", holders(Cache::Volatile))),
+        Some(Flush::Dropped) => UnflushedLog::Lost(holders()),
         Some(Flush::Forwarded | Flush::Absorbed) => UnflushedLog::Kept,
         Some(Flush::Unknown) | None => {
             let found = judged.findings.iter().find(|finding| finding.id == "flush-dropped");
