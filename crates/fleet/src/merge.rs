@@ -242,7 +242,9 @@ fn is_local(kinds: &[LayerKind]) -> Option<bool> {
                 | LayerKind::Remote
         )
     };
-    let is_memory = |kind| matches!(kind, LayerKind::Tmpfs | LayerKind::Ram | LayerKind::Zram);
+    let is_memory = |kind| {
+        matches!(kind, LayerKind::Tmpfs | LayerKind::Ram | LayerKind::Zram | LayerKind::SimulatedDrive)
+    };
     let is_unseen = |kind| kind == LayerKind::Fuse || is_memory(kind) || wording::is_beyond_sight(kind);
     match () {
         () if kinds().any(is_remote) => Some(false),
@@ -430,7 +432,7 @@ mod tests {
     fn memory_is_no_device_of_the_host() {
         assert_eq!(is_local(&[LayerKind::FileSystem, LayerKind::ScsiDisk]), Some(true));
         assert_eq!(is_local(&[LayerKind::FileSystem, LayerKind::Nbd]), Some(false));
-        for kind in [LayerKind::Tmpfs, LayerKind::Ram, LayerKind::Zram] {
+        for kind in [LayerKind::Tmpfs, LayerKind::Ram, LayerKind::Zram, LayerKind::SimulatedDrive] {
             assert_eq!(is_local(&[LayerKind::PageCache, kind]), None, "{kind:?}");
         }
     }

@@ -10,7 +10,7 @@ use crate::figures::{P99_FROM, SINCE_INTENDED};
 use crate::headline::{Headline, NOT_KNOWN, UNKNOWN, incomplete};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
-use crate::quantity::{NONE, count, duration, or_dash, percent, rate, throughput, throughput_parts};
+use crate::quantity::{NONE, count, counted, duration, or_dash, percent, rate, throughput, throughput_parts};
 use crate::terminal::{Cell, Ink, Table};
 
 /// Returns the report of `document`.
@@ -177,8 +177,8 @@ fn locality(document: &FleetDocument) -> Vec<String> {
         let (read, write) = (moved(|of| of.read.bytes_per_second), moved(|of| of.write.bytes_per_second));
         (is_known && !hosts.is_empty()).then(|| {
             format!(
-                "{words}: {} hosts, reads {}, writes {}.",
-                hosts.len(),
+                "{words}: {}, reads {}, writes {}.",
+                counted(hosts.len() as u64, "host"),
                 throughput(read),
                 throughput(write)
             )
@@ -187,7 +187,7 @@ fn locality(document: &FleetDocument) -> Vec<String> {
     let parts = [
         (Some(true), "On devices of the host itself"),
         (Some(false), "Over a network"),
-        (None, "In memory, or not known"),
+        (None, "In memory or simulated, or not known"),
     ];
     parts.into_iter().filter_map(|(local, words)| of(local, words)).collect()
 }
