@@ -123,9 +123,11 @@ impl Writer<'_> {
             if is_stopped {
                 self.end("it was told to stop".to_owned(), false);
             }
-            if self.next >= self.limit || until.is_some_and(|time| self.time.now().since(self.began) >= time)
-            {
+            if self.next >= self.limit {
                 self.end("it had written all that it was told to write".to_owned(), false);
+            }
+            if until.is_some_and(|time| self.time.now().since(self.began) >= time) {
+                self.end("its time was over".to_owned(), false);
             }
             let is_idle = self.in_flight == 0;
             self.exchange(witness, if is_idle { LOOK_EVERY.into() } else { Duration::ZERO })?;

@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use plumb_block::{Bytes, Time, VirtualClock};
+use plumb_block::{Bytes, Nanos, Time, VirtualClock};
 use plumb_state::frame::{Decoder, send};
 
 use plumb_report::document::power::{Class, VerifyDocument};
@@ -191,6 +191,21 @@ fn written(seed: u64) -> (Bench, Record) {
     let stop = AtomicBool::new(false);
     write(&facts.plan, &*bench.handle.device(), &bench.time, &mut witness, until, &stop).unwrap();
     (bench, witness.0)
+}
+
+#[test]
+fn a_run_says_whether_its_writes_or_its_time_were_over() {
+    for (writes, time, because) in [
+        (Some(10), None, "it had written all that it was told to write"),
+        (None, Some(Nanos(0)), "its time was over"),
+    ] {
+        let bench = Bench::new("consumer-nvme-ssd", 1);
+        let facts = bench.facts(1, (5, 25));
+        let mut witness = Memory(Record::new(facts.clone()));
+        let (until, stop) = (Until { writes, time }, AtomicBool::new(false));
+        let ended = write(&facts.plan, &*bench.handle.device(), &bench.time, &mut witness, until, &stop);
+        assert_eq!(ended.unwrap().because, because);
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use plumb_block::{Bytes, Nanos, RealClock, Time};
+use plumb_report::quantity::counted;
 use plumb_targets::{Intent, OpenedTarget, Permission};
 use plumb_witness::Error;
 use plumb_witness::{Link, Peer, Plan, RunFacts, Until, WriterEnd, open_target, write};
@@ -141,8 +142,8 @@ pub(crate) fn run(arguments: &WriterArguments) -> anyhow::Result<Exit> {
     opened.mark_as_left();
     let WriterEnd { because, device_failed, writes, flushes } = ended;
     let run = plan.name();
-    let said =
-        format!("run {run}: {writes} writes and {flushes} flushes acknowledged; it ended because {because}");
+    let (writes, flushes) = (counted(writes, "write"), counted(flushes, "flush"));
+    let said = format!("run {run}: {writes} and {flushes} acknowledged; it ended because {because}");
     if is_stdio {
         terminal::say(&said)
     } else {
