@@ -3,7 +3,7 @@
 use crate::document::live::{DeviceActivity, SlowEvent};
 use crate::document::observation::WritebackError;
 use crate::printable::printable;
-use crate::quantity::{bytes, count, duration};
+use crate::quantity::{bytes, count, counted, duration};
 use crate::terminal;
 
 /// Begins a second line, below what follows the time in the first one.
@@ -57,14 +57,14 @@ pub fn lost_line(error: &WritebackError) -> String {
 
 /// Returns what a device completed; what there was none of is left out.
 fn activity(of: &DeviceActivity) -> String {
-    let number = |what: &str, of: u64| (of > 0).then(|| format!("{} {what}", count(of)));
+    let number = |what: &str, of: u64| (of > 0).then(|| counted(of, what));
     let moved = (of.bytes > 0).then(|| bytes(of.bytes as f64));
     let completed =
-        [number("reads", of.reads), number("writes", of.writes), moved, number("flushes", of.flushes)];
+        [number("read", of.reads), number("write", of.writes), moved, number("flush", of.flushes)];
     let completed: Vec<String> = completed.into_iter().flatten().collect();
     let completed = if completed.is_empty() { "nothing".to_owned() } else { completed.join(", ") };
     let longest = (of.longest > 0.0).then(|| format!(", longest {}", duration(of.longest)));
-    let in_flight = number("in flight", of.in_flight).map(|text| format!(", {text}"));
+    let in_flight = (of.in_flight > 0).then(|| format!(", {} in flight", count(of.in_flight)));
     let (longest, in_flight) = (longest.unwrap_or_default(), in_flight.unwrap_or_default());
     format!("{completed} in {}{longest}{in_flight}", duration(of.seconds))
 }
@@ -116,6 +116,8 @@ mod tests {
         assert_eq!(narrow, line.replace("; vda", &format!("\n{BELOW}vda")));
         assert!(narrow.lines().all(|line| line.len() <= 80), "{narrow}");
         assert!(!line.contains('\u{1b}'), "{line}");
+        let one = DeviceActivity { seconds: 1.0, reads: 1, flushes: 1, in_flight: 1, ..Default::default() };
+        assert_eq!(activity(&one), "1 read, 1 flush in 1 s, 1 in flight");
         let request = SlowEvent {
             seconds: 0.005,
             queue_seconds: Some(0.001),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use plumb_report::document::proof::{Coverage, FailureClass, StateCounts};
+use plumb_report::quantity::counted;
 
 use crate::explore::{Choice, Limits, WindowCoverage};
 
@@ -68,10 +69,10 @@ impl JudgeResult {
         };
         Some(format!(
             "{whole} of {all} windows ({} %) were explored whole{bounded}; the largest of the rest is {place}, \
-             with {} blocks of {} writes at risk: {help}",
+             with {} of {} at risk: {help}",
             whole * 100 / all.max(1),
-            largest.pieces,
-            largest.commands
+            counted(largest.pieces as u64, "block"),
+            counted(largest.commands as u64, "write")
         ))
     }
 }
