@@ -51,8 +51,7 @@ fn after<E: std::error::Error + 'static>(kind: Kind, name: String, attempt: Resu
     }
 }
 
-/// Puts back what killed runs left, and says so; says what killed servers left. No failure keeps a command
-/// from its work.
+/// Puts back what killed runs left, and says so. No failure keeps a command from its work.
 pub(crate) fn put_back_runs() {
     let left = of_runs(Attempt::PutBack);
     let (unseen, left): (Vec<&Leftover>, Vec<&Leftover>) = left.iter().partition(|left| is_unseen(left));
@@ -66,12 +65,16 @@ pub(crate) fn put_back_runs() {
             ),
         });
     }
-    say_left(&block_devices(Attempt::Look));
 }
 
-/// Says in one line what killed processes left, if they left anything that a user would miss.
-pub(crate) fn tell() {
-    say_left(&[of_runs(Attempt::Look), block_devices(Attempt::Look)].concat());
+/// Says in one line what killed runs left, if they left anything that a user would miss.
+pub(crate) fn tell_of_runs() {
+    say_left(&of_runs(Attempt::Look));
+}
+
+/// Says in one line what killed servers left, if they left a block device.
+pub(crate) fn tell_of_servers() {
+    say_left(&block_devices(Attempt::Look));
 }
 
 /// Returns whether this stands for records that cannot be listed, of which nothing is known to be left.
@@ -89,8 +92,13 @@ fn say_left(left: &[Leftover]) {
     if left.is_empty() {
         return;
     }
-    let all: Vec<String> = LeftoverGroup::from_leftovers(left).iter().map(LeftoverGroup::words).collect();
-    terminal::say(&format!("plumb: a killed plumb left {}: `plumb restore` puts it back", all.join(", ")));
+    let all: Vec<String> =
+        LeftoverGroup::from_leftovers(left.iter().copied()).iter().map(LeftoverGroup::words).collect();
+    let is_setting = left.iter().any(|left| left.kind == Kind::Setting);
+    let verb = if is_setting { "restores" } else { "removes" };
+    let what = if left.len() == 1 { "it" } else { "them" };
+    let all = all.join(", ");
+    terminal::say(&format!("plumb: a killed plumb left {all}: `plumb restore` {verb} {what}"));
 }
 
 /// Returns everything that killed processes left, as far as this user may see it.

@@ -27,11 +27,25 @@ fn main() -> ExitCode {
 fn run() -> anyhow::Result<Exit> {
     plumb_fleet::work::end_with_agent();
     let command = unknown::parse()?.command;
-    match command.effect() {
+    let effect = command.effect();
+    match effect {
         Effect::Changes => leftovers::put_back_runs(),
-        Effect::Reads => leftovers::tell(),
+        Effect::Reads => leftovers::tell_of_runs(),
         Effect::Own => {}
     }
+    // A command that removes what a killed server left says so itself: only the rest is told.
+    let (tells, clears_up) = (effect != Effect::Own, command.clears_up_after_servers());
+    if tells && !clears_up {
+        leftovers::tell_of_servers();
+    }
+    let ended = run_command(command);
+    if tells && clears_up {
+        leftovers::tell_of_servers();
+    }
+    ended
+}
+
+fn run_command(command: Command) -> anyhow::Result<Exit> {
     match command {
         Command::Check(check) => command::check::run(check),
         Command::Survey(survey) => command::survey::run(&survey),

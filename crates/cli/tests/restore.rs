@@ -47,8 +47,18 @@ fn what_a_killed_server_left_is_listed_and_taken_away_and_a_living_one_stays() {
         let expected = [json!(["attachment", outcome]), json!(["control-socket", outcome])];
         assert_eq!(outcomes(&listed), expected, "{listed:#}");
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(told.contains("the attachment dead: `plumb restore`"), "{told}");
+        assert!(told.contains("the attachment dead: `plumb restore` removes it"), "{told}");
     }
+}
+
+#[test]
+fn a_command_that_takes_away_what_a_killed_server_left_says_so_once() {
+    if !can_mount() {
+        return;
+    }
+    let output = run("serve dead; kill -9 $server; wait $server || true; $plumb drive detach dead");
+    let told = said(&output);
+    assert!(told.contains("what it left behind was removed") && !told.contains("`plumb restore`"), "{told}");
 }
 
 #[test]
@@ -80,6 +90,6 @@ fn records_that_cannot_be_listed_are_not_said_to_be_left() {
         assert!(output.status.success(), "{}", said(&output));
         assert!(told.contains("cannot see whether a killed plumb left anything: "), "{told}");
         let named = told.lines().filter(|line| line.contains("/restore") && line.contains("left"));
-        assert!(named.into_iter().all(|line| !line.contains("puts it back")), "{told}");
+        assert!(named.into_iter().all(|line| !line.contains("`plumb restore`")), "{told}");
     }
 }

@@ -65,6 +65,18 @@ impl Command {
         };
         if reads { Effect::Reads } else { Effect::Changes }
     }
+
+    /// Returns true if this command line looks for a server by name, and removes what one left that was killed.
+    pub(crate) fn clears_up_after_servers(&self) -> bool {
+        match self {
+            Self::Cache(cache) => !matches!(
+                cache.command,
+                CacheCommand::Serve(_) | CacheCommand::Create(_) | CacheCommand::Advise(_)
+            ),
+            Self::Drive(drive) => matches!(drive.command, DriveCommand::Detach(_)),
+            _ => false,
+        }
+    }
 }
 
 #[cfg(test)]

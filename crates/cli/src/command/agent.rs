@@ -57,6 +57,7 @@ impl Loads for OwnLoads {
         observer: &mut dyn Observer,
     ) -> Result<(Trial, u8), TaskFailure> {
         leftovers::put_back_runs();
+        leftovers::tell_of_servers();
         let request = request(load)?;
         let clock: Arc<dyn Clock> = Arc::new(MonotonicClock);
         let context = Context { clock: &clock, stop: &link.stop, time_of_day: &time_of_day };
