@@ -180,6 +180,7 @@ fn plan_file(directory: &Path) -> PathBuf {
     let path = directory.join("plan.json");
     let output = policy(&["plan", "off", "--where", "name = none-such", "--out", path.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(said(&output).contains("it has nothing to apply"), "{}", said(&output));
     path
 }
 

@@ -23,6 +23,9 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<Exit> {
         output.write(&bytes)?;
     }
     let end = match &arguments.out {
+        Some(path) if plan.changes.is_empty() => {
+            format!("The plan is in {}; it has nothing to apply.", path.display())
+        }
         Some(path) => {
             let word = shell_word(&path.to_string_lossy());
             format!("The plan is in {}; `plumb policy apply {word}` applies it.", path.display())
