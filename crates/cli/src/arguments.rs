@@ -88,7 +88,7 @@ pub(crate) enum Command {
     /// Print shell completions
     Completions {
         /// The shell
-        #[arg(required_unless_present = "names")]
+        #[arg(required = true)]
         shell: Option<clap_complete::Shell>,
 
         /// Print the names of one kind, which the scripts ask for

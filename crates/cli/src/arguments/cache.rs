@@ -327,7 +327,8 @@ pub(crate) struct AdoptArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct AdviseArguments {
-    /// A recording of writes: an iolog of fio, or the name before .blktrace.0
+    /// A recording of writes: a run of `plumb observe --requests`, an iolog of fio, or the name before
+    /// .blktrace.0
     #[arg(value_name = "RECORDING")]
     pub(crate) recording: String,
 
