@@ -173,7 +173,7 @@ fn what_plumb_did_not_write_is_replaced_only_with_overwrite() {
 fn what_is_in_use_or_holds_swap_space_is_replaced_by_no_option() {
     for case in CASES.iter().filter(|case| case.runs) {
         let run = Try::new(case);
-        // As the server of a cache or a drive has locked its file.
+        // The server of a cache or a drive locks its file like this.
         fs::write(run.file(), "the log of a cache").unwrap();
         let server = fs::File::open(run.file()).unwrap();
         rustix::fs::flock(&server, rustix::fs::FlockOperation::LockExclusive).unwrap();

@@ -63,7 +63,7 @@ fn every_name_of_a_document_has_a_schema_that_says_it() {
         let complaints = Schema::open(name).complaints(&other);
         let says = complaints.iter().any(|complaint| complaint.starts_with("$.schema:"));
         assert!(says, "{name}: {complaints:?}");
-        // It takes a document that says its own name.
+        // A document that says its own name is taken.
         let own = serde_json::json!({"schema": format!("plumb/{name}/1")});
         let complaints = Schema::open(name).complaints(&own);
         let refuses = complaints.iter().any(|complaint| complaint.starts_with("$.schema:"));

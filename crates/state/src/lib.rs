@@ -1,5 +1,5 @@
-//! What plumbs share: the files that they leave on a machine, with the one place that writes them, and the
-//! messages that they send each other.
+//! State that plumb leaves on a machine: its files, and the one place that writes them. And the messages that
+//! plumbs send each other.
 //!
 //! - [`places`] lists every directory and file that plumb uses beside those that a user names.
 //! - [`whole_file`] reads, replaces, lists and removes files so that each is whole at every moment, durable

@@ -9,10 +9,10 @@
 //! ```
 //!
 //! A message is JSON: a frame between the processes (`plumb_state::frame`), a sealed line in the record
-//! (`plumb_state::sealed_lines`). What is written follows from the [`Plan`] alone; each block carries (seed of the run, address,
-//! number of the write) and is known to the last byte. The writer issues no write beyond what the witness has
-//! confirmed, so that at most a window of acknowledgements is unknown to it. Why a loss is never claimed that
-//! is none, and a known one never hidden:
+//! (`plumb_state::sealed_lines`). What is written follows from the [`Plan`] alone; each block carries (seed
+//! of the run, address, number of the write) and is known to the last byte. The writer issues no write
+//! beyond what the witness has confirmed, so that at most a window of acknowledgements is unknown to it. Why
+//! a loss is never claimed that is none, and a known one never hidden:
 //!
 //! - Only what is in the record is required, and it is in the record only if the device had said so.
 //! - A batch is confirmed when it is durable. The writer sends a batch again until it is confirmed, and goes

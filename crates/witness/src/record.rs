@@ -257,7 +257,7 @@ pub fn serve(
     loop {
         let done = match decoder.receive(&mut from) {
             Err(ended) if ended.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
-            // Its other half may still hear: a writer whose connection broke connects again.
+            // The other half may still hear: a writer whose connection broke connects again.
             Err(torn) if torn.kind() == io::ErrorKind::ConnectionAborted => return Err(lost(torn)),
             Err(error) => Err(lost(error)),
             Ok(message) => {

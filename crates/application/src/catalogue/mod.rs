@@ -27,7 +27,7 @@ struct Catalogue {
 }
 
 static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| {
-    // As plain values: an error of the program's own text needs no place, for which all code would double.
+    // Reads plain values: an error of the program's own text needs no place, for which all code would double.
     let profiles = include_str!("../../profiles.toml").parse().and_then(toml::Table::try_into);
     profiles.expect("the profiles are read by every test")
 });

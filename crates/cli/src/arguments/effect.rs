@@ -66,7 +66,7 @@ impl Command {
         if reads { Effect::Reads } else { Effect::Changes }
     }
 
-    /// Returns true if this command line looks for a server by name, and removes what one left that was killed.
+    /// Returns true if this command looks for a server by name, and removes what a killed one left.
     pub(crate) fn clears_up_after_servers(&self) -> bool {
         match self {
             Self::Cache(cache) => !matches!(

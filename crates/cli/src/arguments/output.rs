@@ -26,8 +26,8 @@ impl OutputArguments {
     /// that it `writes` and all that it `reads` or measures, before anything runs.
     ///
     /// # Errors
-    /// The refusal of [`OutputFile::check`], of a file that the command reads, of one that is named twice, and
-    /// of one that is in use or holds what no result may replace.
+    /// The refusal of [`OutputFile::check`], of a file that the command reads, of one that is named twice,
+    /// and of one that is in use or holds what no result may replace.
     pub(crate) fn each<'a>(
         self,
         writes: impl IntoIterator<Item = &'a Path>,
