@@ -127,7 +127,11 @@ pub fn may_be_replaced(path: &Path) -> Result<()> {
     judged.map(drop).map_err(|refusal| match refusal.kind() {
         Kind::Refused => {
             let found = refusal.found();
-            Error::refused(refusal.target(), found, "name another file for the result; --overwrite cannot override that")
+            Error::refused(
+                refusal.target(),
+                found,
+                "name another file for the result; --overwrite cannot override that",
+            )
         }
         _ => refusal,
     })

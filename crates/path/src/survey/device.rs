@@ -204,7 +204,7 @@ mod tests {
             assert_eq!((path.durable_at.write, path.durable_at.fsync), (None, None));
             assert!(path.unknown_below.unwrap().contains("NBD server"));
             let said = format!("{:?}{:?}", path.findings, path.layers);
-            assert!(!said.contains("is on:") && !said.contains("cache is on\""), "{said}");
+            assert!(!said.contains("that is on:") && !said.contains("\"a volatile cache is on"), "{said}");
         }
     }
 

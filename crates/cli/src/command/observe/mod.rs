@@ -61,9 +61,10 @@ pub(crate) struct ObserveArguments {
     #[arg(long)]
     all: bool,
 
-    /// How long, such as 10s, 5m; default 30s, or until Ctrl-C if that is earlier
+    /// How long, such as 10s, 5m [default: 30s]
     ///
-    /// An observation that is interrupted before a duration that was given is not complete (exit code 3).
+    /// Without it, an observation that Ctrl-C ends earlier is complete. One that is interrupted before a
+    /// duration that was given is not (exit code 3).
     #[arg(long, value_name = "TIME", value_parser = crate::arguments::running::time_within_a_day)]
     duration: Option<Nanos>,
 
