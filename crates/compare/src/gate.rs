@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use plumb_block::nearest;
 use plumb_report::document::comparison::{Contrast, LimitResult};
+use plumb_text::nearest;
 
 use crate::block::figure_names;
 

@@ -21,13 +21,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use plumb_block::shell_word;
 use plumb_measure::{ApplicationSide, Latency, Quality, StorageSide};
 use plumb_report::document::{
     CpuSeconds, DirectionResult, Environment, RunDocument, RunJob, RunKind, RunSpan, RunTarget, Sides,
 };
 use plumb_report::quantity::{count, duration};
 use plumb_report::verdict;
+use plumb_text::shell_word;
 
 use crate::error::Error;
 use crate::{diskspd, fio};

@@ -2,7 +2,7 @@
 //! the host, as ssh takes it. A launcher that starts no shell there is given `sh -c`.
 
 use plumb_block::Nanos;
-use plumb_report::printable::shell_word;
+use plumb_text::shell_word;
 
 use crate::message::short;
 

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use plumb_block::Nanos;
-use plumb_block::shell::excerpt;
 use plumb_load::LoadOutcome;
 use plumb_measure::{COUNT_MAX, StorageSide, storage};
 use plumb_path::{Finding, LayerKind, Severity, Survey, WritePath};
@@ -13,6 +12,7 @@ use plumb_report::document::fleet::{FleetDocument, FleetHost, ScaleStep};
 use plumb_report::document::{CpuSeconds, Sides};
 use plumb_report::quantity::duration;
 use plumb_report::{Headline, RunDocument, UNKNOWN, levels, wording};
+use plumb_text::excerpt;
 use serde_json::Value;
 
 use crate::controller::{Controller, HostNow};

@@ -4,10 +4,10 @@
 use std::io::Read;
 
 use plumb_block::Nanos;
-use plumb_block::shell::excerpt;
 use plumb_load::LoadOutcome;
 use plumb_report::RunDocument;
 use plumb_state::digest::sha256_hex_of;
+use plumb_text::excerpt;
 use serde::{Deserialize, Serialize};
 
 /// Number of characters of a reason that are kept.

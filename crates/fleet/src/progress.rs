@@ -3,10 +3,10 @@
 use plumb_block::Nanos;
 use plumb_load::LoadOutcome;
 use plumb_measure::median;
-use plumb_report::printable::printable;
 use plumb_report::quantity::{duration, rate, throughput};
 use plumb_report::tui::{LiveApplication, LivePhase, LiveSample, LiveTarget};
 use plumb_report::verdict::{STRAGGLER_SHARE, named};
+use plumb_text::printable;
 
 use crate::controller::{Controller, HostNow, Phase};
 

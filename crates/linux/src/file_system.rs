@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::str::FromStr;
 
-use plumb_block::{Nanos, retry_until, shell_word};
+use plumb_block::{Nanos, retry_until};
+use plumb_text::shell_word;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 

@@ -13,7 +13,8 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use plumb_block::{Nanos, shell_word};
+use plumb_block::Nanos;
+use plumb_text::shell_word;
 
 use crate::apply::{ApplyEnd, DiskReport, DiskResult, Event, Report, Session, StepsEnded, Worker};
 use crate::device::Reader;

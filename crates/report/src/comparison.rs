@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use plumb_path::Severity;
+use plumb_text::printable;
 
 use crate::document::ComparisonDocument;
 use crate::document::comparison::{Block, Contrast, Estimate, Outcome, Prediction, Term};
 use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, incomplete, sentence};
 use crate::outline::{Item, Outline, Section};
-use crate::printable::printable;
 use crate::quantity::{
     NONE, count, counted, duration, mebibytes, or_dash, percent, rate, ratio, three_digits,
 };

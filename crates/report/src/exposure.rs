@@ -3,9 +3,9 @@
 
 use plumb_path::exposure::{ExposedPart, Exposure, Holder, ObservedExposure, PartKind};
 use plumb_path::metrics::Metrics;
+use plumb_text::printable;
 
 use crate::outline::Item;
-use crate::printable::printable;
 use crate::quantity::{bytes, count, duration, listed, or_dash};
 use crate::terminal::Table;
 

@@ -4,11 +4,12 @@ use std::path::Path;
 
 use plumb_block::{Caching, SyncMethod};
 use plumb_measure::Latency;
+use plumb_text::{printable, shell_word};
 
 use crate::document::{Environment, RunDocument, RunTarget};
 use crate::figures::{FlushCount, P99_FROM, SINCE_INTENDED};
 use crate::levels;
-use crate::printable::{printable, shell_line, shell_word};
+use crate::printable::shell_line;
 use crate::terminal::tables::measured;
 use crate::{quantity, wording};
 

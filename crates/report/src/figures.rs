@@ -2,9 +2,9 @@
 
 use plumb_measure::run::TimeseriesRow;
 use plumb_measure::{FlushesOf, Latency, SERIES_BUCKET, StorageSide};
+use plumb_text::printable;
 
 use crate::document::{Environment, Sides};
-use crate::printable::printable;
 use crate::quantity::{count, counted, duration};
 
 /// A statistic of a latency, in seconds; `None` if it is not known.

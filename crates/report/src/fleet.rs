@@ -3,13 +3,13 @@
 
 use plumb_measure::{ApplicationSide, Latency};
 use plumb_path::Severity;
+use plumb_text::printable;
 
 use crate::document::{FleetDocument, Sides};
 use crate::facts::{Fact, Figure, LONGEST};
 use crate::figures::{P99_FROM, SINCE_INTENDED};
 use crate::headline::{Headline, NOT_KNOWN, UNKNOWN, incomplete};
 use crate::outline::{Item, Outline, Section};
-use crate::printable::printable;
 use crate::quantity::{NONE, count, counted, duration, or_dash, percent, rate, throughput, throughput_parts};
 use crate::terminal::{Cell, Ink, Table};
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use plumb_block::nearest;
+use plumb_text::nearest;
 
 use crate::quantity;
 

@@ -2,11 +2,11 @@
 
 use plumb_measure::Latency;
 use plumb_path::{Finding, Severity, Survey, WritePath};
+use plumb_text::printable;
 
 use crate::document::{RunDocument, RunJob, RunTarget, Sides};
 use crate::figures::{FlushCount, SINCE_INTENDED, spread};
 use crate::levels;
-use crate::printable::printable;
 use crate::quantity::{count, duration, mebibytes, rate};
 use crate::{rules, wording};
 

@@ -6,9 +6,9 @@
 use jiff::Timestamp;
 use plumb_block::in_one_line;
 use plumb_measure::StorageSide;
+use plumb_text::printable;
 
 use crate::document::{RunDocument, Sides};
-use crate::printable::printable;
 use crate::quantity::{bytes, count, counted, duration, ratio};
 
 /// Continues what `guest` has recorded by what `host` has.

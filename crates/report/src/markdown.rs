@@ -4,6 +4,7 @@
 //! Nothing from outside becomes markup, a link or a mention; the same recording always gives the same text.
 
 use plumb_path::Finding;
+use plumb_text::printable;
 
 use crate::document::{Environment, RunDocument, RunRecording};
 use crate::facts::{self, Fact, Figure};
@@ -11,7 +12,7 @@ use crate::figures::masthead;
 use crate::headline::{Headline, sentence};
 use crate::levels::as_measured;
 use crate::outline::{Item, Outline, Page, Row, Section};
-use crate::printable::{printable, shell_line};
+use crate::printable::shell_line;
 use crate::terminal::path_tree::{path_table, unsettled};
 use crate::terminal::run::groups;
 use crate::terminal::tables::{durable_table, side_table_without};

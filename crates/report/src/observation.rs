@@ -2,6 +2,7 @@
 
 use plumb_measure::Latency;
 use plumb_path::Severity;
+use plumb_text::printable;
 
 use crate::distribution::{self, Distribution};
 use crate::document::ObservationDocument;
@@ -12,7 +13,6 @@ use crate::exposure;
 use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, incomplete, sentence};
 use crate::outline::{Item, Outline, Section};
-use crate::printable::printable;
 use crate::quantity::{bytes, count, counted, duration, mebibytes, or_dash, percent, rate, three_digits};
 use crate::rules;
 use crate::terminal::Table;

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use plumb_measure::Latency;
+use plumb_text::printable;
 use serde::{Deserialize, Serialize};
 
 use crate::document::ObservationDocument;
 use crate::document::observation::{ObservedDevice, ObservedSync};
 use crate::outline::{Item, Page};
-use crate::printable::printable;
 use crate::quantity::{bytes, duration, or_dash, percent, rate, ratio, three_digits};
 use crate::status::StatusDocument;
 use crate::terminal::Table;

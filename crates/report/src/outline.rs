@@ -7,11 +7,11 @@
 use std::borrow::Cow;
 
 use plumb_path::Finding;
+use plumb_text::printable;
 
 use crate::document::Environment;
 use crate::facts::{Fact, Figure};
 use crate::headline::Headline;
-use crate::printable::printable;
 use crate::terminal::{Cell, Ink, Table};
 
 /// A report of a run.

@@ -3,9 +3,7 @@
 
 use std::borrow::Cow;
 
-use plumb_block::shell::is_bidi_control;
-pub use plumb_block::shell::printable;
-pub use plumb_block::shell_word;
+use plumb_text::{is_bidi_control, shell_word};
 
 /// Makes text of any number of lines fit for a terminal: everything but line ends, tabs, and with
 /// `has_colours` the sequences that set colours, is shown as an escape if it steers. The escapes (`\u001b`)

@@ -1,6 +1,7 @@
 //! A proof in words and tables, which every format sets in its own way. All of it is printable.
 
 use plumb_path::Severity;
+use plumb_text::printable;
 
 use crate::document::ProofDocument;
 use crate::document::proof::{
@@ -10,7 +11,6 @@ use crate::document::proof::{
 use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, incomplete, sentence};
 use crate::outline::{Item, Outline, Section};
-use crate::printable::printable;
 use crate::quantity::{self, NONE, bytes, count, counted, duration, or_dash};
 use crate::terminal::{Cell, Ink, Table};
 

@@ -1,8 +1,9 @@
 //! A slow event or a lost write in one line, as biosnoop and ext4slower have it.
 
+use plumb_text::printable;
+
 use crate::document::live::{DeviceActivity, SlowEvent};
 use crate::document::observation::WritebackError;
-use crate::printable::printable;
 use crate::quantity::{bytes, count, counted, duration};
 use crate::terminal;
 

@@ -1,13 +1,13 @@
 //! A study in words and tables, which every format sets in its own way. All of it is printable.
 
 use plumb_path::Severity;
+use plumb_text::printable;
 
 use crate::document::StudyDocument;
 use crate::document::study::{ExpectedRange, Study, StudyRow, StudyUnit};
 use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, incomplete, sentence};
 use crate::outline::{Item, Outline, Section};
-use crate::printable::printable;
 use crate::quantity::{NONE, bytes, count, duration, mebibytes, or_dash, rate, ratio};
 use crate::terminal::{Cell, Ink, Table};
 

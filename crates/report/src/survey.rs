@@ -1,12 +1,12 @@
 //! A survey in words and tables, for the formats that show each path whole.
 
 use plumb_path::{Survey, WritePath};
+use plumb_text::printable;
 use serde::Serialize;
 
 use crate::document::json::pretty;
 use crate::headline::Headline;
 use crate::outline::{Item, Page, Section};
-use crate::printable::printable;
 use crate::terminal::path_tree::path_table;
 use crate::{exposure, untorn};
 

@@ -1,12 +1,12 @@
 //! Tables of what the devices were handed, for every format with tables.
 
 use plumb_measure::{FlushWrites, StorageSide};
+use plumb_text::printable;
 
 use crate::document::{Account, RunDocument, RunTarget};
 use crate::figures::{may_lack, writes_without_flushes};
 use crate::headline::sentence;
 use crate::outline::{Item, Section};
-use crate::printable::printable;
 use crate::quantity::{bytes, count, flush_time, or_dash, three_digits};
 use crate::terminal::{Cell, Ink, Table};
 use crate::wording::method as method_name;

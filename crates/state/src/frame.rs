@@ -17,7 +17,7 @@
 use std::io::{self, Read, Write};
 use std::time::Instant;
 
-use plumb_block::shell::excerpt;
+use plumb_text::excerpt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

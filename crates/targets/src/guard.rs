@@ -28,7 +28,8 @@
 //! Giving a file another length is writing to it, whatever is to be done with it then. A file that plumb made
 //! and that somebody has put a file system into is no longer plumb's alone, so its mark does not count.
 
-use plumb_block::{Bytes, shell_word};
+use plumb_block::Bytes;
+use plumb_text::shell_word;
 
 use crate::error::{Error, Kind, Result};
 use crate::facts::{BlockFacts, Contents, FileFacts, FoundObject, Missing, Use};

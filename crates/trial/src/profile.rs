@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use plumb_application::{self as application, Limits};
-use plumb_block::shell_word;
 use plumb_targets::{Name, Scheme};
+use plumb_text::shell_word;
 use plumb_workload::Scenario;
 
 use crate::error::TrialError;

@@ -11,7 +11,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plumb_block::{Lba, LbaRange, Nanos, shell_word};
+use plumb_block::{Lba, LbaRange, Nanos};
+use plumb_text::shell_word;
 
 use super::findings::Findings;
 use crate::format::record::{Extent, Header, Kind, Place};

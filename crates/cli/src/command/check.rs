@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use plumb_block::{FailureKind, shell_word};
+use plumb_block::FailureKind;
 use plumb_dialect::native;
 use plumb_report::Kind;
 use plumb_report::progress::Bar;
 use plumb_targets::{Name, OpenedTarget, Permission, Scheme, open_foreign};
+use plumb_text::shell_word;
 use plumb_trial::CheckRequest;
 
 use crate::arguments::check::CheckArguments;

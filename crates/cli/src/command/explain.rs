@@ -1,7 +1,8 @@
 //! `plumb explain`: what a rule of a report means.
 
-use plumb_block::{FailureKind, nearest};
+use plumb_block::FailureKind;
 use plumb_report::{rules, terminal as text};
+use plumb_text::nearest;
 
 use crate::exit::{Exit, Refusal};
 use crate::terminal;

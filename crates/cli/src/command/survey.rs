@@ -7,9 +7,9 @@ use plumb_linux::probe::{LiveProbe, Probe};
 use plumb_linux::recorded;
 use plumb_linux::tree::{LiveTree, Tree};
 use plumb_path::{LayerKind, Survey, Target, UntornPage, WritePath, text_of};
-use plumb_report::printable::printable;
 use plumb_report::{Kind, levels};
 use plumb_targets::{Servers, cache, open_foreign};
+use plumb_text::printable;
 
 use crate::arguments::survey::SurveyArguments;
 use crate::exit::{self, Exit, Refusal, refuse_if, usage};

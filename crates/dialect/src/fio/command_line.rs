@@ -3,13 +3,14 @@
 //! `--name` begins a job; options before the first `--name`, or after `--name=global`, hold for all that
 //! follow, those in job files too. An option's value is in the same argument or in the next one.
 
+use plumb_text::nearest;
+
 use super::invocation::{Format, Output};
 use super::job_file;
 use super::option_table::{self, Fate, KnownOption};
 use super::section::{Section, Sections, Setting};
 use super::surroundings::Surroundings;
 use crate::{Error, Machine};
-use plumb_block::nearest;
 
 /// Command line as typed.
 #[derive(Debug)]

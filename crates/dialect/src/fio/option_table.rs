@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use plumb_block::nearest;
+use plumb_text::nearest;
 
 use super::section::Setting;
 use super::value::{self, KbBase};

@@ -1,7 +1,7 @@
 //! Words of other programs that people type by habit, and what plumb says instead: the table is
 //! `foreign.txt`.
 
-use plumb_block::shell_word;
+use plumb_text::shell_word;
 
 use super::table::{self, Takes};
 

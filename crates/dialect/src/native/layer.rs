@@ -1,6 +1,6 @@
 //! The words of one table of a file: of the file itself, a span, or a job.
 
-use plumb_block::nearest;
+use plumb_text::nearest;
 use toml::de::{DeTable, DeValue};
 
 use super::foreign;

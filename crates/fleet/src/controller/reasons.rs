@@ -1,6 +1,6 @@
 //! Reasons why a host is not reached, in words.
 
-use plumb_block::shell::printable;
+use plumb_text::printable;
 
 use super::settings::Settings;
 use crate::message::{Identity, SHORT_MAX, short};

@@ -1,7 +1,7 @@
 //! Findings that are not traps of cache settings: memory, options, arrays, caches, the far side of a
 //! hypervisor or a network, and what root would add.
 
-use plumb_block::shell_word;
+use plumb_text::shell_word;
 
 use super::Flow;
 use super::finding::{RuleResult, Those, marked};

@@ -1,6 +1,6 @@
 //! The traps of write-cache settings: places where the kernel's view and the device part company.
 
-use plumb_block::shell_word;
+use plumb_text::shell_word;
 
 use super::finding::{RuleResult, Those, marked};
 use super::{Flow, durable};

@@ -1,8 +1,8 @@
 //! Mount options that change what a sync or an O_DIRECT write is worth, each with the file that it was read
 //! from.
 
-use plumb_block::shell_word;
 use plumb_linux::tree::mountinfo::Mount;
+use plumb_text::shell_word;
 
 use super::file_system::EXT4_SYSTEMS;
 use super::mounts::MOUNTINFO;

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
-use plumb_block::{Nanos, shell_word};
+use plumb_block::Nanos;
+use plumb_text::shell_word;
 
 use super::check::{Extent, among_agreed, as_agreed, same_cache, unchanged};
 use super::disk::{StepsEnded, Worker, in_words};

@@ -2,9 +2,9 @@
 //! mode of such a cache and by what is below it; the device that stands for it has no write cache of its own
 //! that could be switched.
 
-use plumb_block::shell_word;
 use plumb_linux::inventory::{Block, BlockKind};
 use plumb_path::{AttachedCache, Cache, LayerKind};
+use plumb_text::shell_word;
 
 use super::standing::Paths;
 use crate::gateway::Gateway;

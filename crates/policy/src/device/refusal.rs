@@ -5,8 +5,8 @@ use super::drive::Drive;
 use crate::state::State;
 use crate::view::{DeviceView, ProtectionRank, Refusal};
 use crate::wire::sct::WriteCache;
-use plumb_block::shell_word;
 use plumb_linux::inventory::{Block, BlockKind, Inventory};
+use plumb_text::shell_word;
 
 /// Facts that a refusal is decided on.
 pub(super) struct Case<'a> {

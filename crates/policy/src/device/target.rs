@@ -1,8 +1,8 @@
 //! Meaning of a name that a user gives: a kernel name, a node of /dev or a link to one, or a path on a file
 //! system.
 
-use plumb_block::shell_word;
 use plumb_linux::tree::{FileKind, Tree};
+use plumb_text::shell_word;
 
 use crate::view::{DeviceSide, DeviceView, Refusal};
 use plumb_linux::inventory::{Block, Inventory};

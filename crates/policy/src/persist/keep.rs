@@ -1,6 +1,6 @@
 //! Policies that are kept from now on, and that are kept no longer.
 
-use plumb_block::shell_word;
+use plumb_text::shell_word;
 
 use super::desired::DesiredState;
 use super::error::PersistError;

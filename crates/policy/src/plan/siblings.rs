@@ -6,7 +6,7 @@
 //! not be changed or was not meant. What the kernel believes is each namespace's own: to suppress flushes on
 //! one touches no other.
 
-use plumb_block::shell_word;
+use plumb_text::shell_word;
 
 use super::document::PlanRequest;
 use super::obstacle::judge;

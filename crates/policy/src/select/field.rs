@@ -1,8 +1,9 @@
 //! Fields of a disk that an expression can ask for.
 
+use plumb_text::nearest;
+
 use super::role::{Role, roles};
 use crate::view::DeviceView;
-use plumb_block::nearest;
 
 /// A property of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,8 @@ use super::expression::Expression;
 use super::field::{Field, Shape};
 use super::token::{Kind, Operator, Token, cut};
 use crate::state::State;
-use plumb_block::{Bytes, SizeBase, nearest};
+use plumb_block::{Bytes, SizeBase};
+use plumb_text::nearest;
 
 /// Nobody types more levels, and each takes stack.
 const DEPTH_MAX: usize = 64;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use plumb_report::document::ProofDocument;
 use plumb_report::document::proof::{Failure, FailureClass};
-use plumb_report::printable::shell_word;
+use plumb_text::shell_word;
 
 use super::minimal_case::{minimal_case, required_at, submitted};
 use super::request::{Request, Watch};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use plumb_block::shell_word;
+use plumb_text::shell_word;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};

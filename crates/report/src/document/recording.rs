@@ -9,6 +9,7 @@ use std::path::Path;
 
 use plumb_measure::run::{Recording, TimeseriesRow};
 use plumb_measure::{Histogram, TaggedHistogram};
+use plumb_text::shell_word;
 use serde::de::DeserializeOwned;
 
 use super::check::CheckDocument;
@@ -20,7 +21,7 @@ use super::proof::ProofDocument;
 use super::recorded_check::RecordedCheck;
 use super::run::RunDocument;
 use super::study::StudyDocument;
-use crate::printable::{shell_line, shell_word};
+use crate::printable::shell_line;
 
 /// Contents of a run directory.
 #[derive(Debug, Clone)]

@@ -1,10 +1,10 @@
 //! The failures of a proof as annotations of a change, as build servers show them beside the code.
 
+use plumb_text::printable;
 use serde_json::{Value, json};
 
 use crate::document::ProofDocument;
 use crate::document::proof::Failure;
-use crate::printable::printable;
 use crate::proof;
 
 /// Returns the workflow commands of GitHub for the failures: a line each, an error at the file `path`. A

@@ -10,12 +10,12 @@
 use plumb_measure::Latency;
 use plumb_measure::run::TimeseriesRow;
 use plumb_path::{Finding, Layer};
+use plumb_text::printable;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::document::{FleetDocument, RunDocument, RunRecording, Sides, Transactions};
 use crate::figures::bucket_seconds;
-use crate::printable::printable;
 use crate::quantity::NONE;
 use crate::wording;
 

@@ -4,11 +4,11 @@
 //! `testsuite`, whose test cases hold at most one `failure` or `skipped` each.
 
 use askama::Template;
+use plumb_text::printable;
 
 use crate::document::ProofDocument;
 use crate::document::proof::{FailureClass, ProfileResult};
 use crate::html::escape;
-use crate::printable::printable;
 use crate::proof;
 
 /// All of the file.

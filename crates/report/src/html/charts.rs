@@ -2,12 +2,12 @@
 //! target and direction; rates, throughput and latency over time, of the application and of the storage.
 
 use plumb_measure::run::TimeseriesRow;
+use plumb_text::printable;
 
 use super::chart_data::{self, Chart, Line, PointFunction, TIME_OF_OPERATION, TIME_OF_RUN};
 use super::style::{STYLES, sample};
 use crate::document::{Part, RunDocument, RunRecording};
 use crate::levels::loses_synced;
-use crate::printable::printable;
 use crate::{quantity, sentences, wording};
 
 /// The time series of more targets than this would make the page large.

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use askama::Template;
+use plumb_text::printable;
 
 use super::bars::{BarRow, Scale, Sense};
 use super::chart_data::{Chart, Line, TIME_OF_OPERATION};
@@ -14,7 +15,6 @@ use super::style::STYLES;
 use crate::comparison::{self, figure_words, is_rate, signed, term_words, value};
 use crate::document::ComparisonDocument;
 use crate::document::comparison::{Contrast, Estimate};
-use crate::printable::printable;
 use crate::quantity::{or_dash, percent, ratio};
 
 /// All of a page.

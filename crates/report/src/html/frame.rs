@@ -1,5 +1,7 @@
 //! Frame around the figures of every page: head, the line to run it again, scripts.
 
+use plumb_text::printable;
+
 use super::chart_data::{Chart, embeddable};
 use super::escape::prose;
 use super::glyph;
@@ -7,7 +9,7 @@ use crate::facts::{Fact, Figure};
 use crate::figures::masthead;
 use crate::headline::Headline;
 use crate::outline::Outline;
-use crate::printable::{printable, shell_line};
+use crate::printable::shell_line;
 
 const CSS: &str = include_str!("../../assets/report.css");
 const JS: &str = include_str!("../../assets/report.js");

@@ -3,10 +3,11 @@
 //! in flight together lies side by side; rows are not to scale. Below is the line at which the power goes. Of
 //! many things those next to a loss and next to the cut are shown.
 
+use plumb_text::printable;
+
 use super::diagram::Width;
 use super::escape::{cut, escape};
 use crate::document::proof::{Fate, Lane, MinimalCase, TimelineItem};
-use crate::printable::printable;
 use crate::quantity::duration;
 
 /// More rows than this are not drawn.

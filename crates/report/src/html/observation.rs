@@ -1,6 +1,7 @@
 //! The page of an observation: requests over time, and the tables of every other report of it.
 
 use askama::Template;
+use plumb_text::printable;
 
 use super::chart_data::{Chart, Line, STEPS_MAX, TIME_OF_RUN};
 use super::charts::ChartView;
@@ -10,7 +11,6 @@ use super::style::STYLES;
 use crate::document::ObservationDocument;
 use crate::document::observation::ObservedDevice;
 use crate::observation;
-use crate::printable::printable;
 use crate::quantity::rate;
 
 /// All of a page.

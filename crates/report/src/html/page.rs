@@ -2,6 +2,7 @@
 
 use askama::Template;
 use plumb_path::Rule;
+use plumb_text::printable;
 
 use super::charts::{self, ChartView};
 use super::frame::Frame;
@@ -14,7 +15,6 @@ use crate::facts;
 use crate::figures::masthead;
 use crate::headline::Headline;
 use crate::levels::loses_synced;
-use crate::printable::printable;
 use crate::{sentences, tables, terminal};
 
 /// Time series of a load that are not folded: those of its first target.

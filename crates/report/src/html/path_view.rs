@@ -1,12 +1,12 @@
 //! The write paths in the page: two drawings of each, and the evidence for each layer below them.
 
 use plumb_path::{Evidence, WritePath};
+use plumb_text::printable;
 
 use super::diagram::{self, Width};
 use super::glyph::{self, Sign};
 use crate::document::RunDocument;
 use crate::levels::as_measured;
-use crate::printable::printable;
 use crate::wording;
 
 pub(super) struct PathView {

@@ -2,6 +2,7 @@
 
 use askama::Template;
 use plumb_path::{Survey, WritePath};
+use plumb_text::printable;
 
 use super::escape::{escape, prose};
 use super::frame::Frame;
@@ -11,7 +12,6 @@ use super::verdict_view::{VerdictView, verdict_view};
 use crate::document::FleetDocument;
 use crate::headline::Headline;
 use crate::outline::{Item, Outline, Page, Row, Section};
-use crate::printable::printable;
 use crate::quantity::counted;
 use crate::terminal::Cell;
 use crate::{fleet, survey};

@@ -18,7 +18,7 @@ pub(super) fn sides(document: &RunDocument) -> String {
         .filter(|(target, _)| target.failed_because.is_none() && !sentences::is_method(document, target));
     let mut beside: Vec<Group> = shown
         .map(|(target, shares)| Group {
-            note: crate::printable::printable(&sentences::description(document, target)),
+            note: plumb_text::printable(&sentences::description(document, target)),
             after: if *shares { String::new() } else { balances(&target.sides) },
         })
         .collect();

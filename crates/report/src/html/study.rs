@@ -2,6 +2,7 @@
 //! tables.
 
 use askama::Template;
+use plumb_text::printable;
 
 use super::bars::{BarRow, Scale, Sense};
 use super::chart_data::{Chart, Line, TIME_OF_RUN};
@@ -12,7 +13,6 @@ use super::style::STYLES;
 use super::table;
 use crate::document::StudyDocument;
 use crate::document::study::{Study, StudyRow, StudySeries};
-use crate::printable::printable;
 use crate::quantity::or_dash;
 use crate::{quantity, study};
 

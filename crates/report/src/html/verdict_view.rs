@@ -1,10 +1,10 @@
 //! The verdicts in the page.
 
 use plumb_path::{Finding, Rule, Severity};
+use plumb_text::printable;
 
 use super::glyph;
 use crate::headline::sentence;
-use crate::printable::printable;
 use crate::rules;
 
 pub(super) struct VerdictView {

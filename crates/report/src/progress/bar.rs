@@ -6,10 +6,10 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plumb_block::{Bytes, Nanos};
 use plumb_load::{Event, Observer, Phase, Progress};
+use plumb_text::printable;
 use plumb_workload::{Job, Scenario};
 
 use super::lines::ProgressLines;
-use crate::printable::printable;
 use crate::streams;
 
 /// How fine the bar counts: thousandths of the phase.

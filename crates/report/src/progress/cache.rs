@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use plumb_block::wait::LOOK_EVERY;
-use plumb_block::{Bytes, Nanos, shell_word};
+use plumb_block::{Bytes, Nanos};
 use plumb_targets::cache::{CacheStatus, LaidOut};
+use plumb_text::shell_word;
 
 use super::bar::left;
 use super::lines::ProgressLines;

@@ -5,8 +5,9 @@ use std::cell::RefCell;
 use std::io::IsTerminal as _;
 
 use indicatif::ProgressBar;
-use plumb_block::{Nanos, shell_word};
+use plumb_block::Nanos;
 use plumb_policy::apply::{Event, Progress};
+use plumb_text::shell_word;
 
 use super::bar::redrawn;
 use super::lines::ProgressLines;

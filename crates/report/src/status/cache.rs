@@ -1,17 +1,18 @@
 //! Pages and metrics of `plumb cache status`.
 
-use plumb_block::{Bytes, Nanos, shell_word};
+use plumb_block::{Bytes, Nanos};
 use plumb_cache::driver::{LatencyBucket, LatencyByRequest, RequestLatency};
 use plumb_cache::{Findings, Mode};
 use plumb_path::metrics::Metrics;
 use plumb_targets::ByteExtent;
 use plumb_targets::cache::{CacheStatus, EnduranceBy, Sleep, Wear, serving};
+use plumb_text::printable;
+use plumb_text::shell_word;
 
 use super::StatusDocument;
 use crate::document::cache::{CacheDetached, CacheShown, CachesShown};
 use crate::export::prometheus::put_histogram;
 use crate::outline::{Item, Page, Row};
-use crate::printable::printable;
 use crate::quantity::counted;
 
 const TITLE: &str = "plumb cache status";

@@ -1,14 +1,15 @@
 //! Simulated drives: the models that are shipped, and how drives are that are served.
 
-use plumb_block::{Bytes, shell_word};
+use plumb_block::Bytes;
 use plumb_sim::figures::FigureRow;
 use plumb_targets::served_drive::DriveStatus;
+use plumb_text::printable;
+use plumb_text::shell_word;
 
 use super::StatusDocument;
 use super::cache::places;
 use crate::document::drive::{DriveGone, DriveList, DriveModel, DriveShown, DrivesShown};
 use crate::outline::{Item, Page, Row};
-use crate::printable::printable;
 use crate::quantity::counted;
 use crate::terminal::{Cell, Ink, Table};
 use crate::wording;

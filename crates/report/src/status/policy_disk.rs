@@ -3,9 +3,9 @@
 use plumb_block::Bytes;
 use plumb_policy::state::FoundState;
 use plumb_policy::view::{DeviceSide, DeviceView, Holder};
+use plumb_text::printable;
 
 use crate::outline::{Item, Page, Row};
-use crate::printable::printable;
 use crate::wording;
 
 /// Adds everything that is known of a disk.

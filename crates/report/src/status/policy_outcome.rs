@@ -3,18 +3,19 @@
 
 use std::path::PathBuf;
 
-use plumb_block::{Nanos, shell_word};
+use plumb_block::Nanos;
 use plumb_policy::apply::{ApplyEnd, DiskResult, Report};
 use plumb_policy::enforce::Enforcement;
 use plumb_policy::observe::{Observation, ObservedSwitch};
 use plumb_policy::persist::{Certainty, KeptPolicy, Persistence};
 use plumb_policy::verify::Verification;
+use plumb_text::printable;
+use plumb_text::shell_word;
 
 use super::StatusDocument;
 use super::policy_plan::refused;
 use crate::document::policy::{PolicyApply, PolicyClaim, PolicyPersist};
 use crate::outline::{Item, Page, Row};
-use crate::printable::printable;
 use crate::terminal::{Cell, Ink, Table};
 
 /// A document of which a page is one section.

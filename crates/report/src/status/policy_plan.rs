@@ -6,11 +6,11 @@
 use plumb_policy::plan::{Plan, PlannedChange, PlannedStep};
 use plumb_policy::select::{Role, roles_of};
 use plumb_policy::state::FoundState;
+use plumb_text::printable;
 
 use super::StatusDocument;
 use crate::document::policy::ShownPlan;
 use crate::outline::{Item, Page, Row};
-use crate::printable::printable;
 use crate::quantity::counted;
 use crate::terminal::{Cell, Ink, Table};
 

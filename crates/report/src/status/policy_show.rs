@@ -6,12 +6,12 @@ use plumb_policy::gateway::recording::Exchange;
 use plumb_policy::state::FoundState;
 use plumb_policy::view::{DeviceView, PolicyDocument};
 use plumb_policy::watch::Watcher;
+use plumb_text::printable;
 
 use super::policy_disk::{disk, model, on_off, write_cache, yes_no};
 use super::{StatusDocument, raid};
 use crate::document::policy::PolicyShow;
 use crate::outline::{Item, Page, Row};
-use crate::printable::printable;
 use crate::quantity::counted;
 use crate::terminal::{Cell, Ink, Table, severity_ink};
 

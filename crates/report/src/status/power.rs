@@ -1,13 +1,13 @@
 //! Findings of the tools of `plumb prove`: a trace, a verification after a cut, a campaign, a replay.
 
 use plumb_block::Nanos;
+use plumb_text::printable;
 
 use super::StatusDocument;
 use crate::document::power::{
     CampaignDocument, CycleResult, Example, ProveReplay, TraceDocument, TraceStates, VerifyDocument,
 };
 use crate::outline::{Item, Page, Row};
-use crate::printable::printable;
 use crate::terminal::{Cell, Ink, Table};
 
 /// More cycles than this are left to the document.

@@ -2,9 +2,9 @@
 
 use plumb_policy::device::raid_tool::{RaidReport, Volume, WritePolicy};
 use plumb_policy::raid::Controller;
+use plumb_text::printable;
 
 use crate::outline::{Item, Page, Row};
-use crate::printable::printable;
 use crate::terminal::{Cell, Ink};
 
 /// Adds the report, or without one the controllers with what to ask about what they hide.

@@ -1,10 +1,11 @@
 //! The head of a report: what was done, where, and the verdict in one sentence.
 
+use plumb_text::printable;
+
 use super::Style;
 use super::pen::{self, Ink};
 use super::wrap::{columns, hang};
 use crate::headline::Headline;
-use crate::printable::printable;
 
 /// Returns the head. `title` and `facts` are printable.
 pub(super) fn head(title: &str, facts: &[String], headline: &Headline, style: Style) -> String {

@@ -1,5 +1,7 @@
 //! Reports in sections, for a terminal.
 
+use plumb_text::printable;
+
 use super::head::{head, verdict_line};
 use super::pen::Ink;
 use super::table::Cell;
@@ -8,7 +10,6 @@ use super::wrap::{columns, hang};
 use super::{Style, Verbosity};
 use crate::figures::masthead;
 use crate::outline::{Item, Outline, Page, Row};
-use crate::printable::printable;
 
 /// Returns the report, ending in a newline. A section that has nothing to say is left out.
 pub(crate) fn outline(of: &Outline<'_>, style: Style) -> String {

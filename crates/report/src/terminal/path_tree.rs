@@ -6,13 +6,13 @@
 use std::collections::HashSet;
 
 use plumb_path::WritePath;
+use plumb_text::printable;
 
 use super::Style;
 use super::pen::{self, Ink};
 use super::table::{Cell, Side, Table};
 use super::wrap::{columns, hang, start};
 use crate::levels::{self, Arrival, FsyncState, Levels, Node};
-use crate::printable::printable;
 use crate::wording;
 
 /// Width from which there is space for kinds and marks.

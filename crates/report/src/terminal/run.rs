@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use plumb_path::{Finding, Severity};
+use plumb_text::printable;
 
 use super::head::{head, incomplete_line, title_line, verdict_line};
 use super::outline::item;
@@ -18,7 +19,6 @@ use crate::figures::{SideRow, masthead, side_rows};
 use crate::headline::{Headline, sentence};
 use crate::levels::{as_measured, loses_synced};
 use crate::outline::Item;
-use crate::printable::printable;
 use crate::{levels, rules, sentences, tables, untorn};
 
 /// Names of targets take at most so many columns, and never more than a third of the line: longer ones lose

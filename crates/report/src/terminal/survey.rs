@@ -1,6 +1,7 @@
 //! Write paths alone, without a measurement.
 
 use plumb_path::{Layer, Severity, Survey, WritePath};
+use plumb_text::printable;
 
 use super::head::verdict_line;
 use super::path_tree::path_tree;
@@ -11,7 +12,6 @@ use super::wrap::hang;
 use super::{Style, outline};
 use crate::headline::{Headline, sentence};
 use crate::levels::{self, FsyncState};
-use crate::printable::printable;
 use crate::{exposure, untorn, wording};
 
 /// Meaning of the signs and words of the tree.

@@ -3,6 +3,7 @@
 use plumb_block::SyncMethod;
 use plumb_measure::Latency;
 use plumb_path::WritePath;
+use plumb_text::printable;
 
 use super::Style;
 use super::pen::Ink;
@@ -10,7 +11,6 @@ use super::table::{Cell, Table};
 use super::wrap::hang;
 use crate::document::{RunDocument, RunTarget};
 use crate::figures::{FlushCount, STATISTICS, SideRow};
-use crate::printable::printable;
 use crate::quantity::{DurationUnit, bytes, count, counted, duration, flush_time, mebibytes, or_dash, rate};
 use crate::{headline, levels, wording};
 

@@ -1,12 +1,12 @@
 //! Verdicts and findings: the sentence, what it rests on, what to do.
 
 use plumb_path::Finding;
+use plumb_text::printable;
 
 use super::Style;
 use super::pen::{self, Ink};
 use super::wrap::hang;
 use crate::headline::sentence;
-use crate::printable::printable;
 
 /// More lines of evidence than this are left to the page.
 const EVIDENCE_MAX: usize = 4;

@@ -1,5 +1,6 @@
 //! Operations per second over time: for each target a line of the application and one of the storage.
 
+use plumb_text::printable;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style as Paint};
@@ -9,7 +10,6 @@ use ratatui::widgets::{Axis, Chart, Dataset, GraphType};
 
 use super::paint::{colour_of, frame_of, ink};
 use super::view::LiveView;
-use crate::printable::printable;
 use crate::quantity;
 
 /// Lower than this there is no room for a line.

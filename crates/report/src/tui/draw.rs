@@ -1,6 +1,7 @@
 //! The whole view in one frame: head, chart, table, foot. What does not fit is left out, the least telling
 //! first.
 
+use plumb_text::printable;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style as Paint};
@@ -10,7 +11,6 @@ use super::paint::ink;
 use super::sample::{LivePhase, LiveSample};
 use super::view::LiveView;
 use super::{chart, table};
-use crate::printable::printable;
 use crate::quantity::{duration, percent};
 
 impl LiveView {

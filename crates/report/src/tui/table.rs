@@ -1,5 +1,6 @@
 //! The figures of each target: the application's side, its syncs, the storage's side.
 
+use plumb_text::printable;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::{Modifier, Style as Paint};
@@ -9,7 +10,6 @@ use ratatui::widgets::{Row, Table};
 use super::paint::{colour_of, ink};
 use super::sample::LivePercentiles;
 use super::view::LiveView;
-use crate::printable::printable;
 use crate::quantity::{duration, mebibytes, or_dash, rate};
 
 /// How wide a figure's column is.

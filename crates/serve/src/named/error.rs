@@ -3,7 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use plumb_block::{FailureKind, shell_word};
+use plumb_block::FailureKind;
+use plumb_text::shell_word;
 
 use crate::error::ExportError;
 use crate::nbd::server::ServeError;

@@ -1,5 +1,6 @@
 //! The text of a model: figures stripped to plain values, with where each stands and where it comes from.
 
+use plumb_text::nearest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -10,7 +11,6 @@ use toml::de::{DeTable, DeValue, Deserializer, Error as TomlError};
 use super::change::Change;
 use super::error::ContentError;
 use super::limits::Limits;
-use plumb_block::nearest;
 
 /// A value of a model with where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

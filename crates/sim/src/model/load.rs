@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plumb_block::{Bytes, DeviceInfo, VolatileCache};
+use plumb_text::nearest;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -17,7 +18,6 @@ use super::file;
 use super::geometry::{Geometry, Interface, Kind};
 use super::limits::{Check, Limits};
 use super::shipped;
-use plumb_block::nearest;
 
 pub use super::build::Parameters;
 

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::str::FromStr;
 
 use plumb_block::Bytes;
+use plumb_text::nearest;
 
 use crate::fault::{Fault, FaultError};
 
 use super::change::Change;
 use super::error::{ModelError, TypedError};
 use super::load::Model;
-use plumb_block::nearest;
 
 /// Text that was typed, understood but not yet looked up.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -4,8 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use plumb_block::{RealClock, Time, shell_word};
+use plumb_block::{RealClock, Time};
 use plumb_cache::{Leg, MissingLegs, Mode, Uuid};
+use plumb_text::shell_word;
 
 use super::config::CacheConfig;
 use super::create::may_be_named;

@@ -4,8 +4,9 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use plumb_block::{Bytes, ErrorKind, RealClock, Time, shell_word};
+use plumb_block::{Bytes, ErrorKind, RealClock, Time};
 use plumb_cache::{Cache, LOG_BLOCK, Layout, NewLog, State, driver};
+use plumb_text::shell_word;
 
 use super::config::{self, CacheConfig, NewDevices};
 use super::create::{guarded, in_whole_blocks, without_made};

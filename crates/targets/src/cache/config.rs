@@ -4,10 +4,10 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use plumb_block::shell_word;
 use plumb_cache::{Layout, Mark, Mode, Uuid};
 use plumb_state::whole_file::{self, Lasting};
 use plumb_state::{DirectoryLock, LockedRecord, places};
+use plumb_text::shell_word;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 

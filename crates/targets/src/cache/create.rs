@@ -5,10 +5,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use plumb_block::{Bytes, DeviceInfo, RealClock, Time, shell_word};
+use plumb_block::{Bytes, DeviceInfo, RealClock, Time};
 use plumb_cache::{Cache, LOG_BLOCK, Layout, Mode, Settings, Uuid, driver};
 use plumb_linux::FileOptions;
 use plumb_serve::named::registry;
+use plumb_text::shell_word;
 
 use super::config::{CacheConfig, MarkerPlace};
 use super::device_place::DevicePlace;

@@ -7,9 +7,10 @@
 
 use std::fmt;
 
-use plumb_block::{Bytes, shell_word};
+use plumb_block::Bytes;
 use plumb_cache::LOG_BLOCK;
 use plumb_state::LegRecord;
+use plumb_text::shell_word;
 use serde::{Deserialize, Serialize};
 
 use crate::byte_extent::ByteExtent;

@@ -8,13 +8,14 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use plumb_block::{Bytes, Device, Lba, Nanos, Time, retry_until, shell_word};
+use plumb_block::{Bytes, Device, Lba, Nanos, Time, retry_until};
 use plumb_cache::Uuid;
 use plumb_linux::FileOptions;
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::range_lock::{self, LockKind};
 use plumb_linux::shared_claim;
 use plumb_linux::tree::LiveTree;
+use plumb_text::shell_word;
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 

@@ -3,13 +3,14 @@
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plumb_block::{Bytes, Device, LbaRange, Pool, PoolShape, Time, shell_word};
+use plumb_block::{Bytes, Device, LbaRange, Pool, PoolShape, Time};
 use plumb_cache::driver::{self, CachedDevice, Members};
 use plumb_cache::{BUFFER, Cache, Identity, MissingLegs, Mode, Options, State, WITNESSES_MAX};
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_path::{Survey, survey_cache};
 use plumb_state::LockedRecord;
+use plumb_text::shell_word;
 
 use super::config::{self, CacheConfig, LastMark};
 use super::create::needs;

@@ -3,11 +3,12 @@
 use std::io;
 use std::path::PathBuf;
 
-use plumb_block::{FailureKind, in_one_line, shell_word};
+use plumb_block::{FailureKind, in_one_line};
 use plumb_serve::named::control::{ControlError, Order, give};
 use plumb_serve::named::forget;
 use plumb_serve::{attach, ublk};
 use plumb_state::places;
+use plumb_text::shell_word;
 
 use super::config::{self, CacheConfig};
 use super::served::{CacheOrder, CacheStatus};

@@ -3,11 +3,11 @@
 
 use std::os::fd::AsFd as _;
 
-use plumb_block::shell_word;
 use plumb_cache::{Layout, Mode};
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_path::{UnflushedLog, disks_below, survey_unflushed_log};
+use plumb_text::shell_word;
 
 use super::config::CacheConfig;
 use super::device_place::DevicePlace;

@@ -1,7 +1,7 @@
 //! Commands that messages name as ways out of the state of a cache. Each can be typed as it is printed, but
 //! for a word in capitals, which stands for something that only the user knows.
 
-use plumb_block::shell_word;
+use plumb_text::shell_word;
 
 use super::config::CacheConfig;
 use super::device_place::DevicePlace;

@@ -6,13 +6,14 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Clock, FailureKind, RealClock, in_one_line, shell_word};
+use plumb_block::{Bytes, Clock, FailureKind, RealClock, in_one_line};
 use plumb_linux::FileOptions;
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::space::space_at;
 use plumb_linux::tree::LiveTree;
 use plumb_path::{Layer, LayerKind, WritePath, is_kernel_state, survey_path, text_of};
 use plumb_targets::{Intent, Name, Permission, Scheme, TargetRequest, open_all, time_of};
+use plumb_text::shell_word;
 
 use super::plan::On;
 use super::size::{FREE_UNSIZED, drive_size, file_size};

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use plumb_block::{FailureKind, RealClock, Time, shell_word};
+use plumb_block::{FailureKind, RealClock, Time};
 use plumb_cache::Uuid;
 use plumb_report::Format;
 use plumb_report::document::cache::{CacheDetached, CacheShown};
 use plumb_report::progress::{CacheActivity, writing_back};
 use plumb_serve::named::control::Order;
 use plumb_targets::cache::{self, CacheOrder, CacheStatus, DiscardedCache, NamedCache, Opening};
+use plumb_text::shell_word;
 
 use super::orders::{config, order};
 use super::status;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use plumb_block::{FailureKind, RealClock, Time, shell_word};
+use plumb_block::{FailureKind, RealClock, Time};
 use plumb_cache::{Cache, LegState, MissingLegs, Uuid};
 use plumb_report::Format;
 use plumb_serve::named::control::Order;
 use plumb_targets::cache::{CacheConfig, CacheStatus, NamedCache, Opening};
+use plumb_text::shell_word;
 
 use super::orders::{config, order};
 use super::status;

@@ -1,12 +1,13 @@
 //! `plumb cache serve`: a cache that is served until it is stopped or this is interrupted.
 
 use anyhow::Context as _;
-use plumb_block::{FailureKind, shell_word};
+use plumb_block::FailureKind;
 use plumb_cache::MissingLegs;
 use plumb_report::Format;
 use plumb_serve::named::control::Order;
 use plumb_serve::named::{Ending, ServiceOptions, registry};
 use plumb_targets::cache::{CacheStatus, Opening, block_device_identity, serve_cache, sockets};
+use plumb_text::shell_word;
 
 use super::orders::{config, order};
 use super::status;

@@ -8,8 +8,8 @@ use plumb_block::Nanos;
 use plumb_fleet::progress::{News, Rates};
 use plumb_fleet::{Controller, Watch};
 use plumb_load::{Event, Observer as _};
-use plumb_report::printable::printable;
 use plumb_report::tui::Live;
+use plumb_text::printable;
 
 use crate::terminal;
 

@@ -1,11 +1,12 @@
 //! `plumb policy plan`: what would be changed. Changes nothing.
 
-use plumb_block::{FailureKind, shell_word};
+use plumb_block::FailureKind;
 use plumb_policy::error::PolicyError;
 use plumb_policy::machine::Machine;
 use plumb_policy::plan::{self, Ask, DiskSelection, Plan, PlanRequest};
 use plumb_report::Kind;
 use plumb_report::document::policy::ShownPlan;
+use plumb_text::shell_word;
 
 use super::disks::{are_disks_of_this_machine, filter};
 use crate::arguments::policy::{Chosen, PlanArguments};

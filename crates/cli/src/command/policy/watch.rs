@@ -87,5 +87,5 @@ fn tell(change: &Change, json: bool) -> anyhow::Result<()> {
     }
     let identity = change.identity.as_deref().map_or_else(String::new, |identity| format!(" ({identity})"));
     let line = format!("{} {}{identity}: {}", change.at, change.name, change.what);
-    terminal::print(&format!("{}\n", plumb_report::printable::printable(&line)))
+    terminal::print(&format!("{}\n", plumb_text::printable(&line)))
 }

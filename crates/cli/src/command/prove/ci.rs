@@ -7,9 +7,9 @@ use clap::{Args, ValueEnum};
 use plumb_block::{FailureKind, Nanos};
 use plumb_prove::proof::files_of;
 use plumb_report::export::{annotations, baseline};
-use plumb_report::printable::shell_word;
 use plumb_report::quantity::counted;
 use plumb_report::{Format, Kind, ProofDocument, render};
+use plumb_text::shell_word;
 
 use super::app::{self, AppArguments, Keep};
 use crate::arguments::line::parse;

@@ -1,6 +1,6 @@
 //! Job files as one command line (`--showcmd`).
 
-use plumb_report::printable::shell_word;
+use plumb_text::shell_word;
 
 use crate::fio::Invocation;
 

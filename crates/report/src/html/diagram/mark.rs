@@ -1,10 +1,10 @@
 //! The lines across the drawing: where data is when `write` has returned, and when `fsync` has.
 
 use plumb_path::{Layer, WritePath};
+use plumb_text::printable;
 
 use crate::html::escape::{LETTER, cut, escape};
 use crate::levels::{self, FsyncState, Levels};
-use crate::printable::printable;
 use crate::wording;
 
 const FONT: f64 = 12.0;

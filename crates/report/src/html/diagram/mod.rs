@@ -10,12 +10,12 @@ mod mark;
 mod node;
 
 use plumb_path::{Flush, WritePath};
+use plumb_text::printable;
 
 use self::mark::marks;
 use self::node::{Rect, Shape};
 use crate::html::escape::escape;
 use crate::levels::{Arrival, Levels};
-use crate::printable::printable;
 
 /// The width that is drawn, in user units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! One node of the drawing: a layer, or several equal ones, with its states.
 
 use plumb_path::{Cache, Flush, WritePath};
+use plumb_text::printable;
 
 use crate::html::escape::{BOLD, cut, escape};
 use crate::html::glyph::{self, Sign};
 use crate::levels::Node;
-use crate::printable::printable;
 use crate::wording;
 
 const FONT: f64 = 12.5;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use plumb_block::{Bytes, shell_word};
+use plumb_block::Bytes;
+use plumb_text::shell_word;
 
 use super::{Encryption, Handshake, Session, Step, refuse};
 use crate::nbd::server::export::{ServedExport, block_size_info, export_info};

@@ -1,5 +1,5 @@
-//! Words of a command line as a shell needs them typed: every command that plumb prints is made of them. And
-//! text from outside, fit to print.
+//! Text from outside, fit to print; and words of a command line as a shell needs them typed, of which every
+//! command that plumb prints is made.
 
 /// Quotes one argument of a command line as a POSIX shell needs it typed; with control characters as bash and
 /// ksh do.
