@@ -1,5 +1,5 @@
-//! Text for people: foreign words made fit to print, words of a command line quoted for a shell, and the known
-//! word that was probably meant.
+//! Text for people: foreign words made fit to print, words of a command line quoted for a shell, and the
+//! known word that was probably meant.
 //!
 //! This crate knows no other crate of the workspace, and makes no call.
 
