@@ -1,7 +1,7 @@
 //! Text for people: foreign words made fit to print, words of a command line quoted for a shell, and the
 //! known word that was probably meant.
 //!
-//! This crate knows no other crate of the workspace, and makes no call.
+//! The crate depends on no other crate of the workspace, and makes no system calls.
 
 mod nearest;
 mod printable;
