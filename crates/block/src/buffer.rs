@@ -1,11 +1,11 @@
 //! Aligned, reference-counted buffers from a pool.
 //!
-//! A pool is one allocation, so that a device can register it with the kernel once. A buffer is first a
-//! [`BufferMut`] with one owner who may write it, then, frozen, a [`Buffer`] that any number of owners may
-//! read: two mirror legs and a recorder share one. The last owner gives the memory back to the pool; the pool
-//! lives as long as any of its buffers, so dropping it early is harmless.
+//! A pool is one allocation, so a device can register it with the kernel once. A buffer starts as a
+//! [`BufferMut`] with one owner who may write it. Frozen, it is a [`Buffer`] that any number of owners may
+//! read: two mirror legs and a recorder share one. The last owner returns the memory to the pool. The pool's
+//! memory lives as long as any of its buffers, so dropping the pool early is harmless.
 //!
-//! Invariant: a slot is on the free list, or owned by exactly one `BufferMut`, or shared by `owners` >= 1
+//! Invariant: a slot is on the free list, owned by exactly one `BufferMut`, or shared by `owners` >= 1
 //! `Buffer`s.
 
 #![expect(unsafe_code, reason = "buffers hand out disjoint parts of one allocation")]
@@ -23,20 +23,20 @@ use crate::units::Bytes;
 /// The shape of a pool: `count` buffers of `buffer` bytes, each at a multiple of `alignment`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolShape {
-    /// The size of one buffer. Rounded up to `alignment`.
+    /// Size of one buffer, rounded up to `alignment`.
     pub buffer: Bytes,
-    /// Number of them.
+    /// Number of buffers.
     pub count: u32,
-    /// A power of two; at least the device's DMA alignment.
+    /// Alignment of every buffer: a power of two, at least the device's DMA alignment.
     pub alignment: Bytes,
 }
 
-/// A pool of equal buffers. Cloning it gives another handle to the same pool.
+/// A pool of buffers of equal size. A clone is another handle to the same pool.
 #[derive(Clone)]
 pub struct Pool(Arc<Slab>);
 
 struct Slab {
-    /// First address in `memory` that is aligned as the shape has it, and how many bytes the buffers take.
+    /// First address in `memory` that has the alignment of the shape; the slots start here.
     base: NonNull<u8>,
     total: usize,
     memory: NonNull<u8>,
@@ -49,14 +49,14 @@ struct Slab {
 // SAFETY: `base` and `memory` point to memory that the slab alone owns; access to each slot is governed by
 // the ownership invariant of the module, the free list by its mutex.
 unsafe impl Send for Slab {}
-// SAFETY: as above; shared access hands out disjoint slots only.
+// SAFETY: shared access hands out disjoint slots only, and the free list is behind its mutex.
 unsafe impl Sync for Slab {}
 
 impl Pool {
-    /// Allocates a pool, zeroed.
+    /// Allocates a pool filled with zeroes.
     ///
     /// # Errors
-    /// If the shape is empty, too large for memory, or its alignment is no power of two.
+    /// If the shape is empty or too large for memory, or its alignment is not a power of two.
     pub fn new(shape: PoolShape) -> Result<Self> {
         let invalid = |what: &str| {
             Error::new(ErrorKind::Invalid, "allocate", "a buffer pool").because(format!("{what}: {shape:?}"))
@@ -71,8 +71,8 @@ impl Pool {
             .checked_mul(shape.count as usize)
             .filter(|total| *total > 0)
             .ok_or_else(|| invalid("total size"))?;
-        // The allocator fills aligned memory with zeroes by itself, which makes all of it resident.
-        // Memory that is aligned here costs nothing until a buffer is used.
+        // `alloc_zeroed` itself clears memory of a large alignment, which makes all of it resident. Memory
+        // that is aligned here instead becomes resident only when a buffer is used.
         let layout = Layout::from_size_align(total, alignment)
             .and_then(|aligned| Layout::array::<u8>(total + aligned.align() - 1))
             .map_err(|_| invalid("alignment"))?;
@@ -80,15 +80,15 @@ impl Pool {
         let memory = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(|| {
             Error::new(ErrorKind::Os(Errno(12)), "allocate", format!("{total} bytes of buffers"))
         })?;
-        // SAFETY: the offset is below `alignment`, and the layout has as many bytes more.
+        // SAFETY: the offset is below `alignment`, and the layout has that many spare bytes.
         let base = unsafe { memory.add(memory.align_offset(alignment)) };
         let owners = (0..shape.count).map(|_| AtomicU32::new(0)).collect();
         let free = Mutex::new((0..shape.count).rev().collect());
         Ok(Self(Arc::new(Slab { base, total, memory, layout, stride, owners, free })))
     }
 
-    /// Returns a buffer of `length` bytes, or `None` if all are in use or none is that large. Its bytes are
-    /// what the last owner left.
+    /// Returns a buffer of `length` bytes, or `None` if all are in use or none is that large. The contents
+    /// are whatever the last owner left.
     pub fn take(&self, length: Bytes) -> Option<BufferMut> {
         let length = usize::try_from(length.0).ok().filter(|length| *length <= self.0.stride)?;
         let slot = self.0.free_list().pop()?;
@@ -100,18 +100,18 @@ impl Pool {
         Bytes(self.0.stride as u64)
     }
 
-    /// Returns how many buffers nobody owns now.
+    /// Returns the number of free buffers.
     pub fn available(&self) -> usize {
         self.0.free_list().len()
     }
 
-    /// Returns the start and the length of the pool's memory: what a device registers. The memory stays valid
-    /// for as long as the pool or any of its buffers lives.
+    /// Returns the start and the length of the pool's memory, for a device to register. The memory stays
+    /// valid as long as the pool or any of its buffers lives.
     pub fn region(&self) -> (NonNull<u8>, usize) {
         (self.0.base, self.0.total)
     }
 
-    /// Returns true if both handles are to the same pool.
+    /// Returns true if both handles refer to the same pool.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -125,7 +125,7 @@ impl fmt::Debug for Pool {
 
 impl Slab {
     fn free_list(&self) -> std::sync::MutexGuard<'_, Vec<u32>> {
-        // A panic elsewhere cannot leave the list half-changed: push and pop are its only uses.
+        // A panic elsewhere cannot leave the list half-changed: it is only pushed to and popped from.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -150,7 +150,7 @@ pub struct BufferMut {
 }
 
 impl BufferMut {
-    /// Ends writing: from here on the bytes can be shared.
+    /// Ends writing, so that the bytes can be shared.
     pub fn freeze(self) -> Buffer {
         let this = std::mem::ManuallyDrop::new(self);
         this.slab.owners[this.slot as usize].store(1, Ordering::Relaxed);
@@ -159,7 +159,7 @@ impl BufferMut {
         Buffer { slab, slot: this.slot, range: 0..this.length }
     }
 
-    /// Returns the pool it came from.
+    /// Returns the pool that the buffer came from.
     pub fn pool(&self) -> Pool {
         Pool(Arc::clone(&self.slab))
     }
@@ -175,7 +175,7 @@ impl Deref for BufferMut {
 
 impl DerefMut for BufferMut {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`, and `&mut self` makes the access exclusive.
+        // SAFETY: the slot belongs to this buffer alone, and `&mut self` makes the access exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.slab.address_of(self.slot).as_ptr(), self.length) }
     }
 }
@@ -200,10 +200,10 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Creates a part of this buffer, sharing its memory. `range` is relative to this buffer.
+    /// Returns a part of this buffer that shares its memory. `range` is relative to this buffer.
     ///
     /// # Panics
-    /// If the range does not lie within the buffer: a broken caller, never input.
+    /// If the range does not lie within the buffer, which is a bug of the caller.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= self.range.len(), "{range:?} of {self:?}");
@@ -212,7 +212,7 @@ impl Buffer {
         part
     }
 
-    /// Returns the pool it came from.
+    /// Returns the pool that the buffer came from.
     pub fn pool(&self) -> Pool {
         Pool(Arc::clone(&self.slab))
     }
@@ -230,8 +230,7 @@ impl Deref for Buffer {
 impl Clone for Buffer {
     fn clone(&self) -> Self {
         let owners = self.slab.owners[self.slot as usize].fetch_add(1, Ordering::Relaxed);
-        // The check is that of Arc: so many owners can only come from forgetting them, and the count must not
-        // wrap.
+        // Arc has the same check: a count this large can only come from leaked handles, and it must not wrap.
         if owners > u32::MAX / 2 {
             std::process::abort();
         }
@@ -241,8 +240,8 @@ impl Clone for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // The ordering is that of Arc: the release pairs with the acquire fence of the last owner, so all
-        // reads are over before the slot can be written again.
+        // Arc uses the same ordering: the release pairs with the last owner's acquire fence, so all reads are
+        // over before the slot can be written again.
         if self.slab.owners[self.slot as usize].fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
             self.slab.free_list().push(self.slot);

@@ -1,36 +1,41 @@
 //! Time, passed in: real time for real devices, virtual time for simulated ones.
 //!
-//! In virtual time nothing runs in the background. A device that does something by itself (a drive that
-//! answers, a cache that writes back what is old) registers with the [`VirtualClock`] as an [`EventSource`].
-//! The clock moves only when somebody waits: it goes from event to event, and lets every source do what is
-//! due, until one of them has an answer. In real time the same device waits for its next event on a thread of
-//! its own, or when its queue is polled.
+//! In virtual time nothing runs in the background. A device that acts by itself (a drive that completes
+//! requests, a cache that destages old data) registers with the [`VirtualClock`] as an [`EventSource`]. The
+//! clock moves only while somebody waits: it steps from event to event and calls every source at each, until
+//! one of them has a completion. In real time the same device waits for its next event on its own thread, or
+//! when its queue is polled.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::units::Nanos;
 
-/// Number of events that the virtual clock passes at most before whoever waits gets the processor again.
+/// Maximum number of events that the virtual clock steps through before it returns to the waiting caller.
 const EVENTS_MAX: u32 = 1 << 16;
 
 /// A monotonic clock. Its zero is arbitrary; only differences mean something.
 pub trait Clock: Send + Sync {
-    /// Returns the time now. Never less than an earlier answer.
+    /// Returns the current time, never less than an earlier result.
     fn now(&self) -> Nanos;
 }
 
-/// The clock that a run and its devices go by.
+/// Time base of a run and its devices.
 #[derive(Clone)]
 pub enum Time {
-    /// The machine's clock. Simulated devices beside real ones go by it too.
+    /// The machine's clock. Simulated devices used together with real ones use it too.
     Real(Arc<dyn Clock>),
-    /// The clock of a simulation: it takes no longer than the processor needs.
+    /// Simulated time: a run takes only as long as the processor needs.
     Virtual(Arc<VirtualClock>),
 }
 
 impl Time {
+    /// Returns the machine's clock, started now.
+    pub fn real() -> Self {
+        Self::Real(Arc::new(RealClock::start()))
+    }
+
     /// Returns the clock.
     pub fn clock(&self) -> Arc<dyn Clock> {
         match self {
@@ -54,16 +59,22 @@ impl Clock for Time {
     }
 }
 
-/// The machine's monotonic clock (CLOCK_MONOTONIC), counted from when this was made.
+/// The machine's monotonic clock (CLOCK_MONOTONIC), counted from the creation of this value.
 #[derive(Debug, Clone, Copy)]
 pub struct RealClock {
     origin: Instant,
 }
 
 impl RealClock {
-    /// Creates a clock that reads zero now.
+    /// Creates a clock that starts at zero.
     pub fn start() -> Self {
         Self { origin: Instant::now() }
+    }
+}
+
+impl Default for RealClock {
+    fn default() -> Self {
+        Self::start()
     }
 }
 
@@ -73,15 +84,19 @@ impl Clock for RealClock {
     }
 }
 
+/// Returns the time of day, since 1970 in UTC. It may be set back; intervals are measured by a [`Clock`].
+pub fn unix_time() -> Nanos {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().into()
+}
+
 /// A device in virtual time that does something by itself: it has timers, or takes time to answer.
 pub trait EventSource: Send + Sync {
-    /// Returns when it next does something, as long as nobody asks anything of it. `None`: nothing will
-    /// happen.
+    /// Returns the time of the next event if no request arrives before it; `None` if there will be no event.
     fn next_event(&self) -> Option<Nanos>;
 
-    /// Does all that is due at `now`, and takes what the devices beneath it have answered. It is called at
-    /// every event of any source, in the order in which the sources registered, so that a device comes after
-    /// those beneath it. It does not wait. Whether one of its queues has completions to poll.
+    /// Handles everything that is due at `now`, including completions of the devices below, without waiting.
+    /// Called at every event of any source, in the order of registration: a device must register after the
+    /// devices below it. Returns true if one of its queues has completions to poll.
     fn advance(&self, now: Nanos) -> bool;
 }
 
@@ -89,7 +104,7 @@ pub trait EventSource: Send + Sync {
 #[derive(Debug, Default)]
 pub struct VirtualClock {
     now_ns: AtomicU64,
-    /// Locked by whoever moves the clock, for as long as it moves.
+    /// Held by the thread that moves the clock, for as long as it moves.
     sources: Mutex<Vec<Weak<dyn EventSource>>>,
 }
 
@@ -99,7 +114,7 @@ impl VirtualClock {
         Self::default()
     }
 
-    /// Makes the clock stop at the events of `source`, for as long as that exists. Not to be called from
+    /// Makes the clock stop at the events of `source` while the source exists. Must not be called from
     /// [`EventSource::advance`].
     pub fn register(&self, source: Weak<dyn EventSource>) {
         let mut sources = self.sources();
@@ -107,8 +122,8 @@ impl VirtualClock {
         sources.push(source);
     }
 
-    /// Moves the clock from event to event until a source has an answer, but not beyond `deadline`; to the
-    /// deadline if nothing happens before. It may stop earlier. The time that it is then.
+    /// Moves the clock from event to event until a source has a completion, but not beyond `deadline`;
+    /// without events it goes to the deadline. It may stop earlier. Returns the new time.
     pub fn advance(&self, deadline: Nanos) -> Nanos {
         let sources = self.sources();
         let deadline = deadline.max(self.now());
@@ -123,7 +138,7 @@ impl VirtualClock {
             self.advance_to(next);
             has_moved = true;
             let now = self.now();
-            // Every source advances, whichever has an answer.
+            // Advance every source, even after one has reported a completion.
             let answers = sources.iter().filter_map(Weak::upgrade).filter(|source| source.advance(now));
             if answers.count() > 0 {
                 break;
@@ -132,12 +147,12 @@ impl VirtualClock {
         self.now()
     }
 
-    /// Returns true if anything will happen if nobody asks anything of a device.
+    /// Returns true if a source will have an event without a new request.
     pub(crate) fn has_events(&self) -> bool {
         next_event(&self.sources()).is_some()
     }
 
-    /// Moves the clock to `time`, whatever happens until then; a time in the past leaves it where it is.
+    /// Moves the clock to `time` without calling any source. A time in the past has no effect.
     pub fn advance_to(&self, time: Nanos) {
         self.now_ns.fetch_max(time.0, Ordering::AcqRel);
     }
@@ -162,7 +177,7 @@ impl Clock for VirtualClock {
 mod tests {
     use super::*;
 
-    /// Has an event every so often, and an answer at every so many-th.
+    /// Device with events at a fixed interval, some of which give an answer.
     struct Ticking {
         every: Nanos,
         answers_every: u64,

@@ -1,7 +1,8 @@
-//! Cumulative counters of block devices: the storage side's view of the load, read from outside it.
+//! Cumulative counters of block devices: the load as the storage side counts it.
 //!
-//! On Linux these count what the block layer handed to the driver (Documentation/admin-guide/iostats.rst);
-//! what reached the drive is known only to simulated drives and to hypervisors.
+//! On Linux the counters cover the requests that the block layer handed to the driver
+//! (Documentation/admin-guide/iostats.rst). Only simulated drives and hypervisors know which of these reached
+//! the drive.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,7 @@ use crate::units::{Bytes, Nanos};
 
 /// Reads the counters of the devices beneath a target.
 pub trait StorageCounters: Send + Sync {
-    /// Returns the counters now, one entry for each device, always the same devices in the same order.
+    /// Returns the current counters: one entry for each device, always the same devices in the same order.
     ///
     /// # Errors
     /// If a device vanished or the counters cannot be read.
@@ -20,14 +21,14 @@ pub trait StorageCounters: Send + Sync {
 /// All devices beneath a target at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StorageSnapshot {
-    /// When the counters were read.
+    /// Time at which the counters were read.
     pub at: Nanos,
     /// One entry for each device.
     pub devices: Vec<DeviceCounters>,
 }
 
-/// The counters of one block device since it appeared. All only grow, but for `in_flight`. In documents times
-/// are seconds.
+/// Counters of one block device since it appeared. All of them only grow, except `in_flight`. Serialized
+/// times are in seconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceCounters {
     /// The kernel's name of the device, `vda`.
@@ -54,19 +55,19 @@ pub struct DeviceCounters {
     pub discards: u64,
     /// Bytes discarded.
     pub discard_bytes: Bytes,
-    /// Flush requests completed; `None` where the kernel does not count them (before 5.5).
+    /// Flush requests completed; `None` if the kernel does not count them (before 5.5).
     pub flushes: Option<u64>,
     /// Time spent on flushes.
     #[serde(with = "seconds")]
     pub flush_time: Nanos,
-    /// Requests that the driver has now.
+    /// Requests that the driver holds now.
     pub in_flight: u64,
     /// Time during which at least one request was in flight.
     #[serde(with = "seconds")]
     pub busy_time: Nanos,
 }
 
-/// A duration as seconds in a document.
+/// Serializes a duration as seconds.
 mod seconds {
     use serde::de::{Deserialize, Deserializer};
     use serde::ser::Serializer;

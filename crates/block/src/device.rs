@@ -1,6 +1,6 @@
 //! The waist itself: [`Device`] and [`Queue`].
 //!
-//! The contract, and all of it:
+//! The complete contract:
 //!
 //! > No order holds between requests in flight. A read submitted after a write completed, on any queue,
 //! > returns it or something newer; through a page cache a read in flight with a write of the same block may
@@ -11,7 +11,7 @@
 //! > each block old, new or unreadable, and may land later. A failed flush latches the device: every later
 //! > flush fails, on every queue.
 //!
-//! Implementations are held to it by the `conformance` kit.
+//! The `conformance` kit tests implementations against this contract.
 
 use std::os::fd::BorrowedFd;
 
@@ -21,7 +21,7 @@ use crate::info::{DeviceInfo, Extent};
 use crate::request::{Completion, LbaRange, Request};
 use crate::units::Nanos;
 
-/// A place of numbered blocks that can be read, written and flushed.
+/// A block device: numbered blocks that can be read, written and flushed.
 ///
 /// ```
 /// use plumb_block::{Device, VolatileCache};
@@ -35,43 +35,42 @@ pub trait Device: Send + Sync {
     /// Returns the device's current description of itself.
     fn info(&self) -> DeviceInfo;
 
-    /// Returns a new queue to the device.
+    /// Opens a new queue to the device.
     ///
     /// # Errors
     /// If the device is gone, or the kernel has no room for another queue.
     fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>>;
 
-    /// Returns the state of the blocks of `range` as extents, in order and covering all of it.
+    /// Returns the state of the blocks of `range` as extents in order, which cover all of it.
     ///
     /// # Errors
-    /// If the device cannot be asked; one that does not know answers
-    /// [`Unknown`](crate::ExtentState::Unknown).
+    /// If the query fails. A device without this information reports [`Unknown`](crate::ExtentState::Unknown)
+    /// instead.
     fn extents(&self, range: LbaRange) -> Result<Vec<Extent>>;
 
-    /// Turns the volatile write cache on or off. The answer is from reading back, not from having asked.
+    /// Turns the volatile write cache on or off, and verifies the change by reading the state back.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) where the cache is not the device's to switch.
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) if the device has no cache that it can switch.
     fn set_wce(&self, enabled: bool) -> Result<()>;
 
-    /// Returns the failed flush that latched the device, if one did. Visible, not acknowledged, not durable:
-    /// that is all that can be said of what was written since the last good flush.
+    /// Returns the failed flush that latched the device, if any. Data written since the last successful flush
+    /// may then be lost, although it was acknowledged and may be visible.
     fn latched(&self) -> Option<Latch>;
 
-    /// Returns whether the device has power, and how often it lost it. A device whose power this process
-    /// cannot lose before itself (a file, a disk of this machine) always has it.
+    /// Returns whether the device has power, and how often it lost it. A device that cannot lose power
+    /// without this process losing it too (a file, a disk of this machine) always has power.
     fn power(&self) -> Power {
         Power::ALWAYS
     }
 }
 
-/// The power of a device. Of what was acknowledged under another number of losses only what was durable is
-/// there.
+/// Power state of a device. Data acknowledged before the latest loss survives only if it was durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Power {
-    /// True if it is on.
+    /// True if the power is on.
     pub is_on: bool,
-    /// How often it was lost since the device was opened.
+    /// Number of power losses since the device was opened.
     pub losses: u64,
 }
 
@@ -82,7 +81,7 @@ impl Power {
 
 /// A path of requests to a device, owned by one worker, like an NVMe queue pair.
 ///
-/// Dropping a queue waits until the device no longer touches any buffer of its requests.
+/// Dropping a queue blocks until the device no longer touches any buffer of its requests.
 ///
 /// ```
 /// use plumb_block::{Device, Lba, LbaRange, Payload, Queue, QueueOptions, Request, Result, Tag, Wait};
@@ -106,47 +105,46 @@ impl Power {
 /// }
 /// ```
 pub trait Queue: Send {
-    /// Takes a request; never blocks. What cannot be done (out of range, off the block grid) is taken too and
-    /// completes as failed with EINVAL, as a controller would answer. The device may see the request only at
-    /// the next [`poll`](Queue::poll).
+    /// Accepts a request; never blocks. An invalid request (out of range, off the block grid) is accepted too
+    /// and completes with EINVAL, as a controller would answer. The device may not see the request before the
+    /// next [`poll`](Queue::poll).
     ///
     /// # Errors
-    /// [`QueueFull`] gives the request back; poll first.
+    /// [`QueueFull`] returns the request: poll first, then submit it again.
     fn submit(&mut self, request: Request) -> std::result::Result<(), QueueFull>;
 
-    /// Hands submitted requests to the device, waits as told, and appends what has completed to
-    /// `completions`. Returns how many were appended.
+    /// Hands submitted requests to the device, waits as `wait` says, and appends completions to
+    /// `completions`. Returns the number appended.
     ///
-    /// Only the owner of a single queue waits here, since in virtual time that moves the clock of all
-    /// devices: whoever has several queues polls them without waiting and then calls
-    /// [`wait_any`](crate::wait_any).
+    /// Only the owner of a single queue may wait here, since in virtual time a wait moves the clock of all
+    /// devices. With several queues, poll each without waiting and then call [`wait_any`](crate::wait_any).
     ///
     /// # Errors
-    /// If the queue itself is broken; requests in flight are then unanswered.
+    /// If the queue itself failed; requests in flight then get no completion.
     fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize>;
 
-    /// Returns a descriptor that becomes readable when completions can be polled, or something else is to be
-    /// done by a poll. `None` in virtual time, and where the poll itself does the work.
+    /// Returns a descriptor that becomes readable when the queue needs a poll, for completions or other work.
+    /// `None` in virtual time, and for a queue whose poll does the work itself.
     fn wake_fd(&self) -> Option<BorrowedFd<'_>>;
 }
 
-/// How a queue should be made.
+/// Options for opening a queue.
 #[derive(Debug, Clone)]
 pub struct QueueOptions {
-    /// Number of requests that it must hold in flight; at least 1.
+    /// Number of requests that the queue must hold in flight; at least 1.
     pub depth: u32,
-    /// Where buffers come from. The device may register it; patterns are turned into bytes in it, and reads
-    /// whose bytes nobody wants land in it.
+    /// Pool for buffers. The device may register it. The queue expands patterns into it, and uses it for
+    /// reads whose data the caller does not want.
     pub pool: Pool,
 }
 
-/// Time that a poll may wait.
+/// Limits of a poll's wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
-    /// Return when this many have completed, or nothing is in flight; 0 does not wait at all.
+    /// Return when this many requests have completed, or nothing is in flight; 0 does not wait at all.
     pub completions: u32,
-    /// Time after which a single completion is enough, so that an early completion is not reported late
-    /// because others are slow. `None`: wait for all of them.
+    /// Time after which one completion is enough, so that slow requests do not delay the report of a fast
+    /// one. `None`: wait for all of `completions`.
     pub patience: Option<Nanos>,
     /// Return at this time at the latest.
     pub deadline: Option<Nanos>,
@@ -158,21 +156,21 @@ impl Wait {
     /// Wait for one completion, however long it takes.
     pub const ONE: Self = Self { completions: 1, patience: None, deadline: None };
 
-    /// Wait for one completion, at most until `deadline`.
+    /// Waits for one completion, at most until `deadline`.
     pub const fn one_until(deadline: Nanos) -> Self {
         Self { completions: 1, patience: None, deadline: Some(deadline) }
     }
 }
 
-/// The queue holds as many requests as it can; here is the one that did not fit.
+/// Error of a full queue, with the request that did not fit.
 #[derive(Debug)]
 pub struct QueueFull(pub Request);
 
-/// Record of the flush that failed and latched the device: kept for as long as the device is open.
+/// Record of the failed flush that latched the device, kept while the device is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Latch {
-    /// Error that the flush failed with.
+    /// Error of the flush.
     pub errno: Errno,
-    /// When.
+    /// Time of the failure.
     pub at: Nanos,
 }

@@ -1,10 +1,10 @@
-//! The error of the waist: a small kind to match on, the place where it happened, and the cause.
+//! The error type of the waist: a small kind to match on, the place of the failure, and the cause.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Shorthand for results of this crate.
+/// Result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error number of the operating system, as in errno(3).
@@ -25,7 +25,7 @@ impl Errno {
     pub const EACCES: Self = Self(13);
     /// No such device.
     pub const ENODEV: Self = Self(19);
-    /// Invalid argument: what a queue answers to a request outside the device or off its block grid.
+    /// Invalid argument: the answer of a queue to a request outside the device or off its block grid.
     pub const EINVAL: Self = Self(22);
     /// No space left on device.
     pub const ENOSPC: Self = Self(28);
@@ -33,12 +33,12 @@ impl Errno {
     pub const EROFS: Self = Self(30);
     /// Operation not supported.
     pub const EOPNOTSUPP: Self = Self(95);
-    /// Nobody listens there.
+    /// Connection refused.
     pub const ECONNREFUSED: Self = Self(111);
     /// Disk quota exceeded.
     pub const EDQUOT: Self = Self(122);
 
-    /// Returns true if the storage is full, by space or by quota.
+    /// Returns true if the file system is full or a quota is exceeded.
     pub fn is_full(self) -> bool {
         self == Self::ENOSPC || self == Self::EDQUOT
     }
@@ -56,37 +56,37 @@ impl fmt::Debug for Errno {
     }
 }
 
-/// Kind of a failure, by which a caller decides what to do.
+/// Kind of a failure, for callers that react to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The operating system refused or failed.
     Os(Errno),
-    /// The device or the file system cannot do this at all.
+    /// The device or the file system does not support the operation.
     Unsupported,
-    /// The request makes no sense here (a size, an address, a name).
+    /// The request is invalid here (a size, an address, a name).
     Invalid,
     /// The device is gone or has no power.
     PowerLost,
-    /// An earlier flush failed: nothing that was not durable before can be trusted. See
+    /// An earlier flush failed, so only data that was durable before it can be trusted. See
     /// [`Latch`](crate::Latch).
     FlushLatched,
 }
 
-/// A failure with its place: `operation` on `place`.
+/// A failed `operation` on `place`.
 #[derive(Debug, thiserror::Error)]
 pub struct Error {
-    /// Kind of the failure, by which a caller decides what to do.
+    /// Kind of the failure, for callers that react to it.
     pub kind: ErrorKind,
     /// Operation that failed, as a verb: "open", "read", "flush".
     pub operation: &'static str,
-    /// Where: a path, a device name, with an offset if there is one.
+    /// Path or device name, with an offset if there is one.
     pub place: String,
-    /// More in words, if the kind does not say it all.
+    /// Further explanation.
     pub detail: Option<String>,
 }
 
 impl Error {
-    /// Creates an error of `kind` while doing `operation` at `place`.
+    /// Creates an error of `kind` for `operation` at `place`.
     pub fn new(kind: ErrorKind, operation: &'static str, place: impl Into<String>) -> Self {
         Self { kind, operation, place: place.into(), detail: None }
     }
@@ -98,7 +98,7 @@ impl Error {
         self
     }
 
-    /// Creates an error of the operating system while doing `operation` at `place`.
+    /// Creates an error for `operation` at `place` from an I/O error.
     pub fn io(source: &std::io::Error, operation: &'static str, place: impl Into<String>) -> Self {
         match source.raw_os_error() {
             Some(code) => Self::new(ErrorKind::Os(Errno(code)), operation, place),
@@ -132,14 +132,14 @@ impl fmt::Display for Error {
     }
 }
 
-/// Way in which a command fails, the worst last. Each crate's errors name theirs, and the exit code follows
-/// from it.
+/// Category of a command's failure, ordered from mild to severe. Every crate's errors map to one, and it
+/// determines the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
-    /// The request makes no sense: a name, an option, a file of something else.
+    /// Invalid request: a name, an option, a file of another program.
     Usage,
-    /// The subject could not be measured here, or not to the end.
+    /// The subject could not be measured here, or not completely.
     NotMeasured,
     /// The operation could harm data or the machine, or its place is read-only. Nothing was changed.
     Refused,
@@ -148,7 +148,7 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// Returns the way in which a command fails that the system refused to write a file or directory.
+    /// Returns the category for a file or directory that could not be written.
     pub fn from_io(error: &std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::ReadOnlyFilesystem => Self::Refused,
@@ -156,7 +156,7 @@ impl FailureKind {
         }
     }
 
-    /// Returns the exit code of a command that fails in this way (docs/OUTCOMES.md).
+    /// Returns the exit code of this category (docs/OUTCOMES.md).
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Usage => 2,
@@ -167,7 +167,7 @@ impl FailureKind {
     }
 }
 
-/// Returns an error with all its causes, in one line.
+/// Formats an error with all its causes in one line.
 pub fn in_one_line(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

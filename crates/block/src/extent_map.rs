@@ -1,4 +1,4 @@
-//! Values by runs of blocks: what a whole run has in common is kept once, however long the run is.
+//! A map from block ranges to values: one entry for each run of blocks with a common value.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -6,17 +6,17 @@ use std::collections::btree_map::Entry;
 use crate::request::LbaRange;
 use crate::units::Lba;
 
-/// Extents that do not overlap, each with a value. Blocks in no extent have none. A value holds for every
-/// block of its extent alike, so an extent can be divided anywhere.
+/// Non-overlapping extents, each with a value. A value applies to every block of its extent equally, so an
+/// extent can be split anywhere.
 #[derive(Debug, Clone)]
 pub struct ExtentMap<V> {
-    /// Extents by their first block.
+    /// Extents by first block.
     extents: BTreeMap<u64, Extent<V>>,
 }
 
 #[derive(Debug, Clone)]
 struct Extent<V> {
-    /// The first block after it.
+    /// First block after the extent.
     end: u64,
     value: V,
 }
@@ -43,7 +43,7 @@ impl<V: Clone> ExtentMap<V> {
         self.extents.iter().map(|(first, extent)| (range_of(*first, extent.end), &extent.value))
     }
 
-    /// Returns the extents that have a block in common with `range`, cut to it, in order.
+    /// Returns the extents that overlap `range`, clipped to it, in order.
     pub fn over(&self, range: LbaRange) -> impl Iterator<Item = (LbaRange, &V)> {
         let (start, end) = (range.lba.0, range.end().0.max(range.lba.0));
         let before = self.extents.range(..start).next_back();
@@ -54,8 +54,7 @@ impl<V: Clone> ExtentMap<V> {
             .map(move |(first, extent)| (range_of((*first).max(start), extent.end.min(end)), &extent.value))
     }
 
-    /// Returns the extent in which `range` begins or which comes next, as long as it begins before the end of
-    /// `range`; not cut.
+    /// Returns the first extent that overlaps `range`, not clipped.
     pub fn first_over(&self, range: LbaRange) -> Option<(LbaRange, &V)> {
         let (start, end) = (range.lba.0, range.end().0);
         if start >= end {
@@ -66,18 +65,18 @@ impl<V: Clone> ExtentMap<V> {
         Some((range_of(*first, extent.end), &extent.value))
     }
 
-    /// Returns the value of the extent that begins with block `first`.
+    /// Returns the value of the extent that starts at block `first`.
     pub fn starting_at(&mut self, first: Lba) -> Option<&mut V> {
         self.extents.get_mut(&first.0).map(|extent| &mut extent.value)
     }
 
-    /// Takes away the extent that begins with block `first`.
+    /// Removes the extent that starts at block `first`.
     pub fn remove_at(&mut self, first: Lba) {
         self.extents.remove(&first.0);
     }
 
-    /// Takes away the extent that is just `range`, if there is one and its value is such; whether there was.
-    /// One look instead of several.
+    /// Removes the extent that is exactly `range` if its value satisfies `is_such`. Returns true if it did.
+    /// Costs a single look-up.
     pub fn take_exact(&mut self, range: LbaRange, is_such: impl FnOnce(&V) -> bool) -> bool {
         match self.extents.entry(range.lba.0) {
             Entry::Occupied(found) if found.get().end == range.end().0 && is_such(&found.get().value) => {
@@ -88,12 +87,12 @@ impl<V: Clone> ExtentMap<V> {
         }
     }
 
-    /// Takes all values of `range` away.
+    /// Removes all values in `range`.
     pub fn remove(&mut self, range: LbaRange) {
         self.take(range, |_, _| {});
     }
 
-    /// Takes all values of `range` away and calls `goes` with each piece that is removed, the last first.
+    /// Removes all values in `range` and calls `goes` with each removed piece, the last first.
     pub fn take(&mut self, range: LbaRange, mut goes: impl FnMut(LbaRange, &V)) {
         let (start, end) = (range.lba.0, range.end().0);
         while let Some((first, extent)) = self.extents.range_mut(..end).next_back() {
@@ -114,8 +113,8 @@ impl<V: Clone> ExtentMap<V> {
         }
     }
 
-    /// Changes the value of every block of `range`: `change` what is there, and `vacant` where nothing is.
-    /// Afterwards no extent crosses the ends of `range`.
+    /// Updates every block of `range`: calls `change` on each existing value, and inserts `vacant` into the
+    /// gaps. Afterwards no extent crosses the ends of `range`.
     pub fn update(&mut self, range: LbaRange, vacant: impl Fn() -> V, mut change: impl FnMut(&mut V)) {
         let (start, end) = (range.lba.0, range.end().0);
         let last = self.extents.range(..end).next_back();
@@ -141,7 +140,7 @@ impl<V: Clone> ExtentMap<V> {
         }
     }
 
-    /// Makes block `at` the first of its extent.
+    /// Splits the extent that contains block `at`, so that one starts there.
     fn split(&mut self, at: u64) {
         let Some((_, extent)) = self.extents.range_mut(..at).next_back() else { return };
         if extent.end > at {
@@ -153,14 +152,14 @@ impl<V: Clone> ExtentMap<V> {
 }
 
 impl<V: Clone + PartialEq> ExtentMap<V> {
-    /// Gives every block of `range` this value. One that goes on where another with the same value ends
-    /// becomes one with it.
+    /// Sets the value of every block of `range`. A range without values joins an adjacent extent before it
+    /// that has an equal value.
     pub fn insert(&mut self, range: LbaRange, value: V) {
         self.replace(range, value, |_, _| {});
     }
 
-    /// Gives every block of `range` this value, as [`insert`](Self::insert) does, and calls `goes` with each
-    /// piece that is replaced, the last first. A single look-up does the work of two.
+    /// Sets the value of every block of `range`, as [`insert`](Self::insert) does, and calls `goes` with each
+    /// replaced piece, the last first. Costs one look-up instead of two.
     pub fn replace(&mut self, range: LbaRange, value: V, mut goes: impl FnMut(LbaRange, &V)) {
         let (start, end) = (range.lba.0, range.end().0);
         if start >= end {

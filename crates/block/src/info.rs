@@ -5,75 +5,76 @@ use serde::{Deserialize, Serialize};
 use crate::request::LbaRange;
 use crate::units::{Bytes, Nanos};
 
-/// State of the volatile cache: acknowledged writes may still sit in memory that a power cut empties. An
-/// unknown is reported as such, not guessed.
+/// State of the volatile cache, which holds acknowledged writes that a power cut loses. An unknown state is
+/// reported as such, not guessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VolatileCache {
-    /// No cache, or one that is off: an acknowledged write is durable.
+    /// Absent or disabled: an acknowledged write is durable.
     None,
-    /// Cache that is on: only a flush or FUA makes writes durable.
+    /// Enabled: only a flush or FUA makes writes durable.
     Enabled,
     /// The device does not report it.
     Unknown,
 }
 
-/// The properties of a device. They may change while it is in use (size, write cache): `generation` then
-/// grows, so a holder of a copy compares it.
+/// Properties of a device. Some (size, write cache) may change while it is in use: `generation` then grows,
+/// so that the holder of a copy can tell that it is outdated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
-    /// A name for people: a path, a model.
+    /// Name for display: a path, a model.
     pub name: String,
-    /// Capacity. A whole number of logical blocks.
+    /// Capacity, a whole number of logical blocks.
     pub size: Bytes,
-    /// The unit of addressing: the smallest request.
+    /// Unit of addressing: the smallest request.
     pub logical_block: Bytes,
-    /// The unit in which the medium writes without reading first.
+    /// Unit that the medium writes without a read-modify-write.
     pub physical_block: Bytes,
-    /// Alignment of payloads: their memory addresses must be multiples of it.
+    /// Required alignment of payloads in memory.
     pub dma_alignment: Bytes,
-    /// The largest single transfer that the device takes.
+    /// Largest single transfer that the device accepts.
     pub transfer_max: Bytes,
-    /// The largest discard, zero if the device has none.
+    /// Largest discard, zero if the device supports none.
     pub discard_max: Bytes,
-    /// True if discarded blocks read back as zeroes, promised by the device (NVMe DLFEAT, SCSI LBPRZ).
+    /// True if the device guarantees that discarded blocks read back as zeroes (NVMe DLFEAT, SCSI LBPRZ).
     pub discard_zeroes: bool,
-    /// How much is written all or nothing across a power cut: at least one logical block (NVMe AWUPF).
+    /// Size up to which a write is atomic across a power cut: at least one logical block (NVMe AWUPF).
     pub atomic_unit: Bytes,
-    /// The smallest write that is promised so: the kernel refuses `RWF_ATOMIC` below a block of the file
-    /// system (statx(2), `stx_atomic_write_unit_min`).
+    /// Size from which on a write is atomic across a power cut: the kernel refuses `RWF_ATOMIC` below a block
+    /// of the file system (statx(2), `stx_atomic_write_unit_min`).
     pub atomic_unit_min: Bytes,
-    /// A write that crosses a multiple of this is not atomic; zero if there is no such boundary (NVMe
-    /// NABSPF).
+    /// Boundary of atomic writes: a write that crosses a multiple of it is not atomic. Zero if there is none
+    /// (NVMe NABSPF).
     pub atomic_boundary: Bytes,
-    /// Where acknowledged writes are.
+    /// State of the volatile write cache.
     pub volatile_cache: VolatileCache,
-    /// True if the cache that the device reports as volatile survives a power cut. Simulated drives alone say
-    /// so, by their model.
+    /// True if the cache that the device reports as volatile survives a power cut. Only simulated drives set
+    /// this, from their model.
     #[serde(default)]
     pub is_cache_protected: bool,
-    /// True if the device has a volatile cache that is switched off. Simulated drives alone say so.
+    /// True if the device has a volatile cache that is disabled. Only simulated drives set this.
     #[serde(default)]
     pub is_cache_switched_off: bool,
-    /// True if the device refuses writes: an export of an NBD server.
+    /// True if the device refuses writes, as a read-only export of an NBD server does.
     #[serde(default)]
     pub is_read_only: bool,
-    /// True if the device drops what is written: a null device. Nothing can be durable there, whatever
-    /// `volatile_cache` says.
+    /// True if the device discards everything written to it: a null device. Nothing can be durable there,
+    /// whatever `volatile_cache` says.
     pub keeps_nothing: bool,
-    /// True if the driver of the device answers flushes and sends none on, as a model of one may do.
+    /// True if the device's driver completes flushes without passing them on, as the model of a faulty driver
+    /// may.
     #[serde(default)]
     pub is_flush_dropped: bool,
-    /// True if the device itself understands FUA; without it FUA is a write and a flush.
+    /// True if the device implements FUA; otherwise FUA is a write followed by a flush.
     pub fua_native: bool,
-    /// The time of one revolution, only where the drive itself states that it rotates.
+    /// Time of one revolution; only set if the drive itself reports that it rotates.
     pub revolution: Option<Nanos>,
-    /// Grows whenever any of the above changed.
+    /// Number that grows whenever any of the other fields changes.
     pub generation: u64,
 }
 
 impl DeviceInfo {
-    /// Says what the device reports of its write cache.
+    /// Describes what the device reports about its write cache.
     pub const fn cache_words(&self) -> &'static str {
         match self.volatile_cache {
             VolatileCache::None if self.is_cache_switched_off => "its volatile cache is off",
@@ -84,7 +85,8 @@ impl DeviceInfo {
         }
     }
 
-    /// Creates a plain device of `size` bytes in `logical_block`s: no cache, no FUA, no discard.
+    /// Creates a plain device of `size` bytes with blocks of `logical_block` bytes: no cache, no FUA, no
+    /// discard.
     pub fn plain(name: impl Into<String>, size: Bytes, logical_block: Bytes) -> Self {
         Self {
             name: name.into(),
@@ -130,18 +132,18 @@ impl DeviceInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExtentState {
-    /// Written: reads come from the medium.
+    /// Written: reads access the medium.
     Written,
-    /// Reserved but never written: reads are answered with zeroes without the medium.
+    /// Reserved but never written: reads return zeroes without accessing the medium.
     Unwritten,
-    /// Nothing is there: reads are answered with zeroes without the medium.
+    /// Not allocated: reads return zeroes without accessing the medium.
     Hole,
-    /// The device cannot say.
+    /// Not reported by the device.
     Unknown,
 }
 
-/// Returns the share of the blocks of `extents` that were written before, 0 to 1; `None` if that is not known
-/// of all.
+/// Returns the share (0 to 1) of the blocks of `extents` that were ever written; `None` without blocks, or if
+/// the state of some is unknown.
 pub fn written_share(extents: &[Extent]) -> Option<f64> {
     let mut all = 0;
     let mut written = 0;
@@ -189,7 +191,7 @@ mod tests {
     use crate::Lba;
 
     proptest::proptest! {
-        /// Compares with the number that one gets by looking at each block by itself.
+        /// Compares with the number obtained from each block separately.
         #[test]
         fn lost_blocks_are_those_that_each_block_tells(
             before in proptest::collection::vec((1_u64..5, 0_usize..4), 0..12),

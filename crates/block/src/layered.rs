@@ -1,4 +1,4 @@
-//! Devices in front of another device.
+//! [`DeviceLayer`]: a device that wraps another one and changes some of its methods.
 
 use std::ops::Deref;
 
@@ -7,13 +7,13 @@ use crate::error::Result;
 use crate::info::{DeviceInfo, Extent};
 use crate::request::LbaRange;
 
-/// A device in front of another one. Every method of [`Device`] is answered by [`inner`](Self::inner), except
-/// those of this trait that an implementation replaces.
+/// A device that wraps another one. Every method of [`Device`] is forwarded to [`inner`](Self::inner), except
+/// the methods of this trait that an implementation overrides.
 pub trait DeviceLayer: Send + Sync {
-    /// Type of the device behind this one.
+    /// Type of the wrapped device.
     type Inner: Device + ?Sized;
 
-    /// Returns the device behind this one.
+    /// Returns the wrapped device.
     fn inner(&self) -> impl Deref<Target = Self::Inner>;
 
     /// See [`Device::info`].
@@ -24,7 +24,7 @@ pub trait DeviceLayer: Send + Sync {
     /// See [`Device::open_queue`].
     ///
     /// # Errors
-    /// As [`Device::open_queue`].
+    /// Fails as [`Device::open_queue`] does.
     fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
         self.inner().open_queue(options)
     }
@@ -32,7 +32,7 @@ pub trait DeviceLayer: Send + Sync {
     /// See [`Device::extents`].
     ///
     /// # Errors
-    /// As [`Device::extents`].
+    /// Fails as [`Device::extents`] does.
     fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
         self.inner().extents(range)
     }

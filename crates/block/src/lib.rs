@@ -2,17 +2,17 @@
 //! they use.
 //!
 //! Everything that can be written to is a [`Device`]: a disk of this machine, a file, a simulated drive, a
-//! remote export. Everything that writes does so through a [`Queue`]. Because both sides know only these two
-//! traits, one load generator, one prover and one exporter work on every kind of device.
+//! remote export. Every writer uses a [`Queue`]. Because both sides know only these two traits, one load
+//! generator, one prover and one exporter work with every kind of device.
 //!
-//! Three words are never mixed here or above:
+//! Three words for written data are never mixed, in this crate or in those that use it:
 //!
 //! - **visible**: a later read returns it;
 //! - **acknowledged**: its completion was seen;
 //! - **durable**: it survives a power cut.
 //!
-//! This crate knows no file format, no other crate of the workspace, and of the kernel only poll(2). Its only
-//! unsafe code is the pool of aligned buffers.
+//! The crate knows no file format, depends on no other crate of the workspace, and uses only poll(2) of the
+//! kernel. The aligned buffer pool is the only unsafe code.
 
 pub mod buffer;
 pub mod clock;
@@ -33,14 +33,14 @@ pub mod units;
 pub mod wait;
 
 pub use buffer::{Buffer, BufferMut, Pool, PoolShape};
-pub use clock::{Clock, EventSource, RealClock, Time, VirtualClock};
+pub use clock::{Clock, EventSource, RealClock, Time, VirtualClock, unix_time};
 pub use counters::{DeviceCounters, StorageCounters, StorageSnapshot};
 pub use device::{Device, Latch, Power, Queue, QueueFull, QueueOptions, Wait};
 pub use error::{Errno, Error, ErrorKind, FailureKind, Result, in_one_line};
 pub use extent_map::ExtentMap;
 pub use info::{DeviceInfo, Extent, ExtentState, VolatileCache, lost_blocks, written_share};
 pub use layered::DeviceLayer;
-pub use opening::{Caching, DurableWrite, EngineChoice, FlushCall, Opening, SyncMethod};
+pub use opening::{Caching, DurableWrite, EngineChoice, FlushCall, Opening, Priority, SyncMethod};
 pub use pattern::{Pattern, Stamp, mixed};
 pub use request::{Completion, LbaRange, Op, Outcome, Payload, Request, Tag};
 pub use store::{FileId, FileStore, OpenOptions};

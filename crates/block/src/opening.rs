@@ -1,25 +1,26 @@
-//! How a file or a block device of this machine is opened: the same words in scenarios, in the kernel's
-//! backend and in recordings.
+//! Options for opening a file or block device of this machine, shared by scenarios, the kernel backend and
+//! recordings.
 
 use serde::{Deserialize, Serialize};
 
-/// How targets are opened. What the kernel does not know is opened in one way, whatever is said here.
+/// Options for opening a target. Targets outside the kernel ignore them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Opening {
     /// Use of the page cache between the requests and the device.
     pub caching: Caching,
-    /// How requests reach the kernel; with a mapping it says nothing.
+    /// Interface for requests to the kernel; ignored for a mapping.
     pub engine: EngineChoice,
     /// System call that carries out a flush.
     pub flush: FlushCall,
     /// Flag that makes a write durable.
     pub durable_write: DurableWrite,
-    /// True if a simulated drive sees every flush and every FUA, rather than those that Linux would send it.
+    /// True if a simulated drive receives every flush and every FUA, rather than only those that Linux would
+    /// send.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub raw_flush: bool,
-    /// True if each write is taken whole or refused, so that a power cut does not tear it (`RWF_ATOMIC`).
-    /// Only with [`Caching::Direct`].
+    /// True if each write is either atomic across a power cut or refused (`RWF_ATOMIC`). Only with
+    /// [`Caching::Direct`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untorn: bool,
 }
@@ -32,28 +33,39 @@ pub enum Caching {
     /// written back.
     #[default]
     Cached,
-    /// Past it (O_DIRECT).
+    /// Direct I/O that bypasses the page cache (O_DIRECT).
     Direct,
-    /// Through it, and dropped from it at once: what was read when the request is over, what was written once
-    /// it is written back (`RWF_DONTCACHE`, Linux 6.14, and not every file system). Where that is refused,
-    /// opening fails.
+    /// I/O through the page cache that drops pages at once: after the read, or after write-back
+    /// (`RWF_DONTCACHE`, Linux 6.14, only some file systems). Opening fails where it is not supported.
     DropBehind,
     /// Loads and stores to a mapping of the file; a flush is msync. Only with [`FlushCall::Fdatasync`] and
-    /// [`DurableWrite::Dsync`], which stand for msync there.
+    /// [`DurableWrite::Dsync`], which both mean msync here.
     Mapped,
 }
 
-/// How requests are to reach the kernel.
+/// Choice of the interface for requests to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineChoice {
-    /// io_uring where that is allowed, else one call at a time; which is said. One request at a time through
-    /// the page cache is a call.
+    /// io_uring if it is allowed, else one system call at a time, with a note in the report. Serial requests
+    /// through the page cache always use system calls.
     Auto,
-    /// io_uring or nothing.
+    /// io_uring; opening fails where it is not allowed.
     IoUring,
-    /// pread and pwrite, one after the other: the depth is 1.
+    /// pread and pwrite, one at a time: the depth is 1.
     Synchronous,
+}
+
+/// I/O priority of a thread, for schedulers that use it (BFQ, mq-deadline; `none` does not).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Priority {
+    /// Idle class: only when nobody else uses the device.
+    Idle,
+    /// Best effort, lowest level (7).
+    Low,
+    /// Best effort, middle level (4): the default of threads with a nice value of 0.
+    Normal,
 }
 
 /// System call that carries out a flush.
@@ -64,10 +76,10 @@ pub enum FlushCall {
     Fdatasync,
     /// fsync(2): the data and all metadata.
     Fsync,
-    /// sync_file_range(2) over the whole file: dirty pages are handed to the device and waited for.
+    /// sync_file_range(2) over the whole file: writes dirty pages to the device and waits for them.
     ///
-    /// **No durability at all.** It breaks the contract of [`Device`](crate::Device) on the user's wish: a
-    /// flush completes as done and nothing is durable by it. There to measure what durability costs.
+    /// **No durability at all.** At the user's request this breaks the contract of [`Device`](crate::Device):
+    /// a flush completes successfully and makes nothing durable. Exists to measure the cost of durability.
     Range,
 }
 
@@ -75,13 +87,13 @@ pub enum FlushCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DurableWrite {
-    /// `RWF_DSYNC`, as O_DSYNC: the data, and the metadata without which it cannot be read back.
+    /// `RWF_DSYNC`, like O_DSYNC: the data, and the metadata without which it cannot be read back.
     Dsync,
-    /// `RWF_SYNC`, as O_SYNC: all metadata too.
+    /// `RWF_SYNC`, like O_SYNC: the data and all metadata.
     Sync,
 }
 
-/// Ways to make one write durable whose costs a check compares.
+/// Ways to make one write durable, whose costs a check compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SyncMethod {
@@ -101,7 +113,7 @@ impl Caching {
         matches!(self, Self::Cached | Self::Mapped)
     }
 
-    /// Returns the word for it.
+    /// Returns the name of the mode in scenarios and reports.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Cached => "cached",
@@ -113,7 +125,7 @@ impl Caching {
 }
 
 impl Opening {
-    /// I/O through the page cache, as most applications do it.
+    /// I/O through the page cache, as in most applications.
     pub const CACHED: Self = Self {
         caching: Caching::Cached,
         engine: EngineChoice::Auto,
@@ -122,10 +134,10 @@ impl Opening {
         raw_flush: false,
         untorn: false,
     };
-    /// Past the page cache.
+    /// Direct I/O that bypasses the page cache.
     pub const DIRECT: Self = Self { caching: Caching::Direct, ..Self::CACHED };
 
-    /// Returns true if one request of a queue at a time reaches the kernel.
+    /// Returns true if a queue sends the kernel only one request at a time.
     pub fn is_serial(&self) -> bool {
         self.caching == Caching::Mapped || self.engine == EngineChoice::Synchronous
     }

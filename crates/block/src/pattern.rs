@@ -1,6 +1,6 @@
-//! Payloads that regenerate: the bytes of a block follow from (seed, LBA, generation) alone.
+//! Reproducible payloads: the bytes of a block depend only on (seed, LBA, generation).
 //!
-//! Each logical block is a stamp and then noise:
+//! Each logical block is a stamp followed by noise:
 //!
 //! ```text
 //! byte 0        8          16         24         32                          end of block
@@ -9,13 +9,13 @@
 //!      └────────┴──────────┴──────────┴──────────┴───────────────────────────┘
 //! ```
 //!
-//! All fields are little-endian. The hash is of the other three, and each of these is masked by a number that
-//! follows from the hash: so the stamp is as random as the noise, and no part of a block does compress or
-//! deduplicate. A path that reduces data gains nothing.
+//! All fields are little-endian. The hash covers the other three fields, each of which is masked with a
+//! number derived from the hash. The stamp therefore is as random as the noise, and no part of a block
+//! compresses or deduplicates: a device that reduces data gains nothing.
 //!
-//! The stamp lets a reader say what a wrong block is: another block (misdirected), an older version (stale,
-//! lost), or neither (torn, damaged). The hash tells it from other data, which passes for a stamp once in
-//! 2^64 blocks.
+//! With the stamp, a reader can classify a wrong block: another block (misdirected), an older version (stale,
+//! lost), or neither (torn, damaged). The hash distinguishes stamps from foreign data, which passes for a
+//! stamp once in 2^64 blocks.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -24,36 +24,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Lba;
 
-/// The length of the stamp.
+/// Length of the stamp.
 const STAMP_BYTES: usize = 32;
 
 /// Source of a write's bytes. Block `i` of the payload is made from `lba + i`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pattern {
-    /// The seed of the run.
+    /// Seed of the run.
     pub seed: u64,
-    /// The address of the first block.
+    /// Address of the first block.
     pub lba: Lba,
-    /// Version of the block; each rewrite takes a higher one.
+    /// Version of the blocks; each rewrite uses a higher one.
     pub generation: u64,
 }
 
 /// Identity that is stored in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stamp {
-    /// The seed of the run that wrote it.
+    /// Seed of the run that wrote the block.
     pub seed: u64,
-    /// The address for which it was written.
+    /// Address for which the block was written.
     pub lba: Lba,
-    /// The version.
+    /// Version of the block.
     pub generation: u64,
 }
 
 impl Pattern {
-    /// Writes the bytes into `into`, whose length is a multiple of `logical_block` bytes (at least 32).
+    /// Fills `into`, whose length must be a multiple of `logical_block` bytes (at least 32).
     ///
     /// # Panics
-    /// If the length is not such a multiple: a broken caller, never input.
+    /// If the length is not such a multiple, which is a bug of the caller.
     pub fn fill(self, logical_block: usize, into: &mut [u8]) {
         assert!(logical_block >= STAMP_BYTES && into.len().is_multiple_of(logical_block));
         for (index, block) in into.chunks_exact_mut(logical_block).enumerate() {
@@ -64,7 +64,7 @@ impl Pattern {
 }
 
 impl Stamp {
-    /// Writes one block.
+    /// Fills one block.
     fn fill(self, block: &mut [u8]) {
         let hash = self.hash();
         let masked = masked([self.seed, self.lba.0, self.generation], hash);
@@ -83,8 +83,8 @@ impl Stamp {
         rest.copy_from_slice(&last[..rest.len()]);
     }
 
-    /// Returns one number from three: odd multipliers keep neighbours in any field far apart before the
-    /// generator's own SplitMix64 seeding.
+    /// Combines the three fields into one number. Odd multipliers keep neighbours in any field far apart
+    /// before the generator's own SplitMix64 seeding.
     fn mixed(self) -> u64 {
         self.seed
             ^ self.lba.0.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17)
@@ -106,7 +106,7 @@ impl Stamp {
         Some(Self { seed, lba: Lba(lba), generation }).filter(|stamp| stamp.hash() == hash)
     }
 
-    /// Returns true if `block` is, to the last byte, the block that its stamp claims.
+    /// Returns true if every byte of `block` matches the stamp.
     pub fn is_whole(self, block: &[u8]) -> bool {
         let mut expected = vec![0; block.len()];
         if block.len() < STAMP_BYTES {
@@ -117,7 +117,7 @@ impl Stamp {
     }
 }
 
-/// Returns each field masked by a number that follows from the hash; masked again, they are themselves.
+/// Masks each field with a number derived from the hash. Masking twice restores the fields.
 fn masked(fields: [u64; 3], hash: u64) -> [u64; 3] {
     let mut mask = hash;
     fields.map(|field| {
@@ -126,13 +126,13 @@ fn masked(fields: [u64; 3], hash: u64) -> [u64; 3] {
     })
 }
 
-/// Returns a number that looks unrelated to `number`, and differs for different ones: a step of SplitMix64.
+/// Hashes a number to one that looks unrelated, without collisions: one step of SplitMix64.
 #[inline]
 pub const fn mixed(number: u64) -> u64 {
     spread(number.wrapping_add(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Returns every bit of the number in every bit of the result: the end of SplitMix64.
+/// Mixes every input bit into every output bit: the finalizer of SplitMix64.
 const fn spread(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,26 +1,26 @@
-//! Requests to a device, and their completions.
+//! Requests to a device, and completions.
 
 use serde::{Deserialize, Serialize};
 
 use crate::buffer::{Buffer, BufferMut};
 use crate::error::Errno;
 use crate::pattern::Pattern;
-use crate::units::{Lba, Nanos};
+use crate::units::{Bytes, Lba, Nanos};
 
 /// A run of logical blocks, as in an NVMe command: where it starts and how many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LbaRange {
     /// The first block.
     pub lba: Lba,
-    /// The number of logical blocks. Not 0's based.
+    /// Number of logical blocks, not 0's based as in NVMe.
     pub nlb: u64,
 }
 
 impl LbaRange {
-    /// No blocks: the range of a flush.
+    /// Empty range, used by flushes.
     pub const EMPTY: Self = Self { lba: Lba(0), nlb: 0 };
 
-    /// Returns `nlb` blocks from `lba` on.
+    /// Creates a range of `nlb` blocks from `lba` on.
     pub const fn new(lba: Lba, nlb: u64) -> Self {
         Self { lba, nlb }
     }
@@ -30,7 +30,7 @@ impl LbaRange {
         Lba(self.lba.0 + self.nlb)
     }
 
-    /// Returns true if the two have a block in common.
+    /// Returns true if the two ranges have a block in common.
     pub const fn overlaps(self, other: Self) -> bool {
         self.lba.0 < other.end().0 && other.lba.0 < self.end().0
     }
@@ -44,26 +44,48 @@ pub enum Op {
     Read,
     /// Write blocks.
     Write {
-        /// Durable when complete (force unit access): these blocks only, nothing written before them.
+        /// Force unit access: these blocks are durable when the write completes. Earlier writes are not
+        /// affected.
         fua: bool,
     },
     /// Make durable every write, discard and write-zeroes that completed on any queue before this was
     /// submitted.
     Flush,
-    /// Say that the blocks are not needed. Afterwards they read as before or as zeroes.
+    /// Tell the device that the blocks are not needed. Afterwards they read as before or as zeroes.
     Discard,
-    /// Write zeroes without sending them.
+    /// Write zeroes without transferring data.
     WriteZeroes {
         /// Durable when complete.
         fua: bool,
-        /// Keep the space reserved: do not unmap.
+        /// Keep the space allocated: do not unmap.
         no_hole: bool,
-        /// Fail with EOPNOTSUPP rather than write zeroes the slow way.
+        /// Fail with EOPNOTSUPP instead of writing zeroes from a buffer.
         fast_only: bool,
     },
 }
 
-/// Chosen by the submitter, returned in the completion. The device does not look at it.
+impl Op {
+    /// Returns true for a write that is to be durable when it completes.
+    #[inline]
+    pub const fn is_fua(self) -> bool {
+        matches!(self, Self::Write { fua: true } | Self::WriteZeroes { fua: true, .. })
+    }
+
+    /// Returns the operation without FUA.
+    #[must_use]
+    #[inline]
+    pub const fn without_fua(self) -> Self {
+        match self {
+            Self::Write { .. } => Self::Write { fua: false },
+            Self::WriteZeroes { no_hole, fast_only, .. } => {
+                Self::WriteZeroes { fua: false, no_hole, fast_only }
+            }
+            other => other,
+        }
+    }
+}
+
+/// Identifier chosen by the submitter and returned in the completion. The device does not interpret it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(pub u64);
 
@@ -74,32 +96,32 @@ pub enum Payload {
     /// No data: a flush, a discard, or a read whose bytes nobody wants (the device still reads them).
     #[default]
     None,
-    /// A read puts its bytes here; the length must be that of the range.
+    /// Buffer for the data of a read; its length must be that of the range.
     Into(BufferMut),
-    /// A write takes its bytes from here; the length must be that of the range.
+    /// Data of a write; its length must be that of the range.
     Bytes(Buffer),
-    /// A write of bytes that regenerate. Simulated media keep the pattern as such.
+    /// Data of a write as a reproducible pattern. Simulated media store the pattern itself.
     Pattern(Pattern),
 }
 
 /// One request. No order holds between requests in flight.
 #[derive(Debug)]
 pub struct Request {
-    /// Returned in the completion.
+    /// Identifier that the completion returns.
     pub tag: Tag,
     /// Operation that the device is to perform.
     pub op: Op,
-    /// Where; [`LbaRange::EMPTY`] for a flush.
+    /// Blocks of the request; [`LbaRange::EMPTY`] for a flush.
     pub range: LbaRange,
-    /// Data to write.
+    /// Data to write, or a buffer to read into.
     pub payload: Payload,
-    /// When to stop waiting for an answer: past it the request completes as [`Outcome::Unknown`]. There is no
-    /// cancel.
+    /// Time after which the request completes as [`Outcome::Unknown`] if it has no answer. Requests cannot be
+    /// cancelled.
     pub deadline: Option<Nanos>,
 }
 
 impl Request {
-    /// Creates a read whose bytes are not wanted.
+    /// Creates a read that discards the data.
     pub const fn read(tag: Tag, range: LbaRange) -> Self {
         Self { tag, op: Op::Read, range, payload: Payload::None, deadline: None }
     }
@@ -128,9 +150,21 @@ impl Request {
     pub const fn discard(tag: Tag, range: LbaRange) -> Self {
         Self { tag, op: Op::Discard, range, payload: Payload::None, deadline: None }
     }
+
+    /// Returns true if the payload suits the operation: its bytes, if it has any, are `length`, which is that
+    /// of the range.
+    #[inline]
+    pub fn carries(&self, length: Bytes) -> bool {
+        match (self.op, &self.payload) {
+            (Op::Read, Payload::Into(buffer)) => buffer.len() as u64 == length.0,
+            (Op::Write { .. }, Payload::Bytes(bytes)) => bytes.len() as u64 == length.0,
+            (Op::Write { .. }, payload) => matches!(payload, Payload::Pattern(_)),
+            (_, payload) => matches!(payload, Payload::None),
+        }
+    }
 }
 
-/// How a request ended.
+/// Result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -138,38 +172,38 @@ pub enum Outcome {
     Done,
     /// The request failed: each block of a write is old, new or unreadable.
     Failed(Errno),
-    /// No answer came (a timeout, a reconnect): as if failed, and a write may still land later.
+    /// No answer arrived (a timeout, a reconnect). Treat it as failed; a write may still land later.
     Unknown,
-    /// The device lost power before it answered.
+    /// The device lost power before the request completed.
     PowerLost,
 }
 
 impl Outcome {
-    /// Returns true if the request did what was asked.
+    /// Returns true if the request succeeded.
     pub fn is_done(self) -> bool {
         self == Self::Done
     }
 }
 
-/// The end of a request.
+/// A completed request.
 #[derive(Debug)]
 pub struct Completion {
-    /// The tag of the request.
+    /// Tag of the request.
     pub tag: Tag,
-    /// How it ended.
+    /// Result of the request.
     pub outcome: Outcome,
-    /// When the device was handed the request, by the clock of the queue.
+    /// Time when the device received the request, by the clock of the queue.
     pub submitted_at: Nanos,
-    /// When the queue saw the answer, by the clock of the queue. One reading may serve a whole batch; it is
-    /// then the reading taken after the batch was reaped, so a latency is never reported too short.
+    /// Time when the queue saw the answer, by its own clock. One reading may serve a whole batch; it is then
+    /// taken after the batch was reaped, so that no latency is reported too short.
     pub completed_at: Nanos,
-    /// The payload of the request. [`Payload::None`] for one of [`Outcome::Unknown`] that the device may
-    /// still touch: the queue then keeps the memory until the device is done with it.
+    /// Payload of the request. For [`Outcome::Unknown`] it is [`Payload::None`] if the device may still touch
+    /// the memory; the queue then keeps the memory until the device is done with it.
     pub payload: Payload,
 }
 
 impl Completion {
-    /// Returns how long the device had the request.
+    /// Returns the time between submission and completion.
     pub const fn service_time(&self) -> Nanos {
         self.completed_at.since(self.submitted_at)
     }

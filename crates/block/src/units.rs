@@ -1,4 +1,4 @@
-//! Units as types, so that a block number is never added to a byte count and a duration never lacks its unit.
+//! Types for units, so that a block number is never added to a byte count and no duration lacks its unit.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};
@@ -45,14 +45,14 @@ impl Bytes {
         Self(n * Self::GIB)
     }
 
-    /// Returns the largest multiple of `unit` that is not above this; `unit` must not be zero.
+    /// Returns the largest multiple of `unit` that is not above this value; `unit` must not be zero.
     pub const fn round_down(self, unit: Self) -> Self {
         Self(self.0 - self.0 % unit.0)
     }
 }
 
 impl Nanos {
-    /// No time at all, and the start of every clock.
+    /// Zero duration, and the start of every clock.
     pub const ZERO: Self = Self(0);
 
     /// Returns `n` microseconds.
@@ -72,7 +72,7 @@ impl Nanos {
 
     /// Returns `seconds` rounded to the nanosecond; negative and not-a-number become zero.
     pub fn from_secs_f64(seconds: f64) -> Self {
-        // `as` saturates, and maps NaN and negatives to zero: what the contract says.
+        // `as` saturates, and maps NaN and negatives to zero, as the contract says.
         Self((seconds * 1e9).round() as u64)
     }
 
@@ -81,14 +81,19 @@ impl Nanos {
         self.0 as f64 / 1e9
     }
 
-    /// Returns the time since `earlier`, zero if it is not earlier.
+    /// Returns the time since `earlier`, or zero if `earlier` is later than this.
     pub const fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
     }
 
-    /// Returns this plus `other`, without wrapping: far in the future stays far in the future.
+    /// Adds without overflow: a sum that is too large becomes the largest time.
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
+    }
+
+    /// Multiplies without overflow: a product that is too large becomes the largest time.
+    pub const fn saturating_mul(self, factor: u64) -> Self {
+        Self(self.0.saturating_mul(factor))
     }
 }
 
@@ -168,12 +173,12 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Nanoseconds from which a time is shown in hours: two of them.
+/// Shortest duration shown in hours, in nanoseconds: two hours.
 const HOURS_FROM: u64 = 7_200_000_000_000;
-/// Nanoseconds from which a time is shown in days: two of them.
+/// Shortest duration shown in days, in nanoseconds: two days.
 const DAYS_FROM: u64 = 172_800_000_000_000;
 
-/// The unit that fits, to three significant digits: `412 ns`, `8.33 ms`, `1.5 s`, `6.5 h`.
+/// The most readable unit, to three significant digits: `412 ns`, `8.33 ms`, `1.5 s`, `6.5 h`.
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = self.0 as f64;
@@ -199,24 +204,25 @@ fn three_digits(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// Meaning of the units `k`, `KB`, `M`, `MB` and so on in a size. `KiB`, `MiB` and so on are powers of 1024
-/// in both.
+/// Meaning of the units `k`, `KB`, `M`, `MB` and so on in a size. `KiB`, `MiB` and so on are always powers of
+/// 1024.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SizeBase {
-    /// `k`, `KB` and `KiB` are 1024, as fio and DiskSpd have it: sizes of requests, files and caches.
+    /// `k`, `KB` and `KiB` are 1024, as in fio and DiskSpd: for sizes of requests, files and caches.
     Binary,
-    /// `KB` is 1000, as on the label of a drive: sizes of disks and rates of drives. `k` is refused, for it
-    /// is read both ways. Fractions of a byte are cut off, for a label is rounded too.
+    /// `KB` is 1000, as on the label of a drive: for sizes of disks and rates of drives. `k` and `M` without
+    /// `B` are refused because they are ambiguous. Fractions of a byte are dropped, since labels are rounded
+    /// too.
     Decimal,
 }
 
-/// Error of a text that is not a size.
+/// Error for text that is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{typed}` is not a size (examples: {})", examples(*.base))]
 pub struct ParseBytesError {
-    /// Text that was read.
+    /// Text that could not be parsed.
     pub typed: String,
-    /// Meaning that its units were to have.
+    /// Expected meaning of the units.
     pub base: SizeBase,
 }
 
@@ -227,8 +233,8 @@ const fn examples(base: SizeBase) -> &'static str {
     }
 }
 
-/// Sizes as people type them: `8k`, `64K`, `1M`, `5GiB`, `1.5g`, `512`. All units are powers of 1024, a bare
-/// number is bytes. Fractions must come out at whole bytes.
+/// Sizes as people type them: `8k`, `64K`, `1M`, `5GiB`, `1.5g`, `512`. All units are powers of 1024; a bare
+/// number is bytes. A fraction must yield whole bytes.
 impl FromStr for Bytes {
     type Err = ParseBytesError;
 
@@ -238,7 +244,7 @@ impl FromStr for Bytes {
 }
 
 impl Bytes {
-    /// Reads a size whose units mean what `base` says.
+    /// Parses a size whose units have the meaning `base`.
     ///
     /// # Errors
     /// If `typed` is not a number with a unit, or needs more than 64 bits.
@@ -277,12 +283,12 @@ pub enum ParseNanosError {
         "`{0}` is not a time: expected a number and a unit (ns, us, ms, s, m, h, d), or seconds, such as 500us, 1m30s, 10"
     )]
     NoTime(String),
-    /// The time has more nanoseconds than 64 bits hold.
+    /// The time does not fit in 64 bits of nanoseconds.
     #[error("`{0}` is too long: expected at most 213503d (584 years)")]
     TooLong(String),
 }
 
-/// Times as people type them: `500us`, `1m30s`, `0.5`. A lone number is seconds. The sum must be whole
+/// Times as people type them: `500us`, `1m30s`, `0.5`. A bare number is seconds. The sum must be whole
 /// nanoseconds.
 impl FromStr for Nanos {
     type Err = ParseNanosError;
@@ -305,7 +311,7 @@ impl FromStr for Nanos {
                 "m" | "min" => 60_000_000_000,
                 "h" => 3_600_000_000_000,
                 "d" => 86_400_000_000_000,
-                // Only a lone number goes without a unit.
+                // Only a bare number has no unit.
                 "" if number.len() == typed.len() => 1_000_000_000,
                 _ => return Err(fail()),
             };
@@ -323,17 +329,17 @@ impl FromStr for Nanos {
     }
 }
 
-/// Returns a decimal number of `unit`s, if that is a whole number.
+/// Converts a decimal number of `unit`s; `None` if the result is not a whole number.
 fn times(number: &str, unit: u64) -> Option<u64> {
     scaled(number, unit).filter(|(_, is_whole)| *is_whole).map(|(whole, _)| whole)
 }
 
-/// Returns true if `number` is a whole number: one that cannot be scaled is too large.
+/// Returns true if `number` is a whole number, so that a failure to scale it means that it is too large.
 fn is_large(number: &str) -> bool {
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns a decimal number of `unit`s without its fraction, and whether it had none.
+/// Converts a decimal number of `unit`s, without its fraction. The flag is true if there was no fraction.
 fn scaled(number: &str, unit: u64) -> Option<(u64, bool)> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -7,9 +7,9 @@
 //!                             └── Time::Virtual   the clock moves to the next answer of a device, its next timer, or `until`
 //! ```
 //!
-//! Who has one queue may wait in its [`poll`](Queue::poll). Who has several, or descriptors beside them,
-//! polls each without waiting and then calls [`wait_any`]. A wait may end early and for no reason: poll
-//! again, and look at the clock.
+//! The owner of one queue may wait in its [`poll`](Queue::poll). With several queues, or other descriptors,
+//! poll each without waiting and then call [`wait_any`]. A wait may end early for no reason: poll again, and
+//! check the clock.
 
 use std::os::fd::BorrowedFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -24,29 +24,29 @@ use crate::error::{Error, Result};
 use crate::request::Completion;
 use crate::units::Nanos;
 
-/// Time to wait in real time where a queue has no descriptor: then it is time to poll it again.
+/// Interval between polls in real time of a queue that has no descriptor.
 const UNSIGNALLED_WAIT: Nanos = Nanos::millis(1);
 
 /// Interval between two attempts of [`retry_until`].
 const RETRY_EVERY: Nanos = Nanos::millis(5);
-/// Longest time that a wait goes without a look at the wish to stop, where nothing wakes it.
+/// Longest interval between checks for a request to stop, where nothing wakes the wait.
 pub const LOOK_EVERY: Nanos = Nanos::millis(100);
 
-/// Descriptors that tell that queues have completions.
+/// Descriptors that signal completions on queues.
 #[derive(Debug, Default)]
 pub struct Wakeups<'q> {
-    /// Readable when there are completions to poll.
+    /// Descriptors that become readable when there are completions to poll.
     descriptors: Vec<BorrowedFd<'q>>,
     /// True if a queue has no descriptor.
     has_unsignalled: bool,
 }
 
-/// How time passes while nothing can be done.
+/// Source of time, and a way to wait while there is nothing to do.
 pub trait Waiter {
-    /// Returns the time now.
+    /// Returns the current time.
     fn now(&self) -> Nanos;
 
-    /// Waits as described at [`wait_any`], through which it is to be called.
+    /// Waits as described at [`wait_any`]. Call that function instead.
     ///
     /// # Errors
     /// If the system cannot wait.
@@ -54,8 +54,9 @@ pub trait Waiter {
 }
 
 /// Waits until one of `queues` has completions to poll, until the waiter has a reason of its own to stop, or
-/// until `until`. `queues` are those with requests in flight, polled once since the last was submitted. False
-/// if nothing will ever happen: only in virtual time, where no device has an event and `until` is `None`.
+/// until `until`. Every queue must have requests in flight and must have been polled since its last
+/// submission. Returns false if nothing will ever happen, which is possible only in virtual time, without
+/// events and without `until`.
 ///
 /// # Errors
 /// If the system cannot wait.
@@ -74,8 +75,8 @@ pub fn wait_any<'q>(
     waiter.wait(&wakeups, until)
 }
 
-/// Returns the [`poll`](Queue::poll) of a queue that itself only polls without waiting, with `in_flight`
-/// requests in flight.
+/// Implements a waiting [`poll`](Queue::poll) for a queue that can only poll without waiting and has
+/// `in_flight` requests in flight.
 ///
 /// # Errors
 /// If the queue is broken, or the system cannot wait.
@@ -104,8 +105,8 @@ pub fn waiting_poll(
     Ok(count)
 }
 
-/// Waits until `descriptor` can be read, at most for [`LOOK_EVERY`]; returns true if it can. A signal ends
-/// the wait.
+/// Waits until `descriptor` is readable, at most for [`LOOK_EVERY`]; returns true if it is. A signal ends the
+/// wait.
 ///
 /// # Errors
 /// If the system cannot wait.
@@ -116,22 +117,23 @@ pub fn is_readable_soon(descriptor: BorrowedFd<'_>) -> Result<bool> {
     Ok(!poller.events(0).is_empty())
 }
 
-/// Repeats `attempt` until it returns something, or until `patience` has passed; tries at least once. For
-/// what the kernel has no event for.
+/// Repeats `attempt` until it returns a value or `patience` has passed; tries at least once. Used where the
+/// kernel has no event to wait for.
 pub fn retry_until<T>(patience: Nanos, attempt: impl FnMut() -> Option<T>) -> Option<T> {
     retry(patience, RETRY_EVERY, attempt)
 }
 
-/// Sleeps for `time`, but ends within [`LOOK_EVERY`] once `is_stopped`. Returns true if it slept to the end.
+/// Sleeps for `time`, but ends within [`LOOK_EVERY`] once `is_stopped` returns true. Returns true if it slept
+/// to the end.
 pub fn sleep_unless(mut is_stopped: impl FnMut() -> bool, time: Nanos) -> bool {
     retry(time, LOOK_EVERY, || is_stopped().then_some(())).is_none()
 }
 
-/// Receives a value within `patience`, but gives up within [`LOOK_EVERY`] once `is_stopped`, with the error
-/// of a value that did not come in time.
+/// Receives a value within `patience`. Once `is_stopped` returns true, fails within [`LOOK_EVERY`] as if the
+/// time had run out.
 ///
 /// # Errors
-/// Fails as [`Receiver::recv_timeout`].
+/// Fails as [`Receiver::recv_timeout`] does.
 pub fn receive_unless<T>(
     receiver: &Receiver<T>,
     mut is_stopped: impl FnMut() -> bool,
@@ -159,37 +161,37 @@ fn retry<T>(patience: Nanos, every: Nanos, mut attempt: impl FnMut() -> Option<T
     }
 }
 
-/// Waits by poll(2), for queues and for other descriptors beside them.
+/// Waiter that uses poll(2) for queues and other descriptors.
 pub struct Poller<'a> {
     clock: &'a dyn Clock,
     watched: Vec<ExtraDescriptor<'a>>,
 }
 
-/// A descriptor beside those of queues.
+/// Descriptor that is polled in addition to those of queues.
 struct ExtraDescriptor<'a> {
     descriptor: BorrowedFd<'a>,
     wanted: PollFlags,
-    /// Events that the last wait found.
+    /// Events found by the last wait.
     found: PollFlags,
 }
 
 impl<'a> Poller<'a> {
-    /// Watches only queues; `until` is a time of `clock`.
+    /// Creates a poller of queues only, which ends its waits at times of `clock`.
     pub fn new(clock: &'a dyn Clock) -> Self {
         Self { clock, watched: Vec::new() }
     }
 
-    /// Watches this descriptor, too, for `events`; errors and hang-ups always count.
+    /// Adds a descriptor to watch for `events`; errors and hang-ups always count.
     #[must_use]
     pub fn watching(mut self, descriptor: BorrowedFd<'a>, events: PollFlags) -> Self {
         self.watched.push(ExtraDescriptor { descriptor, wanted: events, found: PollFlags::empty() });
         self
     }
 
-    /// Returns the events that the last wait found on the `index`-th descriptor that was added, from 0.
+    /// Returns the events that the last wait found on the added descriptor with this index, from 0.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there is no descriptor with this index.
     pub fn events(&self, index: usize) -> PollFlags {
         self.watched[index].found
     }
@@ -215,7 +217,7 @@ impl Waiter for Poller<'_> {
             one.found = polled.revents();
         }
         match result {
-            // A signal is as good as any other reason to look again.
+            // A signal is reason enough to check again.
             Ok(_) | Err(Errno::INTR) => Ok(true),
             Err(errno) => Err(Error::io(&errno.into(), "wait for", "completions")),
         }
@@ -305,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_real_wait_lasts_until_its_end() {
-        let time = Time::Real(Arc::new(RealClock::start()));
+        let time = Time::real();
         let until = Nanos::millis(2);
         while Clock::now(&time) < until {
             assert!(wait_any([], Some(until), &mut &time).unwrap());

@@ -1,4 +1,4 @@
-//! Rules for what may be read from a block, and for what of it may survive a power cut.
+//! Rules for the versions of a block that a read may return, and that may survive a power cut.
 //!
 //! This is the contract of [`Device`](crate::Device) for one logical block; blocks do not depend on each
 //! other, because a request may tear between them. Every write, discard and write-zeroes of the block is a
@@ -34,7 +34,7 @@ pub type Moment = u64;
 /// Content of a block after a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Content {
-    /// The pattern of this generation.
+    /// Pattern of this generation.
     Generation(u64),
     /// Zeroes.
     Zeroes,
@@ -45,9 +45,9 @@ pub enum Content {
 pub struct Version<C> {
     /// Content that the version gives to the block.
     pub content: C,
-    /// When it was submitted.
+    /// Moment of submission.
     pub submitted: Moment,
-    /// When it was seen to be done; `None` while it is in flight and for ever if it failed or was not
+    /// Moment at which it was seen as done; `None` while it is in flight, and forever if it failed or was not
     /// answered.
     pub completed: Option<Moment>,
     /// True if it failed or was not answered.
@@ -112,7 +112,7 @@ impl<C> History<C> {
         Self { versions: vec![Version::first(content)] }
     }
 
-    /// Rule 3: what a read may return that was submitted and completed at these moments.
+    /// Returns what a read, submitted and completed at these moments, may return: rule 3.
     pub fn readable(&self, submitted: Moment, completed: Moment) -> Survivors {
         let displaced = |version: &Version<C>| {
             self.versions.iter().any(|newer| {
@@ -130,7 +130,7 @@ impl<C> History<C> {
         }
     }
 
-    /// Rule 5: what may be there after a power cut at `cut`.
+    /// Returns what a power cut at `cut` may leave: rule 5.
     pub fn survivors(&self, cut: Moment) -> Survivors {
         let displaced = |version: &Version<C>| {
             self.versions
@@ -144,7 +144,7 @@ impl<C> History<C> {
         }
     }
 
-    /// Rule 4: a flush submitted at `submitted` has completed.
+    /// Records that a flush submitted at `submitted` has completed: rule 4.
     pub fn flushed(&mut self, submitted: Moment) {
         for version in &mut self.versions {
             version.is_durable |= version.completed.is_some_and(|completed| completed < submitted);
@@ -160,7 +160,7 @@ impl<C> History<C> {
 mod tests {
     use super::*;
 
-    /// Returns `(submitted, completed)`; version 0 is there from the start.
+    /// Creates a history of versions `(submitted, completed)`, with version 0 from the start.
     fn history(versions: &[(Moment, Option<Moment>)]) -> History<u64> {
         let mut history = History::starting_with(0);
         for (index, (submitted, completed)) in versions.iter().enumerate() {

@@ -1,16 +1,16 @@
 //! The conformance kit: the contract of the waist as checks that any [`Device`](crate::Device) implementation
 //! runs.
 //!
-//! A test gives the kit a [`Rig`]: the device, and whatever of its surroundings the rig can stage (a power
-//! cut, a failed flush, a request that is never answered). [`run`] runs every check and gives a [`Report`];
-//! what the rig cannot stage is reported as skipped with the reason, never as passed.
+//! A test gives the kit a [`Rig`]: the device, and the events around it that the rig can stage (a power cut,
+//! a failed flush, a request that is never answered). [`run`] runs every check and returns a [`Report`]; a
+//! check whose events the rig cannot stage is reported as skipped with the reason, never as passed.
 //! [`Report::assert_conforms`] ends a test.
 //!
-//! - `crash_rules`: what may be read, and what may survive a power cut: prose and code, the only place.
-//! - `rig`, `report`: what a test gives and what it gets.
+//! - `crash_rules`: the rules for reads and power cuts, as text and code.
+//! - `rig`, `report`: input and result of a test.
 //! - `session`: drives queues, and judges every completion and every block read.
 //! - `oracle`: judges histories of one device across cuts and kills, for tests that do without a rig.
-//! - `checks`: one check after the other.
+//! - `checks`: the checks.
 //! - `model`: [`ModelDevice`], a reference implementation in memory, slow and simple, with bugs to be
 //!   planted: the proof that each check can fail.
 //!

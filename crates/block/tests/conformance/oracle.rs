@@ -1,12 +1,12 @@
 //! Oracle of what the user of a device may see across power cuts and killed processes: the contract of a
-//! device for each block ([`History`]), with what a cut and a kill leave.
+//! device for each block ([`History`]), with the effects of a cut and a kill.
 //!
-//! - After a **cut** each block is one of its survivors, and that is all it ever was: durable, and the same
-//!   however often recovery begins again. The first read settles which one it is.
-//! - After a **kill** all that was acknowledged is there. A request that was not answered has taken effect or
+//! - After a **cut** each block is one of its survivors, durable, and unchanged by repeated recoveries. The
+//!   first read determines which one.
+//! - After a **kill** all acknowledged data is present. A request that was not answered has taken effect or
 //!   not.
 //! - A block that was never written reads as what the device was filled with.
-//! - After a failed **flush** none succeeds before the device was opened again.
+//! - After a failed **flush**, none succeeds until the device is opened again.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _};
@@ -34,9 +34,9 @@ pub struct Answer {
     pub range: LbaRange,
     /// Generation that was written; `None` for a request that is not a write.
     pub generation: Option<u64>,
-    /// When it was submitted.
+    /// Moment of submission.
     pub submitted: Moment,
-    /// When it was answered.
+    /// Moment of the answer.
     pub completed: Moment,
 }
 
@@ -47,19 +47,19 @@ pub struct Oracle {
     discard_zeroes: bool,
     /// Content of blocks that were never written.
     initial: Content,
-    /// True if what is acknowledged may be lost in a power cut.
+    /// True if a power cut may lose acknowledged data.
     is_volatile: bool,
     moment: Moment,
     generation: u64,
     pending: BTreeMap<u64, Pending>,
     blocks: BTreeMap<u64, History<Content>>,
     answered: Vec<Answer>,
-    /// When a flush was seen to fail.
+    /// Moment at which a flush was seen to fail.
     failed_flush: Option<Moment>,
 }
 
 impl Oracle {
-    /// Makes the oracle of a device with blocks of `block` bytes, every one of which holds `initial`.
+    /// Creates the oracle of a device with blocks of `block` bytes that all hold `initial`.
     pub fn new(block: usize, discard_zeroes: bool, initial: Content) -> Self {
         Self {
             block,
@@ -75,7 +75,7 @@ impl Oracle {
         }
     }
 
-    /// Sets whether the device now says that its cache is volatile.
+    /// Sets whether the device reports a volatile cache from now on.
     pub const fn set_volatile(&mut self, is_volatile: bool) {
         self.is_volatile = is_volatile;
     }
@@ -97,12 +97,12 @@ impl Oracle {
         !self.pending.is_empty()
     }
 
-    /// Number of requests that are not answered.
+    /// Returns the number of requests that are not answered.
     pub fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// Returns the requests that were answered as done, in that order, but for reads.
+    /// Returns the requests other than reads that were answered as done, in the order of the answers.
     pub fn answered(&self) -> &[Answer] {
         &self.answered
     }
@@ -115,7 +115,7 @@ impl Oracle {
             .collect()
     }
 
-    /// A request is about to be submitted. The pattern of a write.
+    /// Records that a request is about to be submitted. Returns the pattern of a write.
     pub fn submitted(&mut self, tag: u64, op: Op, range: LbaRange) -> Option<Pattern> {
         self.moment += 1;
         let (content, displaces) = match op {
@@ -139,8 +139,8 @@ impl Oracle {
         generation.map(|generation| Pattern { seed: SEED, lba: range.lba, generation })
     }
 
-    /// A request was answered; `bytes` are what a read returned. `may_fail` is true if something is broken
-    /// beneath.
+    /// Records that a request was answered; `bytes` are the result of a read. `may_fail` is true if something
+    /// below is broken.
     ///
     /// # Errors
     /// The violation, in words.
@@ -185,10 +185,10 @@ impl Oracle {
         blocks.into_iter().for_each(|lba| self.prune(lba));
     }
 
-    /// The cache has stopped: nothing is left to answer, and all that was acknowledged is durable.
+    /// Records that the cache has stopped: all requests are answered, and all acknowledged data is durable.
     ///
     /// # Errors
-    /// If something is not answered.
+    /// If a request is not answered.
     pub fn stopped(&mut self) -> Result<(), String> {
         if self.is_pending() {
             return Err(format!("stopped, and {} is not answered", self.waiting()));
@@ -199,7 +199,8 @@ impl Oracle {
         Ok(())
     }
 
-    /// The cache was detached: the backing device, which holds these bytes in `range`, does without it.
+    /// Records that the cache was detached: the backing device, which holds these bytes in `range`, no longer
+    /// needs it.
     ///
     /// # Errors
     /// The violation, in words.
@@ -220,7 +221,7 @@ impl Oracle {
         (pending.range.lba.0..pending.range.end().0).for_each(|lba| self.prune(lba));
     }
 
-    /// Changes the version that a request has made of each of its blocks.
+    /// Changes the version that a request has given to each of its blocks.
     fn change(&mut self, pending: &Pending, mut change: impl FnMut(&mut Version<Content>)) {
         for (_, history) in self.blocks.range_mut(pending.range.lba.0..pending.range.end().0) {
             let versions = history.versions.iter_mut();
@@ -228,7 +229,7 @@ impl Oracle {
         }
     }
 
-    /// Forgets the versions of a block that nobody can see again.
+    /// Removes the versions of a block that can never be seen again.
     fn prune(&mut self, lba: u64) {
         let reads = self.pending.values().filter(|pending| pending.op == Op::Read);
         let oldest = reads.map(|pending| pending.submitted).min().unwrap_or(Moment::MAX);
@@ -277,7 +278,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// The power was cut under everything.
+    /// Records a power cut of all devices.
     pub fn cut(&mut self) {
         self.moment += 1;
         self.failed_flush = None;
@@ -287,7 +288,7 @@ impl Oracle {
             let survivors = history.survivors(self.moment);
             let first = |index: usize| {
                 let version = &history.versions[index];
-                // A discard without promise may still become nothing, when it reaches the backing.
+                // A discard without a promise may still have no effect when it reaches the backing device.
                 let displaces = version.displaces || version.content != Content::Zeroes;
                 Version { displaces, ..Version::first(version.content) }
             };
@@ -297,20 +298,20 @@ impl Oracle {
         }
     }
 
-    /// Hashes the state that tells apart two users who may see different things after a cut now.
+    /// Hashes the state that determines what the user may see after a cut at this moment.
     pub fn hash_after_cut(&self, hasher: &mut DefaultHasher) {
         let mut after = self.clone();
         after.cut();
         format!("{:?}", after.blocks).hash(hasher);
     }
 
-    /// The process of the cache was killed, and its requests are ended.
+    /// Records that the process of the cache was killed, which ended its requests.
     pub fn kill(&mut self) {
         self.moment += 1;
         self.failed_flush = None;
         self.pending.clear();
         for version in self.blocks.values_mut().flat_map(|history| &mut history.versions) {
-            // A write that failed may still reach the backing device, whoever asked for it.
+            // A failed write may still reach the backing device.
             if version.completed.is_none() && !version.is_lost_track_of {
                 *version = Version { completed: Some(self.moment), displaces: false, ..version.clone() };
             }
@@ -319,7 +320,7 @@ impl Oracle {
     }
 }
 
-/// After a cut a block is one of several versions; a read has told which.
+/// Sets the version of a block after a cut, which a read has shown.
 fn settle(history: &mut History<Content>, seen: &BlockContent) {
     let is_left = |version: &Version<Content>| version.submitted == 0;
     let left: Vec<_> = history.versions.iter().filter(|version| is_left(version)).collect();

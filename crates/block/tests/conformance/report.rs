@@ -2,36 +2,36 @@
 
 use std::fmt;
 
-/// How one check ended.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// The device kept its contract as far as this check looks.
+    /// The device kept its contract as far as this check tests it.
     Passed,
-    /// The rig cannot stage what the check needs, or the device does not have what it is about.
+    /// The rig cannot stage an event that the check needs, or the device lacks a feature.
     Skipped {
-        /// Why.
+        /// Reason.
         because: String,
     },
     /// The device broke its contract.
     Failed {
-        /// Observation, what was allowed, and the seeds that reproduce it.
+        /// The observation, the allowed results, and the seeds that reproduce it.
         why: String,
     },
 }
 
-/// One check and how it ended.
+/// A check and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckReport {
     /// The name of the check, in words joined by hyphens.
     pub name: String,
-    /// How it ended.
+    /// Result of the check.
     pub verdict: Verdict,
 }
 
 /// All checks of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// The rig in its own words.
+    /// Description of the rig.
     pub rig: String,
     /// The seed of the kit.
     pub seed: u64,

@@ -8,14 +8,14 @@ use crate::error::Result;
 use crate::request::LbaRange;
 use crate::units::Lba;
 
-/// The rig cannot do this; why.
+/// Reason why the rig cannot stage an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CannotStage(pub String);
 
-/// A device under test with its surroundings. What is not overridden cannot be staged, and the checks that
-/// need it are skipped with that reason.
+/// A device under test with its surroundings. An event whose method is not overridden cannot be staged, and
+/// the checks that need it are skipped with that reason.
 pub trait Rig {
-    /// Returns the device in one line, with the rig's own seed if it has one.
+    /// Returns a description of the device in one line, with the rig's own seed if it has one.
     fn describe(&self) -> String;
 
     /// Returns the device in working order: powered, not latched, nothing in flight. Called at the start of
@@ -25,8 +25,8 @@ pub trait Rig {
     /// If there is no device; the check then fails.
     fn renew(&mut self) -> Result<Arc<dyn Device>>;
 
-    /// Returns how queues are to be opened. The pool needs at least twice as many buffers as the depth, of at
-    /// least eight logical blocks each, aligned for the device.
+    /// Returns the options with which queues are opened. The pool needs at least twice as many buffers as the
+    /// depth, of at least eight logical blocks each, aligned for the device.
     fn queue_options(&self) -> QueueOptions;
 
     /// Returns the clock of the device's queues.
@@ -38,7 +38,7 @@ pub trait Rig {
     }
 
     /// Returns true if reads and writes are copied from and to a page cache, the device's own or one beneath
-    /// it. There a read in flight with a write may return a mixture of both, also within a logical block.
+    /// it. Then a read in flight with a write may return a mixture of both, even within a logical block.
     fn is_page_cached(&self) -> bool {
         false
     }
@@ -46,7 +46,7 @@ pub trait Rig {
     /// Lets time pass in virtual time until something may have happened. Real time passes by itself.
     fn let_time_pass(&mut self) {}
 
-    /// Cuts the power, restores it, and gives the device as it is then. Requests in flight end as
+    /// Cuts the power, restores it, and returns the device afterwards. Requests in flight end as
     /// [`PowerLost`](crate::Outcome::PowerLost).
     ///
     /// # Errors

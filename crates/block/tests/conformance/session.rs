@@ -26,7 +26,7 @@ use crate::units::{Lba, Nanos};
 pub use seen::BlockContent;
 use seen::{Shape, check_payload};
 
-/// How often queues are polled for what does not come before it counts as lost.
+/// Number of polls without a completion after which a request counts as lost.
 const PATIENCE: u32 = 400;
 /// Time that one poll may wait, in real time.
 const POLL_WAIT: Nanos = Nanos::millis(100);
@@ -51,7 +51,7 @@ pub(super) fn fail<T>(why: impl Into<String>) -> CheckResult<T> {
     Err(Stop::Failed(why.into()))
 }
 
-/// How the data of a request travels.
+/// Form of a request's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Carrier {
     None,
@@ -254,7 +254,7 @@ impl<'r> Session<'r> {
     /// Polls every queue once, lets time pass, and judges what came.
     pub(super) fn poll_all(&mut self) -> CheckResult {
         for queue in 0..self.queues.len() {
-            // Waits only where something can come.
+            // Wait only if a completion can come.
             let waiting = self.pending.values().any(|pending| pending.queue == queue);
             let deadline = self.rig.clock().now().saturating_add(POLL_WAIT);
             let wait = if waiting { Wait::one_until(deadline) } else { Wait::NONE };
@@ -376,7 +376,7 @@ impl<'r> Session<'r> {
         fail(format!("never completed: {lost:?}"))
     }
 
-    /// Polls until `tag` has ended, and says how.
+    /// Polls until `tag` has ended, and returns its outcome.
     pub(super) fn outcome_of(&mut self, tag: Tag) -> CheckResult<Outcome> {
         for _ in 0..PATIENCE {
             if let Some(outcome) = self.ended.get(&tag) {

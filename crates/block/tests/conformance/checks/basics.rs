@@ -1,4 +1,4 @@
-//! Checks of a device's description of itself, and that requests, tags and payloads come back.
+//! Checks of a device's description of itself, and of the return of requests, tags and payloads.
 
 use super::super::rig::Rig;
 use super::super::session::{Carrier, CheckResult, Session, fail};
@@ -7,7 +7,7 @@ use crate::error::Errno;
 use crate::request::{LbaRange, Op, Outcome};
 use crate::units::Bytes;
 
-/// Returns the numbers fit together, and asking twice gives the same.
+/// Checks that the numbers are consistent, and that a second query returns the same.
 pub(super) fn info_is_sane(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let session = Session::bare(rig, seed, 0)?;
     let info = &session.info;
@@ -71,8 +71,8 @@ pub(super) fn extents_cover_the_range(rig: &mut dyn Rig, seed: u64) -> CheckResu
     Ok(())
 }
 
-/// Many requests of every kind on three queues: the session sees to it that each tag comes back exactly once,
-/// from the queue it went into, with sane times.
+/// Runs many requests of every kind on three queues: the session checks that each tag comes back exactly
+/// once, from its own queue, with plausible times.
 pub(super) fn every_tag_comes_back_once(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 3)?;
     for step in 0..200 {
@@ -90,11 +90,11 @@ pub(super) fn every_tag_comes_back_once(rig: &mut dyn Rig, seed: u64) -> CheckRe
         }
     }
     session.finish_all()?;
-    // Whatever might still come comes now, and would come twice.
+    // A completion that is still to come would be the second one of its request.
     (0..20).try_for_each(|_| session.poll_all())
 }
 
-/// Buffers come back with the completion, untouched, and can be used again.
+/// Checks that buffers come back with the completion, unchanged, and can be used again.
 pub(super) fn payloads_come_back(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 1)?;
     let before = session.pool.available();
@@ -116,7 +116,8 @@ pub(super) fn payloads_come_back(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     Ok(())
 }
 
-/// A pattern reads back as the bytes that it stands for, and reads without a buffer are done too.
+/// Checks that a pattern reads back as the bytes that it represents, and that reads without a buffer
+/// complete, too.
 pub(super) fn patterns_are_their_bytes(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 1)?;
     for carrier in [Carrier::Pattern, Carrier::Buffer] {
@@ -137,7 +138,7 @@ pub(super) fn an_idle_queue_does_not_wait(rig: &mut dyn Rig, seed: u64) -> Check
     session.poll_one(0, Wait::NONE)?;
     session.poll_one(0, Wait::ONE)?;
     session.poll_one(0, Wait { completions: 1000, patience: None, deadline: None })?;
-    // A queue that waits for more than is in flight returns with what there is.
+    // A queue that waits for more requests than are in flight returns when these have completed.
     let part = session.some_part();
     let tag = session.submit(0, Op::Read, part, Carrier::None)?;
     for _ in 0..1000 {

@@ -1,5 +1,5 @@
-//! Checks that durable data survives a power cut, and that nothing impossible appears after one. All of these
-//! need a rig that can cut the power, and repeat, since one cut may happen to spare everything.
+//! Checks that durable data survives a power cut, and that no impossible data appears after one. All checks
+//! require a rig that can cut the power, and repeat, since a single cut may spare everything by chance.
 
 use super::super::rig::Rig;
 use super::super::session::{Carrier, CheckResult, Session};
@@ -7,10 +7,10 @@ use crate::device::Wait;
 use crate::request::{LbaRange, Op};
 use crate::units::Bytes;
 
-/// How often each situation is cut.
+/// Number of cuts in each situation.
 const ROUNDS: u64 = 12;
 
-/// Writes, discards and zeroes completed on one queue are durable after a flush on another.
+/// Checks that writes, discards and zeroes completed on one queue are durable after a flush on another.
 pub(super) fn a_flush_covers_every_queue(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     for round in 0..ROUNDS {
         let mut session = Session::start(&mut *rig, seed + round, 3)?;
@@ -30,7 +30,7 @@ pub(super) fn a_flush_covers_every_queue(rig: &mut dyn Rig, seed: u64) -> CheckR
     Ok(())
 }
 
-/// Returns a completed FUA write, or durable zeroes, are durable without a flush.
+/// Checks that completed writes and zeroes with FUA are durable without a flush.
 pub(super) fn fua_is_durable(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     for round in 0..ROUNDS {
         let mut session = Session::start(&mut *rig, seed + round, 2)?;
@@ -45,8 +45,8 @@ pub(super) fn fua_is_durable(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     Ok(())
 }
 
-/// Checks that of several completed versions, none from before the last durable one comes back, whichever way
-/// it was written and whichever way the durable one was.
+/// Checks that of several completed versions, none from before the last durable one comes back, for every way
+/// to write either.
 pub(super) fn nothing_older_replaces_the_durable(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     for round in 0..ROUNDS {
         let mut session = Session::start(&mut *rig, seed + round, 2)?;
@@ -70,7 +70,7 @@ pub(super) fn nothing_older_replaces_the_durable(rig: &mut dyn Rig, seed: u64) -
     Ok(())
 }
 
-/// Writes in flight at the cut leave each block whole, old or new, or unreadable.
+/// Checks that writes in flight at the cut leave each block old, new or unreadable, but not torn.
 pub(super) fn blocks_do_not_tear(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     for round in 0..ROUNDS {
         let mut session = Session::start(&mut *rig, seed + round, 2)?;
@@ -85,7 +85,7 @@ pub(super) fn blocks_do_not_tear(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     Ok(())
 }
 
-/// Returns a random mixture of everything on three queues, cut at a random moment.
+/// Checks the state after a random mixture of all operations on three queues, cut at a random moment.
 pub(super) fn any_cut_leaves_an_allowed_state(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     for round in 0..ROUNDS * 2 {
         let mut session = Session::start(&mut *rig, seed + round, 3)?;

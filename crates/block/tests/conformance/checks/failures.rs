@@ -6,8 +6,8 @@ use crate::device::Wait;
 use crate::request::{LbaRange, Op, Outcome, Payload};
 use crate::units::Nanos;
 
-/// After a flush failed, the device says so, and every later flush fails: on the queue where it failed, on
-/// one that was open, on one opened later.
+/// Checks that after a failed flush the device reports that, and every later flush fails: on the same queue,
+/// on one that was open, and on one opened later.
 pub(super) fn a_failed_flush_latches(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 2)?;
     session.rig.fail_next_flush()?;
@@ -34,7 +34,7 @@ pub(super) fn a_failed_flush_latches(rig: &mut dyn Rig, seed: u64) -> CheckResul
                 }
             }
         }
-        // A write in between, whether it is taken or refused, must not make a later flush good again.
+        // A write in between, accepted or refused, must not let a later flush succeed.
         let part = session.some_part();
         let write = session.submit(1, Op::Write { fua: false }, part, Carrier::Pattern)?;
         session.outcome_of(write)?;
@@ -42,8 +42,8 @@ pub(super) fn a_failed_flush_latches(rig: &mut dyn Rig, seed: u64) -> CheckResul
     Ok(())
 }
 
-/// Returns a request that is not answered completes as unknown, not before its deadline and once only, even
-/// if the answer comes later; meanwhile and afterwards its blocks are old, new or unreadable.
+/// Checks that an unanswered request completes as unknown, not before its deadline, and only once even if the
+/// answer comes later. Its blocks are then old, new or unreadable.
 pub(super) fn past_its_deadline_a_request_is_unknown(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     for carrier in [Carrier::Pattern, Carrier::Buffer] {
         let mut session = Session::start(&mut *rig, seed, 2)?;
@@ -70,8 +70,8 @@ pub(super) fn past_its_deadline_a_request_is_unknown(rig: &mut dyn Rig, seed: u6
     Ok(())
 }
 
-/// Dropping a queue with requests of every kind in flight waits for the device, and then all buffers are
-/// free.
+/// Checks that dropping a queue with requests of every kind in flight waits for the device, and that all
+/// buffers are free afterwards.
 pub(super) fn a_dropped_queue_frees_its_buffers(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 1)?;
     session.queues.clear();

@@ -1,4 +1,4 @@
-//! Checks of the requests that a queue refuses, and of how it refuses them.
+//! Checks of the requests that a queue refuses, and of the way in which it refuses them.
 
 use super::super::rig::Rig;
 use super::super::session::{Carrier, CheckResult, Session, Stop, fail};
@@ -8,10 +8,11 @@ use crate::pattern::Pattern;
 use crate::request::{LbaRange, Op, Outcome, Payload, Request, Tag};
 use crate::units::Lba;
 
-/// How many more requests than its depth a queue is offered.
+/// Number of requests beyond its depth that a queue is offered.
 const TOO_MANY: u32 = 64;
 
-/// A queue takes as many requests as its depth says; what does not fit comes back whole, and goes in later.
+/// Checks that a queue takes as many requests as its depth, returns further ones unchanged, and takes them
+/// later.
 pub(super) fn a_full_queue_gives_the_request_back(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 1)?;
     let depth = session.rig.queue_options().depth;
@@ -56,7 +57,7 @@ pub(super) fn a_full_queue_gives_the_request_back(rig: &mut dyn Rig, seed: u64) 
     fail("the queue stays full though it is polled")
 }
 
-/// Requests outside the device or off its grid complete as failed with EINVAL, and change nothing.
+/// Checks that requests outside the device or off its grid fail with EINVAL, and change nothing.
 pub(super) fn nonsense_fails_with_einval(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 1)?;
     let blocks = session.info.blocks();
@@ -77,6 +78,7 @@ pub(super) fn nonsense_fails_with_einval(rig: &mut dyn Rig, seed: u64) -> CheckR
         nonsense.push(("zeroes outside", zeroes, range, Payload::None));
     }
     nonsense.push(("a write without bytes", Op::Write { fua: false }, inside, Payload::None));
+    nonsense.push(("a discard with bytes", Op::Discard, inside, pattern(inside)));
     for length in [block, block * 3] {
         let Some(buffer) = session.pool.take(length) else { return fail("no buffer in the rig's pool") };
         nonsense.push(("a read of another length", Op::Read, inside, Payload::Into(buffer)));
@@ -95,7 +97,7 @@ pub(super) fn nonsense_fails_with_einval(rig: &mut dyn Rig, seed: u64) -> CheckR
     session.read_all(0)
 }
 
-/// Submits one request past the session's books, with nothing else under way.
+/// Submits one request that the session does not record, with no other in flight.
 fn outcome_alone(session: &mut Session<'_>, request: Request) -> CheckResult<Outcome> {
     let tag = request.tag;
     if session.queues[0].submit(request).is_err() {

@@ -4,7 +4,7 @@ use super::super::rig::Rig;
 use super::super::session::{Carrier, CheckResult, Session};
 use crate::request::{LbaRange, Op};
 
-/// Returns a write that completed on one queue is read on another, without a flush between.
+/// Checks that a write completed on one queue is read on another, without a flush in between.
 pub(super) fn writes_are_visible_on_every_queue(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 3)?;
     for round in 0..60 {
@@ -19,8 +19,7 @@ pub(super) fn writes_are_visible_on_every_queue(rig: &mut dyn Rig, seed: u64) ->
     Ok(())
 }
 
-/// Reads and overlapping writes of every kind in flight at once: each read returns an allowed version of each
-/// block.
+/// Checks reads beside overlapping writes of every kind: each read returns an allowed version of each block.
 pub(super) fn reads_are_never_stale(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 3)?;
     for _ in 0..300 {

@@ -7,8 +7,8 @@ use crate::info::ExtentState;
 use crate::request::{LbaRange, Op, Outcome};
 use crate::units::Bytes;
 
-/// After a discard a block reads as before or as zeroes, as zeroes only where the device promises it; and a
-/// write after a discard wins.
+/// Checks that after a discard a block reads as before or as zeroes, and as zeroes if the device promises
+/// that; and that a write after a discard counts.
 pub(super) fn discarded_blocks_read_as_allowed(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 2)?;
     if session.info.discard_max == Bytes(0) {
@@ -35,7 +35,8 @@ pub(super) fn discarded_blocks_read_as_allowed(rig: &mut dyn Rig, seed: u64) -> 
     session.read_all(0)
 }
 
-/// Write-zeroes in every form reads as zeroes; the fast form may fail, but only with EOPNOTSUPP.
+/// Checks that every form of write-zeroes reads back as zeroes; the fast form may fail, but only with
+/// EOPNOTSUPP.
 pub(super) fn written_zeroes_read_as_zeroes(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 2)?;
     for round in 0..32 {
@@ -56,7 +57,7 @@ pub(super) fn written_zeroes_read_as_zeroes(rig: &mut dyn Rig, seed: u64) -> Che
     session.read_all(0)
 }
 
-/// With `no_hole` the space stays reserved: no extent of the range is a hole afterwards.
+/// Checks that with `no_hole` the space stays reserved: no extent of the range is a hole afterwards.
 pub(super) fn zeroes_without_holes_keep_their_space(rig: &mut dyn Rig, seed: u64) -> CheckResult {
     let mut session = Session::start(rig, seed, 1)?;
     let mut known = false;
@@ -77,7 +78,7 @@ pub(super) fn zeroes_without_holes_keep_their_space(rig: &mut dyn Rig, seed: u64
     }
 }
 
-/// Some physical blocks, for devices that round a discard down to them.
+/// Returns a range of whole physical blocks, for devices that round a discard down to them.
 fn grain_of(session: &mut Session<'_>) -> LbaRange {
     let nlb = session.info.physical_block.0 / session.info.logical_block.0;
     let parts = session.parts(nlb.max(1));

@@ -1,4 +1,4 @@
-//! The ways in which the model can be made to break the contract.
+//! Ways in which the model can break the contract.
 
 macro_rules! bugs {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
@@ -16,7 +16,7 @@ macro_rules! bugs {
 }
 
 bugs! {
-    /// A flush makes durable only what was written through its own queue.
+    /// A flush makes only the writes of its own queue durable.
     FlushCoversOwnQueueOnly,
     /// A flush does nothing.
     FlushDropped,
@@ -40,7 +40,7 @@ bugs! {
     FastOnlyWrongErrno,
     /// Write-zeroes gives the space back although it was told not to.
     NoHoleUnmaps,
-    /// The extents do not cover what was asked.
+    /// The extents do not cover the requested range.
     ExtentsWithGaps,
     /// Flushes on other queues succeed after a failed flush.
     LatchForgottenOnOtherQueue,
@@ -50,7 +50,7 @@ bugs! {
     LatchNotReported,
     /// A full queue takes the request and forgets it.
     FullQueueDropsRequest,
-    /// A full queue gives a request back that is not the one it was given.
+    /// A full queue returns another request than the one submitted.
     FullQueueChangesRequest,
     /// A queue holds fewer requests than its depth.
     QueueTooShallow,
@@ -58,7 +58,7 @@ bugs! {
     RequestForgotten,
     /// Some requests complete twice.
     TagTwice,
-    /// Some completions carry a tag of nobody.
+    /// Some completions carry a tag without a request.
     TagInvented,
     /// Completions come out of another queue.
     AnswerOnOtherQueue,
@@ -66,13 +66,13 @@ bugs! {
     LateAnswerDelivered,
     /// Deadlines are not kept.
     DeadlineIgnored,
-    /// Requests with a deadline are given up at once.
+    /// Requests with a deadline are abandoned at once.
     DeadlineEarly,
     /// Addresses outside the device wrap around.
     RangeWraps,
     /// Addresses outside the device fail as if the medium were broken.
     RangeWrongErrno,
-    /// The length of the payload is not looked at.
+    /// The length of the payload is not checked.
     LengthIgnored,
     /// A dropped queue does not free the buffers of its requests.
     DropLeaksBuffers,
@@ -80,7 +80,7 @@ bugs! {
     PayloadForgotten,
     /// Completions come with other bytes.
     PayloadOverwritten,
-    /// Every block of a pattern is made as the first.
+    /// Every block of a pattern is generated like the first.
     PatternRepeats,
     /// Writes of one queue are visible on others only after a flush.
     StaleReadAcrossQueues,

@@ -12,7 +12,7 @@ use crate::info::{DeviceInfo, Extent, VolatileCache};
 use crate::request::LbaRange;
 use crate::units::{Bytes, Lba, Nanos};
 
-/// How the model is made.
+/// Options of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelOptions {
     /// Seed from which everything random follows.
@@ -64,7 +64,7 @@ impl ModelDevice {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        // A test that panicked elsewhere has failed anyhow.
+        // A test that panicked elsewhere has failed anyway.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -96,7 +96,7 @@ impl ModelDevice {
         }
     }
 
-    /// Returns when the next answer comes, if any is to come.
+    /// Returns the time of the next answer, if one is due.
     pub fn next_answer(&self) -> Option<Nanos> {
         self.state().jobs.iter().filter_map(|job| job.due).min()
     }

@@ -10,7 +10,7 @@ use crate::conformance::crash_rules::{History, Moment, Version};
 use crate::info::ExtentState;
 use crate::units::Bytes;
 
-/// The content of a version, and which queue it came through.
+/// Content of a version, and its queue.
 #[derive(Debug, Clone)]
 pub(super) struct StoredVersion {
     pub(super) bytes: Vec<u8>,
@@ -26,18 +26,18 @@ struct Block {
     state: ExtentState,
 }
 
-/// All blocks. Those never touched are holes of zeroes.
+/// All blocks. Blocks never written are holes of zeroes.
 pub(super) struct Medium {
     blocks: BTreeMap<u64, Block>,
     logical_block: usize,
     bug: Option<Bug>,
 }
 
-/// How a version takes effect when its request completes.
+/// Effect of a version when its request completes.
 pub(super) struct Effect {
-    /// When it was submitted: which version it is.
+    /// Moment of submission, which identifies the version.
     pub(super) submitted: Moment,
-    /// When it completes; `None` for one that was given up on, which lands without ever being done.
+    /// Moment of completion; `None` for an abandoned version, which lands without completing.
     pub(super) completed: Option<Moment>,
     /// True if it is durable by itself.
     pub(super) is_durable: bool,
@@ -69,12 +69,12 @@ impl Medium {
         })
     }
 
-    /// A request has reached the device: from now on it may land.
+    /// Records that a request has reached the device: from now on it may land.
     pub(super) fn begin(&mut self, lba: u64, version: Version<StoredVersion>) {
         self.block(lba).history.versions.push(version);
     }
 
-    /// A version takes effect.
+    /// Applies a version.
     pub(super) fn land(&mut self, lba: u64, effect: &Effect) {
         let block = self.block(lba);
         let found = block.history.versions.iter_mut().find(|version| version.submitted == effect.submitted);
@@ -88,7 +88,7 @@ impl Medium {
         block.state = effect.state;
     }
 
-    /// A version was refused and never takes effect.
+    /// Removes a version that was refused and never takes effect.
     pub(super) fn withdraw(&mut self, lba: u64, submitted: Moment) {
         self.block(lba).history.versions.retain(|version| version.submitted != submitted);
     }
@@ -111,7 +111,7 @@ impl Medium {
         self.block(lba).state
     }
 
-    /// A flush submitted at `submitted` through `queue` has completed.
+    /// Records that a flush submitted at `submitted` through `queue` has completed.
     pub(super) fn flushed(&mut self, submitted: Moment, queue: u64) {
         for block in self.blocks.values_mut() {
             if self.bug == Some(Bug::FlushCoversOwnQueueOnly) {
@@ -125,7 +125,7 @@ impl Medium {
         }
     }
 
-    /// The power fails at `cut`: each block becomes one of its survivors, and that is all it ever was.
+    /// Cuts the power at `cut`: each block becomes one of its survivors, which replaces its history.
     pub(super) fn lose_power(&mut self, cut: Moment, random: &mut Xoshiro256PlusPlus) {
         let bug = self.bug;
         for block in self.blocks.values_mut() {

@@ -1,5 +1,5 @@
-//! A reference device in memory: the contract carried out as simply as possible, slowly, with every freedom
-//! that the contract leaves taken at random.
+//! A reference device in memory: the simplest, slow implementation of the contract, which uses every freedom
+//! of the contract at random.
 //!
 //! It has a volatile cache, a history of versions for each block, a virtual clock and a power switch.
 //! Requests take a random time, so they overlap and overtake each other; at a power cut each block becomes

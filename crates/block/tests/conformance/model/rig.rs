@@ -10,7 +10,7 @@ use crate::device::{Device, QueueOptions};
 use crate::error::Result;
 use crate::units::{Bytes, Nanos};
 
-/// How far time goes when nothing is to happen.
+/// Time that passes if no event is due.
 const IDLE: Nanos = Nanos::millis(1);
 const DEPTH: u32 = 16;
 
@@ -24,7 +24,7 @@ pub struct ModelRig {
 }
 
 impl ModelRig {
-    /// Returns a rig around a model made as `options` say.
+    /// Creates a rig around a model with `options`.
     ///
     /// # Errors
     /// If there is no memory for the pool.

@@ -36,7 +36,7 @@ pub(super) struct Job {
     request: Request,
     submitted: Moment,
     submitted_at: Nanos,
-    /// When it is answered; `None` while it is held.
+    /// Time of the answer; `None` while the request is held.
     pub(super) due: Option<Nanos>,
     is_abandoned: bool,
     pub(super) is_cut_off: bool,
@@ -96,7 +96,7 @@ impl State {
         });
     }
 
-    /// From here on a write may land.
+    /// Records a write that may land from now on.
     fn begin(&mut self, queue: u64, request: &Request, submitted: Moment, options: &ModelOptions) {
         let is_discard = request.op == Op::Discard;
         if !matches!(request.op, Op::Write { .. } | Op::WriteZeroes { .. } | Op::Discard) {
@@ -250,7 +250,7 @@ impl State {
     ) -> Outcome {
         let misdirected = options.bug == Some(Bug::WriteMisdirected) && self.one_in(8);
         for lba in job.request.range.lba.0..job.request.range.end().0 {
-            // An unpromised discard may leave a block as it is.
+            // Without a promise, a discard may leave a block unchanged.
             let is_visible = match (job.request.op, options.bug) {
                 (Op::Discard, Some(Bug::DiscardPromiseBroken)) => self.one_in(2),
                 (Op::Discard, _) => options.discard_zeroes || self.one_in(2),
@@ -317,17 +317,13 @@ fn check(request: &Request, options: &ModelOptions) -> std::result::Result<(), E
     if nlb == 0 || lba.0.checked_add(nlb).is_none_or(|end| end > options.blocks) {
         return Err(outside);
     }
-    let length = (options.logical_block * nlb).0;
-    let fits = |bytes: usize| bytes as u64 == length || options.bug == Some(Bug::LengthIgnored);
-    let is_whole = match (request.op, &request.payload) {
-        (Op::Read, Payload::Into(buffer)) => fits(buffer.len()),
-        (Op::Write { .. }, Payload::Bytes(buffer)) => fits(buffer.len()),
-        (Op::Read, Payload::None) | (Op::Write { .. }, Payload::Pattern(_)) => true,
-        (Op::Read | Op::Write { .. }, _) => false,
-        (Op::Discard, _) if !options.discards => return Err(Errno::EOPNOTSUPP),
-        _ => true,
-    };
-    if is_whole { Ok(()) } else { Err(Errno::EINVAL) }
+    let ignores_length = options.bug == Some(Bug::LengthIgnored)
+        && matches!(request.payload, Payload::Into(_) | Payload::Bytes(_));
+    match request.op {
+        _ if !request.carries(options.logical_block * nlb) && !ignores_length => Err(Errno::EINVAL),
+        Op::Discard if !options.discards => Err(Errno::EOPNOTSUPP),
+        _ => Ok(()),
+    }
 }
 
 /// Returns the bytes that a writing request leaves in its blocks.

@@ -1,4 +1,4 @@
-//! The model conforms, and with any bug planted the kit says so: every check can fail.
+//! Tests that the model conforms, and that the kit finds every planted bug, so every check can fail.
 
 use std::collections::BTreeSet;
 

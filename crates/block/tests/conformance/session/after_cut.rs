@@ -1,4 +1,4 @@
-//! The end of a session: the power is cut, and what is there afterwards is judged by the crash rules.
+//! The end of a session: the power is cut, and the state afterwards is judged by the crash rules.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::request::{Completion, LbaRange, Op, Outcome, Payload, Request, Tag};
 use crate::units::Lba;
 
 impl Session<'_> {
-    /// Cuts the power and judges what is there afterwards. Ends the session: all blocks were read once.
+    /// Cuts the power, and judges the state afterwards. Ends the session: all blocks were read once.
     pub(in crate::conformance) fn cut_and_judge(mut self) -> CheckResult {
         let cut = self.tick();
         let reborn = self.rig.cut_power()?;
@@ -49,8 +49,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Gathers the answers that the old queues still give: a request is done if the device had answered
-    /// before the cut, otherwise its power was lost. A queue that only gives an error is fine too.
+    /// Collects the answers that the old queues still return: a request is done if the device answered it
+    /// before the cut, otherwise it lost its power. A queue may also only return an error.
     fn gather_after_cut(&mut self, cut: Moment) -> CheckResult {
         for queue in 0..self.queues.len() {
             let mut completions = Vec::new();
@@ -58,7 +58,7 @@ impl Session<'_> {
                 continue;
             }
             let after = self.moment;
-            // Whatever was answered was answered before the cut.
+            // All answers were given before the cut.
             self.moment = cut - 1;
             for completion in completions {
                 if !matches!(completion.outcome, Outcome::Done | Outcome::PowerLost | Outcome::Failed(_)) {

@@ -1,4 +1,4 @@
-//! Recognition of what comes back from a device: payloads by their shape, blocks by the stamps in them.
+//! Recognition of the data that comes back from a device: payloads by their shape, blocks by their stamps.
 
 use super::{CheckResult, Pending, fail};
 use crate::conformance::crash_rules::Content;
@@ -70,14 +70,14 @@ impl BlockContent {
         }
     }
 
-    /// Returns whether each of these bytes, read from the place of `at`, comes from one of these versions.
+    /// Returns true if each of these bytes, read from the place of `at`, comes from one of these versions.
     /// Ignores the generation of `at`.
     pub(super) fn is_mixture(bytes: &[u8], at: Pattern, versions: &[Content]) -> bool {
         let blocks: Vec<_> = versions.iter().map(|content| content.block(at, bytes.len())).collect();
         (0..bytes.len()).all(|index| blocks.iter().any(|block| block[index] == bytes[index]))
     }
 
-    /// Returns true if it is one of these versions.
+    /// Returns true if the content is one of these versions.
     pub fn is_one_of(&self, allowed: &[Content]) -> bool {
         matches!(self, Self::Whole(content) if allowed.contains(content))
     }
