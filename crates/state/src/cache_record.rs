@@ -1,27 +1,28 @@
-//! The configuration of a write-back cache, as far as it is read without opening the cache: what a survey of
-//! the write path must know of it.
+//! The configuration of a write-back cache, as far as a survey of the write path reads it without opening the
+//! cache.
 
 use serde::{Deserialize, Serialize};
 
-/// Devices of a cache and its mode. The crate `targets` writes the whole configuration, of which these are
-/// the keys that others read.
+/// Devices of a cache and its mode: the keys of the configuration that other crates read. The crate `caches`
+/// writes the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct CacheRecord {
     /// UUID of the cache.
     pub uuid: String,
-    /// Mode in which it is served: `write-back`, `protected`.
+    /// Mode of the cache: `write-back`, `protected`.
     pub mode: String,
-    /// Path of the device that is cached.
+    /// Path of the cached device.
     pub backing: String,
-    /// Devices of the log, in order.
+    /// Log devices, in order.
     pub legs: Vec<LegRecord>,
 }
 
-/// A device of a log as the configuration names it. A plumb that knows no parts refuses the second form.
+/// A log device in the configuration. A version of plumb without support for parts refuses
+/// [`Part`](Self::Part).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum LegRecord {
-    /// Path of the device, all of which is used.
+    /// Path of a device that the log uses completely.
     Whole(String),
     /// Part of a device.
     Part {
@@ -44,10 +45,10 @@ impl LegRecord {
 }
 
 impl CacheRecord {
-    /// The mode in which the log is not flushed.
+    /// Mode in which the log is not flushed.
     pub const PROTECTED: &str = "protected";
 
-    /// Reads a configuration; `None` if it is none.
+    /// Parses a configuration; `None` if the text is not one.
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }

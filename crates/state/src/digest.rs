@@ -1,4 +1,4 @@
-//! SHA-256 as text, for plans that must not be altered and records that must be whole.
+//! SHA-256 as text, to detect altered plans and damaged records.
 
 use std::io::{self, Read};
 
@@ -6,18 +6,18 @@ use ring::digest::{Context, SHA256, digest};
 
 use crate::hex;
 
-/// How much of a stream is read at once.
+/// Bytes read from a stream at once.
 const CHUNK: usize = 256 << 10;
 
-/// Returns the digest in 64 hexadecimal digits.
+/// Returns the digest as 64 hexadecimal digits.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex::encode(digest(&SHA256, bytes).as_ref())
 }
 
-/// Returns the digest of all that can be read from `from`.
+/// Returns the digest of everything that `from` yields until its end.
 ///
 /// # Errors
-/// As of the reader.
+/// Fails as the reader does.
 pub fn sha256_hex_of(mut from: impl Read) -> io::Result<String> {
     let mut context = Context::new(&SHA256);
     let mut chunk = vec![0; CHUNK];

@@ -1,6 +1,5 @@
-//! Statements of the server of a simulated drive about it, for those who survey what the kernel has of the
-//! drive: a line of JSON in the record of the attachment or ublk device. A later line replaces an earlier
-//! one.
+//! Statements about a simulated drive by its server, for surveys that see only the kernel's device: a line of
+//! JSON in the record of the attachment or ublk device. A later line replaces an earlier one.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,26 +8,27 @@ use serde::{Deserialize, Serialize};
 pub struct DriveRecord {
     /// Model of the drive.
     pub model: String,
-    /// True if everything that is written is dropped.
+    /// True if the drive discards everything written.
     #[serde(default)]
     pub keeps_nothing: bool,
-    /// True if a power cut takes acknowledged data that was not flushed.
+    /// True if a power cut loses acknowledged data that was not flushed.
     #[serde(default)]
     pub is_volatile: bool,
-    /// How the drive deceives who flushes, in words that follow `a flush`; `None` if it does not.
+    /// Description of how the drive mishandles flushes: a phrase that follows `a flush`; `None` if it does
+    /// not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flush_lie: Option<String>,
 }
 
 impl DriveRecord {
-    /// Finds the last one in the text of a record.
+    /// Returns the last drive record in the text of a record file.
     pub fn last_in(text: &str) -> Option<Self> {
         text.lines().rev().find_map(|line| serde_json::from_str(line).ok())
     }
 
     /// Returns the line of the record.
     pub fn line(&self) -> String {
-        // Strings and truth values alone: there is nothing that could not be encoded.
+        // A record of strings and booleans always serializes.
         serde_json::to_string(self).unwrap_or_default() + "\n"
     }
 }

@@ -1,37 +1,37 @@
-//! Frames: what goes over a connection between two processes of plumb.
+//! Frames: the message format on connections between two plumb processes.
 //!
 //! ```text
 //!   length of the body   4 bytes, big endian, 1 to 1 MiB
 //!   body                 one message as JSON
 //! ```
 //!
-//! A length beyond the bound ends the connection before anything of the body is kept: so also a shell that
-//! greets on stdout. Where no message comes, the kind of the error says why, and its text speaks of the other
-//! side as "it":
+//! A length beyond the limit ends the connection before any of the body is stored. The limit also catches a
+//! shell that prints a greeting to stdout. If no message arrives, the error kind gives the reason, and its
+//! text calls the other side "it":
 //!
 //! - `InvalidData`: the bytes are not a frame, or not a message that this version knows;
 //! - `UnexpectedEof`: the other side hung up between two messages;
 //! - `ConnectionAborted`: the other side hung up within a message;
-//! - `TimedOut`: nothing came in time.
+//! - `TimedOut`: nothing arrived in time.
 
 use std::io::{self, Read, Write};
-use std::time::Instant;
 
+use plumb_block::{Clock as _, RealClock};
 use plumb_text::excerpt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The longest body.
+/// Longest body in bytes.
 pub const BODY_MAX: usize = 1 << 20;
-/// Number of characters that are shown of a body that is not a message.
+/// Number of characters shown of a body that is not a message.
 const EXCERPT: usize = 60;
-/// Number of characters that are kept of the reason why a body is not a message.
+/// Maximum length, in characters, of the reason why a body is not a message.
 const REASON_MAX: usize = 400;
-/// Number of bytes that are read at once.
+/// Number of bytes read at once.
 const CHUNK: usize = 16 << 10;
 
-/// Appends a message as a frame to `out`. One that is too long for a frame is a mistake of the caller, and is
-/// left out.
+/// Appends a message to `out` as a frame. A message too long for a frame is a bug of the caller and is
+/// dropped.
 pub fn encode(message: &impl Serialize, out: &mut Vec<u8>) {
     let body = serde_json::to_vec(message).unwrap_or_default();
     debug_assert!((1..=BODY_MAX).contains(&body.len()), "a message of {} bytes", body.len());
@@ -44,7 +44,7 @@ pub fn encode(message: &impl Serialize, out: &mut Vec<u8>) {
 /// Sends a message as a frame.
 ///
 /// # Errors
-/// If the other side is gone, or takes nothing in the time that `to` has for it.
+/// If the other side is gone, or does not accept the data within the timeout of `to`.
 pub fn send(to: &mut (impl Write + ?Sized), message: &impl Serialize) -> io::Result<()> {
     let mut frame = Vec::new();
     encode(message, &mut frame);
@@ -52,22 +52,22 @@ pub fn send(to: &mut (impl Write + ?Sized), message: &impl Serialize) -> io::Res
     to.flush()
 }
 
-/// Bytes that arrived, until they are whole frames. Holds one frame and one read at most.
+/// Buffer that splits received bytes into frames. Holds one frame and one read at most.
 #[derive(Debug, Default)]
 pub struct Decoder {
     bytes: Vec<u8>,
 }
 
 impl Decoder {
-    /// Takes in what arrived.
+    /// Appends received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Returns the next message, if all of it is there.
+    /// Returns the next message once it is complete.
     ///
     /// # Errors
-    /// If the bytes are not a message: nothing after them can be read either.
+    /// If the bytes are not a message; nothing after them can be decoded either.
     pub fn take<M: DeserializeOwned>(&mut self) -> io::Result<Option<M>> {
         let wrong = |what| io::Error::new(io::ErrorKind::InvalidData, what);
         let Some((length, rest)) = self.bytes.split_first_chunk::<4>() else { return Ok(None) };
@@ -88,31 +88,31 @@ impl Decoder {
         Ok(Some(message))
     }
 
-    /// Waits for the next message of `from`, as long as each read of it waits.
+    /// Waits for the next message from `from`. Each read waits at most for the timeout of `from`.
     ///
     /// # Errors
-    /// If none comes.
+    /// If no message arrives.
     pub fn receive<M: DeserializeOwned>(&mut self, from: &mut impl Read) -> io::Result<M> {
         let mut chunk = [0; CHUNK];
         loop {
             if let Some(message) = self.take()? {
                 return Ok(message);
             }
-            let since = Instant::now();
+            let clock = RealClock::start();
             match from.read(&mut chunk) {
                 Ok(0) => return Err(self.end()),
                 Ok(count) => self.push(&chunk[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A socket whose timeout has expired.
+                // The socket's timeout expired.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Err(silence(since.elapsed().as_secs_f64()));
+                    return Err(silence(clock.now().as_secs_f64()));
                 }
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Returns the error that no message comes, since the other side has hung up.
+    /// Returns the error for a connection that the other side closed before a message was complete.
     pub fn end(&self) -> io::Error {
         match self.bytes.len() {
             0 => io::Error::new(io::ErrorKind::UnexpectedEof, "the connection ended"),
@@ -124,12 +124,12 @@ impl Decoder {
     }
 }
 
-/// Returns the error that no message came for so long.
+/// Returns the error for a silence of this many seconds.
 pub fn silence(seconds: f64) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, format!("it was silent for {seconds:.1} s"))
 }
 
-/// Returns the beginning of what was said, ready to print.
+/// Returns the beginning of `bytes`, made printable.
 fn shown(bytes: &[u8]) -> String {
     excerpt(String::from_utf8_lossy(&bytes[..bytes.len().min(4 * EXCERPT)]).trim(), EXCERPT)
 }

@@ -18,10 +18,10 @@ pub fn encode(bytes: &[u8]) -> String {
     })
 }
 
-/// Reads what [`encode`] wrote; upper-case digits, too.
+/// Decodes the output of [`encode`]; accepts upper-case digits, too.
 ///
 /// # Errors
-/// [`HexError`] with the first 40 characters.
+/// Fails with the first 40 characters in [`HexError`] if the text is not an even number of digits.
 pub fn decode(digits: &str) -> Result<Vec<u8>, HexError> {
     let fail = || HexError { digits: digits.chars().take(40).collect() };
     if !digits.len().is_multiple_of(2) {

@@ -1,16 +1,15 @@
-//! State that plumb leaves on a machine: its files, and the one place that writes them. And the messages that
-//! plumbs send each other.
+//! State that plumb keeps on a machine, and the messages that plumb processes exchange.
 //!
 //! - [`places`] lists every directory and file that plumb uses beside those that a user names.
-//! - [`whole_file`] reads, replaces, lists and removes files so that each is whole at every moment, durable
-//!   when the call returns unless the caller asks for less.
-//! - [`LockedRecord`] is a file that a process keeps locked while it lives, so that what a killed process
-//!   left is told from what a living one holds.
-//! - [`sealed_lines`] are records in a file that is appended to, each with its [`digest`], of which a torn
-//!   tail is told from damage.
-//! - [`frame`] is the one format of what goes over a connection between two processes of plumb.
-//! - [`output`] writes the files that a user names for a result: it never replaces what plumb did not write,
-//!   unless the user says `--overwrite`, and never replaces what is not a regular file.
+//! - [`whole_file`] reads, replaces, lists and removes files atomically, and durably unless the caller asks
+//!   for less.
+//! - [`LockedRecord`] is a file that a process keeps locked while it lives, which distinguishes leftovers of
+//!   a killed process from files in use.
+//! - [`sealed_lines`] are records of an append-only file, each with its [`digest`], which distinguishes a
+//!   torn tail from damage.
+//! - [`frame`] is the message format on connections between two plumb processes.
+//! - [`output`] writes result files that a user names. It never replaces a file that plumb did not write,
+//!   unless the user says `--overwrite`, and never anything but a regular file.
 
 mod cache_record;
 pub mod digest;

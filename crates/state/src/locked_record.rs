@@ -1,8 +1,8 @@
 //! Records that tell a living process from a dead one: files that a process keeps locked while it lives.
 //!
-//! The kernel releases a lock of flock(2) when its holder dies, however that happens. A record that can be
-//! locked therefore has no living owner, and no process number has to be trusted, which some day is another
-//! process's. A lock belongs to an open file, so two records of one process exclude each other, too.
+//! The kernel releases a flock(2) lock when its holder dies, however that happens. A record that can be
+//! locked therefore has no living owner. No process number has to be trusted; another process may reuse one.
+//! A lock belongs to an open file, so two records of one process exclude each other, too.
 
 use std::fs::{self, File};
 use std::io::{self, Seek as _, Write as _};
@@ -15,31 +15,30 @@ use rustix::io::Errno;
 
 use crate::whole_file::{self, FileError, failed};
 
-/// A record that this process has locked. Dropping it releases the lock and leaves the record, as a kill
-/// does.
+/// A record that this process has locked. Dropping it releases the lock and leaves the file, as a kill does.
 #[derive(Debug)]
 pub struct LockedRecord {
     path: PathBuf,
     file: File,
 }
 
-/// The owner of a record.
+/// Owner of a record.
 #[derive(Debug)]
 pub enum Owner<R> {
-    /// There is no record.
+    /// The record does not exist.
     None,
-    /// A process that lives.
+    /// A living process.
     Alive,
-    /// A process that is dead; the record is this process's now.
+    /// A dead process; this process has taken over the record.
     Dead(R),
 }
 
 impl LockedRecord {
-    /// Creates the record at `path`, for its owner's eyes only, and locks it. Returns `None` if the path is
-    /// taken, or if another process took the new record for a dead one before it was locked.
+    /// Creates the record at `path`, readable only by its owner, and locks it. Returns `None` if the path is
+    /// taken, or if another process took over the new record before it was locked.
     ///
     /// # Errors
-    /// Fails as open(2) and flock(2).
+    /// Fails as open(2) and flock(2) do.
     pub fn create(path: &Path) -> Result<Option<Self>, FileError> {
         let opened = open(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL);
         match opened {
@@ -48,10 +47,10 @@ impl LockedRecord {
         }
     }
 
-    /// Takes over the record at `path` if its owner is dead. A directory may be a record, too.
+    /// Takes over the record at `path` if its owner is dead. A record may also be a directory.
     ///
     /// # Errors
-    /// Fails as open(2) and flock(2).
+    /// Fails as open(2) and flock(2) do.
     pub fn take_over(path: &Path) -> Result<Owner<Self>, FileError> {
         let opened = match open(path, OFlags::RDWR) {
             Err(Errno::ISDIR) => open(path, OFlags::RDONLY | OFlags::DIRECTORY),
@@ -62,18 +61,18 @@ impl LockedRecord {
             opened => opened.map_err(|errno| failed("open", path)(errno.into()))?,
         };
         let found = Self::lock(path, file)?;
-        // A record that was removed before it was locked is none; its path may be another one's by now.
+        // A record removed before it was locked does not count; its path may now belong to another.
         Ok(found.map_or(
             Owner::Alive,
             |found| if found.is_at_its_path() { Owner::Dead(found) } else { Owner::None },
         ))
     }
 
-    /// Locks the file at `path`, which is made if it is missing and stays when it is released. Returns `None`
-    /// while another holds it.
+    /// Locks the file at `path` and creates it if it is missing. Releasing the lock leaves the file. Returns
+    /// `None` while another process holds it.
     ///
     /// # Errors
-    /// Fails as open(2) and flock(2).
+    /// Fails as open(2) and flock(2) do.
     pub fn hold(path: &Path) -> Result<Option<Self>, FileError> {
         let opened = open(path, OFlags::RDWR | OFlags::CREATE);
         Self::lock(path, opened.map_err(|errno| failed("open", path)(errno.into()))?)
@@ -101,7 +100,7 @@ impl LockedRecord {
     /// Returns the whole contents.
     ///
     /// # Errors
-    /// Fails as read(2).
+    /// Fails as read(2) does.
     pub fn read(&self) -> Result<Vec<u8>, FileError> {
         let mut file = &self.file;
         let read = file.rewind().and_then(|()| {
@@ -111,27 +110,27 @@ impl LockedRecord {
         read.map_err(failed("read", &self.path))
     }
 
-    /// Overwrites the first bytes. They are visible to other processes, not durable.
+    /// Overwrites the first bytes: visible to other processes, not durable.
     ///
     /// # Errors
-    /// Fails as pwrite(2).
+    /// Fails as pwrite(2) does.
     pub fn write_start(&self, bytes: &[u8]) -> Result<(), FileError> {
         self.file.write_all_at(bytes, 0).map_err(failed("write", &self.path))
     }
 
-    /// Makes `bytes` the whole contents. They are visible to other processes, not durable.
+    /// Replaces the whole contents with `bytes`: visible to other processes, not durable.
     ///
     /// # Errors
-    /// Fails as ftruncate(2) and pwrite(2).
+    /// Fails as ftruncate(2) and pwrite(2) do.
     pub fn rewrite(&self, bytes: &[u8]) -> Result<(), FileError> {
         self.file.set_len(0).map_err(failed("write", &self.path))?;
         self.write_start(bytes)
     }
 
-    /// Adds `bytes` to the end, durably.
+    /// Appends `bytes` durably.
     ///
     /// # Errors
-    /// Fails as write(2) and fdatasync(2).
+    /// Fails as write(2) and fdatasync(2) do.
     pub fn append(&self, bytes: &[u8]) -> Result<(), FileError> {
         let mut file = &self.file;
         let written = file.seek(io::SeekFrom::End(0)).and_then(|_| file.write_all(bytes));
@@ -141,13 +140,14 @@ impl LockedRecord {
     /// Removes the record, durably.
     ///
     /// # Errors
-    /// Fails as unlink(2) and fsync(2).
+    /// Fails as unlink(2) and fsync(2) do.
     pub fn remove(&self) -> Result<(), FileError> {
         whole_file::remove(&self.path).map(drop)
     }
 }
 
-/// A lock on a directory, against all others who lock it, in this process too, until it is dropped.
+/// An exclusive lock on a directory, held until it is dropped. It excludes other holders in this process,
+/// too.
 #[derive(Debug)]
 pub struct DirectoryLock(File);
 
@@ -158,10 +158,10 @@ impl AsFd for DirectoryLock {
 }
 
 impl DirectoryLock {
-    /// Locks a directory. Waits until nobody else holds the lock.
+    /// Locks a directory; waits until nobody else holds the lock.
     ///
     /// # Errors
-    /// Fails as open(2) and flock(2): over NFS directories cannot be locked (EBADF).
+    /// Fails as open(2) and flock(2) do. Directories on NFS cannot be locked (EBADF).
     pub fn acquire(directory: &Path) -> io::Result<Self> {
         let file = File::open(directory)?;
         loop {
@@ -172,10 +172,10 @@ impl DirectoryLock {
         }
     }
 
-    /// Does what [`acquire`](Self::acquire) does, without waiting: `None` while another holds the lock.
+    /// Locks a directory without waiting; returns `None` while another holds the lock.
     ///
     /// # Errors
-    /// Fails as [`acquire`](Self::acquire).
+    /// Fails as [`acquire`](Self::acquire) does.
     pub fn try_take(directory: &Path) -> io::Result<Option<Self>> {
         let file = File::open(directory)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {

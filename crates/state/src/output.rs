@@ -1,7 +1,7 @@
-//! Output files: files that a user names with an option, for a result.
+//! Output files: files that a user names for a result.
 //!
-//! One contract holds for every command. It is judged by what the path leads to, before any work is done for
-//! the result ([`OutputFile::check`]) and again when the result is written:
+//! One contract holds for every command. The file that the path leads to is checked before the work starts
+//! ([`OutputFile::check`]), and again when the result is written:
 //!
 //! | the path leads to | the result is |
 //! |---|---|
@@ -11,24 +11,24 @@
 //! | any other regular file | refused; with `--overwrite` written in its place |
 //! | `-`, `/dev/stdout`, `/dev/stderr`, `/dev/fd/N`, `/proc/self/fd/N` | written to that descriptor |
 //! | a FIFO, a terminal, `/dev/null` | written to it |
-//! | a directory, a block device, another character device, a socket | refused, whatever is said |
-//! | a symbolic link that leads nowhere, or to itself | refused, whatever is said |
-//! | a name in a file system of the kernel, such as /proc and /sys, or one that is read-only | refused, whatever is said |
-//! | a name below /dev, other than /dev/shm, that is not there | refused, whatever is said |
+//! | a directory, a block device, another character device, a socket | refused, even with `--overwrite` |
+//! | a symbolic link that leads nowhere, or to itself | refused, even with `--overwrite` |
+//! | a name in a file system of the kernel, such as /proc and /sys, or one that is read-only | refused, even with `--overwrite` |
+//! | a name below /dev, other than /dev/shm, that does not exist | refused, even with `--overwrite` |
 //!
-//! Whoever names output files compares what [`OutputFile::check`] returns with the files that the command
-//! reads, and with each other: none of them may be replaced, whatever is said.
+//! A command must compare the paths that [`OutputFile::check`] returns with each other and with the files
+//! that it reads: none of these may be replaced, even with `--overwrite`.
 //!
-//! A symbolic link is followed, and stays; what it leads to is judged. A file is recognised as plumb's by its
-//! contents alone (`own_results`): by their sum, which plumb attaches to each result as an extended
-//! attribute, or where a file system keeps none, in two formats that say it of each of their parts.
+//! Symbolic links are followed and kept; the check applies to their target. A file is recognised as plumb's
+//! by its contents alone (`own_results`): by a checksum that plumb stores in an extended attribute, or, where
+//! the file system has no attributes, in two formats each part of which names plumb.
 //!
-//! A regular file is replaced whole or not at all: on any failure, a full disk too, it has its old contents.
-//! It keeps its permissions; another hard link to it keeps the old contents. Messages name the path that was
+//! A regular file is replaced completely or not at all: after any failure, even a full disk, it has its old
+//! contents. It keeps its permissions. Other hard links keep the old contents. Messages name the path as
 //! typed.
 //!
 //! # Limitations
-//! A file that somebody else makes at the path between the second look and the rename, some microseconds, is
+//! A file that another process creates in the microseconds between the second check and the rename is
 //! replaced.
 
 use std::ffi::OsStr;
@@ -45,32 +45,32 @@ use crate::own_results;
 use crate::places;
 use crate::whole_file::{Lasting, Mode, parent_of, replace_with};
 
-/// The number of symbolic links that are followed, as many as the kernel follows.
+/// Maximum number of symbolic links followed, the kernel's limit.
 const LINKS: u32 = 40;
-/// The device number of `/dev/null`: Linux, Documentation/admin-guide/devices.txt.
+/// Device number of `/dev/null`: Linux, Documentation/admin-guide/devices.txt.
 const NULL: (u32, u32) = (1, 3);
-/// The major numbers of terminals in the same list: virtual and serial terminals, `/dev/tty` and consoles,
-/// and the slaves of pseudoterminals from 136 to 143.
+/// Major numbers of terminals in the same list: virtual and serial terminals, `/dev/tty` and consoles, and
+/// the slaves of pseudoterminals from 136 to 143.
 const TERMINALS: [u32; 10] = [4, 5, 136, 137, 138, 139, 140, 141, 142, 143];
 
-/// Words for a place that takes no files.
+/// Message for a place that accepts no files.
 const READ_ONLY: &str = "its file system is mounted read-only: name another place";
 
-/// An output file as a user named it.
+/// An output file that a user named.
 #[derive(Debug, Clone, Copy)]
 pub struct OutputFile<'a> {
-    /// The path as it was typed.
+    /// Path as typed.
     pub path: &'a Path,
     /// Permission to replace a file that plumb did not write: `--overwrite`.
     pub overwrite: bool,
 }
 
-/// An output file cannot be written.
+/// Error of an output file that cannot be written.
 #[derive(Debug)]
 pub struct OutputError {
-    /// Kind of the failure: [`FailureKind::Usage`] where the directory does not exist,
-    /// [`FailureKind::Refused`] where something could be destroyed that is not plumb's. Otherwise the system
-    /// failed, and a regular file has its old contents.
+    /// Kind of the failure: [`FailureKind::Usage`] if the directory does not exist, [`FailureKind::Refused`]
+    /// if a file of another program could be destroyed. Otherwise the system failed, and a regular file has
+    /// its old contents.
     pub kind: FailureKind,
     path: PathBuf,
     found: String,
@@ -95,13 +95,13 @@ impl std::error::Error for OutputError {
     }
 }
 
-/// A result that could not be written to an output file.
+/// Error of a result that could not be written to an output file.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError<E: std::error::Error + 'static> {
-    /// The output file cannot be written.
+    /// The output file could not be written.
     #[error(transparent)]
     Output(OutputError),
-    /// The result could not be made.
+    /// The result could not be produced.
     #[error(transparent)]
     Content(E),
 }
@@ -109,19 +109,19 @@ pub enum WriteError<E: std::error::Error + 'static> {
 enum Place {
     /// Descriptor of this process with this number.
     Descriptor(u32),
-    /// To a node that is written to as it is.
+    /// Device or pipe, written to directly.
     Node,
-    /// Regular file at this path, whose last part is not a symbolic link.
+    /// Regular file at this path, whose last component is not a symbolic link.
     File(PathBuf),
 }
 
 impl OutputFile<'_> {
-    /// Checks that the result could be written, without writing anything: to be called before work is done
-    /// for it. Returns the regular file that would be made or replaced; `None` for what is written to as it
-    /// is.
+    /// Checks that the result could be written, without writing anything. Call it before work starts. Returns
+    /// the regular file that would be created or replaced; `None` for a node or descriptor that is written to
+    /// directly.
     ///
     /// # Errors
-    /// The refusal, with what was found and what to do.
+    /// Fails with the refusal: what was found, and what to do.
     pub fn check(&self) -> Result<Option<PathBuf>, OutputError> {
         Ok(match self.place()? {
             Place::File(path) => Some(path),
@@ -129,10 +129,10 @@ impl OutputFile<'_> {
         })
     }
 
-    /// Writes a result: to a regular file durably, and whole or not at all.
+    /// Writes a result. A regular file is replaced durably, completely or not at all.
     ///
     /// # Errors
-    /// Fails as [`check`](Self::check), and as the operating system answers.
+    /// Fails as [`check`](Self::check) and the operating system do.
     pub fn write(&self, bytes: &[u8]) -> Result<(), OutputError> {
         let written = self.write_with(|file| file.write_all(bytes));
         written.map_err(|error| match error {
@@ -141,10 +141,10 @@ impl OutputFile<'_> {
         })
     }
 
-    /// Writes the result that `write` makes, as [`write`](Self::write) does.
+    /// Writes the result that the callback `write` produces, as [`write`](Self::write) does.
     ///
     /// # Errors
-    /// Fails as [`write`](Self::write) and as `write`.
+    /// Fails as [`write`](Self::write) and the callback `write` do.
     pub fn write_with<E: std::error::Error + 'static>(
         &self,
         write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
@@ -154,7 +154,7 @@ impl OutputFile<'_> {
             Place::Descriptor(1) => through(&mut io::stdout().lock(), write),
             Place::Descriptor(2) => through(&mut io::stderr().lock(), write),
             Place::Descriptor(_) => {
-                // At the end of a file: what the shell has written to it stays.
+                // Append, so that earlier output of the shell stays.
                 let file = File::options().append(true).open(self.path).map_err(failed)?;
                 through(&mut io::BufWriter::new(file), write)
             }
@@ -207,7 +207,7 @@ impl OutputFile<'_> {
         }
     }
 
-    /// Judges what is at the path.
+    /// Classifies the file that the path leads to.
     fn place_of(&self, found: &Metadata) -> Result<Place, OutputError> {
         let kind = found.file_type();
         let number = (rustix::fs::major(found.rdev()), rustix::fs::minor(found.rdev()));
@@ -246,7 +246,7 @@ impl OutputFile<'_> {
         Err(self.refused(FailureKind::Refused, found))
     }
 
-    /// Judges a path that leads to nothing.
+    /// Classifies a path whose target does not exist.
     fn new_place(&self) -> Result<Place, OutputError> {
         if let Ok(target) = fs::read_link(self.path) {
             let found = format!(
@@ -271,8 +271,8 @@ impl OutputFile<'_> {
         Ok(Place::File(self.path.to_owned()))
     }
 
-    /// Refuses a read-only file system, and one of the kernel such as /proc, where no file can be made, and
-    /// files that look empty have no contents to replace.
+    /// Refuses a read-only file system, and a file system of the kernel such as /proc, where no file can be
+    /// created and files that look empty have contents.
     fn refuse_unwritable(&self, path: &Path) -> Result<(), OutputError> {
         let mounted = rustix::fs::statvfs(path).map(|found| found.f_flag);
         if mounted.is_ok_and(|flags| flags.contains(rustix::fs::StatVfsMountFlags::RDONLY)) {
@@ -286,7 +286,7 @@ impl OutputFile<'_> {
         Err(self.refused(FailureKind::Refused, found))
     }
 
-    /// Returns the number of this process's descriptor that the path names, itself or through links.
+    /// Returns the number of this process's descriptor that the path names, directly or through links.
     fn descriptor(&self) -> Result<Option<u32>, OutputError> {
         if self.path == Path::new("-") {
             return Ok(Some(1));
@@ -302,7 +302,7 @@ impl OutputFile<'_> {
         Ok(None)
     }
 
-    /// Refuses a descriptor that is not open for writing: opened again, the file behind it would be written.
+    /// Refuses a descriptor that is not open for writing; reopening it would write to the file behind it.
     fn is_writable(&self, descriptor: u32) -> Result<(), OutputError> {
         let information = fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}"));
         let information = information.map_err(|error| self.failed("write to", error))?;
@@ -318,11 +318,11 @@ impl OutputFile<'_> {
     }
 }
 
-/// Writes a page of a recording, which can be made again from its other files, so that it is recognised as
-/// plumb's while nobody changes it.
+/// Writes a page of a recording, which can be regenerated from its other files, and seals it so that plumb
+/// recognises it until somebody changes it.
 ///
 /// # Errors
-/// As the operating system answers.
+/// Fails as the operating system does.
 pub fn write_page(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_with(path, Mode::Kept, Lasting::Durable, |file| {
         file.write_all(bytes)?;
@@ -330,7 +330,7 @@ pub fn write_page(path: &Path, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-/// A failure while a result is written.
+/// Failure of the writer or of the callback.
 enum Written<E> {
     System(io::Error),
     Content(E),
@@ -342,7 +342,7 @@ impl<E> From<io::Error> for Written<E> {
     }
 }
 
-/// Writes all that `write` makes to `out`.
+/// Writes everything that `write` produces to `out`.
 fn through<E>(
     out: &mut dyn Write,
     write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
@@ -351,7 +351,7 @@ fn through<E>(
     Ok(out.flush()?)
 }
 
-/// Returns the number of the descriptor that a path names by itself.
+/// Returns the descriptor number in a path such as `/dev/fd/3`.
 fn named_descriptor(path: &Path) -> Option<u32> {
     let bytes = path.as_os_str().as_bytes();
     match bytes {

@@ -1,10 +1,9 @@
 //! Recognition of earlier results of plumb, by their contents alone.
 //!
-//! A result in HTML, XML or Markdown ends with a comment that has the sum of all before it. Formats without
-//! comments have the sum attached to the file, as the extended attribute [`SUM`]. Whatever somebody then adds
-//! or changes gives another sum. Without either, only formats count that name plumb in each of their parts: a
-//! JSON document, whose schema is that of the whole, and metrics, each line of which begins with its metric's
-//! name.
+//! A result in HTML, XML or Markdown ends with a comment that holds the checksum of everything before it.
+//! Other formats have the checksum in the extended attribute [`SUM`] of the file. Any later change by
+//! somebody else changes the checksum. Without either, only formats count that name plumb in each of their
+//! parts: a JSON document with a schema of plumb, and metrics, where each line begins with the metric's name.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom, Write as _};
@@ -16,30 +15,30 @@ use serde::Deserialize;
 
 use crate::digest::{sha256_hex, sha256_hex_of};
 
-/// The extended attribute of a result: the SHA-256 of its contents in hexadecimal digits.
+/// Extended attribute of a result: the SHA-256 of its contents in hexadecimal digits.
 const SUM: &str = "user.plumb.result";
-/// Beginning of the comment at the end of a result, up to the sum.
+/// Beginning of the comment at the end of a result, up to the checksum.
 const SUM_BEGIN: &str = "<!-- plumb knows its own result by the SHA-256 of all above: ";
-/// End of that comment.
+/// End of the comment that holds the checksum.
 const SUM_END: &str = " -->\n";
-/// The last line of a Markdown report before that comment.
+/// Last line of a Markdown report before the comment that holds the checksum.
 const MARKDOWN_END: &str = "<!-- end of a report of plumb -->\n";
-/// The largest file that is read to be recognised, in bytes. A larger one counts as somebody else's.
+/// Size of the largest file that is read for recognition, in bytes. A larger one counts as foreign.
 const LARGEST: u64 = 256 << 20;
-/// The bytes of a record that are searched for its schema.
+/// Bytes at the start of a record that are searched for its schema.
 const HEAD: u64 = 64 << 10;
 
-/// The beginnings of the lines of metrics for Prometheus.
+/// Line prefixes in Prometheus metrics.
 const METRICS: [&str; 3] = ["plumb_", "# HELP plumb_", "# TYPE plumb_"];
 
-/// Files by which a directory is known to hold a recording, a run, a campaign or a journal of plumb, whose
-/// other files are read again later.
+/// Files that mark a directory as a recording, run, campaign or journal of plumb, whose other files are read
+/// again later.
 const RECORDS: [&str; 4] = ["manifest.json", "recording.json", "campaign.json", "snapshot.json"];
-/// Endings of files of a recording that are made from the others: pages and text for people.
+/// File name extensions in a recording that are generated from the other files: pages and text for people.
 const REMADE: [&str; 3] = ["html", "md", "txt"];
 
-/// The keys of a JSON document that say who wrote it: plumb's own name their schema, and plumb's fio
-/// documents its version.
+/// Keys of a JSON document that name the program that wrote it: plumb's own documents have a schema, and its
+/// fio documents a version.
 #[derive(Deserialize)]
 struct Writer {
     schema: Option<String>,
@@ -47,11 +46,11 @@ struct Writer {
     fio_version: Option<String>,
 }
 
-/// Adds the sum of its contents to a result that was written to `file`. Without an attribute the file is not
-/// recognised later, so a file system that keeps none is no failure.
+/// Adds a checksum of the contents to a result in `file`. A file system without extended attributes is not an
+/// error; the file is then not recognised later.
 ///
 /// # Errors
-/// Fails as read(2) and write(2).
+/// Fails as read(2) and write(2) do.
 pub(crate) fn seal(file: &mut File) -> io::Result<()> {
     let takes_comments = takes_comments(file)?;
     file.rewind()?;
@@ -65,7 +64,7 @@ pub(crate) fn seal(file: &mut File) -> io::Result<()> {
     })
 }
 
-/// Returns whether a result is markup, at the end of which a comment may stand.
+/// Returns true if a result is markup, which may end with a comment.
 fn takes_comments(file: &mut File) -> io::Result<bool> {
     let mut begin = Vec::new();
     file.rewind()?;
@@ -77,7 +76,7 @@ fn takes_comments(file: &mut File) -> io::Result<bool> {
     Ok(begin == b"<" || end == MARKDOWN_END.as_bytes())
 }
 
-/// Returns whether these bytes end with the sum of all before it.
+/// Returns true if these bytes end with the checksum of everything before it.
 fn carries_sum(bytes: &[u8]) -> bool {
     let said = bytes.strip_suffix(SUM_END.as_bytes()).and_then(|rest| rest.split_last_chunk::<64>());
     said.is_some_and(|(rest, sum)| {
@@ -86,8 +85,7 @@ fn carries_sum(bytes: &[u8]) -> bool {
     })
 }
 
-/// Returns whether the regular file at `path` is an earlier result of plumb. A file that cannot be read is
-/// not.
+/// Returns true if the regular file at `path` is an earlier result of plumb, and false if it cannot be read.
 pub(crate) fn is_own(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
     let mut sum = [0; 64];
@@ -99,22 +97,22 @@ pub(crate) fn is_own(path: &Path) -> bool {
     is_whole && (carries_sum(&bytes) || has_sum() || is_result(&bytes))
 }
 
-/// Returns the directory of the recording that the regular file at `path` is a part of, if it is a part that
-/// cannot be made again from the others.
+/// Returns the directory of the recording that contains the regular file at `path`, if the file cannot be
+/// regenerated from the others.
 pub(crate) fn recording_of(path: &Path) -> Option<&Path> {
     let is_remade = path.extension().is_some_and(|ending| REMADE.iter().any(|made| ending == *made));
     let directory = path.parent().filter(|_| !is_remade)?;
     RECORDS.iter().any(|record| is_plumbs(&directory.join(record))).then_some(directory)
 }
 
-/// Returns whether a record is one of plumb's, by the schema that its JSON names.
+/// Returns true if the schema in the JSON of `record` is one of plumb's.
 fn is_plumbs(record: &Path) -> bool {
     let mut head = Vec::new();
     let read = File::open(record).and_then(|file| file.take(HEAD).read_to_end(&mut head));
     read.is_ok() && String::from_utf8_lossy(&head).contains("plumb/")
 }
 
-/// Returns whether every part of these bytes says by itself that plumb wrote it.
+/// Returns true if every part of these bytes names plumb as its writer.
 fn is_result(bytes: &[u8]) -> bool {
     match bytes {
         [b'{', ..] => is_own_json(bytes),

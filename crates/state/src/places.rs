@@ -1,50 +1,50 @@
 //! Every directory and file that plumb uses on a machine beside those that a user names.
 //!
 //! ```text
-//! /run/plumb/                  control sockets of served drives: NAME.control; of one user: see [`run`]
+//! /run/plumb/                  control sockets of served drives: NAME.control; of a user: see [`run`]
 //!   cache/NAME.control         control sockets of served caches
 //!   proof/NAME.control         control sockets of programs that are recorded for a proof
 //!   attach/NAME/               attachments: the record `server`, the mount point `mount`
 //!   ublk/N                     the record of /dev/ublkbN
-//! /var/lib/plumb/              kept over restarts; of one user: see [`state`]
-//!   cache/NAME.json            the configuration of a cache
+//! /var/lib/plumb/              kept over restarts; of a user: see [`state`]
+//!   cache/NAME.json            configuration of a cache
 //!   cache/NAME.making          files that are being made for its log
-//!   restore/PID-N              what a comparison puts back
+//!   restore/PID-N              settings that a comparison must restore
 //!   held/DEVICE                locked while a comparison changes the device
-//!   policy/journals/           what applies of policies changed
-//!   policy/persistence.json    how sure each persisted policy is
-//! /etc/plumb/                  what an administrator says
+//!   policy/journals/           changes made when policies were applied
+//!   policy/persistence.json    confidence that each persisted policy lasts
+//! /etc/plumb/                  statements of the administrator
 //!   claims.toml                claims of power loss protection
-//!   policy.d/IDENTITY.toml     policies that are to last
-//! /etc/udev/rules.d, /etc/systemd/system   what makes them last
-//! ./plumb-runs/                recorded runs; where that cannot be written: see [`runs`]
+//!   policy.d/IDENTITY.toml     persisted policies
+//! /etc/udev/rules.d, /etc/systemd/system   files that reapply them
+//! ./plumb-runs/                recorded runs; if it cannot be written: see [`runs`]
 //! ```
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Root's directory of control sockets.
+/// Root's directory for control sockets.
 pub const RUN: &str = "/run/plumb";
-/// The directory of attachments.
+/// Directory of attachments.
 pub const ATTACHMENTS: &str = "/run/plumb/attach";
-/// The directory of the records of ublk devices.
+/// Directory of the records of ublk devices.
 pub const UBLK_RECORDS: &str = "/run/plumb/ublk";
-/// Root's directory of what is kept over restarts.
+/// Root's directory for state that survives a restart.
 pub const STATE: &str = "/var/lib/plumb";
-/// The directory of the journals of policies.
+/// Directory of policy journals.
 pub const JOURNALS: &str = "/var/lib/plumb/policy/journals";
-/// The file that says how sure each persisted policy is.
+/// File with the confidence that each persisted policy lasts.
 pub const PERSISTENCE: &str = "/var/lib/plumb/policy/persistence.json";
-/// The file of the claims of power loss protection.
+/// File of the claims of power loss protection.
 pub const CLAIMS: &str = "/etc/plumb/claims.toml";
-/// The directory of the policies that are to last.
+/// Directory of persisted policies.
 pub const DESIRED_STATES: &str = "/etc/plumb/policy.d";
-/// The file of the udev rules that make policies last.
+/// File of the udev rules that persist policies.
 pub const UDEV_RULES: &str = "/etc/udev/rules.d/99-plumb-policy.rules";
-/// The directory of systemd's units.
+/// Directory of systemd units.
 pub const SYSTEMD_UNITS: &str = "/etc/systemd/system";
 
-/// Returns this user's directory of control sockets: [`RUN`] for root, else `$XDG_RUNTIME_DIR/plumb`, else
+/// Returns this user's directory for control sockets: [`RUN`] for root, else `$XDG_RUNTIME_DIR/plumb`, else
 /// one below /tmp.
 pub fn run() -> PathBuf {
     run_below(variable("XDG_RUNTIME_DIR"))
@@ -64,54 +64,54 @@ pub fn control_socket(run: &Path, name: &str) -> PathBuf {
     run.join(format!("{name}.control"))
 }
 
-/// Returns the directory of the control sockets of caches below the directory `run`.
+/// Returns the directory of cache control sockets below the directory `run`.
 pub fn cache_sockets(run: &Path) -> PathBuf {
     run.join("cache")
 }
 
-/// Returns the directory of the control sockets of recordings for proofs below the directory `run`.
+/// Returns the directory below `run` of the control sockets of recordings for proofs.
 pub fn proof_sockets(run: &Path) -> PathBuf {
     run.join("proof")
 }
 
-/// Returns the directory of attachments of those who may not have [`ATTACHMENTS`].
+/// Returns the directory of attachments for users without access to [`ATTACHMENTS`].
 pub fn attachments_of_this_user() -> PathBuf {
     std::env::temp_dir().join(format!("plumb-attach-{}", rustix::process::geteuid().as_raw()))
 }
 
-/// Returns the directory of what this user keeps over restarts: `$STATE_DIRECTORY` if a service manager set
-/// that, [`STATE`] for root, else `plumb` below `$XDG_STATE_HOME` or `~/.local/state`.
+/// Returns this user's directory for state that survives a restart: `$STATE_DIRECTORY` if a service manager
+/// set it, [`STATE`] for root, else `plumb` below `$XDG_STATE_HOME` or `~/.local/state`.
 pub fn state() -> PathBuf {
     let root = || rustix::process::geteuid().is_root().then(|| PathBuf::from(STATE));
-    // Without a home there is no place that lasts: this one cannot be written, which is told.
+    // A user without a home has no persistent place. Writing to this path fails, and the error is reported.
     let user = || user_state().unwrap_or_else(|| PathBuf::from("/.local/state/plumb"));
     variable("STATE_DIRECTORY").or_else(root).unwrap_or_else(user)
 }
 
-/// Returns the directory of the configurations of caches below the directory `state`.
+/// Returns the directory of cache configurations below the directory `state`.
 pub fn cache_configurations(state: &Path) -> PathBuf {
     state.join("cache")
 }
 
-/// Returns the configuration of the cache `name` in `directory`.
+/// Returns the path of the configuration of the cache `name` in `directory`.
 pub fn cache_configuration(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}.json"))
 }
 
-/// Returns the directories in which runs are recorded, the first that can be written: `plumb-runs` here,
-/// else with the user's state, else with temporary files.
+/// Returns the candidate directories for recorded runs, of which the first writable one is used: `plumb-runs`
+/// in the current directory, else below the user's state, else below the temporary directory.
 pub fn runs() -> Vec<PathBuf> {
     let all = [Some(PathBuf::from("plumb-runs")), user_state(), Some(std::env::temp_dir())];
     all.into_iter().flatten().collect()
 }
 
-/// Returns whether `directory`, which is absolute and without links, is one of device nodes: a regular file
-/// there fills memory, and is taken for the device that was meant. /dev/shm is for files.
+/// Returns true if `directory`, an absolute path without links, is for device nodes. A regular file there
+/// would fill memory and be mistaken for the intended device. /dev/shm is meant for files.
 pub fn is_among_devices(directory: &Path) -> bool {
     directory.starts_with("/dev") && !directory.starts_with("/dev/shm")
 }
 
-/// File systems in which the kernel shows itself: linux/magic.h and the sources of each.
+/// Pseudo file systems of the kernel: linux/magic.h and the sources of each.
 const KERNEL_FILE_SYSTEMS: [(u32, &str); 14] = [
     (0x9fa0, "proc"),
     (0x6265_6572, "sysfs"),
@@ -129,19 +129,19 @@ const KERNEL_FILE_SYSTEMS: [(u32, &str); 14] = [
     (0x6573_5543, "fusectl"),
 ];
 
-/// Returns the file system of the kernel that `path` is in, if it is in one.
+/// Returns the name of the kernel's pseudo file system that contains `path`, if any.
 pub fn kernel_file_system(path: &Path) -> Option<&'static str> {
     let kind = rustix::fs::statfs(path).ok()?.f_type as u32;
     KERNEL_FILE_SYSTEMS.iter().find(|(magic, _)| *magic == kind).map(|(_, name)| *name)
 }
 
-/// Returns the directory of the state of a user, by the home in the environment; `None` without one.
+/// Returns the state directory of a user, from the environment; `None` without a home.
 fn user_state() -> Option<PathBuf> {
     let home = || Some(std::env::home_dir()?.join(".local/state"));
     Some(variable("XDG_STATE_HOME").or_else(home)?.join("plumb"))
 }
 
-/// Returns a variable of the environment that is an absolute path. A relative one is to be ignored (XDG Base
+/// Returns an environment variable that holds an absolute path. Relative paths must be ignored (XDG Base
 /// Directory Specification).
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(OsString::into).filter(|path: &PathBuf| path.is_absolute())

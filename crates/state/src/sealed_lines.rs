@@ -1,19 +1,19 @@
-//! Records in a file that is appended to, one a line: `SUM JSON`, where the sum is the first 16 hexadecimal
-//! digits of SHA-256 over the JSON. Each is to be durable before the next is begun; so only the last may be
-//! torn, and everything else that does not match its sum is damage.
+//! Records of an append-only file, one on each line: `SUM JSON`, where SUM is the first 16 hexadecimal digits
+//! of SHA-256 over the JSON. Each record must be durable before the next one is started. So only the last one
+//! may be torn, and any other mismatch is damage.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::digest::sha256_hex;
 
-/// Digits of the sum: enough against chance, and short enough to read.
+/// Number of digits of the sum: enough to exclude coincidence, and short enough to read.
 const SUM_DIGITS: usize = 16;
 
-/// Returns a record as a line with its end.
+/// Encodes a record as a line with its line feed.
 ///
 /// # Errors
-/// If it cannot be written as JSON.
+/// If the record cannot be serialized as JSON.
 pub fn encode(record: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let json = serde_json::to_string(record)?;
     Ok(format!("{} {json}\n", sum(json.as_bytes())).into_bytes())
@@ -25,31 +25,31 @@ fn sum(json: &[u8]) -> String {
     digits
 }
 
-/// Records that were read.
+/// Decoded records.
 #[derive(Debug)]
 pub struct DecodedRecords<T> {
-    /// The whole records.
+    /// Complete records.
     pub records: Vec<T>,
-    /// Length of the whole records in bytes: what follows is a torn tail.
+    /// Length of the complete records in bytes; anything after it is a torn tail.
     pub whole_bytes: usize,
 }
 
-/// A damaged line that is no torn tail.
+/// A damaged line that is not a torn tail.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, at byte {offset}: {what}")]
 pub struct Damage {
-    /// Number of the line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Beginning of the line, in bytes.
+    /// Offset of the line in bytes.
     pub offset: usize,
     /// Description of the damage.
     pub what: String,
 }
 
-/// Reads all lines. `check` says of a whole record what is wrong with it in its place, counted from 0.
+/// Decodes all lines. `check` validates a complete record; its first argument is the record's index, from 0.
 ///
 /// # Errors
-/// If a line other than the last is not as it was written, or `check` says so.
+/// If a line other than the last does not match its sum, or `check` rejects a record.
 pub fn decode<T: DeserializeOwned>(
     bytes: &[u8],
     check: impl Fn(usize, &T) -> Result<(), String>,
@@ -72,8 +72,8 @@ pub fn decode<T: DeserializeOwned>(
     Ok(decoded)
 }
 
-/// Returns whether a whole record stands behind the start of `torn`: then the end of the record before it was
-/// damaged, for a record is begun only when the one before it is whole.
+/// Returns true if a complete record follows the start of `torn`. Then the end of the record before it was
+/// damaged, since a record is started only when the one before it is complete.
 fn holds_a_record<T: DeserializeOwned>(torn: &[u8]) -> bool {
     let begins = |at: usize| torn[at..].get(SUM_DIGITS..SUM_DIGITS + 2) == Some(b" {");
     (1..torn.len()).any(|at| begins(at) && decode_line::<T>(&torn[at..]).is_ok())

@@ -1,30 +1,30 @@
-//! The record of an exported ublk device, which its server keeps locked: what a later process must know of
-//! it.
+//! The record of an exported ublk device, which its server keeps locked. It holds what a later process must
+//! know about the device.
 //!
 //! ```text
-//! c | d | f          what is at risk; one byte that is overwritten
-//! plumb-ublk 1       the format
-//! NAME               what the device was exported as
-//! IDENTITY           what the contents are
-//! DriveRecord        of a simulated drive, as often as it changes
+//! c | d | f          state: clean, dirty, a flush failed; one byte, overwritten in place
+//! plumb-ublk 1       format
+//! NAME               export name of the device
+//! IDENTITY           identity of the contents
+//! DriveRecord        of a simulated drive, one line for each change
 //! ```
 
-/// The text of a record.
+/// Contents of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UblkRecord {
-    /// Letter of what is at risk.
+    /// Letter that tells whether acknowledged data is at risk: `c`, `d` or `f`.
     pub state: char,
-    /// Name that the device was exported as.
+    /// Export name of the device.
     pub name: String,
-    /// Identity of the contents; `cache UUID` of a cache.
+    /// Identity of the contents; `cache UUID` for a cache.
     pub identity: String,
 }
 
 const FORMAT: &str = "plumb-ublk 1";
 
 impl UblkRecord {
-    /// Parses the text of a record. Returns `None` for what is not whole, which belongs to a device that was
-    /// never started, or has another format.
+    /// Parses the text of a record. Returns `None` if it is incomplete, because the device was never started,
+    /// or has another format.
     pub fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         let (state, format) = (lines.next()?, lines.next()?);
@@ -33,7 +33,7 @@ impl UblkRecord {
         (format == FORMAT).then_some(Self { state, name, identity })
     }
 
-    /// Returns the text of the record. Line feeds in the name and the identity become spaces.
+    /// Encodes the record as text. Line feeds in the name and the identity become spaces.
     pub fn text(&self) -> String {
         let [name, identity] = [&self.name, &self.identity].map(|text| text.replace('\n', " "));
         format!("{}\n{FORMAT}\n{name}\n{identity}\n", self.state)

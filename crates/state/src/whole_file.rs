@@ -1,67 +1,66 @@
-//! Files and directories: read, and replaced so that they are whole at every moment.
+//! Reading and atomic replacement of files and directories.
 //!
-//! A file is replaced by a temporary file in the same directory, which is written, synced and renamed over
-//! the old one; then the directory is synced. The temporary file has a name that nobody can guess and is made
-//! with O_EXCL, so that no file and no symbolic link of somebody else's is written.
+//! To replace a file, a temporary file in the same directory is written, synced and renamed over the old one;
+//! then the directory is synced. The temporary file has an unpredictable name and is created with O_EXCL, so
+//! no file or symbolic link of another user is written to.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The mode of a new file of [`Mode::Kept`], before the umask: others read it too, such as a metrics
-/// collector.
+/// Mode of a new file with [`Mode::Kept`], before the umask: others, such as a metrics collector, read it
+/// too.
 const NEW: u32 = 0o666;
 
-/// An operation on a file or a directory failed.
+/// A failed operation on a file or a directory.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {operation} {}", path.display())]
 pub struct FileError {
-    /// The operation, as a verb.
+    /// Operation, as a verb.
     pub operation: &'static str,
-    /// The file or directory.
+    /// File or directory.
     pub path: PathBuf,
-    /// The operating system's answer.
+    /// Error of the operating system.
     pub source: io::Error,
 }
 
-/// Makes an error of an `operation` on `path` from the operating system's answer.
+/// Returns a function that adds `operation` and `path` to an I/O error.
 pub fn failed(operation: &'static str, path: &Path) -> impl Fn(io::Error) -> FileError {
     move |source| FileError { operation, path: path.to_owned(), source }
 }
 
-/// The permissions of a file that [`replace`] writes.
+/// Permissions of a file that [`replace`] writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Exactly these permission bits, whatever the old file and the umask say.
+    /// Exactly these permission bits, independent of the old file and the umask.
     Exactly(u32),
-    /// The permissions of the file that is replaced; for a new file 0666 less the umask.
+    /// Permissions of the replaced file; for a new file 0666 less the umask.
     Kept,
 }
 
-/// Guarantee for the contents that [`replace`] writes, when it returns.
+/// Guarantee for the contents when [`replace`] returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lasting {
     /// Durable: the contents survive a power cut.
     Durable,
-    /// Visible: a process that is killed leaves the old or the new contents, a power cut may leave
-    /// neither. For files that are written while a device is measured, which must see no flush of plumb's
-    /// own.
+    /// Visible: a killed process leaves the old or the new contents; a power cut may leave neither. For files
+    /// written while a device is measured, which must not receive plumb's own flushes.
     Visible,
 }
 
-/// Returns the contents of a file, or `None` if there is no such file.
+/// Returns the contents of a file, or `None` if it does not exist.
 ///
 /// # Errors
-/// Fails as read(2).
+/// Fails as read(2) does.
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
     none_if_absent(fs::read(path)).map_err(failed("read", path))
 }
 
-/// Returns the paths in a directory, none if there is no such directory.
+/// Returns the paths in a directory; none if it does not exist.
 ///
 /// # Errors
-/// Fails as readdir(3).
+/// Fails as readdir(3) does.
 pub fn list(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
     let entries = none_if_absent(fs::read_dir(directory)).map_err(failed("list", directory))?;
     let paths = entries.into_iter().flatten().map(|entry| entry.map(|entry| entry.path()));
@@ -75,28 +74,28 @@ fn none_if_absent<T>(answer: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Makes a directory, and those above it that are missing, with this mode.
+/// Creates a directory and its missing parents with this mode.
 ///
 /// # Errors
-/// Fails as mkdir(2).
+/// Fails as mkdir(2) does.
 pub fn make_directory(directory: &Path, mode: u32) -> Result<(), FileError> {
     DirBuilder::new().recursive(true).mode(mode).create(directory).map_err(failed("make", directory))
 }
 
-/// Replaces the contents of `path` with `bytes`. After a failure the old contents are still there; if only
-/// the sync of the directory failed, the new contents are there and may not survive a power cut.
+/// Replaces the contents of `path` with `bytes`. A failure leaves the old contents, except that a failed sync
+/// of the directory leaves the new contents, which may not survive a power cut.
 ///
 /// # Errors
-/// Fails as open(2), write(2), fsync(2) and rename(2).
+/// Fails as open(2), write(2), fsync(2) and rename(2) do.
 pub fn replace(path: &Path, bytes: &[u8], mode: Mode, lasting: Lasting) -> Result<(), FileError> {
     replace_with(path, mode, lasting, |file| file.write_all(bytes)).map_err(failed("write", path))
 }
 
-/// Does what [`replace`] does, with the contents that `write` writes to the temporary file. When `write`
-/// fails, the old contents are still there.
+/// Replaces a file as [`replace`] does, with the contents that `write` writes to the temporary file. If
+/// `write` fails, the old contents remain.
 ///
 /// # Errors
-/// Fails as [`replace`] and as `write`.
+/// Fails as [`replace`] and `write` do.
 pub fn replace_with<E: From<io::Error>>(
     path: &Path,
     mode: Mode,
@@ -118,11 +117,11 @@ pub fn replace_with<E: From<io::Error>>(
     if lasting == Lasting::Durable { Ok(sync(directory)?) } else { Ok(()) }
 }
 
-/// Takes up room for `bytes` in the file system of `directory` until the file is dropped, so that as much can
-/// be written then although the disk is full. The file has no name: a process that is killed leaves nothing.
+/// Reserves space for `bytes` in the file system of `directory` until the file is dropped, so that this much
+/// can then be written even to a full disk. The file has no name: a killed process leaves nothing behind.
 ///
 /// # Errors
-/// Fails as open(2), write(2) and fsync(2).
+/// Fails as open(2), write(2) and fsync(2) do.
 pub fn reserve(directory: &Path, bytes: usize) -> Result<File, FileError> {
     let reserved = tempfile::tempfile_in(directory).map_err(|error| without_name(&error));
     let filled = reserved.and_then(|mut file| {
@@ -132,7 +131,7 @@ pub fn reserve(directory: &Path, bytes: usize) -> Result<File, FileError> {
     filled.map_err(failed("make room in", directory))
 }
 
-/// Returns an error of `tempfile` without the name of the temporary file, which nobody typed.
+/// Removes the name of the temporary file from an error of `tempfile`, since the user did not type it.
 fn without_name(error: &io::Error) -> io::Error {
     let cause = error.get_ref().and_then(|named| named.source()?.downcast_ref::<io::Error>());
     let number = cause.unwrap_or(error).raw_os_error();
@@ -147,11 +146,11 @@ fn set_mode(path: &Path, part: &File, mode: Mode) -> io::Result<()> {
     }
 }
 
-/// Does what [`replace`] does, durably, with the directory made if it is missing and the file for all to
-/// read. Only a regular file is replaced, or a link to one: /dev/null stays what it is.
+/// Replaces a file durably, as [`replace`] does, but creates a missing directory and makes the file readable
+/// for all. Only a regular file or a link to one is replaced: /dev/null stays as it is.
 ///
 /// # Errors
-/// Fails as [`make_directory`] and [`replace`], and if `path` is something else than a file.
+/// Fails as [`make_directory`] and [`replace`] do, and if `path` is not a regular file.
 pub fn publish(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     make_directory(parent_of(path), 0o777)?;
     let found = none_if_absent(fs::metadata(path)).map_err(failed("look at", path))?;
@@ -163,10 +162,10 @@ pub fn publish(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     replace(target.as_deref().unwrap_or(path), bytes, Mode::Exactly(0o644), Lasting::Durable)
 }
 
-/// Removes a file, durably. Returns whether there was one.
+/// Removes a file durably. Returns true if it existed.
 ///
 /// # Errors
-/// Fails as unlink(2) and fsync(2).
+/// Fails as unlink(2) and fsync(2) do.
 pub fn remove(path: &Path) -> Result<bool, FileError> {
     let removed = none_if_absent(fs::remove_file(path))
         .and_then(|removed| removed.map_or(Ok(false), |()| sync(parent_of(path)).map(|()| true)));
@@ -176,7 +175,7 @@ pub fn remove(path: &Path) -> Result<bool, FileError> {
 /// Makes the names in a directory durable.
 ///
 /// # Errors
-/// Fails as fsync(2).
+/// Fails as fsync(2) does.
 pub fn sync_directory(directory: &Path) -> Result<(), FileError> {
     sync(directory).map_err(failed("sync", directory))
 }
@@ -185,7 +184,7 @@ fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// Returns the directory that `path` is in: `.` for a bare name.
+/// Returns the parent directory of `path`: `.` for a bare name.
 pub fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -1,4 +1,4 @@
-//! The contract of output files, case by case: once a device node was replaced by a result.
+//! Tests of the contract of output files, case by case. A result once replaced a device node.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
@@ -8,7 +8,7 @@ fn to(path: &Path, overwrite: bool) -> OutputFile<'_> {
     OutputFile { path, overwrite }
 }
 
-/// Returns what refuses a write, with or without `--overwrite`: both looks must agree.
+/// Returns the refusal of a write, with or without `--overwrite`: both checks must agree.
 fn refusal(path: &Path, overwrite: bool) -> OutputError {
     let checked = to(path, overwrite).check().unwrap_err();
     let written = to(path, overwrite).write(b"result").unwrap_err();
@@ -33,7 +33,7 @@ fn a_foreign_file_is_replaced_only_with_overwrite_and_keeps_its_permissions() {
 
 #[test]
 fn a_file_of_the_kernel_is_no_output_file() {
-    // Files of /proc are as long as empty ones. The links there lead to what the process has open.
+    // Files of /proc have the length of empty ones. The links there lead to the open files of the process.
     for (path, system) in [
         ("/proc/version", "proc"),
         ("/proc/none", "proc"),
@@ -83,7 +83,7 @@ fn parts_of_a_recording_are_replaced_only_with_overwrite() {
             assert!(error.to_string().contains("part of the recording"), "{error}");
             assert_eq!(fs::read_to_string(at(part)).unwrap(), own);
         }
-        // A page is made from the others, and a new file takes nothing away.
+        // A page is generated from the other files, and a new file destroys nothing.
         fs::write(at("report.html"), own).unwrap();
         to(&at("report.html"), false).write(b"page").unwrap();
         to(&at("new"), false).write(b"new").unwrap();
@@ -118,7 +118,7 @@ fn a_result_of_any_format_is_recognised_until_somebody_changes_it() {
     to(&path, false).write(b"another").unwrap();
 }
 
-/// Markup says by itself that it is plumb's: a copy without attributes is recognised too.
+/// Tests that markup contains its checksum: a copy without attributes is recognised, too.
 #[test]
 fn markup_carries_its_sum() {
     let directory = tempfile::tempdir().unwrap();
