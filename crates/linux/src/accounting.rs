@@ -1,4 +1,4 @@
-//! Counts that the kernel keeps of this process alone: bytes that it caused to be written.
+//! The kernel's accounting of bytes written by this process.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,17 +10,17 @@ use crate::tree::process::field;
 use crate::tree::{LiveTree, Tree as _};
 
 /// Returns the bytes that this process caused to be written to storage, on all devices: `write_bytes` of
-/// /proc/self/io (proc(5)). Counted when a page becomes dirty, or when a direct request is submitted; what
-/// was discarded before it was written is taken out. `None` where the kernel does not keep it.
+/// /proc/self/io (proc(5)). The kernel counts a byte when its page becomes dirty, or when a direct request is
+/// submitted, and subtracts data discarded before write-back. `None` if the kernel does not count.
 pub fn written_by_this_process() -> Option<Bytes> {
     let text = LiveTree.text("/proc/self/io").ok()?;
     let written: u64 = field(&text, "write_bytes:")?;
     Some(Bytes(written.saturating_sub(field(&text, "cancelled_write_bytes:")?)))
 }
 
-/// Returns the bytes that the control group of this process has written to each device by its number, `8:0`:
-/// `wbytes` of io.stat (Documentation/admin-guide/cgroup-v2.rst). `None` unless this process is alone in a
-/// group of version 2 that counts.
+/// Returns the bytes that the control group of this process wrote to each device, by device number such as
+/// `8:0`: `wbytes` of io.stat (Documentation/admin-guide/cgroup-v2.rst). `None` unless this process is alone
+/// in a version 2 group with I/O accounting.
 pub fn written_by_own_group() -> Option<HashMap<String, Bytes>> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let group = own.lines().find_map(|line| line.strip_prefix("0::/"))?;

@@ -1,5 +1,5 @@
-//! Programs run to their end: each in a process group of its own, within a time limit, until the user wants
-//! an end. What a program writes to a pipe is handed on as it comes.
+//! Runs programs to completion: each in its own process group, with a time limit, until the user asks to
+//! stop. Output is passed on as it arrives.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read as _};
@@ -15,37 +15,38 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::orphans::{self, Mark};
 
-/// Most bytes that one read of a pipe takes.
+/// Maximum number of bytes in one read of a pipe.
 const READ_MAX: usize = 16 << 10;
-/// How often a pipe is read in one go: whoever writes without end does not keep others from being heard.
+/// Maximum number of consecutive reads of a pipe, so that a program with endless output does not starve
+/// others.
 const READS_MAX: usize = 16;
 
-/// Longest time that a killed process may take to end.
+/// Maximum time for a killed process to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest time that a tool may take, such as one that lays out a volume.
+/// Maximum run time of a tool, such as one that creates a file system.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// A function that takes what a program writes.
+/// Callback for a program's output.
 type OnOutput<'a> = Box<dyn FnMut(&[u8]) + 'a>;
 
-/// A pipe from a program, whose output goes to a function.
+/// A pipe from a program to a callback.
 pub struct Pipe<'a> {
     reader: PipeReader,
     on_output: OnOutput<'a>,
 }
 
 impl<'a> Pipe<'a> {
-    /// Makes a pipe. Returns it with the program's end.
+    /// Creates a pipe. Returns it with the program's end.
     ///
     /// # Errors
-    /// Fails as pipe(2).
+    /// Fails as pipe(2) does.
     pub fn new(on_output: impl FnMut(&[u8]) + 'a) -> io::Result<(Self, PipeWriter)> {
         let (reader, writer) = io::pipe()?;
         rustix::io::ioctl_fionbio(&reader, true)?;
         Ok((Self { reader, on_output: Box::new(on_output) }, writer))
     }
 
-    /// Hands on what has come. Returns whether more may come.
+    /// Passes on available output. Returns true if there may be more.
     fn read(&mut self) -> bool {
         let mut bytes = [0; READ_MAX];
         for _ in 0..READS_MAX {
@@ -59,7 +60,7 @@ impl<'a> Pipe<'a> {
     }
 }
 
-/// The end of what a program said, of so many bytes at most.
+/// The last part of a program's output, limited in bytes.
 #[derive(Debug)]
 pub struct Tail {
     bytes: VecDeque<u8>,
@@ -67,44 +68,44 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Makes an empty one that keeps at most `bytes_max` bytes.
+    /// Creates an empty tail of at most `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> Self {
         Self { bytes: VecDeque::new(), bytes_max }
     }
 
-    /// Adds `bytes` at the end.
+    /// Appends `bytes`.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend(bytes);
         self.bytes.drain(..self.bytes.len().saturating_sub(self.bytes_max));
     }
 
-    /// Returns it as text, without the white space around it.
+    /// Returns the text without surrounding white space.
     pub fn text(mut self) -> String {
         String::from_utf8_lossy(self.bytes.make_contiguous()).trim().to_owned()
     }
 }
 
-/// Limits that end a program before its own end.
+/// Conditions that end a program early.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits<'a> {
-    /// Longest time that the program may run; `None`: no limit.
+    /// Maximum run time of the program; `None`: no limit.
     pub timeout: Option<Duration>,
-    /// Flags any of which is set when an end is wanted.
+    /// Flags, any of which requests the end.
     pub stop: &'a [&'a AtomicBool],
     /// Time between SIGTERM and SIGKILL; zero: SIGKILL at once.
     pub grace: Duration,
-    /// True if what it left in its process group is killed also where it ended by itself.
+    /// True if remaining processes of its group are killed even after the program ended by itself.
     pub kills_leftovers: bool,
 }
 
-/// Cause of the end of a program.
+/// Cause of a program's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndedBy {
-    /// The process ended by itself.
+    /// The program ended by itself.
     Itself,
-    /// The user wanted an end.
+    /// The user asked to stop.
     Stop,
-    /// The program's time was over.
+    /// The program exceeded its time limit.
     Timeout,
 }
 
@@ -113,27 +114,27 @@ pub enum EndedBy {
 pub struct ProgramEnd {
     /// Exit status of the program.
     pub status: ExitStatus,
-    /// Cause of the end of the program.
+    /// Cause of the end.
     pub by: EndedBy,
-    /// Names of the processes outside its process group that it left running and that were killed, if what
-    /// it leaves is to be killed and an [`Adoption`](crate::orphans::Adoption) is held.
+    /// Names of the processes outside its group that the program left behind and that were killed. Requires
+    /// `kills_leftovers` and an [`Adoption`](crate::orphans::Adoption).
     pub left: Vec<String>,
 }
 
-/// Runs `command` to its end, in a process group of its own. What comes through `pipes`, whose other ends the
-/// command holds, is handed on until then.
+/// Runs `command` to completion in its own process group. Meanwhile passes on the output of `pipes`, whose
+/// other ends the command holds.
 ///
 /// # Errors
-/// Fails as fork(2), execve(2), pidfd_open(2) and poll(2).
+/// Fails as fork(2), execve(2), pidfd_open(2) and poll(2) do.
 pub fn run(mut command: Command, mut pipes: Vec<Pipe<'_>>, limits: Limits<'_>) -> io::Result<ProgramEnd> {
     let mark = Mark::new();
     let mut child = command.env(orphans::VARIABLE, mark.value()).process_group(0).spawn()?;
-    // The command also holds the program's ends of the pipes; while it does, the pipes never end.
+    // The command also holds the program's ends of the pipes; as long as it does, the pipes never end.
     drop(command);
     let by = watch(&child, &mut pipes, limits);
     let kills = limits.kills_leftovers || !matches!(by, Ok(EndedBy::Itself));
     if kills {
-        // The leader is not yet waited for, so the number is still its own.
+        // The group leader has not been waited for, so its number cannot have been reused.
         signal_group(&child, Signal::KILL);
     }
     let status = child.wait()?;
@@ -144,11 +145,10 @@ pub fn run(mut command: Command, mut pipes: Vec<Pipe<'_>>, limits: Limits<'_>) -
     Ok(ProgramEnd { status, by: by?, left })
 }
 
-/// Runs a tool to its end, with nothing on its stdin, and returns what it wrote. It is killed if it has not
-/// ended after ten minutes.
+/// Runs a tool to completion without stdin, and returns its output. Kills it after ten minutes.
 ///
 /// # Errors
-/// As [`run`]; [`TimedOut`](ErrorKind::TimedOut) if it was killed.
+/// Fails as [`run`] does; [`TimedOut`](ErrorKind::TimedOut) if the tool was killed.
 pub fn output(command: Command) -> io::Result<Output> {
     output_within(command, TOOL_TIMEOUT)
 }
@@ -167,33 +167,33 @@ fn output_within(mut command: Command, timeout: Duration) -> io::Result<Output> 
     Ok(Output { status: ended.status, stdout, stderr })
 }
 
-/// Waits until `child` has ended, `within` at most; `None` if it has not. One that the kernel holds in a
-/// request to a dead drive is left to it.
+/// Waits at most `within` for `child` to end; `None` if it has not. A process stuck in a request to a dead
+/// drive is left to the kernel.
 ///
 /// # Errors
-/// Fails as pidfd_open(2), poll(2) and waitpid(2).
+/// Fails as pidfd_open(2), poll(2) and waitpid(2) do.
 pub fn reap_within(child: &mut Child, within: Duration) -> io::Result<Option<ExitStatus>> {
     let (clock, ended) = (RealClock::start(), pidfd_open(Pid::from_child(child), PidfdFlags::empty())?);
     ends_by(&clock, &ended, &mut Vec::new(), Nanos::from(within))?;
     child.try_wait()
 }
 
-/// Kills a child, and waits until it has ended, for ten seconds at most.
+/// Kills a child and waits at most ten seconds for its end.
 ///
 /// # Errors
-/// Fails as kill(2) and [`reap_within`].
+/// Fails as kill(2) and [`reap_within`] do.
 pub fn kill(child: &mut Child) -> io::Result<()> {
     child.kill()?;
     reap_within(child, KILL_TIMEOUT).map(drop)
 }
 
-/// Sends a signal to all of the process group that `child` leads. Whoever is gone needs none.
+/// Sends a signal to the process group that `child` leads. A group that is gone already is not an error.
 pub fn signal_group(child: &Child, signal: Signal) {
     kill_process_group(Pid::from_child(child), signal).unwrap_or_default();
 }
 
-/// Waits until the child has ended, its time is over, or the user wants an end; then, for the time of grace,
-/// until it has ended after SIGTERM.
+/// Waits until the child ends, its time is over, or the user asks to stop. In the latter two cases sends
+/// SIGTERM and waits for the grace time.
 fn watch(child: &Child, pipes: &mut Vec<Pipe<'_>>, limits: Limits<'_>) -> io::Result<EndedBy> {
     let (clock, ended) = (RealClock::start(), pidfd_open(Pid::from_child(child), PidfdFlags::empty())?);
     let until = limits.timeout.map_or(Nanos(u64::MAX), Nanos::from);
@@ -216,7 +216,7 @@ fn watch(child: &Child, pipes: &mut Vec<Pipe<'_>>, limits: Limits<'_>) -> io::Re
     Ok(by)
 }
 
-/// Waits until a program has ended, or `until`. Returns whether it has ended.
+/// Waits until a program has ended, or `until`. Returns true if it has ended.
 fn ends_by(clock: &RealClock, ended: &OwnedFd, pipes: &mut Vec<Pipe<'_>>, until: Nanos) -> io::Result<bool> {
     loop {
         let has_ended = has_ended(clock, ended, pipes, until)?;
@@ -226,8 +226,8 @@ fn ends_by(clock: &RealClock, ended: &OwnedFd, pipes: &mut Vec<Pipe<'_>>, until:
     }
 }
 
-/// Waits until a program has ended, something has come through a pipe, which is handed on, or `until`.
-/// Returns whether it has ended.
+/// Waits until a program has ended, a pipe has output, which is passed on, or `until`. Returns true if it has
+/// ended.
 fn has_ended(
     clock: &RealClock,
     ended: &OwnedFd,

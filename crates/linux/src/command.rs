@@ -1,9 +1,9 @@
-//! Commands to drives and to device mapper, also those that change something: SG_IO with data in either
-//! direction, NVMe admin commands, and loading a dm table again. scsi/sg.h, linux/nvme_ioctl.h,
+//! Commands to drives and to device mapper, including those that change something: SG_IO with data in either
+//! direction, NVMe admin commands, and reloading a dm table. Sources: scsi/sg.h, linux/nvme_ioctl.h,
 //! linux/dm-ioctl.h.
 //!
-//! Nothing here decides: which command is sent, and to which disk, is the caller's responsibility. What only
-//! reads goes through [`probe`](crate::probe), which stands on the same calls.
+//! Nothing here decides: the caller is responsible for which command goes to which disk. Read-only commands
+//! go through [`probe`](crate::probe), which uses the same calls.
 #![expect(unsafe_code, reason = "ioctl(2) takes a pointer whose meaning depends on the request")]
 
 pub mod sense;
@@ -16,9 +16,9 @@ use plumb_block::{Errno, Nanos};
 
 use sense::Sense;
 
-/// A unit attention is told once per reason; more than a few in a row is a fault.
+/// Maximum number of unit attentions in a row. A device reports one for each reason; more indicate a fault.
 const ATTENTIONS_MAX: usize = 4;
-/// The status with which a device says that there is sense data.
+/// Status of a reply that has sense data.
 const CHECK_CONDITION: u8 = 2;
 const SG_IO: libc::Ioctl = 0x2285;
 const SG_DXFER_NONE: i32 = -1;
@@ -28,25 +28,25 @@ const SG_DXFER_FROM_DEV: i32 = -3;
 const NVME_IOCTL_ID: libc::Ioctl = 0x4e40;
 const NVME_IOCTL_ADMIN_CMD: libc::Ioctl = 0xc048_4e41_u32 as libc::Ioctl;
 
-/// The data of a SCSI command.
+/// Data transfer of a SCSI command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transfer<'a> {
     /// The command transfers no data.
     None,
-    /// Up to so many bytes from the device.
+    /// At most this many bytes from the device.
     FromDevice(usize),
-    /// The bytes that go to the device.
+    /// Bytes to send to the device.
     ToDevice(&'a [u8]),
 }
 
-/// How a SCSI command ended.
+/// Reply to a SCSI command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScsiReply {
-    /// The SCSI status: 0 is GOOD, 2 CHECK CONDITION. SAM-5 5.3.1.
+    /// SCSI status: 0 is GOOD, 2 CHECK CONDITION. SAM-5 5.3.1.
     pub status: u8,
-    /// Fault on the way to the device; 0 is none.
+    /// Transport error on the way to the device; 0 is none.
     pub host_status: u16,
-    /// The sense data, as long as the device gave it.
+    /// Sense data, truncated to what the device returned.
     pub sense: Vec<u8>,
     /// Bytes that came from the device.
     pub bytes: Vec<u8>,
@@ -55,11 +55,11 @@ pub struct ScsiReply {
 /// Reason why a SCSI command did not succeed.
 #[derive(Debug)]
 pub enum ScsiFailure {
-    /// The command was not sent, or nothing is known of its end.
+    /// The command was not sent, or its result is unknown.
     System(io::Error),
-    /// The device ended it so.
+    /// The device reported this sense data.
     Sense(Sense),
-    /// The command ended on the way to the device (EIO), or the device takes none now (EBUSY): BUSY,
+    /// The command failed on the way to the device (EIO), or the device accepts none now (EBUSY): BUSY,
     /// RESERVATION CONFLICT, TASK SET FULL.
     Failed(Errno),
 }
@@ -94,12 +94,12 @@ struct Header {
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Header>() == 88);
 
-/// Sends `cdb` and waits for its end. A check condition is an answer, not an error.
+/// Sends `cdb` and waits for its completion. A check condition is a reply, not an error.
 ///
 /// # Errors
-/// The error of ioctl(2): the command was not sent, or nothing is known of its end.
+/// The error of ioctl(2): the command was not sent, or its result is unknown.
 pub fn scsi(device: &File, cdb: &[u8], transfer: Transfer<'_>, timeout: Nanos) -> io::Result<ScsiReply> {
-    // Data to the device is copied: the kernel gets a pointer through which it may write.
+    // Data to the device is copied, because the kernel receives a pointer through which it may write.
     let (direction, mut data) = match transfer {
         Transfer::None => (SG_DXFER_NONE, Vec::new()),
         Transfer::FromDevice(length) => (SG_DXFER_FROM_DEV, vec![0_u8; length]),
@@ -134,7 +134,7 @@ pub fn scsi(device: &File, cdb: &[u8], transfer: Transfer<'_>, timeout: Nanos) -
         info: 0,
     };
     // SAFETY: the descriptor is open, the header has the layout of struct sg_io_hdr, and its three pointers
-    // lead to `data`, `cdb` and `sense`, which outlive the call and are as long as the header says.
+    // point to `data`, `cdb` and `sense`, which outlive the call and are as long as the header says.
     let returned = unsafe { libc::ioctl(device.as_raw_fd(), SG_IO, &raw mut header) };
     if returned < 0 {
         return Err(io::Error::last_os_error());
@@ -152,11 +152,11 @@ pub fn scsi(device: &File, cdb: &[u8], transfer: Transfer<'_>, timeout: Nanos) -
     })
 }
 
-/// Sends `cdb` until it ends with something else than a unit attention, and says whether it succeeded. A
-/// recovered error is success, but for ATA PASS-THROUGH, whose registers come back so and say more.
+/// Sends `cdb`, again after each unit attention, and evaluates the result. A recovered error counts as
+/// success, except for ATA PASS-THROUGH, which returns its registers this way.
 ///
 /// # Errors
-/// As the device or the system answers.
+/// Fails as the device or the system does.
 pub fn scsi_done(
     device: &File,
     cdb: &[u8],
@@ -210,21 +210,22 @@ struct NvmeAdmin {
 
 const _: () = assert!(size_of::<NvmeAdmin>() == 72);
 
-/// An NVMe admin command without data to the controller.
+/// An NVMe admin command that sends no data to the controller.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AdminCommand {
-    /// The opcode. Bits 1:0 say which way data goes; commands that bring data to the controller are not sent.
+    /// Opcode. Bits 1:0 give the direction of the data; commands that send data to the controller are
+    /// refused.
     pub opcode: u8,
-    /// The namespace, 0 for the controller.
+    /// Namespace, 0 for the controller.
     pub nsid: u32,
     /// Command dwords 10 to 15.
     pub cdw: [u32; 6],
 }
 
-/// How an NVMe admin command ended.
+/// Reply to an NVMe admin command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdminReply {
-    /// The status field without the phase bit; 0 is success.
+    /// Status field without the phase bit; 0 is success.
     pub status: u16,
     /// Dword 0 of the completion.
     pub result: u32,
@@ -232,7 +233,7 @@ pub struct AdminReply {
     pub bytes: Vec<u8>,
 }
 
-/// Sends an admin command that brings up to `length` bytes, and waits for its end.
+/// Sends an admin command that returns up to `length` bytes, and waits for its completion.
 ///
 /// # Errors
 /// The error of ioctl(2); EINVAL for an opcode that takes data to the controller.
@@ -242,7 +243,8 @@ pub fn nvme_admin(
     length: usize,
     timeout: Nanos,
 ) -> io::Result<AdminReply> {
-    // Set Features has a "to the controller" opcode, and no data for the features that plumb sets.
+    // Set Features has an opcode of direction "to the controller", but transfers no data for the features
+    // that plumb sets.
     if command.opcode & 0b11 == 0b01 && length > 0 {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
@@ -271,21 +273,21 @@ pub fn nvme_admin(
     Ok(AdminReply { status: returned as u16, result: request.result, bytes })
 }
 
-/// Returns the namespace id that stands behind the node of a namespace.
+/// Returns the namespace id of a namespace's device node.
 ///
 /// # Errors
-/// The error of ioctl(2): ENOTTY for what is no NVMe namespace.
+/// The error of ioctl(2): ENOTTY if the file is not an NVMe namespace.
 pub fn nvme_namespace(device: &File) -> io::Result<u32> {
     // SAFETY: NVME_IOCTL_ID takes no argument and returns the id.
     let returned = unsafe { libc::ioctl(device.as_raw_fd(), NVME_IOCTL_ID) };
     if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(returned as u32) }
 }
 
-/// Returns the I/O command Flush for a namespace, past the block layer. NVMe NVM Command Set 1.0, 3.2.2
-/// (opcode 00h).
+/// Sends the I/O command Flush to a namespace, past the block layer, and returns its status. NVMe NVM Command
+/// Set 1.0, 3.2.2 (opcode 00h).
 ///
 /// # Errors
-/// The error of ioctl(2); a status of the controller is in the answer.
+/// The error of ioctl(2). A status of the controller is not an error.
 pub fn nvme_flush(device: &File, namespace: u32, timeout: Nanos) -> io::Result<u16> {
     /// `_IOWR('N', 0x43, struct nvme_passthru_cmd)`.
     const NVME_IOCTL_IO_CMD: libc::Ioctl = 0xc048_4e43_u32 as libc::Ioctl;

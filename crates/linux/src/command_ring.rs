@@ -1,6 +1,6 @@
-//! A ring of commands to a driver (`IORING_OP_URING_CMD`), and one descriptor that is watched beside them.
+//! A ring of commands to a driver (`IORING_OP_URING_CMD`), and one additional descriptor to watch.
 //!
-//! A driver completes a command when it has a request, so one wait serves for requests and for the
+//! A driver completes a command when it has a request, so a single wait serves both requests and the
 //! descriptor.
 
 #![expect(unsafe_code, reason = "commands carry the addresses of memory")]
@@ -13,17 +13,17 @@ use io_uring::squeue::{Entry, EntryMarker};
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
 
-/// Number that the poll of the watched descriptor completes with, in place of a command's.
+/// User data of the poll of the watched descriptor, which no command has.
 const WATCHED: u64 = u64::MAX;
 
 /// Time to wait for events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
-    /// Take what there is, without waiting.
+    /// Return pending events without waiting.
     None,
     /// Wait for at most this time.
     AtMost(Duration),
-    /// Wait until there is one.
+    /// Wait until there is an event.
     Endless,
 }
 
@@ -35,38 +35,40 @@ pub(crate) struct CommandRing<E: EntryMarker> {
 }
 
 impl<E: EntryMarker + From<Entry>> CommandRing<E> {
-    /// Creates a ring for `commands` at a time, and a descriptor that can be [watched](Self::watch).
+    /// Creates a ring for up to `commands` commands at a time, and an optional descriptor to
+    /// [watch](Self::watch).
     ///
     /// # Errors
-    /// As io_uring_setup(2).
+    /// Fails as io_uring_setup(2) does.
     pub(crate) fn new(commands: u32, watched: Option<OwnedFd>) -> io::Result<Self> {
         let ring = IoUring::builder().dontfork().build(commands + 2)?;
         Ok(Self { ring, watched, is_watching: false })
     }
 
-    /// Adds a command, whose number is its user data. It takes effect when events are next waited for.
+    /// Queues a command; its user data identifies it. It is submitted at the next wait for events.
     ///
     /// # Errors
-    /// As io_uring_enter(2).
+    /// Fails as io_uring_enter(2) does.
     ///
     /// # Safety
-    /// The memory that the command names must stay valid, and unused by anyone else, until the command has
-    /// come back.
+    /// The memory that the command refers to must stay valid and otherwise unused until the command has
+    /// completed.
     pub(crate) unsafe fn push(&mut self, command: &E) -> io::Result<()> {
-        // SAFETY: what the caller promises.
+        // SAFETY: guaranteed by the caller.
         let mut pushed = unsafe { self.ring.submission().push(command) };
         if pushed.is_err() {
             ignore_interruption(self.ring.submit())?;
-            // SAFETY: as above.
+            // SAFETY: the caller guarantees it for the second attempt, too.
             pushed = unsafe { self.ring.submission().push(command) };
         }
         pushed.map_err(|full| io::Error::other(full.to_string()))
     }
 
-    /// Watches the descriptor until it is readable; nothing if there is none, or it is being watched.
+    /// Starts to watch the descriptor for readability. Has no effect without a descriptor, or while it is
+    /// being watched.
     ///
     /// # Errors
-    /// As io_uring_enter(2).
+    /// Fails as io_uring_enter(2) does.
     pub(crate) fn watch(&mut self) -> io::Result<()> {
         let Some(watched) = self.watched.as_ref().filter(|_| !self.is_watching) else { return Ok(()) };
         let watched = watched.as_raw_fd();
@@ -75,21 +77,21 @@ impl<E: EntryMarker + From<Entry>> CommandRing<E> {
         Ok(())
     }
 
-    /// Adds a command of `number` that comes back when `file` is readable.
+    /// Queues a poll with user data `number` that completes when `file` is readable.
     ///
     /// # Errors
-    /// As io_uring_enter(2).
+    /// Fails as io_uring_enter(2) does.
     pub(crate) fn poll(&mut self, file: RawFd, number: u64) -> io::Result<()> {
         let entry = opcode::PollAdd::new(Fd(file), libc::POLLIN.cast_unsigned().into());
-        // SAFETY: a poll names no memory.
+        // SAFETY: a poll refers to no memory.
         unsafe { self.push(&E::from(entry.build().user_data(number))) }
     }
 
-    /// Hands over what was pushed, waits until a command has come back or the watched descriptor is readable,
-    /// and calls `take` with the number and the result of each command that has come back.
+    /// Submits queued commands, waits until a command has completed or the watched descriptor is readable,
+    /// and calls `take` with the number and the result of each completed command.
     ///
     /// # Errors
-    /// As io_uring_enter(2).
+    /// Fails as io_uring_enter(2) does.
     pub(crate) fn wait(&mut self, patience: Patience, mut take: impl FnMut(u64, i32)) -> io::Result<()> {
         let patience = if self.collect(&mut take) { Patience::None } else { patience };
         ignore_interruption(match patience {
@@ -104,7 +106,7 @@ impl<E: EntryMarker + From<Entry>> CommandRing<E> {
         Ok(())
     }
 
-    /// Returns true if anything has come back.
+    /// Collects completions. Returns true if there were any.
     fn collect(&mut self, take: &mut impl FnMut(u64, i32)) -> bool {
         let mut has_any = false;
         for completion in &mut self.ring.completion() {
@@ -120,7 +122,7 @@ impl<E: EntryMarker + From<Entry>> CommandRing<E> {
 
 fn ignore_interruption(entered: io::Result<usize>) -> io::Result<()> {
     match entered.map_err(|error| (error.raw_os_error(), error)) {
-        // Completions that wait to be collected (EBUSY), and the ends of waiting.
+        // Completions that must be collected first (EBUSY), or the end of the wait.
         Ok(_) | Err((Some(libc::EINTR | libc::ETIME | libc::EAGAIN | libc::EBUSY), _)) => Ok(()),
         Err((_, error)) => Err(error),
     }

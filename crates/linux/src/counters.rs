@@ -1,7 +1,7 @@
-//! The counters of block devices: `/proc/diskstats` (Documentation/admin-guide/iostats.rst).
+//! Counters of block devices: `/proc/diskstats` (Documentation/admin-guide/iostats.rst).
 //!
-//! They count what the block layer handed to the driver, not what reached the drive. Flushes are counted
-//! apart since 5.5; before that they are unknown, not zero.
+//! The counters cover what the block layer handed to the driver, not what reached the drive. Flushes are
+//! counted separately since Linux 5.5; before that their number is unknown, not zero.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use plumb_block::{
     Bytes, Clock, DeviceCounters, Error, ErrorKind, Nanos, Result, StorageCounters, StorageSnapshot,
 };
 
-/// The unit of the counters of bytes, whatever the device's blocks are.
+/// Unit of the byte counters, independent of the device's block size.
 const SECTOR: u64 = 512;
 
-/// The counters of some block devices of this machine.
+/// Counters of selected block devices of this machine.
 pub struct BlockCounters {
     names: Vec<String>,
     clock: Arc<dyn Clock>,
@@ -22,12 +22,12 @@ pub struct BlockCounters {
 }
 
 impl BlockCounters {
-    /// Returns the counters of the devices with these kernel names (`vda`, `nvme0n1p2`). Their order stays.
+    /// Creates counters for the devices with these kernel names (`vda`, `nvme0n1p2`), reported in this order.
     pub fn new(names: Vec<String>, clock: Arc<dyn Clock>) -> Self {
         Self::rooted(Path::new("/proc"), names, clock)
     }
 
-    /// Creates counters as [`new`](Self::new) does, with procfs at another place than `/proc`.
+    /// Creates counters as [`new`](Self::new) does, with procfs mounted at `procfs`.
     pub fn rooted(procfs: &Path, names: Vec<String>, clock: Arc<dyn Clock>) -> Self {
         Self { names, clock, diskstats: procfs.join("diskstats") }
     }
@@ -36,7 +36,7 @@ impl BlockCounters {
 impl StorageCounters for BlockCounters {
     fn read(&self) -> Result<StorageSnapshot> {
         let place = || self.diskstats.display().to_string();
-        // Bytes, for a hostile device name is no reason to fail.
+        // Read as bytes: an invalid device name must not cause an error.
         let text = fs::read(&self.diskstats).map_err(|error| Error::io(&error, "read", place()))?;
         let at = self.clock.now();
         let all = parse(&String::from_utf8_lossy(&text));
@@ -52,8 +52,8 @@ impl StorageCounters for BlockCounters {
     }
 }
 
-/// Returns the devices in the text of `/proc/diskstats`. Lines that are not of its form are left out. Kernels
-/// before 4.18 give 11 numbers, before 5.5 15, since then 17.
+/// Parses `/proc/diskstats`, and skips lines in another format. Kernels before 4.18 print 11 numbers, before
+/// 5.5 15, since then 17.
 pub fn parse(text: &str) -> Vec<DeviceCounters> {
     text.lines().filter_map(parse_line).collect()
 }
@@ -83,7 +83,7 @@ fn parse_line(line: &str) -> Option<DeviceCounters> {
         write_time: millis(7),
         in_flight: count(8),
         busy_time: millis(9),
-        // 10 is the weighted time in the queue; 12 the merged discards, 14 the time of discards.
+        // Field 10 is the weighted time in the queue, 12 the merged discards, 14 the time of discards.
         discards: count(11),
         discard_bytes: bytes(13),
         flushes: number(15),

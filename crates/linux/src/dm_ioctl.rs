@@ -14,7 +14,7 @@ pub(crate) const DM_TABLE_LOAD: u32 = 0xc138_fd09;
 pub(crate) const DM_TABLE_CLEAR: u32 = 0xc138_fd0a;
 const DM_TABLE_STATUS: u32 = 0xc138_fd0c;
 
-/// Device node through which all requests go.
+/// Device node that accepts all requests.
 pub(crate) const CONTROL: &str = "/dev/mapper/control";
 
 const HEADER_BYTES: usize = 312;
@@ -25,14 +25,14 @@ const DATA_START: usize = 16;
 pub(crate) const TARGET_COUNT: usize = 20;
 pub(crate) const FLAGS: usize = 28;
 const DEV: usize = 40;
-/// Bits of its flags.
+/// Flag bits.
 pub(crate) const READONLY: u32 = 1;
 pub(crate) const STATUS_TABLE: u32 = 1 << 4;
 const BUFFER_FULL: u32 = 1 << 8;
 pub(crate) const NOFLUSH: u32 = 1 << 11;
 pub(crate) const SECURE_DATA: u32 = 1 << 15;
 
-/// Returns a request about the dm device `number`, with `room` behind its header.
+/// Creates a request about the dm device `number`, with `room` after its header.
 pub(crate) fn request(number: DeviceNumber, flags: u32, room: &[u8]) -> Vec<u8> {
     let mut buffer = vec![0_u8; HEADER_BYTES];
     buffer.extend(room);
@@ -45,7 +45,7 @@ pub(crate) fn request(number: DeviceNumber, flags: u32, room: &[u8]) -> Vec<u8> 
     buffer
 }
 
-/// Makes the request in `buffer`, which then has the answer.
+/// Sends the request in `buffer`, which then holds the answer.
 pub(crate) fn call(control: &File, request: u32, buffer: &mut [u8]) -> io::Result<()> {
     // SAFETY: the buffer starts with a struct dm_ioctl whose data_size is at most the buffer's length; the
     // kernel reads and writes within that, as bytes.
@@ -53,7 +53,7 @@ pub(crate) fn call(control: &File, request: u32, buffer: &mut [u8]) -> io::Resul
     if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Returns the answer to DM_TABLE_STATUS: header and targets. ENOBUFS if it is larger than any table is.
+/// Returns the answer to DM_TABLE_STATUS: header and targets. ENOBUFS if it is larger than any valid table.
 pub(crate) fn table_status(control: &File, number: DeviceNumber, flags: u32) -> io::Result<Vec<u8>> {
     const SIZES: [usize; 4] = [16 << 10, 128 << 10, 1 << 20, 8 << 20];
     for size in SIZES {
@@ -66,7 +66,7 @@ pub(crate) fn table_status(control: &File, number: DeviceNumber, flags: u32) -> 
     Err(io::Error::from_raw_os_error(libc::ENOBUFS))
 }
 
-/// Returns the targets in an answer, each a `dm_target_spec` and its text; `None` if it does not hold them.
+/// Returns the targets in an answer, each a `dm_target_spec` and its text; `None` if the answer is malformed.
 pub(crate) fn targets(answer: &[u8]) -> Option<&[u8]> {
     let end = (word(answer, DATA_SIZE) as usize).min(answer.len());
     answer.get(word(answer, DATA_START) as usize..end)

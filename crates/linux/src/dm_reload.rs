@@ -1,10 +1,10 @@
-//! Loading the table of a device-mapper device again, unchanged: the device then takes over the limits and
-//! features that the devices below have now. linux/dm-ioctl.h, drivers/md/dm-ioctl.c.
+//! Reloading the unchanged table of a device-mapper device, which then adopts the current limits and features
+//! of the devices below. Sources: linux/dm-ioctl.h, drivers/md/dm-ioctl.c.
 //!
-//! Three calls: DM_TABLE_STATUS reads the table (with its keys, which never leave this file), DM_TABLE_LOAD
-//! puts the copy into the inactive slot, DM_DEV_SUSPEND without its suspend flag resumes: the kernel itself
-//! suspends, swaps and resumes (do_resume). So no state in which the device hangs outlives a process that is
-//! killed here: before the last call nothing has changed but an inactive table, which the next load replaces.
+//! Three calls: DM_TABLE_STATUS reads the table (with its keys, which never leave this file). DM_TABLE_LOAD
+//! puts the copy into the inactive slot. DM_DEV_SUSPEND without its suspend flag resumes; the kernel itself
+//! then suspends, swaps and resumes (do_resume). A process killed here therefore never leaves the device
+//! suspended: before the last call only the inactive table has changed, which the next load replaces.
 
 use std::fs::File;
 use std::io;
@@ -17,10 +17,10 @@ use crate::tree::DeviceNumber;
 
 const SPEC_BYTES: usize = 40;
 
-/// Loads the table of the dm device `number` again and makes it the active one.
+/// Reloads the table of the dm device `number` and makes it the active one.
 ///
 /// # Errors
-/// The error of the call that failed. The device then runs on with the table that it had: if the swap itself
+/// The error of the call that failed. The device then keeps running with its old table. If the swap itself
 /// failed, which leaves the device suspended, it was resumed.
 pub fn reload_table(number: DeviceNumber) -> io::Result<()> {
     let control = File::options().read(true).write(true).open(CONTROL)?;
@@ -34,7 +34,7 @@ pub fn reload_table(number: DeviceNumber) -> io::Result<()> {
     call(&control, DM_TABLE_LOAD, &mut load)?;
     let resumed = resume(&control, number);
     if resumed.is_err() {
-        // Should the second attempt fail too, the first error tells why.
+        // If the second attempt fails too, the first error explains why.
         let again = resume(&control, number);
         let cleared = call(&control, DM_TABLE_CLEAR, &mut request(number, 0, &[0; 16]));
         again.and(cleared).and(resumed)
@@ -47,8 +47,8 @@ fn resume(control: &File, number: DeviceNumber) -> io::Result<()> {
     call(control, DM_DEV_SUSPEND, &mut request(number, 0, &[0; 16]))
 }
 
-/// Returns the targets of an answer in the form that a load takes: there `next` counts from the target
-/// itself, in an answer from the first one.
+/// Converts the targets of an answer to the format of a load, where `next` is an offset from the target
+/// itself; in an answer it is an offset from the first target.
 fn relinked(answer: &[u8]) -> Vec<u8> {
     let targets = targets(answer).unwrap_or_default();
     let mut load = Vec::new();

@@ -1,10 +1,10 @@
-//! State of the bytes of a file: FIEMAP (Documentation/filesystems/fiemap.rst).
+//! Allocation state of a file: FIEMAP (Documentation/filesystems/fiemap.rst).
 //!
-//! Blocks that were never written are answered with zeroes without the device, so a measurement over them
-//! measures memory. The question is asked without FIEMAP_FLAG_SYNC, which would write the file back and so
-//! change what is being measured; bytes that only the page cache may have are then
-//! [`Unknown`](ExtentState::Unknown), reserved ones among them: to FIEMAP these are unwritten until they are
-//! written back.
+//! Reads of blocks that were never written return zeroes without accessing the device, so measuring them
+//! measures memory. The query omits FIEMAP_FLAG_SYNC, which would write the file back and so change the
+//! subject of the measurement. Bytes that may be only in the page cache are therefore
+//! [`Unknown`](ExtentState::Unknown). This includes reserved blocks, which FIEMAP calls unwritten until they
+//! are written back.
 
 #![expect(unsafe_code, reason = "FIEMAP fills a structure of variable length")]
 
@@ -19,7 +19,7 @@ use crate::pagecache;
 
 /// `FS_IOC_FIEMAP`, `_IOWR('f', 11, struct fiemap)` (include/uapi/linux/fs.h).
 const FS_IOC_FIEMAP: libc::Ioctl = 0xc020_660b;
-/// Number of extents that one call asks for.
+/// Number of extents requested by one call.
 const EXTENTS_A_CALL: usize = 128;
 /// `TMPFS_MAGIC` (include/uapi/linux/magic.h).
 const TMPFS: u64 = 0x0102_1994;
@@ -43,7 +43,7 @@ struct RawExtent {
     reserved: [u32; 3],
 }
 
-/// `struct fiemap`, with room for its extents.
+/// `struct fiemap` with space for its extents.
 #[repr(C)]
 struct RawMap {
     start: u64,
@@ -55,12 +55,12 @@ struct RawMap {
     extents: [RawExtent; EXTENTS_A_CALL],
 }
 
-/// Returns the extents of `range`, in order, covering all of it. tmpfs, which has no FIEMAP, tells data from
-/// holes by lseek(2), and what is reserved by the pages of a file that has all of them; another file system
-/// without FIEMAP gives one extent of unknown state.
+/// Returns the extents of `range` in order, covering all of it. tmpfs has no FIEMAP: there lseek(2)
+/// distinguishes data from holes, and a file that has all of its pages is reserved where it has no data. Any
+/// other file system without FIEMAP yields one extent of unknown state.
 ///
 /// # Errors
-/// If the kernel fails for another reason than not knowing; `name` is for the message.
+/// If the kernel fails for another reason than missing support; `name` is for the message.
 pub fn of_blocks(
     file: BorrowedFd<'_>,
     range: LbaRange,
@@ -84,20 +84,21 @@ pub fn of_blocks(
     }
 }
 
-/// Returns the bytes of the device that hold the file: those that FIEMAP gives an address, which is the file
-/// system's own idea of one.
+/// Returns the byte ranges of the device that hold the file, by the addresses that FIEMAP reports, which are
+/// the file system's own.
 ///
 /// # Errors
-/// If the file system does not tell.
+/// If the file system does not report them.
 pub fn on_device(file: BorrowedFd<'_>) -> io::Result<Vec<std::ops::Range<u64>>> {
     let raw = raw_extents(file, 0, u64::MAX)?;
     let placed = raw.iter().filter(|extent| extent.flags & (UNKNOWN | DELALLOC | INLINE) == 0);
     Ok(placed.map(|extent| extent.physical..extent.physical.saturating_add(extent.length)).collect())
 }
 
-/// Returns what lseek(2) calls data. Elsewhere than in tmpfs that may be a reserved block that was read.
-/// tmpfs calls a reserved page that was never written a hole (mm/filemap.c, folio_seek_hole_data): where the
-/// file has a page for each of its bytes, what is not data is reserved.
+/// Returns the ranges that lseek(2) reports as data. In file systems other than tmpfs, these may include a
+/// reserved block that was read. tmpfs reports a reserved page that was never written as a hole
+/// (mm/filemap.c, folio_seek_hole_data); if the file has a page for each of its bytes, everything that is not
+/// data is reserved.
 fn data(file: BorrowedFd<'_>, start: u64, length: u64) -> io::Result<Vec<RawExtent>> {
     let end = start.saturating_add(length);
     let is_reserved = has_all_pages(file)?;
@@ -121,8 +122,8 @@ fn data(file: BorrowedFd<'_>, start: u64, length: u64) -> io::Result<Vec<RawExte
     Ok(found)
 }
 
-/// Returns true if a file in tmpfs has as many pages as its length takes, and no more: those of a huge page
-/// beyond the end would stand for missing ones.
+/// Returns true if a file in tmpfs has exactly as many pages as its length needs. Extra pages of a huge page
+/// beyond the end would hide missing ones.
 fn has_all_pages(file: BorrowedFd<'_>) -> io::Result<bool> {
     let stat = rustix::fs::fstat(file)?;
     let page = rustix::param::page_size() as u64;
@@ -131,9 +132,10 @@ fn has_all_pages(file: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(length > 0 && length.checked_next_multiple_of(page) == Some(allocated))
 }
 
-/// Returns the extents, those that are unwritten as unknown if the device has yet to get pages of the range.
+/// Returns the extents. Unwritten ones count as unknown if pages of the range have not yet reached the
+/// device.
 fn settled_extents(file: BorrowedFd<'_>, start: u64, length: u64, name: &str) -> io::Result<Vec<RawExtent>> {
-    // Looked at before the extents, which tell of what is written back meanwhile.
+    // Read before the extents, which include whatever is written back in between.
     let residency = pagecache::residency(file, Bytes(start), Bytes(length), name);
     let unsettled = residency.map(|found| match (found.dirty, found.writeback) {
         (Some(dirty), Some(writeback)) => dirty.max(writeback),
@@ -181,8 +183,8 @@ fn one_call(file: BorrowedFd<'_>, start: u64, length: u64) -> io::Result<Vec<Raw
     Ok(map.extents[..(map.mapped_extents as usize).min(EXTENTS_A_CALL)].to_vec())
 }
 
-/// Returns the extents of the kernel as runs of blocks without gaps: what lies between two extents is a hole.
-/// A block that only a part of an extent covers is counted to the extent.
+/// Converts the kernel's extents to runs of blocks without gaps. Space between two extents is a hole. A block
+/// partly covered by an extent belongs to the extent.
 fn fold(raw: &[RawExtent], range: LbaRange, logical_block: Bytes) -> Vec<Extent> {
     let end = range.lba.0.saturating_add(range.nlb);
     let mut runs: Vec<Extent> = Vec::new();

@@ -1,8 +1,8 @@
-//! File systems on block devices: made, mounted, unmounted and checked, by mount(2) and the tools of each.
+//! File systems on block devices: create, mount, unmount and check, by mount(2) and the file system's tools.
 //!
-//! Whoever mounts a device that this very process serves does so within
-//! [`isolated_thread::run`](crate::isolated_thread::run): a process that waits for itself in the kernel could
-//! not be killed.
+//! A process that mounts a device served by itself must do so within
+//! [`isolated_thread::run`](crate::isolated_thread::run); otherwise it may wait for itself in the kernel and
+//! cannot be killed.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -17,14 +17,14 @@ use plumb_text::shell_word;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-/// Time that a mount may be in use by programs that were killed just now, and a loop device claimed by a
-/// program that looks for a free one (loop_configure in drivers/block/loop.c).
+/// Time for which a mount may still be in use by programs that were just killed, or a loop device be claimed
+/// by a program that searches for a free one (loop_configure in drivers/block/loop.c).
 const BUSY_MAX: Nanos = Nanos::secs(2);
 
-/// A file system, with the defaults of its mkfs and of the kernel.
+/// A file system with the defaults of its mkfs and the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileSystem {
-    /// ext4, with blocks of 4 KiB whatever the size, and nothing left to be initialised in the background.
+    /// ext4, with blocks of 4 KiB at any size, and without background initialisation.
     Ext4,
     /// XFS.
     Xfs,
@@ -34,16 +34,16 @@ pub enum FileSystem {
     F2fs,
 }
 
-/// Reason why a file system is not made, checked, mounted or unmounted.
+/// Error of creating, checking, mounting or unmounting a file system.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum FileSystemError {
-    /// The name stands for no file system.
+    /// Unknown name of a file system.
     #[error("{0}")]
     Unknown(String),
-    /// A program, a right or a module of the kernel is missing on this machine.
+    /// A program, permission or kernel module is missing on this machine.
     #[error("{0}")]
     Missing(String),
-    /// The kernel does not mount what is on the device.
+    /// The kernel cannot mount the contents of the device.
     #[error("{0}")]
     Unmountable(String),
     /// A program or a system call failed.
@@ -51,30 +51,30 @@ pub enum FileSystemError {
     Failed(String),
 }
 
-/// Shorthand for results of this file.
+/// Result type of this file.
 type Result<T> = std::result::Result<T, FileSystemError>;
 
-/// Properties of one file system.
+/// Properties of a file system type.
 struct Kind {
     name: &'static str,
-    /// The smallest device that its mkfs takes, in MiB.
+    /// Minimum device size of its mkfs, in MiB.
     size_min_mib: u64,
     make: &'static [&'static str],
-    /// Checker of the file system, which changes nothing, and the bit of its exit code that reports damage.
+    /// Read-only checker of the file system, and the bit of its exit code that reports damage.
     check: (&'static [&'static str], i32),
-    /// Where both come from.
+    /// Package of mkfs and checker.
     package: &'static str,
     mount_options: &'static str,
-    /// Where a device says that it holds one.
+    /// Offset and bytes of the magic number on the device.
     magic: (u64, &'static [u8]),
 }
 
-/// In the order of [`FileSystem::ALL`].
+/// Properties in the order of [`FileSystem::ALL`].
 const KINDS: [Kind; 4] = [
     Kind {
         name: "ext4",
         size_min_mib: 16,
-        // Left to itself it initialises tables in the background for as long as it is mounted.
+        // By default ext4 initialises tables in the background while it is mounted.
         make: &["mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
         check: (&["e2fsck", "-f", "-n"], 4),
         package: "e2fsprogs",
@@ -87,7 +87,7 @@ const KINDS: [Kind; 4] = [
         make: &["mkfs.xfs", "-q", "-f"],
         check: (&["xfs_repair", "-n"], 1),
         package: "xfsprogs",
-        // Several states of one recording are mounted side by side.
+        // Several states of one recording, with equal UUIDs, are mounted at the same time.
         mount_options: "nouuid",
         magic: (0, b"XFSB"),
     },
@@ -122,19 +122,19 @@ impl FromStr for FileSystem {
 }
 
 impl FileSystem {
-    /// All of them.
+    /// All supported file systems.
     pub const ALL: [Self; 4] = [Self::Ext4, Self::Xfs, Self::Btrfs, Self::F2fs];
 
     const fn kind(self) -> &'static Kind {
         &KINDS[self as usize]
     }
 
-    /// Returns its name, as mount(2) takes it.
+    /// Returns the file system type as mount(2) takes it.
     pub const fn name(self) -> &'static str {
         self.kind().name
     }
 
-    /// Returns the smallest device that it is made on, in MiB.
+    /// Returns the minimum device size in MiB.
     pub const fn size_min_mib(self) -> u64 {
         self.kind().size_min_mib
     }
@@ -150,10 +150,10 @@ impl FileSystem {
         if is_there { Ok(()) } else { Err(kind.no_program(kind.make[0])) }
     }
 
-    /// Makes it on `device`, whatever that holds, with these further arguments of its mkfs.
+    /// Creates the file system on `device`, whatever that holds, with additional `arguments` for its mkfs.
     ///
     /// # Errors
-    /// If its mkfs is missing or fails.
+    /// If mkfs is missing or fails.
     pub fn make(self, device: &Path, arguments: &[String]) -> Result<()> {
         let kind = self.kind();
         let argv: Vec<&str> = kind.make.iter().copied().chain(arguments.iter().map(String::as_str)).collect();
@@ -161,11 +161,11 @@ impl FileSystem {
         if output.status.success() { Ok(()) } else { Err(failed(&argv, device, &output_text(&output))) }
     }
 
-    /// Runs the checker of the file system on `device` and returns what it finds wrong; the file system must
-    /// have been mounted since a power cut, and not be mounted now.
+    /// Runs the checker of the file system on `device` and returns the damage that it reports. Since the last
+    /// power cut the file system must have been mounted, and it must not be mounted now.
     ///
     /// # Errors
-    /// If none is found, or its checker is missing or fails.
+    /// If the device has no known file system, or the checker is missing or fails.
     pub fn check(device: &Path) -> Result<Option<String>> {
         let holds = |kind: &&Kind| {
             let (at, magic) = kind.magic;
@@ -179,7 +179,7 @@ impl FileSystem {
         let output = kind.run(argv, device)?;
         match output.status.code() {
             Some(0) => Ok(None),
-            // Bits: e2fsck may add that it gave up.
+            // The exit code of e2fsck consists of bits, and may include the one for giving up.
             Some(code) if code & damaged != 0 => {
                 Ok(Some(format!("{} says: {}", argv[0], output_text(&output))))
             }
@@ -187,11 +187,11 @@ impl FileSystem {
         }
     }
 
-    /// Mounts the one on `device` at the directory `at`, with these options, as mount(8) takes them.
+    /// Mounts the file system on `device` at the directory `at`, with options in the syntax of mount(8).
     ///
     /// # Errors
-    /// [`Unmountable`](FileSystemError::Unmountable) if what is on the device cannot be mounted; the kernel
-    /// refuses options that it does not know. [`Missing`](FileSystemError::Missing) for other reasons.
+    /// [`Unmountable`](FileSystemError::Unmountable) if the contents of the device cannot be mounted, or the
+    /// kernel does not know an option. [`Missing`](FileSystemError::Missing) for other reasons.
     pub fn mount(self, device: &Path, at: &Path, options: &str) -> Result<Mount> {
         let kind = self.kind();
         let (flags, mut words) = flags_of(options);
@@ -213,7 +213,7 @@ impl FileSystem {
     }
 }
 
-/// Returns the flags of mount(2) among the options, and the options that are left to the file system.
+/// Splits options into flags of mount(2) and the options of the file system.
 fn flags_of(options: &str) -> (MountFlags, Vec<&str>) {
     let mut flags = MountFlags::empty();
     let mut own = Vec::new();
@@ -237,11 +237,12 @@ impl Kind {
         FileSystemError::Missing(format!("`{program}` is not there; {remedy}"))
     }
 
-    /// Runs one of its programs on a device.
+    /// Runs a tool of the file system on a device.
     fn run(&self, argv: &[&str], device: &Path) -> Result<Output> {
         let mut command = Command::new(argv[0]);
         command.args(&argv[1..]).arg(device).stdin(Stdio::null());
-        // Hours may pass on a large disk. Ctrl-C reaches the program, which stays in the terminal's group.
+        // The tool may take hours on a large disk. Ctrl-C reaches the program, which stays in the terminal's
+        // process group.
         command.output().map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => self.no_program(argv[0]),
             _ => failed(argv, device, &error.to_string()),
@@ -253,7 +254,7 @@ fn failed(argv: &[&str], device: &Path, why: &str) -> FileSystemError {
     FileSystemError::Failed(format!("`{} {}` failed: {why}", argv.join(" "), device.display()))
 }
 
-/// Returns the remedy for a mount that could not be tried.
+/// Returns the remedy for a mount that failed before the contents of the device were read.
 const fn mount_remedy(errno: Errno) -> &'static str {
     match errno {
         Errno::PERM | Errno::ACCESS => "run as root",
@@ -272,7 +273,7 @@ fn output_text(output: &Output) -> String {
     if lines.is_empty() { output.status.to_string() } else { lines.join("; ") }
 }
 
-/// Returns true if mount(2) fails with it for other reasons than what it reads on the device.
+/// Returns true if this error of mount(2) does not concern the contents of the device.
 const fn is_of_the_tool(errno: Errno) -> bool {
     matches!(
         errno,
@@ -291,14 +292,14 @@ const fn is_of_the_tool(errno: Errno) -> bool {
     )
 }
 
-/// Does it once nobody uses what it is done to any more, or has used it for too long.
+/// Repeats `done` while it fails with EBUSY, at most for [`BUSY_MAX`].
 fn once_free(mut done: impl FnMut() -> rustix::io::Result<()>) -> rustix::io::Result<()> {
     let ended = retry_until(BUSY_MAX, || Some(done()).filter(|ended| *ended != Err(Errno::BUSY)));
     ended.unwrap_or(Err(Errno::BUSY))
 }
 
-/// A mounted file system. Dropping it unmounts it, or, while somebody uses it, takes it out of sight until
-/// they leave.
+/// A mounted file system. Dropping it unmounts it. If it is busy, it is detached instead, and unmounted when
+/// the last user leaves.
 #[derive(Debug)]
 pub struct Mount {
     path: PathBuf,
@@ -306,24 +307,24 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Returns where it is mounted.
+    /// Returns the mount point.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes everything that was written to it durable.
+    /// Makes everything written to the file system durable.
     ///
     /// # Errors
-    /// Fails as open(2) and syncfs(2).
+    /// Fails as open(2) and syncfs(2) do.
     pub fn sync(&self) -> io::Result<()> {
         Ok(rustix::fs::syncfs(File::open(&self.path)?)?)
     }
 
-    /// Unmounts it: all that was written is on the device then.
+    /// Unmounts the file system, which writes everything to the device.
     ///
     /// # Errors
-    /// If somebody uses it for longer than a killed program takes to go. It is taken out of sight then, and
-    /// goes with the last who does.
+    /// If it stays busy for longer than a killed program needs to end. It is then detached, and unmounted
+    /// when the last user leaves.
     pub fn unmount(mut self) -> Result<()> {
         once_free(|| unmount(&self.path, UnmountFlags::NOFOLLOW)).map_err(|errno| {
             let remedy =
@@ -338,7 +339,7 @@ impl Mount {
 impl Drop for Mount {
     fn drop(&mut self) {
         if self.is_mounted {
-            // Nobody can be told any more.
+            // A destructor cannot report an error.
             unmount(&self.path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).unwrap_or_default();
         }
     }

@@ -1,10 +1,10 @@
-//! Whose flushes they were: the kernel's tracing of requests, in an instance of our own
+//! Attribution of flushes to threads by the kernel's tracing of requests, in a trace instance of our own
 //! (Documentation/trace/ftrace.rst, "Instances"; include/trace/events/block.h, `block_bio_queue`).
 //!
-//! The counters of a block device tell what all programs asked of it. Tracing names the thread that handed a
-//! flush to the device, so those of this process can be told from those of the journal and of others. It
-//! takes root and a tracefs that is mounted; nothing is mounted for it, and what other users of tracing see
-//! does not change. Only flushes are traced: a load without any costs nothing.
+//! The counters of a block device include the requests of all programs. Tracing names the thread that
+//! submitted a flush, which distinguishes the flushes of this process from those of the journal and of other
+//! programs. It requires root and a mounted tracefs; nothing is mounted for it, and other users of tracing
+//! are not affected. Only flushes are traced, so a load without any costs nothing.
 //!
 //! The [instance](crate::tracing) is removed when the trace is dropped.
 
@@ -20,48 +20,48 @@ use crate::tracing::{Instance, Tracefs};
 use crate::tree::LiveTree;
 use crate::tree::process::ProcessStat;
 
-/// The event: a request is handed to a block device, by the thread that asks.
+/// Event for a request that a thread submits to a block device.
 const EVENT: &str = "events/block/block_bio_queue";
-/// Buffer size for each processor in KiB, enough for some hundred thousand flushes between two readings.
+/// Buffer size for each processor in KiB, enough for several hundred thousand flushes between two reads.
 const BUFFER_KIB: &str = "4096";
-/// Name of the threads of this process whose flushes are not part of what is measured: they record it.
+/// Name of the threads of this process that record the measurement, whose flushes do not count.
 pub const RECORDER: &str = "plumb-recorder";
 /// `PF_KTHREAD` of include/linux/sched.h, in the ninth field of /proc/PID/stat.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// Number of flushes that were handed to the devices, by who asked for them.
+/// Number of flushes submitted to the devices, by submitter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TracedFlushes {
-    /// Threads of this process.
+    /// Flushes by threads of this process.
     pub own: u64,
-    /// Threads of the kernel: the journal of a file system, for whomever it works.
+    /// Flushes by kernel threads: the journal of a file system, on behalf of any program.
     pub kernel: u64,
-    /// Other programs.
+    /// Flushes by other programs.
     pub others: u64,
-    /// Events that the kernel had no room for: the counts are lower bounds if there are any.
+    /// Number of events that the kernel dropped; if there are any, the counts are lower bounds.
     pub lost: u64,
 }
 
 /// A trace of the flushes of some block devices.
 pub struct FlushTrace {
-    /// Closed before the instance is removed: its descriptor holds it.
+    /// Closed before the instance is removed, since the open descriptor keeps the instance busy.
     pipe: File,
     instance: Instance,
-    /// Beginning of the last event, where a reading ended within it.
+    /// Incomplete line at the end of the last read.
     rest: String,
-    /// The threads of this process, and whether what they flush is measured.
+    /// Threads of this process, and whether their flushes count.
     threads: HashMap<u32, bool>,
-    /// A thread that measures nothing, beside those of the name [`RECORDER`].
+    /// Thread whose flushes do not count, in addition to threads named [`RECORDER`].
     except: Option<u32>,
     counted: TracedFlushes,
 }
 
 impl FlushTrace {
-    /// Begins to trace the flushes of the devices with these kernel names. Flushes of the thread `except`,
-    /// and of threads that are called [`RECORDER`], are left out.
+    /// Starts to trace the flushes of the devices with these kernel names. Flushes of the thread `except`,
+    /// and of threads named [`RECORDER`], are excluded.
     ///
     /// # Errors
-    /// If tracing is not possible here: who is not root, no tracefs, a container.
+    /// If tracing is not possible: not root, no tracefs, a container.
     pub fn begin(devices: &[String], except: Option<u32>) -> Result<Self> {
         let instance = Instance::make(&Tracefs::mounted()?, "flushes")?;
         let pipe = start(&instance, devices)?;
@@ -71,11 +71,11 @@ impl FlushTrace {
         Ok(trace)
     }
 
-    /// Returns all flushes since the trace began. Call it several times a second while threads come and go,
-    /// so that they are known.
+    /// Returns the flushes since the trace began. Call it several times a second while threads start and end,
+    /// so that they are recognised.
     ///
     /// # Errors
-    /// As read(2).
+    /// Fails as read(2) does.
     pub fn read(&mut self) -> Result<TracedFlushes> {
         self.learn_threads();
         let mut buffer = [0; 1 << 16];
@@ -91,7 +91,7 @@ impl FlushTrace {
         Ok(self.counted)
     }
 
-    /// Counts the whole lines of what was read.
+    /// Counts the complete lines in `text`.
     fn take(&mut self, text: &str) {
         self.rest.push_str(text);
         let whole = self.rest.rfind('\n').map_or(0, |end| end + 1);
@@ -101,7 +101,8 @@ impl FlushTrace {
                 Event::Lost(events) => self.counted.lost += events,
                 Event::Flush { thread, process } => match self.threads.get(&thread) {
                     Some(is_measured) => self.counted.own += u64::from(*is_measured),
-                    // One that came and went between two looks, as those of io_uring do with a short load.
+                    // A thread that started and ended between two reads, as io_uring's threads do under a
+                    // short load.
                     None if process == Some(std::process::id()) => self.counted.own += 1,
                     None if is_of_kernel(thread) => self.counted.kernel += 1,
                     None => self.counted.others += 1,
@@ -110,7 +111,7 @@ impl FlushTrace {
         }
     }
 
-    /// Remembers the threads of this process, those that io_uring made for it too.
+    /// Records the threads of this process, including those of io_uring.
     fn learn_threads(&mut self) {
         let Ok(tasks) = fs::read_dir("/proc/self/task") else { return };
         for task in tasks.flatten() {
@@ -123,10 +124,10 @@ impl FlushTrace {
     }
 }
 
-/// One line of the trace.
+/// A line of the trace.
 #[derive(Debug, PartialEq, Eq)]
 enum Event {
-    /// A flush, with its process where the kernel knows it.
+    /// A flush, with its process if the kernel knows it.
     Flush {
         thread: u32,
         process: Option<u32>,
@@ -135,10 +136,9 @@ enum Event {
 }
 
 impl Event {
-    /// From
-    /// `NAME-THREAD (PROCESS) [CPU] FLAGS TIME: block_bio_queue: MAJOR,MINOR RWBS SECTOR + LENGTH [NAME]`; a
-    /// name may hold anything, and dashes stand for an unknown process. Also `CPU:0 [LOST 12 EVENTS]`. `None`
-    /// of other lines.
+    /// Parses a line: `NAME-THREAD (PROCESS) [CPU] FLAGS TIME: block_bio_queue: MAJOR,MINOR RWBS SECTOR +
+    /// LENGTH [NAME]`, where a name may contain anything and dashes mean an unknown process, or `CPU:0 [LOST
+    /// 12 EVENTS]`. `None` for other lines.
     fn parse(line: &str) -> Option<Self> {
         if let Some((_, lost)) = line.split_once("[LOST ").filter(|_| line.starts_with("CPU:")) {
             return Some(Self::Lost(
@@ -154,16 +154,16 @@ impl Event {
     }
 }
 
-/// Turns the event on for flushes of `devices`, and opens what is to be read.
+/// Enables the event for flushes of `devices`, and opens the trace for reading.
 fn start(instance: &Instance, devices: &[String]) -> Result<File> {
     let devices = device_filter(devices.iter().filter_map(|device| device_number(device)));
     instance.write("buffer_size_kb", BUFFER_KIB)?;
-    // Before Linux 4.13 only those threads are known that were seen in /proc.
+    // Before Linux 4.13 only threads seen in /proc are recognised.
     instance.write("options/record-tgid", "1").or_else(|error| match error.errno() {
         Some(Errno(2)) => Ok(()),
         _ => Err(error),
     })?;
-    // The first letter says that the cache is to be flushed first (blk_fill_rwbs).
+    // The first letter F means a flush of the cache before the request (blk_fill_rwbs).
     instance.write(&format!("{EVENT}/filter"), &format!("rwbs ~ \"F*\" && ({devices})"))?;
     let pipe = instance.path().join("trace_pipe");
     let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
@@ -173,8 +173,8 @@ fn start(instance: &Instance, devices: &[String]) -> Result<File> {
     Ok(opened)
 }
 
-/// Returns true if a thread is the kernel's own. One that is gone was a program's: the threads of journals
-/// stay.
+/// Returns true if a thread belongs to the kernel. A thread that has ended counts as a program's, since
+/// journal threads persist.
 fn is_of_kernel(thread: u32) -> bool {
     ProcessStat::read(&LiveTree, thread).is_some_and(|stat| stat.flags & KERNEL_THREAD != 0)
 }

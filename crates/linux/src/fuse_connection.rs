@@ -1,5 +1,5 @@
-//! `/dev/fuse`: the file through which a file system in user space gets its requests, and more such files for
-//! the same connection, so that several threads can serve it.
+//! `/dev/fuse`: a file from which a user space file system reads its requests. Further files for the same
+//! connection let several threads serve it.
 //!
 //! A request must be answered through the file that it was read from.
 
@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 
-/// `FUSE_DEV_IOC_CLONE`, `_IOR(229, 0, u32)`: takes the descriptor of a file that is connected
+/// `FUSE_DEV_IOC_CLONE`, `_IOR(229, 0, u32)`: takes the descriptor of a connected file
 /// (include/uapi/linux/fuse.h).
 const FUSE_DEV_IOC_CLONE: libc::Ioctl = 0x8004_E500;
 
@@ -23,10 +23,10 @@ pub enum WhenIdle {
     Return,
 }
 
-/// Opens `/dev/fuse`; mounting with the descriptor then connects it.
+/// Opens `/dev/fuse`. Mounting with the descriptor connects it.
 ///
 /// # Errors
-/// As open(2): ENOENT or ENODEV where the kernel has no FUSE.
+/// Fails as open(2) does: ENOENT or ENODEV if the kernel has no FUSE.
 pub fn open(when_idle: WhenIdle) -> io::Result<OwnedFd> {
     let nonblocking = match when_idle {
         WhenIdle::Wait => OFlags::empty(),
@@ -35,10 +35,10 @@ pub fn open(when_idle: WhenIdle) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC | nonblocking, Mode::empty())?)
 }
 
-/// Opens another file of the connection that `connected` belongs to.
+/// Opens another file for the connection of `connected`.
 ///
 /// # Errors
-/// As open(2) and ioctl(2); EINVAL if `connected` is not connected.
+/// Fails as open(2) and ioctl(2) do; EINVAL if `connected` is not connected.
 pub fn another(connected: BorrowedFd<'_>, when_idle: WhenIdle) -> io::Result<OwnedFd> {
     let file = open(when_idle)?;
     let source = connected.as_raw_fd();

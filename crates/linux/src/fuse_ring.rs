@@ -1,4 +1,4 @@
-//! FUSE over io_uring (Linux 6.14, fs/fuse/dev_uring.c): a connection's requests come as completions of
+//! FUSE over io_uring (Linux 6.14, fs/fuse/dev_uring.c): requests of a connection arrive as completions of
 //! commands on `/dev/fuse`, and the command that answers one fetches the next.
 //!
 //! ```text
@@ -7,14 +7,16 @@
 //! struct fuse_uring_cmd_req           0 flags u64 | 8 commit_id u64 | 16 queue u16 | 18 padding
 //! memory of an entry                  0 payload | header | the two iovecs that name both when it is registered
 //! ```
-//! The kernel has a queue for each processor that there can be, and uses none before an entry of every one is
-//! registered. An entry's memory is the kernel's, except from the completion of its command to the next one.
+//! The kernel has a queue for each possible processor, and uses none before an entry of every queue is
+//! registered. The kernel owns an entry's memory, except from the completion of its command to the next
+//! command.
 //!
-//! A command holds the connection's file, which must be let go when the process is killed: that cuts the
-//! connection. A ring lives for as long as memory of it is mapped, which a killed process has until its last
-//! thread is gone, even if that waits for the connection. What the kernel cancels when a thread ends are all
-//! of its commands, but only if one of them is to a ring (io_uring_cancel_generic in io_uring/cancel.c). So
-//! there is one: a poll of a ring in which nothing ever happens.
+//! A command holds the connection's file. When the process is killed, this file must be released, which
+//! aborts the connection. But a ring lives as long as its memory is mapped, and a killed process keeps that
+//! until its last thread has ended, which may itself wait for the connection. When a thread ends, the kernel
+//! cancels all of its commands, but only if one of them refers to a ring (io_uring_cancel_generic in
+//! io_uring/cancel.c). Therefore each thread has such a command: a poll of a ring in which nothing ever
+//! happens.
 
 #![expect(unsafe_code, reason = "the kernel gets the addresses of memory")]
 
@@ -30,7 +32,7 @@ use plumb_block::{BufferMut, Bytes, Pool};
 use crate::command_ring::{CommandRing, Patience};
 use crate::tree::{LiveTree, possible_processors};
 
-/// Bytes that an entry's memory has behind the payload.
+/// Bytes after the payload in an entry's memory.
 pub const TAIL_BYTES: Bytes = Bytes(HEADER_BYTES as u64 + 32);
 const HEADER_BYTES: usize = 288;
 const ARGUMENT_AT: usize = 128;
@@ -40,10 +42,10 @@ const PAYLOAD_LENGTH_AT: usize = 272;
 const REGISTER: u32 = 1;
 const COMMIT_AND_FETCH: u32 = 2;
 
-/// Number of the poll that never completes; no entry's.
+/// User data of the poll that never completes, which no entry has.
 const IDLE: u64 = u64::MAX - 1;
 
-/// Returns the number of queues that a connection has; `None` where the kernel does not tell.
+/// Returns the number of queues of a connection; `None` if the kernel does not report it.
 pub fn queues() -> Option<u16> {
     possible_processors(&LiveTree)?.try_into().ok()
 }
@@ -51,22 +53,22 @@ pub fn queues() -> Option<u16> {
 /// Shape of the entries of a ring.
 #[derive(Debug, Clone)]
 pub struct RingShape {
-    /// Queues that the ring serves.
+    /// Numbers of the queues that the ring serves.
     pub queues: Vec<u16>,
-    /// Number of entries for each queue: so many of its requests can be with the server.
+    /// Number of entries for each queue, which limits its requests in progress.
     pub depth: u16,
-    /// Room for the payload of an entry: the largest that was agreed on.
+    /// Space for the payload of an entry: the negotiated maximum.
     pub payload: Bytes,
 }
 
-/// A request as the kernel wrote it.
+/// A request from the kernel.
 #[derive(Debug)]
 pub struct RingRequest<'a> {
-    /// `struct fuse_in_header`, and padding.
+    /// `struct fuse_in_header` with padding.
     pub header: &'a [u8],
-    /// First argument of the operation, as long as that is, and padding.
+    /// First argument of the operation, with padding.
     pub argument: &'a [u8],
-    /// Bytes behind the first argument.
+    /// Bytes after the first argument.
     pub payload: &'a [u8],
 }
 
@@ -77,26 +79,26 @@ struct RingEntry {
     is_lent: bool,
 }
 
-/// The entries of some queues, for the thread that makes it.
+/// The entries of some queues, used only by the thread that creates them.
 pub struct FuseRing {
     ring: CommandRing<Entry128>,
     connection: OwnedFd,
-    /// Ring that is polled so that commands end with their thread.
+    /// Ring that is polled so that commands are cancelled when their thread ends.
     _idle: IoUring,
     payload_max: usize,
     entries: Vec<RingEntry>,
     lent: usize,
-    /// Error with which the first entry ended: the connection is gone, or it was refused.
+    /// Error of the first entry that ended: the connection is gone, or the registration was refused.
     ended: Option<i32>,
 }
 
 impl FuseRing {
-    /// Registers entries with `connection`, a file of `/dev/fuse` whose connection has agreed to it. Their
-    /// memory is of `pool`, whose buffers have room for a payload and [`TAIL_BYTES`]. `watched` is a
-    /// descriptor that can be [watched](Self::watch) beside them.
+    /// Registers entries with `connection`, a file of `/dev/fuse` whose connection has negotiated the use of
+    /// rings. Their memory comes from `pool`, whose buffers must hold a payload and [`TAIL_BYTES`]. `watched`
+    /// is an additional descriptor to [watch](Self::watch).
     ///
     /// # Errors
-    /// As io_uring_setup(2); what the kernel refuses a registration with.
+    /// Fails as io_uring_setup(2) does, or with the kernel's refusal of the registration.
     pub fn register(
         connection: OwnedFd,
         shape: &RingShape,
@@ -119,12 +121,12 @@ impl FuseRing {
         for entry in 0..ring.entries.len() {
             ring.push(entry, REGISTER, 0)?;
         }
-        // A registration that is refused comes back at once.
+        // A refused registration completes at once.
         ring.wait(Patience::None, &mut Vec::new())?;
         ring.ended.map_or(Ok(ring), |errno| Err(io::Error::from_raw_os_error(errno)))
     }
 
-    /// Returns the request of `entry`; `None` if the kernel has the entry, or the request is longer than its
+    /// Returns the request of `entry`; `None` if the kernel owns the entry, or the request is longer than its
     /// memory.
     pub fn request(&self, entry: usize) -> Option<RingRequest<'_>> {
         let RingEntry { memory, .. } = self.entries.get(entry).filter(|entry| !entry.is_lent)?;
@@ -138,10 +140,11 @@ impl FuseRing {
     }
 
     /// Answers the request of `entry` with `header`, a `struct fuse_out_header`, and `body`, and offers the
-    /// entry for the next one. It takes effect when events are next waited for.
+    /// entry for the next request. Takes effect at the next wait for events.
     ///
     /// # Errors
-    /// EINVAL for an entry that the kernel has, and a body that is too long; as io_uring_enter(2).
+    /// EINVAL if the kernel owns the entry or the body is too long; otherwise fails as io_uring_enter(2)
+    /// does.
     pub fn commit(&mut self, entry: usize, header: &[u8; 16], body: &[u8]) -> io::Result<()> {
         let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
         let found = self.entries.get_mut(entry).filter(|entry| !entry.is_lent).ok_or_else(invalid)?;
@@ -178,20 +181,20 @@ impl FuseRing {
         unsafe { self.ring.push(&command.user_data(entry as u64)) }
     }
 
-    /// Watches the descriptor until it is readable; nothing if there is none, or it is being watched.
+    /// Starts to watch the descriptor for readability. Has no effect without a descriptor, or while it is
+    /// being watched.
     ///
     /// # Errors
-    /// As io_uring_enter(2).
+    /// Fails as io_uring_enter(2) does.
     pub fn watch(&mut self) -> io::Result<()> {
         self.ring.watch()
     }
 
-    /// Hands over what was answered and watched, waits for an event, and appends the entries that have a
-    /// request.
+    /// Submits answers and the watch, waits for an event, and appends the entries that have a request.
     ///
     /// # Errors
-    /// The error of the first entry that ended, once the kernel has given all back: ENOTCONN when the
-    /// connection is gone. As io_uring_enter(2).
+    /// The error of the first entry that ended, once the kernel has returned all entries: ENOTCONN when the
+    /// connection is gone. Otherwise fails as io_uring_enter(2) does.
     pub fn wait(&mut self, patience: Patience, ready: &mut impl Extend<usize>) -> io::Result<()> {
         if let (Some(errno), 0) = (self.ended, self.lent) {
             return Err(io::Error::from_raw_os_error(errno));
@@ -212,15 +215,14 @@ impl FuseRing {
 
 impl Drop for FuseRing {
     fn drop(&mut self) {
-        // The ring is torn down some time after it is closed; until then the kernel may write into what it
-        // has.
+        // The kernel tears a ring down some time after it is closed, and may write to its entries until then.
         for RingEntry { memory, .. } in self.entries.drain(..).filter(|entry| entry.is_lent) {
             std::mem::forget(memory);
         }
     }
 }
 
-/// Returns `command` with the number of its iovecs, which the crate has no name for in such a command.
+/// Sets the number of iovecs in `command`, for which the crate has no method in such commands.
 fn with_length(mut command: Entry128, length: u32) -> Entry128 {
     const LENGTH_AT: usize = 24;
     const { assert!(size_of::<Entry128>() == 128) };
@@ -239,7 +241,7 @@ mod tests {
     #[test]
     fn the_length_of_a_command_lies_where_the_crate_has_that_of_a_read() {
         let bytes = |entry: Entry128| {
-            // SAFETY: both are plain bytes, of the same size.
+            // SAFETY: both types are plain bytes of the same size.
             unsafe { std::mem::transmute::<Entry128, [u8; 128]>(entry) }
         };
         let read = |length| Entry128::from(Readv::new(Fd(3), std::ptr::null(), length).build());

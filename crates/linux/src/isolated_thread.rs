@@ -1,10 +1,10 @@
-//! System calls that may wait for this very process, made by a thread with descriptors of its own.
+//! System calls that may wait for this process itself, made by a thread with its own descriptor table.
 //!
-//! A process that serves a file system and also uses it may be killed while one of its threads waits in the
-//! kernel for an answer, where no signal reaches it. The threads that would answer are dead by then. The
-//! kernel cuts the connection of the file system when its last descriptor is closed, which it does with the
-//! last thread that shares them: the one that waits. So such a wait must be done by a thread that does not
-//! share them. What it waits for then fails once the process is killed, and it ends, too.
+//! A process that both serves and uses a file system may be killed while one of its threads waits in the
+//! kernel for an answer, where no signal reaches it. The threads that would answer are already dead. The
+//! kernel aborts the connection of the file system when its last descriptor is closed, which happens when the
+//! last thread that shares the descriptor table ends: the waiting one. Such a wait therefore must happen in a
+//! thread with a separate table. The wait then fails once the process is killed, and the thread ends too.
 
 #![expect(unsafe_code, reason = "there is no safe call that gives a thread descriptors of its own")]
 
@@ -20,19 +20,20 @@ use std::time::Duration;
 use rustix::mount::MountPropagationFlags;
 use rustix::thread::{LinkNameSpaceType, Pid, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
-/// Thread that holds the private mounts.
+/// Thread that keeps the private mounts alive.
 static MOUNTS: OnceLock<Pid> = OnceLock::new();
-/// Standard input, output and error stay: what is opened next must not take the place of one.
+/// First descriptor to close. Standard input, output and error stay open, so that no later file takes their
+/// number.
 const FIRST_CLOSED: libc::c_uint = 3;
 
-/// Pending answer of an isolated thread.
+/// Pending result of an isolated thread.
 #[derive(Debug)]
 pub struct IsolatedThread<T> {
     answer: Receiver<io::Result<T>>,
 }
 
 impl<T> IsolatedThread<T> {
-    /// Returns the answer, if it comes within `time`.
+    /// Returns the result if it arrives within `time`.
     pub fn within(&self, time: Duration) -> Option<io::Result<T>> {
         match self.answer.recv_timeout(time) {
             Ok(answer) => Some(answer),
@@ -41,19 +42,19 @@ impl<T> IsolatedThread<T> {
         }
     }
 
-    /// Returns the answer.
+    /// Waits for the result.
     ///
     /// # Errors
-    /// As the call.
+    /// Fails as the task does.
     pub fn wait(&self) -> io::Result<T> {
         self.answer.recv().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
     }
 }
 
-/// Writes `text` to the file at `path`, which exists.
+/// Writes `text` to the existing file at `path`.
 ///
 /// # Errors
-/// As open(2) and write(2).
+/// Fails as open(2) and write(2) do.
 pub fn write(path: PathBuf, text: String) -> io::Result<()> {
     let written = start(move |answer| {
         File::options().write(true).truncate(true).open(path)?.write_all(text.as_bytes())?;
@@ -63,16 +64,16 @@ pub fn write(path: PathBuf, text: String) -> io::Result<()> {
     written.wait()
 }
 
-/// Lets a thread with no descriptors but the standard ones do `task`, which is told where to answer: it may
-/// go on after that. It must neither use nor drop a descriptor that was made elsewhere, nor hand one out, for
-/// the same number is another file, or none, on the other side.
+/// Runs `task` on a thread with only the standard descriptors. The task may continue after it has sent its
+/// result through the callback. It must neither use, drop nor return a descriptor across the boundary: the
+/// same number is another file, or none, on the other side.
 ///
 /// # Errors
-/// If there is no thread for it.
+/// If the thread cannot be created.
 pub fn start<T: Send + 'static>(
     task: impl FnOnce(&dyn Fn(T)) -> io::Result<()> + Send + 'static,
 ) -> io::Result<IsolatedThread<T>> {
-    // An answer, and an error behind it that nobody waits for any more.
+    // Room for a result, and for a later error that nobody waits for.
     let (sender, answer) = sync_channel(2);
     Builder::new().name("isolated".to_owned()).spawn(move || {
         if let Err(error) = leave().and_then(|()| task(&|found| tell(&sender, Ok(found)))) {
@@ -82,12 +83,12 @@ pub fn start<T: Send + 'static>(
     Ok(IsolatedThread { answer })
 }
 
-/// Runs `task` on a thread with no descriptors but the standard ones, and waits for it. What waits for a file
-/// system that this very process serves belongs here, threads and programs that it starts as well. It must
-/// neither use nor drop a descriptor that was made elsewhere, nor hand one out.
+/// Runs `task` on a thread with only the standard descriptors, and waits for it. Use it for calls that wait
+/// for a file system served by this process, including those of threads and programs that they start. The
+/// task must neither use, drop nor return a descriptor across the boundary.
 ///
 /// # Errors
-/// If there is no such thread; then nothing was done.
+/// If the thread cannot be created; then nothing was done.
 pub fn run<T: Send>(task: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let builder = Builder::new().name("isolated".to_owned());
@@ -96,17 +97,17 @@ pub fn run<T: Send>(task: impl FnOnce() -> T + Send) -> io::Result<T> {
     })
 }
 
-/// Gives isolated threads, and all that they start from now on, mounts of their own: nobody else sees what
-/// they mount, and it is gone with the process, however that ends. They still see what others mount and
-/// unmount.
+/// Gives isolated threads, and all processes that they start from now on, a private mount namespace: nobody
+/// else sees their mounts, and these vanish with the process, however it ends. Mounts and unmounts by others
+/// stay visible to them.
 ///
-/// A thread holds these mounts that has no descriptors, and no thread that answers for a file system is ever
-/// among them: the kernel unmounts in the last thread to go, before it closes the descriptors of that thread.
-/// One that held the connection of what it unmounts would wait for itself for ever, and sync(2) of all other
-/// programs with it.
+/// A thread without descriptors keeps the namespace alive, and no thread that serves a file system is ever in
+/// it. The kernel unmounts in the last thread of the namespace to end, before it closes that thread's
+/// descriptors. A thread that held the connection of the file system being unmounted would wait for itself
+/// for ever, and block sync(2) of all other programs.
 ///
 /// # Errors
-/// As unshare(2) and mount(2): it takes `CAP_SYS_ADMIN`.
+/// Fails as unshare(2) and mount(2) do; requires `CAP_SYS_ADMIN`.
 pub fn private_mounts() -> io::Result<()> {
     let holder = start(|answer| {
         unshare(UnshareFlags::NEWNS)?;
@@ -118,16 +119,16 @@ pub fn private_mounts() -> io::Result<()> {
         }
     })?;
     let holder = holder.wait()?;
-    // Whoever asks again has them already; one thread more holds nothing.
+    // Later calls have the namespace already; their extra thread has no effect.
     MOUNTS.get_or_init(|| holder);
     Ok(())
 }
 
-/// Does `task`, which mounts or unmounts, where isolated threads see it, with the descriptors of the caller:
-/// in private mounts, if there are any. It should not take long: see [`private_mounts`].
+/// Runs `task`, which mounts or unmounts, with the caller's descriptors, in the private mount namespace if
+/// there is one. It should not take long: see [`private_mounts`].
 ///
 /// # Errors
-/// If there is no thread for it; then nothing was done.
+/// If the thread cannot be created; then nothing was done.
 pub fn among_mounts<T: Send>(task: impl FnOnce() -> T + Send) -> io::Result<T> {
     if MOUNTS.get().is_none() {
         return Ok(task());
@@ -139,12 +140,12 @@ pub fn among_mounts<T: Send>(task: impl FnOnce() -> T + Send) -> io::Result<T> {
     })
 }
 
-/// Takes the calling thread to the private mounts, if there are any, in the same working directory.
+/// Moves the calling thread to the private mount namespace, if there is one, in the same working directory.
 fn enter_private_mounts() -> io::Result<()> {
     let Some(holder) = MOUNTS.get() else { return Ok(()) };
     let directory = std::env::current_dir();
     let mounts = File::open(format!("/proc/self/task/{}/ns/mnt", holder.as_raw_nonzero()))?;
-    // Threads that share a working directory share their mounts.
+    // Threads that share a working directory also share their mounts.
     unshare(UnshareFlags::FS)?;
     move_into_link_name_space(mounts.as_fd(), Some(LinkNameSpaceType::Mount))?;
     directory.map_or(Ok(()), std::env::set_current_dir)
@@ -152,16 +153,16 @@ fn enter_private_mounts() -> io::Result<()> {
 
 /// Calls unshare(2), without `CLONE_FILES`.
 fn unshare(flags: UnshareFlags) -> io::Result<()> {
-    // SAFETY: descriptors stay shared; of mounts and of the working directory the thread gets a copy.
+    // SAFETY: descriptors stay shared; the thread gets its own copy of mounts and working directory.
     Ok(unsafe { unshare_unsafe(flags) }?)
 }
 
-/// Sends the answer; the receiver may be gone.
+/// Sends the result; the receiver may be gone.
 fn tell<T>(sender: &SyncSender<io::Result<T>>, answer: io::Result<T>) {
     drop(sender.try_send(answer));
 }
 
-/// Leaves what the calling thread, which is new, shares with others.
+/// Gives the calling thread, which is new, its own copy of what it shares with others.
 fn leave() -> io::Result<()> {
     leave_descriptors()?;
     enter_private_mounts()

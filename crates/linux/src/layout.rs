@@ -1,14 +1,14 @@
-//! A file laid out for measuring: every block of a range written with its own pattern, durable.
+//! Preparing a file for a measurement: writes every block of a range with its own pattern, durably.
 //!
-//! Blocks that were only reserved are read without the device, and bytes that compress or repeat may be
-//! stored elsewhere or not at all; so each logical block gets the stamp and the noise of [`Pattern`],
-//! generation 0, and whoever verifies later knows what a block must hold before it was ever overwritten. Or
-//! of zeroes, for whoever only needs the blocks to be written: the first write to a block that was reserved
-//! is durable only with the file system's own records.
+//! Reads of blocks that were only reserved do not reach the device, and a device may compress or deduplicate
+//! repetitive data. So each logical block gets the stamp and the noise of [`Pattern`], generation 0, and a
+//! later verification knows the contents of a block that was never overwritten. Zeroes can be written instead
+//! where blocks only need to be allocated: the first write to a reserved block also needs file system
+//! metadata to become durable.
 //!
-//! They go past the page cache where the file system allows it, in whole blocks of the device (4 KiB on
-//! some), several large requests at once; what is left over, off that grid, goes through the page cache after
-//! them, and is synced on the way.
+//! Writes use direct I/O where the file system supports it, in whole device blocks (4 KiB on some), with
+//! several large requests in flight. The unaligned rest then goes through the page cache, and is synced on
+//! the way.
 
 use std::fs::{File, OpenOptions};
 use std::ops::Range;
@@ -26,52 +26,52 @@ use rustix::fs::{FileType, Mode, OFlags};
 use crate::file::{FileDevice, FileOptions};
 use crate::space;
 
-/// How much one request writes.
+/// Size of one request.
 const PIECE: Bytes = Bytes::mib(1);
 /// Number of requests in flight.
 const DEPTH: u32 = 8;
 /// Alignment of memory that direct I/O may require.
 const ALIGNMENT: Bytes = Bytes::kib(4);
-/// How much may be unsynced, so that stopping is quick and the progress is true.
+/// Maximum unsynced data, so that stopping is quick and the reported progress is true.
 const SYNC_EVERY: Bytes = Bytes::mib(256);
-/// The least a logical block may be to be stamped.
+/// Smallest logical block that can hold a stamp.
 const STAMPED_MIN: Bytes = Bytes(32);
-/// Block size that is stamped instead where logical blocks are less.
+/// Block size for stamps if logical blocks are smaller.
 const SECTOR: Bytes = Bytes(512);
 
-/// How a file is filled.
+/// Options for filling a file.
 pub struct Filling<'a> {
-    /// The seed of the random bytes.
+    /// Seed of the noise.
     pub seed: u64,
-    /// Set by somebody else to stop: it then ends with EINTR.
+    /// Set by another thread to stop; the call then fails with EINTR.
     pub stop: &'a AtomicBool,
-    /// Told how many bytes of the file are written, now and then, and at the end.
+    /// Called regularly and at the end with the number of bytes written.
     pub progress: &'a mut dyn FnMut(Bytes),
 }
 
-/// Writes the blocks of `path` from byte `from` to byte `to`, and makes them durable (fdatasync). A file that
-/// is not there is made, one that is shorter than `to` grows, the rest of a longer one stays as it is.
-/// `from`, `to` are multiples of `logical_block`; block `n` of the file, counted from its start, is
-/// `Pattern { seed, lba: n, generation: 0 }`. Blocks of less than 32 bytes hold no stamp: as if they were of
-/// 512.
+/// Writes the blocks of `path` from byte `from` to byte `to`, and makes them durable (fdatasync). A missing
+/// file is created, a file shorter than `to` is extended, and the rest of a longer one is unchanged. `from`
+/// and `to` must be multiples of `logical_block`. Block `n` of the file, counted from its start, is `Pattern
+/// { seed, lba: n, generation: 0 }`. Blocks of less than 32 bytes cannot hold a stamp; 512 bytes is used for
+/// them.
 ///
-/// `filling.progress` is told how many bytes of the range are written. On any error the file stays as it is
-/// then, for the caller to remove.
+/// `filling.progress` is called with the number of bytes of the range written. After an error the caller may
+/// remove the partial file.
 ///
 /// # Errors
-/// [`Invalid`](ErrorKind::Invalid) for a range off the grid and for what is no regular file; as open(2) and
-/// write(2); ENOSPC (or EDQUOT) before anything is written where the file system can reserve; EINTR when
-/// stopped.
+/// [`Invalid`](ErrorKind::Invalid) for a range off the grid or a path that is not a regular file; fails as
+/// open(2) and write(2) do; ENOSPC (or EDQUOT) before anything is written if the file system supports
+/// reservation; EINTR when stopped.
 pub fn write(path: &Path, from: Bytes, to: Bytes, logical_block: Bytes, filling: Filling<'_>) -> Result<()> {
     let Filling { seed, stop, progress } = filling;
     lay_out(path, from..to, Content { logical_block, seed: Some(seed) }, stop, progress)
 }
 
-/// Writes zeroes as [`write()`] writes stamped blocks; `from` and `to` are multiples of 512. `stop` and
-/// `progress` as in [`Filling`].
+/// Writes zeroes instead of the stamped blocks of [`write()`]; `from` and `to` must be multiples of 512.
+/// `stop` and `progress` are as in [`Filling`].
 ///
 /// # Errors
-/// Fails as [`write()`].
+/// Fails as [`write()`] does.
 pub fn write_zeroes(
     path: &Path,
     from: Bytes,
@@ -82,11 +82,11 @@ pub fn write_zeroes(
     lay_out(path, from..to, Content { logical_block: SECTOR, seed: None }, stop, progress)
 }
 
-/// Content of the blocks that are laid out.
+/// Contents of the blocks to write.
 struct Content {
-    /// Size of a block, and of a stamp in it.
+    /// Size of a block, which has one stamp.
     logical_block: Bytes,
-    /// Seed of stamped noise; zeroes without one.
+    /// Seed of the noise; `None` for zeroes.
     seed: Option<u64>,
 }
 
@@ -126,7 +126,8 @@ fn check(from: Bytes, to: Bytes, logical_block: Bytes, place: &str) -> Result<()
     Err(Error::new(ErrorKind::Invalid, "lay out", place).because(detail))
 }
 
-/// Makes the file if need be, at least `to` long, with room for the range if the file system can reserve it.
+/// Creates the file if needed, extends it to at least `to`, and reserves space for the range if the file
+/// system can.
 fn reserve(path: &Path, from: Bytes, to: Bytes, place: &str) -> Result<()> {
     use rustix::io::Errno as Os;
     let failed = |errno: Os| failed(Errno(errno.raw_os_error()), "reserve", place, Bytes(to.0 - from.0));
@@ -139,7 +140,7 @@ fn reserve(path: &Path, from: Bytes, to: Bytes, place: &str) -> Result<()> {
     }
     match space::reserve(&file, from..to) {
         Ok(()) => Ok(()),
-        // Not every file system can reserve; writing then finds out.
+        // Not every file system can reserve space; then the writes report a full disk.
         Err(Os::OPNOTSUPP | Os::NOSYS) if stat.st_size.unsigned_abs() < to.0 => {
             rustix::fs::ftruncate(&file, to.0).map_err(failed)
         }
@@ -148,11 +149,11 @@ fn reserve(path: &Path, from: Bytes, to: Bytes, place: &str) -> Result<()> {
     }
 }
 
-/// Returns the file past the page cache, if its file system has that.
+/// Opens the file for direct I/O, if its file system supports that.
 fn direct(path: &Path) -> Result<Option<FileDevice>> {
     match FileDevice::open(path, FileOptions::write_direct(), Arc::new(RealClock::start())) {
         Ok(device) => Ok(Some(device).filter(|device| device.info().dma_alignment <= ALIGNMENT)),
-        // Unsupported: no direct I/O there. Invalid: the file is shorter than a block of it.
+        // Unsupported: no direct I/O. Invalid: the file is shorter than a block.
         Err(error) if matches!(error.kind, ErrorKind::Unsupported | ErrorKind::Invalid) => Ok(None),
         Err(error) => Err(error),
     }
@@ -169,9 +170,9 @@ fn failed(errno: Errno, operation: &'static str, place: &str, size: Bytes) -> Er
 /// A range being written.
 struct Layout<'a> {
     place: String,
-    /// Size of the block that one stamp is for.
+    /// Size of a block, which has one stamp.
     block: Bytes,
-    /// Seed of the noise; zeroes are written without one.
+    /// Seed of the noise; `None` for zeroes.
     seed: Option<u64>,
     stop: &'a AtomicBool,
     progress: &'a mut dyn FnMut(Bytes),
@@ -180,7 +181,7 @@ struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    /// Makes the block with this number, and those that follow.
+    /// Fills `bytes` with the blocks from number `lba` on.
     fn fill(&self, lba: u64, bytes: &mut [u8]) {
         match self.seed {
             Some(seed) => Pattern { seed, lba: Lba(lba), generation: 0 }.fill(self.block.0 as usize, bytes),
@@ -188,7 +189,7 @@ impl Layout<'_> {
         }
     }
 
-    /// Says how far it is, and whether to go on.
+    /// Counts written bytes and reports progress. Fails with EINTR when stopped.
     fn count(&mut self, length: u64) -> Result<()> {
         self.written += Bytes(length);
         self.unsynced += Bytes(length);
@@ -200,8 +201,8 @@ impl Layout<'_> {
         Ok(())
     }
 
-    /// Writes what is whole blocks both of the device and of stamps, and flushes it; says where that ends,
-    /// which is at `from` if one of them does not fit the other.
+    /// Writes the whole blocks of both the device and the pattern, and flushes. Returns the end of the
+    /// written range, which is `from` if the two block sizes do not fit.
     fn past_the_page_cache(&mut self, device: &FileDevice, from: Bytes, to: Bytes) -> Result<Bytes> {
         let (block, sector) = (self.block.0, device.info().logical_block.0);
         let unit = block.max(sector);
@@ -242,7 +243,7 @@ impl Layout<'_> {
         })
     }
 
-    /// Waits for answers; how many came.
+    /// Waits for completions and returns their number.
     fn reap(&mut self, queue: &mut dyn Queue) -> Result<u32> {
         let mut completions = Vec::new();
         queue.poll(Wait::ONE, &mut completions)?;
@@ -260,7 +261,7 @@ impl Layout<'_> {
         Ok(answered)
     }
 
-    /// Writes bytes of any range, and syncs the file.
+    /// Writes an arbitrary byte range, and syncs the file.
     fn through_the_page_cache(&mut self, path: &Path, from: Bytes, to: Bytes) -> Result<()> {
         if from == to {
             return Ok(());
@@ -275,7 +276,7 @@ impl Layout<'_> {
         let (block, mut at, mut bytes) = (self.block.0, from.0, Vec::new());
         while at < to.0 {
             let end = to.0.min(at + PIECE.0);
-            // Whole blocks are made, of which those at the ends may be used in part.
+            // Whole blocks are generated, of which the first and last may be used in part.
             let first = at / block;
             bytes.resize((end.div_ceil(block) - first) as usize * block as usize, 0);
             self.fill(first, &mut bytes);

@@ -1,28 +1,30 @@
-//! The Linux kernel interface: files and disks as devices, counters, /proc and /sys, ioctls. It depends on
-//! `block` and `state` alone.
+//! The Linux kernel interface: files and disks as devices, counters, /proc and /sys, ioctls. The crate
+//! depends only on `block`, `text` and `state`.
 //!
 //! - `file` opens regular files and block devices as [`Device`](plumb_block::Device)s, with one of three
-//!   engines: `uring`, `psync` and `mapped`. [`test_file`] makes files of plumb's own, [`layout`] fills them.
-//! - [`file_system`] makes, mounts and checks file systems on block devices.
-//! - [`store`] is a directory as a [`FileStore`](plumb_block::FileStore), [`counters`] reads what the block
-//!   layer counted.
-//! - [`tracing`] is the kernel's event tracing; [`flush_trace`] and [`accounting`] tell what was this
-//!   process's own.
-//! - [`child`] runs programs to their end, within a time limit and until the user wants an end; [`orphans`]
-//!   are the processes that they leave running.
-//! - [`thread`] is the calling thread: its processors, its I/O priority, its cost.
-//! - [`tree`] reads /proc, /sys and /dev, rooted at a directory; [`probe`] asks drives by ioctl. Both can be
-//!   recorded.
-//! - [`inventory`] is what stands on what and what uses it: for whoever must not disturb a use.
-//! - [`range_lock`] locks parts of files, [`shared_claim`] lets several processes claim a block device
+//!   engines: `uring`, `psync` and `mapped`. [`test_file`] creates plumb's test files, [`layout`] fills them.
+//! - [`file_system`] creates, mounts and checks file systems on block devices.
+//! - [`store`] is a directory as a [`FileStore`](plumb_block::FileStore), [`counters`] reads the block
+//!   layer's counters.
+//! - [`tracing`] uses the kernel's event tracing; [`flush_trace`] and [`accounting`] attribute flushes and
+//!   writes to this process.
+//! - [`child`] runs programs to completion, with a time limit and until the user asks to stop; [`orphans`]
+//!   tracks the processes that they leave running.
+//! - [`thread`] controls the calling thread: its processors, its I/O priority, its cost.
+//! - [`tree`] reads /proc, /sys and /dev below a root directory; [`probe`] queries drives by ioctl. Both can
+//!   be recorded.
+//! - [`inventory`] lists how devices are stacked and what uses them, so that no use is disturbed.
+//! - [`range_lock`] locks ranges of files, [`shared_claim`] lets several processes claim a block device
 //!   together.
-//! - [`open_files`] are the files that processes write, with what of each has not reached its device.
-//! - [`ublk`] is the kernel's side of block devices that a process serves, [`fuse_connection`] and
-//!   [`fuse_ring`] that of a file system.
-//! - [`isolated_thread`] makes system calls that may wait for this very process.
-//! - [`command`] sends drives what changes them, [`dm_reload`] loads a dm table again.
+//! - [`open_files`] lists the files that processes write, with the data of each that has not reached its
+//!   device.
+//! - [`ublk`] is the kernel side of block devices served by a process; [`fuse_connection`] and [`fuse_ring`]
+//!   are that of a file system.
+//! - [`isolated_thread`] makes system calls that may wait for this process itself.
+//! - [`command`] sends commands that change drives, [`dm_reload`] reloads a dm table.
 //!
-//! Nothing here judges. This is the home of unsafe code, each block with the reason why it is sound.
+//! Nothing here makes policy decisions. Most of the unsafe code is in this crate; each block explains why it
+//! is sound.
 
 pub mod accounting;
 pub mod block_ioctl;

@@ -1,9 +1,8 @@
-//! Local time, as the C library knows it: by `TZ`, otherwise by /etc/localtime.
+//! Local time from the C library: by `TZ`, otherwise by /etc/localtime.
 
 #![expect(unsafe_code, reason = "rustix has no localtime_r")]
 
-/// Returns the seconds by which local time is ahead of UTC at `unix` seconds since 1970; 0 where that is not
-/// known.
+/// Returns the UTC offset of local time in seconds at `unix` seconds since 1970; 0 if it is unknown.
 pub fn offset_seconds(unix: u64) -> i32 {
     let Ok(time) = libc::time_t::try_from(unix) else { return 0 };
     // SAFETY: a `tm` of zeroes is a valid value: its numbers are 0 and its name of the zone is null.

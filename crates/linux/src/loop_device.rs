@@ -1,14 +1,14 @@
 //! Loop devices: a file as a block device of the kernel, by the ioctls of `loop(4)`
 //! (include/uapi/linux/loop.h).
 //!
-//! A device made here does direct I/O and is set to vanish with its last opener (`LO_FLAGS_AUTOCLEAR`). The
-//! owner of a [`LoopDevice`] is one such opener, so a process that is killed leaves no loop device behind,
-//! unless somebody else (a mounted file system) still has it open.
+//! A device created here uses direct I/O and vanishes with its last opener (`LO_FLAGS_AUTOCLEAR`). The owner
+//! of a [`LoopDevice`] is such an opener, so a killed process leaves no loop device behind, unless another
+//! user (a mounted file system) still has it open.
 //!
-//! What was asked is read back: the kernel may quietly leave direct I/O off.
+//! The settings are read back, because the kernel may silently leave direct I/O off.
 //!
-//! Whatever may wait for the file is done [apart], for this process may be the one that serves
-//! it.
+//! Calls that may wait for the file run on an [isolated thread](crate::isolated_thread), since this process
+//! may be the one that serves the file.
 
 #![expect(unsafe_code, reason = "ioctl passes untyped pointers to the kernel")]
 
@@ -27,7 +27,7 @@ use crate::isolated_thread::{self, IsolatedThread};
 const LOOP_CLR_FD: libc::Ioctl = 0x4C01;
 const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
 const LOOP_SET_CAPACITY: libc::Ioctl = 0x4C07;
-/// Request that sets file, block size and flags in one step, since Linux 5.8.
+/// Request to set file, block size and flags in one step, since Linux 5.8.
 const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
 const BLKROSET: libc::Ioctl = 0x125D;
 const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
@@ -35,7 +35,7 @@ const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
-/// How often another process may take the free device before us.
+/// Maximum number of times that another process may take the free device first.
 const RACES_MAX: u32 = 64;
 const NAME_BYTES: usize = 64;
 
@@ -95,13 +95,14 @@ pub struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// Binds a free loop device to the file `backing`, with direct I/O, set to vanish with its last opener,
-    /// in logical blocks of `block`. `label` is what losetup(8) may show as its name; cut to 63 bytes. The
-    /// descriptor gets the number of `place`.
+    /// Binds a free loop device to the file `backing`, with direct I/O, logical blocks of `block`, and
+    /// automatic removal after the last close. losetup(8) shows `label`, cut to 63 bytes, as the file name.
+    /// The descriptor gets the number of `place`.
     ///
     /// # Errors
-    /// As open(2) and ioctl(2); [`Unsupported`](io::ErrorKind::Unsupported) if the kernel left direct I/O
-    /// off, for it would then cache and merge writes; EBUSY if no device stayed free for long enough.
+    /// Fails as open(2) and ioctl(2) do; [`Unsupported`](io::ErrorKind::Unsupported) if the kernel left
+    /// direct I/O off, since it would then cache and merge writes; EBUSY if no device stayed free for long
+    /// enough.
     pub fn bind(backing: PathBuf, block: Bytes, label: String, place: OwnedFd) -> io::Result<Self> {
         let (keep, kept) = sync_channel::<()>(0);
         let bound = isolated_thread::start(move |answer| {
@@ -109,7 +110,8 @@ impl LoopDevice {
             let backing = rustix::fs::open(&backing, flags, Mode::empty())?;
             let device = Self::bind_free(backing.as_fd(), block, &label)?;
             answer(device.number);
-            // Until it is open there, or will not be: the last who closes it unbinds it.
+            // Stay open until the device is open on the other side, or has failed there: the last close
+            // unbinds it.
             kept.recv().unwrap_or_default();
             Ok(())
         })?;
@@ -134,10 +136,10 @@ impl LoopDevice {
         Err(io::Error::from_raw_os_error(libc::EBUSY))
     }
 
-    /// Opens `/dev/loopN`, whatever it is bound to.
+    /// Opens `/dev/loopN`, whatever file it is bound to.
     ///
     /// # Errors
-    /// As open(2).
+    /// Fails as open(2) does.
     pub fn open(number: u32) -> io::Result<Self> {
         let file = rustix::fs::open(path_of(number), OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
         Ok(Self { number, file })
@@ -153,27 +155,27 @@ impl LoopDevice {
         path_of(self.number)
     }
 
-    /// Moves the device to the descriptor `place`, whose number it gets.
+    /// Moves the device to the descriptor `place`, whose number it takes.
     fn moved_to(self, mut place: OwnedFd) -> io::Result<Self> {
         rustix::io::dup3(&self.file, &mut place, DupFlags::CLOEXEC)?;
         Ok(Self { number: self.number, file: place })
     }
 
-    /// Unbinds the file: at once, or, where others have the device open, with the last of them.
+    /// Unbinds the file: at once, or, if others have the device open, after their last close.
     ///
     /// # Errors
-    /// As ioctl(2); ENXIO if nothing is bound.
+    /// Fails as ioctl(2) does; ENXIO if no file is bound.
     pub fn clear(&self) -> io::Result<()> {
         // SAFETY: LOOP_CLR_FD takes no argument.
         let answer = unsafe { libc::ioctl(self.file.as_raw_fd(), LOOP_CLR_FD, 0) };
         if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Has the device take the size that its file `backing` has now, which a file system that keeps sizes is
-    /// asked for anew.
+    /// Sets the device to the current size of its file `backing`. A file system that caches sizes is made to
+    /// refresh it.
     ///
     /// # Errors
-    /// As statx(2) and ioctl(2).
+    /// Fails as statx(2) and ioctl(2) do.
     pub fn follow_size(&self, backing: PathBuf) -> io::Result<()> {
         let number = self.number;
         let followed = isolated_thread::start(move |answer| {
@@ -190,11 +192,10 @@ impl LoopDevice {
         followed.wait()
     }
 
-    /// Begins to write what the kernel has cached of the block device and is dirty, and to flush it, as
-    /// fsync(2).
+    /// Starts to write back the block device's dirty cached data and to flush it, as fsync(2) does.
     ///
     /// # Errors
-    /// If there is no thread for it.
+    /// If the thread cannot be created.
     pub fn sync(&self) -> io::Result<IsolatedThread<()>> {
         let number = self.number;
         isolated_thread::start(move |answer| {
@@ -204,10 +205,10 @@ impl LoopDevice {
         })
     }
 
-    /// Closes it. The last who does so writes what is dirty and waits for it, and that is not this thread.
+    /// Closes the device on another thread, because the last close writes dirty data and waits for it.
     ///
     /// # Errors
-    /// If there is no thread for it, or it cannot open the device; it is closed all the same.
+    /// If the thread cannot be created or cannot open the device; the device is closed all the same.
     pub fn close(self) -> io::Result<()> {
         let number = self.number;
         let (go, gone) = sync_channel::<()>(0);
@@ -224,19 +225,19 @@ impl LoopDevice {
         outcome
     }
 
-    /// Writes what the kernel has cached of the block device and is dirty, as far as that can be written, and
-    /// forgets all of it, also that some of it could not.
+    /// Writes the block device's dirty cached data, as far as it can be written, then drops the cache and any
+    /// pending write error.
     ///
     /// # Errors
-    /// As ioctl(2).
+    /// Fails as ioctl(2) does.
     pub fn drop_cache(&self) -> io::Result<()> {
         let number = self.number;
         let dropped = isolated_thread::start(move |answer| {
             let device = Self::open(number)?;
             forget_cache(&device.file)?;
-            // Data that could not be written is forgotten, and the kernel keeps the error for the next caller
-            // of fsync. The error is consumed here, where it is expected, and not reported to a caller who
-            // has lost nothing.
+            // Data that could not be written is dropped, but the kernel keeps the error for the next caller
+            // of fsync. The error is consumed here, where it is expected, so that it does not reach a caller
+            // that has lost nothing.
             rustix::fs::fsync(&device.file).unwrap_or_default();
             answer(());
             Ok(())
@@ -260,7 +261,7 @@ impl LoopDevice {
         if answer < 0 {
             return Err(io::Error::last_os_error());
         }
-        // A device that somebody set read-only stays so when its file is taken away.
+        // A device that was set read-only stays so after it is unbound.
         let writable: libc::c_int = 0;
         // SAFETY: BLKROSET reads one int through the pointer, which is valid for the call.
         let answer = unsafe { libc::ioctl(self.file.as_raw_fd(), BLKROSET, &raw const writable) };

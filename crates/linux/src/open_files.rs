@@ -1,12 +1,12 @@
-//! Files that processes have open for writing, with what of each its device has not got yet: /proc (proc(5))
-//! and cachestat(2).
+//! Files that processes have open for writing, with the amount of data of each that its device does not have
+//! yet: /proc (proc(5)) and cachestat(2).
 //!
-//! The file system of a descriptor follows from the number of its mount in `fdinfo`. Only files of the wanted
-//! file systems are looked at, so a server of another one that does not answer holds nobody up.
+//! The mount number in `fdinfo` gives the file system of a descriptor. Only files of requested file systems
+//! are accessed, so an unresponsive server of another file system cannot block the search.
 //!
 //! # Limitations
-//! Not seen are files that are mapped and closed, files registered with io_uring and closed, files that are
-//! open through an overlay, and descriptor tables that single threads have of their own.
+//! The search misses files that are mapped and closed, files registered with io_uring and closed, files
+//! opened through an overlay, and descriptor tables private to single threads.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,42 +24,41 @@ use crate::tree::mountinfo::{self, Mount};
 use crate::tree::process::{self, numbers};
 use crate::tree::{DeviceNumber, LiveTree};
 
-/// File systems and devices whose files are looked for.
+/// File systems and devices whose files are searched for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileInterest {
-    /// File systems, by the device of their superblock, as mountinfo has it. They must not be able to wait
-    /// for a server.
+    /// File systems, by the device of their superblock in mountinfo. They must not depend on a server.
     pub file_systems: BTreeSet<DeviceNumber>,
-    /// Block devices that programs write without a file system.
+    /// Block devices that programs write to without a file system.
     pub devices: BTreeSet<DeviceNumber>,
 }
 
-/// File or block device that processes have open for writing.
+/// A file or block device that processes have open for writing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenFile {
-    /// Name of the file, as the first process has it.
+    /// Path of the file as the first process sees it.
     pub path: String,
-    /// Bytes that are dirty or on their way to the device.
+    /// Bytes that are dirty or being written to the device.
     pub unwritten: Bytes,
-    /// Names of the processes that have it open for writing, by their numbers.
+    /// Names of the processes that have the file open for writing, by their numbers.
     pub writers: BTreeMap<u32, String>,
 }
 
-/// Files that processes have open for writing, as far as this process may look at them.
+/// Files that processes have open for writing, as far as this user may see them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenFiles {
-    /// The files, each once however many descriptors lead to it.
+    /// Files, each listed once whatever the number of descriptors.
     pub files: Vec<OpenFile>,
-    /// Number of processes that this user may not look into.
+    /// Number of processes that this user may not inspect.
     pub denied: usize,
-    /// Number of descriptors for writing that could not be counted.
+    /// Number of descriptors for writing whose data could not be counted.
     pub uncounted: usize,
-    /// True if the kernel does not count the pages of a file (before Linux 6.5): then no file is known.
+    /// True if the kernel cannot count the pages of a file (before Linux 6.5); then no files are listed.
     pub is_unsupported: bool,
 }
 
-/// Finds the wanted files of all processes. Processes and files come and go meanwhile: what is closed before
-/// it is looked at is left out.
+/// Finds the requested files of all processes. A file or process that is closed or ends before it is
+/// inspected is left out.
 pub fn read(wanted: &FileInterest) -> OpenFiles {
     let mut search = Search::default();
     for process in numbers(&LiveTree, "/proc") {
@@ -71,21 +70,21 @@ pub fn read(wanted: &FileInterest) -> OpenFiles {
     OpenFiles { files: search.by_inode.into_values().collect(), ..search.found }
 }
 
-/// File at a path, by what the kernel knows it by.
+/// A file, by its identity in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnwrittenFile {
-    /// Device that stat(2) shows.
+    /// Device that stat(2) reports.
     pub device: DeviceNumber,
-    /// Number of the file there.
+    /// Inode number on the device.
     pub inode: u64,
-    /// Bytes that are dirty or on their way to the device; `None` before Linux 6.5.
+    /// Bytes that are dirty or being written to the device; `None` before Linux 6.5.
     pub unwritten: Option<Bytes>,
 }
 
-/// Counts what of the file at `path` its device has not got yet. Opens it for reading.
+/// Counts the bytes of the file at `path` that its device does not have yet. Opens the file for reading.
 ///
 /// # Errors
-/// As open(2) and cachestat(2).
+/// Fails as open(2) and cachestat(2) do.
 pub fn file_at(path: &str) -> plumb_block::Result<UnwrittenFile> {
     let failed = |error: rustix::io::Errno| plumb_block::Error::io(&error.into(), "open", path);
     let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -98,7 +97,7 @@ pub fn file_at(path: &str) -> plumb_block::Result<UnwrittenFile> {
     })
 }
 
-/// Kinds of file whose descriptors are looked at.
+/// Kinds of file whose descriptors are inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Interest {
     /// Regular files.
@@ -107,7 +106,7 @@ enum Interest {
     Nodes,
 }
 
-/// Returns what matters on a mount; `None` if nothing does.
+/// Returns the kind of file to inspect on a mount; `None` if there is none.
 fn interest(mount: &Mount, wanted: &FileInterest) -> Option<Interest> {
     if wanted.file_systems.contains(&mount.device) {
         return Some(Interest::Files);
@@ -116,12 +115,12 @@ fn interest(mount: &Mount, wanted: &FileInterest) -> Option<Interest> {
     (has_nodes && !wanted.devices.is_empty()).then_some(Interest::Nodes)
 }
 
-/// Search through the processes.
+/// State of the search through the processes.
 #[derive(Debug, Default)]
 struct Search {
-    /// Files that matter on each mount; the numbers of mounts are those of the whole machine.
+    /// Kind of file to inspect on each mount. Mount numbers are unique on the machine.
     mounts: BTreeMap<u64, Interest>,
-    /// Mount namespaces whose mounts are known.
+    /// Mount namespaces whose mounts have been read.
     namespaces: BTreeSet<String>,
     by_inode: BTreeMap<(u64, u64), OpenFile>,
     found: OpenFiles,
@@ -155,7 +154,7 @@ impl Search {
         }
     }
 
-    /// Reads the mounts of a namespace, once.
+    /// Reads the mounts of a namespace once.
     fn learn_mounts(&mut self, place: &Path, wanted: &FileInterest) {
         let Ok(namespace) = fs::read_link(place.join("ns/mnt")) else { return };
         if !self.namespaces.insert(namespace.to_string_lossy().into_owned()) {
@@ -166,7 +165,8 @@ impl Search {
         self.mounts.extend(mounts.filter_map(|mount| Some((mount.id, interest(&mount, wanted)?))));
     }
 
-    /// Returns what matters about a descriptor; `None` if nothing does, or it is not open for writing.
+    /// Returns the kind of file to count behind a descriptor; `None` if it is not open for writing, or its
+    /// mount was not requested.
     fn of_descriptor(&self, place: &Path, fd: i32) -> Option<Interest> {
         let info = fs::read_to_string(place.join("fdinfo").join(fd.to_string())).ok()?;
         let field = |key: &str| info.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
@@ -209,7 +209,7 @@ impl Search {
     }
 }
 
-/// Descriptor of another process, with a copy of it.
+/// Descriptor of another process, with a duplicate in this one.
 struct Descriptor<'a> {
     process: u32,
     name: &'a str,
@@ -218,9 +218,8 @@ struct Descriptor<'a> {
     interest: Interest,
 }
 
-/// Returns a copy of the descriptor of a process. It is not opened again where the kernel lets a descriptor
-/// be copied (as root), since an open breaks leases; the processes of the same user may allow no more than
-/// that.
+/// Duplicates the descriptor of a process, or opens its file again if the kernel does not allow that. Opening
+/// comes second because it breaks leases; duplication usually requires root.
 fn duplicate(process: u32, fd: i32, link: &Path) -> rustix::io::Result<OwnedFd> {
     let copied = || {
         let pid = i32::try_from(process).ok().and_then(Pid::from_raw).ok_or(rustix::io::Errno::SRCH)?;

@@ -1,19 +1,19 @@
-//! Processes that the programs of this process leave running, found and killed.
+//! Finding and killing processes that the programs of this process leave running.
 //!
-//! A process in a session of its own is not in the process group of the program that started it, and falls to
-//! init when that ends. While an [`Adoption`] is held, it falls to this process instead
-//! (`PR_SET_CHILD_SUBREAPER`). Each program that [`child::run`](crate::child::run) starts has a variable with
-//! a value of its own, which all that it starts inherit: by this value its orphans are known.
+//! A process in its own session leaves the process group of the program that started it, and becomes a child
+//! of init when that program ends. While an [`Adoption`] is held, it becomes a child of this process instead
+//! (`PR_SET_CHILD_SUBREAPER`). Each program that [`child::run`](crate::child::run) starts has an environment
+//! variable with a unique value, which its descendants inherit. This value identifies its orphans.
 //!
 //! ```text
 //!   plumb ── program ── daemon            plumb ── daemon, PLUMB_PROCESS=41-1f.7
 //!                (its own session)   ─►      (the program has ended)
 //! ```
 //!
-//! If this process is killed, a shell that waits for that kills all that has the variable.
+//! If this process is killed, a waiting shell then kills all processes that have the variable.
 //!
-//! Limitations: a daemon that has cleared its environment is found only when the adoption ends, and not at
-//! all after this process was killed. A daemon of another user is found if this process is root's.
+//! Limitations: a daemon that has cleared its environment is found only when the adoption ends, and never
+//! after this process was killed. A daemon of another user is found only if this process runs as root.
 
 use std::fs;
 use std::io::{self, PipeWriter};
@@ -21,8 +21,8 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use plumb_block::unix_time;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, set_child_subreaper, waitpid,
@@ -31,32 +31,30 @@ use rustix::process::{
 use crate::tree::LiveTree;
 use crate::tree::process::ProcessStat;
 
-/// Variable that each program has, and all that it starts.
+/// Environment variable of every program and its descendants.
 pub(crate) const VARIABLE: &str = "PLUMB_PROCESS";
-/// Number of times that orphans are looked for: each that is killed may have children of its own.
+/// Maximum number of searches for orphans, since each killed one may have children of its own.
 const ROUNDS_MAX: usize = 100;
-/// Time within which a killed process is gone, unless the kernel holds it.
+/// Time for a killed process to disappear, unless the kernel holds it.
 const GONE_WITHIN: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
-/// Program that waits for the end of its input, and kills all that has the variable of the process `$0`.
+/// Shell program that waits for the end of its input and then kills all processes that have the variable of
+/// the process `$0`.
 const WATCH: &str = "exec >/dev/null 2>&1; read _; for round in 1 2 3 4 5 6 7 8 9; do \
                      f=$(grep -l \"PLUMB_PROCESS=$0[.]\" /proc/[0-9]*/environ); [ \"$f\" ] || exit 0; \
                      for p in $f; do p=${p#/proc/}; kill -KILL \"${p%/environ}\"; done; done";
 
-/// Returns the beginning of the variable's value in the programs of this process: its number may be that of
-/// another one in a container, too.
+/// Returns the prefix of the variable's value in the programs of this process. The process number alone is
+/// not unique across containers.
 fn token() -> &'static str {
     static TOKEN: OnceLock<String> = OnceLock::new();
-    TOKEN.get_or_init(|| {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        format!("{}-{:x}", getpid(), since.as_nanos())
-    })
+    TOKEN.get_or_init(|| format!("{}-{:x}", getpid(), unix_time().0))
 }
 
-/// Value of the variable of one program.
+/// Value of a program's variable.
 pub(crate) struct Mark(String);
 
 impl Mark {
-    /// Returns a value that no other program has.
+    /// Creates a unique value.
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(format!("{}.{}", token(), NEXT.fetch_add(1, Ordering::Relaxed)))
@@ -73,33 +71,33 @@ impl Mark {
         has_variable(process, &|one| one == wanted.as_bytes())
     }
 
-    /// Returns true if a process has a value that this process gave.
+    /// Returns true if a process has any value of this process's programs.
     fn is_any_of(process: Pid) -> bool {
         let wanted = format!("{VARIABLE}={}.", token());
         has_variable(process, &|one| one.starts_with(wanted.as_bytes()))
     }
 }
 
-/// Returns true if `is_it` is true of one of the variables of a process. An environment is empty for a moment
-/// while its program is replaced by another.
+/// Returns true if `is_it` holds for an environment variable of a process. The environment is empty for a
+/// moment while the process executes a new program.
 fn has_variable(process: Pid, is_it: &dyn Fn(&[u8]) -> bool) -> bool {
     let read = || fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
     let environment = (0..3).map(|_| read()).find(|environment| !environment.is_empty());
     environment.is_some_and(|environment| environment.split(|byte| *byte == 0).any(is_it))
 }
 
-/// Time during which orphans fall to this process. To be begun by a thread that shares the descriptors of the
-/// first one, before a program is run.
+/// Period during which orphans become children of this process. Must begin before any program is run, on a
+/// thread that shares the descriptors of the first thread.
 pub struct Adoption {
     watch: Child,
     _held: PipeWriter,
 }
 
 impl Adoption {
-    /// Lets orphans fall to this process from now on.
+    /// Makes orphans children of this process from now on.
     ///
     /// # Errors
-    /// Fails as prctl(2), pipe(2) and posix_spawn(3).
+    /// Fails as prctl(2), pipe(2) and posix_spawn(3) do.
     pub fn begin() -> io::Result<Self> {
         set_child_subreaper(Some(getpid()))?;
         let (ends_with_us, held) = io::pipe()?;
@@ -109,7 +107,7 @@ impl Adoption {
         Ok(Self { watch, _held: held })
     }
 
-    /// Kills all programs of this process and all orphans, and returns the names of the orphans.
+    /// Kills all programs of this process and all orphans. Returns the names of the orphans.
     pub fn end(mut self) -> Vec<String> {
         for program in children().into_iter().filter(|child| Mark::is_any_of(*child)) {
             kill_process(program, Signal::KILL).unwrap_or_default();
@@ -131,8 +129,8 @@ impl Drop for Adoption {
     }
 }
 
-/// Kills all that a program has left running, which led a process group and has ended. Returns the names of
-/// those that were not in its group.
+/// Kills everything that a program, which led a process group and has ended, left running. Returns the names
+/// of those outside its group.
 pub(crate) fn kill_left(mark: &Mark, leader: Pid) -> Vec<String> {
     let group = leader.as_raw_pid() as u32;
     let in_group = |process| ProcessStat::read(&LiveTree, process).is_some_and(|it| it.group == group);
@@ -140,10 +138,10 @@ pub(crate) fn kill_left(mark: &Mark, leader: Pid) -> Vec<String> {
     left.into_iter().filter(|it| it.group != group).map(|it| it.name).collect()
 }
 
-/// Kills orphans of which `is_it` is true, until there are none. Returns those that ran.
+/// Kills orphans for which `is_it` holds until there are none. Returns those that were running.
 fn kill_while(is_it: &dyn Fn(Pid) -> bool) -> Vec<ProcessStat> {
     let mut left = Vec::new();
-    // The kernel may hold one that was killed for as long as a device does not answer.
+    // The kernel may hold a killed process for as long as a device does not respond.
     let mut killed = Vec::new();
     for _ in 0..ROUNDS_MAX {
         let mut found = orphans();
@@ -160,7 +158,7 @@ fn kill_while(is_it: &dyn Fn(Pid) -> bool) -> Vec<ProcessStat> {
     left
 }
 
-/// Kills an orphan, and waits until it is gone.
+/// Kills an orphan and waits until it has ended.
 fn end(process: Pid) {
     kill_process(process, Signal::KILL).unwrap_or_default();
     if let Ok(ended) = pidfd_open(process, PidfdFlags::empty()) {
@@ -169,7 +167,7 @@ fn end(process: Pid) {
     waitpid(Some(process), WaitOptions::NOHANG).unwrap_or_default();
 }
 
-/// Returns the children of the first thread, to which the kernel gives orphans.
+/// Returns the children of the first thread, to which the kernel assigns orphans.
 fn orphans() -> Vec<Pid> {
     children_of(&getpid().to_string())
 }
@@ -196,25 +194,32 @@ mod tests {
     use super::*;
     use crate::child::{self, Limits};
 
+    /// Makes pipes, and a text that goes to the first once the program that shows it runs.
+    const PREPARES: &str = "mkfifo ready hold; echo > text";
+    /// Shows the text, and waits for ever.
+    const SHOWS: &str = "cat text hold 3>&1 >ready";
+
     fn run(line: &str, held: PipeWriter) -> Vec<String> {
         let stop = AtomicBool::new(false);
         let limits = Limits { timeout: None, stop: &[&stop], grace: Duration::ZERO, kills_leftovers: true };
+        let directory = tempfile::tempdir().unwrap();
         let mut command = Command::new("sh");
-        command.args(["-c", line]).stdout(held);
+        command.args(["-c", line]).current_dir(directory.path()).stdout(held);
         child::run(command, Vec::new(), limits).unwrap().left
     }
 
     #[test]
     fn a_daemon_is_named_and_killed_with_its_children_and_a_group_is_killed_in_silence() {
         let adoption = Adoption::begin().unwrap();
+        let waits = "head -n 1 ready >/dev/null";
         for (line, named) in [
-            ("setsid sh -c 'sleep 1000; exit 1' & sleep 0.2", &["sh", "sleep"][..]),
-            ("(setsid sleep 1000 &) ; sleep 0.2", &["sleep"]),
-            ("sleep 1000 &", &[]),
+            (format!("{PREPARES}; setsid sh -c '{SHOWS}; exit 1' & {waits}"), &["cat", "sh"][..]),
+            (format!("{PREPARES}; (setsid {SHOWS} &) ; {waits}"), &["cat"]),
+            ("sleep 1000 &".to_owned(), &[]),
         ] {
             // Ends once nobody is left who has the other end.
             let (mut all, held) = io::pipe().unwrap();
-            let mut left = run(line, held);
+            let mut left = run(&line, held);
             left.sort();
             assert_eq!(left, named, "{line}");
             assert_eq!(all.read(&mut [0]).unwrap(), 0, "{line}");
@@ -230,8 +235,9 @@ mod tests {
         let mut daemon = daemon.spawn().unwrap();
         let mut watch = Command::new("/bin/sh");
         let (ends, held) = io::pipe().unwrap();
-        // Only those of one program here: others of this process go on.
-        let watch = watch.arg("-c").arg(WATCH.replace("[.]", "")).arg(mark.value()).stdin(ends);
+        // Only those of one program here: others of this process go on, also one whose number begins so.
+        let script = WATCH.replace("grep -l ", "grep -lz ").replace("[.]", "$");
+        let watch = watch.arg("-c").arg(script).arg(mark.value()).stdin(ends);
         let mut watch = watch.spawn().unwrap();
         drop(held);
         assert!(watch.wait().unwrap().success());

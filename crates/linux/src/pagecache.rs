@@ -1,10 +1,10 @@
-//! How much of a file is in memory, and how to get it out: cachestat(2), mincore(2), posix_fadvise(2).
+//! Amount of a file in the page cache, and dropping it: cachestat(2), mincore(2), posix_fadvise(2).
 //!
-//! "The application saw 200,000 reads a second, the device served none" is explained here: the pages were
-//! resident.
+//! Resident pages explain a result like "the application read 200,000 times a second, the device served
+//! none".
 //!
-//! Limitations: dropping a page is a request to the kernel. Dirty, mapped or locked pages stay, so the caller
-//! looks at [`residency`] afterwards instead of believing.
+//! Limitations: dropping a page is only a request to the kernel. Dirty, mapped or locked pages stay, so the
+//! caller checks [`residency`] afterwards.
 
 #![expect(unsafe_code, reason = "cachestat has no wrapper in libc; mincore needs a mapping")]
 
@@ -17,19 +17,20 @@ use plumb_block::{Bytes, Error, Result};
 use rustix::fs::Advice;
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// The number of cachestat(2), 6.5 and later, the same on every architecture that this crate is built for.
+/// System call number of cachestat(2), since 6.5, the same on every architecture that this crate supports.
 const SYS_CACHESTAT: libc::c_long = 451;
-/// How much mincore looks at at once.
+/// Number of bytes in one query of mincore.
 const WINDOW: u64 = 1 << 30;
 
-/// How much of a range is in the page cache.
+/// Amount of a range that is in the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Residency {
     /// Bytes in memory.
     pub resident: Bytes,
-    /// Bytes in memory that the device has not got yet; `None` where the kernel does not say (before 6.5).
+    /// Bytes in memory that the device does not have yet; `None` if the kernel does not report it (before
+    /// 6.5).
     pub dirty: Option<Bytes>,
-    /// Bytes on their way to the device now; `None` where the kernel does not say.
+    /// Bytes being written to the device now; `None` if the kernel does not report it.
     pub writeback: Option<Bytes>,
 }
 
@@ -40,7 +41,7 @@ struct RawRange {
     length: u64,
 }
 
-/// `struct cachestat`: numbers of pages.
+/// `struct cachestat`, in pages.
 #[repr(C)]
 #[derive(Default)]
 struct RawStat {
@@ -51,12 +52,12 @@ struct RawStat {
     recently_evicted: u64,
 }
 
-/// Returns how much of `length` bytes from `offset` of a file (or a block device) is in memory. `name` is for
-/// the message.
+/// Returns how much of `length` bytes at `offset` of a file or block device is in memory. `name` is for the
+/// message.
 ///
 /// # Errors
-/// If neither cachestat nor mincore may be asked: EPERM for a file that the caller may not write and does not
-/// own.
+/// If neither cachestat nor mincore is permitted: EPERM for a file that the caller neither owns nor may
+/// write.
 pub fn residency(file: impl AsFd, offset: Bytes, length: Bytes, name: &str) -> Result<Residency> {
     let file = file.as_fd();
     let Some(nonzero) = NonZeroU64::new(length.0) else {
@@ -80,17 +81,17 @@ pub fn residency(file: impl AsFd, offset: Bytes, length: Bytes, name: &str) -> R
     }
 }
 
-/// Returns the bytes of a page of memory.
+/// Returns the size of a memory page.
 pub fn page_size() -> Bytes {
     Bytes(rustix::param::page_size() as u64)
 }
 
-/// Counts the bytes of a file that are dirty or on their way to its device. `None` where the kernel does not
-/// say (cachestat, Linux 6.5). The pages of a file that is written meanwhile may be missed or counted. `name`
-/// is for the message.
+/// Returns the number of bytes of a file that are dirty or being written to its device. `None` if the kernel
+/// does not report it (cachestat, Linux 6.5). Pages that change during the count may be missed or included.
+/// `name` is for the message.
 ///
 /// # Errors
-/// As cachestat(2): EPERM for a file that the caller may not write and does not own.
+/// Fails as cachestat(2) does: EPERM for a file that the caller neither owns nor may write.
 pub fn unwritten(file: impl AsFd, name: &str) -> Result<Option<Bytes>> {
     match cachestat(file.as_fd(), Bytes(0), NonZeroU64::MAX) {
         Ok(stat) => {
@@ -102,11 +103,11 @@ pub fn unwritten(file: impl AsFd, name: &str) -> Result<Option<Bytes>> {
     }
 }
 
-/// Asks the kernel to forget the clean pages of a range (POSIX_FADV_DONTNEED). Pages that are dirty stay, so
-/// flush first. `name` is for the message.
+/// Asks the kernel to drop the clean pages of a range (POSIX_FADV_DONTNEED). Dirty pages stay, so flush
+/// first. `name` is for the message.
 ///
 /// # Errors
-/// As posix_fadvise(2).
+/// Fails as posix_fadvise(2) does.
 pub fn drop_clean(file: impl AsFd, offset: Bytes, length: Bytes, name: &str) -> Result<()> {
     let Some(length) = NonZeroU64::new(length.0) else { return Ok(()) };
     rustix::fs::fadvise(file, offset.0, Some(length), Advice::DontNeed)
@@ -122,7 +123,7 @@ fn cachestat(file: BorrowedFd<'_>, offset: Bytes, length: NonZeroU64) -> io::Res
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(stat) }
 }
 
-/// Returns the bytes in memory by way of a mapping that is never touched.
+/// Returns the number of bytes in memory, through a mapping that is never accessed.
 fn mincore(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> io::Result<Bytes> {
     let page = page_size().0;
     let end = offset.0.saturating_add(length.0);
@@ -137,7 +138,7 @@ fn mincore(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> io::Result<Byt
 }
 
 fn resident_pages(file: BorrowedFd<'_>, offset: u64, length: usize, page: usize) -> io::Result<u64> {
-    // SAFETY: a new mapping where the kernel likes; nobody reads or writes it.
+    // SAFETY: a new mapping at an address that the kernel chooses; nothing accesses it.
     let mapped = unsafe {
         rustix::mm::mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, file, offset)
     }?;
@@ -146,7 +147,7 @@ fn resident_pages(file: BorrowedFd<'_>, offset: u64, length: usize, page: usize)
     // SAFETY: the mapping is `length` bytes at `start`, and there is one state for each of its pages.
     let answer = unsafe { libc::mincore(start.as_ptr(), length, states.as_mut_ptr()) };
     let error = io::Error::last_os_error();
-    // SAFETY: the mapping made above, of which no reference exists.
+    // SAFETY: the mapping made above, to which no reference exists.
     unsafe { rustix::mm::munmap(start.as_ptr(), length) }?;
     if answer < 0 { Err(error) } else { Ok(states.iter().filter(|state| **state & 1 != 0).count() as u64) }
 }

@@ -1,8 +1,8 @@
-//! Locks on ranges of a file or a device node: those of open file descriptions (`F_OFD_SETLK`, fcntl(2),
+//! Locks on ranges of a file or device node that belong to an open file description (`F_OFD_SETLK`, fcntl(2),
 //! Linux 3.15).
 //!
-//! A lock belongs to the open file description, so the kernel releases it with the last descriptor of that,
-//! however the process ends. Two nodes of one block device have locks of their own.
+//! The kernel releases a lock with the last descriptor of the description, however the process ends. Two
+//! nodes of one block device have separate locks.
 
 #![expect(unsafe_code, reason = "rustix has no locks of open file descriptions")]
 
@@ -11,19 +11,19 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd as _};
 
 /// Kind of a lock of a range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LockKind {
-    /// Beside others who lock it so.
+    /// Shared with other holders.
     Shared,
-    /// Alone; the descriptor must be open for writing.
+    /// Exclusive; the descriptor must be open for writing.
     Exclusive,
 }
 
 /// Locks the bytes of `range` for the open file description of `file`, without waiting. Returns false if
-/// somebody else has locked some of them.
+/// another holder has a conflicting lock.
 ///
 /// # Errors
-/// Fails as fcntl(2), where the file system has no locks too.
+/// Fails as fcntl(2) does, also if the file system has no locks.
 pub fn lock(file: impl AsFd, range: Range<u64>, kind: LockKind) -> io::Result<bool> {
     let kind = match kind {
         LockKind::Shared => libc::F_RDLCK,
@@ -36,15 +36,15 @@ pub fn lock(file: impl AsFd, range: Range<u64>, kind: LockKind) -> io::Result<bo
     }
 }
 
-/// Returns true if another open file description has locked some of the bytes of `range`, in whatever way.
+/// Returns true if another open file description has any lock on bytes of `range`.
 ///
 /// # Errors
-/// Fails as fcntl(2).
+/// Fails as fcntl(2) does.
 pub fn is_locked(file: impl AsFd, range: Range<u64>) -> io::Result<bool> {
     Ok(call(file, libc::F_OFD_GETLK, range, libc::F_WRLCK)? != libc::F_UNLCK as libc::c_short)
 }
 
-/// Returns the kind of lock that the kernel writes into the request.
+/// Calls fcntl(2) and returns the kind of lock that the kernel writes into the request.
 fn call(
     file: impl AsFd,
     command: libc::c_int,
@@ -59,8 +59,8 @@ fn call(
         l_len: offset(range.end) - offset(range.start),
         l_pid: 0,
     };
-    // SAFETY: the descriptor is open for as long as it is borrowed, and these commands read and write one
-    // struct flock, which lives across the call.
+    // SAFETY: the descriptor is open while it is borrowed, and these commands read and write one struct
+    // flock, which outlives the call.
     let result = unsafe { libc::fcntl(file.as_fd().as_raw_fd(), command, &raw mut request) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(request.l_type) }
 }

@@ -1,25 +1,26 @@
-//! Answers of a machine as one JSON file, with its schema: what recorded trees and probes have in common.
+//! Recorded answers of a machine in one JSON file with a schema: the common part of recorded trees and
+//! probes.
 
 use std::path::Path;
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
 
-/// A recording cannot be used.
+/// Error of an unusable recording.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordedError {
     /// The file cannot be read.
     #[error("cannot read the recording {place}")]
     File {
-        /// The file.
+        /// Path of the file.
         place: String,
         /// Error that the system reported.
         source: std::io::Error,
     },
-    /// The file holds something else.
+    /// The file holds something other than a recording.
     #[error("{place} is not a recording of this version: {what}; record it again")]
     Content {
-        /// The file.
+        /// Path of the file.
         place: String,
         /// Description of what was found and what was expected.
         what: String,
@@ -37,10 +38,10 @@ struct Kind {
     schema: String,
 }
 
-/// Reads the recording in `file`, which must be of this schema.
+/// Loads the recording in `file`, which must have this schema.
 ///
 /// # Errors
-/// [`RecordedError`] names the file and what is wrong with it.
+/// [`RecordedError`] names the file and the problem.
 pub fn load<T: DeserializeOwned>(file: &Path, schema: &str) -> Result<T, RecordedError> {
     let bytes = std::fs::read(file)
         .map_err(|source| RecordedError::File { place: file.display().to_string(), source })?;
@@ -55,10 +56,10 @@ pub fn load<T: DeserializeOwned>(file: &Path, schema: &str) -> Result<T, Recorde
     parse().map_err(|error| RecordedError::content(file, &error))
 }
 
-/// Encodes a recording as JSON, one value a line, so that two recordings can be compared by eye.
+/// Encodes a recording as JSON, one value on each line, so that two recordings can be compared with diff.
 ///
 /// # Errors
-/// As the recording's own encoding.
+/// Fails as the serialization does.
 pub fn encode(recording: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut json = Vec::new();
     let indented = serde_json::ser::PrettyFormatter::with_indent(b" ");

@@ -1,15 +1,14 @@
-//! The exclusive claim on a block device (`O_EXCL`) that several processes hold together, where each uses a
-//! part of the device.
+//! An exclusive claim on a block device (`O_EXCL`) shared by several processes, each of which uses a part of
+//! the device.
 //!
-//! The kernel grants the claim to one open file description, and it lasts until the last descriptor of that
-//! is closed. So whoever comes later takes a copy of the descriptor from one who has it (pidfd_getfd(2),
-//! Linux 5.6), and mkfs(8) and mount(8) are refused for as long as one of them lives. Each of them has the
-//! node locked by flock(2) with a descriptor of its own, by which /proc/locks names its process; the claim
-//! itself is known by a lock on a byte that no device has.
+//! The kernel grants the claim to one open file description until its last descriptor is closed. A later
+//! process copies the descriptor from a holder (pidfd_getfd(2), Linux 5.6). mkfs(8) and mount(8) are refused
+//! as long as one holder lives. Each holder also locks the node by flock(2) with its own descriptor, through
+//! which /proc/locks reveals the process. A lock on a byte beyond any device marks the claim itself.
 //!
 //! # Limitations
-//! A process of another user needs CAP_SYS_PTRACE to take the copy, and so does one of the same user where
-//! Yama restricts ptrace(2).
+//! Copying requires CAP_SYS_PTRACE for a process of another user, and also for one of the same user if Yama
+//! restricts ptrace(2).
 
 use std::io;
 use std::ops::Range;
@@ -23,19 +22,19 @@ use crate::range_lock::{self, LockKind};
 /// Byte whose lock marks the descriptor of a claim.
 const MARK: Range<u64> = i64::MAX as u64 - 1..i64::MAX as u64;
 
-/// Marks `claim`, a descriptor that was opened with `O_EXCL`, as one that others may take a copy of.
+/// Marks `claim`, a descriptor opened with `O_EXCL`, as one that other processes may copy.
 ///
 /// # Errors
-/// Fails as fcntl(2).
+/// Fails as fcntl(2) does.
 pub fn offer(claim: impl AsFd) -> io::Result<()> {
     range_lock::lock(claim, MARK, LockKind::Shared).map(drop)
 }
 
-/// Returns a copy of the claim that another process, or this one, offers for the node that `node` is open
-/// on; `None` if nobody does.
+/// Copies the claim that a process, possibly this one, offers for the node open as `node`; `None` if nobody
+/// offers one.
 ///
 /// # Errors
-/// Fails as pidfd_getfd(2), if somebody does and does not let it be copied.
+/// Fails as pidfd_getfd(2) does if a claim is offered but cannot be copied.
 pub fn copy(node: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
     let stat = rustix::fs::fstat(node)?;
     let file = FileId { device: stat.st_dev, inode: stat.st_ino };
@@ -47,7 +46,7 @@ pub fn copy(node: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
             let copied = pidfd_open(process, PidfdFlags::empty())
                 .and_then(|pidfd| pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty()));
             match copied {
-                // The number may be that of something else by now.
+                // The number may belong to another file by now.
                 Ok(copy) => {
                     let stat = rustix::fs::fstat(&copy)?;
                     if (FileId { device: stat.st_dev, inode: stat.st_ino }) == file {
@@ -62,7 +61,7 @@ pub fn copy(node: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
     refused.map_or(Ok(None), |errno| Err(errno.into()))
 }
 
-/// Returns the numbers of the descriptors of `process` that are a claim on `file`.
+/// Returns the numbers of the descriptors of `process` that hold a claim on `file`.
 fn numbers(process: Pid, file: FileId) -> Vec<i32> {
     let directory = format!("/proc/{}/fdinfo", process.as_raw_nonzero());
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! How much room a file system has, whether it takes writes at all, and reserving room there.
+//! Free space of a file system, whether it is writable, and reservation of space.
 
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -7,21 +7,21 @@ use std::path::Path;
 use plumb_block::{Bytes, Errno, Error, ErrorKind, Result};
 use rustix::fs::{FallocateFlags, StatVfsMountFlags};
 
-/// The room of a file system.
+/// Space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Space {
-    /// Room that a process without privileges may still take.
+    /// Bytes available to unprivileged processes.
     pub free: Bytes,
-    /// The whole.
+    /// Total size in bytes.
     pub total: Bytes,
-    /// True if it is mounted read-only.
+    /// True if the file system is mounted read-only.
     pub read_only: bool,
 }
 
-/// Returns the room of the file system that holds `path` (statvfs(3)).
+/// Returns the space of the file system that holds `path` (statvfs(3)).
 ///
 /// # Errors
-/// If the path cannot be looked at.
+/// If the path cannot be accessed.
 pub fn space_at(path: &Path) -> Result<Space> {
     let stat = rustix::fs::statvfs(path).map_err(|errno| {
         Error::new(
@@ -37,22 +37,22 @@ pub fn space_at(path: &Path) -> Result<Space> {
     })
 }
 
-/// Returns the bytes that the file system of an open file has left for a process without privileges
-/// (fstatvfs(3)); `None` if it has no size of its own (ramfs).
+/// Returns the bytes available to unprivileged processes in the file system of an open file (fstatvfs(3));
+/// `None` if it has no size of its own (ramfs).
 ///
 /// # Errors
-/// As fstatvfs(3).
+/// Fails as fstatvfs(3) does.
 pub fn free_beside(file: impl AsFd) -> rustix::io::Result<Option<Bytes>> {
     let system = rustix::fs::fstatvfs(file)?;
     Ok((system.f_blocks > 0).then_some(Bytes(system.f_bavail.saturating_mul(system.f_frsize))))
 }
 
-/// Reserves room for a range of a file, which then is at least as long as the range reaches (fallocate(2)).
-/// Nothing is taken if the room is not there: ext4 would take all that is left before it says so, and for
-/// that time whoever else writes there would find a full disk.
+/// Reserves space for a range of a file and extends the file to its end if needed (fallocate(2)). The
+/// available space is checked first: ext4 would allocate everything left before it fails, and meanwhile other
+/// writers would find a full disk.
 ///
 /// # Errors
-/// NOSPC without the room; OPNOTSUPP or NOSYS if the file system cannot reserve any.
+/// NOSPC without enough space; OPNOTSUPP or NOSYS if the file system does not support reservation.
 pub fn reserve(file: impl AsFd, range: Range<Bytes>) -> rustix::io::Result<()> {
     let length = range.end - range.start;
     let allocated = rustix::fs::fstat(&file)?.st_blocks.unsigned_abs() * 512;

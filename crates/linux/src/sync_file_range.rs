@@ -1,4 +1,4 @@
-//! sync_file_range(2): pages written back and waited for, without any durability.
+//! sync_file_range(2): write-back of pages, without any durability.
 
 #![expect(unsafe_code, reason = "rustix has no sync_file_range")]
 
@@ -7,15 +7,15 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 use plumb_block::Bytes;
 use rustix::io::{Errno, Result};
 
-/// Flags to wait for write-back under way, start it for all dirty pages, and wait for it.
+/// Flags that wait for write-back in progress, start it for all dirty pages, and wait for it.
 pub(crate) const WRITTEN_BACK: u32 =
     libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
 
-/// Writes back `length` bytes of `file` from `offset` on; up to the end if `length` is 0. Nothing becomes
-/// durable by it: see [`FlushCall`](plumb_block::FlushCall::Range).
+/// Writes back `length` bytes of `file` from `offset` on; up to the end if `length` is 0. Makes nothing
+/// durable: see [`FlushCall`](plumb_block::FlushCall::Range).
 ///
 /// # Errors
-/// As sync_file_range(2).
+/// Fails as sync_file_range(2) does.
 pub fn write_back(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> Result<()> {
     let signed = |bytes: Bytes| i64::try_from(bytes.0).map_err(|_| Errno::INVAL);
     let (offset, length) = (signed(offset)?, signed(length)?);

@@ -1,16 +1,16 @@
-//! A file of our own to measure on: made, filled, and gone when the program ends, however it ends.
+//! A temporary file for measurements, which vanishes when the program ends, however it ends.
 //!
-//! The file is preferably one without a name (O_TMPFILE): the kernel frees it with its last descriptor, so
-//! nothing is left behind even after SIGKILL. Others open it through `/proc/self/fd/N`, which gives them a
-//! description of their own, with O_DIRECT if they like.
+//! The file preferably has no name (O_TMPFILE): the kernel frees it with its last descriptor, so nothing is
+//! left behind even after SIGKILL. It is reopened through `/proc/self/fd/N`, which yields a separate
+//! description, with O_DIRECT if requested.
 //!
-//! A file without a name must cost as much to sync as any other, or it measures something else. On ext4, xfs
-//! and tmpfs it does. On btrfs it does not: fsync skips the log for an inode without links
-//! (fs/btrfs/tree-log.c btrfs_log_inode_parent), so nothing is flushed; f2fs on the other hand writes a
-//! checkpoint each time (fs/f2fs/file.c need_do_checkpoint). So everywhere but on those three the file gets a
-//! name, `.plumb-PID-RANDOM.tmp`, made with O_EXCL and removed on drop.
+//! An unnamed file must cost as much to sync as any other, or the measurement is wrong. On ext4, xfs and
+//! tmpfs it does. On btrfs it does not: fsync skips the log for an inode without links (fs/btrfs/tree-log.c
+//! btrfs_log_inode_parent), so nothing is flushed; f2fs instead writes a checkpoint each time (fs/f2fs/file.c
+//! need_do_checkpoint). So on all other file systems the file has a name, `.plumb-PID-RANDOM.tmp`, is created
+//! with O_EXCL, and removed on drop.
 //!
-//! Limitations: after SIGKILL a file with a name stays.
+//! Limitations: a named file remains after SIGKILL.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -22,13 +22,12 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 
 use crate::file::{FileDevice, FileOptions};
 
-/// Number of random names that are tried.
+/// Maximum number of random names to try.
 const NAME_ATTEMPTS: u32 = 16;
-/// File systems on which a file without a name syncs like any other: ext2/3/4, xfs, tmpfs
-/// (uapi/linux/magic.h).
+/// File systems on which an unnamed file syncs like any other: ext2/3/4, xfs, tmpfs (uapi/linux/magic.h).
 const UNNAMED_SYNCS_ALIKE: [u64; 3] = [0xef53, 0x5846_5342, 0x0102_1994];
 
-/// A file that only this process knows. Removed on drop.
+/// A temporary file of this process. Removed on drop.
 pub struct TestFile {
     file: OwnedFd,
     directory: PathBuf,
@@ -42,12 +41,12 @@ struct Name {
 }
 
 impl TestFile {
-    /// Makes a file of `size` bytes in `directory`, of which nothing is written:
-    /// [`layout::write`](crate::layout::write) does that, so that no read comes from nothing. A file that is
-    /// appended to begins with none.
+    /// Creates a file of `size` bytes in `directory` without data. Fill it with
+    /// [`layout::write`](crate::layout::write), so that reads reach the device. An append-only file starts
+    /// with a size of zero.
     ///
     /// # Errors
-    /// As open(2) and ftruncate(2). Nothing is left behind.
+    /// Fails as open(2) and ftruncate(2) do. Nothing is left behind.
     pub fn create(directory: &Path, size: Bytes) -> Result<Self> {
         let mut file = match unnamed(directory) {
             Some(file) => Self { file, directory: directory.to_owned(), name: None, size },
@@ -82,22 +81,22 @@ impl TestFile {
         Err(failed(rustix::io::Errno::EXIST))
     }
 
-    /// Returns the place in words for people: `a test file in /srv`.
+    /// Describes the file for users: `a test file in /srv`.
     pub fn place(&self) -> String {
         format!("a test file in {}", self.directory.display())
     }
 
-    /// Returns the size with which it was made.
+    /// Returns the size at creation.
     pub fn size(&self) -> Bytes {
         self.size
     }
 
-    /// Returns true if it has a name in its directory meanwhile.
+    /// Returns true if the file has a name in its directory.
     pub fn is_named(&self) -> bool {
         self.name.is_some()
     }
 
-    /// Returns a path by which this process can open it again for as long as it lives.
+    /// Returns a path by which this process can reopen the file as long as it lives.
     pub fn path(&self) -> PathBuf {
         match &self.name {
             Some(name) => self.directory.join(&name.name),
@@ -105,10 +104,10 @@ impl TestFile {
         }
     }
 
-    /// Returns the file as a device.
+    /// Opens the file as a device.
     ///
     /// # Errors
-    /// As [`FileDevice::open`].
+    /// Fails as [`FileDevice::open`] does.
     pub fn open(&self, options: FileOptions, clock: Arc<dyn Clock>) -> Result<FileDevice> {
         let file = crate::file::open_existing(&self.path(), options)
             .map_err(|error| Error { place: self.place(), ..error })?;
@@ -117,7 +116,7 @@ impl TestFile {
 }
 
 impl AsFd for TestFile {
-    /// Returns the file as it was made: read-write, through the page cache.
+    /// Returns the original descriptor: read-write, through the page cache.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
@@ -129,13 +128,14 @@ impl Drop for TestFile {
             && let Err(errno) = rustix::fs::unlinkat(directory, name, AtFlags::empty())
             && errno != rustix::io::Errno::NOENT
         {
-            // A drop cannot fail; what is left over must still be said.
+            // A destructor cannot fail, but the user must learn of the leftover.
             eprintln!("plumb: cannot remove {}: {errno}", self.directory.join(name).display());
         }
     }
 }
 
-/// Returns a file without a name, where that exists, syncs like any other file, and can be opened again.
+/// Creates an unnamed file if the file system supports it, syncs it like any other file, and lets it be
+/// reopened.
 fn unnamed(directory: &Path) -> Option<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
     let file = rustix::fs::open(directory, flags, Mode::RUSR | Mode::WUSR).ok()?;

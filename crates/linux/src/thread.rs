@@ -1,36 +1,24 @@
-//! The calling thread: where it runs, how urgent its I/O is, and what it has cost.
+//! The calling thread: its processors, its I/O priority, and its processor time.
 //!
-//! All of it is a thread's own, so each worker calls this on its own thread.
+//! All of these belong to a single thread, so each worker calls these functions on its own thread.
 
 #![expect(unsafe_code, reason = "ioprio_set and getrusage have no safe form")]
 
 use std::mem::MaybeUninit;
 
-use plumb_block::{Errno, Error, ErrorKind, Nanos, Result};
+use plumb_block::{Errno, Error, ErrorKind, Nanos, Priority, Result};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// `IOPRIO_WHO_PROCESS` of include/uapi/linux/ioprio.h; with id 0 it is the calling thread.
+/// `IOPRIO_WHO_PROCESS` of include/uapi/linux/ioprio.h; with id 0 it means the calling thread.
 const IOPRIO_WHO_PROCESS: libc::c_int = 1;
 /// `IOPRIO_CLASS_BE` and `IOPRIO_CLASS_IDLE`.
 const BEST_EFFORT: libc::c_int = 2;
 const IDLE: libc::c_int = 3;
-/// `IOPRIO_CLASS_SHIFT`: the class stands above the level.
+/// `IOPRIO_CLASS_SHIFT`: position of the class above the level.
 const CLASS_SHIFT: libc::c_int = 13;
 
-/// How urgent the I/O of a thread is, for schedulers that ask (BFQ, mq-deadline; `none` does not).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum IoPriority {
-    /// Only when nobody else wants the device (the idle class).
-    Idle,
-    /// Best effort, last level (7).
-    Low,
-    /// Best effort, middle level (4): what every thread has that is not nice.
-    #[default]
-    Normal,
-}
-
-/// The processor time of a thread since it began. The kernel ticks or counts; either way all of it is in one
-/// of the two.
+/// Processor time of a thread since it began. The kernel assigns it all to one of the two fields, by ticks or
+/// exactly.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuTimes {
     /// Time in the program.
@@ -40,18 +28,18 @@ pub struct CpuTimes {
 }
 
 impl CpuTimes {
-    /// Returns the times used since `earlier`.
+    /// Returns the processor time used since `earlier`.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self { user: self.user.since(earlier.user), system: self.system.since(earlier.system) }
     }
 }
 
-/// Keeps the calling thread, and threads that it starts later, on `processors`, by the kernel's numbers.
+/// Restricts the calling thread, and threads that it starts later, to `processors`, by the kernel's numbers.
 ///
 /// # Errors
-/// [`Invalid`](ErrorKind::Invalid) if there are none, or one's number is larger than any; EINVAL if none of
-/// them is there or allowed (a cpuset). The thread then stays as it was.
+/// [`Invalid`](ErrorKind::Invalid) if the list is empty or a number is too large; EINVAL if none of them
+/// exists or is allowed (a cpuset). The thread then stays as it was.
 pub fn pin_to(processors: &[u32]) -> Result<()> {
     let failed = |kind| Error::new(kind, "keep a thread on", format!("processors {processors:?}"));
     let mut set = CpuSet::new();
@@ -77,8 +65,8 @@ pub fn pin_to(processors: &[u32]) -> Result<()> {
     })
 }
 
-/// Returns the processors on which the calling thread may run, in ascending order; none if the kernel does
-/// not say, or numbers more than 1024.
+/// Returns the processors on which the calling thread may run, in ascending order; empty if the kernel does
+/// not report them or has more than 1024.
 pub fn processors() -> Vec<u32> {
     let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
     (0..CpuSet::MAX_CPU)
@@ -87,18 +75,18 @@ pub fn processors() -> Vec<u32> {
         .collect()
 }
 
-/// Sets the urgency of the I/O that the calling thread submits from now on. What an io_uring hands to its own
-/// worker threads goes by the submitter's.
+/// Sets the priority of the I/O that the calling thread submits from now on. io_uring's worker threads use
+/// the submitter's priority.
 ///
 /// # Errors
-/// As ioprio_set(2); a seccomp filter may forbid it.
-pub fn set_io_priority(priority: IoPriority) -> Result<()> {
+/// Fails as ioprio_set(2) does; a seccomp filter may forbid it.
+pub fn set_io_priority(priority: Priority) -> Result<()> {
     let value = match priority {
-        IoPriority::Idle => IDLE << CLASS_SHIFT,
-        IoPriority::Low => BEST_EFFORT << CLASS_SHIFT | 7,
-        IoPriority::Normal => BEST_EFFORT << CLASS_SHIFT | 4,
+        Priority::Idle => IDLE << CLASS_SHIFT,
+        Priority::Low => BEST_EFFORT << CLASS_SHIFT | 7,
+        Priority::Normal => BEST_EFFORT << CLASS_SHIFT | 4,
     };
-    // SAFETY: takes numbers only.
+    // SAFETY: takes only numbers.
     let answer = unsafe { libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, value) };
     if answer == 0 {
         return Ok(());
@@ -106,10 +94,10 @@ pub fn set_io_priority(priority: IoPriority) -> Result<()> {
     Err(Error::io(&std::io::Error::last_os_error(), "set the I/O priority of", "a thread"))
 }
 
-/// Returns the processor time of the calling thread so far; zero if the kernel does not say.
+/// Returns the processor time of the calling thread so far; zero if the kernel does not report it.
 pub fn cpu_times() -> CpuTimes {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the structure is valid for writing, and all zeroes is a value of it, so it is one even on
+    // SAFETY: the structure is valid for writing, and all zeroes is a valid value, so it stays valid even on
     // failure.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
@@ -118,7 +106,7 @@ pub fn cpu_times() -> CpuTimes {
     CpuTimes { user: nanos(usage.ru_utime), system: nanos(usage.ru_stime) }
 }
 
-/// Both fields of a time that has passed are positive.
+/// Converts a time. Elapsed time is never negative, so neither field is.
 fn nanos(time: libc::timeval) -> Nanos {
     Nanos(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_usec.unsigned_abs() * 1_000)
 }
@@ -165,11 +153,9 @@ mod tests {
     #[test]
     fn the_kernel_knows_the_priority_that_was_set() {
         std::thread::spawn(|| {
-            for (priority, expected) in [
-                (IoPriority::Idle, 3 << 13),
-                (IoPriority::Low, 2 << 13 | 7),
-                (IoPriority::Normal, 2 << 13 | 4),
-            ] {
+            for (priority, expected) in
+                [(Priority::Idle, 3 << 13), (Priority::Low, 2 << 13 | 7), (Priority::Normal, 2 << 13 | 4)]
+            {
                 if let Err(error) = set_io_priority(priority) {
                     return plumb_testkit::skip(&format!("{error}"));
                 }

@@ -1,5 +1,5 @@
-//! Block devices keep the contract of the waist: loop devices of our own, so only root can run this. One of
-//! them lies on a file system that is full, so that a write-back fails in earnest.
+//! Tests that block devices keep the contract of the waist, with own loop devices, so only root can run them.
+//! One loop device is on a full file system, so that a write-back really fails.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use plumb_block::{Caching, EngineChoice};
 use plumb_linux::FileOptions;
 
 fn loop_device(backing: &Path) -> Option<LoopDevice> {
-    LoopDevice::over(backing).map_err(|why| plumb_testkit::skip(&format!("no loop device: {why}"))).ok()
+    LoopDevice::over(backing, &[]).map_err(|why| plumb_testkit::skip(&format!("no loop device: {why}"))).ok()
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn a_failed_write_back_latches_the_device() {
         Ok(mount) => mount,
         Err(why) => return plumb_testkit::skip(&format!("cannot mount: {why}")),
     };
-    let backing = mount.directory.path().join("backing");
+    let backing = mount.point.path().join("backing");
     File::create(&backing).unwrap().set_len(16 << 20).unwrap();
     let Some(device) = loop_device(&backing) else { return };
     for options in [
@@ -47,13 +47,13 @@ fn a_failed_write_back_latches_the_device() {
         FileOptions::write_buffered().caching(Caching::Mapped),
     ] {
         let mut rig = FileRig::new(&device.path, options);
-        let (path, filler) = (device.path.clone(), mount.directory.path().join("filler"));
+        let (path, filler) = (device.path.clone(), mount.point.path().join("filler"));
         rig.fail_flush = Some(Box::new(move || {
             fill(&filler);
             // A dirty page for which the backing file system has no room; the next flush writes it back.
             let disk = OpenOptions::new().write(true).open(&path).unwrap();
             disk.write_all_at(&[1; 4096], 12 << 20).unwrap();
-            // Closing the descriptor does not write it back: others have the device open.
+            // Closing the descriptor does not write the page back, since others have the device open.
         }));
         let report = run_some(&mut rig, 4, &["a-failed-flush-latches"]);
         report.assert_conforms();

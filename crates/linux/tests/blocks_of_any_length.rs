@@ -1,12 +1,13 @@
-//! Blocks that are no sectors, through the page cache: guards against requests that miss by what is rounded
-//! somewhere.
+//! Tests of blocks that are not multiples of a sector, through the page cache: guards against rounded
+//! offsets.
 
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::support::{answer, queue};
 use plumb_block::{
-    Bytes, Caching, Completion, Device, EngineChoice, Errno, ErrorKind, Lba, LbaRange, Outcome, Pattern,
-    Payload, Pool, PoolShape, Queue, QueueOptions, RealClock, Request, Tag, Wait,
+    Bytes, Caching, Device as _, EngineChoice, Errno, ErrorKind, Lba, LbaRange, Outcome, Pattern, Payload,
+    RealClock, Request, Tag,
 };
 use plumb_linux::{FileDevice, FileOptions};
 
@@ -15,18 +16,6 @@ const BLOCKS: u64 = 100;
 
 fn open(path: &Path, options: FileOptions) -> plumb_block::Result<FileDevice> {
     FileDevice::open(path, options, Arc::new(RealClock::start()))
-}
-
-fn queue(device: &dyn Device) -> (Box<dyn Queue>, Pool) {
-    let pool = Pool::new(PoolShape { buffer: Bytes::kib(64), count: 4, alignment: Bytes::kib(4) }).unwrap();
-    (device.open_queue(QueueOptions { depth: 4, pool: pool.clone() }).unwrap(), pool)
-}
-
-fn answer(queue: &mut dyn Queue, request: Request) -> Completion {
-    queue.submit(request).unwrap();
-    let mut completions = Vec::new();
-    queue.poll(Wait::ONE, &mut completions).unwrap();
-    completions.remove(0)
 }
 
 fn pattern(lba: u64) -> Pattern {

@@ -1,5 +1,5 @@
-//! Regular files keep the contract of the waist, on every engine, through and past the page cache, and
-//! whatever makes their writes durable.
+//! Tests that regular files keep the contract of the waist, on every engine, through and past the page cache,
+//! and with every method to make writes durable.
 
 use crate::support::{FileRig, test_file};
 use plumb_block::conformance::run;
@@ -68,7 +68,7 @@ fn fsync_and_o_sync_on_both() {
     conforms(options.engine(EngineChoice::Synchronous));
 }
 
-/// tmpfs has no zero range and no extents: the slow ways are taken.
+/// Uses the slow methods, since tmpfs has no zero range and no extents.
 #[test]
 fn buffered_in_memory() {
     let file = match tempfile::tempdir_in("/dev/shm") {

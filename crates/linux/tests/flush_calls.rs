@@ -1,21 +1,21 @@
-//! Tests of what a flush becomes, seen from beneath the file system: how many writes and flushes a loop
-//! device gets. Guards against a flush that is another call than the one requested.
+//! Tests of the system call of a flush, by the number of writes and flushes that a loop device below the file
+//! system receives. Guards against a flush by another call than the requested one.
 
 use std::fs::{File, FileTimes};
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::support::{LoopDevice, Mount, alone, run, test_file};
+use crate::support::{LoopDevice, Mount, alone, answer, queue, run, test_file};
 use plumb_block::{
     Bytes, Caching, Device as _, DurableWrite, EngineChoice, FlushCall, Lba, LbaRange, Pattern, Payload,
-    Pool, PoolShape, QueueOptions, RealClock, Request, StorageCounters as _, Tag, Wait,
+    RealClock, Request, StorageCounters as _, Tag,
 };
 use plumb_linux::{BlockCounters, FileOptions, TestFile};
 
 const ROUNDS: u64 = 20;
 
-/// Flushes and bytes that the device has got so far.
+/// Returns the flushes and bytes that the device has received so far.
 fn counted(device: &str) -> (u64, Bytes) {
     let counters = BlockCounters::new(vec![device.to_owned()], Arc::new(RealClock::start()));
     let snapshot = counters.read().unwrap();
@@ -26,14 +26,11 @@ fn counted(device: &str) -> (u64, Bytes) {
 /// send to `device`.
 fn sent(file: &TestFile, device: &str, options: FileOptions, durable: bool) -> (u64, Bytes) {
     let opened = file.open(options, Arc::new(RealClock::start())).unwrap();
-    let pool = Pool::new(PoolShape { buffer: Bytes::kib(4), count: 2, alignment: Bytes::kib(4) }).unwrap();
-    let mut queue = opened.open_queue(QueueOptions { depth: 1, pool }).unwrap();
+    let (mut queue, _pool) = queue(&opened);
     let nlb = 4096 / opened.info().logical_block.0;
     let mut one = |request: Request| {
-        queue.submit(request).unwrap();
-        let mut completions = Vec::new();
-        queue.poll(Wait::ONE, &mut completions).unwrap();
-        assert!(completions[0].outcome.is_done(), "{options:?}: {:?}", completions[0].outcome);
+        let outcome = answer(&mut *queue, request).outcome;
+        assert!(outcome.is_done(), "{options:?}: {outcome:?}");
     };
     let times = File::from(file.as_fd().try_clone_to_owned().unwrap());
     let before = counted(device);
@@ -60,10 +57,9 @@ fn each_call_sends_to_the_device_what_it_is_known_for() {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
     File::create(&image).unwrap().set_len(64 << 20).unwrap();
-    // The times of a file are what fsync and O_SYNC write and the others do not; lazytime would keep them
-    // back.
+    // Only fsync and O_SYNC write the times of a file; lazytime would delay that.
     let made = run("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=0", &image.display().to_string()])
-        .and_then(|_| LoopDevice::over(&image))
+        .and_then(|_| LoopDevice::over(&image, &[]))
         .and_then(|device| {
             let mount = Mount::new(&["-t", "ext4", "-o", "nolazytime", &device.path.display().to_string()])?;
             Ok((mount, device))
@@ -72,7 +68,7 @@ fn each_call_sends_to_the_device_what_it_is_known_for() {
         Ok(made) => made,
         Err(why) => return plumb_testkit::skip(&format!("no file system of our own: {why}")),
     };
-    let file = test_file(mount.directory.path());
+    let file = test_file(mount.point.path());
     let name = device.path.file_name().unwrap().to_string_lossy().into_owned();
     for engine in [EngineChoice::Auto, EngineChoice::Synchronous] {
         let options = FileOptions::write_buffered().engine(engine);

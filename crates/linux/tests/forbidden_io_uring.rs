@@ -1,6 +1,6 @@
-//! Where io_uring is forbidden the device works all the same, one request at a time, and says so. Guards
-//! against a depth that is silently cut to 1. So does the mapped engine say what it lacks where its copies
-//! are forbidden.
+//! Tests that without permission for io_uring the device still works, one request at a time, and reports
+//! that. Guards against a depth that is silently cut to 1. Likewise, the mapped engine reports that its
+//! copies are forbidden.
 
 #![expect(unsafe_code, reason = "seccomp filters are installed through prctl")]
 

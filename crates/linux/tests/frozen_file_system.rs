@@ -1,5 +1,5 @@
-//! A request that the kernel does not answer is given up at its deadline, and its memory is kept until the
-//! kernel does answer. A frozen file system keeps every write waiting; only root can freeze one.
+//! Tests that a request that the kernel does not answer is abandoned at its deadline, and that its memory is
+//! kept until the kernel answers. A frozen file system delays every write; only root can freeze one.
 
 use std::fs::File;
 
@@ -20,8 +20,8 @@ fn a_write_to_a_frozen_file_system_is_unknown_at_its_deadline() {
         Ok(mount) => mount,
         Err(why) => return plumb_testkit::skip(&format!("no file system of our own: {why}")),
     };
-    let place = mount.directory.path().display().to_string();
-    let file = test_file(mount.directory.path());
+    let place = mount.point.path().display().to_string();
+    let file = test_file(mount.point.path());
     for options in [FileOptions::write_direct(), FileOptions::write_buffered()] {
         let mut rig = FileRig::new(&file.path(), options.engine(EngineChoice::Auto));
         let (frozen, thawed) = (place.clone(), place.clone());

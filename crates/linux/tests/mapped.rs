@@ -1,15 +1,15 @@
-//! A mapping whose pages cannot be had: guards against a process killed by SIGBUS, and against options that a
-//! mapping cannot honour being taken and forgotten.
+//! Tests of a mapping with unavailable pages: guards against a process killed by SIGBUS, and against options
+//! that a mapping cannot honour but ignores.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::support::{Mount, alone, test_file};
+use crate::support::{Mount, alone, answer, queue, test_file};
 use plumb_block::{
-    Bytes, Caching, Completion, Device, DurableWrite, Errno, ErrorKind, FlushCall, Lba, LbaRange, Outcome,
-    Payload, Pool, PoolShape, Queue, QueueOptions, RealClock, Request, Tag, Wait,
+    Bytes, Caching, Device as _, DurableWrite, Errno, ErrorKind, FlushCall, Lba, LbaRange, Outcome, Payload,
+    Pool, RealClock, Request, Tag,
 };
 use plumb_linux::{FileDevice, FileOptions};
 
@@ -18,19 +18,6 @@ const BLOCK: u64 = 512;
 fn mapped(path: &Path) -> FileDevice {
     let options = FileOptions::write_buffered().caching(Caching::Mapped);
     FileDevice::open(path, options, Arc::new(RealClock::start())).unwrap()
-}
-
-fn queue(device: &dyn Device) -> (Box<dyn Queue>, Pool) {
-    let shape = PoolShape { buffer: Bytes::kib(64), count: 4, alignment: Bytes::kib(4) };
-    let pool = Pool::new(shape).unwrap();
-    (device.open_queue(QueueOptions { depth: 4, pool: pool.clone() }).unwrap(), pool)
-}
-
-fn answer(queue: &mut dyn Queue, request: Request) -> Completion {
-    queue.submit(request).unwrap();
-    let mut completions = Vec::new();
-    queue.poll(Wait::ONE, &mut completions).unwrap();
-    completions.remove(0)
 }
 
 fn at(offset: Bytes, length: Bytes) -> LbaRange {
@@ -62,7 +49,7 @@ fn beyond_the_end_of_a_file_that_shrank_requests_fail_and_the_process_lives() {
     let durable = Request::write_fua(Tag(1), gone, sevens(&pool, Bytes::kib(16)));
     assert_eq!(answer(&mut *queue, durable).outcome, failed);
     assert!(device.latched().is_none(), "no sync has failed");
-    // Half of it is there.
+    // Half of the range exists.
     let across = at(Bytes(Bytes::MIB - 8192), Bytes::kib(16));
     assert_eq!(answer(&mut *queue, Request::read(Tag(1), across)).outcome, failed);
     // Requests within the shorter file work as before.
@@ -95,7 +82,7 @@ fn a_file_that_grew_is_mapped_to_its_new_end() {
     assert_eq!(bytes, [7; 4096]);
 }
 
-/// The write fault of a hole in a file whose file system is full is a SIGBUS to a program that stores there.
+/// Tests a store into a hole of a file on a full file system, which raises SIGBUS.
 #[test]
 fn a_hole_on_a_full_file_system_fails_and_the_process_lives() {
     let _alone = alone();
@@ -103,7 +90,7 @@ fn a_hole_on_a_full_file_system_fails_and_the_process_lives() {
         Ok(mount) => mount,
         Err(why) => return plumb_testkit::skip(&format!("cannot mount: {why}")),
     };
-    let path = mount.directory.path().join("file");
+    let path = mount.point.path().join("file");
     File::create(&path).unwrap().set_len(1 << 20).unwrap();
     let device = mapped(&path);
     let (mut queue, pool) = queue(&device);

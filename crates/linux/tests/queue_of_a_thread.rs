@@ -1,12 +1,13 @@
-//! An io_uring belongs to one thread, a queue may move: guards against hanging, against memory freed under
-//! the kernel, and against a descriptor that never becomes readable.
+//! Tests of queues that move between threads, although an io_uring belongs to one thread: guards against
+//! hanging, against freeing memory that the kernel uses, and against a descriptor that never becomes
+//! readable.
 
 use std::sync::Arc;
 
-use crate::support::test_file;
+use crate::support::{answer, test_file};
 use plumb_block::{
-    Bytes, Completion, Device as _, EngineChoice, Lba, LbaRange, Outcome, Payload, Pool, PoolShape, Queue,
-    QueueOptions, RealClock, Request, Tag, Wait,
+    Bytes, Device as _, EngineChoice, Lba, LbaRange, Outcome, Payload, Pool, PoolShape, Queue, QueueOptions,
+    RealClock, Request, Tag, Wait,
 };
 use plumb_linux::{FileDevice, FileOptions, TestFile};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -51,10 +52,7 @@ fn range() -> LbaRange {
 }
 
 fn read_one(queue: &mut dyn Queue) -> Outcome {
-    queue.submit(Request::read(Tag(1), range())).expect("room in the queue");
-    let mut completions: Vec<Completion> = Vec::new();
-    queue.poll(Wait::ONE, &mut completions).expect("a working queue");
-    completions[0].outcome
+    answer(queue, Request::read(Tag(1), range())).outcome
 }
 
 #[test]
@@ -139,8 +137,8 @@ fn the_wake_descriptor_becomes_readable() {
     assert!(completions[0].outcome.is_done());
 }
 
-/// One who waits for two queues at once was not woken by either and found the completions when the wait was
-/// over.
+/// Guards against a wait for two queues that neither wakes, so that it finds the completions only after its
+/// timeout.
 #[test]
 fn who_waits_for_several_queues_is_woken_each_time() {
     let Some(place) = place() else { return };
@@ -161,18 +159,18 @@ fn who_waits_for_several_queues_is_woken_each_time() {
             if in_flight == 0 {
                 break;
             }
-            let began = std::time::Instant::now();
             let mut waiting: Vec<PollFd<'_>> = queues
                 .iter()
                 .map(|queue| PollFd::from_borrowed_fd(queue.wake_fd().expect("a descriptor"), PollFlags::IN))
                 .collect();
-            poll(&mut waiting, Some(&limit)).expect("poll works");
-            assert!(began.elapsed().as_secs() < 20, "nothing woke it in round {round}");
+            let woken = poll(&mut waiting, Some(&limit)).expect("poll works");
+            assert!(woken > 0, "nothing woke it in round {round}");
         }
     }
 }
 
-/// The kernel gives up what a thread that ends has handed over and not begun, flushes among it.
+/// Tests requests of a thread that has ended: the kernel abandons those that it has not begun, including
+/// flushes.
 #[test]
 fn a_shared_queue_is_polled_by_any_thread_and_outlives_those_that_submitted() {
     let Some(place) = place_with(FileOptions::write_direct().shared()) else { return };

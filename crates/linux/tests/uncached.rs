@@ -1,32 +1,28 @@
-//! Requests that shall leave nothing in the page cache: guards against a flag that is dropped on the way to
-//! the kernel, and against going through the page cache where the flag is refused.
+//! Tests of requests that must leave nothing in the page cache: guards against a flag that does not reach the
+//! kernel, and against use of the page cache where the flag is refused.
 
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
-use crate::support::test_file;
+use crate::support::{answer, queue, test_file};
 use plumb_block::{
-    Bytes, Caching, Device as _, EngineChoice, ErrorKind, Lba, LbaRange, Pool, PoolShape, QueueOptions,
-    RealClock, Request, Tag, Wait,
+    Bytes, Caching, Device as _, EngineChoice, ErrorKind, Lba, LbaRange, RealClock, Request, Tag,
 };
 use plumb_linux::pagecache::{drop_clean, residency};
 use plumb_linux::{FileOptions, TestFile};
 
 const PIECE: Bytes = Bytes::kib(64);
 
-/// Reads the whole file one piece after the other; how much of it is in memory then.
+/// Reads the whole file piece by piece. Returns the amount that is then in memory.
 fn resident_after_reading(file: &TestFile, options: FileOptions) -> plumb_block::Result<Bytes> {
     drop_clean(file.as_fd(), Bytes(0), file.size(), "the file")?;
     let device = file.open(options, Arc::new(RealClock::start()))?;
-    let pool = Pool::new(PoolShape { buffer: PIECE, count: 2, alignment: Bytes::kib(4) })?;
-    let mut queue = device.open_queue(QueueOptions { depth: 1, pool })?;
+    let (mut queue, _pool) = queue(&device);
     let block = device.info().logical_block;
     for piece in 0..file.size().0 / PIECE.0 {
         let range = LbaRange::new(Lba(piece * PIECE.0 / block.0), PIECE.0 / block.0);
-        queue.submit(Request::read(Tag(0), range)).unwrap();
-        let mut completions = Vec::new();
-        queue.poll(Wait::ONE, &mut completions)?;
-        assert!(completions[0].outcome.is_done(), "{options:?}: {:?}", completions[0].outcome);
+        let outcome = answer(&mut *queue, Request::read(Tag(0), range)).outcome;
+        assert!(outcome.is_done(), "{options:?}: {outcome:?}");
     }
     Ok(residency(file.as_fd(), Bytes(0), file.size(), "the file")?.resident)
 }

@@ -1,10 +1,10 @@
 //! Sense data: why a SCSI command did not simply succeed. SPC-5 4.4.2 (descriptor format, 72h), 4.4.3 (fixed
 //! format, 70h); SAT-4 12.2.6 (ATA Status Return descriptor 09h).
 
-/// Sense key, additional sense code and its qualifier.
+/// Sense key, additional sense code and qualifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sense {
-    /// Kind of end: 1 recovered error, 5 illegal request, 6 unit attention.
+    /// Sense key: 1 recovered error, 5 illegal request, 6 unit attention.
     pub key: u8,
     /// Additional sense code.
     pub asc: u8,
@@ -12,7 +12,7 @@ pub struct Sense {
     pub ascq: u8,
 }
 
-/// The registers of an ATA device after a command, as ATA PASS-THROUGH with CK_COND returns them.
+/// Registers of an ATA device after a command, as ATA PASS-THROUGH with CK_COND returns them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AtaStatus {
     /// The ERROR register.
@@ -26,12 +26,14 @@ pub struct AtaStatus {
 }
 
 impl Sense {
-    /// RECOVERED ERROR, and ATA PASS-THROUGH INFORMATION AVAILABLE is one: the command has been carried out.
+    /// Returns true for RECOVERED ERROR, which includes ATA PASS-THROUGH INFORMATION AVAILABLE: the command
+    /// was carried out.
     pub fn is_recovered(self) -> bool {
         self.key == 1
     }
 
-    /// UNIT ATTENTION: something happened since the last command, which was not carried out. Ask again.
+    /// Returns true for UNIT ATTENTION: the device reports an event instead of carrying out the command. Send
+    /// it again.
     pub fn is_unit_attention(self) -> bool {
         self.key == 6
     }
@@ -44,12 +46,12 @@ impl AtaStatus {
     }
 }
 
-/// Reads the sense key and code; `None` if the bytes are in neither format.
+/// Parses sense data; `None` if the bytes are in neither format.
 pub fn parse(bytes: &[u8]) -> Option<Sense> {
     let byte = |at: usize| bytes.get(at).copied();
     match byte(0)? & 0x7f {
         0x72 | 0x73 => Some(Sense { key: byte(1)? & 0xf, asc: byte(2)?, ascq: byte(3)? }),
-        // Old devices end the data before the code.
+        // Old devices truncate the data before the code.
         0x70 | 0x71 => {
             Some(Sense { key: byte(2)? & 0xf, asc: byte(12).unwrap_or(0), ascq: byte(13).unwrap_or(0) })
         }

@@ -1,6 +1,6 @@
-//! How requests reach the kernel: io_uring, or pread and pwrite where io_uring is forbidden, or a mapping
-//! where one is asked for. The choice is never silent: one request at a time measures something else than a
-//! queue of them.
+//! Selection of the interface for requests: io_uring, or pread and pwrite where io_uring is forbidden, or a
+//! mapping on request. The choice is always reported, because one request at a time measures something else
+//! than a queue of requests.
 
 use std::fmt;
 
@@ -9,22 +9,22 @@ use plumb_block::{Bytes, Caching, DurableWrite, EngineChoice, Errno, Error, Erro
 use super::{FileOptions, Target};
 use crate::{mapped, uring};
 
-/// The way that requests reach the kernel, in use.
+/// Interface in use for requests to the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Engine {
-    /// io_uring: as many requests at once as the queue is deep.
+    /// io_uring: up to the queue depth of requests at once.
     IoUring,
-    /// pread(2) and pwrite(2): one request at a time for each queue, however deep it is.
+    /// pread(2) and pwrite(2): one request at a time for each queue, independent of its depth.
     Positioned {
-        /// Reason why not io_uring.
+        /// Reason why io_uring is not used.
         because: String,
     },
-    /// mmap(2) and msync(2): one request at a time for each queue, however deep it is.
+    /// mmap(2) and msync(2): one request at a time for each queue, independent of its depth.
     Mapped,
 }
 
 impl Engine {
-    /// Returns a short name for results: `io_uring`, `pread/pwrite` or `mmap/msync`.
+    /// Returns the short name in results: `io_uring`, `pread/pwrite` or `mmap/msync`.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::IoUring => "io_uring",
@@ -33,7 +33,7 @@ impl Engine {
         }
     }
 
-    /// Returns why it is not io_uring, if it is not.
+    /// Returns the reason why io_uring is not used, if it is not.
     pub fn because(&self) -> Option<&str> {
         match self {
             Self::IoUring => None,
@@ -42,8 +42,8 @@ impl Engine {
         }
     }
 
-    /// Returns how many requests of one queue reach the kernel at once at most; `None` if as many as the
-    /// queue is deep.
+    /// Returns the maximum number of requests of one queue that reach the kernel at once; `None` if only the
+    /// queue depth limits it.
     pub const fn depth_max(&self) -> Option<u32> {
         match self {
             Self::IoUring => None,
@@ -63,7 +63,7 @@ impl fmt::Display for Engine {
     }
 }
 
-/// Returns the engine for a target, found by trying it once.
+/// Returns the engine for a target; finds out by trying io_uring once.
 pub(super) fn choose(target: &Target) -> Result<Engine> {
     let (opening, place) = (target.options.opening, target.name.as_str());
     let choice = opening.engine;
@@ -85,8 +85,8 @@ pub(super) fn choose(target: &Target) -> Result<Engine> {
     }
 }
 
-/// Checks that the options go together: blocks have a length, and a mapping has no calls to carry the flags
-/// of the others.
+/// Checks that the options are compatible: blocks must not be empty, and a mapping cannot use the other
+/// flags.
 pub(super) fn check(options: &FileOptions, place: &str) -> Result<()> {
     if options.logical_block == Some(Bytes(0)) {
         return Err(Error::new(ErrorKind::Invalid, "open", place).because("a logical block of no bytes"));
@@ -107,8 +107,7 @@ pub(super) fn check(options: &FileOptions, place: &str) -> Result<()> {
     Err(Error::new(ErrorKind::Invalid, "map", place).because(clash))
 }
 
-/// Returns why io_uring was refused, in words. See io_uring_setup(2) and
-/// Documentation/admin-guide/sysctl/kernel.rst.
+/// Explains why io_uring was refused. See io_uring_setup(2) and Documentation/admin-guide/sysctl/kernel.rst.
 fn reason(refusal: &std::io::Error) -> String {
     match refusal.raw_os_error() {
         Some(libc::ENOSYS) => "this kernel has no io_uring, or a seccomp filter hides it".to_owned(),

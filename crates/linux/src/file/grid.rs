@@ -1,4 +1,4 @@
-//! Properties that requests are checked against: the kind of a target, and its limits.
+//! Properties of a target that requests are checked against.
 
 use plumb_block::{Bytes, Caching, DurableWrite, FlushCall};
 
@@ -8,16 +8,16 @@ pub(crate) enum TargetKind {
     BlockDevice,
 }
 
-/// Limits of a target that never change while it is open; requests are checked against them.
+/// Limits of a target that never change while it is open. Requests are checked against them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Grid {
     pub(crate) kind: TargetKind,
     pub(crate) caching: Caching,
     pub(crate) flush: FlushCall,
     pub(crate) durable_write: DurableWrite,
-    /// True if each write is taken whole or refused.
+    /// True if each write is atomic or refused.
     pub(crate) untorn: bool,
-    /// True if a write at the start empties the file first.
+    /// True if a write at offset 0 truncates the file first.
     pub(crate) append: bool,
     pub(crate) writable: bool,
     pub(crate) logical_block: Bytes,

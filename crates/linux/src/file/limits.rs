@@ -1,9 +1,9 @@
-//! Properties that a file or a block device states: statx(2), block ioctls and `/sys/dev/block/M:m/queue`.
+//! Limits that a file or block device reports: statx(2), block ioctls and `/sys/dev/block/M:m/queue`.
 //!
-//! Sources: STATX_DIOALIGN in statx(2), Documentation/ABI/stable/sysfs-block; SBC-4, Block Device
-//! Characteristics VPD page, which the kernel keeps as `device/vpd_pgb1`, for ATA drives made of IDENTIFY
-//! word 217 (drivers/ata/libata-scsi.c). The attribute `rotational` is left aside: virtual disks claim it at
-//! random, and a revolution time is only the drive's own to state.
+//! Sources: STATX_DIOALIGN in statx(2); Documentation/ABI/stable/sysfs-block; SBC-4, Block Device
+//! Characteristics VPD page, which the kernel exposes as `device/vpd_pgb1` and builds for ATA drives from
+//! IDENTIFY word 217 (drivers/ata/libata-scsi.c). The attribute `rotational` is ignored: virtual disks set it
+//! arbitrarily, and only the drive itself can state a revolution time.
 
 use std::fs;
 use std::os::fd::BorrowedFd;
@@ -16,16 +16,16 @@ use super::{FileOptions, TargetKind, open};
 use crate::block_ioctl;
 use crate::tree::WRITE_ATOMIC;
 
-/// Largest size of one transfer: the largest power of two below MAX_RW_COUNT (include/linux/fs.h). The kernel
-/// splits it for the driver.
+/// Largest transfer: the largest power of two below MAX_RW_COUNT (include/linux/fs.h). The kernel splits it
+/// for the driver.
 const TRANSFER_MAX: Bytes = Bytes::gib(1);
-/// The alignment of direct I/O that every block device of 4 KiB or smaller blocks satisfies: for kernels
-/// before 6.1, which do not say.
+/// Alignment of direct I/O that suits every block device with blocks of at most 4 KiB. For kernels before
+/// 6.1, which do not report it.
 const DIRECT_ALIGNMENT_GUESS: Bytes = Bytes::kib(4);
-/// The unit of addressing where any byte can be addressed, unless another is asked for.
+/// Default unit of addressing where any byte can be addressed.
 const BUFFERED_BLOCK: Bytes = Bytes(512);
 
-/// The queue limits of a block device as the kernel has them.
+/// Queue limits of a block device in the kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct QueueLimits {
     write_back: Option<bool>,
@@ -38,8 +38,8 @@ pub(super) struct QueueLimits {
 }
 
 impl QueueLimits {
-    /// Returns the limits of device `major`:`minor`, all unknown if there is no such device, as beneath tmpfs
-    /// or btrfs. A partition has those of its disk. `sys` is where sysfs is mounted.
+    /// Returns the limits of device `major`:`minor`, all unknown if there is no such device, as below tmpfs
+    /// or btrfs. A partition has the limits of its disk. `sys` is the mount point of sysfs.
     pub(super) fn read(sys: &Path, major: u32, minor: u32) -> Self {
         let device = sys.join(format!("dev/block/{major}:{minor}"));
         let queue = [device.join("queue"), device.join("../queue")].into_iter().find(|path| path.is_dir());
@@ -58,7 +58,7 @@ impl QueueLimits {
             fua: number("fua") == Some(1),
             discard_max: Bytes(number("discard_max_bytes").unwrap_or(0)),
             physical_block: number("physical_block_size").filter(|size| size.is_power_of_two()).map(Bytes),
-            // A mask of the address bits that must be zero.
+            // The attribute is a mask of the address bits that must be zero.
             dma_alignment: number("dma_alignment")
                 .and_then(|mask| mask.checked_add(1))
                 .filter(|alignment| alignment.is_power_of_two())
@@ -69,23 +69,22 @@ impl QueueLimits {
     }
 }
 
-/// Returns the time of one revolution by a Block Device Characteristics page. Of the rates, 0 is "not
-/// reported" and 1 "does not rotate".
+/// Returns the time of one revolution from a Block Device Characteristics page. Rate 0 means "not reported"
+/// and 1 "does not rotate".
 fn revolution(page: &[u8]) -> Option<Nanos> {
     let &[_, 0xb1, _, _, high, low, ..] = page else { return None };
     let per_minute = u16::from_be_bytes([high, low]);
     (0x0401..0xffff).contains(&per_minute).then(|| Nanos::from_secs_f64(60.0 / f64::from(per_minute)))
 }
 
-/// Everything that requests are checked against, from one look at the target.
+/// All limits of a target, read at one time.
 pub(super) struct Limits {
     pub(super) info: DeviceInfo,
-    /// True if the device writes zeroes without being sent them. A file system marks ranges as zero, which is
-    /// fast.
+    /// True if the device writes zeroes without a transfer. File systems mark ranges as zero, which is fast.
     pub(super) fast_zeroes: bool,
 }
 
-/// Looks at an open file or block device. `sys` is where sysfs is mounted.
+/// Reads the limits of an open file or block device. `sys` is the mount point of sysfs.
 pub(super) fn look(
     file: BorrowedFd<'_>,
     kind: TargetKind,
@@ -118,7 +117,7 @@ pub(super) fn look(
     Ok(limits)
 }
 
-/// Returns the smallest and the largest untorn write to a file or device, by statx(2).
+/// Returns the sizes of the smallest and the largest untorn write to a file or device, from statx(2).
 fn untorn_units(stat: &Statx, name: &str) -> Result<(Bytes, Bytes)> {
     let is_known = StatxFlags::from_bits_retain(stat.stx_mask).contains(WRITE_ATOMIC);
     let bytes = |unit: u32| Bytes(u64::from(unit));
@@ -150,7 +149,7 @@ fn of_device(
             (true, memory) => memory,
         },
         transfer_max: TRANSFER_MAX,
-        // Discards go past the page cache, and so by the device's own blocks.
+        // Discards bypass the page cache, so they need the device's own block size.
         discard_max: if logical.0.is_multiple_of(sector.0) { queue.discard_max } else { Bytes(0) },
         volatile_cache: match (direct, queue.write_back) {
             // The page cache is volatile whatever the drive has.
@@ -185,9 +184,9 @@ fn of_file(name: &str, stat: &Statx, queue: QueueLimits, options: FileOptions) -
         dma_alignment: memory,
         transfer_max: TRANSFER_MAX,
         discard_max: size.round_down(logical),
-        // Holes of a file read as zeroes; fallocate(2) promises it.
+        // Holes of a file read as zeroes, as fallocate(2) guarantees.
         discard_zeroes: true,
-        // Even past the page cache, what a block of a file needs to be found again is in memory until a sync.
+        // Even with direct I/O, metadata needed to find a block of a file is in memory until a sync.
         volatile_cache: VolatileCache::Enabled,
         fua_native: options.opening.caching == Caching::Direct && queue.fua,
         ..DeviceInfo::plain(name, size, logical)
@@ -195,7 +194,7 @@ fn of_file(name: &str, stat: &Statx, queue: QueueLimits, options: FileOptions) -
     Ok(Limits { info, fast_zeroes: true })
 }
 
-/// Returns where sysfs is on a running system.
+/// Returns the usual mount point of sysfs.
 pub(super) fn sysfs() -> PathBuf {
     PathBuf::from("/sys")
 }

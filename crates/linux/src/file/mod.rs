@@ -1,8 +1,8 @@
 //! A regular file or a block device of this machine as a [`Device`].
 //!
-//! [`FileDevice::open`] looks at what the path is, chooses an engine (io_uring, or pread and pwrite where the
-//! kernel or a seccomp filter forbids io_uring, or a mapping if asked) and says which it chose. What each
-//! request becomes, but for reads, writes and flushes of the [mapped](Engine::Mapped) engine:
+//! [`FileDevice::open`] determines the type of the path and chooses an engine, which it reports: io_uring, or
+//! pread and pwrite where the kernel or a seccomp filter forbids io_uring, or a mapping on request. System
+//! calls for each request, except reads, writes and flushes of the [mapped](Engine::Mapped) engine:
 //!
 //! | request | regular file | block device |
 //! |---|---|---|
@@ -12,12 +12,12 @@
 //! | discard | fallocate, punch hole | `BLKDISCARD` |
 //! | write zeroes | fallocate, punch hole or zero range | fallocate, the same two modes |
 //!
-//! Durability is the submitter's choice request by request, so there is no "open with O_DSYNC": a policy that
-//! wants every write durable submits every write with FUA.
+//! The submitter chooses durability for each request, so there is no "open with O_DSYNC": a policy of durable
+//! writes submits every write with FUA.
 //!
-//! Invariants: a flush that failed latches the device for all queues; so does a failed FUA write, because to
-//! the kernel it is a write *and* a sync, and a failed sync is reported once and then forgotten (the pages
-//! are marked clean), so that the next fdatasync would succeed over lost data.
+//! Invariants: a failed flush latches the device for all queues. So does a failed FUA write, which for the
+//! kernel is a write *and* a sync: the kernel reports a failed sync once and then marks the pages clean, so
+//! the next fdatasync would succeed although data was lost.
 
 mod engine;
 mod grid;
@@ -47,7 +47,7 @@ pub(crate) use target::Target;
 
 use crate::{extents, mapped, psync, uring};
 
-/// An open file or block device. Cheap to share: queues hold what they need of it themselves.
+/// An open file or block device. Cheap to share: every queue holds its own references.
 pub struct FileDevice {
     target: Arc<Target>,
     engine: Engine,
@@ -56,23 +56,24 @@ pub struct FileDevice {
 impl FileDevice {
     /// Opens `path`, which must exist.
     ///
-    /// A block device that is to be written is claimed exclusively (O_EXCL): the kernel refuses with EBUSY if
-    /// it is mounted, part of a RAID or a volume group, or claimed by another opener.
+    /// A block device opened for writing is claimed exclusively (O_EXCL): the kernel refuses with EBUSY if it
+    /// is mounted, part of a RAID or a volume group, or claimed by another opener.
     ///
     /// # Errors
-    /// As open(2); [`Unsupported`](ErrorKind::Unsupported) if it is neither file nor block device, or if its
-    /// file system refuses O_DIRECT; [`Invalid`](ErrorKind::Invalid) if it is smaller than one logical block.
+    /// Fails as open(2) does; [`Unsupported`](ErrorKind::Unsupported) if the path is neither file nor block
+    /// device, or its file system refuses O_DIRECT; [`Invalid`](ErrorKind::Invalid) if it is smaller than one
+    /// logical block.
     pub fn open(path: &Path, options: FileOptions, clock: Arc<dyn Clock>) -> Result<Self> {
         engine::check(&options, &path.display().to_string())?;
         let file = open::open(path, options)?;
         Self::over(file, path.display().to_string(), options, clock)
     }
 
-    /// Creates a device over what is open already, in the way that `options` say: the descriptor's own flags
-    /// are not changed, so it must have been opened so. `name` is for messages.
+    /// Creates a device from an open descriptor. Its flags are not changed, so it must have been opened as
+    /// `options` say. `name` is for messages.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Fails as [`open`](Self::open) does.
     pub fn over(file: OwnedFd, name: String, options: FileOptions, clock: Arc<dyn Clock>) -> Result<Self> {
         engine::check(&options, &name)?;
         let target = Target::new(file, name, options, clock)?;
@@ -80,13 +81,13 @@ impl FileDevice {
         Ok(Self { target: Arc::new(target), engine })
     }
 
-    /// Returns how requests reach the kernel, and why not in the better way if so. To be said aloud and kept
-    /// with results.
+    /// Returns the engine in use, and the reason if it is not io_uring. Show it to the user and store it with
+    /// results.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// Returns true if this is a block device, not a regular file.
+    /// Returns true if this is a block device rather than a regular file.
     pub fn is_block_device(&self) -> bool {
         self.target.kind == TargetKind::BlockDevice
     }
@@ -102,9 +103,9 @@ impl Device for FileDevice {
             return Err(Error::new(ErrorKind::Invalid, "open a queue to", self.target.name.as_str())
                 .because("a queue holds at least one request"));
         }
-        // A description of its own for each queue: the kernel reports a failed write-back once per
-        // description, so two queues that flush at the same time over a shared one could see one failure and
-        // one false success.
+        // Each queue has its own open file description: the kernel reports a failed write-back once per
+        // description, so of two queues that flush a shared one at the same time, one could see the failure
+        // and the other a false success.
         let file = self.target.reopen()?;
         match self.engine {
             Engine::IoUring => Ok(Box::new(uring::UringQueue::new(Arc::clone(&self.target), file, options)?)),
@@ -119,7 +120,7 @@ impl Device for FileDevice {
         }
     }
 
-    /// A block device knows nothing of its blocks' state; a file's is asked of its file system.
+    /// Queries the file system of a file. The state of a block device's blocks is unknown.
     fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
         match self.target.kind {
             TargetKind::BlockDevice => Ok(vec![Extent { range, state: ExtentState::Unknown }]),
@@ -129,8 +130,8 @@ impl Device for FileDevice {
         }
     }
 
-    /// Returns an error always: a file has no cache of its own to switch, and a disk's is switched by policy,
-    /// which verifies and restores it.
+    /// Always fails: a file has no cache of its own to switch, and policy switches the cache of a disk, with
+    /// verification and restore.
     fn set_wce(&self, _enabled: bool) -> Result<()> {
         Err(Error::new(ErrorKind::Unsupported, "switch the write cache of", self.target.name.as_str())
             .because("the write cache of a disk is not switched through an open file, and a file has none"))

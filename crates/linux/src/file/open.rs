@@ -1,4 +1,4 @@
-//! How a file or a block device is opened, and what is said when it cannot be.
+//! Opening a file or block device, and the error messages when that fails.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -8,21 +8,21 @@ use plumb_block::{
 };
 use rustix::fs::{FileType, Mode, OFlags};
 
-/// How to open a file or a block device.
+/// Options for opening a file or block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileOptions {
     /// Access: read only, or read and write.
     pub access: Access,
-    /// Calls by which the file is opened.
+    /// System calls and flags for I/O.
     pub opening: Opening,
-    /// A regular file that grows with each write at its end, to so much at most. A write at its start empties
-    /// it first, so sequential writes append, and start again when it is full.
+    /// Size limit of a regular file that grows with each write at its end. A write at offset 0 truncates it
+    /// first, so sequential writes append, and start again when the file is full.
     pub append: Option<Bytes>,
-    /// The unit of addressing through the page cache, where any byte can be addressed; above zero. `None`:
-    /// 512 bytes of a file, the block of a device. Past the page cache the unit is the file system's or the
-    /// device's own, whatever is said here.
+    /// Unit of addressing through the page cache, where any byte can be addressed; must not be zero. `None`:
+    /// 512 bytes for a file, the block size of a device. Direct I/O ignores it and uses the unit of the file
+    /// system or device.
     pub logical_block: Option<Bytes>,
-    /// True if several threads poll one queue, one at a time, also while requests are in flight. Otherwise a
+    /// True if several threads poll one queue, one at a time, even while requests are in flight. Otherwise a
     /// queue belongs to the thread that polls it, which is cheaper.
     pub is_shared: bool,
 }
@@ -30,24 +30,24 @@ pub struct FileOptions {
 /// Access to a device: read only, or read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Writes, discards and write-zeroes fail with EROFS.
+    /// Read only: writes, discards and write-zeroes fail with EROFS.
     ReadOnly,
-    /// Anything goes. A block device is claimed exclusively.
+    /// Read and write. A block device is claimed exclusively.
     ReadWrite,
 }
 
 impl FileOptions {
-    /// Creates options with everything else as it is by default.
+    /// Creates options with defaults for everything else.
     pub const fn new(access: Access, opening: Opening) -> Self {
         Self { access, opening, append: None, logical_block: None, is_shared: false }
     }
 
-    /// Creates options for reading past the page cache.
+    /// Creates options for direct reads.
     pub const fn read_direct() -> Self {
         Self::new(Access::ReadOnly, Opening::DIRECT)
     }
 
-    /// Creates options for reading and writing past the page cache.
+    /// Creates options for direct reads and writes.
     pub const fn write_direct() -> Self {
         Self::new(Access::ReadWrite, Opening::DIRECT)
     }
@@ -62,42 +62,42 @@ impl FileOptions {
         Self::new(Access::ReadWrite, Opening::CACHED)
     }
 
-    /// Returns the options with another engine.
+    /// Sets the engine.
     #[must_use]
     pub const fn engine(mut self, engine: EngineChoice) -> Self {
         self.opening.engine = engine;
         self
     }
 
-    /// Returns the options with another use of the page cache.
+    /// Sets the use of the page cache.
     #[must_use]
     pub const fn caching(mut self, caching: Caching) -> Self {
         self.opening.caching = caching;
         self
     }
 
-    /// Returns the options with another call for flushes.
+    /// Sets the system call for flushes.
     #[must_use]
     pub const fn flush(mut self, flush: FlushCall) -> Self {
         self.opening.flush = flush;
         self
     }
 
-    /// Returns the options with another way to make FUA writes durable.
+    /// Sets the flag for FUA writes.
     #[must_use]
     pub const fn durable_write(mut self, durable_write: DurableWrite) -> Self {
         self.opening.durable_write = durable_write;
         self
     }
 
-    /// Returns the options with another unit of addressing through the page cache.
+    /// Sets the unit of addressing through the page cache.
     #[must_use]
     pub const fn logical_block(mut self, logical_block: Option<Bytes>) -> Self {
         self.logical_block = logical_block;
         self
     }
 
-    /// Returns the options with queues that several threads poll.
+    /// Allows several threads to poll a queue.
     #[must_use]
     pub const fn shared(mut self) -> Self {
         self.is_shared = true;
@@ -121,7 +121,7 @@ impl FileOptions {
 /// Opens an existing file or block device.
 pub(crate) fn open(path: &Path, options: FileOptions) -> Result<OwnedFd> {
     let place = || path.display().to_string();
-    // Looked at before it is opened, for opening some things (a FIFO, a tape) already does something.
+    // The type is checked before opening, since opening some types (a FIFO, a tape) has side effects.
     let kind = rustix::fs::stat(path)
         .map(|stat| FileType::from_raw_mode(stat.st_mode))
         .map_err(|errno| Error::io(&errno.into(), "open", place()))?;
@@ -137,7 +137,7 @@ pub(crate) fn open(path: &Path, options: FileOptions) -> Result<OwnedFd> {
         .map_err(|errno| explained(errno, &place(), options, exclusive))
 }
 
-/// Returns the error of open(2) in terms of what to do about it.
+/// Converts an error of open(2) to one with advice.
 fn explained(errno: rustix::io::Errno, place: &str, options: FileOptions, exclusive: OFlags) -> Error {
     use rustix::io::Errno as Os;
     let error = Error::new(ErrorKind::Os(Errno(errno.raw_os_error())), "open", place);
@@ -151,8 +151,7 @@ fn explained(errno: rustix::io::Errno, place: &str, options: FileOptions, exclus
     }
 }
 
-/// Returns the remedy where the system denies something to this user (EACCES, EPERM). Root is not told to
-/// become root.
+/// Returns the remedy for a permission error (EACCES, EPERM). Root is not told to become root.
 pub fn remedy_if_denied() -> &'static str {
     match rustix::process::geteuid().is_root() {
         true => {
@@ -163,7 +162,7 @@ pub fn remedy_if_denied() -> &'static str {
     }
 }
 
-/// Builds the error for a file system without O_DIRECT.
+/// Creates the error for a file system without O_DIRECT.
 pub(crate) fn direct_refused(place: &str) -> Error {
     Error::new(ErrorKind::Unsupported, "open for direct I/O", place).because(
         "the file system there does not support O_DIRECT; name a place on another file system, or measure it \

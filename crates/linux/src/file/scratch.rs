@@ -1,23 +1,22 @@
-//! Memory for requests that bring none: reads whose bytes nobody wants, and patterns that become bytes.
+//! Buffers for requests that have none: reads that discard the data, and patterns that are expanded.
 //!
-//! It comes from the queue's pool, so that it is registered with the kernel, and stays where it was lent, to
-//! be used again: slots are reused last used first, so the same few buffers stay in the processor's cache.
-//! When the pool is empty, or its buffers are too small, memory of its own is allocated; that is rare, and
-//! slower only the first time.
+//! A buffer comes from the queue's pool, so it is registered with the kernel, and stays with its slot for
+//! reuse. Slots are reused in last-in, first-out order, which keeps the same few buffers in the processor's
+//! cache. If the pool is empty or its buffers are too small, separate memory is allocated; this is rare, and
+//! slow only the first time.
 
 use plumb_block::{BufferMut, Bytes, Errno, Op, Payload, Pool, PoolShape};
 
-/// The alignment of memory that does not come from the pool: what any device of 4 KiB blocks or smaller
-/// accepts.
+/// Alignment of memory that does not come from the pool: suits any device with blocks of at most 4 KiB.
 const ALIGNMENT: Bytes = Bytes::kib(4);
 
-/// The memory lent to one slot of a queue, if any was yet.
+/// Buffer of one slot of a queue, once it needed one.
 #[derive(Default)]
 pub(crate) struct Scratch(Option<BufferMut>);
 
 impl Scratch {
-    /// Lends memory from `pool` to a request of `length` bytes that brings none but moves bytes, and turns a
-    /// pattern into them.
+    /// Provides memory from `pool` for a request of `length` bytes that has no buffer but moves data, and
+    /// expands its pattern.
     ///
     /// # Errors
     /// ENOMEM.
@@ -41,7 +40,7 @@ impl Scratch {
         }
     }
 
-    /// At least `length` bytes, from `pool` if there are none yet.
+    /// Returns at least `length` bytes; takes them from `pool` if the slot has none.
     #[inline]
     fn at_least(&mut self, length: Bytes, pool: &Pool) -> Result<&mut [u8], Errno> {
         if self.0.as_ref().is_none_or(|buffer| (buffer.len() as u64) < length.0) {
@@ -50,7 +49,7 @@ impl Scratch {
         self.bytes().ok_or(Errno(libc::ENOMEM))
     }
 
-    /// Returns the memory that is lent, if there is any.
+    /// Returns the slot's memory, if any.
     #[inline]
     pub(crate) fn bytes(&mut self) -> Option<&mut [u8]> {
         self.0.as_deref_mut()

@@ -1,4 +1,4 @@
-//! State shared by all queues of one open file or block device: the descriptor, the limits, the latch, the
+//! State shared by all queues of an open file or block device: the descriptor, the limits, the latch, the
 //! clock.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -20,10 +20,10 @@ pub(crate) struct Target {
     pub(crate) grid: Grid,
     file: OwnedFd,
     pub(crate) options: FileOptions,
-    /// Capacity in logical blocks, for checks without a lock.
+    /// Capacity in logical blocks; read without a lock.
     blocks: AtomicU64,
     info: Mutex<DeviceInfo>,
-    /// The error number of the latch, 0 without one: read for every flush.
+    /// Error number of the latch, 0 without one; read for every flush.
     latched_errno: AtomicI32,
     latch: Mutex<Option<Latch>>,
 }
@@ -99,8 +99,8 @@ impl Target {
         self.blocks.load(Ordering::Relaxed)
     }
 
-    /// Opens the same target through an open file description of its own, or, where /proc is not mounted,
-    /// returns another descriptor of the same one.
+    /// Opens the same target with its own open file description, or duplicates the descriptor where /proc is
+    /// not mounted.
     pub(crate) fn reopen(&self) -> Result<OwnedFd> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         match rustix::fs::open(path, self.options.flags(), Mode::empty()) {
@@ -112,8 +112,8 @@ impl Target {
         }
     }
 
-    /// Looks again: size and write cache may have changed, and the generation then grows. If the device
-    /// cannot be looked at any more, what was last known is returned.
+    /// Reads the properties again: size and write cache may have changed, and the generation then grows.
+    /// Returns the last known ones if the device can no longer be read.
     pub(crate) fn info(&self) -> DeviceInfo {
         let mut known = lock(&self.info);
         let sys = limits::sysfs();
@@ -133,7 +133,7 @@ impl Target {
         *lock(&self.latch)
     }
 
-    /// Returns the error number that flushes fail with from now on, if one failed.
+    /// Returns the error number for all flushes from now on, if one failed.
     pub(crate) fn latched_errno(&self) -> Option<Errno> {
         match self.latched_errno.load(Ordering::Acquire) {
             0 => None,
@@ -141,12 +141,12 @@ impl Target {
         }
     }
 
-    /// Returns how a request has ended that has come so far, if it has. A failed flush is remembered.
+    /// Returns the outcome of a request if it is complete. Records a failed flush.
     #[inline]
     pub(crate) fn ended(&self, op: Op, progress: Progress) -> Option<Outcome> {
         match progress {
             Progress::Again => None,
-            // Another queue may have learnt of a failed flush while this one was under way.
+            // A flush on another queue may have failed while this one was in progress.
             Progress::Ended(Outcome::Done) if op == Op::Flush => {
                 Some(self.latched_errno().map_or(Outcome::Done, Outcome::Failed))
             }
@@ -158,7 +158,7 @@ impl Target {
         }
     }
 
-    /// Remembers a failed flush; the first stays.
+    /// Records a failed flush; the first one is kept.
     fn latch(&self, errno: Errno) {
         let mut latch = lock(&self.latch);
         if latch.is_none() {
@@ -168,7 +168,8 @@ impl Target {
     }
 }
 
-/// A panic elsewhere cannot leave these values half-changed: each is replaced as a whole.
+/// Locks a mutex. A panic elsewhere cannot leave its value half-changed, since values are only replaced as a
+/// whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
-//! Test of whether a file can be read and written without leaving anything in the page cache:
-//! `RWF_DONTCACHE`.
+//! Test of whether a file supports I/O that leaves nothing in the page cache: `RWF_DONTCACHE`.
 //!
-//! The flag came with Linux 6.14 and each file system has to take it (FOP_DONTCACHE, include/linux/fs.h). It
-//! is tried once, on opening, with one byte: a read of none is answered before the flags are looked at.
+//! The flag came with Linux 6.14, and each file system must support it (FOP_DONTCACHE, include/linux/fs.h).
+//! The test tries the flag once when the file is opened, with one byte: the kernel completes an empty read
+//! without checking the flags.
 
 use std::io::IoSliceMut;
 use std::os::fd::BorrowedFd;

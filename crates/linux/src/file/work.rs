@@ -1,30 +1,30 @@
-//! One request as the system calls that it takes: a state machine without any I/O, the same for both engines.
+//! The system calls of one request: a state machine without any I/O, shared by both engines.
 //!
-//! Most requests are one call. More are needed after a short transfer, when a way to write zeroes is not
-//! supported and the next one is tried, and when zeroes must be durable. The buffer is not here: a call says
-//! how far into it to start.
+//! Most requests need one call. More are needed after a short transfer, to make zeroes durable, or when one
+//! way to write zeroes is not supported and the next is tried. The buffer is not stored here: a call gives
+//! the position in it.
 //!
-//! Fallocate and discard go through the description that claims a block device, the others through the
-//! queue's own: through a description that does not claim it, while another does, the kernel refuses to drop
-//! dirty pages of the range (EBUSY, block/bdev.c truncate_bdev_range).
+//! Fallocate and discard use the file description that claims a block device, other calls the queue's own.
+//! While one description claims the device, the kernel refuses to drop dirty pages of a range through any
+//! other (EBUSY, block/bdev.c truncate_bdev_range).
 
-use plumb_block::{Bytes, Caching, DurableWrite, Errno, FlushCall, Lba, Op, Outcome, Payload, Request};
+use plumb_block::{Caching, DurableWrite, Errno, FlushCall, Lba, Op, Outcome, Request};
 use rustix::io::ReadWriteFlags;
 
 use super::uncached::DONTCACHE;
 use super::zeroes::ZEROES_BYTES;
 use super::{Grid, TargetKind};
 
-/// `RWF_ATOMIC` of include/uapi/linux/fs.h, Linux 6.11: the write is taken whole or refused. Memory that is
-/// registered with a ring is refused too (`generic_atomic_write_valid` in fs/read_write.c).
+/// `RWF_ATOMIC` of include/uapi/linux/fs.h, Linux 6.11: the write is atomic or refused. It is also refused
+/// for memory registered with a ring (`generic_atomic_write_valid` in fs/read_write.c).
 pub(crate) const ATOMIC: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x40);
 
 /// One system call. Offsets and lengths are bytes of the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// Read `length` bytes at `offset` into the buffer from `done` on, with `flags` of preadv2(2).
+    /// Read `length` bytes at `offset` into the buffer from position `done` on, with `flags` of preadv2(2).
     Read { offset: u64, length: u64, done: u64, flags: ReadWriteFlags },
-    /// Write `length` bytes at `offset` from the buffer from `done` on, with `flags` of pwritev2(2).
+    /// Write `length` bytes at `offset` from the buffer from position `done` on, with `flags` of pwritev2(2).
     Write { offset: u64, length: u64, done: u64, flags: ReadWriteFlags },
     /// Write `length` bytes of [`zeroes`](super::zeroes::zeroes) at `offset`, with `flags` of pwritev2(2).
     WriteZeroes { offset: u64, length: u64, flags: ReadWriteFlags },
@@ -32,33 +32,33 @@ pub(crate) enum Call {
     Fallocate { mode: i32, offset: u64, length: u64 },
     /// BLKDISCARD.
     Discard { offset: u64, length: u64 },
-    /// The whole file by this call.
+    /// Sync of the whole file by this call.
     Flush(FlushCall),
-    /// ftruncate(2) to nothing: of a file that is appended to only.
+    /// ftruncate(2) to zero, only for append-only files.
     Truncate,
-    /// msync(2) of the pages that hold `length` bytes at `offset`: of a mapped target only.
+    /// msync(2) of the pages that hold `length` bytes at `offset`, only for mapped targets.
     SyncPages { offset: u64, length: u64 },
 }
 
-/// Where a request stands after an answer.
+/// State of a request after the result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// Another call is needed.
     Again,
-    /// The request is over.
+    /// The request is complete.
     Ended(Outcome),
-    /// The request failed as a flush fails: the device is to be latched.
+    /// The request failed in its flush: the device must be latched.
     Latching(Errno),
 }
 
-/// A request under way.
+/// A request in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Work {
     stage: Stage,
     offset: u64,
     length: u64,
     done: u64,
-    /// Unit that a short direct transfer is rounded down to, so that the rest starts on the grid.
+    /// Unit to which a short direct transfer is rounded down, so that the rest starts on the grid.
     grain: u64,
     /// Flags of every transfer of the request.
     flags: ReadWriteFlags,
@@ -69,14 +69,14 @@ enum Stage {
     Read,
     Write {
         durable: bool,
-        /// A copy into a mapping, so that durability takes a call of its own.
+        /// True for a copy into a mapping, whose durability needs a separate call.
         mapped: bool,
     },
-    /// Truncation before a write at the start of a file that is appended to.
+    /// Truncation before a write at offset 0 of an append-only file.
     Truncate {
         durable: bool,
     },
-    /// The sync after a durable write to a mapping.
+    /// Sync after a durable write to a mapping.
     WriteSync,
     Flush(FlushCall),
     PunchHole,
@@ -85,7 +85,7 @@ enum Stage {
         way: ZeroWay,
         then: ZeroRest,
     },
-    /// The sync after durable zeroes.
+    /// Sync after durable zeroes.
     ZeroSync(FlushCall),
 }
 
@@ -96,7 +96,7 @@ enum ZeroWay {
     Bytes,
 }
 
-/// Properties that decide what follows once a way to write zeroes failed or succeeded.
+/// Parameters for the next step after one way to write zeroes succeeded or failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ZeroRest {
     fua: bool,
@@ -106,8 +106,8 @@ struct ZeroRest {
 }
 
 impl Work {
-    /// Returns the work that `request` takes on a target of `blocks` logical blocks, or the error number that
-    /// it fails with at once.
+    /// Returns the work for `request` on a target of `blocks` logical blocks, or the error number with which
+    /// it fails immediately.
     #[inline]
     pub(crate) fn admit(
         request: &Request,
@@ -143,13 +143,16 @@ impl Work {
             return Err(Errno::EINVAL);
         }
         let length = grid.logical_block * range.nlb;
-        check_payload(request, grid, length)?;
+        let is_transfer = matches!(request.op, Op::Read | Op::Write { .. });
+        if !request.carries(length) || is_transfer && length > grid.transfer_max {
+            return Err(Errno::EINVAL);
+        }
         if request.op != Op::Read && !grid.writable {
             return Err(Errno::EROFS);
         }
         match request.op {
             Op::Discard if !grid.can_discard => return Err(Errno::EOPNOTSUPP),
-            // The kernel would write the zeroes itself rather than say that the device cannot.
+            // The kernel would write the zeroes itself instead of reporting that the device cannot.
             Op::WriteZeroes { no_hole: true, fast_only: true, .. } if !grid.fast_zeroes => {
                 return Err(Errno::EOPNOTSUPP);
             }
@@ -191,12 +194,12 @@ impl Work {
         }
     }
 
-    /// Takes the answer to the last [`call`](Self::call): bytes moved (0 for calls that move none), or an
+    /// Processes the result of the last [`call`](Self::call): bytes moved (0 for calls that move none), or an
     /// error number.
     #[inline]
     pub(crate) fn answered(&mut self, answer: Result<u64, Errno>) -> Progress {
         match answer {
-            // Nearly every answer: all of it, at once.
+            // Fast path for the usual result: everything in one call.
             Ok(moved) if moved == self.length && self.is_plain() => Progress::Ended(Outcome::Done),
             Ok(moved) => self.succeeded(moved),
             Err(Errno(libc::EINTR)) => Progress::Again,
@@ -204,7 +207,7 @@ impl Work {
         }
     }
 
-    /// Returns true if it is over when all bytes were moved.
+    /// Returns true if the request is complete once all bytes were moved.
     #[inline]
     fn is_plain(&self) -> bool {
         matches!(self.stage, Stage::Read | Stage::Write { mapped: false, .. })
@@ -242,7 +245,7 @@ impl Work {
     fn moved(&mut self, moved: u64, when_all: Progress) -> Progress {
         let moved = if self.done + moved >= self.length { moved } else { moved - moved % self.grain };
         if moved == 0 {
-            // The end of a file that has shrunk: what was asked for is not there.
+            // End of a file that has shrunk: the requested bytes do not exist.
             return Progress::Ended(Outcome::Failed(Errno::EIO));
         }
         self.done += moved;
@@ -278,7 +281,7 @@ impl Work {
     }
 }
 
-/// Returns the flags of the transfers of a request.
+/// Returns the flags for the transfers of a request.
 #[inline]
 fn flags_of(stage: Stage, grid: &Grid) -> ReadWriteFlags {
     let caching = match grid.caching {
@@ -302,22 +305,8 @@ fn flags_of(stage: Stage, grid: &Grid) -> ReadWriteFlags {
     }
 }
 
-#[inline]
-fn check_payload(request: &Request, grid: &Grid, length: Bytes) -> Result<(), Errno> {
-    let fits = match (request.op, &request.payload) {
-        (Op::Read, Payload::None) | (Op::Write { .. }, Payload::Pattern(_)) => length <= grid.transfer_max,
-        (Op::Read, Payload::Into(buffer)) => buffer.len() as u64 == length.0 && length <= grid.transfer_max,
-        (Op::Write { .. }, Payload::Bytes(buffer)) => {
-            buffer.len() as u64 == length.0 && length <= grid.transfer_max
-        }
-        (Op::Read | Op::Write { .. }, _) => false,
-        _ => true,
-    };
-    if fits { Ok(()) } else { Err(Errno::EINVAL) }
-}
-
-/// Returns true if a failed durable write may have failed in its sync. These are the errors that the kernel
-/// gives before it has written anything (mm/filemap.c generic_write_checks, fs/read_write.c).
+/// Returns true if a failed durable write may have failed in its sync. The excluded errors occur before the
+/// kernel has written anything (mm/filemap.c generic_write_checks, fs/read_write.c).
 fn may_be_of_the_sync(errno: Errno) -> bool {
     !matches!(
         errno.0,
@@ -325,10 +314,10 @@ fn may_be_of_the_sync(errno: Errno) -> bool {
     )
 }
 
-/// Returns the way to try after `way` turned out not to be supported, if there is one.
+/// Returns the next way to write zeroes if `way` is not supported, if there is one.
 fn next_way(way: ZeroWay, then: ZeroRest) -> Option<ZeroWay> {
     match way {
-        // On a block device zero range writes zeroes itself if it must, which is not fast.
+        // On a block device, zero range falls back to writing zeroes, which is not fast.
         ZeroWay::PunchHole if then.fast_only && then.kind == TargetKind::BlockDevice => None,
         ZeroWay::PunchHole => Some(ZeroWay::ZeroRange),
         ZeroWay::ZeroRange if then.fast_only => None,
@@ -339,7 +328,7 @@ fn next_way(way: ZeroWay, then: ZeroRest) -> Option<ZeroWay> {
 
 #[cfg(test)]
 mod tests {
-    use plumb_block::{LbaRange, Pattern, Tag};
+    use plumb_block::{Bytes, LbaRange, Pattern, Payload, Tag};
 
     use super::*;
 

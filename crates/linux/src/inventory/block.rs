@@ -1,4 +1,4 @@
-//! One block device, and the file behind it.
+//! A block device, and the file or device behind it.
 
 use std::collections::BTreeSet;
 use std::fs::Metadata;
@@ -10,9 +10,9 @@ use crate::tree::mountinfo::Mount;
 /// Kind of a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockKind {
-    /// A disk, or what a controller or a hypervisor shows as one.
+    /// A disk, or a device that a controller or hypervisor presents as a disk.
     Disk,
-    /// A part of a disk.
+    /// A partition of a disk.
     Partition,
     /// A device-mapper device.
     DeviceMapper,
@@ -22,9 +22,9 @@ pub enum BlockKind {
     Bcache,
     /// A loop device.
     Loop,
-    /// zram, brd, null_blk: memory.
+    /// A device in memory: zram, brd, null_blk.
     Memory,
-    /// nbd, rbd, drbd, ublk: what is behind is elsewhere.
+    /// A device whose storage is elsewhere: nbd, rbd, drbd, ublk.
     Remote,
     /// Optical and floppy drives.
     Removable,
@@ -33,7 +33,7 @@ pub enum BlockKind {
 /// One block device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// The kernel's name: `sda1`.
+    /// Kernel name: `sda1`.
     pub name: String,
     /// Number of the device.
     pub number: DeviceNumber,
@@ -43,40 +43,42 @@ pub struct Block {
     pub kind: BlockKind,
     /// Disk of a partition, and the partition's number there; `None` if the device is not a partition.
     pub partition: Option<Partition>,
-    /// Capacity in sectors of 512 bytes, whatever the device's blocks are; `None` if the kernel does not say.
+    /// Capacity in sectors of 512 bytes, independent of the block size; `None` if the kernel does not report
+    /// it.
     pub sectors: Option<u64>,
-    /// The kernel hides it: one path of an NVMe namespace that has several.
+    /// True if the kernel hides the device: one path of a multipath NVMe namespace.
     pub hidden: bool,
-    /// The name that a device-mapper device was given: `vg-root`.
+    /// Name of a device-mapper device: `vg-root`.
     pub mapped_name: Option<String>,
-    /// The names of the devices directly below.
+    /// Names of the devices directly below.
     pub below: BTreeSet<String>,
-    /// The names of the devices directly above: partitions, holders, loop devices.
+    /// Names of the devices directly above: partitions, holders, loop devices.
     pub above: BTreeSet<String>,
-    /// Mount points and types of the file systems on it. The point is empty where the mount is not in this
-    /// namespace.
+    /// Mount points and types of the file systems on the device. The mount point is empty if the mount is in
+    /// another namespace.
     pub mounts: Vec<(String, String)>,
-    /// True if it is swapped to.
+    /// True if the device is swap space.
     pub swap: bool,
-    /// File or device that a loop device is set up over.
+    /// File or device behind a loop device.
     pub(super) backing: Option<Backing>,
-    /// Where a device-mapper device lies on those below it. Empty if its table could not be read, or does not
-    /// say it.
+    /// Locations of a device-mapper device on the devices below. Empty if its table could not be read or does
+    /// not give them.
     pub(super) segments: Vec<Segment>,
 }
 
-/// Where a partition is.
+/// Location of a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
-    /// The kernel's name of the disk.
+    /// Kernel name of the disk.
     pub disk: String,
-    /// The number of the partition, as /dev/disk/by-id appends it.
+    /// Partition number, as /dev/disk/by-id appends it.
     pub number: String,
-    /// First sector of the partition on the disk, in sectors of 512 bytes; `None` if the kernel does not say.
+    /// First sector of the partition on the disk, in sectors of 512 bytes; `None` if the kernel does not
+    /// report it.
     pub start: Option<u64>,
 }
 
-/// Identity of a file, whatever its names.
+/// Identity of a file, independent of its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileId {
     /// `st_dev` of the file.
@@ -86,46 +88,46 @@ pub struct FileId {
 }
 
 impl FileId {
-    /// Returns the identity by which stat(2) knows a file.
+    /// Returns the identity of a file from its metadata.
     pub(super) fn from_metadata(file: &Metadata) -> Self {
         Self { device: file.dev(), inode: file.ino() }
     }
 }
 
-/// File or device that swap space or a loop device is on.
+/// File or device behind a loop device or swap space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Backing {
     /// Path as the kernel names it.
     pub(super) path: String,
-    /// The device, if it is one.
+    /// Device number, if it is a device.
     pub(super) number: Option<DeviceNumber>,
-    /// The file, where the kernel says which, whatever its name leads to now.
+    /// Identity of the file, if the kernel reports it, even if the path now leads elsewhere.
     pub(super) file: Option<FileId>,
-    /// Where in it the loop device begins, in bytes.
+    /// Start of the loop device in the file, in bytes.
     pub(super) offset: u64,
 }
 
-/// A part of a device-mapper device that lies in one piece on a device below.
+/// A part of a device-mapper device that is contiguous on a device below.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Segment {
     /// Start of the part, in bytes of the device-mapper device.
     pub(super) from: u64,
     /// Length of the part in bytes.
     pub(super) length: u64,
-    /// The device below.
+    /// Number of the device below.
     pub(super) below: DeviceNumber,
-    /// Start of the part there, in bytes.
+    /// Start of the part on the device below, in bytes.
     pub(super) at: u64,
 }
 
 impl Block {
-    /// Returns the path of the device's node in /dev. The kernel writes a slash in a name as an exclamation
+    /// Returns the path of the device node in /dev. The kernel replaces a slash in the name by an exclamation
     /// mark.
     pub fn node(&self) -> String {
         format!("/dev/{}", self.name.replace('!', "/"))
     }
 
-    /// Returns the capacity in bytes; the largest number if the kernel does not say.
+    /// Returns the capacity in bytes; the largest number if the kernel does not report it.
     pub(super) fn length(&self) -> u64 {
         self.sectors.map_or(u64::MAX, |sectors| sectors.saturating_mul(512))
     }
@@ -136,7 +138,7 @@ impl Block {
         self.number == mount.device || self.mounts.iter().any(is_it)
     }
 
-    /// Returns the file or device behind a loop device, as the kernel names it.
+    /// Returns the file or device behind a loop device, by the kernel's name.
     pub fn backing_file(&self) -> Option<&str> {
         self.backing.as_ref().map(|backing| backing.path.as_str())
     }

@@ -1,4 +1,4 @@
-//! Words that name a device for good: those that `--destroy` takes.
+//! Permanent identifiers of devices, which `--destroy` takes.
 //!
 //! | device | words |
 //! |---|---|
@@ -7,21 +7,21 @@
 //! | loop device | `loop3=/path/of/the/file`; a partition of it `loop3p1=/path/of/the/file` |
 //! | no identity at all (zram, ram) | the kernel's name |
 //!
-//! A word that another disk of this machine has too (cheap USB bridges, two namespaces of one NVMe
-//! controller) names neither: the kernel's name is then put before it, `sda=WORD`.
+//! An identifier that another disk of this machine shares (cheap USB bridges, two namespaces of one NVMe
+//! controller) is ambiguous: it is then prefixed with the kernel's name, `sda=WORD`.
 
 use super::Inventory;
 use super::block::Block;
 use crate::tree::Tree;
 
-/// Where drivers keep identities, below the directory of a disk, the best first: virtio-blk; NVMe and MMC;
+/// Attributes with identifiers, below the directory of a disk, the best first: virtio-blk; NVMe and MMC;
 /// NVMe; SCSI; device mapper; md.
 const WORDS: [&str; 8] =
     ["serial", "device/serial", "wwid", "device/wwid", "uuid", "device/cid", "dm/uuid", "md/uuid"];
 
 impl Inventory {
-    /// Returns the words that name `block`, the one to show first. Never empty. `surveyed` tells what a
-    /// survey calls a disk, which may have asked the drive itself.
+    /// Returns the identifiers of `block`, starting with the one to show. Never empty. `surveyed` returns a
+    /// survey's name of a disk, which may come from the drive itself.
     pub fn identities(
         &self,
         tree: &dyn Tree,
@@ -57,7 +57,8 @@ impl Inventory {
     }
 
     fn words_of_others(&self, tree: &dyn Tree, disk: &Block) -> Vec<String> {
-        // The boot areas of an eMMC are the same chip; the paths below a multipath NVMe namespace are hidden.
+        // The boot areas of an eMMC are on the same chip. The paths below a multipath NVMe namespace are
+        // hidden.
         let same_chip = |name: &str| disk.name.starts_with("mmcblk") && name.starts_with(&disk.name);
         let others = self.blocks().filter(|other| other.partition.is_none() && !other.hidden);
         let others = others.filter(|other| other.name != disk.name && !same_chip(&other.name));
@@ -65,7 +66,7 @@ impl Inventory {
     }
 }
 
-/// Returns the words that /sys has for a disk.
+/// Returns the identifiers in /sys of a disk.
 fn words(tree: &dyn Tree, disk: &Block) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let from_files = WORDS.iter().filter_map(|file| tree.text(&format!("{}/{file}", disk.sysfs)).ok());
@@ -78,7 +79,7 @@ fn words(tree: &dyn Tree, disk: &Block) -> Vec<String> {
     words
 }
 
-/// SPC-6 7.7.19: the unit serial number page has a header of four bytes.
+/// Returns the unit serial number of a SCSI disk, which follows a header of four bytes (SPC-6 7.7.19).
 fn unit_serial(tree: &dyn Tree, disk: &Block) -> Option<String> {
     let page = tree.read(&format!("{}/device/vpd_pg80", disk.sysfs)).ok()?;
     Some(String::from_utf8_lossy(page.get(4..)?).trim_matches('\0').to_owned())
@@ -93,14 +94,14 @@ fn links_to(tree: &dyn Tree, block: &Block) -> Vec<String> {
     names.into_iter().filter(leads_here).collect()
 }
 
-/// Returns true if a word can tell one device from another: some drives answer with zeroes.
+/// Returns true if the text can be unique: some drives report only zeroes.
 fn is_identity(word: &str) -> bool {
     word.len() >= 3
         && word.chars().any(|c| c.is_ascii_alphanumeric() && c != '0')
         && !word.contains('\u{fffd}')
 }
 
-/// Returns `text` with runs of white space as one space: drives pad their serials.
+/// Collapses runs of white space in `text`, because drives pad their serials.
 pub fn single_spaced(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

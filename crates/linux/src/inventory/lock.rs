@@ -1,34 +1,33 @@
-//! Locks on files and on parts of them: /proc/locks and the fdinfo of a descriptor, fs/locks.c
+//! Locks on files and on ranges of them: /proc/locks and the fdinfo of a descriptor, fs/locks.c
 //! (lock_get_status).
 //!
 //! ```text
 //! 1: FLOCK  ADVISORY  WRITE 708 fd:00:131 0 EOF
 //! 2: OFDLCK ADVISORY  WRITE -1 fd:00:131 4096 8191
 //! ```
-//! Major and minor number of the file system's device are hexadecimal, the inode is decimal.
+//! The major and minor number of the file system's device are hexadecimal, the inode is decimal.
 //!
-//! Limitations: btrfs and overlayfs show another device here than stat(2) does, so a lock there is not found.
+//! Limitations: btrfs and overlayfs report another device here than in stat(2), so a lock there is not found.
 
 use std::ops::Range;
 
 use super::block::FileId;
 
-/// A lock of flock(2), or one of an open file description: what a simulated drive has on its medium and a
-/// cache on its files, or on the parts of them that it uses.
+/// A lock of flock(2) or of an open file description, as a simulated drive has on its medium, and a cache on
+/// its files or on the parts that it uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lock {
     pub(crate) file: FileId,
-    /// The bytes that are locked.
+    /// Locked bytes.
     pub(crate) bytes: Range<u64>,
-    /// True if nobody else may have it locked.
+    /// True if the lock excludes all other locks.
     pub(crate) is_exclusive: bool,
-    /// The process that took the lock; `None` if the kernel does not say.
+    /// Process that took the lock; `None` if the kernel does not report it.
     pub(crate) process: Option<String>,
 }
 
 impl Lock {
-    /// Reads one line; `None` for locks of other kinds, for those that are waited for, and for lines of
-    /// another form.
+    /// Parses a line; `None` for other kinds of locks, for waiting requests, and for lines in another format.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace().skip(1);
         if !matches!(words.next()?, "FLOCK" | "OFDLCK") {

@@ -1,19 +1,19 @@
-//! The block devices of the machine, what stands on what, and what uses each: the one inventory for all who
-//! must not disturb a use.
+//! Inventory of the machine's block devices, how they are stacked, and what uses each of them. Anything that
+//! must not disturb a use relies on it.
 //!
 //! [`Inventory::read`] reads /sys/class/block, the mount table, /proc/swaps, the members of mounted btrfs and
-//! the backing files of loop devices, through a [`Tree`](crate::tree::Tree) and a
-//! [`Probe`](crate::probe::Probe), so that it works on recordings too. It **fails closed**: a source that is
-//! there and cannot be read is an [`InventoryError`], never "no use". What vanishes while it is read (a disk
-//! that is pulled out) is left out. A kernel without swap has no /proc/swaps, and a kernel without block
-//! devices no /sys/class/block: that is none.
+//! the backing files of loop devices through a [`Tree`](crate::tree::Tree) and a
+//! [`Probe`](crate::probe::Probe), so it works on recordings too. It **fails closed**: a source that exists
+//! and cannot be read is an [`InventoryError`], never "no use". A device that vanishes during reading (a disk
+//! that is pulled out) is left out. A kernel without swap has no /proc/swaps, and one without block devices
+//! has no /sys/class/block; both count as empty.
 //!
-//! How to use it: read one where the decision is made, ask [`Inventory::uses`] with the kernel's name
-//! (`loop3`) or [`Inventory::uses_of_file`], and refuse on the error as on a use. A [`Use`] prints as a
+//! Usage: read an inventory where the decision is made, call [`Inventory::uses`] with the kernel's name
+//! (`loop3`) or [`Inventory::uses_of_file`], and refuse if there is a use or an error. A [`Use`] prints as a
 //! sentence: `sda1 is mounted at / (ext4)`.
 //!
-//! Limitations: it shows the mount namespace of this process, and no descriptors that programs have open. An
-//! exclusive open (`O_EXCL`) finds what it does not.
+//! Limitations: an inventory covers only the mount namespace of this process, and not the open descriptors of
+//! programs. An exclusive open (`O_EXCL`) detects more.
 
 mod block;
 mod identity;
@@ -37,14 +37,14 @@ use crate::tree::DeviceNumber;
 use crate::tree::mountinfo::Mount;
 use block::Backing;
 
-/// All block devices by name, and what uses them.
+/// All block devices by name, and their uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inventory {
     blocks: BTreeMap<String, Block>,
     mounts: Vec<Mount>,
-    /// Files and devices that are swapped to.
+    /// Files and devices that are swap space.
     swaps: Vec<Backing>,
-    /// Files, and parts of them, that a program has locked for itself alone.
+    /// Exclusive locks of programs on files or ranges of them.
     locks: Vec<Lock>,
 }
 
@@ -59,18 +59,18 @@ impl Inventory {
         self.blocks.values().find(|block| block.number == number)
     }
 
-    /// Returns all block devices, in the order of their names.
+    /// Returns all block devices, ordered by name.
     pub fn blocks(&self) -> impl Iterator<Item = &Block> {
         self.blocks.values()
     }
 
-    /// Returns all disks that have a size.
+    /// Returns all disks of non-zero size.
     pub fn disks(&self) -> impl Iterator<Item = &Block> {
         let disks = self.blocks().filter(|block| block.kind == BlockKind::Disk);
         disks.filter(|block| block.sectors != Some(0) && !block.hidden)
     }
 
-    /// Returns all devices that stand on `name`, each after those below it.
+    /// Returns all devices stacked on `name`, each after those below it.
     pub fn above(&self, name: &str) -> Vec<&Block> {
         let mut order = Vec::new();
         let mut seen = BTreeSet::new();
@@ -80,8 +80,8 @@ impl Inventory {
         order
     }
 
-    /// Visits depth first, a device behind all above it; `seen` keeps a cycle of a damaged tree from being
-    /// followed.
+    /// Visits depth first; a device comes after all devices above it. `seen` guards against a cycle in a
+    /// damaged tree.
     fn visit<'a>(&'a self, name: &str, seen: &mut BTreeSet<&'a str>, order: &mut Vec<&'a Block>) {
         let Some(block) = self.blocks.get(name) else { return };
         if !seen.insert(&block.name) {
@@ -93,7 +93,7 @@ impl Inventory {
         order.push(block);
     }
 
-    /// Returns the names of the disks that the device called `name` stands on; its own if it is one.
+    /// Returns the names of the disks below the device called `name`, or its own name if it is a disk.
     pub fn disks_below(&self, name: &str) -> BTreeSet<&str> {
         let mut found = BTreeSet::new();
         let mut seen = BTreeSet::new();
@@ -111,7 +111,7 @@ impl Inventory {
         found
     }
 
-    /// Returns the mount that `path`, which is absolute and without links, is on.
+    /// Returns the mount that contains `path`, which must be absolute and without links.
     pub fn mount_of(&self, path: &str) -> Option<&Mount> {
         let above = |point: &str| {
             point == "/"
@@ -122,7 +122,7 @@ impl Inventory {
         self.mounts.iter().filter(|mount| above(&mount.point)).max_by_key(|mount| mount.point.len())
     }
 
-    /// Returns the names of the disks that the file or directory at `path` is on; none where it is on no disk
+    /// Returns the names of the disks that hold the file or directory at `path`; empty if it is not on a disk
     /// of this machine.
     pub fn disks_under_path(&self, path: &str) -> BTreeSet<&str> {
         let Some(mount) = self.mount_of(path) else { return BTreeSet::new() };
@@ -130,7 +130,7 @@ impl Inventory {
         holding.flat_map(|block| self.disks_below(&block.name)).collect()
     }
 
-    /// Returns the devices that are set up over files of the file systems on `block`: its loop devices.
+    /// Returns the loop devices over files of the file systems on `block`.
     pub fn over_files_of<'a>(&'a self, block: &'a Block) -> impl Iterator<Item = &'a Block> {
         let mount = |above: &Block| self.mount_of(above.backing_file()?);
         self.blocks().filter(move |above| mount(above).is_some_and(|mount| block.holds(mount)))

@@ -1,21 +1,20 @@
-//! Identities of a file: its own, and on overlayfs those of the files beneath it.
+//! Identities of a file: its own, and on overlayfs those of the underlying files.
 //!
-//! overlayfs gives its files a device number of their own, so that stat(2) does not show that a file of the
-//! merged directory is a file of a layer. The mount table names the layers, and the topmost one that has the
-//! file at the same place within it is the one that is written:
+//! overlayfs gives its files a separate device number, so stat(2) does not reveal that a file of the merged
+//! directory is a file of a layer. The mount table lists the layers. The file that is written is the one in
+//! the topmost layer that has a file at the same path:
 //!
 //! ```text
 //! merged/in.json ──► upper/in.json (copied up, or new) ──► else lower1/in.json ──► else lower2/in.json
 //! ```
 //!
 //! # Limitations
-//! - A layer whose name was typed relative to a directory is looked for in the directories above the mount
-//!   and in the current one; what is found there counts only if it is the same inode by its number, or by
-//!   length and time of birth.
-//! - A layer that no name of this mount namespace leads to is not found, nor is a file beneath a directory
-//!   that was renamed with `redirect_dir`.
-//! - Locks are not followed: one that is taken in a merged directory is not seen by way of its layers, nor
-//!   the other way round.
+//! - A layer specified by a relative path is searched for in the directories above the mount and in the
+//!   current one. A match counts only if it is the same inode by its number, or by length and time of birth.
+//! - A layer without a path in this mount namespace is not found, nor is a file below a directory that was
+//!   renamed with `redirect_dir`.
+//! - Locks are not translated: a lock taken in a merged directory is not seen through its layers, nor the
+//!   other way round.
 
 use std::fs::{self, Metadata};
 use std::os::fd::{AsFd, AsRawFd as _};
@@ -25,10 +24,10 @@ use std::path::{Path, PathBuf};
 use super::block::FileId;
 use crate::tree::mountinfo::{self, Mount};
 
-/// The type of the file system: OVERLAYFS_SUPER_MAGIC, linux/magic.h.
+/// File system type: OVERLAYFS_SUPER_MAGIC, linux/magic.h.
 const OVERLAYFS: u32 = 0x794c_7630;
 
-/// Returns the identities of the file at `path`: its own first; none if there is no file.
+/// Returns the identities of the file at `path`, its own first; empty if there is no file.
 pub fn identities_at(path: &Path) -> Vec<FileId> {
     let mut found = Vec::new();
     if let Ok(path) = fs::canonicalize(path) {
@@ -38,7 +37,7 @@ pub fn identities_at(path: &Path) -> Vec<FileId> {
     found
 }
 
-/// Returns the identities of an open file: its own first.
+/// Returns the identities of an open file, its own first.
 pub fn identities_of(file: impl AsFd) -> Vec<FileId> {
     let file = file.as_fd();
     let Ok(stat) = rustix::fs::fstat(file) else { return Vec::new() };
@@ -47,7 +46,7 @@ pub fn identities_of(file: impl AsFd) -> Vec<FileId> {
     identities_of_known(own, &path)
 }
 
-/// Returns true if both paths lead to one regular file, or would once it is made.
+/// Returns true if both paths lead to the same regular file, or would once it is created.
 pub fn is_one_file(one: &Path, other: &Path) -> bool {
     let [files, others] = [one, other].map(|path| match path.is_file() {
         true => identities_at(path),
@@ -64,8 +63,8 @@ pub fn is_one_file(one: &Path, other: &Path) -> bool {
     new(one).is_some_and(|one| new(other) == Some(one))
 }
 
-/// Returns the identities of a file that is known by `own`, and was called `path` in some mount namespace.
-/// Follows the path on an overlay only: another file system that has lost its server never answers.
+/// Returns the identities of a file with the identity `own`, whose path was `path` in some mount namespace.
+/// Follows the path only on an overlay: a file system that has lost its server never answers.
 pub(super) fn identities_of_known(own: FileId, path: &Path) -> Vec<FileId> {
     let mounts = mountinfo::mounts_of("self");
     if covering(path, &mounts).is_some_and(|mount| mount.kind == "overlay") {
@@ -74,7 +73,7 @@ pub(super) fn identities_of_known(own: FileId, path: &Path) -> Vec<FileId> {
             return found;
         }
     }
-    // Another place of this mount namespace may show the same file system.
+    // Another mount in this namespace may show the same file system.
     let names = path.ancestors().skip(1).filter_map(|above| path.strip_prefix(above).ok());
     let names: Vec<&Path> = names.collect();
     let overlays = mounts.iter().filter(|mount| mount.kind == "overlay");
@@ -88,7 +87,7 @@ fn is_on_overlay(path: &Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|found| found.f_type as u32 == OVERLAYFS)
 }
 
-/// Adds the file at `path`, which is absolute and without links, and the files beneath it.
+/// Adds the file at `path`, which must be absolute and without links, and the files below it.
 fn add(path: &Path, mounts: &[Mount], found: &mut Vec<FileId>) {
     let Ok(file) = fs::metadata(path) else { return };
     let own = FileId::from_metadata(&file);
@@ -101,7 +100,7 @@ fn add(path: &Path, mounts: &[Mount], found: &mut Vec<FileId>) {
     }
 }
 
-/// Returns the file of a layer that `file` at `path` is; `None` if it is not on an overlay.
+/// Returns the file in a layer that backs `file` at `path`; `None` if it is not on an overlay.
 fn beneath(path: &Path, file: &Metadata, mounts: &[Mount]) -> Option<PathBuf> {
     let mount = covering(path, mounts).filter(|mount| mount.kind == "overlay")?;
     let rest = path.strip_prefix(&mount.point).ok()?;
@@ -117,13 +116,13 @@ fn beneath(path: &Path, file: &Metadata, mounts: &[Mount]) -> Option<PathBuf> {
     })
 }
 
-/// Returns the mount that `path`, which is absolute and without links, is in: the last of several at one
-/// point.
+/// Returns the mount that contains `path`, which must be absolute and without links; of several at one point,
+/// the last.
 fn covering<'m>(path: &Path, mounts: &'m [Mount]) -> Option<&'m Mount> {
     mounts.iter().filter(|mount| path.starts_with(&mount.point)).max_by_key(|mount| mount.point.len())
 }
 
-/// Returns the layers that may have a file, the topmost first. A colon in a name is written `\:`.
+/// Returns the layers that may hold a file, the topmost first. A colon in a name is written `\:`.
 fn layers(mount: &Mount) -> Vec<PathBuf> {
     let named = |key: &'static str| {
         let options = mount.super_options.iter().filter_map(|option| option.split_once('='));

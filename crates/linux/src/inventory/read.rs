@@ -1,4 +1,4 @@
-//! Reading the inventory: /sys/class/block, /proc/self/mountinfo, /proc/swaps, /sys/fs/btrfs, and the loop
+//! Reading the inventory from /sys/class/block, /proc/self/mountinfo, /proc/swaps, /sys/fs/btrfs and the loop
 //! devices.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,25 +17,25 @@ const SWAPS: &str = "/proc/swaps";
 const BTRFS: &str = "/sys/fs/btrfs";
 const LOCKS: &str = "/proc/locks";
 
-/// Device-mapper targets that put their sectors on a device below in one piece and in order. In their
-/// parameters the device is followed by the first sector there.
+/// Device-mapper targets that map their sectors contiguously and in order to a device below. In their
+/// parameters the first sector there follows the device.
 const IN_ONE_PIECE: [&str; 5] = ["linear", "crypt", "delay", "flakey", "dust"];
 
-/// Reason why it cannot be known what uses the devices of this machine.
+/// Error that leaves the uses of this machine's devices unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InventoryError {
-    /// A source is there and cannot be read.
+    /// A source exists and cannot be read.
     #[error("{path} ({absence})")]
     Unreadable {
-        /// The file or directory.
+        /// File or directory.
         path: String,
         /// Reason why it cannot be read.
         absence: Absence,
     },
-    /// The mount table has no lines. The root file system alone is one.
+    /// The mount table is empty, although it always contains the root file system.
     #[error("/proc/self/mountinfo (empty)")]
     NoMounts,
-    /// A line of the mount table is cut off or has another form.
+    /// A line of the mount table is truncated or malformed.
     #[error("/proc/self/mountinfo (line {line} is not understood)")]
     Mount {
         /// Number of the line, from 1.
@@ -44,10 +44,10 @@ pub enum InventoryError {
 }
 
 impl Inventory {
-    /// Reads the machine that `tree` and `probe` show.
+    /// Reads the machine through `tree` and `probe`.
     ///
     /// # Errors
-    /// [`InventoryError`], if a use may have been missed.
+    /// [`InventoryError`] if a use may have been missed.
     pub fn read(tree: &dyn Tree, probe: &dyn Probe) -> Result<Self, InventoryError> {
         let reading = Reading { tree, probe };
         let mounts = reading.mounts()?;
@@ -60,8 +60,8 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// Writes each relation down on both sides. `slaves` of the device above and `holders` of the one below
-    /// say the same; a recording may have one of them only.
+    /// Completes every relation in both directions. `slaves` of the device above and `holders` of the one
+    /// below are equivalent; a recording may have only one of them.
     fn link(&mut self) {
         let mut relations: Vec<(String, String)> = Vec::new();
         let numbers = self.numbers();
@@ -117,7 +117,7 @@ impl Reading<'_> {
 
     fn blocks(&self) -> Result<BTreeMap<String, Block>, InventoryError> {
         let names = match self.tree.list(BLOCKS) {
-            // A kernel without block devices (a sandbox) has a /sys without them.
+            // In a kernel without block devices (a sandbox), /sys has no directory for them.
             Err(Absence::NotThere) if self.tree.list("/sys").is_ok_and(|names| !names.is_empty()) => {
                 Vec::new()
             }
@@ -130,7 +130,7 @@ impl Reading<'_> {
         Ok(blocks)
     }
 
-    /// Returns one block device with the neighbours that its own directory names; `None` if it has vanished.
+    /// Returns a block device with the neighbours listed in its own directory; `None` if it has vanished.
     fn block(&self, name: &str) -> Result<Option<Block>, InventoryError> {
         let link = format!("{BLOCKS}/{name}");
         let Some(sysfs) = if_there(&link, self.tree.canonical(&link))? else { return Ok(None) };
@@ -169,7 +169,7 @@ impl Reading<'_> {
         }))
     }
 
-    /// Returns the text of an attribute; `None` if it is not there or empty.
+    /// Returns the text of an attribute; `None` if it is missing or empty.
     fn text(&self, sysfs: &str, file: &str) -> Result<Option<String>, InventoryError> {
         let path = format!("{sysfs}/{file}");
         Ok(if_there(&path, self.tree.text(&path))?.filter(|text| !text.is_empty()))
@@ -190,9 +190,9 @@ impl Reading<'_> {
         Backing { path, number, file: None, offset: 0 }
     }
 
-    /// Returns the file or device that a loop device is set up over. The ioctl names the device or file,
-    /// whatever its name leads to now (deleted, or of another mount namespace); the name stands in where it
-    /// may not be asked.
+    /// Returns the file or device behind a loop device. The ioctl identifies it even if its path now leads
+    /// elsewhere (deleted, or of another mount namespace). Without permission for the ioctl, the path is used
+    /// instead.
     fn loop_backing(
         &self,
         name: &str,
@@ -207,11 +207,11 @@ impl Reading<'_> {
         };
         let device = status.device.to_stat();
         let file = status.node.is_none().then_some(FileId { device, inode: status.inode });
-        // The name is not followed: a file system whose server is gone never answers.
+        // The path is not followed: a file system whose server is gone never answers.
         Ok(Some(Backing { path, number: status.node, file, offset: status.offset }))
     }
 
-    /// Returns where a device-mapper device lies on those below it, as far as its table says.
+    /// Returns the locations of a device-mapper device on the devices below, as far as its table gives them.
     fn segments(&self, name: &str, number: DeviceNumber) -> Vec<Segment> {
         let Ok(table) = self.probe.ask(ProbedDevice { name, number }, Request::DmTable) else {
             return Vec::new();
@@ -223,8 +223,9 @@ impl Reading<'_> {
         targets.iter().flat_map(segments_of).collect()
     }
 
-    /// Puts each mount on its devices: by the number of the superblock, else by the members of btrfs, else by
-    /// the sources (a file system of several devices has a number of its own, and bcachefs names them all).
+    /// Assigns each mount to its devices: by the number of the superblock, else by the members of btrfs, else
+    /// by the sources. A file system on several devices has its own number; bcachefs lists all of its devices
+    /// as sources.
     fn mark_mounted(&self, inventory: &mut Inventory) -> Result<(), InventoryError> {
         let numbers = inventory.numbers();
         let btrfs = self.btrfs_members()?;
@@ -244,7 +245,7 @@ impl Reading<'_> {
                 inventory.mark_mount(&name, &mount.point, &mount.kind);
             }
         }
-        // The kernel lists the members of a btrfs while it is mounted anywhere.
+        // The kernel lists the members of a btrfs as long as it is mounted anywhere.
         for (members, _) in btrfs.iter().zip(mounted).filter(|(_, mounted)| !mounted) {
             for name in members {
                 inventory.mark_mount(name, "", "btrfs");
@@ -276,7 +277,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Returns the kernel's name of a node: `/dev/mapper/x` is a link to `/dev/dm-0` where udev made it.
+    /// Returns the kernel's name of a node: `/dev/mapper/x` is a link to `/dev/dm-0` if udev created it.
     fn kernel_name(&self, path: &str) -> Option<String> {
         let name = |path: &str| path.strip_prefix("/dev/").map(|name| name.replace('/', "!"));
         name(path).and_then(|plain| match self.tree.canonical(path) {
@@ -286,7 +287,7 @@ impl Reading<'_> {
     }
 }
 
-/// Returns each device that the parameters of `target` name, with the sector after it.
+/// Returns each device in the parameters of `target`, with the sector that follows it.
 fn segments_of(target: &dm::DmTarget) -> Vec<Segment> {
     let bytes = |sectors: u64| sectors.saturating_mul(512);
     let words: Vec<&str> = target.parameters.split_whitespace().collect();
@@ -301,11 +302,11 @@ fn unreadable(path: &str, absence: Absence) -> InventoryError {
     InventoryError::Unreadable { path: path.to_owned(), absence }
 }
 
-/// Returns the answer for `path`; `None` if there is nothing.
+/// Returns the answer for `path`; `None` if it does not exist.
 fn if_there<T>(path: &str, answer: Answer<T>) -> Result<Option<T>, InventoryError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
-        // No machine says "not recorded": a recording does, of what its survey did not ask.
+        // Only a recording answers "not recorded", for files that its survey did not read.
         Err(Absence::NotThere | Absence::NotRecorded) => Ok(None),
         Err(absence) => Err(unreadable(path, absence)),
     }

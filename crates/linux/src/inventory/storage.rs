@@ -1,16 +1,16 @@
-//! Where the bytes of a device or file are: on which devices and files, and in which ranges of them.
+//! Location of the bytes of a device or file: the ranges of the devices and files that hold them.
 //!
-//! Two devices are the same storage where their ranges meet on any device or file beneath both. Two loop
-//! devices over one file meet in the file, a partition and its disk on the disk.
+//! Two devices are the same storage if their ranges overlap on any device or file below both. Two loop
+//! devices over one file overlap in the file, a partition and its disk on the disk.
 //!
 //! ```text
 //! loop1 (offset 1M) ──► loop0[1M..]  ──► file a.img[1M..]
 //! loop2 (offset 8M) ──────────────────► file a.img[8M..]     meets loop1 and loop0 in the file
 //! ```
 //!
-//! For some devices it is known only that they are somewhere on a device below: a thin volume in its pool, an
-//! array on its members. Such a range is the whole device below, and is a *share* of it. Two shares of one
-//! device do not meet, for the driver keeps them apart; a share meets every range that is not one.
+//! Some devices are known only to be somewhere on a device below: a thin volume in its pool, an array on its
+//! members. Their range is the whole device below, marked as a *share* of it. Two shares of one device do not
+//! overlap, because the driver separates them; a share overlaps every range that is not a share.
 
 use std::ops::Range;
 use std::path::Path;
@@ -21,23 +21,23 @@ use super::block::{Backing, Block};
 use super::overlay::{identities_at, identities_of_known};
 use crate::tree::DeviceNumber;
 
-/// A device or file that ranges are counted on.
+/// Device or file that ranges refer to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Base {
     Device(DeviceNumber),
     File(FileId),
-    /// A file of which nothing but the name is known.
+    /// A file known only by its path.
     Named(String),
 }
 
-/// Bytes of a base.
+/// A byte range of a base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Extent {
     base: Base,
-    /// The first byte, and the one after the last.
+    /// First byte of the range.
     from: u64,
     to: u64,
-    /// The devices on the way of which this is a share.
+    /// Devices along the path of which this range is a share.
     shares: Vec<DeviceNumber>,
 }
 
@@ -50,7 +50,7 @@ impl Extent {
     }
 }
 
-/// Everything that writing to a device or file changes: itself, and the ranges of what is beneath it.
+/// Everything that changes when a device or file is written: itself, and the ranges below it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Storage {
     extents: Vec<Extent>,
@@ -62,12 +62,12 @@ impl Storage {
         self.extents.iter().any(|extent| other.extents.iter().any(|other| extent.meets(other)))
     }
 
-    /// Returns true if it includes a part of a device.
+    /// Returns true if the storage includes a part of the device.
     pub(super) fn includes(&self, device: DeviceNumber) -> bool {
         self.extents.iter().any(|extent| extent.base == Base::Device(device))
     }
 
-    /// Returns the storage of these bytes of a regular file with these identities, which the kernel may also
+    /// Returns the storage of a byte range of a regular file with these identities, which the kernel may also
     /// know by `path`.
     pub fn from_file(identities: &[FileId], path: Option<&str>, bytes: Range<u64>) -> Self {
         let named = path.map(|path| Base::Named(path.to_owned()));
@@ -78,7 +78,7 @@ impl Storage {
 }
 
 impl Backing {
-    /// Returns the identities of the file; none if it is not known, or not on the running machine.
+    /// Returns the identities of the file; empty if it is unknown, or not on the running machine.
     pub(super) fn identities(&self) -> Vec<FileId> {
         let path = Path::new(&self.path);
         match self.file {
@@ -89,7 +89,7 @@ impl Backing {
     }
 }
 
-/// Bytes of a device on the way down.
+/// Bytes of a device during the descent.
 #[derive(Clone)]
 struct Part {
     from: u64,
@@ -98,7 +98,7 @@ struct Part {
 }
 
 impl Part {
-    /// Returns the same bytes, `by` bytes further on in what is beneath.
+    /// Returns the same bytes, `by` bytes further along in the base.
     fn moved(&self, by: u64) -> Self {
         Self {
             from: self.from.saturating_add(by),
@@ -107,7 +107,7 @@ impl Part {
         }
     }
 
-    /// Creates an unknown part of `below`.
+    /// Creates a share of `below`, at an unknown position.
     fn share_of(&self, below: &Block) -> Self {
         let mut shares = self.shares.clone();
         shares.push(below.number);
@@ -116,12 +116,12 @@ impl Part {
 }
 
 impl Inventory {
-    /// Returns the storage of the block device called `name`; none if there is no such device.
+    /// Returns the storage of the block device called `name`; empty if there is no such device.
     pub fn storage(&self, name: &str) -> Storage {
         self.storage_of_part(name, 0..u64::MAX)
     }
 
-    /// Returns the storage of these bytes of the block device called `name`.
+    /// Returns the storage of a byte range of the block device called `name`.
     pub fn storage_of_part(&self, name: &str, bytes: Range<u64>) -> Storage {
         let mut storage = Storage::default();
         if let Some(block) = self.get(name) {
@@ -131,8 +131,8 @@ impl Inventory {
         storage
     }
 
-    /// Returns the devices that a loop device is set up over which `name` is, or stands on. A loop device
-    /// does not claim what is behind it, as others do.
+    /// Returns the devices behind loop devices that `name` is or is stacked on. Unlike other devices, a loop
+    /// device does not claim the device behind it.
     pub fn behind_loop_devices(&self, name: &str) -> Vec<&Block> {
         let mut found: Vec<&Block> = Vec::new();
         let mut seen: Vec<&str> = Vec::new();
@@ -151,14 +151,14 @@ impl Inventory {
         found
     }
 
-    /// Returns the devices whose bytes writing to `storage` changes, and that are not beneath it: those
-    /// above, and those over the same file or device in another way.
+    /// Returns the devices that change when `storage` is written and are not below it: those above, and those
+    /// over the same file or device by another path.
     pub fn beside<'a>(&'a self, storage: &'a Storage) -> impl Iterator<Item = &'a Block> {
         let is_beneath = |block: &Block| storage.includes(block.number);
         self.blocks().filter(move |block| !is_beneath(block) && self.storage(&block.name).overlaps(storage))
     }
 
-    /// Returns the storage of the whole file or device that something is set up over.
+    /// Returns the storage of the whole backing file or device.
     pub(super) fn storage_of_backing(&self, backing: &Backing) -> Storage {
         let mut storage = Storage::default();
         let whole = Part { from: 0, to: u64::MAX, shares: Vec::new() };
@@ -166,8 +166,8 @@ impl Inventory {
         storage
     }
 
-    /// Adds `part` of `block` and what it is on. `way` are the devices above, so that a cycle of a damaged
-    /// tree ends.
+    /// Adds `part` of `block` and everything below it. `way` lists the devices above, so that a cycle in a
+    /// damaged tree ends.
     fn descend(&self, block: &Block, part: &Part, way: &mut Vec<DeviceNumber>, storage: &mut Storage) {
         if way.contains(&block.number) {
             return;

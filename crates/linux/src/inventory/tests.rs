@@ -1,4 +1,4 @@
-//! Machines put together by hand: what stands on what, and what cannot be read.
+//! Tests of hand-made machines: stacked devices, and facts that cannot be read.
 
 use super::*;
 use crate::probe::wire::dm;
@@ -7,7 +7,7 @@ use crate::tree::{Absence, RecordedTree};
 
 const ROOT: &str = "1 0 0:9 / / rw - tmpfs none rw\n";
 
-/// sda with sda1, which dm-0 and md0 stand on, and sdb.
+/// Returns the tree of a machine with sda, its partition sda1 below dm-0 and md0, and sdb.
 fn tree() -> RecordedTree {
     let mut tree = RecordedTree::new();
     tree.put_text("/proc/self/mountinfo", ROOT);
@@ -120,7 +120,7 @@ fn a_loop_device_over_a_disk_stands_on_it() {
     assert_eq!(read(&made).unwrap().disks_below("loop0"), BTreeSet::from(["sdb"]));
 }
 
-/// A machine whose devices are put together with ranges.
+/// Machine whose devices are ranges of other devices.
 struct Stack {
     tree: RecordedTree,
     probe: RecordedProbe,
@@ -152,7 +152,7 @@ impl Stack {
         self.tree.put_text(&format!("{at}/size"), &format!("{sectors}\n"));
     }
 
-    /// A loop device over the device with the minor number `below`, or else over the file with this inode.
+    /// Adds a loop device over the device with the minor number `below`, or over the file with this inode.
     fn over(&mut self, name: &str, below: Result<u64, u64>, offset: u64, limit: u64) {
         let at = self.device(name);
         self.tree.put_text(&format!("{at}/loop/backing_file"), "/a/name/of/another/namespace\n");
@@ -214,7 +214,7 @@ fn loop_devices_over_one_file_overlap_where_their_ranges_do() {
         None,
         0..u64::MAX
     )));
-    // Only what overlaps is a use, whatever the file is called.
+    // Only an overlap is a use, whatever the name of the file.
     let by = |name: &str| inventory.uses(name).iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(by("loop3"), Vec::<String>::new());
     assert_eq!(by("loop2"), ["/a/name/of/another/namespace is behind loop1"]);

@@ -1,9 +1,9 @@
-//! Uses of a device or a file: of the device itself, of what stands on it, and of everything else that is the
-//! same storage.
+//! Uses of a device or file: of the device itself, of devices stacked on it, and of everything else that is
+//! the same storage.
 //!
-//! A use counts where its [`Storage`] overlaps that of the device asked about: a mounted loop device over the
-//! same file, a disk that is mounted below a partition, swap space in the file behind a loop device. A device
-//! beneath the one asked about is no use for holding it, but is one if it is mounted itself.
+//! A use counts if its [`Storage`] overlaps that of the queried device: a mounted loop device over the same
+//! file, a disk that is mounted below a partition, swap space in the file behind a loop device. A device
+//! below the queried one does not count as a use of it, but a mount of that lower device does.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,16 +13,16 @@ use super::block::{Backing, Block, BlockKind, FileId};
 use super::lock::Lock;
 use super::{Inventory, Storage};
 
-/// One use of a device or file, or of what stands on it.
+/// A use of a device or file, or of a device stacked on it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Use {
     /// A mounted file system.
     Mounted {
-        /// The device that is mounted: the one asked about, a partition of it, its disk, or something above.
+        /// Mounted device: the queried one, a partition of it, its disk, or a device above.
         device: String,
-        /// Where; empty if the mount table does not say.
+        /// Mount point; empty if the mount table does not give it.
         point: String,
-        /// The type of the file system.
+        /// Type of the file system.
         kind: String,
     },
     /// Active swap space.
@@ -30,26 +30,25 @@ pub enum Use {
         /// The device or file.
         device: String,
     },
-    /// Another device is made of it: device mapper, md, bcache.
+    /// The device is part of another one: device mapper, md, bcache.
     Held {
-        /// The device that is held.
+        /// Lower device.
         device: String,
-        /// Device that uses it, with its own name if it has one.
+        /// Upper device, with its own name if it has one.
         by: String,
     },
-    /// A loop device is set up over it.
+    /// A loop device is bound to the device or file.
     Loop {
         /// The device or file behind the loop device.
         device: String,
         /// The loop device.
         by: String,
     },
-    /// A program has locked the file beneath it, or the part that is asked about, as a simulated drive and a
-    /// cache do.
+    /// A program has locked the file below, or the queried part of it, as a simulated drive or a cache does.
     Locked {
         /// The file.
         file: String,
-        /// The number of the process, if the kernel says it.
+        /// Process number, if the kernel reports it.
         process: Option<String>,
     },
 }
@@ -72,31 +71,30 @@ impl fmt::Display for Use {
     }
 }
 
-/// Device or file whose uses are requested.
+/// Query for the uses of a device or file.
 struct UsageQuery<'a> {
     storage: Storage,
-    /// The name of the device; `None` for a file.
+    /// Name of the device; `None` for a file.
     name: Option<&'a str>,
     /// True for a file.
     is_file: bool,
 }
 
 impl Inventory {
-    /// Returns all uses of the block device called `name` that would lose by its being written.
+    /// Returns all uses of the block device called `name` that a write to it would damage.
     pub fn uses(&self, name: &str) -> Vec<Use> {
         self.uses_of(&UsageQuery { storage: self.storage(name), name: Some(name), is_file: false })
     }
 
-    /// Returns all uses of these bytes of the block device called `name`: what stands on other bytes of it is
-    /// none.
+    /// Returns all uses of a byte range of the block device called `name`. Uses of other ranges do not count.
     pub fn uses_of_part(&self, name: &str, bytes: Range<u64>) -> Vec<Use> {
         self.uses_of(&UsageQuery { storage: self.storage_of_part(name, bytes), name: None, is_file: false })
     }
 
-    /// Returns all uses of `bytes` of a regular file with these identities, but for locks on it. `path` is
-    /// what the kernel may know it by.
+    /// Returns all uses of `bytes` of a regular file with these identities, except locks on it. `path` is the
+    /// path by which the kernel may know it.
     ///
-    /// The names of swap files are looked up in the file system of the running machine.
+    /// Limitation: paths of swap files are resolved in the file system of the running machine.
     pub fn uses_of_file(&self, identities: &[FileId], path: &str, bytes: Range<u64>) -> Vec<Use> {
         let storage = Storage::from_file(identities, Some(path), bytes);
         self.uses_of(&UsageQuery { storage, name: None, is_file: true })
@@ -110,7 +108,7 @@ impl Inventory {
             .filter(|block| above.contains(block.name.as_str()) || is_touched(self.storage(&block.name)))
             .map(|block| block.name.as_str())
             .collect();
-        // A device beneath is made of others for the sake of the one asked about: that is no other use.
+        // A lower device that is held only as part of the queried one is not another use.
         let carries = |block: &Block| asked.name == Some(&block.name) || asked.storage.includes(block.number);
         let mut uses = Vec::new();
         for block in touched.iter().filter_map(|name| self.get(name)) {
@@ -131,8 +129,7 @@ impl Inventory {
         each_once(uses)
     }
 
-    /// Returns the names of all devices that stand on the one asked about, which is among them only in a
-    /// cycle.
+    /// Returns the names of all devices stacked on the queried one, which is itself included only in a cycle.
     fn names_above<'a>(&'a self, asked: &UsageQuery<'_>) -> BTreeSet<&'a str> {
         let mut found = BTreeSet::new();
         let mut pending: Vec<&Block> = asked.name.and_then(|name| self.get(name)).into_iter().collect();
@@ -143,8 +140,8 @@ impl Inventory {
         found
     }
 
-    /// Returns the lock on a file beneath the device asked about. Of a file that is asked about itself, the
-    /// lock may be the own one.
+    /// Returns the use by a lock on a file below the queried device. Ignored for a queried file, where the
+    /// lock may be the caller's own.
     fn locked(&self, asked: &UsageQuery<'_>, lock: &Lock) -> Option<Use> {
         let locked = Storage::from_file(&[lock.file], None, lock.bytes.clone());
         if asked.is_file || !asked.storage.overlaps(&locked) {
@@ -158,13 +155,13 @@ impl Inventory {
 }
 
 impl UsageQuery<'_> {
-    /// Returns the name for the file behind something.
+    /// Returns the display name of a backing file or device.
     fn called(&self, backing: &Backing) -> String {
         if self.is_file { "the file".to_owned() } else { backing.path.clone() }
     }
 }
 
-/// Returns the use that the device or file called `device` has by the device `above` on it.
+/// Returns the use of `device` by the device `above` it.
 fn use_by(device: String, above: &Block) -> Use {
     match above {
         Block { kind: BlockKind::Loop, backing: Some(_), name, .. } => Use::Loop { device, by: name.clone() },
@@ -173,7 +170,7 @@ fn use_by(device: String, above: &Block) -> Use {
     }
 }
 
-/// Returns the mounts of this very device, and its use as swap space.
+/// Returns the mounts of this device itself, and its use as swap space.
 fn uses_of_one(block: &Block) -> impl Iterator<Item = Use> {
     let device = || block.name.clone();
     let mounts = block.mounts.iter().map(move |(point, kind)| Use::Mounted {
@@ -184,8 +181,7 @@ fn uses_of_one(block: &Block) -> impl Iterator<Item = Use> {
     mounts.chain(block.swap.then(|| Use::Swap { device: device() }))
 }
 
-/// Returns each use once; of the mounts of one device that with the shortest path, for a file system may be
-/// mounted often.
+/// Removes duplicates. Of several mounts of one device, keeps the one with the shortest path.
 fn each_once(mut uses: Vec<Use>) -> Vec<Use> {
     uses.sort_by_key(|one| match one {
         Use::Mounted { device, point, .. } => (0, device.clone(), point.is_empty(), point.len()),

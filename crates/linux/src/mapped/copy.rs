@@ -1,5 +1,5 @@
-//! Copies between a mapping and memory, made by the kernel, so that a page that cannot be had is an error
-//! number.
+//! Copies between a mapping and memory by the kernel, so that an inaccessible page gives an error number
+//! instead of a signal.
 
 #![expect(unsafe_code, reason = "the kernel gets addresses of memory")]
 
@@ -7,45 +7,45 @@ use std::io;
 
 use plumb_block::Errno;
 
-/// Copies from `mapped` on into `into`; how much, which is less if a page cannot be had.
+/// Copies from `mapped` to `into`. Returns the number of bytes, which is lower if a page is inaccessible.
 ///
 /// # Errors
-/// EIO if the first page cannot be had; else as process_vm_writev(2).
+/// EIO if the first page is inaccessible; otherwise fails as process_vm_writev(2) does.
 ///
 /// # Safety
-/// The addresses from `mapped` on, as many as `into` is long, must be of a mapping that stays for the call.
+/// The `into.len()` bytes from `mapped` on must belong to a mapping that exists for the whole call.
 pub(super) unsafe fn out_of(mapped: *mut u8, into: &mut [u8]) -> Result<u64, Errno> {
     let local = piece(mapped, into.len());
     let remote = piece(into.as_mut_ptr(), into.len());
-    // SAFETY: `into` is ours to write, and the mapping is there; both for the call.
+    // SAFETY: `into` is ours to write, and the mapping exists; both for the call.
     answer(unsafe { libc::process_vm_writev(own_process(), &raw const local, 1, &raw const remote, 1, 0) })
 }
 
-/// Copies `from` to `mapped`; how much, which is less if a page cannot be had.
+/// Copies `from` to `mapped`. Returns the number of bytes, which is lower if a page is inaccessible.
 ///
 /// # Errors
-/// EIO if the first page cannot be had; else as process_vm_readv(2).
+/// EIO if the first page is inaccessible; otherwise fails as process_vm_readv(2) does.
 ///
 /// # Safety
-/// The addresses from `mapped` on, as many as `from` is long, must be of a mapping that stays for the call
-/// and to which no reference exists.
+/// The `from.len()` bytes from `mapped` on must belong to a mapping that exists for the whole call and to
+/// which no reference exists.
 pub(super) unsafe fn into(mapped: *mut u8, from: &[u8]) -> Result<u64, Errno> {
     let local = piece(mapped, from.len());
     let remote = piece(from.as_ptr().cast_mut(), from.len());
-    // SAFETY: `from` is only read, and the mapping is nobody's reference; both are there for the call.
+    // SAFETY: `from` is only read, and no reference to the mapping exists; both are valid for the call.
     answer(unsafe { libc::process_vm_readv(own_process(), &raw const local, 1, &raw const remote, 1, 0) })
 }
 
 /// Checks that both calls of this module work here.
 ///
 /// # Errors
-/// What the kernel (ENOSYS without CONFIG_CROSS_MEMORY_ATTACH) or a seccomp filter answered.
+/// Fails with the answer of the kernel (ENOSYS without CONFIG_CROSS_MEMORY_ATTACH) or of a seccomp filter.
 pub(super) fn try_both() -> io::Result<()> {
     let mut memory = [0_u8; 8];
     let mut back = [0_u8; 8];
-    // SAFETY: `memory` is memory of as many bytes, and nobody else's.
+    // SAFETY: `memory` has that many bytes and is not shared.
     let there = unsafe { into(memory.as_mut_ptr(), &[7; 8]) };
-    // SAFETY: as above.
+    // SAFETY: `memory` has that many bytes and is not shared.
     let copied = there.and_then(|_| unsafe { out_of(memory.as_mut_ptr(), &mut back) });
     match copied {
         Ok(_) if back == [7; 8] => Ok(()),
@@ -81,7 +81,7 @@ mod tests {
         let mut bytes = [0_u8; 16];
         // SAFETY: nothing is ever mapped at page 0, which the kernel finds out.
         assert_eq!(unsafe { out_of(std::ptr::without_provenance_mut(8), &mut bytes) }, Err(Errno::EIO));
-        // SAFETY: as above.
+        // SAFETY: nothing is ever mapped at page 0, which the kernel finds out.
         assert_eq!(unsafe { into(std::ptr::without_provenance_mut(8), &bytes) }, Err(Errno::EIO));
     }
 }

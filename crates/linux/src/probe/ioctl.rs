@@ -1,4 +1,4 @@
-//! The ioctls of dm, loop, NVMe and ZFS that read.
+//! Read-only ioctls of dm, loop, NVMe and ZFS.
 #![expect(unsafe_code, reason = "ioctl(2) takes a pointer whose meaning depends on the request")]
 
 use std::fs::File;
@@ -19,26 +19,26 @@ const NVME_IOCTL_ID: u32 = 0x4e40;
 /// include/sys/fs/zfs.h of OpenZFS.
 pub(super) const ZFS_IOC_POOL_STATS: u32 = 0x5a05;
 pub(super) const ZFS_IOC_OBJSET_STATS: u32 = 0x5a12;
-/// `_IOR(0x12, 125, char[256])` there.
+/// `_IOR(0x12, 125, char[256])` in include/sys/fs/zfs.h of OpenZFS.
 const BLKZNAME: u32 = 0x8100_127d;
-/// More than `zfs_cmd_t` is in any version (include/sys/zfs_ioctl.h, 13.5 KiB in 2.3).
+/// Upper bound of the size of `zfs_cmd_t` in all versions (include/sys/zfs_ioctl.h, 13.5 KiB in 2.3).
 const ZFS_COMMAND_BYTES: usize = 64 << 10;
-/// More than the configuration of a pool of a thousand disks.
+/// Upper bound of the configuration of a pool with a thousand disks.
 const ZFS_ANSWER_BYTES: usize = 4 << 20;
 
-/// Form of DM_TABLE_STATUS that is requested.
+/// Kind of information requested from DM_TABLE_STATUS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DmAnswer {
-    /// The parameters that the targets were loaded with.
+    /// Parameters that the targets were loaded with.
     Table,
-    /// Their state. Asked so that thin pools do not commit their metadata for it.
+    /// State of the targets, requested in a way that does not make thin pools commit their metadata.
     Status,
 }
 
-/// Returns the `dm_target_spec`s of the active table, each followed by its text: what `wire::dm` reads.
+/// Returns the `dm_target_spec`s of the active table, each followed by its text, in the format of `wire::dm`.
 ///
 /// # Errors
-/// [`Refusal::Denied`] without CAP_SYS_ADMIN; others as the kernel gives them.
+/// [`Refusal::Denied`] without CAP_SYS_ADMIN, or another refusal of the kernel.
 pub(super) fn dm_targets(number: DeviceNumber, answer: DmAnswer) -> Reply {
     let flags = match answer {
         DmAnswer::Table => dm_ioctl::STATUS_TABLE | dm_ioctl::NOFLUSH | dm_ioctl::SECURE_DATA,
@@ -53,10 +53,10 @@ pub(super) fn dm_targets(number: DeviceNumber, answer: DmAnswer) -> Reply {
     dm_ioctl::targets(&answered).map(<[u8]>::to_vec).ok_or(Refusal::Short)
 }
 
-/// Returns `struct loop_info64`, 232 bytes: what `wire::loop_status` reads.
+/// Returns `struct loop_info64`, 232 bytes, in the format of `wire::loop_status`.
 ///
 /// # Errors
-/// The [`Refusal`] of the kernel: [`Refusal::NoNode`] for a loop device without a file.
+/// The [`Refusal`] of the kernel: [`Refusal::NoNode`] for an unbound loop device.
 pub(super) fn loop_status(device: &File) -> Reply {
     let mut info = vec![0_u8; 232];
     // SAFETY: the kernel writes one struct loop_info64, which is 232 bytes on every architecture.
@@ -65,13 +65,13 @@ pub(super) fn loop_status(device: &File) -> Reply {
     if returned < 0 {
         return Err(Refusal::from_io(&std::io::Error::last_os_error()));
     }
-    // The encryption key of old kernels is nobody's business.
+    // Erase the encryption key that old kernels return.
     info[184..216].fill(0);
     Ok(info)
 }
 
-/// Returns the packed list that the driver of ZFS answers about the pool or dataset `name`: what
-/// `wire::nvlist` reads. Of `zfs_cmd_t` the name is at 0, the answer's address at 4112, its size at 4120.
+/// Returns the packed list of the ZFS driver for the pool or dataset `name`, in the format of `wire::nvlist`.
+/// In `zfs_cmd_t` the name is at offset 0, the answer's address at 4112, its size at 4120.
 ///
 /// # Errors
 /// The [`Refusal`] of the kernel.
@@ -97,10 +97,10 @@ pub(super) fn zfs(name: &str, request: u32) -> Reply {
     Ok(answer)
 }
 
-/// Returns the name of the ZFS volume that `device` is, 256 bytes with zeroes behind it.
+/// Returns the ZFS volume name of `device`, 256 bytes padded with zeroes.
 ///
 /// # Errors
-/// The [`Refusal`] of the kernel, for any other device too.
+/// The [`Refusal`] of the kernel, also for a device of another kind.
 pub(super) fn zfs_volume(device: &File) -> Reply {
     let mut name = vec![0_u8; 256];
     // SAFETY: the kernel writes at most the 256 bytes that the request's number says.
@@ -111,7 +111,7 @@ pub(super) fn zfs_volume(device: &File) -> Reply {
     Ok(name)
 }
 
-/// Asks for Identify Controller, 4096 bytes: NVMe Base 2.0 5.17.2.1.
+/// Requests Identify Controller, 4096 bytes: NVMe Base 2.0 5.17.2.1.
 ///
 /// # Errors
 /// The [`Refusal`] of the kernel or the controller.
@@ -120,7 +120,7 @@ pub(super) fn nvme_identify_controller(device: &File) -> Reply {
     nvme_admin(device, command, 4096).map(|reply| reply.bytes)
 }
 
-/// Asks for Identify Namespace of the namespace that `device` is, 4096 bytes: NVMe Base 2.0 5.17.2, CNS 00h.
+/// Requests Identify Namespace for the namespace of `device`, 4096 bytes: NVMe Base 2.0 5.17.2, CNS 00h.
 ///
 /// # Errors
 /// The [`Refusal`] of the kernel or the controller.
@@ -135,7 +135,7 @@ pub(super) fn nvme_identify_namespace(device: &File) -> Reply {
 }
 
 /// Returns the result dword of Get Features 06h (volatile write cache): NVMe Base 2.0 5.15, 5.27.1.4. The
-/// namespace is 0: the feature belongs to the controller.
+/// namespace is 0, since the feature belongs to the controller.
 ///
 /// # Errors
 /// The [`Refusal`] of the kernel or the controller.
@@ -144,8 +144,8 @@ pub(super) fn nvme_write_cache(device: &File, select: u32) -> Reply {
     nvme_admin(device, command, 0).map(|reply| reply.result.to_le_bytes().to_vec())
 }
 
-/// Asks for Get Log Page 02h (SMART / Health Information) of the controller, 512 bytes: NVMe Base 2.0
-/// 5.16.1.3. The low half of the number of dwords, one less, is in the high half of CDW10.
+/// Requests Get Log Page 02h (SMART / Health Information) of the controller, 512 bytes: NVMe Base 2.0
+/// 5.16.1.3. The high half of CDW10 has the low half of the number of dwords, minus one.
 ///
 /// # Errors
 /// The [`Refusal`] of the kernel or the controller.

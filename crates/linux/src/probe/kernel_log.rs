@@ -1,4 +1,4 @@
-//! The few lines of the kernel log that tell how a driver treats flushes, and are told nowhere else.
+//! Messages of the kernel log about a driver's handling of flushes that appear nowhere else.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
@@ -6,17 +6,17 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use super::{Refusal, Reply};
 
-/// Texts that the lines contain: megaraid_sas (megasas_ioc_init_fusion) on its firmware, sd
-/// (sd_read_cache_type) on drives without a caching page. Nothing else of the log is kept.
+/// Substrings of the messages that are kept: megaraid_sas (megasas_ioc_init_fusion) about its firmware, sd
+/// (sd_read_cache_type) about drives without a caching page.
 const ABOUT_FLUSHES: [&str; 3] = ["FW supports sync cache", "Caching mode page", "Assuming drive cache"];
 
-/// More records than any kernel log buffer holds.
+/// Upper bound of the number of records in a kernel log buffer.
 const RECORDS_MAX: usize = 1 << 20;
 
-/// Returns the messages that contain one of [`ABOUT_FLUSHES`], one a line.
+/// Returns the messages that contain one of [`ABOUT_FLUSHES`], one on each line.
 ///
 /// # Errors
-/// [`Refusal::Denied`] where the log is for root only (kernel.dmesg_restrict).
+/// [`Refusal::Denied`] if only root may read the log (kernel.dmesg_restrict).
 pub(super) fn about_flushes() -> Reply {
     let mut log = OpenOptions::new()
         .read(true)
@@ -30,7 +30,8 @@ pub(super) fn about_flushes() -> Reply {
             Ok(0) => break,
             Ok(length) => {
                 let text = String::from_utf8_lossy(&record[..length]);
-                // "priority,sequence,time,flag;message", continued by lines that start with a blank.
+                // Format: "priority,sequence,time,flag;message", with continuation lines that start with a
+                // blank.
                 let message =
                     text.lines().next().and_then(|line| line.split_once(';')).map_or("", |(_, m)| m);
                 if ABOUT_FLUSHES.iter().any(|needle| message.contains(needle)) {
@@ -38,7 +39,7 @@ pub(super) fn about_flushes() -> Reply {
                     lines.push('\n');
                 }
             }
-            // EPIPE: the record was overwritten while reading; the next read goes on behind it.
+            // EPIPE: the record was overwritten while reading; the next read continues after it.
             Err(error) if error.kind() == ErrorKind::BrokenPipe || error.kind() == ErrorKind::Interrupted => {
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,

@@ -1,4 +1,4 @@
-//! Probe of the running machine, which asks devices by ioctl.
+//! Probe that queries the running machine's devices by ioctl.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -10,8 +10,8 @@ use crate::tree::DeviceNumber;
 
 /// The running kernel and its drives.
 ///
-/// Limitations: opening a removable SCSI disk makes the kernel look at its medium and read its caching page
-/// again, as any open does; read /sys before asking the drive.
+/// Limitations: opening a removable SCSI disk makes the kernel check its medium and read its caching page
+/// again, as any open does. So read /sys before probing the drive.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LiveProbe;
 
@@ -53,7 +53,7 @@ impl Probe for LiveProbe {
     }
 }
 
-/// Parts of the configuration of a pool that are large, or name this machine.
+/// Parts of a pool's configuration that are large or identify this machine.
 const NOT_OF_POOLS: [&str; 8] = [
     "vdev_stats_ex",
     "ddt_histogram",
@@ -75,9 +75,9 @@ fn nvme_select(control: PageControl) -> u32 {
     }
 }
 
-/// Opens the node of `device` for reading, without waiting for a medium, and checks that it is that device.
+/// Opens the node of `device` for reading without waiting for a medium, and checks its device number.
 fn open(device: ProbedDevice<'_>) -> Result<File, Refusal> {
-    // The kernel writes a slash in a device name as an exclamation mark in /sys.
+    // In /sys the kernel replaces a slash in a device name by an exclamation mark.
     let node = format!("/dev/{}", device.name.replace('!', "/"));
     let file = OpenOptions::new()
         .read(true)

@@ -1,13 +1,13 @@
-//! Facts that the kernel and the drives tell only when asked: ioctls and SCSI, ATA and NVMe commands, behind
+//! Facts that must be requested from the kernel or a drive: ioctls and SCSI, ATA and NVMe commands, behind
 //! one trait.
 //!
-//! A [`Probe`] takes a device and a [`Request`] and gives the raw bytes of the answer, or a typed
-//! [`Refusal`]. The bytes are read by the pure decoders in [`wire`], so that an answer can be recorded and
-//! judged again. [`LiveProbe`] asks the machine, [`RecordedProbe`] a recording, [`RecordingProbe`] another
-//! probe while remembering.
+//! A [`Probe`] takes a device and a [`Request`] and returns the raw bytes of the answer, or a typed
+//! [`Refusal`]. Pure decoders in [`wire`] parse the bytes, so that an answer can be recorded and evaluated
+//! later. [`LiveProbe`] queries the machine, [`RecordedProbe`] a recording, and [`RecordingProbe`] records
+//! the answers of another probe.
 //!
-//! Every request only reads: nodes are opened O_RDONLY and O_NONBLOCK, no command changes a setting, moves a
-//! head or makes dm commit metadata. Keys that dm tables contain are blotted out before an answer leaves
+//! All requests are read-only: nodes are opened O_RDONLY and O_NONBLOCK, and no command changes a setting,
+//! moves a head or makes dm commit metadata. Keys in dm tables are overwritten before an answer leaves
 //! [`LiveProbe`].
 
 mod ioctl;
@@ -29,24 +29,24 @@ pub use request::{PageControl, ParseRequestError, Request};
 
 use crate::tree::DeviceNumber;
 
-/// An answer of a [`Probe`], or why there is none.
+/// Answer of a [`Probe`], or the reason why there is none.
 pub type Reply = Result<Vec<u8>, Refusal>;
 
-/// The device that is asked.
+/// Device to query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProbedDevice<'a> {
-    /// The kernel's name: `sda`, `dm-0`, `nvme0n1`; of a pool or data set of ZFS its own.
+    /// Kernel name: `sda`, `dm-0`, `nvme0n1`; for ZFS the name of a pool or dataset.
     pub name: &'a str,
-    /// Number of the device, checked on the opened node, so that another device behind the same name is never
-    /// asked; 0:0 for what is no device.
+    /// Device number, checked on the opened node, so that another device with the same name is never queried;
+    /// 0:0 if it is not a device.
     pub number: DeviceNumber,
 }
 
-/// Questions that take an ioctl. Nothing here writes.
+/// Source of answers to ioctl requests. Nothing here writes.
 pub trait Probe: Send + Sync {
-    /// Returns the bytes that `device` answers to `request`, in the form that [`Request`] says.
+    /// Returns the answer of `device` to `request`, in the format given at [`Request`].
     ///
     /// # Errors
-    /// The [`Refusal`] that stands in their place.
+    /// The [`Refusal`] if there is no answer.
     fn ask(&self, device: ProbedDevice<'_>, request: Request) -> Reply;
 }

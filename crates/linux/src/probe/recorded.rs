@@ -1,11 +1,11 @@
-//! A probe as one text file: `probe.json`.
+//! A recorded probe in one text file: `probe.json`.
 //!
 //! ```json
 //! { "schema": "plumb/probe/1",
 //!   "answers": { "sda": { "mode-sense-08-current": "001f0010...", "ata-identify": "!denied" } } }
 //! ```
 //!
-//! Bytes are hexadecimal, a refusal starts with `!`.
+//! Answers are hexadecimal; a refusal starts with `!`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use super::{Probe, ProbedDevice, Refusal, Reply, Request};
 use crate::recorded::{self, RecordedError};
 use plumb_state::hex;
 
-/// A probe that answers from memory. Besides loading one, tests build one with [`RecordedProbe::put`].
+/// A probe that answers from memory. It is loaded from a file, or built with [`RecordedProbe::put`] in tests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordedProbe {
     answers: BTreeMap<String, BTreeMap<Request, Reply>>,
@@ -29,10 +29,10 @@ struct Document {
 }
 
 impl RecordedProbe {
-    /// The name and version of the format.
+    /// Name and version of the format.
     pub const SCHEMA: &str = "plumb/probe/1";
 
-    /// Creates a probe that was never asked.
+    /// Creates a probe without answers.
     pub fn new() -> Self {
         Self::default()
     }
@@ -42,14 +42,14 @@ impl RecordedProbe {
         self.answers.entry(name.to_owned()).or_default().insert(request, reply);
     }
 
-    /// Forgets what the device called `name` answered to `request`.
+    /// Removes the answer of the device called `name` to `request`.
     pub fn remove(&mut self, name: &str, request: Request) {
         if let Some(answers) = self.answers.get_mut(name) {
             answers.remove(&request);
         }
     }
 
-    /// Returns every question that it holds an answer to.
+    /// Returns every question that has an answer.
     pub fn questions(&self) -> Vec<(String, Request)> {
         let device = |(name, answers): (&String, &BTreeMap<Request, Reply>)| {
             answers.keys().map(|request| (name.clone(), *request)).collect::<Vec<_>>()
@@ -60,16 +60,16 @@ impl RecordedProbe {
     /// Reads `probe.json`.
     ///
     /// # Errors
-    /// [`RecordedError`] names the file and what is wrong with it.
+    /// [`RecordedError`] names the file and the problem.
     pub fn load(file: &Path) -> Result<Self, RecordedError> {
         let document: Document = recorded::load(file, Self::SCHEMA)?;
         document.decode().map_err(|what| RecordedError::content(file, &what))
     }
 
-    /// Encodes the answers as `probe.json`, one answer a line.
+    /// Encodes the answers as `probe.json`, one on each line.
     ///
     /// # Errors
-    /// As [`recorded::encode`].
+    /// Fails as [`recorded::encode`] does.
     pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
         recorded::encode(&self.encode())
     }

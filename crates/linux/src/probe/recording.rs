@@ -1,10 +1,10 @@
-//! A probe that remembers every answer another one gave.
+//! A probe that records every answer of another one.
 
 use std::sync::{Mutex, PoisonError};
 
 use super::{Probe, ProbedDevice, RecordedProbe, Reply, Request};
 
-/// Passes every question on to another probe and keeps the answers, refusals included.
+/// Forwards every question to another probe and records the answers, including refusals.
 #[derive(Debug)]
 pub struct RecordingProbe<'a, P: ?Sized> {
     probe: &'a P,
@@ -12,12 +12,12 @@ pub struct RecordingProbe<'a, P: ?Sized> {
 }
 
 impl<'a, P: Probe + ?Sized> RecordingProbe<'a, P> {
-    /// Creates a recorder in front of `probe`, with nothing remembered yet.
+    /// Creates a recorder for `probe` with an empty recording.
     pub fn new(probe: &'a P) -> Self {
         Self { probe, record: Mutex::new(RecordedProbe::new()) }
     }
 
-    /// Returns all that was answered.
+    /// Returns the recording.
     pub fn into_recorded(self) -> RecordedProbe {
         self.record.into_inner().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,12 +1,12 @@
-//! Keys out of dm tables: the kernel prints them to root, and nothing here needs them.
+//! Removal of keys from dm tables: the kernel shows them to root, and nothing here needs them.
 
 use super::wire::dm;
 
-/// Overwrites the keys in an answer to DM_TABLE_STATUS with zeros, in place and at the same length.
+/// Overwrites the keys in an answer to DM_TABLE_STATUS with zeros, without changing its length.
 ///
 /// dm-crypt prints `cipher key iv_offset device offset` (crypt_status), dm-integrity prints
-/// `internal_hash:algorithm:key` and the like (dm_integrity_status). A key that lives in the kernel's keyring
-/// is printed as a reference that starts with a colon, and stays.
+/// `internal_hash:algorithm:key` and similar (dm_integrity_status). A key in the kernel's keyring is printed
+/// as a reference that starts with a colon, and is kept.
 pub(super) fn dm_keys(targets: &mut [u8]) {
     for place in dm::places(targets) {
         let Some(text) = targets.get_mut(place.text.clone()) else { continue };

@@ -8,15 +8,15 @@ use plumb_block::Errno;
 /// Reason why a probe has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// This user may not ask; root may.
+    /// Permission denied; root may be allowed.
     Denied,
     /// There is no node for the device here (a container, another mount namespace).
     NoNode,
-    /// The node at that name stands for another device.
+    /// The node of that name belongs to another device.
     OtherDevice,
-    /// The recording does not hold the answer.
+    /// The recording does not have the answer.
     NotRecorded,
-    /// The driver or the system failed or knows no such request.
+    /// The driver or the system failed or does not know the request.
     Failed(Errno),
     /// The SCSI device ended the command with this sense data (SPC-5 4.4): key, code, qualifier.
     Sense {
@@ -34,13 +34,13 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Returns true if the device itself said that it does not have what was asked for: SCSI ILLEGAL REQUEST
+    /// Returns true if the device itself reported that it does not support the request: SCSI ILLEGAL REQUEST
     /// (5).
     pub fn is_unsupported_by_device(self) -> bool {
         matches!(self, Self::Sense { key: 5, .. })
     }
 
-    /// Returns the refusal that an error number of open(2) or ioctl(2) means.
+    /// Returns the refusal for an error number of open(2) or ioctl(2).
     pub fn from_errno(errno: Errno) -> Self {
         match errno.0 {
             libc::EACCES | libc::EPERM => Self::Denied,
@@ -49,7 +49,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the refusal that an error of the standard library means.
+    /// Returns the refusal for an error of the standard library.
     pub fn from_io(error: &std::io::Error) -> Self {
         Self::from_errno(Errno(error.raw_os_error().unwrap_or(libc::EIO)))
     }
@@ -84,13 +84,13 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Not a recorded refusal.
+/// Error for text that is not a recorded refusal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not a recorded refusal: expected such as `!denied`, `!errno 25`, `!sense 5 32 0`, `!nvme 2`"
 )]
 pub struct ParseRefusalError {
-    /// Text that was read.
+    /// Text that could not be parsed.
     pub text: String,
 }
 

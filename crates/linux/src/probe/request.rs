@@ -1,62 +1,63 @@
-//! The questions, each with a name for recordings.
+//! Requests of a probe, each with a name for recordings.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Values of a mode page or feature that are requested. SPC-5 6.14.1 (PC field); NVMe Base 2.0 5.15 (SEL
+/// Kind of values requested from a mode page or feature. SPC-5 6.14.1 (PC field); NVMe Base 2.0 5.15 (SEL
 /// field).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PageControl {
-    /// The values in use.
+    /// Values in use.
     Current,
-    /// A mask of what can be changed (SCSI), the capabilities (NVMe).
+    /// Mask of the changeable values (SCSI), or the capabilities (NVMe).
     Changeable,
-    /// The values of the maker.
+    /// Default values of the manufacturer.
     Default,
-    /// The values that the next power-on starts with.
+    /// Values that apply after the next power-on.
     Saved,
 }
 
-/// One question.
+/// Request to a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Request {
-    /// DM_TABLE_STATUS with DM_STATUS_TABLE_FLAG: read by [`wire::dm`](super::wire::dm).
+    /// DM_TABLE_STATUS with DM_STATUS_TABLE_FLAG, parsed by [`wire::dm`](super::wire::dm).
     DmTable,
-    /// DM_TABLE_STATUS without it, and with DM_NOFLUSH_FLAG: read by [`wire::dm`](super::wire::dm).
+    /// DM_TABLE_STATUS with DM_NOFLUSH_FLAG and without DM_STATUS_TABLE_FLAG, parsed by
+    /// [`wire::dm`](super::wire::dm).
     DmStatus,
-    /// LOOP_GET_STATUS64: read by [`wire::loop_status`](super::wire::loop_status).
+    /// LOOP_GET_STATUS64, parsed by [`wire::loop_status`](super::wire::loop_status).
     LoopStatus,
-    /// Standard INQUIRY, 96 bytes: read by [`wire::inquiry`](super::wire::inquiry).
+    /// Standard INQUIRY, 96 bytes, parsed by [`wire::inquiry`](super::wire::inquiry).
     Inquiry,
-    /// INQUIRY, vital product data page 86h: read by
+    /// INQUIRY, vital product data page 86h, parsed by
     /// [`wire::extended_inquiry`](super::wire::extended_inquiry).
     ExtendedInquiry,
-    /// MODE SENSE(10), caching page 08h: read by [`wire::caching_page`](super::wire::caching_page).
+    /// MODE SENSE(10), caching page 08h, parsed by [`wire::caching_page`](super::wire::caching_page).
     CachingPage(PageControl),
-    /// IDENTIFY DEVICE through ATA PASS-THROUGH(16): read by
+    /// IDENTIFY DEVICE through ATA PASS-THROUGH(16), parsed by
     /// [`wire::ata_identify`](super::wire::ata_identify).
     AtaIdentify,
-    /// Identify Controller: read by [`wire::nvme`](super::wire::nvme).
+    /// Identify Controller, parsed by [`wire::nvme`](super::wire::nvme).
     NvmeIdentifyController,
-    /// Identify Namespace of the device's own namespace: read by [`wire::nvme`](super::wire::nvme).
+    /// Identify Namespace of the device's own namespace, parsed by [`wire::nvme`](super::wire::nvme).
     NvmeIdentifyNamespace,
-    /// Get Features 06h, the result dword little endian: read by [`wire::nvme`](super::wire::nvme).
+    /// Get Features 06h, the result dword little endian, parsed by [`wire::nvme`](super::wire::nvme).
     NvmeWriteCache(PageControl),
-    /// Get Log Page 02h (SMART / Health Information), 512 bytes: read by [`wire::nvme`](super::wire::nvme).
+    /// Get Log Page 02h (SMART / Health Information), 512 bytes, parsed by [`wire::nvme`](super::wire::nvme).
     NvmeHealth,
-    /// ZFS_IOC_POOL_STATS of the pool that is named: read by [`wire::nvlist`](super::wire::nvlist).
+    /// ZFS_IOC_POOL_STATS of the named pool, parsed by [`wire::nvlist`](super::wire::nvlist).
     ZfsPool,
-    /// ZFS_IOC_OBJSET_STATS of the file system or volume that is named: read by
+    /// ZFS_IOC_OBJSET_STATS of the named file system or volume, parsed by
     /// [`wire::nvlist`](super::wire::nvlist).
     ZfsDataset,
-    /// BLKZNAME: the name of the ZFS volume that a device is, and zeroes.
+    /// BLKZNAME: the ZFS volume name of a device, padded with zeroes.
     ZfsVolume,
-    /// The lines of the kernel log that tell how a driver treats flushes, one a line.
+    /// Kernel log messages about a driver's handling of flushes, one on each line.
     KernelLog,
 }
 
 impl Request {
-    /// Every request there is.
+    /// All requests.
     pub const ALL: [Self; 21] = [
         Self::DmTable,
         Self::DmStatus,
@@ -115,11 +116,11 @@ impl fmt::Display for Request {
     }
 }
 
-/// Not the name of a request.
+/// Error for text that is not the name of a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is not a request that a probe knows: expected a name such as mode-sense-08-current")]
 pub struct ParseRequestError {
-    /// Name that was read.
+    /// Text that could not be parsed.
     pub name: String,
 }
 

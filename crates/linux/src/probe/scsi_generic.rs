@@ -1,4 +1,4 @@
-//! SCSI commands that read, through SG_IO. scsi/sg.h, block/scsi_ioctl.c.
+//! Read-only SCSI commands through SG_IO. scsi/sg.h, block/scsi_ioctl.c.
 
 use std::fs::File;
 
@@ -8,7 +8,7 @@ use super::{PageControl, Refusal, Reply};
 use crate::command::sense::Sense;
 use crate::command::{self, ScsiFailure, Transfer};
 
-/// A drive that does not answer a query within this is left alone.
+/// Timeout of a query to a drive.
 const TIMEOUT: Nanos = Nanos(5_000_000_000);
 
 /// IDENTIFY DEVICE: SAT-4 12.2.2.2 ATA PASS-THROUGH(16), PIO data-in, length in the count field, one block.
@@ -25,10 +25,10 @@ pub(super) fn mode_sense_caching(control: PageControl) -> [u8; 10] {
     [0x5a, 0, pc << 6 | 0x08, 0, 0, 0, 0, 0, 252, 0]
 }
 
-/// Sends `cdb`, which must be one that only reads, and gives at most `length` bytes of its answer.
+/// Sends `cdb`, which must be a read-only command, and returns at most `length` bytes of the answer.
 ///
 /// # Errors
-/// The [`Refusal`] of the system or of the device.
+/// The [`Refusal`] of the system or the device.
 pub(super) fn read(device: &File, cdb: &[u8], length: usize) -> Reply {
     let reply = command::scsi_done(device, cdb, Transfer::FromDevice(length), TIMEOUT);
     reply.map(|reply| reply.bytes).map_err(|failure| match failure {

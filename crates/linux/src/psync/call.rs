@@ -1,4 +1,4 @@
-//! A [`Call`] made, now, on the calling thread.
+//! Execution of a [`Call`] on the calling thread.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::BorrowedFd;
@@ -11,18 +11,18 @@ use crate::file::work::Call;
 use crate::file::zeroes::zeroes;
 use crate::sync_file_range;
 
-/// The memory of a request.
+/// Memory of a request.
 pub(crate) enum Memory<'a> {
-    /// Read into this.
+    /// Buffer to read into.
     Into(&'a mut [u8]),
-    /// Write from this.
+    /// Data to write.
     From(&'a [u8]),
     /// The call moves no bytes of the request.
     None,
 }
 
-/// Makes `call`, through the queue's own description `file` or through the device's, which may claim it;
-/// bytes moved, or the error number.
+/// Performs `call` through the queue's own description `file`, or through the device's, `claiming`, which may
+/// claim it. Returns the bytes moved or the error number.
 pub(crate) fn make(
     file: BorrowedFd<'_>,
     claiming: BorrowedFd<'_>,
@@ -61,7 +61,7 @@ pub(crate) fn make(
     moved.map(|bytes| bytes as u64).map_err(|errno| Errno(errno.raw_os_error()))
 }
 
-/// Flushes the whole file.
+/// Makes the whole file durable as `call` does.
 fn flush(file: BorrowedFd<'_>, call: FlushCall) -> Result<(), Errno> {
     let answer = match call {
         FlushCall::Fdatasync => rustix::fs::fdatasync(file),
@@ -71,17 +71,17 @@ fn flush(file: BorrowedFd<'_>, call: FlushCall) -> Result<(), Errno> {
     answer.map_err(|errno| Errno(errno.raw_os_error()))
 }
 
-/// Returns the part of a buffer that a call is about.
+/// Returns the part of a buffer for a call.
 pub(crate) fn part_of(bytes: &[u8], done: u64, length: u64) -> Result<&[u8], Errno> {
     bytes.get(span(done, length)).ok_or(Errno::EINVAL)
 }
 
-/// Returns the part of a buffer that a call is about, to be written.
+/// Returns the part of a buffer for a call that writes to it.
 pub(crate) fn part_of_mut(bytes: &mut [u8], done: u64, length: u64) -> Result<&mut [u8], Errno> {
     bytes.get_mut(span(done, length)).ok_or(Errno::EINVAL)
 }
 
-/// Lengths of requests are those of buffers in memory, so they fit.
+/// Returns the index range of a part. Requests are no longer than buffers in memory, so the numbers fit.
 fn span(done: u64, length: u64) -> std::ops::Range<usize> {
     done as usize..(done + length) as usize
 }

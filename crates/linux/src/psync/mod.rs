@@ -1,12 +1,12 @@
-//! The engine without io_uring: pread(2), pwrite(2) and their relatives, one call after the other.
+//! The engine without io_uring: pread(2), pwrite(2) and related calls, one at a time.
 //!
-//! For kernels and containers that forbid io_uring. Each queue holds as many requests as asked but hands them
-//! to the kernel one at a time, inside `poll`; a request counts as submitted when its first call is made, so
-//! latencies are those of queue depth 1, whatever depth was asked for.
-//! [`Engine::depth_max`](crate::Engine::depth_max) says so.
+//! For kernels and containers that forbid io_uring. A queue holds as many requests as requested, but hands
+//! them to the kernel one at a time inside `poll`. A request counts as submitted at its first call, so
+//! latencies are those of queue depth 1 at any requested depth, as
+//! [`Engine::depth_max`](crate::Engine::depth_max) reports.
 
 //!
-//! The queue is that of the mapped engine, too, which makes its calls another [`Way`].
+//! The mapped engine uses the same queue, with its calls as another [`Way`].
 
 mod call;
 mod queue;

@@ -15,7 +15,7 @@ use crate::file::work::{Call, Work};
 use crate::file::{Target, TargetKind};
 use crate::mapped::Mapping;
 
-/// How the calls of a queue are made.
+/// Way to perform the calls of a queue.
 pub(crate) enum Way {
     /// pread(2) and pwrite(2) through this description.
     Positioned(OwnedFd),
@@ -32,7 +32,7 @@ impl Way {
     }
 }
 
-/// A queue that makes one call after the other.
+/// A queue that performs one call at a time.
 pub(crate) struct SerialQueue {
     target: Arc<Target>,
     way: Way,
@@ -65,7 +65,7 @@ impl SerialQueue {
                 self.scratch.lend(request.op, &request.payload, block * request.range.nlb, block, &self.pool);
             lent.map(|()| work)
         });
-        // Making the bytes is no part of the write.
+        // The time to generate a pattern does not count as part of the write.
         let submitted_at = self.target.clock.now();
         let outcome = match admitted {
             Ok(work) => self.carry_out(work, &mut request),
@@ -106,9 +106,9 @@ impl Queue for SerialQueue {
         Ok(())
     }
 
-    /// Executes as many requests as are waited for, and one if none are: nothing else would ever execute it.
-    /// The deadline is looked at between requests. A request that is answered after its own deadline has its
-    /// answer all the same; one whose deadline passed before its turn came is no longer executed.
+    /// Executes as many requests as `wait` asks for, and at least one, because nothing else executes them.
+    /// The deadline of the wait is checked between requests. A request executed past its own deadline still
+    /// reports its result; one whose deadline has passed before its turn is not executed.
     fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
         let mut count = 0;
         while count < wait.completions.max(1) as usize {

@@ -1,6 +1,5 @@
-//! Paths that stay beneath a directory: openat2(2) with RESOLVE_BENEATH, and a walk of its own where the
-//! kernel or a seccomp filter does not have that call. The walk follows no symbolic links at all, so it
-//! allows less, never more.
+//! Paths confined to a directory: openat2(2) with RESOLVE_BENEATH, or our own walk if the kernel or a seccomp
+//! filter lacks that call. The walk follows no symbolic links at all, so it allows less, never more.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -29,7 +28,7 @@ impl Root {
         self.directory.as_fd()
     }
 
-    /// Returns a path of the store as people know it, for messages.
+    /// Returns the full path of a file of the store, for messages.
     pub(super) fn place(&self, path: &Path) -> String {
         self.path.join(path.strip_prefix("/").unwrap_or(path)).display().to_string()
     }
@@ -40,8 +39,8 @@ impl Root {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         loop {
             match rustix::fs::openat2(&self.directory, path, flags, mode, resolve) {
-                // A rename elsewhere in the tree while a path with `..` was resolved: openat2(2) says try
-                // again.
+                // A concurrent rename in the tree during the resolution of a path with `..`: openat2(2) asks
+                // for a retry.
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(Errno::NOSYS | Errno::PERM) => return self.walk(path, flags, mode),
                 other => return other,
@@ -49,14 +48,14 @@ impl Root {
         }
     }
 
-    /// Returns the directory in which `path` stands, and its last name.
+    /// Opens the parent directory of `path` and returns it with the last component.
     pub(super) fn parent_of<'a>(&self, path: &'a Path) -> rustix::io::Result<(OwnedFd, &'a OsStr)> {
         let name = path.file_name().ok_or(Errno::INVAL)?;
         let parent = path.parent().unwrap_or(Path::new(""));
         Ok((self.open_beneath(parent, DIRECTORY, Mode::empty())?, name))
     }
 
-    /// Opens `path` name by name.
+    /// Opens `path` component by component.
     fn walk(&self, path: &Path, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
         let mut names = Vec::new();
         for component in path.components() {

@@ -3,10 +3,10 @@
 //! - `beneath`: paths that cannot leave the directory.
 //! - `open_file`: an open file and the record of its failed syncs.
 //!
-//! Invariant: after a failed sync of a file, whichever call made it (fsync, fdatasync, sync_file_range, a
-//! write of a file opened with `dsync`), every later sync of that file fails with the same error number, also
-//! through another [`FileId`] and after the file was closed and opened again. The kernel would say "fine": it
-//! reports a failed write-back once and marks the pages clean.
+//! Invariant: after a failed sync of a file by any call (fsync, fdatasync, sync_file_range, a write to a file
+//! opened with `dsync`), every later sync of that file fails with the same error number, even through another
+//! [`FileId`] or after the file was closed and reopened. The kernel would report success, because it reports
+//! a failed write-back once and marks the pages clean.
 
 mod beneath;
 mod open_file;
@@ -31,10 +31,10 @@ pub struct DirectoryStore {
 }
 
 impl DirectoryStore {
-    /// Returns the store over an existing directory.
+    /// Opens the store in an existing directory.
     ///
     /// # Errors
-    /// As open(2); ENOTDIR if it is no directory.
+    /// Fails as open(2) does; ENOTDIR if the path is not a directory.
     pub fn open(directory: &Path) -> Result<Self> {
         Ok(Self {
             root: Root::open(directory)?,
@@ -49,7 +49,7 @@ impl DirectoryStore {
     }
 
     fn table(&self) -> MutexGuard<'_, HashMap<FileId, Arc<OpenFile>>> {
-        // Insert and remove are the only uses: a panic elsewhere cannot leave it half-changed.
+        // A panic elsewhere cannot leave the map half-changed: entries are only inserted and removed.
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -73,7 +73,7 @@ impl FileStore for DirectoryStore {
             flags |= OFlags::DIRECT;
         }
         if options.dsync {
-            // `OFlags::DSYNC` of rustix is O_SYNC on this system, which syncs more.
+            // `OFlags::DSYNC` of rustix is O_SYNC on this system, which syncs more than needed.
             flags |= OFlags::from_bits_retain(libc::O_DSYNC.cast_unsigned());
         }
         let mode = if options.create { Mode::RUSR | Mode::WUSR } else { Mode::empty() };
@@ -119,7 +119,7 @@ impl FileStore for DirectoryStore {
         self.file(file)?.sync_file_range(offset, length)
     }
 
-    /// Failures of write-back are reported since Linux 5.8 only.
+    /// Limitation: the kernel reports failures of write-back here only since Linux 5.8.
     fn syncfs(&self) -> Result<()> {
         self.failed
             .guard_all(|| rustix::fs::syncfs(self.root.directory()))

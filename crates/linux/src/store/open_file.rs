@@ -1,4 +1,4 @@
-//! An open file of a store, and the record of syncs that failed.
+//! An open file of a store, and the record of failed syncs.
 
 use std::collections::HashMap;
 use std::io::IoSlice;
@@ -10,10 +10,10 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::sync_file_range;
 
-/// Device and inode numbers, which tell one file of a file system from another.
+/// Device and inode number of a file.
 type Identity = (u64, u64);
 
-/// Files whose sync failed, with the error number. Kept for as long as the store lives.
+/// Files whose sync failed, with the error number. Kept as long as the store lives.
 #[derive(Default)]
 pub(super) struct FailedSyncs {
     files: Mutex<HashMap<Identity, Errno>>,
@@ -21,7 +21,7 @@ pub(super) struct FailedSyncs {
 }
 
 impl FailedSyncs {
-    /// Runs a sync of one file, unless an earlier one failed; a failure is kept.
+    /// Runs a sync of one file, unless an earlier one failed; a failure is recorded.
     fn guard(&self, file: Identity, sync: impl FnOnce() -> rustix::io::Result<()>) -> rustix::io::Result<()> {
         if let Some(errno) = lock(&self.files).get(&file) {
             return Err(*errno);
@@ -37,7 +37,7 @@ impl FailedSyncs {
         lock(&self.files).entry(file).or_insert(errno);
     }
 
-    /// Runs a sync of the whole file system; after a failure all later ones fail.
+    /// Runs a sync of the whole file system; after a failure all later syncs fail.
     pub(super) fn guard_all(&self, sync: impl FnOnce() -> rustix::io::Result<()>) -> rustix::io::Result<()> {
         if let Some(errno) = *lock(&self.whole) {
             return Err(errno);
@@ -56,7 +56,7 @@ pub(super) struct OpenFile {
     is_dsync: bool,
     identity: Identity,
     failed: Arc<FailedSyncs>,
-    /// Held during an append, so that the position after it is its own.
+    /// Held during an append, so that the file position after it is that of this append.
     append: Mutex<()>,
 }
 
@@ -117,22 +117,22 @@ impl OpenFile {
         Ok(())
     }
 
-    /// A failed write of a file opened with O_DSYNC may have failed in its sync.
+    /// Records a failed write to a file opened with O_DSYNC, which may have failed in its sync.
     fn keep_failed_write(&self, errno: Errno) {
         if self.is_dsync && errno != Errno::INVAL {
             self.failed.keep(self.identity, errno);
         }
     }
 
-    /// Returns the kernel chooses the place (RWF_APPEND), so appends through several opens of one file do not
-    /// overwrite each other. One that the kernel cuts short, as on a full disk, fails, and what was written
-    /// of it stays.
+    /// Appends `bytes` and returns their offset. The kernel chooses the offset (RWF_APPEND), so appends
+    /// through several opens of one file do not overwrite each other. An append that the kernel cuts short,
+    /// as on a full disk, fails, and the written part stays.
     pub(super) fn append(&self, bytes: &[u8]) -> Result<Bytes> {
         let _alone = lock(&self.append);
         let mut start = None;
         let mut done = 0;
         while done < bytes.len() {
-            // u64::MAX: use and move the file's position, which afterwards is the end of what was appended.
+            // u64::MAX: use and move the file position, which afterwards is the end of the appended bytes.
             let written = match rustix::io::pwritev2(
                 &self.file,
                 &[IoSlice::new(&bytes[done..])],
@@ -179,7 +179,7 @@ impl OpenFile {
             .map_err(|errno| self.error(errno, "fdatasync"))
     }
 
-    /// Consumes a failure of write-back as fsync does (fs/sync.c), so it is kept like one.
+    /// Like fsync, this consumes a write-back failure (fs/sync.c), so it is recorded in the same way.
     pub(super) fn sync_file_range(&self, offset: Bytes, length: Bytes) -> Result<()> {
         self.failed
             .guard(self.identity, || sync_file_range::write_back(self.file.as_fd(), offset, length))
@@ -187,7 +187,7 @@ impl OpenFile {
     }
 }
 
-/// A panic elsewhere cannot leave these values half-changed.
+/// Locks a mutex. A panic elsewhere cannot leave its value half-changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

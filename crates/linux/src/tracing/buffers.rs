@@ -1,4 +1,4 @@
-//! The raw buffers of all processors: `per_cpu/cpuN/trace_pipe_raw`, read page by page.
+//! Raw trace buffers of all processors: `per_cpu/cpuN/trace_pipe_raw`, read page by page.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind as IoKind, Read as _};
@@ -10,7 +10,7 @@ use plumb_block::Result;
 use super::instance::{Instance, failed};
 use super::page::{PageLayout, Record};
 
-/// The buffers of an instance. Dropped before the instance is.
+/// Trace buffers of an instance. Must be dropped before the instance.
 #[derive(Debug)]
 pub struct Buffers {
     pipes: Vec<(PathBuf, File)>,
@@ -19,10 +19,10 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// Opens those of `instance`.
+    /// Opens the buffers of `instance`.
     ///
     /// # Errors
-    /// As open(2).
+    /// Fails as open(2) does.
     pub fn open(instance: &Instance) -> Result<Self> {
         let layout = PageLayout::parse(&instance.read("events/header_page")?)?;
         let directory = instance.path().join("per_cpu");
@@ -37,11 +37,11 @@ impl Buffers {
         Ok(Self { pipes, layout, page: vec![0; layout.size] })
     }
 
-    /// Reads all that is there: `take` gets each record, those of one processor in order of time. Says how
-    /// many were lost.
+    /// Reads everything available and calls `take` for each record, in order of time for each processor.
+    /// Returns the number of lost records.
     ///
     /// # Errors
-    /// As read(2).
+    /// Fails as read(2) does.
     pub fn drain(&mut self, mut take: impl FnMut(Record<'_>)) -> Result<u64> {
         let mut lost = 0;
         for (path, pipe) in &mut self.pipes {

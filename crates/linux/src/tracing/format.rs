@@ -1,19 +1,19 @@
-//! Where the fields of an event are: the file `format` of its directory (Documentation/trace/events.rst,
-//! "Event formats").
+//! Field layout of an event: the file `format` of its directory (Documentation/trace/events.rst, "Event
+//! formats").
 
 use plumb_block::{Error, ErrorKind, Result};
 
-/// The fields of an event.
+/// Field layout of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFormat {
     /// Name of the event.
     pub name: String,
-    /// Number that the event's records begin with.
+    /// Number at the start of the event's records.
     pub id: u16,
     fields: Vec<(String, Field)>,
 }
 
-/// A field of an event: the place of its bytes in a record.
+/// Location of an event's field in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
     pub(super) offset: usize,
@@ -21,10 +21,10 @@ pub struct Field {
 }
 
 impl EventFormat {
-    /// Parses the text of a `format` file. Lines that say nothing of fields are left out.
+    /// Parses the text of a `format` file. Lines that do not describe fields are skipped.
     ///
     /// # Errors
-    /// If it names no event.
+    /// If the text has no event name.
     pub fn parse(text: &str) -> Result<Self> {
         let (mut name, mut id, mut fields) = (None, None, Vec::new());
         for line in text.lines().map(str::trim) {
@@ -46,7 +46,7 @@ impl EventFormat {
     /// Returns the field called `name`.
     ///
     /// # Errors
-    /// If this kernel's event has none.
+    /// If this kernel's event has no such field.
     pub fn field(&self, name: &str) -> Result<Field> {
         let found = self.fields.iter().find(|(known, _)| known == name);
         found.map(|(_, field)| *field).ok_or_else(|| {
@@ -56,8 +56,8 @@ impl EventFormat {
     }
 }
 
-/// Returns `field:unsigned int nr_sector; offset:24; size:4; signed:0;`, parted by tabs; also of the header
-/// of a page, where blanks stand before.
+/// Parses a field, `field:unsigned int nr_sector; offset:24; size:4; signed:0;`, separated by tabs. Lines of
+/// a page header, which start with blanks, have the same format.
 pub(super) fn field(line: &str) -> Option<(String, Field)> {
     let mut parts = line.strip_prefix("field:")?.split(';').map(str::trim);
     let declared = parts.next()?;
@@ -71,13 +71,12 @@ pub(super) fn field(line: &str) -> Option<(String, Field)> {
 }
 
 impl Field {
-    /// Returns the bytes of the field; none if the record is too short.
+    /// Returns the bytes of the field; empty if the record is too short.
     pub fn bytes(self, record: &[u8]) -> &[u8] {
         self.offset.checked_add(self.size).and_then(|end| record.get(self.offset..end)).unwrap_or_default()
     }
 
-    /// Returns the number in the field, without a sign, in the byte order of this machine; 0 if the record is
-    /// too short.
+    /// Returns the field as an unsigned number in native byte order; 0 if the record is too short.
     pub fn number(self, record: &[u8]) -> u64 {
         match *self.bytes(record) {
             [a] => u64::from(a),

@@ -1,7 +1,7 @@
-//! Instances of tracing: buffers and events of our own (Documentation/trace/ftrace.rst, "Instances").
+//! Trace instances: our own buffers and events (Documentation/trace/ftrace.rst, "Instances").
 //!
-//! An instance is removed when it is dropped; whoever opened one of its files closes it before. The next
-//! plumb that traces removes what a killed process left, as does `plumb restore`.
+//! Dropping an instance removes it; its open files must be closed before. The next trace by plumb removes the
+//! instances of killed processes, as does `plumb restore`.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -16,29 +16,29 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 
 use crate::tree::DeviceNumber;
 
-/// Where tracefs is mounted.
+/// Usual mount points of tracefs.
 const MOUNTED: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// Beginning of the names of all instances of this program; the process comes next.
+/// Prefix of the names of plumb's instances; the process number follows.
 const PREFIX: &str = "plumb-";
-/// A file of an event is shorter.
+/// Size of the read buffer; files of an event are shorter.
 const READ_MAX: usize = 1 << 16;
-/// The inode of the first pid namespace (include/linux/proc_ns.h, PROC_PID_INIT_INO): only there the kernel's
-/// thread numbers are those of /proc.
+/// Inode of the initial pid namespace (include/linux/proc_ns.h, PROC_PID_INIT_INO). Only there do the
+/// kernel's thread numbers equal those of /proc.
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// The tracefs of this kernel.
+/// The kernel's tracefs.
 #[derive(Debug, Clone)]
 pub struct Tracefs {
     root: PathBuf,
-    /// A mount that nobody else sees, for as long as this is kept.
+    /// A private mount that lives as long as this value.
     _mount: Option<Arc<OwnedFd>>,
 }
 
 impl Tracefs {
-    /// Returns the one that is mounted.
+    /// Returns the mounted tracefs.
     ///
     /// # Errors
-    /// If none is, or only others may look; if the kernel's thread numbers are not those of /proc here.
+    /// If none is mounted, access is denied, or the kernel's thread numbers differ from those of /proc.
     pub fn mounted() -> Result<Self> {
         check_pid_namespace()?;
         let mounted = MOUNTED.iter().map(Path::new).find(|root| root.join("instances").is_dir());
@@ -49,11 +49,10 @@ impl Tracefs {
         Ok(Self { root: root.to_owned(), _mount: None })
     }
 
-    /// Returns the one that is mounted, or else a mount of it that only this process sees, which is gone with
-    /// it.
+    /// Returns the mounted tracefs, or else a private mount that vanishes with this process.
     ///
     /// # Errors
-    /// As [`Self::mounted`]; if the kernel has none.
+    /// Fails as [`Self::mounted`] does, or if the kernel has no tracefs.
     pub fn open() -> Result<Self> {
         Self::mounted().or_else(|error| {
             check_pid_namespace()?;
@@ -65,14 +64,14 @@ impl Tracefs {
         })
     }
 
-    /// Creates a tree of files that stands for one, in tests.
+    /// Creates a fake tracefs from a directory tree, for tests.
     #[cfg(test)]
     pub(crate) fn rooted(root: &Path) -> Self {
         Self { root: root.to_owned(), _mount: None }
     }
 }
 
-/// Returns why no tracefs is seen where it is usually mounted.
+/// Returns the reason why no tracefs is visible where it is usually mounted.
 const fn unseen(is_root: bool) -> &'static str {
     match is_root {
         true => "no tracefs is mounted there (`mount -t tracefs tracefs /sys/kernel/tracing` mounts it)",
@@ -80,8 +79,8 @@ const fn unseen(is_root: bool) -> &'static str {
     }
 }
 
-/// Checks that threads have the same numbers here as in the kernel's tracing, which they do not have in a
-/// container.
+/// Checks that threads have the same numbers in this process's pid namespace as in the kernel's tracing. In a
+/// container they do not.
 fn check_pid_namespace() -> Result<()> {
     const PLACE: &str = "/proc/self/ns/pid";
     let namespace = fs::read_link(PLACE).map_err(|error| failed(&error, PLACE))?;
@@ -92,14 +91,14 @@ fn check_pid_namespace() -> Result<()> {
     Ok(())
 }
 
-/// Returns a tracefs that is mounted nowhere.
+/// Mounts a tracefs that has no mount point.
 fn detached() -> rustix::io::Result<OwnedFd> {
     let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
 }
 
-/// Events and buffers of our own.
+/// A trace instance of this process.
 #[derive(Debug)]
 pub struct Instance {
     path: PathBuf,
@@ -107,14 +106,14 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Makes one; `what` is a part of its name. Those that killed processes have left are removed.
+    /// Creates an instance; `what` becomes part of its name. Removes the instances of killed processes.
     ///
     /// # Errors
-    /// As mkdir(2): it takes root.
+    /// Fails as mkdir(2) does; requires root.
     pub fn make(tracefs: &Tracefs, what: &str) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let instances = tracefs.root.join("instances");
-        // One that a process still has open stays.
+        // An instance that a process still has open stays.
         left(&instances).iter().for_each(|left| fs::remove_dir(left).unwrap_or_default());
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = instances.join(format!("{PREFIX}{what}-{}-{number}", std::process::id()));
@@ -127,19 +126,20 @@ impl Instance {
         &self.path
     }
 
-    /// Writes `text` to one of its files.
+    /// Writes `text` to a file of the instance.
     ///
     /// # Errors
-    /// As write(2).
+    /// Fails as write(2) does.
     pub fn write(&self, name: &str, text: &str) -> Result<()> {
         let path = self.path.join(name);
         fs::write(&path, text).map_err(|error| failed(&error, path.display()))
     }
 
-    /// Returns one of its files. Some are there for one read alone, so that is a large one.
+    /// Returns the contents of a file of the instance. A single large read is used, since some files can be
+    /// read only once.
     ///
     /// # Errors
-    /// As read(2).
+    /// Fails as read(2) does.
     pub fn read(&self, name: &str) -> Result<String> {
         let path = self.path.join(name);
         let text = File::open(&path).and_then(|mut file| {
@@ -154,7 +154,7 @@ impl Instance {
     }
 }
 
-/// An instance that a killed process left, which goes on recording.
+/// An instance of a killed process, which still records.
 #[derive(Debug)]
 pub struct LeftInstance {
     path: PathBuf,
@@ -162,7 +162,7 @@ pub struct LeftInstance {
 }
 
 impl LeftInstance {
-    /// Returns all there are; none where this process cannot look, as only root can.
+    /// Returns all leftover instances; none if this process may not look (only root may).
     pub fn all() -> Vec<Self> {
         let is_root = rustix::process::geteuid().is_root();
         let Some(tracefs) = is_root.then(Tracefs::open).and_then(Result::ok) else { return Vec::new() };
@@ -170,18 +170,18 @@ impl LeftInstance {
         left.into_iter().map(|path| Self { path, _tracefs: tracefs.clone() }).collect()
     }
 
-    /// Returns the name of its directory.
+    /// Returns the directory name.
     pub fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Removes it, unless another process has done so meanwhile.
+    /// Removes the instance. Succeeds if another process has done so already.
     ///
     /// # Errors
-    /// Fails as rmdir(2): with EBUSY while a process has one of its files open.
+    /// Fails as rmdir(2) does: with EBUSY while a process has one of its files open.
     pub fn remove(&self) -> std::io::Result<()> {
         match fs::remove_dir(&self.path).map_err(|error| (Errno::from_io_error(&error), error)) {
-            // ENODEV comes from a removal that has begun (instance_rmdir in kernel/trace/trace.c).
+            // ENODEV: another removal has begun (instance_rmdir in kernel/trace/trace.c).
             Ok(()) | Err((Some(Errno::NOENT | Errno::NODEV), _)) => Ok(()),
             Err((_, error)) => Err(error),
         }
@@ -190,12 +190,12 @@ impl LeftInstance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // A directory that cannot be removed now is removed by the next instance.
+        // If removal fails now, the next instance removes it.
         fs::remove_dir(&self.path).unwrap_or_default();
     }
 }
 
-/// Returns the instances whose processes are gone.
+/// Returns the instances whose processes have ended.
 fn left(instances: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(instances).into_iter().flatten().flatten();
     let is_left = |path: &PathBuf| {
@@ -206,7 +206,7 @@ fn left(instances: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).filter(is_left).collect()
 }
 
-/// Returns the number of a block device as events have it: 12 bits of major above 20 of minor
+/// Returns the device number as encoded in events: 12 bits of major above 20 of minor
 /// (include/linux/kdev_t.h). `None` if there is no device of this name.
 pub fn device_number(device: &str) -> Option<u32> {
     let text = fs::read_to_string(Path::new("/sys/class/block").join(device).join("dev")).ok()?;
@@ -214,8 +214,8 @@ pub fn device_number(device: &str) -> Option<u32> {
     Some(number.to_kernel())
 }
 
-/// Returns a filter of events (Documentation/trace/events.rst, "Event filtering") that lets those of these
-/// devices pass.
+/// Returns an event filter (Documentation/trace/events.rst, "Event filtering") that passes only events of
+/// these devices.
 pub fn device_filter(devices: impl IntoIterator<Item = u32>) -> String {
     let each: Vec<String> = devices.into_iter().map(|number| format!("dev == {number}")).collect();
     each.join(" || ")

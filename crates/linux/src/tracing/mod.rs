@@ -1,12 +1,12 @@
 //! The kernel's event tracing (Documentation/trace/ftrace.rst, ring-buffer-design.rst): instances of our own,
 //! and their raw per-processor buffers.
 //!
-//! - [`instance`] makes an instance, which other users of tracing do not see, and removes it again.
-//! - [`mod@format`] is where the fields of an event are.
-//! - [`page`] takes the pages of a buffer apart.
+//! - [`instance`] creates and removes an instance, which is invisible to other users of tracing.
+//! - [`mod@format`] parses the field layout of an event.
+//! - [`page`] parses the pages of a buffer.
 //! - [`buffers`] reads the pages of all processors.
 //!
-//! It takes root, and a kernel with the events.
+//! Requires root, and a kernel with the events.
 
 pub mod buffers;
 pub mod format;

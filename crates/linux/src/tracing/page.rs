@@ -1,4 +1,4 @@
-//! A page of a buffer, taken apart (kernel/trace/ring_buffer.c; include/linux/ring_buffer.h).
+//! Parser for a page of a trace buffer (kernel/trace/ring_buffer.c; include/linux/ring_buffer.h).
 //!
 //! ```text
 //!  timestamp 8   commit: bytes of records in its low 20 bits, 2 flags   records
@@ -7,8 +7,7 @@
 //!         1 to 28  so many words of 4 bytes follow                30   the upper bits of a long time follow
 //!                                                                 31   the upper bits of an absolute time follow
 //! ```
-//! Where records were lost before the page, a flag says so, and another one that their number stands behind
-//! the records.
+//! One flag reports that records were lost before the page, another that their number follows the records.
 
 use plumb_block::{Error, ErrorKind, Nanos, Result};
 
@@ -17,12 +16,12 @@ use super::format::{Field, field};
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
-/// The part of `commit` that is a length, and its flags.
+/// Bits of `commit` with the length, and its flags.
 const LENGTH: u64 = (1 << 20) - 1;
 const MISSED: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
 
-/// Where the parts of a page are.
+/// Layout of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLayout {
     commit: Field,
@@ -34,9 +33,9 @@ pub struct PageLayout {
 /// A record of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// When, by the clock of the instance.
+    /// Time by the clock of the instance.
     pub at: Nanos,
-    /// The fields, from the ID of the event on.
+    /// Fields, starting with the ID of the event.
     pub data: &'a [u8],
 }
 
@@ -44,7 +43,7 @@ impl PageLayout {
     /// Parses the text of the file `events/header_page`.
     ///
     /// # Errors
-    /// If it lacks a part.
+    /// If a part is missing.
     pub fn parse(text: &str) -> Result<Self> {
         let fields: Vec<_> = text.lines().filter_map(|line| field(line.trim())).collect();
         let part = |name: &str| fields.iter().find(|(known, _)| known == name).map(|(_, field)| *field);
@@ -57,8 +56,8 @@ impl PageLayout {
         }
     }
 
-    /// Calls `take` for each record of a page. Says how many records were lost before it: at least 1 if their
-    /// number is not known.
+    /// Calls `take` for each record of a page. Returns the number of records lost before it: at least 1 if
+    /// the number is unknown.
     pub fn records<'a>(&self, page: &'a [u8], mut take: impl FnMut(Record<'a>)) -> u64 {
         let start = page.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
         let commit = self.commit.number(page);
@@ -80,8 +79,8 @@ impl PageLayout {
     }
 }
 
-/// Returns the data of the next record, empty where it is none of an event, and what is behind it; `now` goes
-/// on to its time.
+/// Returns the data of the next record, empty if it is not an event, and the remaining bytes. Advances `now`
+/// to the record's time.
 fn next<'a>(rest: &'a [u8], now: &mut u64) -> Option<(&'a [u8], &'a [u8])> {
     const NONE: &[u8] = &[];
     let head = word(rest, 0)?;
@@ -98,7 +97,7 @@ fn next<'a>(rest: &'a [u8], now: &mut u64) -> Option<(&'a [u8], &'a [u8])> {
             Some((NONE, rest.get(8..)?))
         }
         TIME_STAMP => {
-            // The time stamp has 59 bits; the bits above stay.
+            // The time stamp has 59 bits; the upper bits stay.
             *now = *now >> 59 << 59 | upper()? | delta;
             Some((NONE, rest.get(8..)?))
         }

@@ -1,20 +1,20 @@
-//! Reasons why an answer could not be had.
+//! Reasons why a tree has no answer.
 
 use plumb_block::Errno;
 
-/// An answer of a [`Tree`](super::Tree), or why there is none.
+/// Answer of a [`Tree`](super::Tree), or the reason why there is none.
 pub type Answer<T> = Result<T, Absence>;
 
-/// Reason why an answer could not be had.
+/// Reason why a tree has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Absence {
-    /// There is nothing of that kind at the path.
+    /// The path does not exist, or is not of the requested kind.
     #[error("not there")]
     NotThere,
-    /// The path is there, and this user may not read it.
+    /// The path exists, but this user may not read it.
     #[error("permission denied")]
     Denied,
-    /// A recorded tree knows that it was there, and was not asked for it when it was recorded.
+    /// The path existed when a recorded tree was made, but its contents were not recorded.
     #[error("there when this was recorded, but not read then")]
     NotRecorded,
     /// Reading failed in another way.
@@ -23,13 +23,13 @@ pub enum Absence {
 }
 
 impl Absence {
-    /// The absence of what has a name that is not UTF-8.
+    /// Absence of a name that is not UTF-8.
     pub const NOT_TEXT: Self = Self::Failed(Errno(libc::EILSEQ));
 
-    /// Returns the absence that an error number means for a path.
+    /// Returns the absence for an error number of an operation on a path.
     ///
-    /// A name that is missing, a file where a directory was expected, no link where one was expected, and an
-    /// attribute whose device has gone (ENODEV, ENXIO) are all [`Absence::NotThere`].
+    /// A missing name, a file instead of a directory, something else instead of a link, and an attribute
+    /// whose device has gone (ENODEV, ENXIO) are all [`Absence::NotThere`].
     pub fn from_errno(errno: Errno) -> Self {
         match errno.0 {
             libc::ENOENT | libc::ENOTDIR | libc::EINVAL | libc::ENODEV | libc::ENXIO => Self::NotThere,
@@ -38,7 +38,7 @@ impl Absence {
         }
     }
 
-    /// Returns the absence that an error of the standard library means.
+    /// Returns the absence for an error of the standard library.
     pub fn from_io(error: &std::io::Error) -> Self {
         Self::from_errno(Errno(error.raw_os_error().unwrap_or(libc::EIO)))
     }

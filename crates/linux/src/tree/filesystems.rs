@@ -1,27 +1,27 @@
-//! /proc/filesystems: which file-system types the kernel keeps on block devices. proc_filesystems(5).
+//! /proc/filesystems: which file system types need a block device. proc_filesystems(5).
 
 use std::collections::BTreeSet;
 
-/// The types that need no block device.
+/// File system types, with whether each needs a block device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileSystemTypes {
     nodev: BTreeSet<String>,
     block: BTreeSet<String>,
 }
 
-/// Where the data of a file-system type is.
+/// Location of the data of a file system type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backing {
-    /// File system on a block device.
+    /// On a block device.
     Block,
-    /// Anywhere else: memory, a server, another file system.
+    /// Elsewhere: in memory, on a server, in another file system.
     NoDevice,
-    /// The kernel does not list the type (a module that has gone, a type with a subtype).
+    /// Unknown, because the kernel does not list the type (an unloaded module, a type with a subtype).
     Unlisted,
 }
 
 impl FileSystemTypes {
-    /// Reads the file. A line is `nodev<TAB>tmpfs` or `<TAB>ext4`.
+    /// Parses the file. A line is `nodev<TAB>tmpfs` or `<TAB>ext4`.
     pub fn parse(text: &str) -> Self {
         let mut types = Self::default();
         for line in text.lines() {
@@ -34,7 +34,7 @@ impl FileSystemTypes {
         types
     }
 
-    /// Returns where file systems of the type `name` keep their data.
+    /// Returns the location of the data of file systems of the type `name`.
     pub fn backing(&self, name: &str) -> Backing {
         if self.block.contains(name) {
             Backing::Block

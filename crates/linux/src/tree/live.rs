@@ -12,7 +12,7 @@ use super::{Attributes, DeviceNumber, FileKind, Stat, Tree, UntornLimits, WriteL
 /// STATX_WRITE_ATOMIC of linux/stat.h, since Linux 6.11.
 pub(crate) const WRITE_ATOMIC: StatxFlags = StatxFlags::from_bits_retain(0x0001_0000);
 
-/// More than any file that a survey reads; what is longer is cut off here.
+/// Upper bound of the size of the files that a survey reads; longer ones are truncated.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// The files of the running kernel.
@@ -20,7 +20,7 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 pub struct LiveTree;
 
 impl LiveTree {
-    /// Returns the machine itself.
+    /// Creates a tree of this machine.
     pub fn new() -> Self {
         Self
     }
@@ -33,8 +33,7 @@ impl Tree for LiveTree {
             fs::File::open(path)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
             Ok(bytes)
         };
-        // An attribute that answers EINVAL has nothing to say (sysfs does that for devices in the wrong
-        // state).
+        // An attribute that fails with EINVAL has no value (sysfs does that for devices in the wrong state).
         read().map_err(|error| Absence::from_io(&error))
     }
 

@@ -5,29 +5,29 @@ use super::process::field;
 
 const STAT: &str = "/proc/stat";
 
-/// Ticks that processors spent since boot, by what they did.
+/// Processor ticks since boot, by use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProcessorTimes {
-    /// Time in programs, niced ones included.
+    /// Time in programs, including niced ones.
     pub user: u64,
-    /// Time in the kernel, interrupts included.
+    /// Time in the kernel, including interrupts.
     pub system: u64,
-    /// Idle with nothing to wait for.
+    /// Idle time without outstanding I/O.
     pub idle: u64,
-    /// Idle with I/O outstanding.
+    /// Idle time with outstanding I/O.
     pub io_wait: u64,
-    /// Ready to run, but the hypervisor ran something else.
+    /// Time in which the hypervisor ran something else although a task was ready.
     pub steal: u64,
 }
 
 impl ProcessorTimes {
-    /// Reads those of all processors together; `None` without a `cpu` line of at least five fields. A
-    /// kernel that does not report a later field reports zero.
+    /// Reads the sum of all processors; `None` without a `cpu` line of at least five fields. Later fields
+    /// that the kernel does not report are zero.
     pub fn read(tree: &dyn Tree) -> Option<Self> {
         Self::parse_line(tree.text(STAT).ok()?.lines().find(|line| line.starts_with("cpu "))?)
     }
 
-    /// Reads each processor's own, by number; empty where /proc is hidden.
+    /// Reads the times of each processor, by number; empty if /proc is hidden.
     pub fn read_each(tree: &dyn Tree) -> Vec<(u32, Self)> {
         let numbered = |line: &str| {
             let number = line.strip_prefix("cpu")?.split_ascii_whitespace().next()?.parse().ok()?;
@@ -40,7 +40,7 @@ impl ProcessorTimes {
         let fields: Vec<u64> =
             line.split_ascii_whitespace().skip(1).map(str::parse).collect::<Result<_, _>>().ok()?;
         let field = |index: usize| fields.get(index).copied().unwrap_or(0);
-        // Guest time (fields 9 and 10) is in user and nice already.
+        // Guest time (fields 9 and 10) is included in user and nice.
         (fields.len() >= 5).then(|| Self {
             user: field(0) + field(1),
             system: field(2) + field(5) + field(6),
@@ -50,8 +50,8 @@ impl ProcessorTimes {
         })
     }
 
-    /// Returns the share of processor time that the hypervisor took away since `earlier`, 0 to 1; `None` if
-    /// no tick passed.
+    /// Returns the share (0 to 1) of processor time that the hypervisor took since `earlier`; `None` if no
+    /// tick passed.
     pub fn steal_since(&self, earlier: &Self) -> Option<f64> {
         let total = self.total().checked_sub(earlier.total()).filter(|ticks| *ticks > 0)?;
         Some(self.steal.saturating_sub(earlier.steal) as f64 / total as f64)

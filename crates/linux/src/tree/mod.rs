@@ -1,12 +1,13 @@
-//! Facts that the kernel tells through files: /proc, /sys and the nodes of /dev, behind one trait.
+//! Facts that the kernel presents as files: /proc, /sys and the nodes of /dev, behind one trait.
 //!
-//! A [`Tree`] answers four questions about absolute paths: the bytes of a file, the names in a directory, the
-//! target of a link, and the device numbers of a path. [`LiveTree`] asks the running kernel, [`RecordedTree`]
-//! answers from a recording, [`RecordingTree`] asks another tree and remembers what it said. An answer that
-//! could not be had is a typed [`Absence`], never an abort: a survey goes on with what is left.
+//! A [`Tree`] answers questions about paths: the bytes of a file, the names in a directory, the target of a
+//! link, the type and device numbers of a file, its attributes, and the limits of writes to it. [`LiveTree`]
+//! queries the running kernel, [`RecordedTree`] a recording, and [`RecordingTree`] records the answers of
+//! another tree. A missing answer is a typed [`Absence`] rather than an abort, so a survey continues with the
+//! rest.
 //!
-//! The parsers beside them ([`mountinfo`], [`filesystems`]) are pure and take any bytes without panicking;
-//! [`process`] and [`ProcessorTimes`] are read from any tree.
+//! The parsers ([`mountinfo`], [`filesystems`]) are pure and do not panic on any input; [`process`] and
+//! [`ProcessorTimes`] read any tree.
 
 mod absence;
 pub mod filesystems;
@@ -29,91 +30,90 @@ pub use recording::RecordingTree;
 
 use serde::{Deserialize, Serialize};
 
-/// Files of the kernel by absolute path. Nothing here writes.
+/// The kernel's files by absolute path. Nothing here writes.
 pub trait Tree: Send + Sync {
-    /// Returns all bytes of the file at `path`; links are followed.
+    /// Returns the contents of the file at `path`; follows links.
     ///
     /// # Errors
-    /// The [`Absence`] that stands in its place.
+    /// The [`Absence`] if there is no answer.
     fn read(&self, path: &str) -> Answer<Vec<u8>>;
 
-    /// Returns the names in the directory at `path`, sorted, without `.` and `..`; links are followed.
+    /// Returns the names in the directory at `path`, sorted, without `.` and `..`; follows links.
     ///
     /// # Errors
-    /// The [`Absence`] that stands in its place.
+    /// The [`Absence`] if there is no answer.
     fn list(&self, path: &str) -> Answer<Vec<String>>;
 
-    /// Returns where the symbolic link at `path` points, as it is written in it.
+    /// Returns the target of the symbolic link at `path`, as stored.
     ///
     /// # Errors
-    /// The [`Absence`] that stands in its place; [`Absence::NotThere`] also where there is something, but no
-    /// link.
+    /// The [`Absence`] if there is no answer; [`Absence::NotThere`] also if the path is not a link.
     fn link(&self, path: &str) -> Answer<String>;
 
-    /// Returns what is at `path` and on which device; links are followed.
+    /// Returns the type and device numbers of the file at `path`; follows links.
     ///
     /// # Errors
-    /// The [`Absence`] that stands in its place.
+    /// The [`Absence`] if there is no answer.
     fn stat(&self, path: &str) -> Answer<Stat>;
 
-    /// Returns `path` without links, `.` and `..`. Only a live tree takes a relative path, from the working
+    /// Returns `path` without links, `.` and `..`. Only a live tree accepts a relative path, from the working
     /// directory.
     ///
     /// # Errors
-    /// The [`Absence`] of the first part that is missing.
+    /// The [`Absence`] of the first missing component.
     fn canonical(&self, path: &str) -> Answer<String>;
 
-    /// Reads the attributes of a regular file or directory (FS_IOC_GETFLAGS); links are followed. Opens it
-    /// for reading.
+    /// Returns the attributes of a regular file or directory (FS_IOC_GETFLAGS); follows links. Opens it for
+    /// reading.
     ///
     /// # Errors
-    /// The [`Absence`] that stands in its place; [`Absence::NotRecorded`] of a tree that does not know them.
+    /// The [`Absence`] if there is no answer; [`Absence::NotRecorded`] if the tree has no attributes.
     fn attributes(&self, path: &str) -> Answer<Attributes> {
         let _ = path;
         Err(Absence::NotRecorded)
     }
 
-    /// Reads what statx(2) says of writes to the file at `path`; links are followed.
+    /// Returns the limits that statx(2) reports for writes to the file at `path`; follows links.
     ///
     /// # Errors
-    /// The [`Absence`] that stands in its place; [`Absence::NotRecorded`] of a tree that does not know them.
+    /// The [`Absence`] if there is no answer; [`Absence::NotRecorded`] if the tree has no limits.
     fn write_limits(&self, path: &str) -> Answer<WriteLimits> {
         let _ = path;
         Err(Absence::NotRecorded)
     }
 
-    /// Returns the file at `path` as text, without the white space at its end. Bytes that are not UTF-8
-    /// become U+FFFD.
+    /// Returns the file at `path` as text, without trailing white space. Bytes that are not UTF-8 become
+    /// U+FFFD.
     ///
     /// # Errors
-    /// As [`Tree::read`].
+    /// Fails as [`Tree::read`] does.
     fn text(&self, path: &str) -> Answer<String> {
         self.read(path).map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned())
     }
 }
 
-/// Data of stat(2) and statx(2) about a path.
+/// Result of stat(2) and statx(2) for a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stat {
-    /// Kind of file.
+    /// Type of the file.
     pub kind: FileKind,
-    /// The device that the file system reports; anonymous (major 0) for btrfs subvolumes, overlays and tmpfs.
+    /// Device of the file system; anonymous (major 0) for btrfs subvolumes, overlays and tmpfs.
     pub device: DeviceNumber,
-    /// Device that a device node stands for.
+    /// Device number of a device node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<DeviceNumber>,
-    /// The mount it was reached through: the first field of its line in /proc/self/mountinfo. Kernels before
-    /// 5.8 do not say.
+    /// Number of the mount through which the file was reached: the first field of its line in
+    /// /proc/self/mountinfo. `None` before Linux 5.8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount: Option<u64>,
 }
 
-/// Attributes of an inode that chattr(1) sets, as far as they change what a write is worth.
+/// Inode attributes set by chattr(1) that affect the durability of a write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attributes {
-    /// FS_SYNC_FL, `S`: each write is synced before its call returns.
+    /// FS_SYNC_FL, `S`: each write is synced before the call returns.
     pub synchronous: bool,
-    /// FS_DIRSYNC_FL, `D`: each change of the directory is.
+    /// FS_DIRSYNC_FL, `D`: each change of the directory is synced before the call returns.
     pub directory_synchronous: bool,
     /// FS_NOCOW_FL, `C`: btrfs overwrites the data in place.
     #[serde(default)]
@@ -123,27 +123,27 @@ pub struct Attributes {
 /// Limits of writes to one file, in bytes: statx(2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteLimits {
-    /// `stx_blksize`: the block of the file system; of ZFS the record of the file.
+    /// `stx_blksize`: block size of the file system; for ZFS the record size of the file.
     pub block: u32,
-    /// STATX_WRITE_ATOMIC; `None` where the file system or the kernel does not know of untorn writes.
+    /// STATX_WRITE_ATOMIC; `None` if the file system or the kernel does not support untorn writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untorn: Option<UntornLimits>,
 }
 
-/// Limits of untorn writes (`RWF_ATOMIC`) to one file, in bytes; zeroes where it takes none.
+/// Limits of untorn writes (`RWF_ATOMIC`) to one file, in bytes; zero if it accepts none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UntornLimits {
     /// `stx_atomic_write_unit_min`.
     pub unit_min: u32,
     /// `stx_atomic_write_unit_max`.
     pub unit_max: u32,
-    /// `stx_atomic_write_unit_max_opt`: larger ones are slower; zero where there is no such limit.
+    /// `stx_atomic_write_unit_max_opt`: larger writes are slower; zero if there is no such limit.
     pub unit_max_optimised: u32,
-    /// `stx_atomic_write_segments_max`: the most parts of memory in one write.
+    /// `stx_atomic_write_segments_max`: maximum number of memory segments in one write.
     pub segments_max: u32,
 }
 
-/// Kind of file that a path names.
+/// Type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileKind {
@@ -155,16 +155,16 @@ pub enum FileKind {
     Block,
     /// A character device node.
     Character,
-    /// A socket, a pipe, or what a later kernel may add.
+    /// A socket, a pipe, or a type that a later kernel may add.
     Other,
 }
 
-/// Returns the random number of this boot of the machine (random(4)); `None` where the kernel does not say.
+/// Returns the random identifier of this boot (random(4)); `None` if the kernel does not report it.
 pub fn boot_id(tree: &dyn Tree) -> Option<String> {
     tree.text("/proc/sys/kernel/random/boot_id").ok()
 }
 
-/// Returns the number of processors that the machine can have: the kernel's `nr_cpu_ids`.
+/// Returns the maximum number of processors of the machine: the kernel's `nr_cpu_ids`.
 pub fn possible_processors(tree: &dyn Tree) -> Option<u64> {
     let possible = tree.text("/sys/devices/system/cpu/possible").ok()?;
     let last = possible.rsplit(['-', ',']).next()?.trim().parse::<u64>().ok()?;

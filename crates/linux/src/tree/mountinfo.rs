@@ -1,45 +1,45 @@
-//! /proc/PID/mountinfo: what is mounted where. proc_pid_mountinfo(5), fs/proc_namespace.c.
+//! Parser for /proc/PID/mountinfo, the mount table. proc_pid_mountinfo(5), fs/proc_namespace.c.
 //!
 //! ```text
 //! 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
 //! id parent dev root point options tags...  - type source super-options
 //! ```
-//! Blank, tab, newline and backslash inside a field are written as a backslash and three octal digits. Some
-//! file systems print their options without that (overlayfs of Linux 6.5, 9p of WSL), so the options are the
-//! rest of the line.
+//! Blank, tab, newline and backslash in a field are escaped as a backslash and three octal digits. Some file
+//! systems do not escape their options (overlayfs of Linux 6.5, 9p of WSL), so the options are the rest of
+//! the line.
 
 use super::DeviceNumber;
 
-/// One mount.
+/// A mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// The number of the mount; what statx(2) calls `stx_mnt_id`.
+    /// Mount number, `stx_mnt_id` of statx(2).
     pub id: u64,
-    /// The number of the mount it is mounted in.
+    /// Mount number of the parent mount.
     pub parent: u64,
-    /// The device of the superblock; anonymous where the file system has no device or several.
+    /// Device of the superblock; anonymous if the file system has no device or several.
     pub device: DeviceNumber,
     /// Directory of the file system that is mounted.
     pub root: String,
-    /// Where it is mounted.
+    /// Mount point.
     pub point: String,
     /// Options of this mount: `rw`, `noatime`.
     pub options: Vec<String>,
-    /// The file-system type, with its subtype: `ext4`, `fuse.sshfs`.
+    /// File system type with its subtype: `ext4`, `fuse.sshfs`.
     pub kind: String,
-    /// Source of the mount: a device, a server, `none`.
+    /// Source: a device, a server, `none`.
     pub source: String,
     /// Options of the file system itself.
     pub super_options: Vec<String>,
 }
 
 impl Mount {
-    /// Returns true if nothing can be written through it: the mount or the file system is read-only.
+    /// Returns true if the mount or the file system is read-only.
     pub fn is_read_only(&self) -> bool {
         self.options.iter().chain(&self.super_options).any(|option| option == "ro")
     }
 
-    /// Returns the value of the super option `name`, `""` for one without a value.
+    /// Returns the value of the super option `name`, `""` if it has none.
     pub fn super_option(&self, name: &str) -> Option<&str> {
         self.super_options.iter().find_map(|option| match option.split_once('=') {
             Some((key, value)) if key == name => Some(value),
@@ -49,19 +49,21 @@ impl Mount {
     }
 }
 
-/// Returns the mounts that a process sees, by its number or `self`; none where they cannot be read.
+/// Returns the mounts that a process sees, by its number or `self`; none if they cannot be read.
 pub fn mounts_of(process: &str) -> Vec<Mount> {
     parse(&std::fs::read(format!("/proc/{process}/mountinfo")).unwrap_or_default())
 }
 
-/// Reads all lines that have the form above; others are left out.
+/// Parses all lines of a mount table, and skips lines in another format.
 pub fn parse(bytes: &[u8]) -> Vec<Mount> {
     bytes.split(|byte| *byte == b'\n').filter_map(parse_line).collect()
 }
 
-/// Reads one line; `None` if it lacks a field or a number is none.
+/// Parses a line; `None` if a field is missing or a number malformed.
 pub fn parse_line(line: &[u8]) -> Option<Mount> {
-    let (line, rest) = split_at_hyphen(line)?;
+    // A separate hyphen ends the optional tags. No earlier field is a single hyphen: root and mount point
+    // begin with a slash or are names in brackets.
+    let (line, rest) = split_once(line, b" - ")?;
     let mut fields = line.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
     let mut text = || fields.next().map(|field| String::from_utf8_lossy(field).into_owned());
     let id = text()?.parse().ok()?;
@@ -85,20 +87,14 @@ pub fn parse_line(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// Splits a line at the lone hyphen that ends the optional tags. No field before it is a lone hyphen: root
-/// and mount point begin with a slash or are names in brackets.
-fn split_at_hyphen(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    split_once(line, b" - ")
-}
-
 fn split_once<'a>(bytes: &'a [u8], separator: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let at = bytes.windows(separator.len()).position(|window| window == separator)?;
     Some((&bytes[..at], &bytes[at + separator.len()..]))
 }
 
-/// Splits what stands behind the type. The options begin with `rw` or `ro` (show_mountinfo,
-/// fs/proc_namespace.c), and may hold blanks, as may a source that is not escaped. Some file systems write an
-/// empty source as nothing at all.
+/// Splits the part after the type into source and options. The options begin with `rw` or `ro`
+/// (show_mountinfo, fs/proc_namespace.c) and may contain blanks, as may an unescaped source. Some file
+/// systems print an empty source as nothing at all.
 fn source_and_options(rest: &[u8]) -> (&[u8], &[u8]) {
     let begins_options = |at: &usize| {
         let behind = &rest[*at..];
@@ -113,7 +109,7 @@ fn source_and_options(rest: &[u8]) -> (&[u8], &[u8]) {
     (rest[..start].trim_ascii(), &rest[start..])
 }
 
-/// Commas separate options; one inside a quoted value (SELinux contexts) does not.
+/// Splits options at commas, except inside a quoted value (SELinux contexts).
 fn options(field: &[u8]) -> Vec<String> {
     let mut quoted = false;
     field
@@ -126,8 +122,7 @@ fn options(field: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// Turns `\040` and its like back into bytes (`mangle`, fs/seq_file.c). A backslash without three octal
-/// digits stays.
+/// Decodes escapes like `\040` (`mangle`, fs/seq_file.c). A backslash without three octal digits stays.
 pub fn unescape(field: &[u8]) -> String {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

@@ -7,25 +7,25 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Tree;
 
-/// Number of bits of the minor number, below the major number, within the kernel.
+/// Number of bits of the minor number, below the major number, in the kernel's encoding.
 const MINOR_BITS: u32 = 20;
 
-/// The number of a device. Major 0 is an anonymous one: a file system that has no single block device.
+/// A device number. Major 0 is anonymous: a file system without a single block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceNumber {
-    /// The driver's number.
+    /// Number of the driver.
     pub major: u32,
-    /// The number among the driver's devices.
+    /// Number among the driver's devices.
     pub minor: u32,
 }
 
 impl DeviceNumber {
-    /// Returns true if no block device stands behind this number alone.
+    /// Returns true if the number does not identify a block device.
     pub fn is_anonymous(self) -> bool {
         self.major == 0
     }
 
-    /// Returns the number that stat(2) encodes like this.
+    /// Decodes the encoding of stat(2).
     pub fn from_stat(encoded: u64) -> Self {
         Self { major: rustix::fs::major(encoded), minor: rustix::fs::minor(encoded) }
     }
@@ -35,12 +35,12 @@ impl DeviceNumber {
         rustix::fs::makedev(self.major, self.minor)
     }
 
-    /// Returns the number that events and the kernel encode like this: `MKDEV` of include/linux/kdev_t.h.
+    /// Decodes the encoding of events and the kernel: `MKDEV` of include/linux/kdev_t.h.
     pub const fn from_kernel(encoded: u32) -> Self {
         Self { major: encoded >> MINOR_BITS, minor: encoded & ((1 << MINOR_BITS) - 1) }
     }
 
-    /// Returns the encoding of events and of the kernel.
+    /// Returns the encoding of events and the kernel.
     pub const fn to_kernel(self) -> u32 {
         self.major << MINOR_BITS | self.minor
     }
@@ -56,7 +56,7 @@ impl DeviceNumber {
         (minor & 0xff) | ((major & 0xfff) << 8) | ((minor & !0xff) << 12)
     }
 
-    /// Returns the inverse of [`DeviceNumber::to_huge`]: `huge_decode_dev`.
+    /// Decodes the encoding of [`DeviceNumber::to_huge`]: `huge_decode_dev`.
     pub fn from_huge(encoded: u64) -> Self {
         let major = ((encoded >> 8) & 0xfff) as u32;
         let minor = ((encoded & 0xff) | ((encoded >> 12) & 0xffff_ff00)) as u32;
@@ -70,11 +70,11 @@ impl fmt::Display for DeviceNumber {
     }
 }
 
-/// Not a device number.
+/// Error for text that is not a device number.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a device number: expected MAJOR:MINOR, such as 8:0")]
 pub struct ParseNumberError {
-    /// Text that was read.
+    /// Text that could not be parsed.
     pub text: String,
 }
 

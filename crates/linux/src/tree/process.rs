@@ -1,4 +1,4 @@
-//! Processes and threads by their numbers, from proc(5). What is gone has no name and no values.
+//! Processes and threads by their numbers, from proc(5). One that has ended has no name and no values.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -7,11 +7,11 @@ use plumb_block::Nanos;
 
 use super::Tree;
 
-/// How long a tick is to programs on Linux: USER_HZ is 100 on all architectures that plumb runs on
+/// Length of a tick in /proc: USER_HZ is 100 on all architectures that plumb supports
 /// (include/asm-generic/param.h).
 pub const TICK: Nanos = Nanos::millis(10);
 
-/// Returns the names in a directory that are numbers, in ascending order: processes, threads or descriptors.
+/// Returns the numeric names in a directory in ascending order: processes, threads or descriptors.
 pub fn numbers(tree: &dyn Tree, directory: &str) -> Vec<u32> {
     let names = tree.list(directory).unwrap_or_default();
     let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
@@ -19,7 +19,7 @@ pub fn numbers(tree: &dyn Tree, directory: &str) -> Vec<u32> {
     numbers
 }
 
-/// Returns the first word behind `key`, which stands at the beginning of a line with its colon.
+/// Returns the first word after `key`, which stands at the beginning of a line, followed by a colon.
 pub fn field<T: FromStr>(text: &str, key: &str) -> Option<T> {
     let value = |line: &str| line.strip_prefix(key)?.split_ascii_whitespace().next()?.parse().ok();
     text.lines().find_map(value)
@@ -30,17 +30,17 @@ pub fn status<T: FromStr>(tree: &dyn Tree, task: u32, key: &str) -> Option<T> {
     field(&tree.text(&format!("/proc/{task}/status")).ok()?, key)
 }
 
-/// Returns the name of a process; empty if it is gone.
+/// Returns the name of a process; empty if it has ended.
 pub fn name(tree: &dyn Tree, process: impl Display) -> String {
     tree.text(&format!("/proc/{process}/comm")).unwrap_or_default()
 }
 
-/// Line of proc_pid_stat(5), as far as it is used.
+/// Fields of proc_pid_stat(5) in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessStat {
     /// Name of the program.
     pub name: String,
-    /// Letter of the state: `t` while a tracer holds it, `Z` once it has ended.
+    /// State letter: `t` while a tracer has stopped it, `Z` once it has ended.
     pub state: char,
     /// Number of its process group.
     pub group: u32,
@@ -53,7 +53,7 @@ pub struct ProcessStat {
 }
 
 impl ProcessStat {
-    /// Reads the line of a process or thread, by its number or `self`.
+    /// Reads the stat line of a process or thread, by its number or `self`.
     pub fn read(tree: &dyn Tree, task: impl Display) -> Option<Self> {
         let line = tree.text(&format!("/proc/{task}/stat")).ok()?;
         // The name may hold spaces and parentheses; what follows it does not.

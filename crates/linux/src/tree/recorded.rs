@@ -1,4 +1,4 @@
-//! A tree as one text file: `tree.json`.
+//! A recorded tree in one text file: `tree.json`.
 //!
 //! ```json
 //! { "schema": "plumb/tree/1",
@@ -10,9 +10,9 @@
 //!                                    "power": null } } } } }
 //! ```
 //!
-//! An object is a directory, a string a file; `null` is a name that was seen in a listing and never read.
-//! Links, bytes that are not UTF-8 and refusals are arrays, so that git and tar keep them as they are. What
-//! is not mentioned is not there.
+//! An object is a directory, a string a file; `null` is a name that appeared in a listing but was never read.
+//! Links, bytes that are not UTF-8 and refusals are arrays, so that git and tar preserve them. Everything
+//! else does not exist.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,11 +28,11 @@ mod node;
 
 use node::{Content, Node};
 
-/// A tree that answers from memory. Besides loading one, tests build one with the `put_` methods.
+/// A tree that answers from memory. It is loaded from a file, or built with the `put_` methods in tests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedTree {
     schema: String,
-    /// Relative paths that were asked for, and what they were then.
+    /// Relative paths that were queried, with their absolute paths.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     relative: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -51,10 +51,10 @@ impl Default for RecordedTree {
 }
 
 impl RecordedTree {
-    /// The name and version of the format.
+    /// Name and version of the format.
     pub const SCHEMA: &str = "plumb/tree/1";
 
-    /// Creates a tree in which nothing is there.
+    /// Creates an empty tree.
     pub fn new() -> Self {
         Self {
             schema: Self::SCHEMA.to_owned(),
@@ -69,20 +69,20 @@ impl RecordedTree {
     /// Reads `tree.json`.
     ///
     /// # Errors
-    /// [`RecordedError`] names the file and what is wrong with it.
+    /// [`RecordedError`] names the file and the problem.
     pub fn load(file: &Path) -> Result<Self, RecordedError> {
         recorded::load(file, Self::SCHEMA)
     }
 
-    /// Encodes the tree as `tree.json`, one name a line.
+    /// Encodes the tree as `tree.json`, one name on each line.
     ///
     /// # Errors
-    /// As [`recorded::encode`].
+    /// Fails as [`recorded::encode`] does.
     pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
         recorded::encode(self)
     }
 
-    /// Adds a file at `path` with these bytes; a file there is replaced, a directory stays.
+    /// Adds a file at `path` with these bytes; replaces a file, but not a directory.
     pub fn put_bytes(&mut self, path: &str, bytes: &[u8]) {
         self.tree.put(path, Node::file(bytes));
     }
@@ -97,14 +97,14 @@ impl RecordedTree {
         self.tree.put(path, Node::link(target));
     }
 
-    /// Adds a refusal at `path`; [`Absence::NotThere`] and [`Absence::NotRecorded`] leave the path as it is.
+    /// Adds a refusal at `path`. [`Absence::NotThere`] and [`Absence::NotRecorded`] have no effect.
     pub fn put_absence(&mut self, path: &str, absence: Absence) {
         if let Some(node) = Node::absence(absence) {
             self.tree.put(path, node);
         }
     }
 
-    /// Adds a directory at `path` with these names, of which nothing more is known yet.
+    /// Adds a directory at `path` with these names, as yet unread.
     pub fn put_names(&mut self, path: &str, names: &[String]) {
         self.tree.put(path, Node::directory());
         for name in names {
@@ -112,7 +112,7 @@ impl RecordedTree {
         }
     }
 
-    /// Records what stat(2) says about `path`.
+    /// Records the stat(2) result for `path`.
     pub fn put_stat(&mut self, path: &str, stat: Stat) {
         self.stat.insert(path.to_owned(), stat);
     }
@@ -127,12 +127,12 @@ impl RecordedTree {
         self.write_limits.insert(path.to_owned(), limits);
     }
 
-    /// Records what a relative path stood for.
+    /// Records the absolute path of a relative path.
     pub fn put_relative(&mut self, path: &str, canonical: &str) {
         self.relative.insert(path.to_owned(), canonical.to_owned());
     }
 
-    /// Takes away what is at `path`, with all below it.
+    /// Removes `path` and everything below it.
     pub fn remove(&mut self, path: &str) {
         self.tree.remove(path);
         self.stat.remove(path);

@@ -1,4 +1,4 @@
-//! A tree that remembers every answer another one gave.
+//! A tree that records every answer of another one.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,9 +6,9 @@ use super::absence::{Absence, Answer};
 use super::resolve::resolve;
 use super::{Attributes, RecordedTree, Stat, Tree, WriteLimits};
 
-/// Passes every question on to another tree and keeps the answers.
+/// Forwards every question to another tree and records the answers.
 ///
-/// Answers are kept under the path without links, and the links beside them, as they are in the tree itself.
+/// Answers are stored under the path without links, and the links separately, as in the tree itself.
 #[derive(Debug)]
 pub struct RecordingTree<'a, T: ?Sized> {
     tree: &'a T,
@@ -16,23 +16,23 @@ pub struct RecordingTree<'a, T: ?Sized> {
 }
 
 impl<'a, T: Tree + ?Sized> RecordingTree<'a, T> {
-    /// Creates a recorder in front of `tree`, with nothing remembered yet.
+    /// Creates a recorder for `tree` with an empty recording.
     pub fn new(tree: &'a T) -> Self {
         Self { tree, record: Mutex::new(RecordedTree::new()) }
     }
 
-    /// Returns all that was answered.
+    /// Returns the recording.
     pub fn into_recorded(self) -> RecordedTree {
         self.record.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn record(&self) -> MutexGuard<'_, RecordedTree> {
-        // A panic elsewhere leaves the record whole: each answer is put in by one call.
+        // A panic elsewhere leaves the recording consistent: each answer is added by one call.
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns `path` without links, remembering those on the way. What a process sees of itself stays under
-    /// /proc/self: its number means nothing to whoever reads the recording.
+    /// Returns `path` without links, and records the links on the way. Facts about this process stay under
+    /// /proc/self, because its number means nothing to a reader of the recording.
     fn place(&self, path: &str) -> String {
         if path.starts_with("/proc/self/") {
             return path.to_owned();
@@ -40,7 +40,7 @@ impl<'a, T: Tree + ?Sized> RecordingTree<'a, T> {
         resolve(path, |at| self.link_here(at)).unwrap_or_else(|_| path.to_owned())
     }
 
-    /// Returns the link at `path`, whose parents are none.
+    /// Returns the link at `path`, whose parents must not be links.
     fn link_here(&self, path: &str) -> Answer<String> {
         let answer = self.tree.link(path);
         match &answer {
@@ -65,6 +65,20 @@ impl<'a, T: Tree + ?Sized> RecordingTree<'a, T> {
         }
         answer
     }
+
+    /// Records an answer unless it is an absence.
+    fn keep_found<A: Copy>(
+        &self,
+        path: &str,
+        answer: Answer<A>,
+        put: fn(&mut RecordedTree, &str, A),
+    ) -> Answer<A> {
+        if let Ok(found) = answer {
+            let place = self.place(path);
+            put(&mut self.record(), &place, found);
+        }
+        answer
+    }
 }
 
 impl<T: Tree + ?Sized> Tree for RecordingTree<'_, T> {
@@ -84,30 +98,15 @@ impl<T: Tree + ?Sized> Tree for RecordingTree<'_, T> {
     }
 
     fn stat(&self, path: &str) -> Answer<Stat> {
-        let answer = self.tree.stat(path);
-        if let Ok(stat) = &answer {
-            let place = self.place(path);
-            self.record().put_stat(&place, *stat);
-        }
-        answer
+        self.keep_found(path, self.tree.stat(path), RecordedTree::put_stat)
     }
 
     fn attributes(&self, path: &str) -> Answer<Attributes> {
-        let answer = self.tree.attributes(path);
-        if let Ok(attributes) = &answer {
-            let place = self.place(path);
-            self.record().put_attributes(&place, *attributes);
-        }
-        answer
+        self.keep_found(path, self.tree.attributes(path), RecordedTree::put_attributes)
     }
 
     fn write_limits(&self, path: &str) -> Answer<WriteLimits> {
-        let answer = self.tree.write_limits(path);
-        if let Ok(limits) = &answer {
-            let place = self.place(path);
-            self.record().put_write_limits(&place, *limits);
-        }
-        answer
+        self.keep_found(path, self.tree.write_limits(path), RecordedTree::put_write_limits)
     }
 
     fn canonical(&self, path: &str) -> Answer<String> {

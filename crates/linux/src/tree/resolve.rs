@@ -1,12 +1,12 @@
-//! Following symbolic links inside a tree, without leaving it.
+//! Resolution of symbolic links inside a tree, without leaving it.
 
 use super::absence::{Absence, Answer};
 
-/// Number of links that are followed, as many as the kernel follows: MAXSYMLINKS, include/linux/namei.h.
+/// Maximum number of links followed, the kernel's limit: MAXSYMLINKS, include/linux/namei.h.
 const LINKS_MAX: usize = 40;
 
-/// Returns `path` without links, `.` and `..`, by asking `link` at every step. `..` at the root stays there,
-/// so that nothing leads out of the tree. Whether the last part exists is for the caller to see.
+/// Returns `path` without links, `.` and `..`, calling `link` at every step. `..` at the root stays there, so
+/// nothing leads out of the tree. The last component need not exist.
 ///
 /// # Errors
 /// [`Absence::Failed`] with ELOOP after 40 links.
@@ -22,7 +22,7 @@ pub(super) fn resolve(path: &str, link: impl Fn(&str) -> Answer<String>) -> Answ
         let parent = resolved.len();
         resolved.push('/');
         resolved.push_str(&part);
-        // No link, or one that may not be read: what is there answers for itself.
+        // Not a link, or an unreadable one: use the component itself.
         let Ok(target) = link(&resolved) else { continue };
         followed += 1;
         if followed > LINKS_MAX {
@@ -37,7 +37,7 @@ pub(super) fn resolve(path: &str, link: impl Fn(&str) -> Answer<String>) -> Answ
     Ok(resolved)
 }
 
-/// Returns the parts of `path` that matter, the last one first.
+/// Returns the components of `path`, without empty ones and `.`, the last first.
 fn parts(path: &str) -> Vec<String> {
     path.split('/').rev().filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect()
 }

@@ -1,22 +1,22 @@
-//! The commands of ublk as bytes of a submission entry (include/uapi/linux/ublk_cmd.h).
+//! Commands of ublk as bytes of a submission entry (include/uapi/linux/ublk_cmd.h).
 //!
 //! ```text
 //! struct ublksrv_ctrl_cmd  0 dev_id u32 | 4 queue_id u16, all ones | 6 len u16 | 8 addr u64 | 16 data u64
 //!                          24 dev_path_len u16 | 26 pad u16 | 28 reserved u32
 //! struct ublksrv_io_cmd    0 q_id u16 | 2 tag u16 | 4 result i32 | 8 addr u64
 //! ```
-//! Each operation has a plain number (Linux 6.0) and one that is made like that of an ioctl (Linux 6.4); a
-//! kernel may be built to know only the latter. The direction bits are those of all architectures but alpha,
-//! mips, powerpc and sparc.
+//! Each operation has a plain number (Linux 6.0) and an ioctl number (Linux 6.4); a kernel may be built with
+//! support for only the latter. The direction bits are the same on all architectures except alpha, mips,
+//! powerpc and sparc.
 
-/// The bytes of `struct ublksrv_ctrl_cmd`.
+/// Size of `struct ublksrv_ctrl_cmd` in bytes.
 const CONTROL_BYTES: u32 = 32;
-/// The bytes of `struct ublksrv_io_cmd`.
+/// Size of `struct ublksrv_io_cmd` in bytes.
 const IO_BYTES: u32 = 16;
 const FETCH_REQ: u32 = 0x20;
 const COMMIT_AND_FETCH_REQ: u32 = 0x21;
 
-/// `_IOC_READ`, and that with `_IOC_WRITE`.
+/// `_IOC_READ`, and the combination with `_IOC_WRITE`.
 const READ: u32 = 2;
 const BOTH: u32 = 3;
 
@@ -27,19 +27,20 @@ pub enum ControlOp {
     GetInfo,
     /// `UBLK_CMD_ADD_DEV`: reads and fills the buffer, 64 bytes.
     AddDevice,
-    /// `UBLK_CMD_DEL_DEV`: waits until everybody has closed the device.
+    /// `UBLK_CMD_DEL_DEV`: waits until all users have closed the device.
     DeleteDevice,
-    /// `UBLK_CMD_START_DEV`: waits until all queues fetch; the argument is the server's process.
+    /// `UBLK_CMD_START_DEV`: waits until all queues fetch; the argument is the server's process number.
     StartDevice,
-    /// `UBLK_CMD_STOP_DEV`: the block device is gone afterwards.
+    /// `UBLK_CMD_STOP_DEV`: removes the block device.
     StopDevice,
     /// `UBLK_CMD_SET_PARAMS`: reads the buffer.
     SetParameters,
     /// `UBLK_CMD_GET_PARAMS`: fills the buffer, whose first u32 is its length.
     GetParameters,
-    /// `UBLK_CMD_START_USER_RECOVERY`: EBUSY until the old server is gone altogether.
+    /// `UBLK_CMD_START_USER_RECOVERY`: EBUSY until the old server is completely gone.
     StartRecovery,
-    /// `UBLK_CMD_END_USER_RECOVERY`: waits until all queues fetch; the argument is the new server's process.
+    /// `UBLK_CMD_END_USER_RECOVERY`: waits until all queues fetch; the argument is the new server's process
+    /// number.
     EndRecovery,
     /// `UBLK_U_CMD_GET_FEATURES` (Linux 6.5): fills the buffer, 8 bytes.
     GetFeatures,
@@ -47,12 +48,12 @@ pub enum ControlOp {
     UpdateSize,
 }
 
-/// How operations are numbered.
+/// Numbering of the operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Numbering {
-    /// Operations are numbered as ioctls are.
+    /// Numbers in the form of ioctls.
     Ioctl,
-    /// Plainly.
+    /// Plain numbers.
     Plain,
 }
 
@@ -92,7 +93,7 @@ impl Numbering {
     }
 }
 
-/// Returns a command for a device as a whole, as the 80 bytes that an entry of 128 has for it.
+/// Returns a command for a whole device, as the 80 command bytes of a 128-byte entry.
 pub(super) fn control(device: u32, address: u64, length: u16, argument: u64) -> [u8; 80] {
     let mut bytes = [0; 80];
     bytes[0..4].copy_from_slice(&device.to_ne_bytes());

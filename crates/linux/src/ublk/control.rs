@@ -1,21 +1,21 @@
-//! `/dev/ublk-control`: devices are added, started, stopped, taken over and deleted by commands on a ring.
+//! `/dev/ublk-control`: commands on a ring that add, start, stop, take over and delete devices.
 
 #![expect(unsafe_code, reason = "commands carry the addresses of buffers")]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
-use plumb_block::Bytes;
+use plumb_block::{Bytes, Clock as _, Nanos, RealClock};
 use rustix::fs::{Mode, OFlags};
 
 use super::command::{self, ControlOp, Numbering};
 
-/// The bytes of `struct ublksrv_ctrl_dev_info`.
+/// Size of `struct ublksrv_ctrl_dev_info` in bytes.
 const INFO_BYTES: usize = 64;
-/// Entries of the ring; one command is sent at a time, and those that were given up may still be in it.
+/// Entries of the ring. Commands are sent one at a time, but abandoned ones may still occupy entries.
 const ENTRIES: u32 = 8;
 
 /// The control device.
@@ -24,7 +24,7 @@ pub struct Control {
     file: OwnedFd,
     numbering: Numbering,
     features: u64,
-    /// The number of the last command.
+    /// Number of the last command.
     sent: u64,
 }
 
@@ -32,13 +32,14 @@ impl Control {
     /// Opens `/dev/ublk-control`.
     ///
     /// # Errors
-    /// As open(2): ENOENT where the driver is not there; as io_uring_setup(2), EPERM where it is forbidden.
+    /// Fails as open(2) does: ENOENT without the driver; or as io_uring_setup(2) does: EPERM if io_uring is
+    /// forbidden.
     pub fn open() -> io::Result<Self> {
         let file = rustix::fs::open("/dev/ublk-control", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
         let ring = IoUring::builder().dontfork().build(ENTRIES)?;
         let mut control = Self { ring, file, numbering: Numbering::Ioctl, features: 0, sent: 0 };
         let mut features = [0; 8];
-        // A driver without this command (new in Linux 6.5) still has the plain command numbers.
+        // A driver without this command (new in Linux 6.5) supports the plain command numbers.
         match control.command(ControlOp::GetFeatures, 0, 0, &mut features) {
             Ok(()) => control.features = u64::from_ne_bytes(features),
             Err(_) => control.numbering = Numbering::Plain,
@@ -46,17 +47,17 @@ impl Control {
         Ok(control)
     }
 
-    /// Returns the features that the driver reports (`UBLK_F_`); none before Linux 6.5, which cannot be
-    /// asked.
+    /// Returns the features that the driver reports (`UBLK_F_`); none before Linux 6.5, which has no such
+    /// query.
     pub fn features(&self) -> u64 {
         self.features
     }
 
-    /// Sends a command for device `number` with `argument`, and waits for its end. `buffer` is sent and comes
-    /// back as the driver has changed it.
+    /// Sends a command for device `number` with `argument`, and waits for its end. `buffer` is sent, and
+    /// updated by the driver.
     ///
     /// # Errors
-    /// What the driver answered; EINVAL for a buffer of more than 65535 bytes.
+    /// Fails as the driver does; EINVAL for a buffer of more than 65535 bytes.
     pub fn command(
         &mut self,
         op: ControlOp,
@@ -68,13 +69,13 @@ impl Control {
         if answered { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
     }
 
-    /// Sends a command for device `number` without an argument and a buffer, and waits for at most
-    /// `patience`; returns true if it has ended. One that has not goes on in the kernel.
+    /// Sends a command for device `number` without argument or buffer, and waits at most `patience`; returns
+    /// true if it has ended. Otherwise it continues in the kernel.
     ///
     /// # Errors
-    /// What the driver answered.
+    /// Fails as the driver does.
     pub fn command_within(&mut self, op: ControlOp, number: u32, patience: Duration) -> io::Result<bool> {
-        self.send(op, number, 0, &mut [], Some(Instant::now() + patience))
+        self.send(op, number, 0, &mut [], Some(patience.into()))
     }
 
     fn send(
@@ -83,11 +84,12 @@ impl Control {
         number: u32,
         argument: u64,
         buffer: &mut [u8],
-        until: Option<Instant>,
+        patience: Option<Nanos>,
     ) -> io::Result<bool> {
         let invalid = |_| io::Error::from_raw_os_error(libc::EINVAL);
         let length = u16::try_from(buffer.len()).map_err(invalid)?;
-        // Memory of its own, so that giving up waiting leaves nothing that the kernel may write into.
+        // Separate memory, so that the kernel never writes into the caller's buffer after the wait was
+        // abandoned.
         let mut memory: Box<[u8]> = Box::from(&*buffer);
         let address = if memory.is_empty() { 0 } else { memory.as_mut_ptr().expose_provenance() as u64 };
         self.sent += 1;
@@ -96,10 +98,10 @@ impl Control {
             .cmd(bytes)
             .build()
             .user_data(self.sent);
-        // SAFETY: the only memory that a command names is `memory`, of as many bytes as the command says; it
-        // is there until the command has ended, or for ever.
+        // SAFETY: the command refers only to `memory`, which is as long as the command says and lives until
+        // the command has ended, or for ever.
         unsafe { self.ring.submission().push(&entry) }.map_err(|full| io::Error::other(full.to_string()))?;
-        match self.wait(until) {
+        match self.wait(patience) {
             Ok(Some(result)) => {
                 buffer.copy_from_slice(&memory);
                 if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(true) }
@@ -112,17 +114,18 @@ impl Control {
     }
 
     /// Waits for the command that was sent last; none if it takes longer.
-    fn wait(&mut self, until: Option<Instant>) -> io::Result<Option<i32>> {
+    fn wait(&mut self, patience: Option<Nanos>) -> io::Result<Option<i32>> {
+        let clock = RealClock::start();
         loop {
             let answer = self.ring.completion().find(|answer| answer.user_data() == self.sent);
             if let Some(answer) = answer {
                 return Ok(Some(answer.result()));
             }
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
+            let left = patience.map(|patience| patience.since(clock.now()));
+            if left == Some(Nanos::ZERO) {
                 return Ok(None);
             }
-            let entered = match left.map(Timespec::from) {
+            let entered = match left.map(|left| Timespec::from(Duration::from(left))) {
                 Some(left) => self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&left)),
                 None => self.ring.submit_and_wait(1),
             };
@@ -134,7 +137,8 @@ impl Control {
     }
 }
 
-/// `/dev/ublkcN`, which one process at a time may have open, and what the driver made of the device's shape.
+/// `/dev/ublkcN`, which only one process at a time may have open, with the device's shape as accepted by the
+/// driver.
 #[derive(Debug)]
 pub struct CharDevice {
     file: OwnedFd,
@@ -146,10 +150,11 @@ pub struct CharDevice {
 }
 
 impl CharDevice {
-    /// Opens that of device `number`.
+    /// Opens the character device of device `number`.
     ///
     /// # Errors
-    /// As open(2): EBUSY while another process has it. What the driver answered when asked about the device.
+    /// Fails as open(2) does: EBUSY while another process has it open; or as the driver's query of the device
+    /// does.
     pub fn open(control: &mut Control, number: u32) -> io::Result<Self> {
         let mut info = [0; INFO_BYTES];
         control.command(ControlOp::GetInfo, number, 0, &mut info)?;
@@ -170,17 +175,17 @@ impl CharDevice {
         self.number
     }
 
-    /// Returns the number of queues that it has.
+    /// Returns the number of queues.
     pub fn queues(&self) -> u16 {
         self.queues
     }
 
-    /// Returns the number of tags that each queue has.
+    /// Returns the number of tags of each queue.
     pub fn depth(&self) -> u16 {
         self.depth
     }
 
-    /// Returns the most data of a request: what memory lent to a queue must have room for.
+    /// Returns the maximum data of a request, which memory lent to a queue must hold.
     pub fn request_max(&self) -> Bytes {
         Bytes(self.request_max.into())
     }

@@ -1,8 +1,7 @@
-//! The mapping in which the kernel describes the requests of a queue, by tag.
+//! Mapping in which the kernel describes the requests of a queue, by tag.
 //!
-//! Invariants: no reference to the mapped memory ever exists; what is read of it are whole words, of the
-//! mapping's length at most. The kernel writes a descriptor before it completes the tag's command and not
-//! again before the next one.
+//! Invariants: no reference to the mapped memory ever exists; only whole words within the mapping are read.
+//! The kernel writes a descriptor before it completes the tag's command, and not again before the next one.
 
 #![expect(unsafe_code, reason = "memory that the kernel writes is mapped and read")]
 
@@ -14,9 +13,9 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use super::control::CharDevice;
 
-/// The bytes of `struct ublksrv_io_desc`.
+/// Size of `struct ublksrv_io_desc` in bytes.
 pub const DESCRIPTOR_BYTES: usize = 24;
-/// `UBLK_MAX_QUEUE_DEPTH`: queues lie as far apart as if each had so many tags.
+/// `UBLK_MAX_QUEUE_DEPTH`: queues are spaced as if each had this many tags.
 const DEPTH_MAX: usize = 4096;
 
 /// The descriptors of one queue.
@@ -31,8 +30,8 @@ impl Descriptors {
     /// Maps the descriptors of queue `queue` of `device`.
     ///
     /// # Errors
-    /// As mmap(2); EINVAL for a queue that the device does not have, or a process other than the one that
-    /// mapped first.
+    /// Fails as mmap(2) does; EINVAL for a queue that does not exist, or in a process other than the first
+    /// one to map.
     pub(super) fn map(device: &CharDevice, queue: u16) -> io::Result<Self> {
         let page = rustix::param::page_size();
         let depth = device.depth();
@@ -40,22 +39,22 @@ impl Descriptors {
         let apart = (DEPTH_MAX * DESCRIPTOR_BYTES).next_multiple_of(page);
         let offset = (usize::from(queue) * apart) as u64;
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
-        // SAFETY: a new mapping, at an address of the kernel's choice, is nobody else's memory.
+        // SAFETY: a new mapping at an address that the kernel chooses cannot overlap other memory.
         let mapped =
             unsafe { rustix::mm::mmap(null_mut(), length, ProtFlags::READ, flags, device.as_fd(), offset) }?;
         let start = NonNull::new(mapped.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
         Ok(Self { start, length, depth })
     }
 
-    /// Returns a copy of the descriptor of `tag`, all zeroes for a tag that there is not.
+    /// Returns a copy of the descriptor of `tag`, all zeroes for a tag that does not exist.
     pub(super) fn get(&self, tag: u16) -> [u8; DESCRIPTOR_BYTES] {
         let mut copy = [0; DESCRIPTOR_BYTES];
         if tag < self.depth {
             let at = usize::from(tag) * DESCRIPTOR_BYTES;
             for (index, word) in copy.chunks_exact_mut(8).enumerate() {
                 // SAFETY: the word lies within the mapping, which is at least `depth` descriptors long and
-                // there for as long as `self` is; its address is a multiple of 8, for the mapping's is one of
-                // the page's.
+                // lives as long as `self`. Its address is a multiple of 8, since the mapping starts at a
+                // page.
                 let value = unsafe { self.start.as_ptr().add(at + 8 * index).cast::<u64>().read_volatile() };
                 word.copy_from_slice(&value.to_ne_bytes());
             }
@@ -66,7 +65,7 @@ impl Descriptors {
 
 impl Drop for Descriptors {
     fn drop(&mut self) {
-        // SAFETY: the range is a mapping of ours whose addresses nobody uses any more.
+        // SAFETY: the range is our own mapping, whose addresses are no longer used.
         let unmapped = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.length) };
         // munmap fails only for an invalid range, or when it splits a mapping, which this call does not do.
         debug_assert!(unmapped.is_ok(), "{unmapped:?}");

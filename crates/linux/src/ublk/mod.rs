@@ -1,14 +1,14 @@
-//! The kernel's side of ublk, block devices that a process serves (include/uapi/linux/ublk_cmd.h): the
-//! control device, and the queues of one device. What requests mean is not decided here.
+//! The kernel side of ublk, block devices served by a process (include/uapi/linux/ublk_cmd.h): the control
+//! device, and the queues of one device. Requests are interpreted elsewhere.
 //!
 //! ```text
 //!   Control      /dev/ublk-control   commands on a ring with entries of 128 bytes: add, start, stop, take over
 //!   CharDevice   /dev/ublkcN         opened by one process at a time
 //!   UblkQueue    a ring              fetch and commit; one thread for as long as the device lives
-//!   Descriptors  a mapping           what is asked, by tag; the kernel writes, we read
+//!   Descriptors  a mapping           requests by tag, written by the kernel and read here
 //! ```
-//! A tag is the kernel's while its command is with the kernel, and so is the memory that was lent with it. It
-//! is ours from the completion of the command to the next one.
+//! The kernel owns a tag, and the memory lent with it, while it has the tag's command. We own both from the
+//! completion of the command to the next one.
 
 mod command;
 mod control;

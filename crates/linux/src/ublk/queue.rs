@@ -1,8 +1,7 @@
-//! A queue of a ublk device: its tags go back and forth between the kernel and the one thread that has
-//! fetched them.
+//! A queue of a ublk device. Its tags move between the kernel and the one thread that has fetched them.
 //!
-//! Memory is lent to the kernel with each command, as long as the largest request: into it the kernel copies
-//! what is to be written, and out of it, while it takes the next command, what was read.
+//! Each command lends the kernel memory for the largest request. The kernel copies the data of a write into
+//! it; data of a read is copied out of it while the kernel takes the next command.
 
 #![expect(unsafe_code, reason = "the kernel gets the addresses of buffers")]
 
@@ -19,30 +18,30 @@ use super::control::CharDevice;
 use super::descriptors::{DESCRIPTOR_BYTES, Descriptors};
 use crate::command_ring::{CommandRing, Patience};
 
-/// Result of waiting.
+/// Event of a queue.
 #[derive(Debug)]
 pub enum Event {
-    /// The kernel asks for something.
+    /// A request of the kernel.
     Request {
-        /// Tag that is to be committed afterwards.
+        /// Tag to commit afterwards.
         tag: u16,
         /// `struct ublksrv_io_desc`, as the kernel wrote it.
         descriptor: [u8; DESCRIPTOR_BYTES],
-        /// Memory that was lent; it holds the data of a write.
+        /// Lent memory; it holds the data of a write.
         memory: BufferMut,
     },
-    /// The kernel has done with a tag: ENODEV when the device is stopped, else it refused a command.
+    /// The kernel has given up a tag: ENODEV when the device is stopped, otherwise it refused a command.
     Ended {
-        /// Tag that has ended; not to be used again.
+        /// Tag that has ended and must not be used again.
         tag: u16,
-        /// The error.
+        /// Error number.
         errno: i32,
-        /// Memory that was lent.
+        /// Lent memory.
         memory: BufferMut,
     },
 }
 
-/// A queue, for the thread that makes it.
+/// A queue, used only by the thread that creates it.
 pub struct UblkQueue {
     ring: CommandRing<squeue::Entry>,
     device: Arc<CharDevice>,
@@ -53,10 +52,10 @@ pub struct UblkQueue {
 }
 
 impl UblkQueue {
-    /// Queue `queue` of `device`, and a descriptor that can be [watched](Self::watch) beside it.
+    /// Opens queue `queue` of `device`, with an additional descriptor to [watch](Self::watch).
     ///
     /// # Errors
-    /// As mmap(2) and io_uring_setup(2).
+    /// Fails as mmap(2) and io_uring_setup(2) do.
     pub fn open(device: Arc<CharDevice>, queue: u16, watched: Option<OwnedFd>) -> io::Result<Self> {
         let descriptors = Descriptors::map(&device, queue)?;
         let ring = CommandRing::new(device.depth().into(), watched)?;
@@ -64,20 +63,20 @@ impl UblkQueue {
         Ok(Self { ring, device, descriptors, queue, lent })
     }
 
-    /// Offers `tag` for a request, for the first time. It takes effect when events are next waited for.
+    /// Offers `tag` for a request, for the first time. Takes effect at the next wait for events.
     ///
     /// # Errors
-    /// EINVAL for a tag that there is not or that the kernel has, and for memory without room for the largest
+    /// EINVAL for a tag that does not exist or that the kernel owns, and for memory too small for the largest
     /// request.
     pub fn fetch(&mut self, tag: u16, memory: BufferMut) -> io::Result<()> {
         self.push(self.device.numbering.fetch(), tag, 0, memory)
     }
 
-    /// Answers the request of `tag` with `result`, bytes or -errno, and offers the tag for the next one. What
-    /// was read is at the start of `memory`.
+    /// Completes the request of `tag` with `result`, a number of bytes or -errno, and offers the tag for the
+    /// next one. Data of a read must be at the start of `memory`.
     ///
     /// # Errors
-    /// As [`fetch`](Self::fetch).
+    /// Fails as [`fetch`](Self::fetch) does.
     pub fn commit(&mut self, tag: u16, result: i32, memory: BufferMut) -> io::Result<()> {
         self.push(self.device.numbering.commit_and_fetch(), tag, result, memory)
     }
@@ -98,24 +97,25 @@ impl UblkQueue {
             .build()
             .user_data(tag.into());
         *lent = Some(memory);
-        // SAFETY: the command names `memory`, which has room for the largest request of the device; it is in
-        // `lent` until the command has come back, and never given up before that.
+        // SAFETY: the command refers to `memory`, which is large enough for any request of the device. It is
+        // in `lent` until the command has completed, and never freed before that.
         unsafe { self.ring.push(&entry) }
     }
 
-    /// Watches the descriptor until it is readable; nothing if there is none, or it is being watched.
+    /// Starts to watch the descriptor for readability. Has no effect without a descriptor, or while it is
+    /// being watched.
     ///
     /// # Errors
-    /// As io_uring_enter(2).
+    /// Fails as io_uring_enter(2) does.
     pub fn watch(&mut self) -> io::Result<()> {
         self.ring.watch()
     }
 
-    /// Hands over what was offered, answered and watched, waits for an event or the watched descriptor, and
-    /// appends all events that there are.
+    /// Submits offers, completions and the watch, waits for an event or the watched descriptor, and appends
+    /// all available events.
     ///
     /// # Errors
-    /// As io_uring_enter(2).
+    /// Fails as io_uring_enter(2) does.
     pub fn wait(&mut self, patience: Patience, events: &mut Vec<Event>) -> io::Result<()> {
         let Self { ring, descriptors, lent, .. } = self;
         ring.wait(patience, |tag, result| {
@@ -123,7 +123,7 @@ impl UblkQueue {
             let Some(memory) = lent.get_mut(usize::from(tag)).and_then(Option::take) else { return };
             events.push(match result {
                 0 => Event::Request { tag, descriptor: descriptors.get(tag), memory },
-                // A positive one is `UBLK_IO_RES_NEED_GET_DATA`, which was not asked for.
+                // A positive result is `UBLK_IO_RES_NEED_GET_DATA`, a feature that is not used.
                 other => Event::Ended { tag, errno: if other < 0 { -other } else { libc::EPROTO }, memory },
             });
         })
@@ -132,8 +132,8 @@ impl UblkQueue {
 
 impl Drop for UblkQueue {
     fn drop(&mut self) {
-        // The ring is torn down some time after it is closed; until then the kernel may copy a request into
-        // what it has.
+        // The kernel tears a ring down some time after it is closed, and may copy a request into lent memory
+        // until then.
         for memory in self.lent.drain(..).flatten() {
             std::mem::forget(memory);
         }

@@ -1,4 +1,4 @@
-//! A system call as a submission entry.
+//! Encoding of a system call as a submission entry.
 
 #![expect(unsafe_code, reason = "entries carry the addresses of buffers")]
 
@@ -14,15 +14,15 @@ use plumb_block::FlushCall;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PushOutcome {
     Yes,
-    /// The ring has no room; a ring of the right depth always has.
+    /// The ring is full, which cannot happen with the right depth.
     Full,
-    /// io_uring has no such call.
+    /// io_uring does not support the call.
     NotForRings,
 }
 
-/// Pushes the entry of a call through the queue's own descriptor. A macro, because the two kinds of
-/// descriptor are two types without a trait to name; and each way from building to pushing is straight,
-/// because copying an entry once more costs more than building it.
+/// Pushes the entry of a call through the queue's own descriptor. This is a macro because the two kinds of
+/// descriptor are types without a common trait. The code is straight-line because copying an entry costs more
+/// than building it.
 macro_rules! push_through {
     ($ring:expr, $fd:expr, $call:expr, $memory:expr, $user_data:expr) => {
         match $call {
@@ -71,7 +71,7 @@ macro_rules! push_through {
                 push_entry!($ring, write.offset(offset).rw_flags(flags.bits().cast_signed()), $user_data)
             }
             Call::Fallocate { mode, offset, length } => {
-                // Through the description that claims a block device.
+                // Uses the description that claims a block device.
                 let fallocate = opcode::Fallocate::new($ring.claiming_fd(), length);
                 push_entry!($ring, fallocate.offset(offset).mode(mode), $user_data)
             }
@@ -84,17 +84,17 @@ macro_rules! push_entry {
     ($ring:expr, $operation:expr, $user_data:expr) => {{
         let mut entry = $operation.build().flags($ring.entry_flags());
         entry.set_user_data($user_data);
-        // SAFETY: what the caller of `push` promises, or memory that lives for ever.
+        // SAFETY: guaranteed by the caller of `push`, or the memory is static.
         if unsafe { $ring.push(&entry) } { PushOutcome::Yes } else { PushOutcome::Full }
     }};
 }
 
-/// Pushes the entry for `call` on the ring's file, with the request's memory at `memory`. `user_data` comes
-/// back with the completion.
+/// Pushes the entry for `call` on the ring's file, with the request's memory at `memory`. The completion
+/// returns `user_data`.
 ///
 /// # Safety
-/// The memory must hold what the call moves and stay valid, and unused by anyone else where the kernel writes
-/// it, until the completion was seen.
+/// The memory must be large enough for the call and stay valid, and otherwise unused if the kernel writes it,
+/// until the completion was seen.
 #[inline]
 pub(super) unsafe fn push(ring: &mut Ring, call: Call, memory: *mut u8, user_data: u64) -> PushOutcome {
     match ring.own_fd() {
@@ -103,8 +103,7 @@ pub(super) unsafe fn push(ring: &mut Ring, call: Call, memory: *mut u8, user_dat
     }
 }
 
-/// Returns where the rest of a transfer starts and how long it is: at most what one transfer may have, so it
-/// fits.
+/// Returns address and length of the rest of a transfer. No transfer exceeds the maximum, so the length fits.
 #[inline]
 fn part(memory: *mut u8, done: u64, length: u64) -> (*mut u8, u32) {
     (memory.wrapping_add(done as usize), u32::try_from(length).unwrap_or(1 << 30))

@@ -1,4 +1,4 @@
-//! The requests that a queue holds, each in a slot from submission until the kernel's answer.
+//! Requests of a queue, each in a slot from submission until the kernel's answer.
 //!
 //! ```text
 //!            submit            hand over             answer
@@ -8,8 +8,8 @@
 //!     └───────────────────── answer ───────── abandoned
 //! ```
 //!
-//! Invariant: each slot is in exactly one of these states; payload and scratch of a slot in the kernel or
-//! abandoned are neither touched nor freed.
+//! Invariant: each slot is in exactly one of these states. Payload and scratch of a slot in the kernel or
+//! abandoned are neither accessed nor freed.
 
 use plumb_block::{Completion, Errno, Nanos, Op, Outcome, Payload, Pool, Request, Tag};
 
@@ -17,7 +17,7 @@ use crate::file::Target;
 use crate::file::scratch::Scratch;
 use crate::file::work::{Call, Work};
 
-/// A request's place in the table; the user data of its submission entry.
+/// Index of a request in the table; also the user data of its submission entry.
 pub(super) type SlotIndex = u32;
 
 const NEVER: Nanos = Nanos(u64::MAX);
@@ -41,19 +41,19 @@ enum State {
     Abandoned,
 }
 
-/// All requests of one queue.
+/// All requests of a queue.
 pub(super) struct InFlight {
     slots: Box<[Slot]>,
     free: Vec<SlotIndex>,
     pool: Pool,
-    /// Slots whose next call has to be handed to the kernel, oldest first.
+    /// Slots whose next call must be handed to the kernel, oldest first.
     waiting: Vec<SlotIndex>,
     /// Requests that ended without the kernel, with their outcome.
     ended: Vec<(SlotIndex, Outcome)>,
-    /// The number of requests that the kernel has, abandoned ones included.
+    /// Number of requests in the kernel, including abandoned ones.
     pub(super) in_kernel: usize,
     abandoned: usize,
-    /// No deadline of a request in flight is before this.
+    /// Lower bound of the deadlines of requests in flight.
     deadline_earliest: Nanos,
 }
 
@@ -82,7 +82,7 @@ impl InFlight {
         }
     }
 
-    /// Takes a request, or gives it back if every slot is in use.
+    /// Accepts a request, or returns it if every slot is in use.
     #[inline]
     pub(super) fn admit(&mut self, request: Request, target: &Target) -> Result<(), Request> {
         let Some(index) = self.free.pop() else { return Err(request) };
@@ -109,20 +109,20 @@ impl InFlight {
         Ok(())
     }
 
-    /// Returns the slots to hand over, oldest first.
+    /// Returns the slots to hand to the kernel, oldest first.
     pub(super) fn waiting(&self) -> &[SlotIndex] {
         &self.waiting
     }
 
-    /// Returns the next call of a slot, and the address of its memory (null if it needs none). Stamps the
-    /// request as submitted `now` if it was not before.
+    /// Returns the next call of a slot, and the address of its memory (null if it needs none). Sets the
+    /// submission time to `now` at the first call.
     #[inline]
     pub(super) fn prepare(&mut self, index: SlotIndex, now: Nanos) -> Option<(Call, *mut u8)> {
         let slot = &mut self.slots[index as usize];
         slot.submitted_at.get_or_insert(now);
         let memory = match &mut slot.payload {
             Payload::Into(buffer) => buffer.as_mut_ptr(),
-            // The kernel only reads it.
+            // The kernel only reads the buffer.
             Payload::Bytes(buffer) => buffer.as_ptr().cast_mut(),
             Payload::None | Payload::Pattern(_) => {
                 slot.scratch.bytes().map_or(std::ptr::null_mut(), <[u8]>::as_mut_ptr)
@@ -131,7 +131,7 @@ impl InFlight {
         slot.work.as_ref().map(|work| (work.call(), memory))
     }
 
-    /// The kernel has taken the `count` oldest waiting slots.
+    /// Marks the `count` oldest waiting slots as taken by the kernel.
     #[inline]
     pub(super) fn handed_over(&mut self, count: usize) {
         for index in self.waiting.drain(..count) {
@@ -140,13 +140,13 @@ impl InFlight {
         self.in_kernel += count;
     }
 
-    /// Takes the oldest waiting slot out for a call that does not go through the ring; answer it with
+    /// Removes the waiting slot at `position` for a call that bypasses the ring; report the result with
     /// [`answered_aside`](Self::answered_aside).
     pub(super) fn take_aside(&mut self, position: usize) -> SlotIndex {
         self.waiting.remove(position)
     }
 
-    /// Takes the answer to a call made aside.
+    /// Processes the result of a call that bypassed the ring.
     pub(super) fn answered_aside(&mut self, index: SlotIndex, answer: Result<u64, Errno>, target: &Target) {
         match self.progress(index, answer, target) {
             Some(outcome) => self.ended.push((index, outcome)),
@@ -154,7 +154,7 @@ impl InFlight {
         }
     }
 
-    /// The kernel's answer for a slot: appends its completion, or makes it wait for another call.
+    /// Processes the kernel's result for a slot: appends its completion, or queues its next call.
     #[inline]
     pub(super) fn answered(
         &mut self,
@@ -167,7 +167,7 @@ impl InFlight {
         self.in_kernel -= 1;
         let outcome = self.progress(index, answer, target);
         if self.slots[index as usize].state == State::Abandoned {
-            // Whatever is left of it is not begun any more.
+            // An abandoned request does not continue with further calls.
             self.abandoned -= 1;
             self.slots[index as usize].payload = Payload::None;
             self.release(index);
@@ -196,7 +196,7 @@ impl InFlight {
         }
     }
 
-    /// Returns true if requests ended without the kernel wait to be completed.
+    /// Returns true if there are uncompleted requests that ended without the kernel.
     pub(super) fn has_ended(&self) -> bool {
         !self.ended.is_empty()
     }
@@ -210,14 +210,14 @@ impl InFlight {
         completions: &mut Vec<Completion>,
     ) {
         let slot = &mut self.slots[index as usize];
-        // Made in its place: through the stack it would be copied in wider pieces than it was written in, for
-        // which the processor waits.
+        // Constructed in place: a copy through the stack would read wider than it was written, which stalls
+        // the processor.
         completions.extend(std::iter::once_with(|| Completion {
             tag: slot.tag,
             outcome,
             submitted_at: slot.submitted_at.unwrap_or(now),
             completed_at: now,
-            // Most have none, and taking it out would copy what is not there.
+            // Most requests have no payload, and taking it out would copy unused bytes.
             payload: match slot.payload {
                 Payload::None => Payload::None,
                 _ => std::mem::take(&mut slot.payload),
@@ -226,14 +226,14 @@ impl InFlight {
         self.release(index);
     }
 
-    /// Frees a slot whose payload was taken out.
+    /// Frees a slot after its payload was taken out.
     #[inline]
     fn release(&mut self, index: SlotIndex) {
         self.slots[index as usize].state = State::Free;
         self.free.push(index);
     }
 
-    /// Gives up on requests in the kernel whose deadline is not after `now`: their outcome is unknown, and
+    /// Abandons requests in the kernel whose deadline is at or before `now`: their outcome is unknown, and
     /// their memory stays here until the kernel answers.
     pub(super) fn abandon_late(&mut self, now: Nanos, completions: &mut Vec<Completion>) {
         if self.deadline_earliest > now {
@@ -261,17 +261,17 @@ impl InFlight {
         }
     }
 
-    /// Returns when the next request has to be given up at the earliest, if any has a deadline.
+    /// Returns the earliest time at which a request may have to be abandoned, if any has a deadline.
     pub(super) fn deadline_earliest(&self) -> Option<Nanos> {
         (self.deadline_earliest != NEVER).then_some(self.deadline_earliest)
     }
 
-    /// Returns how many requests somebody still waits for.
+    /// Returns the number of requests that are not abandoned.
     pub(super) fn awaited(&self) -> usize {
         self.in_kernel - self.abandoned + self.waiting.len()
     }
 
-    /// Gives all memory up without freeing it: for when the kernel may touch it and cannot be waited for.
+    /// Leaks all memory, for when the kernel may still access it and cannot be waited for.
     pub(super) fn leak(&mut self) {
         std::mem::forget(std::mem::take(&mut self.slots));
     }

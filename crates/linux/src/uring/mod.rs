@@ -1,17 +1,17 @@
-//! The io_uring engine: one ring for each queue, owned by the thread that polls it.
+//! The io_uring engine: one ring for each queue, owned by the polling thread.
 //!
-//! What makes it cheap: requests are handed over and completions fetched in batches with one system call, the
+//! Sources of efficiency: one system call submits a batch of requests and fetches a batch of completions, the
 //! clock is read once for each batch, the file and the pool's memory are registered, the kernel runs
-//! completions only when this thread asks for them (SINGLE_ISSUER with DEFER_TASKRUN), and nothing is
-//! allocated for a request.
+//! completions only when this thread asks for them (SINGLE_ISSUER with DEFER_TASKRUN), and a request needs no
+//! allocation.
 //!
-//! - `ring`: setting a ring up, stepping down where the kernel has less; its thread.
-//! - `entry`: a system call as a submission entry.
-//! - `in_flight`: the requests that a queue holds, from submission to answer.
+//! - `ring`: creation of a ring with the features that the kernel has; its thread.
+//! - `entry`: encoding of a system call as a submission entry.
+//! - `in_flight`: requests of a queue from submission to answer.
 //! - `queue`: the [`Queue`](plumb_block::Queue).
 //!
-//! Invariant: memory that the kernel may touch belongs to a slot of `in_flight` until the kernel has
-//! answered, also when the request's deadline has passed, and also when the queue is dropped.
+//! Invariant: memory that the kernel may access belongs to a slot of `in_flight` until the kernel has
+//! answered, even after the request's deadline, and even when the queue is dropped.
 
 mod entry;
 mod in_flight;

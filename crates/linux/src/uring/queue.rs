@@ -18,13 +18,13 @@ use crate::block_ioctl;
 use crate::file::Target;
 use crate::file::work::Call;
 
-/// A queue over io_uring. It belongs to the thread that polls it; it may move to another while nothing is in
-/// flight, or at any time if the target is [shared](crate::FileOptions::is_shared).
+/// A queue over io_uring. It belongs to the thread that polls it. It may move to another thread while nothing
+/// is in flight, or at any time if the target is [shared](crate::FileOptions::is_shared).
 pub(crate) struct UringQueue {
     target: Arc<Target>,
     ring: Ring,
     requests: InFlight,
-    /// How many of the waiting requests are in the submission queue already, oldest first.
+    /// Number of waiting requests, oldest first, that are already in the submission queue.
     pushed: usize,
 }
 
@@ -38,12 +38,12 @@ impl UringQueue {
         Ok(Self { target, ring, requests: InFlight::new(depth, options.pool), pushed: 0 })
     }
 
-    /// Puts what waits into the submission queue, stamped `now`. Discards of block devices, which have no
-    /// entry of their own, are carried out here and now.
+    /// Moves waiting requests to the submission queue with the submission time `now`. Discards of block
+    /// devices, which io_uring does not support, are executed immediately.
     fn push_waiting(&mut self, now: Nanos) {
         while let Some(index) = self.requests.waiting().get(self.pushed).copied() {
             let Some((call, memory)) = self.requests.prepare(index, now) else { return };
-            // SAFETY: the memory belongs to the slot, which keeps it untouched until the kernel has answered.
+            // SAFETY: the memory belongs to the slot, which keeps it unused until the kernel has answered.
             match unsafe { entry::push(&mut self.ring, call, memory, u64::from(index)) } {
                 PushOutcome::Yes => self.pushed += 1,
                 PushOutcome::Full => return,
@@ -65,7 +65,7 @@ impl UringQueue {
         self.requests.answered_aside(index, answer, &self.target);
     }
 
-    /// Hands over what was pushed and waits for `want` completions until `until`.
+    /// Submits pushed entries and waits for `want` completions until `until`.
     fn enter(&mut self, want: usize, until: Option<Nanos>, now: Nanos) -> Result<()> {
         if self.pushed == 0 && want == 0 && !self.ring.has_deferred() {
             return Ok(());
@@ -85,7 +85,8 @@ impl UringQueue {
         let place = self.target.name.as_str();
         match error.raw_os_error() {
             Some(libc::EINTR) => Ok(()),
-            // The kernel wants completions fetched, or is short of memory until some requests are over.
+            // Completions must be fetched first, or the kernel is short of memory until some requests
+            // complete.
             Some(libc::EBUSY | libc::EAGAIN) if self.requests.in_kernel > 0 => Ok(()),
             Some(libc::EEXIST) if self.requests.in_kernel == 0 => {
                 self.pushed = 0;
@@ -100,20 +101,20 @@ impl UringQueue {
         }
     }
 
-    /// Appends the completions that are there, all stamped with one reading of the clock taken after they
-    /// were seen. Returns that reading.
+    /// Appends the available completions, all stamped with one reading of the clock taken after they were
+    /// seen. Returns that reading.
     fn reap(&mut self, completions: &mut Vec<Completion>) -> Nanos {
         let Self { target, ring, requests, .. } = self;
         let batch = ring.completions();
         let now = target.clock.now();
         for answer in batch {
             let moved = u64::try_from(answer.result()).map_err(|_| match answer.result().wrapping_neg() {
-                // The thread that handed it over has ended, and what the kernel had not begun ends with it:
-                // it is made again.
+                // The submitting thread has ended, and with it the calls that the kernel had not started:
+                // repeat the call.
                 libc::ECANCELED if target.options.is_shared => Errno(libc::EINTR),
                 errno => Errno(errno),
             });
-            // The user data is what `push_waiting` put there: an index.
+            // `push_waiting` sets the user data to a slot index.
             requests.answered(answer.user_data() as u32, moved, target, now, completions);
         }
         requests.complete_ended(now, completions);
@@ -164,13 +165,14 @@ impl Queue for UringQueue {
     }
 }
 
-/// Waits until the kernel touches no buffer any more. Requests that it was never handed are given up.
+/// Waits until the kernel no longer accesses any buffer. Requests that the kernel never received are given
+/// up.
 impl Drop for UringQueue {
     fn drop(&mut self) {
         let mut ignored = Vec::new();
         while self.requests.in_kernel > 0 {
             match self.ring.enter(1, None) {
-                // Entries pushed but not handed over before go along.
+                // The count includes entries that were pushed but not submitted before.
                 Ok(taken) => {
                     self.requests.handed_over(taken);
                     self.pushed -= taken;
@@ -178,8 +180,8 @@ impl Drop for UringQueue {
                 // Interrupted, or completions must be fetched first.
                 Err(error)
                     if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY | libc::EAGAIN)) => {}
-                // Dropped by another thread than its own: the kernel cannot be asked, so the memory must
-                // stay.
+                // The dropping thread does not own the ring: the kernel cannot be asked, so the memory must
+                // be leaked.
                 Err(_) => return self.requests.leak(),
             }
             self.reap(&mut ignored);

@@ -1,9 +1,9 @@
-//! A ring: set up with as much as the kernel has, bound to the thread that first uses it.
+//! A ring with as many features as the kernel supports, bound to the thread that first uses it.
 //!
-//! A ring with SINGLE_ISSUER belongs to one thread, but a queue is made on one thread and given to another.
-//! So the ring is made disabled, and enabled by the thread that first polls. A queue that moves later gets a
-//! new ring, if nothing is in flight in the old one: the kernel tells (EEXIST). The ring of a shared target
-//! has no SINGLE_ISSUER: any thread may poll it.
+//! A ring with SINGLE_ISSUER belongs to one thread, but a queue is created on one thread and used on another.
+//! The ring is therefore created disabled, and enabled by the thread that first polls. A queue that moves
+//! later gets a new ring if nothing is in flight in the old one; the kernel reports this with EEXIST. The
+//! ring of a shared target has no SINGLE_ISSUER: any thread may poll it.
 
 #![expect(unsafe_code, reason = "the kernel gets the addresses of buffers")]
 
@@ -22,40 +22,39 @@ use rustix::io::ReadWriteFlags;
 
 use crate::file::Target;
 
-/// The largest piece of memory that the kernel registers as one buffer.
+/// Maximum size of one registered buffer.
 const REGISTERED_MAX: usize = 1 << 30;
 
 type Uring = IoUring<squeue::Entry, cqueue::Entry>;
 type Builder = io_uring::Builder<squeue::Entry, cqueue::Entry>;
 
-/// The ways to set up a ring, best first, with the kernel that brought the last thing in each. The first two
-/// bind it to one thread.
+/// Ways to set up a ring, best first, with the kernel version that introduced the newest feature of each. The
+/// first two bind it to one thread.
 ///
-/// Also for what cannot be asked without waiting (zram, tmpfs): worker threads of the ring carry that out,
-/// and each of their completions wakes a thread that waits with DEFER_TASKRUN. Without it they post by
-/// themselves, and yet 4 KiB reads of zram were a third fewer (410,000 against 600,000 IOPS, 32 in flight, 16
-/// waited for).
+/// The first two are also used where the kernel cannot try a request without waiting (zram, tmpfs): worker
+/// threads of the ring then execute it, and each completion wakes a thread that waits with DEFER_TASKRUN.
+/// Without DEFER_TASKRUN workers post completions themselves, but 4 KiB reads of zram were a third slower
+/// (410,000 against 600,000 IOPS, 32 in flight, 16 waited for).
 ///
-/// Where those worker threads run need not be said (IORING_REGISTER_IOWQ_AFF): they are threads of the one
-/// that uses the ring and inherit its processors. Of a pinned one all samples of them fall on its processor
-/// (Linux 6.18, tmpfs).
+/// The workers' processors need not be set (IORING_REGISTER_IOWQ_AFF): they are threads of the ring's user
+/// and inherit its affinity. With a pinned user, all samples of the workers were on its processor (Linux
+/// 6.18, tmpfs).
 const WAYS: [fn(&mut Builder); 4] = [
     // 6.6: no indirection between queue and entries.
     |ring| {
         owned_by_one_thread(ring);
         ring.setup_no_sqarray();
     },
-    // 6.1: completions run only when their thread asks for them.
+    // 6.1: completions run only when the owning thread asks for them.
     owned_by_one_thread,
-    // 5.19: completions do not interrupt the thread that handed the request over; where that sleeps it is
-    // woken for them.
+    // 5.19: completions do not interrupt the submitting thread; if it sleeps, it is woken for them.
     |ring| {
         ring.setup_submit_all().setup_coop_taskrun().setup_taskrun_flag();
     },
     |_| {},
 ];
 
-/// How many of the ways bind a ring to one thread.
+/// Number of ways that bind a ring to one thread.
 const OWNED: usize = 2;
 
 fn owned_by_one_thread(ring: &mut Builder) {
@@ -79,20 +78,20 @@ pub(super) struct Ring {
     memory: Option<RegisteredMemory>,
     depth: u32,
     pool: Pool,
-    /// Made when somebody waits for it.
+    /// Descriptor that signals completions, created on first use.
     wake: OnceCell<Option<OwnedFd>>,
 }
 
-/// How submission entries name a file.
+/// Reference to a file in submission entries.
 #[derive(Clone, Copy)]
 pub(super) enum OwnFd {
-    /// File by its index among the ring's registered files.
+    /// Index among the ring's registered files.
     Registered(types::Fixed),
-    /// File by its descriptor.
+    /// Descriptor number.
     Raw(types::Fd),
 }
 
-/// The memory of the pool, registered in pieces of `piece` bytes.
+/// Memory of the pool, registered in pieces of `piece` bytes.
 #[derive(Clone, Copy)]
 struct RegisteredMemory {
     start: usize,
@@ -101,8 +100,9 @@ struct RegisteredMemory {
 }
 
 impl Ring {
-    /// Returns a ring for `depth` requests to `file`, a description of `target` of its own, with buffers from
-    /// `pool`. What cannot be registered, for lack of lockable memory or an old kernel, is used unregistered.
+    /// Creates a ring for `depth` requests to `file`, a separate description of `target`, with buffers from
+    /// `pool`. Resources that cannot be registered, for lack of lockable memory or in an old kernel, are used
+    /// unregistered.
     pub(super) fn new(target: Arc<Target>, file: OwnedFd, depth: u32, pool: Pool) -> io::Result<Self> {
         let (uring, is_disabled) = set_up(depth, target.options.is_shared)?;
         let has_fixed_file = uring.submitter().register_files(&[file.as_raw_fd()]).is_ok();
@@ -125,14 +125,14 @@ impl Ring {
         })
     }
 
-    /// Replaces the ring by one with nothing in it, for the calling thread. Only when nothing is in flight.
+    /// Replaces the ring by an empty one for the calling thread. Only while nothing is in flight.
     pub(super) fn renew(&mut self) -> io::Result<()> {
         let file = self.file.try_clone()?;
         *self = Self::new(Arc::clone(&self.target), file, self.depth, self.pool.clone())?;
         Ok(())
     }
 
-    /// Makes the ring that of the calling thread, at first use.
+    /// Binds the ring to the calling thread at first use.
     #[inline]
     pub(super) fn claim(&mut self) -> io::Result<()> {
         if self.is_claimed { Ok(()) } else { self.claim_now() }
@@ -149,7 +149,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Returns the queue's own description of the target as submission entries name it.
+    /// Returns the queue's own description of the target, in the form for submission entries.
     #[inline]
     pub(super) fn own_fd(&self) -> OwnFd {
         if self.has_fixed_file {
@@ -159,14 +159,12 @@ impl Ring {
         }
     }
 
-    /// Returns the device's description of the target: the one that claims a block device. Never a registered
-    /// one.
+    /// Returns the device's description of the target, which claims a block device. It is never registered.
     pub(super) fn claiming_fd(&self) -> types::Fd {
         types::Fd(self.target.file().as_raw_fd())
     }
 
-    /// Returns the index of the registered buffer in which `length` bytes at `address` lie as a whole, if one
-    /// holds them.
+    /// Returns the index of the registered buffer that contains all `length` bytes at `address`, if any.
     #[inline]
     pub(super) fn buffer_index(&self, address: *const u8, length: usize) -> Option<u16> {
         let memory = self.memory?;
@@ -185,24 +183,24 @@ impl Ring {
         self.flags
     }
 
-    /// Adds an entry; false if there is no room, which a ring of the right depth never says.
+    /// Adds an entry. Returns false if the ring is full, which cannot happen with the right depth.
     ///
     /// # Safety
-    /// The memory that the entry names must stay valid, and unused by anyone else where the kernel writes it,
+    /// The memory that the entry refers to must stay valid, and otherwise unused if the kernel writes it,
     /// until the entry's completion was seen.
     pub(super) unsafe fn push(&mut self, entry: &squeue::Entry) -> bool {
-        // SAFETY: what the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.uring.submission().push(entry) }.is_ok()
     }
 
-    /// Returns true if the kernel has completions that only a call fetches.
+    /// Returns true if the kernel has completions that only a system call fetches.
     pub(super) fn has_deferred(&mut self) -> bool {
         let queue = self.uring.submission();
         queue.taskrun() || queue.cq_overflow()
     }
 
-    /// Submits what was pushed and waits for `want` completions, at most for `timeout`. Returns how many
-    /// entries the kernel took; a timeout is not an error.
+    /// Submits pushed entries and waits for `want` completions, at most for `timeout`. Returns the number of
+    /// entries that the kernel took; a timeout is not an error.
     pub(super) fn enter(&self, want: usize, timeout: Option<Duration>) -> io::Result<usize> {
         let submitter = self.uring.submitter();
         let entered = match timeout {
@@ -218,14 +216,14 @@ impl Ring {
         }
     }
 
-    /// Returns the completions that are there now.
+    /// Returns the available completions.
     pub(super) fn completions(&mut self) -> cqueue::CompletionQueue<'_, cqueue::Entry> {
         self.uring.completion()
     }
 
     /// Returns the descriptor that becomes readable when there are completions: an eventfd from the first
-    /// call on, and the first wait for it ends at once. With DEFER_TASKRUN nobody who polls the ring itself
-    /// is woken by a completion (Linux 6.18), although a poll that happens to look then finds it.
+    /// call on. The first wait for it returns at once. With DEFER_TASKRUN a completion does not wake a thread
+    /// that polls the ring itself (Linux 6.18), although a poll finds completions that already exist.
     pub(super) fn wake_fd(&self) -> BorrowedFd<'_> {
         let made = self.wake.get_or_init(|| {
             let made = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok()?;
@@ -234,27 +232,27 @@ impl Ring {
         if let Some(made) = made {
             return made.as_fd();
         }
-        // SAFETY: the descriptor is that of the ring, open for as long as `self` is borrowed.
+        // SAFETY: the ring's descriptor is open as long as `self` is borrowed.
         unsafe { BorrowedFd::borrow_raw(self.uring.as_raw_fd()) }
     }
 
-    /// Clears [`wake_fd`](Self::wake_fd), so that what comes from now on makes it readable again.
+    /// Resets [`wake_fd`](Self::wake_fd), so that later completions make it readable again.
     #[inline]
     pub(super) fn clear_wake(&self) {
         if let Some(Some(made)) = self.wake.get() {
-            // Nothing to read is as good.
+            // An empty eventfd is fine, too.
             rustix::io::read(made, &mut [0; 8]).unwrap_or_default();
         }
     }
 }
 
-/// Lets go of the file and the memory now. A ring that is only closed does so some time later, and until then
-/// the file system cannot be unmounted and the memory stays locked.
+/// Unregisters the file and the memory at once. The kernel does that only some time after a ring is closed,
+/// and until then the file system cannot be unmounted and the memory stays locked.
 impl Drop for Ring {
     fn drop(&mut self) {
         let submitter = self.uring.submitter();
-        // Only the ring's own thread may: to others the kernel refuses, and does it later. Both are then
-        // fine.
+        // Only the ring's own thread may unregister. For other threads the kernel refuses and does it later,
+        // which is acceptable.
         if self.has_fixed_file {
             submitter.unregister_files().unwrap_or_default();
         }
@@ -264,17 +262,17 @@ impl Drop for Ring {
     }
 }
 
-/// Makes timers of the calling thread end on time. By default the kernel ends a thread's waits up to 50 us
-/// late, to save interrupts (prctl(2), PR_SET_TIMERSLACK), and a wait for a batch is hardly longer than that.
+/// Makes timers of the calling thread precise. By default the kernel ends a thread's waits up to 50 us late
+/// to save interrupts (prctl(2), PR_SET_TIMERSLACK), and a wait for a batch is hardly longer than that.
 fn be_punctual() {
     const NANOSECONDS: libc::c_ulong = 1;
-    // SAFETY: takes a number, and changes nothing but the slack of this thread. It fails only for real-time
+    // SAFETY: takes a number, and changes only the timer slack of this thread. It fails only for real-time
     // threads, which have none.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, NANOSECONDS) };
 }
 
-/// Returns the best ring that this kernel makes, for one thread or for several, and whether it has yet to be
-/// enabled.
+/// Creates the best ring that this kernel supports, for one thread or for several. The flag is true if it
+/// must still be enabled.
 fn set_up(depth: u32, is_shared: bool) -> io::Result<(Uring, bool)> {
     let mut refused = io::Error::from_raw_os_error(libc::EINVAL);
     for (index, way) in WAYS.iter().enumerate().skip(if is_shared { OWNED } else { 0 }) {
@@ -282,7 +280,7 @@ fn set_up(depth: u32, is_shared: bool) -> io::Result<(Uring, bool)> {
         builder.dontfork();
         way(&mut builder);
         match builder.build(depth) {
-            // Timeouts while waiting came with 5.11; without them a deadline cannot be kept.
+            // Timeouts of waits came with 5.11; without them deadlines cannot be kept.
             Ok(uring) if uring.params().is_feature_ext_arg() => return Ok((uring, index < OWNED)),
             Ok(_) => {
                 return Err(io::Error::new(
@@ -298,15 +296,14 @@ fn set_up(depth: u32, is_shared: bool) -> io::Result<(Uring, bool)> {
     Err(refused)
 }
 
-/// Returns how entries for `file`, a description of `target`, are flagged.
+/// Returns the flags of entries for `file`, a description of `target`.
 ///
-/// What cannot be asked without waiting (`FMODE_NOWAIT` in fs/open.c: tmpfs has it not, nor have disks whose
-/// driver works on requests itself, like zram) is left to worker threads in any case. Said with the entry
-/// (IOSQE_ASYNC) that spares the kernel an attempt that it gives up half-way: of 4 KiB reads of tmpfs a fifth
-/// of all processor time, of zram nothing measurable (Linux 6.18, one processor, 8 to 16 waited for at once,
-/// with and without in turn).
+/// A request that the kernel cannot try without waiting (`FMODE_NOWAIT` in fs/open.c, which tmpfs lacks, as
+/// do disks whose driver executes requests itself, like zram) goes to worker threads in any case. Setting
+/// IOSQE_ASYNC saves the kernel a futile attempt: for 4 KiB reads of tmpfs a fifth of all processor time, for
+/// zram nothing measurable (Linux 6.18, one processor, 8 to 16 waited for at once, with and without in turn).
 ///
-/// Asked by a read of one byte from behind the end, which no file system has to look anything up for.
+/// The test reads one byte past the end, for which no file system has to look anything up.
 fn flags_for(file: &OwnedFd, target: &Target) -> squeue::Flags {
     let mut byte = [0];
     let end = target.size().0;
@@ -319,7 +316,7 @@ fn flags_for(file: &OwnedFd, target: &Target) -> squeue::Flags {
 fn register(uring: &Uring, pool: &Pool) -> Option<RegisteredMemory> {
     let (start, length): (NonNull<u8>, usize) = pool.region();
     let stride = usize::try_from(pool.buffer_size().0).ok()?;
-    // Whole buffers in each piece, so that no buffer lies across two.
+    // Pieces of whole buffers, so that no buffer crosses two.
     let piece = REGISTERED_MAX - REGISTERED_MAX % stride.clamp(1, REGISTERED_MAX);
     let pieces: Vec<libc::iovec> = (0..length)
         .step_by(piece)
@@ -328,23 +325,23 @@ fn register(uring: &Uring, pool: &Pool) -> Option<RegisteredMemory> {
             iov_len: piece.min(length - offset),
         })
         .collect();
-    // SAFETY: the region is valid for as long as the pool lives, which the ring keeps; the kernel pins the
+    // SAFETY: the region is valid as long as the pool lives, which the ring keeps alive; the kernel pins the
     // pages.
     let registered = unsafe { uring.submitter().register_buffers(&pieces) };
     registered.ok().map(|()| RegisteredMemory { start: start.as_ptr().addr(), length, piece })
 }
 
-/// Checks that io_uring works here at all: a ring is made, and an empty request goes through it.
+/// Checks that io_uring works: creates a ring and sends an empty request through it.
 ///
 /// # Errors
-/// What the kernel or a seccomp filter answered.
+/// Fails with the answer of the kernel or a seccomp filter.
 pub(crate) fn try_ring() -> io::Result<()> {
     let (mut uring, is_disabled) = set_up(2, false)?;
     if is_disabled {
         uring.submitter().register_enable_rings()?;
     }
     let nothing = opcode::Nop::new().build();
-    // SAFETY: a NOP names no memory.
+    // SAFETY: a NOP refers to no memory.
     unsafe { uring.submission().push(&nothing) }.map_err(|full| io::Error::other(full.to_string()))?;
     uring.submit_and_wait(1)?;
     uring.completion().next().map(|_| ()).ok_or_else(|| io::Error::other("an empty request got no answer"))

@@ -1,31 +1,31 @@
 //! IDENTIFY DEVICE data. ACS-4 7.13.6; words are little endian, strings have their bytes swapped in each
 //! word.
 
-/// Data that an ATA drive reports about itself.
+/// Self-description of an ATA drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AtaIdentify {
     /// Serial number, words 10-19.
     pub serial: Option<String>,
     /// Word 82 bit 5: the drive has a volatile write cache. `None` unless word 83 bits 15:14 are 01b.
     pub write_cache_supported: Option<bool>,
-    /// Word 85 bit 5: it is on. `None` unless word 87 bits 15:14 are 01b.
+    /// Word 85 bit 5: the write cache is enabled. `None` unless word 87 bits 15:14 are 01b.
     pub write_cache_enabled: Option<bool>,
-    /// Word 217: how the medium moves.
+    /// Word 217: rotation of the medium.
     pub rotation: Rotation,
 }
 
 /// The nominal media rotation rate. ACS-4 7.13.6.80.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rotation {
-    /// 0001h: nothing moves.
+    /// 0001h: non-rotating medium.
     Solid,
     /// Revolutions per minute.
     Rpm(u16),
-    /// 0000h, or a value that the standard reserves.
+    /// 0000h, or a reserved value.
     NotReported,
 }
 
-/// Reads the data; `None` if it is shorter than its 512 bytes.
+/// Parses the data; `None` if it is shorter than 512 bytes.
 pub fn parse(bytes: &[u8]) -> Option<AtaIdentify> {
     let data = bytes.get(..512)?;
     let word = |number: usize| u16::from_le_bytes([data[number * 2], data[number * 2 + 1]]);

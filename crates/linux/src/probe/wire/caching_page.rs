@@ -11,27 +11,26 @@ use super::{bit, byte};
 const HEADER_BYTES: usize = 8;
 const PAGE_CODE: u8 = 0x08;
 
-/// Content of the page. In an answer about changeable values the bits are masks.
+/// Contents of the page. For changeable values the bits are masks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CachingPage {
-    /// PS, byte 0 bit 7: the drive can keep the page over a power cycle.
+    /// PS, byte 0 bit 7: the drive can save the page across a power cycle.
     pub saveable: bool,
-    /// WCE, byte 2 bit 2: writes are acknowledged from the volatile cache.
+    /// WCE, byte 2 bit 2: the volatile write cache is enabled.
     pub write_cache: bool,
-    /// RCD, byte 2 bit 0: reads are not answered from the cache.
+    /// RCD, byte 2 bit 0: the read cache is disabled.
     pub read_cache_disabled: bool,
-    /// NV_DIS, byte 12 bit 0: a non-volatile cache is switched off. `None` on pages too short for it.
+    /// NV_DIS, byte 12 bit 0: a non-volatile cache is disabled. `None` if the page is too short.
     pub nonvolatile_disabled: Option<bool>,
     /// WP, bit 7 of the device-specific byte of the header (SBC-4 6.5.1): the medium is write-protected.
     pub write_protected: bool,
-    /// DPOFUA, bit 4 of the same: the drive knows FUA.
+    /// DPOFUA, bit 4 of the device-specific byte of the header: the drive supports FUA.
     pub dpofua: bool,
 }
 
-/// Returns where the page starts in an answer, and its length with its two leading bytes, which may be more
-/// than the answer holds. `None` if it is not there, which is how some drives say that they have none. The
-/// page is found by its code, behind any block descriptors and any other page; sub-pages (SPF) have a longer
-/// head.
+/// Returns the position of the page in an answer, and its length including the two leading bytes, which may
+/// exceed the answer. `None` if there is no such page, as on some drives. The page is found by its code after
+/// any block descriptors and other pages; sub-pages (SPF) have a longer header.
 pub fn find(answer: &[u8]) -> Option<(usize, usize)> {
     let word = |at: usize| Some(usize::from(u16::from_be_bytes([byte(answer, at)?, byte(answer, at + 1)?])));
     let end = (word(0)? + 2).min(answer.len());
@@ -48,7 +47,7 @@ pub fn find(answer: &[u8]) -> Option<(usize, usize)> {
     None
 }
 
-/// Reads the page in the answer; `None` if it is not there.
+/// Parses the page in the answer; `None` if it is missing.
 pub fn parse(bytes: &[u8]) -> Option<CachingPage> {
     let (at, length) = find(bytes)?;
     let page = bytes.get(at..(at + length).min(bytes.len()))?;
@@ -62,7 +61,7 @@ pub fn parse(bytes: &[u8]) -> Option<CachingPage> {
     })
 }
 
-/// Returns an answer with a page of 20 bytes and no block descriptor, for recordings made by hand.
+/// Encodes an answer with a page of 20 bytes and no block descriptor, for hand-made recordings.
 pub fn encode(page: &CachingPage) -> Vec<u8> {
     let mut bytes = vec![0_u8; HEADER_BYTES + 20];
     bytes[1] = (bytes.len() - 2) as u8;

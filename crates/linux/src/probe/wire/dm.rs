@@ -5,27 +5,26 @@
 //! byte  0  sector_start  u64     16  status  i32     24  target_type  [u8; 16]
 //!       8  length        u64     20  next    u32     40  text, ended by NUL
 //! ```
-//! All in the byte order of the machine. `next` counts from the start of the first target to the start of the
-//! next.
+//! All in native byte order. `next` counts from the start of the first target to the start of the next.
 
 use std::ops::Range;
 
 const SPEC_BYTES: usize = 40;
 
-/// One target of a table, or its state.
+/// A target of a table, or the state of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DmTarget {
-    /// The first sector of 512 bytes that it maps.
+    /// First mapped sector, of 512 bytes.
     pub start: u64,
-    /// How many it maps.
+    /// Number of mapped sectors.
     pub length: u64,
-    /// The target's name: `linear`, `crypt`, `thin-pool`.
+    /// Name of the target type: `linear`, `crypt`, `thin-pool`.
     pub kind: String,
     /// Parameters of the target, or its state.
     pub parameters: String,
 }
 
-/// Where a target's parts are in the answer.
+/// Position of a target's parts in the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) start: u64,
@@ -34,7 +33,7 @@ pub(crate) struct Place {
     pub(crate) text: Range<usize>,
 }
 
-/// Reads all targets up to the first that does not fit.
+/// Parses targets up to the first malformed one.
 pub fn parse(bytes: &[u8]) -> Vec<DmTarget> {
     let text = |range: Range<usize>| String::from_utf8_lossy(&bytes[range]).into_owned();
     places(bytes)
@@ -48,8 +47,8 @@ pub fn parse(bytes: &[u8]) -> Vec<DmTarget> {
         .collect()
 }
 
-/// Returns the answer that holds `targets`, each `(start, length, kind, parameters)`: the inverse of
-/// [`parse`], for recordings made by hand. A kind longer than 15 bytes is cut.
+/// Encodes an answer from `targets`, each `(start, length, kind, parameters)`: the inverse of [`parse`], for
+/// hand-made recordings. A kind longer than 15 bytes is truncated.
 pub fn encode(targets: &[(u64, u64, &str, &str)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (start, length, kind, parameters) in targets {
@@ -84,7 +83,7 @@ pub(crate) fn places(bytes: &[u8]) -> Vec<Place> {
             kind: String::from_utf8_lossy(name).into_owned(),
             text: text_at..text_at + text_bytes,
         });
-        // A chain that does not move forward is broken.
+        // A chain that does not advance is malformed.
         if next < text_at {
             break;
         }

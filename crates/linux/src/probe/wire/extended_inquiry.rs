@@ -2,7 +2,7 @@
 
 use super::{bit, byte};
 
-/// Content of the page about caches.
+/// Cache bits of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtendedInquiry {
     /// NV_SUP, byte 6 bit 1: the drive has a non-volatile cache.
@@ -11,7 +11,7 @@ pub struct ExtendedInquiry {
     pub volatile_cache: bool,
 }
 
-/// Reads the page; `None` if it is another page or too short.
+/// Parses the page; `None` if it is another page or too short.
 pub fn parse(bytes: &[u8]) -> Option<ExtendedInquiry> {
     if byte(bytes, 1)? != 0x86 {
         return None;

@@ -2,16 +2,16 @@
 
 use super::text;
 
-/// Identity that the device states.
+/// Identity that the device reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inquiry {
-    /// T10 vendor identification, bytes 8-15: `ATA` behind a translation layer.
+    /// T10 vendor identification, bytes 8-15: `ATA` for a translated ATA drive.
     pub vendor: Option<String>,
     /// Product identification, bytes 16-31.
     pub product: Option<String>,
 }
 
-/// Reads the data; `None` if there is none.
+/// Parses the data; `None` if it is too short.
 pub fn parse(bytes: &[u8]) -> Option<Inquiry> {
     let field = |range| bytes.get(range).and_then(text);
     (!bytes.is_empty()).then(|| Inquiry { vendor: field(8..16), product: field(16..32) })

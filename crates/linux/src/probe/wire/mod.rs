@@ -1,5 +1,5 @@
-//! Decoders of what a probe answers: pure, one format a file, no panic on any bytes. A field that the answer
-//! is too short for is `None`.
+//! Decoders of probe answers: pure, one format in each file, without a panic on any input. A field beyond the
+//! end of the answer is `None`.
 
 pub mod ata_identify;
 pub mod caching_page;
@@ -20,7 +20,7 @@ fn bit(bytes: &[u8], at: usize, bit: u8) -> Option<bool> {
     byte(bytes, at).map(|byte| byte >> bit & 1 == 1)
 }
 
-/// Returns the printable ASCII of a field, without the padding around it; `None` if nothing is left.
+/// Returns the printable ASCII of a field without padding; `None` if nothing is left.
 pub fn text(field: &[u8]) -> Option<String> {
     let printable = |byte: &u8| (0x20..0x7f).contains(byte);
     let text: String = field.iter().filter(|byte| printable(byte)).map(|byte| char::from(*byte)).collect();

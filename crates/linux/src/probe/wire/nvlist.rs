@@ -1,5 +1,5 @@
-//! Name-value lists of ZFS, as its kernel module packs them for programs (`NV_ENCODE_NATIVE`), in the byte
-//! order of the machine: module/nvpair/nvpair.c, include/sys/nvpair.h of OpenZFS.
+//! ZFS name-value lists in the encoding of the kernel module (`NV_ENCODE_NATIVE`), in native byte order:
+//! module/nvpair/nvpair.c, include/sys/nvpair.h of OpenZFS.
 //!
 //! ```text
 //! list    encoding 1, endian 1, reserved 2 | version 4, flags 4 | pairs
@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-/// Lists within lists that are followed; a pool has four: pool, root, mirror, disk.
+/// Maximum nesting depth that is parsed; a pool has four levels: pool, root, mirror, disk.
 const DEPTH_MAX: usize = 8;
 
 /// `data_type_t`.
@@ -26,19 +26,19 @@ enum Value {
     Lists(Vec<NvList>),
 }
 
-/// One list: what is not a number, a text or a list is left out.
+/// A list. Pairs whose value is not a number, text or list are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NvList(BTreeMap<String, Value>);
 
 impl NvList {
-    /// Reads a packed list; `None` if `bytes` are not one.
+    /// Parses a packed list; `None` if it is malformed.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let endian = u8::from(cfg!(target_endian = "little"));
         let mut pairs = bytes.strip_prefix(&[0, endian])?.get(10..)?;
         Self::take(&mut pairs, DEPTH_MAX)
     }
 
-    /// Takes the pairs of one list, with their inner lists, off the front of `bytes`.
+    /// Parses the pairs of one list, with their inner lists, from the front of `bytes` and removes them.
     fn take(bytes: &mut &[u8], depth: usize) -> Option<Self> {
         let mut list = Self::default();
         while let Some(pair) = Pair::take(bytes)? {
@@ -67,7 +67,7 @@ impl NvList {
         }
     }
 
-    /// Returns the number called `name`, or the numbers: for an array all of them.
+    /// Returns the numbers called `name`: one, or all of an array.
     pub fn numbers(&self, name: &str) -> &[u64] {
         match self.0.get(name) {
             Some(Value::Numbers(numbers)) => numbers,
@@ -84,7 +84,7 @@ impl NvList {
     }
 }
 
-/// One pair, without the lists behind it.
+/// A pair without the lists that follow it.
 struct Pair<'a> {
     bytes: &'a [u8],
     name: String,
@@ -94,7 +94,7 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// Takes a pair off the front of `bytes`; inside, `None` at the end of its list.
+    /// Takes a pair from the front of `bytes`; the inner option is `None` at the end of the list.
     fn take(bytes: &mut &'a [u8]) -> Option<Option<Self>> {
         let size = usize::try_from(number(bytes, 0)?).ok()?;
         let (pair, rest) = bytes.split_at_checked(size.max(4))?;
@@ -112,7 +112,7 @@ impl<'a> Pair<'a> {
         }))
     }
 
-    /// Returns the number of lists behind the pair.
+    /// Returns the number of lists that follow the pair.
     fn lists(&self) -> i32 {
         match self.kind {
             NVLIST => 1,
@@ -122,7 +122,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Returns a packed list without the pairs of these names, in all lists of it; `None` if `bytes` are not one.
+/// Returns a packed list without the pairs of these names at any depth; `None` if it is malformed.
 pub fn without(bytes: &[u8], names: &[&str]) -> Option<Vec<u8>> {
     let (head, mut pairs) = bytes.split_at_checked(12)?;
     let mut kept = head.to_vec();
@@ -148,7 +148,7 @@ fn number(bytes: &[u8], at: usize) -> Option<i32> {
     bytes.get(at..at + 4)?.try_into().ok().map(i32::from_ne_bytes)
 }
 
-/// Returns a text up to its zero.
+/// Returns the text before the terminating zero.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()

@@ -3,49 +3,49 @@
 
 use super::bit;
 
-/// VWC of Identify Controller data, byte 525 bit 0: a volatile write cache is present. `None` if it ends
-/// before that.
+/// VWC of Identify Controller data, byte 525 bit 0: a volatile write cache is present. `None` if the data is
+/// too short.
 pub fn has_volatile_write_cache(controller: &[u8]) -> Option<bool> {
     bit(controller, 525, 0)
 }
 
-/// Feature 06h, CDW11 bit 0 of a current, default or saved value: WCE, the volatile write cache is on.
+/// Feature 06h, CDW11 bit 0 of a current, default or saved value: WCE, the volatile write cache is enabled.
 pub fn write_cache_enabled(result: &[u8]) -> Option<bool> {
     bit(result, 0, 0)
 }
 
-/// SMART / Health Information, as far as it is read: NVMe Base 2.0 5.16.1.3, figure 207.
+/// SMART / Health Information, the parts in use: NVMe Base 2.0 5.16.1.3, figure 207.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Health {
-    /// Percentage Used, byte 5: share of the drive's life that is used up; 255 stands for more.
+    /// Percentage Used, byte 5: used share of the drive's life; 255 stands for 255 or more.
     pub percentage_used: u8,
-    /// Data Units Written, bytes 48 to 63, as bytes: a unit is a thousand blocks of 512.
+    /// Data Units Written, bytes 48 to 63, in bytes: a unit is a thousand blocks of 512.
     pub written_bytes: u128,
 }
 
-/// Reads the SMART / Health Information log. `None` if it ends before that.
+/// Parses the SMART / Health Information log. `None` if it is too short.
 pub fn health(log: &[u8]) -> Option<Health> {
     let units = u128::from_le_bytes(log.get(48..64)?.try_into().ok()?);
     Some(Health { percentage_used: log[5], written_bytes: units.checked_mul(512_000)? })
 }
 
 /// AWUPF of Identify Controller data, bytes 528 and 529: the largest write that a power cut does not tear, in
-/// blocks, one less. `None` if it ends before that.
+/// blocks minus one. `None` if the data is too short.
 pub fn atomic_write_unit_power_fail(controller: &[u8]) -> Option<u16> {
     word(controller, 528)
 }
 
-/// Identify Namespace data, as far as it is read: NVM Command Set 1.0, figure 97.
+/// Identify Namespace data, the parts in use: NVM Command Set 1.0, figure 97.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Namespace {
-    /// Bytes of a logical block: 2 to the power of LBADS of the format in use.
+    /// Size of a logical block in bytes: 2 to the power of LBADS of the format in use.
     pub block_bytes: u64,
-    /// Limits of untorn writes of its own; `None` where those of the controller hold (NSFEAT bit 1 is 0).
+    /// The namespace's own limits of untorn writes; `None` if the controller's apply (NSFEAT bit 1 is 0).
     pub atomic: Option<NamespaceAtomic>,
 }
 
-/// Limits of untorn writes of a namespace, in logical blocks; all but the offset are one less than the count.
-/// Zero in a unit stands for the unit of the controller, zero in a boundary for none.
+/// Limits of untorn writes of a namespace, in logical blocks minus one, except the offset. A zero unit means
+/// that of the controller, a zero boundary means none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NamespaceAtomic {
     /// NAWUN, in normal operation.
@@ -62,8 +62,8 @@ pub struct NamespaceAtomic {
     pub boundary_power_fail: u16,
 }
 
-/// Reads Identify Namespace data. `None` if it ends before the formats, or a block would be no power of two
-/// from 512 bytes to 64 KiB.
+/// Parses Identify Namespace data. `None` if it is too short for the formats, or the block size is not a
+/// power of two from 512 bytes to 64 KiB.
 pub fn namespace(data: &[u8]) -> Option<Namespace> {
     let format = usize::from(data.get(26)? & 0x0f);
     let shift = *data.get(128 + 4 * format + 2)?;
@@ -88,13 +88,13 @@ fn word(data: &[u8], at: usize) -> Option<u16> {
 /// Capabilities of a feature: Get Features with SEL 3, NVMe Base 2.0 figure 188.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeatureCapabilities {
-    /// Bit 0: a value can be kept over a power cycle.
+    /// Bit 0: the value can be saved across a power cycle.
     pub saveable: bool,
     /// Bit 2: the value can be changed.
     pub changeable: bool,
 }
 
-/// Reads the capabilities of a feature.
+/// Parses the capabilities of a feature.
 pub fn capabilities(result: &[u8]) -> Option<FeatureCapabilities> {
     Some(FeatureCapabilities { saveable: bit(result, 0, 0)?, changeable: bit(result, 0, 2)? })
 }

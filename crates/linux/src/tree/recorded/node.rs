@@ -1,4 +1,4 @@
-//! One entry of a recorded tree, and its form in JSON.
+//! An entry of a recorded tree, and its JSON format.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::tree::Absence;
 use plumb_state::hex;
 
-/// Deeper than any path of the kernel; keeps hostile recordings from exhausting the stack.
+/// Maximum depth, larger than in any path of the kernel; prevents hostile recordings from exhausting the
+/// stack.
 const DEPTH_MAX: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub(super) enum Content {
     Bytes(Box<[u8]>),
     Link(Box<str>),
     Absent(Absence),
-    /// Seen in a listing, never read.
+    /// Name that appeared in a listing but was never read.
     Unread,
 }
 
@@ -67,19 +68,19 @@ impl Node {
         }
     }
 
-    /// Returns the node at `path`, which leads through no link.
+    /// Returns the node at `path`, which must not contain links.
     pub(super) fn at(&self, path: &str) -> Option<&Self> {
         parts(path).try_fold(self, |node, name| node.child(name))
     }
 
-    /// Puts `new` at `path` and makes the directories above it. What is known stays: a directory is not
+    /// Puts `new` at `path` and creates the directories above it. Known entries stay: a directory is not
     /// replaced, an unread name replaces nothing, and nothing is put behind a link.
     pub(super) fn put(&mut self, path: &str, new: Self) {
         let mut node = self;
         for part in parts(path).take(DEPTH_MAX) {
             match node.0 {
                 Content::Directory(_) => {}
-                // An entry behind a link is put where the link leads.
+                // An entry behind a link is recorded at the link's target.
                 Content::Link(_) => return,
                 _ => node.0 = Content::Directory(BTreeMap::new()),
             }
@@ -104,7 +105,7 @@ impl Node {
         }
     }
 
-    /// Adds the paths of all below that is not a directory.
+    /// Adds the paths of all entries below that are not directories.
     pub(super) fn walk(&self, at: &mut String, paths: &mut Vec<String>) {
         let Content::Directory(entries) = &self.0 else {
             if self.0 != Content::Unread {
