@@ -1,9 +1,9 @@
-//! Lengths of operations, and how often each occurs.
+//! Lengths of operations with their frequencies.
 
 use plumb_block::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// The lengths of reads, writes and trims.
+/// Lengths of reads, writes and trims.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BlockSizes {
@@ -15,7 +15,7 @@ pub struct BlockSizes {
     pub trim: BlockSplit,
 }
 
-/// Lengths and how often each comes: percents that add up to 100.
+/// Lengths with the percentage of each, which add up to 100.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BlockSplit(pub Vec<(Bytes, u8)>);
@@ -26,7 +26,7 @@ impl BlockSplit {
         Self(vec![(block, 100)])
     }
 
-    /// Returns the only length, if there is one only.
+    /// Returns the length if there is only one.
     pub fn only(&self) -> Option<Bytes> {
         match self.0[..] {
             [(block, _)] => Some(block),
@@ -34,35 +34,35 @@ impl BlockSplit {
         }
     }
 
-    /// Returns the shortest; zero if there is none.
+    /// Returns the shortest length; zero if there is none.
     pub fn min(&self) -> Bytes {
         self.0.iter().map(|(block, _)| *block).min().unwrap_or(Bytes(0))
     }
 
-    /// Returns the longest; zero if there is none.
+    /// Returns the longest length; zero if there is none.
     pub fn max(&self) -> Bytes {
         self.0.iter().map(|(block, _)| *block).max().unwrap_or(Bytes(0))
     }
 }
 
 impl BlockSizes {
-    /// Returns all operations of one length.
+    /// Creates block sizes with one length for all operations.
     pub fn one(block: Bytes) -> Self {
         let split = BlockSplit::one(block);
         Self { read: split.clone(), write: split.clone(), trim: split }
     }
 
-    /// Returns the only length, if reads, writes and trims all have the same.
+    /// Returns the length if reads, writes and trims all have the same single one.
     pub fn only(&self) -> Option<Bytes> {
         self.read.only().filter(|block| self.write.only() == Some(*block) && self.trim.only() == Some(*block))
     }
 
-    /// Returns the shortest of all.
+    /// Returns the shortest length of all.
     pub fn min(&self) -> Bytes {
         self.read.min().min(self.write.min()).min(self.trim.min())
     }
 
-    /// Returns the longest of all.
+    /// Returns the longest length of all.
     pub fn max(&self) -> Bytes {
         self.read.max().max(self.write.max()).max(self.trim.max())
     }

@@ -1,4 +1,4 @@
-//! The part of a target that a workload touches.
+//! Part of a target that a workload accesses.
 
 use plumb_block::Bytes;
 use serde::{Deserialize, Serialize};
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 pub struct ByteRange {
     /// First byte.
     pub offset: Bytes,
-    /// Number of bytes. A rest after the last whole block is not touched.
+    /// Number of bytes. A partial block at the end is not accessed.
     pub length: Bytes,
 }
 
 impl ByteRange {
-    /// The whole target, whatever its size: see [`Workload::within`](crate::Workload::within).
+    /// The whole target, independent of its size: see [`Workload::within`](crate::Workload::within).
     pub const ALL: Self = Self { offset: Bytes(0), length: Bytes(u64::MAX) };
 
     /// Returns true if the range ends where the target ends.

@@ -1,24 +1,23 @@
 //! Generator of a workload's operations: a pure, endless (or counted) stream.
 //!
-//! Each operation takes one draw from xoshiro256++, seeded from the run's seed and the worker's index. The
-//! draw, taken as a fraction of 2^64, is spread over the places; the whole part of the product is the place,
-//! and what is left over, still evenly spread, decides between read, write and trim. Skewed distributions,
-//! runs and lengths that differ take further draws. All workers' streams follow from the workload alone,
-//! except that interlocked workers divide the places among them as they happen to come.
+//! Each operation takes one number from xoshiro256++, seeded from the run's seed and the worker's index. The
+//! number, as a fraction of 2^64, is multiplied by the number of places: the integer part selects the place,
+//! and the rest, which is still uniformly distributed, selects read, write or trim. Skewed distributions,
+//! runs and variable lengths need further numbers. The workload alone determines the streams of all workers,
+//! except that interlocked workers divide the places among them in order of arrival.
 //!
 //! # Generations, and what verification can promise
 //!
-//! Payloads regenerate from (seed, LBA, generation). The generation of a write is the ordinal of the
-//! operation among its worker's reads, writes and trims, counted from 1. It needs no memory per block, every
-//! rewrite of a block by that worker takes a higher one, and 0 is free to mean "never written". Which
-//! generation a block should hold after `n` operations follows from running a fresh generator over `n`
-//! operations.
+//! Payloads are functions of (seed, LBA, generation). The generation of a write is its ordinal, from 1, among
+//! the worker's reads, writes and trims. This needs no memory per block. Every rewrite of a block by a worker
+//! has a higher generation, and 0 means "never written". To find the generation of a block after `n`
+//! operations, run a fresh generator for `n` operations.
 //!
-//! Where workers share the range, the `i`th of `m` workers takes the generations `i + 1`, `i + 1 + m`,
-//! `i + 1 + 2m` and so on instead, so that no two writes of a run ever leave the same bytes in a block. A
-//! block that was read then says which write it holds, but not whether that was the last one: nobody knows in
-//! which order the writes of different workers arrived. So a stale block could pass for a fresh one, and
-//! verification with several overlapping workers is refused.
+//! If `m` workers share the range, worker `i` uses the generations `i + 1`, `i + 1 + m`, `i + 1 + 2m` and so
+//! on, so that no two writes of a run leave equal bytes in a block. The content of a block then identifies
+//! its write, but not whether that was the last one, since the order in which writes of different workers
+//! arrived is unknown. A stale block could pass for a fresh one, so verification with several overlapping
+//! workers is refused.
 
 mod mix;
 mod permutation;
@@ -55,37 +54,36 @@ pub enum Operation {
     Read {
         /// Offset in the target.
         offset: Bytes,
-        /// How much.
+        /// Length in bytes.
         length: Bytes,
     },
     /// Write.
     Write {
         /// Offset in the target.
         offset: Bytes,
-        /// How much.
+        /// Length in bytes.
         length: Bytes,
-        /// The version that the blocks take: higher than any that this worker gave them before, and no other
-        /// worker of the job gives it to them.
+        /// Version of the blocks: higher than any earlier one by this worker, and used by no other worker of
+        /// the job.
         generation: u64,
-        /// True if it is to be durable when it completes.
+        /// True if the write must be durable when it completes.
         fua: bool,
     },
-    /// Tell the device that what these bytes hold is no longer needed.
+    /// Tell the device that the contents of these bytes are no longer needed.
     Trim {
         /// Offset in the target.
         offset: Bytes,
-        /// How much.
+        /// Length in bytes.
         length: Bytes,
     },
-    /// Wait until the writes before this have completed, then make them durable. Operations after it wait for
-    /// it.
+    /// Wait for the writes before it, then make them durable. Later operations wait for the flush.
     Flush,
 }
 
 /// The operations of one worker, in order.
 ///
-/// It ends after its share of `stop.operations` or `stop.bytes` (the operation that reaches the bytes is the
-/// last), and after the flush that is then due. How long it lasts is for the one to say who has a clock.
+/// Ends after its share of `stop.operations` or `stop.bytes` (with the operation that reaches the limit), and
+/// after the final flush if one is due. The caller, who has a clock, applies the time limit.
 #[derive(Debug, Clone)]
 pub struct Generator {
     random: Xoshiro256PlusPlus,
@@ -94,14 +92,15 @@ pub struct Generator {
     lengths: Lengths,
     limits: Limits,
     durable: Durable,
-    /// Operations handed out.
+    /// Number of operations generated so far.
     ordinal: u64,
-    /// The generation of the next operation, and how much higher the one after it is.
+    /// Generation of the next operation.
     generation: u64,
+    /// Increment from the generation of an operation to that of the next one.
     generation_step: u64,
 }
 
-/// Where operations go. The first is a special case of the second that must be fast.
+/// Order of the places. The first variant is a special case of the second that must be fast.
 #[derive(Debug, Clone)]
 enum Order {
     Uniform(Uniform),
@@ -109,24 +108,24 @@ enum Order {
     Walk(Walker),
 }
 
-/// When it is over; the largest number is never.
+/// End of the workload; the largest number means never.
 #[derive(Debug, Clone)]
 struct Limits {
     operations: u64,
     bytes_left: u64,
-    /// The shortest operation: the last one is cut to so many of these as there are bytes left.
+    /// Shortest operation: the last operation is shortened to a multiple of it.
     unit: u64,
 }
 
 impl Limits {
-    /// Returns the longest operation that moves no more than what is left, in whole units.
+    /// Returns the length of the longest operation, in whole units, that does not exceed the remaining bytes.
     #[inline]
     fn longest(&self) -> u64 {
         self.bytes_left.checked_next_multiple_of(self.unit).unwrap_or(u64::MAX)
     }
 }
 
-/// When writes are made durable; the largest number is never.
+/// Frequency of durability; the largest number means never.
 #[derive(Debug, Clone)]
 struct Durable {
     unflushed: u64,
@@ -138,11 +137,11 @@ struct Durable {
 }
 
 impl Generator {
-    /// Returns the operations of `share` of `workload`, whose range is resolved: see [`Workload::within`].
-    /// Interlocked workers of a target share `cursor`; others do not look at it.
+    /// Creates the generator for `share` of `workload`, whose range must be resolved: see
+    /// [`Workload::within`]. Interlocked workers of a target share `cursor`; others ignore it.
     ///
     /// # Errors
-    /// If the workload is invalid, its range is open-ended, or there is no room for so many workers.
+    /// If the workload is invalid, its range is open-ended, or it is too small for that many workers.
     pub fn new(workload: &Workload, share: Share, cursor: &Cursor) -> Result<Self, Invalid> {
         workload.validate()?;
         let expected = "a number of bytes: the range of a workload is open-ended until its target is known";
@@ -171,18 +170,18 @@ impl Generator {
         })
     }
 
-    /// Returns how many reads, writes and trims have been handed out. The next one has this ordinal.
+    /// Returns the number of reads, writes and trims generated so far, which is the ordinal of the next one.
     pub fn ordinal(&self) -> u64 {
         self.ordinal
     }
 
-    /// Returns how many reads, writes and trims it hands out in all; `None` if it is endless, or ended by
-    /// bytes in operations of different lengths.
+    /// Returns the total number of reads, writes and trims; `None` if the stream is endless, or limited by
+    /// bytes with operations of different lengths.
     pub fn limit(&self) -> Option<u64> {
         Some(self.limits.operations).filter(|operations| *operations < u64::MAX)
     }
 
-    /// Returns the next read, write or trim: its kind, where, and how long.
+    /// Returns the next read, write or trim: kind, offset and length.
     #[inline]
     fn place(&mut self) -> (Kind, u64, u64) {
         match &mut self.order {
@@ -244,7 +243,8 @@ impl Order {
             }
             Access::Random(random) => {
                 let divided = (workload.division == Division::Parts).then_some(share);
-                // Zones are divided one by one; everything else applies to the worker's part of the range.
+                // Zones are divided one by one; all other distributions apply to the worker's part of the
+                // range.
                 let range = match random.distribution {
                     Distribution::Zoned(_) => workload.range,
                     _ => range_of(workload, share)?,
@@ -274,7 +274,7 @@ impl Durable {
         }
     }
 
-    /// Counts a write, and says whether it is to be durable when it completes.
+    /// Counts a write. Returns true if it must be durable when it completes.
     #[inline]
     fn count_write(&mut self) -> bool {
         self.unflushed += 1;
@@ -286,8 +286,7 @@ impl Durable {
         fua
     }
 
-    /// Returns the operation that is left to do at the end: a flush, once, if it was requested and anything
-    /// was written since the last.
+    /// Returns the final flush, once, if it was requested and something was written since the last flush.
     fn at_end(&mut self) -> Option<Operation> {
         let due = self.flush_at_end && self.unflushed > 0;
         if due {
@@ -297,7 +296,7 @@ impl Durable {
     }
 }
 
-/// Returns the range that `share` works on.
+/// Returns the range of `share`.
 fn range_of(workload: &Workload, share: Share) -> Result<ByteRange, Invalid> {
     if workload.division != Division::Parts {
         return Ok(workload.range);
@@ -308,7 +307,8 @@ fn range_of(workload: &Workload, share: Share) -> Result<ByteRange, Invalid> {
     })
 }
 
-/// Returns how far from the start of the range `share` begins, if each begins `each` after the one before.
+/// Returns the offset of the start of `share` in the range, if each share starts `each` after the previous
+/// one.
 fn first_of(workload: &Workload, share: Share, each: Bytes) -> Result<u64, Invalid> {
     let skipped = u128::from(each.0) * u128::from(share.index());
     let room = workload.range.length.0 - workload.grid().longest;

@@ -1,16 +1,16 @@
-//! Grid of the places in a range where operations may start, and the parts into which a range is cut on it.
+//! Grid of the possible starts of operations in a range, and the division of a range on it.
 
 use plumb_block::Bytes;
 
 use crate::byte_range::ByteRange;
 use crate::share::Share;
 
-/// Starts at equal distances from the start of a range, each with room for the longest operation.
+/// Equidistant starts from the start of a range, each with room for the longest operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grid {
-    /// Distance between two starts, above zero.
+    /// Distance between two starts; not zero.
     pub(crate) step: u64,
-    /// The longest operation, above zero.
+    /// Length of the longest operation; not zero.
     pub(crate) longest: u64,
 }
 
@@ -20,12 +20,12 @@ impl Grid {
         length.checked_sub(self.longest).map_or(0, |room| room / self.step + 1)
     }
 
-    /// Returns the part of `range` that is `share`'s. The parts are disjoint, begin on the grid and cover the
-    /// range; `None` if this one has no room for an operation.
+    /// Returns the part of `range` for `share`. The parts are disjoint, start on the grid and cover the
+    /// range; `None` if this part is too small for an operation.
     pub(crate) fn part(self, range: ByteRange, share: Share) -> Option<ByteRange> {
         let length = range.length.0;
-        // Where starts are further apart than operations are long, the last start is enough of a unit for a
-        // part.
+        // If starts are further apart than operations are long, a last start without a full step counts as a
+        // unit.
         let units = if self.step >= self.longest { self.places(length) } else { length / self.step };
         let (index, of) = (share.index(), share.shares().get());
         let start = self.step * share.start_of(units, index);
@@ -35,8 +35,7 @@ impl Grid {
         (self.places(part.length.0) > 0).then_some(part)
     }
 
-    /// Returns `range` without what comes before the first multiple of the step from `origin`; empty if
-    /// nothing is left.
+    /// Returns `range` from the first multiple of the step after `origin` on; empty if nothing is left.
     pub(crate) fn aligned(self, range: ByteRange, origin: u64) -> ByteRange {
         let end = range.offset.0 + range.length.0;
         let start = (range.offset.0 - origin).checked_next_multiple_of(self.step);

@@ -1,24 +1,24 @@
-//! The error of a workload that makes no sense: which field, what it holds, what was expected.
+//! Error of an invalid workload: the field, its value, and what was expected.
 
-/// A field of a workload or a scenario that cannot be run as it is.
+/// An invalid field of a workload or scenario.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is {value}: expected {expected}")]
 pub struct Invalid {
-    /// Where it is, as it is spelt: `write_percent`, or in a scenario `spans[0].jobs[1].workload.depth`.
+    /// Path of the field as it is spelt: `write_percent`, or in a scenario `spans[0].jobs[1].workload.depth`.
     pub field: String,
-    /// Value that the field holds.
+    /// Value of the field.
     pub value: String,
     /// Values that would have been accepted.
     pub expected: String,
 }
 
 impl Invalid {
-    /// `field` holds `value`, but `expected` was expected.
+    /// Creates an error for a `field` with the invalid `value`; `expected` describes valid ones.
     pub fn new(field: impl Into<String>, value: impl std::fmt::Display, expected: impl Into<String>) -> Self {
         Self { field: field.into(), value: value.to_string(), expected: expected.into() }
     }
 
-    /// Returns the error as found inside of `place`.
+    /// Prefixes the field with the path `place`.
     #[must_use]
     pub fn within(self, place: &str) -> Self {
         let joint = if self.field.is_empty() || self.field.starts_with('[') { "" } else { "." };
@@ -26,8 +26,8 @@ impl Invalid {
     }
 }
 
-/// Returns [`Invalid`] from the function if the condition holds: of the field that holds the value, with what
-/// is expected.
+/// Returns [`Invalid`] from the function if the condition holds; takes the field, its value and a description
+/// of valid ones.
 macro_rules! invalid_if {
     ($is_invalid:expr, $field:expr, $value:expr, $expected:expr) => {
         if $is_invalid {

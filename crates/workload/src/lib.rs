@@ -1,8 +1,8 @@
-//! Workloads: a [`Scenario`] is plain data, and all operations follow from it alone.
+//! Workloads: a [`Scenario`] is plain data that determines all operations.
 //!
-//! Nothing here knows a device, a clock or a thread. The same workload with the same seed gives the same
-//! operations on every machine: no system libm, no addresses, no time. That is what lets a reader of a
-//! recording, a verifier or a prover rebuild what was written without keeping it.
+//! Nothing here depends on a device, a clock or a thread. The same workload with the same seed generates the
+//! same operations on every machine: no system libm, no addresses, no time. A reader of a recording, a
+//! verifier or a prover can therefore regenerate what was written without storing it.
 
 pub mod access;
 pub mod block_sizes;
@@ -27,11 +27,11 @@ pub use byte_range::ByteRange;
 pub use generator::{Cursor, EffectiveZone, Generator, Operation};
 pub use invalid::Invalid;
 pub use pace::{Amount, Arrival, Burst, Rate, Stop};
-pub use plumb_block::{Caching, DurableWrite, EngineChoice, FlushCall, Opening};
+pub use plumb_block::{Caching, DurableWrite, EngineChoice, FlushCall, Opening, Priority};
 pub use replay::{RecordedEvents, Replay, Replays};
 pub use scenario::{
-    Affinity, Job, LatencyTarget, Layout, PageCache, Priority, Program, Role, Scenario, Span, Steady,
-    TargetUse, Thread, Warmup,
+    Affinity, Job, LatencyTarget, Layout, PageCache, Program, Role, Scenario, Span, Steady, TargetUse,
+    Thread, Warmup,
 };
 pub use schedule::Schedule;
 pub use share::Share;

@@ -3,29 +3,29 @@
 use plumb_block::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// How fast operations start, over all workers of a job on a target together.
+/// Rate of starts, summed over all workers of a job on a target.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rate {
     /// Operations start as soon as the depth allows.
     Unlimited,
-    /// Schedule made in advance. An operation that could not start in time starts late and its lateness is
-    /// measured; the schedule does not move.
+    /// A fixed schedule. An operation that could not start in time starts late and its lateness is measured;
+    /// the schedule does not shift.
     Scheduled {
-        /// How many.
+        /// Amount per second.
         amount: Amount,
         /// Distribution of the intervals.
         arrival: Arrival,
     },
 }
 
-/// How many a second.
+/// Amount per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Amount {
     /// Operations per second.
     Iops(f64),
-    /// Bytes per second: each operation takes as much of the schedule as it is long.
+    /// Bytes per second: each operation takes time in proportion to its length.
     BytesPerSecond(f64),
 }
 
@@ -33,20 +33,20 @@ pub enum Amount {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrival {
-    /// Equal ones.
+    /// Equal intervals.
     Fixed,
-    /// Exponentially distributed ones, as when many independent clients ask (a Poisson process).
+    /// Exponentially distributed intervals, as with many independent clients (a Poisson process).
     Poisson,
 }
 
 impl Rate {
-    /// Returns a rate of `per_second` operations per second at equal intervals.
+    /// Creates a rate of `per_second` operations per second at equal intervals.
     pub const fn iops(per_second: f64) -> Self {
         Self::Scheduled { amount: Amount::Iops(per_second), arrival: Arrival::Fixed }
     }
 }
 
-/// Bursts: so many operations of a worker, then nothing new for a while.
+/// Bursts: a number of operations of a worker, followed by a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Burst {
@@ -56,30 +56,29 @@ pub struct Burst {
     pub pause: Nanos,
 }
 
-/// When a workload is over: at the first of these that comes; all `None` is never, which is
-/// refused. Requests in flight then are waited
-/// for, and a flush that is due is carried out.
+/// Limits that end a workload, at the first one reached. Requests in flight are then awaited, and a pending
+/// flush is executed. A workload without limits would never end and is refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stop {
-    /// No read, write or trim starts after this time since the measurement began.
+    /// Time since the start of the measurement after which no read, write or trim starts.
     pub duration: Option<Nanos>,
-    /// Number of reads, writes and trims to do, over all workers together. Flushes do not count.
+    /// Number of reads, writes and trims of all workers together. Flushes do not count.
     pub operations: Option<u64>,
-    /// Number of bytes to move, over all workers together.
+    /// Number of bytes moved by all workers together.
     pub bytes: Option<u64>,
 }
 
 impl Stop {
-    /// A time in which nothing is measured: as near to none as a workload can say.
+    /// Shortest possible duration, for spans that measure nothing.
     pub const NO_TIME: Nanos = Nanos(1);
 
-    /// Creates a limit of time.
+    /// Creates a time limit.
     pub const fn after(duration: Nanos) -> Self {
         Self { duration: Some(duration), operations: None, bytes: None }
     }
 
-    /// Creates a limit of operations.
+    /// Creates a limit on the number of operations.
     pub const fn operations(count: u64) -> Self {
         Self { duration: None, operations: Some(count), bytes: None }
     }

@@ -1,8 +1,7 @@
-//! Replay of a trace: the events of each target in order, and a workload that stands for them wherever only
-//! sizes, shares and rates matter.
+//! Replay of a trace: the events of each target in order, and an equivalent workload for code that needs only
+//! sizes, shares and rates.
 //!
-//! All targets of a trace share one list of events, sorted by target and then by time; nothing is copied for
-//! a worker.
+//! All targets of a trace share one list of events, sorted by target and then by time; workers copy nothing.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -30,25 +29,25 @@ pub struct RecordedEvents {
     sums: Sums,
 }
 
-/// Recorded events that a job replays.
+/// Recorded events for a job to replay.
 #[derive(Debug, Clone)]
 pub struct Replay {
-    /// Recorded requests of each target of the job, in their order.
+    /// Events of each target of the job, in the job's order.
     pub targets: Vec<RecordedEvents>,
 }
 
-/// The traces of a scenario, by the numbers of span and job.
+/// Replays of a scenario by the indices of span and job.
 pub type Replays = BTreeMap<(usize, usize), Replay>;
 
 impl Replay {
-    /// Builds the replay of `trace` by `job`, which names a trace: the job with its targets and a workload
-    /// that stands for the events, and the events.
+    /// Prepares the replay of a trace by `job`. Returns the events, and the job with its targets and an
+    /// equivalent workload.
     ///
-    /// A job that names no target has those of the trace; one target takes all that the trace does, and of
-    /// several, each takes what the trace does to the target in its place.
+    /// A job without targets uses those of the trace. A single target receives all events; of several, each
+    /// receives the events of the trace's target at the same index.
     ///
     /// # Errors
-    /// If the trace does nothing, or the job names another number of targets.
+    /// If the trace has no events, or the job has another number of targets.
     pub fn new(job: &Job, how: &TraceUse, trace: Trace) -> Result<(Job, Self), Invalid> {
         let mut trace = how.apply(trace);
         forget_untouched(&mut trace);
@@ -75,14 +74,14 @@ impl Replay {
         self.targets.iter().map(|target| target.events().len() as u64).sum()
     }
 
-    /// Returns the time from the first event to the last, at the speed of the replay.
+    /// Returns the time from the first event to the last at the replay's speed.
     pub fn length(&self) -> Nanos {
         self.targets.iter().map(RecordedEvents::length).max().unwrap_or(Nanos::ZERO)
     }
 }
 
 impl RecordedEvents {
-    /// Returns the events of each target of `trace`.
+    /// Splits the events of `trace` by target.
     fn by_target(trace: Trace, how: &TraceUse) -> Vec<Self> {
         let Trace { targets, mut events } = trace;
         if targets.len() > 1 {
@@ -104,17 +103,17 @@ impl RecordedEvents {
         &self.events[self.mine.clone()]
     }
 
-    /// Returns true if each event has its time, rather than the next room.
+    /// Returns true if events have times, rather than starting as soon as possible.
     pub fn is_paced(&self) -> bool {
         self.how.is_paced()
     }
 
-    /// Returns which trace is replayed, and how.
+    /// Returns the options of the replay.
     pub fn how(&self) -> &TraceUse {
         &self.how
     }
 
-    /// Returns true if anything is written or trimmed.
+    /// Returns true if an event writes or trims.
     pub fn changes(&self) -> bool {
         self.sums.write.count + self.sums.trim.count > 0
     }
@@ -124,13 +123,13 @@ impl RecordedEvents {
         Bytes(self.sums.end)
     }
 
-    /// Returns when the last event is to start.
+    /// Returns the intended start of the last event.
     pub fn length(&self) -> Nanos {
         self.sums.last
     }
 
-    /// Returns the scale of the whole trace by which its events fit `size` bytes; `None` if one request alone
-    /// is longer.
+    /// Returns the scale for the whole trace that makes its events fit into `size` bytes; `None` if a single
+    /// request is longer.
     pub fn scale_for(&self, size: Bytes) -> Option<u64> {
         let longest = self.sums.longest();
         let room = size.0.checked_sub(longest)?;
@@ -138,7 +137,7 @@ impl RecordedEvents {
         self.how.scale.checked_mul(factor.max(1)).filter(|scale| *scale > 0)
     }
 
-    /// Returns the `index`th event as an operation. Its generation is its place, counted from 1.
+    /// Returns the event at `index` as an operation, whose generation is `index` + 1.
     #[inline]
     pub fn operation(&self, index: usize) -> Option<Operation> {
         let event = self.events().get(index)?;
@@ -151,8 +150,8 @@ impl RecordedEvents {
         })
     }
 
-    /// Returns a workload that stands for the events: with lengths, shares, rates and range as theirs are, or
-    /// in the mean; with the depth, the seed, the content and the time limit of `job`.
+    /// Returns a workload equivalent to the events, with their lengths, shares, rates and range, exactly or
+    /// on average, and with the depth, the seed, the content and the time limit of `job`.
     pub fn stand_in(&self, job: &Workload) -> Workload {
         self.sums.stand_in(job, self.is_paced())
     }
@@ -167,7 +166,7 @@ impl std::fmt::Debug for RecordedEvents {
     }
 }
 
-/// Removes the targets without events, which are not opened.
+/// Removes targets without events, so that they are not opened.
 fn forget_untouched(trace: &mut Trace) {
     let mut places: Vec<Option<u16>> = vec![None; trace.targets.len()];
     for event in &trace.events {
@@ -217,7 +216,7 @@ struct Sums {
     last: Nanos,
 }
 
-/// How many, and how long.
+/// Number of operations and their lengths.
 #[derive(Debug, Clone, Copy, Default)]
 struct Lengths {
     count: u64,
@@ -232,7 +231,7 @@ impl Lengths {
         self.count += 1;
     }
 
-    /// Returns the shortest and the longest, neither above `most`.
+    /// Returns the shortest and the longest length, both at most `most`.
     fn split(&self, most: u64) -> BlockSplit {
         match (self.count, self.shortest.min(most), self.longest.min(most)) {
             (0, ..) => BlockSplit::one(Bytes(most)),
@@ -292,8 +291,7 @@ impl Sums {
         }
     }
 
-    /// Returns the block sizes of the buffers. A trim needs none, so the length of one does not make buffers
-    /// larger.
+    /// Returns the block sizes for buffers. Trims need no buffer, so their lengths do not count.
     fn blocks(&self) -> BlockSizes {
         let longest = match self.read.longest.max(self.write.longest) {
             0 => self.trim.longest.clamp(1, Bytes::MIB),
@@ -306,8 +304,8 @@ impl Sums {
         }
     }
 
-    /// Returns the percentages of writes and trims; a kind that occurs has at least one percent, and one that
-    /// does not has none.
+    /// Returns the percentages of writes and trims; a kind that occurs has at least one percent, others have
+    /// zero.
     fn percents(&self) -> (u8, u8) {
         let of = |lengths: &Lengths| match lengths.count {
             0 => 0,
@@ -316,7 +314,7 @@ impl Sums {
         let (write, trim) = (of(&self.write), of(&self.trim));
         let rest = 100 - u8::from(self.read.count > 0);
         match (self.read.count, self.write.count) {
-            // Nothing is read: the writes are all that is not trimmed.
+            // Without reads, everything that is not a trim is a write.
             (0, 1..) => (100 - trim, trim),
             (0, 0) => (0, trim),
             (_, 0) => (0, trim.min(rest)),

@@ -1,12 +1,12 @@
-//! A scenario: what one run consists of, whatever language it was typed in.
+//! A scenario: the complete description of a run, independent of the format in which it was written.
 //!
-//! Spans follow one another; the jobs of a span run at the same time; a job has targets and threads, and says
-//! what its threads do to each target. The native form, DiskSpd, SQLIO and fio are all read into this, and it
-//! is all that the engine knows.
+//! Spans follow one another; the jobs of a span run concurrently; a job has targets and threads, and a
+//! workload for each thread and target. The native format, DiskSpd, SQLIO and fio are all converted to a
+//! scenario, which is all that the engine knows.
 
 use std::num::NonZeroU32;
 
-use plumb_block::{Bytes, Nanos, Opening, SyncMethod};
+use plumb_block::{Bytes, Nanos, Opening, Priority, SyncMethod};
 use serde::{Deserialize, Serialize};
 
 use crate::share::Share;
@@ -26,145 +26,142 @@ use crate::workload::Workload;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// One after the other.
+    /// Spans, which run one after the other.
     pub spans: Vec<Span>,
 }
 
-/// Jobs that run at the same time, and the window in which they are measured.
+/// Concurrent jobs, and the window in which they are measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Span {
-    /// How long the jobs run before they are measured.
+    /// Warm-up before the measurement.
     pub warmup: Warmup,
-    /// How long they run on after they were measured.
+    /// Time for which jobs continue after the measurement.
     pub cooldown: Nanos,
-    /// Write each target twice from end to end with 128 KiB blocks before (SNIA PTS 2.0.2, workload
-    /// independent preconditioning).
+    /// Write each target completely, twice, with 128 KiB blocks first (SNIA PTS 2.0.2, workload independent
+    /// preconditioning).
     pub precondition: bool,
-    /// Repeat in rounds until the rounds agree, and report those.
+    /// Repeat in rounds until they agree, and report the agreeing rounds.
     pub steady: Option<Steady>,
-    /// Find the depth at which a latency is still kept, and report that.
+    /// Search for the largest depth that keeps a latency limit, and report that depth.
     pub latency_target: Option<LatencyTarget>,
     /// Jobs that run in the span.
     pub jobs: Vec<Job>,
 }
 
-/// How long jobs run before they are measured.
+/// Warm-up before the measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Warmup {
-    /// Fixed length; zero means no warm-up.
+    /// Fixed duration; zero means no warm-up.
     For(Nanos),
-    /// Run until the rate has settled.
+    /// Until the rate has settled.
     Auto,
 }
 
-/// Steady state by SNIA PTS 2.0.2: over five rounds, the largest and the smallest rate are within 20 % of the
-/// mean and the fitted line changes by less than 10 % of it.
+/// Steady state by SNIA PTS 2.0.2: over five rounds, the range of rates is within 20 % of their mean and the
+/// fitted line changes by less than 10 % of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Steady {
-    /// How many rounds at most. Each takes the duration of the jobs.
+    /// Maximum number of rounds, each as long as the jobs.
     pub rounds_max: u32,
 }
 
-/// A latency that shall be kept.
+/// A latency limit to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LatencyTarget {
-    /// The latency.
+    /// Latency limit.
     pub latency: Nanos,
-    /// Percentage of operations that keep the latency, above 0, at most 100.
+    /// Percentage of operations within the limit, above 0, at most 100.
     pub percentile: f64,
 }
 
-/// Threads that do the same to targets.
+/// Threads with the same work on a set of targets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
     /// A name for reports.
     pub name: String,
-    /// Part that it plays in its run.
+    /// Role of the job in its run.
     #[serde(default, skip_serializing_if = "Role::is_load")]
     pub role: Role,
     /// Targets of the job.
     pub targets: Vec<TargetUse>,
-    /// How many threads: for each target, or, if shared, in all.
+    /// Number of threads: for each target, or in total if they are shared.
     pub threads: u32,
-    /// Every thread works on every target (DiskSpd `-F`, fio), rather than each on one.
+    /// True if every thread works on every target (DiskSpd `-F`, fio), rather than each on one.
     pub threads_shared: bool,
-    /// True if the job's threads are those of the job before it, which work on the targets of both: for
-    /// targets that one thread treats differently. A shared depth is then that over the targets of all these
-    /// jobs.
+    /// True if the job runs on the threads of the previous job, which then work on the targets of both. For
+    /// targets that one thread treats differently. A shared depth then covers the targets of all these jobs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub same_threads: bool,
     /// True if the depth of a shared thread covers all its targets together (DiskSpd `-O`, fio), rather than
     /// each.
     pub depth_shared: bool,
-    /// Make missing target files of this size, and bring those that are shorter to it, and those that are
-    /// longer if the range goes on to the end.
+    /// Size for target files: missing files are created, shorter ones extended, and longer ones truncated if
+    /// the range is open-ended.
     pub size: Option<Bytes>,
-    /// Content with which missing files are made and shorter ones extended.
+    /// Contents of new files and of the extended parts of existing ones.
     #[serde(default, skip_serializing_if = "Layout::is_written")]
     pub layout: Layout,
     /// How targets are opened.
     pub opening: Opening,
-    /// Target files are empty at first and grow to the size with each write; full, they start again. Other
+    /// True if target files start empty and grow up to the size with each write; full ones start over. Other
     /// targets are written in the same order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub append: bool,
-    /// Part of the target files that is in the page cache when the span begins.
+    /// Part of the target files that is in the page cache at the start of the span.
     #[serde(default)]
     pub page_cache: PageCache,
-    /// Where threads run.
+    /// Processors for the threads.
     pub affinity: Affinity,
     /// I/O priority of the job.
     pub priority: Priority,
-    /// Go on after a failed read, write or trim, and count it. A failed flush always ends the run.
+    /// Continue after a failed read, write or trim, and count it. A failed flush always ends the run.
     pub continue_on_error: bool,
-    /// Time from the start of the span until this job begins.
+    /// Delay of the job after the start of the span.
     pub start_delay: Nanos,
-    /// A trace that says what they do, in place of the workload; its targets are those of the trace if none
-    /// are named.
+    /// Trace to replay instead of the workload; a job without targets uses those of the trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceUse>,
-    /// A program that works on files, in place of the workload; its only target is a directory. Of the
-    /// workload the seed counts, the time limit, and the number of operations: so many transactions.
+    /// Program that works on files instead of the workload; its only target is a directory. Of the workload,
+    /// only the seed, the time limit, and the number of operations (here transactions) apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Program>,
-    /// Workload of each worker; with a trace only the depth, the seed, the content and a time limit count.
+    /// Workload of each worker; with a trace only the depth, the seed, the content and a time limit apply.
     pub workload: Workload,
 }
 
-/// Application profile that makes calls on files, rather than requests for blocks. Its threads are its own.
+/// Application profile that operates on files instead of blocks. It has its own threads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
     /// Name of the profile: `NAME` or `NAME:VARIANT`.
     pub profile: String,
-    /// Number of threads; `None`: as many as the profile says.
+    /// Number of threads; `None`: the profile's default.
     pub threads: Option<u32>,
-    /// Part of the profile's files that is made, above 0, at most 1; `None`: all, or as much as there is room
-    /// for.
+    /// Fraction of the profile's files to create, above 0, at most 1; `None`: all, or as many as fit.
     pub scale: Option<f64>,
 }
 
-/// Part that a job plays in its run. A check gives its jobs roles; nothing else has to know them by their
-/// names.
+/// Role of a job in its run. A check assigns roles to its jobs, so that nothing else has to recognise them by
+/// name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Load whose figures are reported.
     #[default]
     Load,
-    /// Work that only makes a target ready: its figures are not reported.
+    /// Preparation of a target, whose figures are not reported.
     Prepare,
-    /// Durable writes, one after the other, whose cost is the cost of this method.
+    /// Sequential durable writes, to measure the cost of this method.
     DurableWrites(SyncMethod),
 }
 
 impl Role {
-    /// Returns the method whose cost the job measures, if it measures one.
+    /// Returns the method whose cost the job measures, if any.
     pub const fn method(self) -> Option<SyncMethod> {
         match self {
             Self::DurableWrites(method) => Some(method),
@@ -181,23 +178,23 @@ impl Role {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetUse {
-    /// Name as typed: a path, `#N`, or a scheme.
+    /// Name as typed: a path, `#N`, or a name with a scheme.
     pub name: String,
-    /// Weight of this target among those that share a depth. At least 1.
+    /// Weight among targets with a shared depth. At least 1.
     pub weight: u32,
 }
 
-/// Content with which a file is made before a load begins.
+/// Contents of a file that is created before a load.
 ///
-/// A sync after the first write to a block that is not written yet also has to make the file system's own
-/// records durable, which costs another flush.
+/// The first write to an unwritten block also changes file system metadata, so the next sync costs another
+/// flush.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
     /// Every block is written.
     #[default]
     Written,
-    /// Blocks are reserved by fallocate(2) and not written; holes where a file system cannot reserve. A
+    /// Blocks are reserved by fallocate(2) but not written, or holes if the file system cannot reserve. A
     /// shorter file is emptied first.
     Reserved,
     /// Nothing is reserved. A shorter file is emptied first.
@@ -210,43 +207,31 @@ impl Layout {
     }
 }
 
-/// Part of a target file that is in the page cache when a span begins.
+/// Part of a target file that is in the page cache at the start of a span.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PageCache {
-    /// Whatever is there.
+    /// Unchanged.
     #[default]
     AsIs,
     /// Nothing. Cached pages cost each direct request an invalidation, and each buffered write a walk through
     /// the large folio that a read had made.
     Evicted,
-    /// All of the range, read in order for at most half of the duration; what was not read until then is left
-    /// out of the range. That time is taken from the duration, of which a quarter stays.
+    /// The whole range, read in order for at most half of the duration; the range is then limited to what was
+    /// read. That time is deducted from the duration, but a quarter always remains.
     Loaded,
 }
 
-/// Where threads run.
+/// Processors for threads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Affinity {
-    /// Where the scheduler puts them.
+    /// Any processor.
     Any,
-    /// Each on one of these processors, in turn.
+    /// One of these processors for each thread, in turn.
     Each(Vec<u32>),
-    /// All on any of these.
+    /// All of these processors for every thread.
     Shared(Vec<u32>),
-}
-
-/// The I/O priority of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Priority {
-    /// Only when nobody else asks (class idle).
-    Idle,
-    /// Best effort, level 7 of 7.
-    Low,
-    /// Usual priority.
-    Normal,
 }
 
 /// A thread of a span.
@@ -254,14 +239,14 @@ pub enum Priority {
 pub struct Thread {
     /// Share of the thread among the threads of its jobs.
     pub share: Share,
-    /// Targets that the thread works on: the place of a job in the span, and of a target in that job.
+    /// Targets of the thread, as index of the job in the span and of the target in the job.
     pub targets: Vec<(usize, usize)>,
-    /// If it has one depth over several targets: that, and the weight of each.
+    /// Depth shared by several targets, with the weight of each, if there is one.
     pub shared_depth: Option<(u32, Vec<u32>)>,
 }
 
 impl Scenario {
-    /// Returns the names of its targets, each once, in order.
+    /// Returns the distinct names of all targets, in order.
     pub fn targets(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for target in self.jobs().flat_map(|job| &job.targets) {
@@ -277,31 +262,31 @@ impl Scenario {
         self.spans.iter().flat_map(|span| &span.jobs)
     }
 
-    /// Returns the jobs of all spans, to be changed.
+    /// Returns the jobs of all spans for modification.
     pub fn jobs_mut(&mut self) -> impl Iterator<Item = &mut Job> {
         self.spans.iter_mut().flat_map(|span| &mut span.jobs)
     }
 
-    /// Returns the seed of the first job, which names the run.
+    /// Returns the seed of the first job, which represents the run.
     pub fn seed(&self) -> u64 {
         self.jobs().next().map_or(0, |job| job.workload.seed)
     }
 
-    /// Returns how long all spans run, as far as that is known.
+    /// Returns the duration of all spans; `None` if unknown.
     pub fn duration(&self) -> Option<Nanos> {
         self.spans.iter().map(Span::duration).sum()
     }
 }
 
 impl Span {
-    /// Returns how long the span runs, as far as that is known.
+    /// Returns the duration of the span; `None` if unknown.
     fn duration(&self) -> Option<Nanos> {
         let Warmup::For(warmup) = self.warmup else { return None };
         let jobs = self.jobs.iter().map(|job| job.workload.stop.duration).collect::<Option<Vec<_>>>()?;
         Some(warmup + jobs.into_iter().max()? + self.cooldown)
     }
 
-    /// Returns the threads of the span, those of the first job first.
+    /// Returns the threads of the span, starting with those of the first job.
     pub fn threads(&self) -> Vec<Thread> {
         let mut threads = Vec::new();
         let mut next = 0;
@@ -319,7 +304,7 @@ impl Span {
             let shared_depth = depth
                 .filter(|_| job.depth_shared && all.len() > 1)
                 .map(|depth| (depth, all.iter().map(weight).collect()));
-            // With shared threads every thread works on all targets, otherwise each on one.
+            // Shared threads work on all targets, others on one each.
             let length = if job.threads_shared { all.len() } else { 1 };
             let of = NonZeroU32::new(job.threads).unwrap_or(NonZeroU32::MIN);
             threads.extend(all.chunks(length.max(1)).flat_map(|targets| {
@@ -334,7 +319,7 @@ impl Span {
         threads
     }
 
-    /// Returns one span of jobs, measured from the start to the end.
+    /// Creates a span of jobs that are measured from start to end.
     pub const fn new(jobs: Vec<Job>) -> Self {
         Self {
             warmup: Warmup::For(Nanos::ZERO),
@@ -348,7 +333,14 @@ impl Span {
 }
 
 impl Job {
-    /// Returns one thread on one target, past the page cache.
+    /// Returns `workload`, one of this job, for the target at `place`. `flush_before_next` is kept only for
+    /// the last target: after the last write to any other, the job goes on.
+    pub fn workload_on(&self, place: usize, mut workload: Workload) -> Workload {
+        workload.durability.flush_before_next &= place + 1 >= self.targets.len();
+        workload
+    }
+
+    /// Creates a job of one thread on one target with direct I/O.
     pub fn on(target: &str, workload: Workload) -> Self {
         Self {
             name: target.to_owned(),

@@ -1,12 +1,12 @@
-//! Schedule: the times at which operations are meant to start.
+//! Schedule: the intended start times of operations.
 //!
-//! The schedule is made in advance and never moves: an operation that could not start in time is late, and
-//! its lateness counts. A load that waits for the device before it looks at the clock hides exactly the
-//! moments when the device stalled (coordinated omission).
+//! The schedule is fixed in advance: an operation that cannot start in time is late, and its lateness counts.
+//! A load that waits for the device before it checks the clock misses exactly the moments when the device
+//! stalled (coordinated omission).
 //!
-//! The rate is that of all workers together. At fixed intervals their starts interleave into one schedule.
-//! Poisson processes need no such care: several independent ones, each at its fraction of the rate, are
-//! together one at the whole rate.
+//! The rate applies to all workers together. At fixed intervals their starts interleave into one schedule.
+//! Poisson processes need no coordination: independent processes with a fraction of the rate add up to one
+//! with the whole rate.
 
 use plumb_block::{Bytes, Nanos};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -17,16 +17,16 @@ use crate::seed;
 use crate::share::Share;
 use crate::workload::Workload;
 
-/// The intended starts of one worker's operations.
+/// Intended start times of one worker's operations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
     share: Share,
-    /// Operations or bytes per second, of all workers together.
+    /// Operations or bytes per second for all workers together.
     amount: f64,
-    /// Mean length of an operation in bytes, if bytes are scheduled: an operation then takes its length of
-    /// the amount. `None` if operations are scheduled: each takes one.
+    /// Mean operation length if the amount is in bytes: an operation then takes its length from the amount.
+    /// `None` if the amount is in operations: an operation then takes one.
     bytes_mean: Option<u64>,
-    /// Operations or bytes taken so far.
+    /// Operations or bytes scheduled so far.
     taken: u64,
     arrival: Process,
 }
@@ -34,14 +34,14 @@ pub struct Schedule {
 /// State of the arrivals.
 #[derive(Debug, Clone, PartialEq)]
 enum Process {
-    /// Nothing: they follow from what was taken.
+    /// Fixed intervals, computed from `taken`.
     Fixed,
-    /// When the next one comes, in nanoseconds, and what those after it follow from.
+    /// Time of the next arrival in nanoseconds, and the generator for later ones.
     Poisson { at: f64, random: Xoshiro256PlusPlus },
 }
 
 impl Schedule {
-    /// Returns the schedule of `share`, or `None` if the rate is not limited. The workload is a valid one.
+    /// Creates the schedule of `share`; `None` if the rate is unlimited. The workload must be valid.
     pub fn new(workload: &Workload, share: Share) -> Option<Self> {
         let Rate::Scheduled { amount, arrival } = workload.rate else { return None };
         let (amount, bytes_mean) = match amount {
@@ -55,12 +55,12 @@ impl Schedule {
         let stream = seed::of_worker(workload.seed ^ seed::ARRIVALS, share.index());
         let random = Xoshiro256PlusPlus::seed_from_u64(stream);
         let mut schedule = Self { arrival: Process::Poisson { at: 0.0, random }, ..schedule };
-        // The first one comes after an interval too: a process does not begin with an arrival.
+        // The first arrival comes after an interval too: a process does not start with an arrival.
         schedule.step(schedule.mean());
         Some(Self { taken: 0, ..schedule })
     }
 
-    /// Returns when the next operation is meant to start, since the start of the run, rounded down to the
+    /// Returns the intended start of the next operation since the start of the run, rounded down to the
     /// nanosecond.
     pub fn intended(&self) -> Nanos {
         match self.arrival {
@@ -69,19 +69,19 @@ impl Schedule {
         }
     }
 
-    /// Advances to the next operation, after the last one, of this length, has been taken.
+    /// Advances to the next operation after one of `length` was taken.
     pub fn advance(&mut self, length: Bytes) {
         self.step(self.bytes_mean.map_or(1, |_| length.0));
     }
 
-    /// Returns the mean time between two starts of this worker: that of an operation of mean length, if bytes
-    /// are scheduled.
+    /// Returns the mean interval between two starts of this worker; if the amount is in bytes, for operations
+    /// of mean length.
     pub fn interval(&self) -> Nanos {
         Nanos((self.mean() as f64 * self.scale()) as u64)
     }
 
-    /// Returns how many operations from the next one on are meant to start before `time`, counted up to
-    /// `most`. If bytes are scheduled, those after the next one are taken to be of mean length.
+    /// Returns the number of operations with an intended start before `time`, at most `most`. If the amount
+    /// is in bytes, all but the next one count with the mean length.
     pub fn due_before(&self, time: Nanos, most: u64) -> u64 {
         match self.arrival {
             Process::Fixed => {
@@ -100,19 +100,19 @@ impl Schedule {
         }
     }
 
-    /// Advances by the operations or bytes that have been taken.
+    /// Advances by `taken` operations or bytes.
     fn step(&mut self, taken: u64) {
         let scale = self.scale();
         self.taken = self.taken.saturating_add(taken);
         if let Process::Poisson { at, random } = &mut self.arrival {
-            // One minus, so that there is a logarithm.
+            // Subtracted from one, so that the logarithm exists.
             let part = 1.0 - seed::unit(random.next_u64());
             *at -= libm::log(part) * taken as f64 * scale;
         }
     }
 
-    /// Returns the start of what comes after `taken`, on the schedule of all workers. Multiplication and
-    /// division alone: exact as far as the numbers are, without drift, and the same on every machine.
+    /// Returns the start of the operation after `taken`, in the schedule of all workers. Uses only
+    /// multiplication and division, so it does not drift and is the same on every machine.
     fn fixed(&self, taken: u64) -> Nanos {
         let of = u64::from(self.share.shares().get());
         let mine = u64::from(self.share.index()).saturating_mul(self.mean());
@@ -120,7 +120,7 @@ impl Schedule {
         Nanos((before as f64 * 1e9 / self.amount) as u64)
     }
 
-    /// Returns the mean amount that an operation takes.
+    /// Returns the mean amount of an operation.
     fn mean(&self) -> u64 {
         self.bytes_mean.unwrap_or(1)
     }
@@ -131,7 +131,7 @@ impl Schedule {
     }
 }
 
-/// Returns the first of `0..end` for which `holds`, or `end`; it holds for all after the first.
+/// Returns the first of `0..end` for which `holds` is true, or `end`; `holds` must be monotonic.
 fn first(end: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, end);
     while low < high {

@@ -1,13 +1,13 @@
-//! Share of each worker in a workload that several carry out.
+//! Share of each worker in a workload divided among several.
 //!
-//! Each worker gets its own random stream, and its fraction of the operations, of the bytes and of the rate.
-//! Whether it also gets a part of the range of its own is for the workload's [`Division`](crate::Division) to
-//! say: where it does, two workers never write the same block, and what a block should hold follows from one
-//! worker's operations alone. Depth, flushes and bursts are per worker and not divided.
+//! Each worker has its own random stream, and a fraction of the operations, bytes and rate. The workload's
+//! [`Division`](crate::Division) determines whether it also has a separate part of the range. If so, no two
+//! workers write the same block, and one worker's operations alone determine the contents of a block. Depth,
+//! flushes and bursts are per worker and not divided.
 
 use std::num::NonZeroU32;
 
-/// The part of one worker: the `index`th of `of`.
+/// Share number `index` of `of` workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Share {
     index: u32,
@@ -15,7 +15,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// All of it, for a single worker.
+    /// Share of a single worker: everything.
     pub const WHOLE: Self = Self { index: 0, of: NonZeroU32::MIN };
 
     /// Returns the shares of `of` workers, in order.
@@ -33,12 +33,12 @@ impl Share {
         self.of
     }
 
-    /// Returns this share of `total` things: the shares differ by at most one and add up.
+    /// Returns this share of `total` items: shares differ by at most one and add up to `total`.
     pub fn count_of(self, total: u64) -> u64 {
         self.start_of(total, self.index + 1) - self.start_of(total, self.index)
     }
 
-    /// Returns where the `index`th share of `total` starts. Widened so that no total overflows.
+    /// Returns the start of share `index` of `total`. Computed in 128 bits, so no total overflows.
     pub(crate) fn start_of(self, total: u64, index: u32) -> u64 {
         (u128::from(total) * u128::from(index) / u128::from(self.of.get())) as u64
     }

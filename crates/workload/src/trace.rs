@@ -1,8 +1,8 @@
-//! Traces of the requests of other programs, and options of their replay.
+//! Recorded traces of the requests of other programs, and options for their replay.
 //!
-//! A [`Trace`] says which targets there were and what was asked of which of them when. It can hold millions
-//! of events, so an event is kept in 24 bytes: ten million of them are 240 MB, and [`Trace::EVENTS_MAX`] is
-//! where it ends.
+//! A [`Trace`] lists its targets, and the time, target and operation of each event. As it can hold millions
+//! of events, an event takes only 24 bytes: ten million of them are 240 MB, and [`Trace::EVENTS_MAX`] is the
+//! limit.
 
 use plumb_block::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::invalid::{Invalid, invalid_if};
 /// Record of operations on targets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// The names: paths, `/dev/block/8:0` for a device that is known by its number.
+    /// Target names: paths, `/dev/block/8:0` for a device known only by its number.
     pub targets: Vec<String>,
     /// Recorded operations, in order of time.
     pub events: Vec<TraceEvent>,
@@ -21,31 +21,31 @@ pub struct Trace {
 /// One request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceEvent {
-    /// When it was made, since the first one.
+    /// Time since the first request.
     pub at: Nanos,
-    /// Where. The end, `offset + length`, does not overflow.
+    /// Offset in bytes. The end, `offset + length`, does not overflow.
     pub offset: Bytes,
-    /// How much; zero for a flush and for nothing else.
+    /// Length in bytes; zero only for a flush.
     pub length_bytes: u32,
-    /// Target of the event: its place in [`Trace::targets`].
+    /// Index of the target in [`Trace::targets`].
     pub target: u16,
     /// Operation of the event.
     pub op: TraceOp,
 }
 
-/// A kind of request.
+/// Kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TraceOp {
     /// A read.
     Read,
     /// A write.
     Write {
-        /// Durable when it completed.
+        /// True if the write was durable when it completed.
         fua: bool,
     },
     /// A trim.
     Trim,
-    /// Everything written before made durable.
+    /// A flush, which makes all earlier writes durable.
     Flush,
 }
 
@@ -63,54 +63,54 @@ pub struct Skip {
     pub flushes: bool,
 }
 
-/// A trace in place of a workload: which one, and how it is to be replayed.
+/// Trace to replay instead of a workload, with options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceUse {
-    /// The file of the trace, or what stands before `.blktrace.0`.
+    /// Trace file, or the part of its name before `.blktrace.0`.
     pub path: String,
-    /// How fast.
+    /// Speed of the replay.
     pub speed: TraceSpeed,
-    /// Offsets are divided by this, and rounded down to `align`. At least 1.
+    /// Divisor of offsets, which are then rounded down to `align`. At least 1.
     pub scale: u64,
-    /// Offsets are multiples of this. At least 1 byte.
+    /// Alignment of offsets. At least 1 byte.
     pub align: Bytes,
     /// Events that are left out.
     pub skip: Skip,
 }
 
-/// How fast a trace is replayed.
+/// Speed of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceSpeed {
-    /// Every request at its own time, at so many percent of the speed of the trace: 200 is twice as fast. At
-    /// least 1.
+    /// Every request at its own time, at this percentage of the trace's speed: 200 is twice as fast. At least
+    /// 1.
     Percent(u32),
-    /// One after the other as fast as the depth allows.
+    /// Start each request as soon as the depth allows.
     Unpaced,
 }
 
 impl Trace {
-    /// The most events that are taken.
+    /// Maximum number of events.
     pub const EVENTS_MAX: usize = 16_000_000;
-    /// The most targets that are taken.
+    /// Maximum number of targets.
     pub const TARGETS_MAX: usize = 4096;
 }
 
 impl TraceEvent {
-    /// Returns how much.
+    /// Returns the length in bytes.
     pub const fn length(&self) -> Bytes {
         Bytes(self.length_bytes as u64)
     }
 
-    /// Returns the first byte after it.
+    /// Returns the first byte after the request.
     pub const fn end(&self) -> u64 {
         self.offset.0 + self.length_bytes as u64
     }
 }
 
 impl Skip {
-    /// Returns true if `op` is one of them.
+    /// Returns true if events of kind `op` are skipped.
     pub const fn leaves_out(self, op: TraceOp) -> bool {
         match op {
             TraceOp::Read => self.reads,
@@ -122,13 +122,13 @@ impl Skip {
 }
 
 impl TraceUse {
-    /// Returns all of the trace at `path`, as it was recorded.
+    /// Creates options that replay all of the trace at `path` unchanged.
     pub fn new(path: &str) -> Self {
         let speed = TraceSpeed::Percent(100);
         Self { path: path.to_owned(), speed, scale: 1, align: Bytes(1), skip: Skip::default() }
     }
 
-    /// Returns true if requests have times of their own.
+    /// Returns true if requests keep their times.
     pub fn is_paced(&self) -> bool {
         self.speed != TraceSpeed::Unpaced
     }
@@ -136,7 +136,7 @@ impl TraceUse {
     /// Checks every field.
     ///
     /// # Errors
-    /// The first field that makes no sense.
+    /// Fails at the first invalid field.
     pub fn validate(&self) -> Result<(), Invalid> {
         invalid_if!(self.path.is_empty(), "path", "empty", "the file of a trace");
         invalid_if!(self.speed == TraceSpeed::Percent(0), "speed", 0, "at least 1 percent, or unpaced");
@@ -146,7 +146,7 @@ impl TraceUse {
         Ok(())
     }
 
-    /// Returns the trace as it is to be replayed: without what is left out, at its new places and times.
+    /// Converts the trace for replay: without skipped events, with new offsets and times.
     #[must_use]
     pub fn apply(&self, mut trace: Trace) -> Trace {
         trace.events.retain(|event| !self.skip.leaves_out(event.op));

@@ -1,5 +1,4 @@
-//! Unit of which all offsets and lengths are multiples: how fine the addresses of a device must be to serve
-//! them.
+//! Common divisor of all offsets and lengths: the address granularity that a device must support.
 
 use plumb_block::Bytes;
 
@@ -7,7 +6,7 @@ use crate::access::Access;
 use crate::replay::RecordedEvents;
 use crate::workload::{Division, Workload};
 
-/// Returns the greatest number of bytes that divides all of `all`; 0 if they are all 0, or none.
+/// Returns the greatest common divisor; 0 if all numbers are 0, or there are none.
 pub fn common_unit(all: impl IntoIterator<Item = Bytes>) -> Bytes {
     let mut unit = 0;
     for Bytes(one) in all {
@@ -24,8 +23,8 @@ fn greatest_common_divisor(one: u64, other: u64) -> u64 {
 }
 
 impl Workload {
-    /// Returns the lengths of operations that occur and the steps between places, each with its field.
-    /// Offsets are sums of these from the start of the range on.
+    /// Returns the lengths of operations and the distances between places, each with its field. Offsets are
+    /// sums of these from the start of the range.
     pub fn steps(&self) -> Vec<(&'static str, Bytes)> {
         let lengths = self.splits().flat_map(|(split, _)| &split.0);
         let mut steps: Vec<_> = lengths.map(|(length, _)| ("block", *length)).collect();
@@ -41,14 +40,14 @@ impl Workload {
         steps
     }
 
-    /// Returns the unit of which all offsets and lengths of operations are multiples.
+    /// Returns the greatest common divisor of all offsets and lengths of operations.
     pub fn unit(&self) -> Bytes {
         common_unit(self.steps().into_iter().map(|(_, step)| step).chain([self.range.offset]))
     }
 }
 
 impl RecordedEvents {
-    /// Returns the unit of which all offsets and lengths of events are multiples.
+    /// Returns the greatest common divisor of all offsets and lengths of events.
     pub fn unit(&self) -> Bytes {
         common_unit(self.events().iter().flat_map(|event| [event.offset, event.length()]))
     }

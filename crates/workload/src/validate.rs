@@ -1,7 +1,7 @@
-//! Rules that a valid workload obeys.
+//! Rules for a valid workload.
 //!
-//! Everything that makes no sense is refused before anything runs, and nothing is quietly changed into
-//! something that does: a run that did something else than was asked for is worse than none.
+//! Everything invalid is refused before anything runs, and nothing is silently changed into something valid:
+//! a run that does something other than requested is worse than none.
 
 mod access;
 mod scenario;
@@ -19,15 +19,15 @@ use crate::workload::{Content, Division, Workload};
 type CheckResult = Result<(), Invalid>;
 
 impl Workload {
-    /// The highest rate that can be asked for, in operations per second.
+    /// Highest permitted rate in operations per second.
     pub const IOPS_MAX: f64 = 1e9;
-    /// The highest rate that can be asked for, in bytes per second.
+    /// Highest permitted rate in bytes per second.
     pub const BYTES_PER_SECOND_MAX: f64 = 1e13;
 
     /// Checks every field. The range may still be open-ended.
     ///
     /// # Errors
-    /// The first field that makes no sense, with its value and what was expected.
+    /// Fails at the first invalid field, with its value and what was expected.
     pub fn validate(&self) -> Result<(), Invalid> {
         self.check_mix()?;
         self.check_blocks()?;
@@ -44,7 +44,7 @@ impl Workload {
         self.check_verify()
     }
 
-    /// Checks what depends on how many workers there are.
+    /// Checks the fields that depend on the number of workers.
     pub(crate) fn validate_workers(&self, workers: NonZeroU32) -> CheckResult {
         if self.verify && workers.get() > 1 && self.division != Division::Parts {
             let expected = format!(

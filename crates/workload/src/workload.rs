@@ -1,8 +1,8 @@
-//! The description of a workload.
+//! Description of a workload.
 //!
-//! It is what a person means by "4 KiB random writes at depth 32 with a flush after each": plain data that
-//! goes into recordings and over the wire to other hosts. Offsets and lengths are bytes; whether they fit a
-//! device's blocks is for the one to say who knows the device.
+//! The plain data behind a phrase like "4 KiB random writes at depth 32 with a flush after each", stored in
+//! recordings and sent to other hosts. Offsets and lengths are bytes; code that knows the device checks
+//! whether they fit its blocks.
 
 use std::num::NonZeroU32;
 
@@ -17,70 +17,69 @@ use crate::invalid::Invalid;
 use crate::pace::{Burst, Rate, Stop};
 use crate::share::Share;
 
-/// Operations of each worker of a job on one target: what to write and read, how fast, and for how long.
+/// Operations of each worker of a job on one target: what to write and read, at which rate, and for how long.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// Bytes of each operation.
+    /// Lengths of the operations.
     pub blocks: BlockSizes,
-    /// Where the operations go.
+    /// Offsets of the operations.
     pub access: Access,
-    /// How many of 100 operations are writes, 0 to 100.
+    /// Percentage of writes, 0 to 100.
     pub write_percent: u8,
-    /// How many of 100 operations are trims, 0 to 100 less the writes.
+    /// Percentage of trims, 0 to 100 minus the writes.
     pub trim_percent: u8,
     /// Number of requests that each worker keeps in flight.
     pub depth: u32,
-    /// When it is over.
+    /// Limits that end the workload.
     pub stop: Stop,
-    /// When writes are made durable.
+    /// Frequency and method of making writes durable.
     pub durability: Durability,
-    /// How fast operations start, over all workers together. Flushes are not limited: each belongs to its
-    /// writes.
+    /// Rate of starts, summed over all workers. Flushes are not limited, since each belongs to its writes.
     pub rate: Rate,
     /// Bursts with pauses between them.
     pub burst: Option<Burst>,
-    /// Seed from which all random choices and the bytes written follow.
+    /// Seed that determines all random choices and the bytes written.
     pub seed: u64,
-    /// The part of the target that is touched.
+    /// Part of the target that is accessed.
     pub range: ByteRange,
-    /// How the range is divided among workers.
+    /// Division of the range among workers.
     pub division: Division,
     /// Content of writes.
     pub content: Content,
-    /// Check every byte read against what was written, and read back all that was written at the end. Blocks
-    /// that an earlier run of the same seed wrote are held against their own stamps.
+    /// Check every byte read against what was written, and read back everything at the end. Blocks written by
+    /// an earlier run with the same seed are checked against their own stamps.
     pub verify: bool,
 }
 
-/// When writes are made durable.
+/// Frequency and method of making writes durable.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Durability {
-    /// Number of writes of a worker after which it waits for their completion, flushes, and only then
-    /// continues. `None`: never.
+    /// Number of writes of a worker after which it waits for them, flushes, and only then continues. `None`:
+    /// never.
     pub flush_every: Option<NonZeroU32>,
-    /// Flush once more when the workload is over, if anything was written since the last flush.
+    /// Flush once more at the end if anything was written since the last flush.
     pub flush_at_end: bool,
-    /// The flush after so many writes is part of what comes next, so none follows the last operation of the
+    /// Treat the flush as part of the next operation, so that no flush follows the last operation of the
     /// workload (fio).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub flush_before_next: bool,
-    /// Every how many writes of a worker one is to be durable when it completes (force unit access); 1 is
-    /// each.
+    /// Interval, in writes of a worker, of writes with force unit access; 1 is each.
     pub fua_every: Option<NonZeroU32>,
 }
 
-/// How the range is divided among workers.
+/// Division of the range among workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Division {
-    /// Each worker has a part of its own; no two write the same block. A distribution applies to each part by
-    /// itself, but each zone is divided, so that all workers together have the zones of the range.
+    /// Separate part for each worker; no two write the same block. A distribution applies to each part
+    /// separately. Zones are an exception: each zone is divided, so that all workers together have the zones
+    /// of the range.
     Parts,
-    /// Each works on the whole range, and sequential ones start at the same place.
+    /// Whole range for each worker; sequential ones start at the same place.
     Overlap,
-    /// Each works on the whole range, and the n-th sequential one starts n times so far from the start
+    /// Whole range for each worker; sequential worker `n` starts `n` times this distance from the start
     /// (DiskSpd `-T`).
     Offset(Bytes),
 }
@@ -89,26 +88,26 @@ pub enum Division {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Content {
-    /// Stamped noise that differs in every block of every write, does not compress or deduplicate, and
-    /// regenerates: see [`Pattern`](plumb_block::Pattern).
+    /// Stamped noise, unique for every block of every write, which neither compresses nor deduplicates and
+    /// can be regenerated: see [`Pattern`](plumb_block::Pattern).
     Pattern,
-    /// Noise like that of `Pattern`, but so much of each block is zeroes after the noise, and so many blocks
-    /// of 100 are copies of others: to show a path that reduces data what it may reduce.
+    /// Noise as in `Pattern`, but a part of each block is zeroes, and a share of the blocks are copies of
+    /// others, for devices that reduce data.
     Reducible {
-        /// How many of 100 bytes of a block compress to nothing, 0 to 99.
+        /// Percentage of a block that compresses to nothing, 0 to 99.
         compress_percent: u8,
-        /// Share of blocks that repeat one of a few, in percent, 0 to 99. They carry no stamp.
+        /// Percentage of blocks that repeat one of a few, 0 to 99. They carry no stamp.
         dedup_percent: u8,
     },
-    /// One block of noise, made once and written again and again: costs no processor time, but deduplicates.
+    /// One block of noise, written again and again: costs no processor time, but deduplicates.
     Repeated,
-    /// Zeroes. Only to find out whether the path reduces data.
+    /// Zeroes. Only to detect whether the device reduces data.
     Zeroes,
-    /// The bytes 0 to 255 over and over: DiskSpd's default. Compresses and deduplicates.
+    /// Bytes 0 to 255, repeated: DiskSpd's default. Compresses and deduplicates.
     Counting,
-    /// Noise in a buffer of this size; each write starts at another place in it (DiskSpd `-Z<size>`).
+    /// Noise in a buffer of this size; each write starts at another position in it (DiskSpd `-Z<size>`).
     Buffer(Bytes),
-    /// Content of a file, read into a buffer of this size; each write starts at another place in it (DiskSpd
+    /// Contents of a file in a buffer of this size; each write starts at another position in it (DiskSpd
     /// `-Z<size>,file`).
     File {
         /// Size of the buffer.
@@ -119,32 +118,32 @@ pub enum Content {
 }
 
 impl Durability {
-    /// Nothing is made durable.
+    /// No durability.
     pub const NEVER: Self =
         Self { flush_every: None, flush_at_end: false, flush_before_next: false, fua_every: None };
 
-    /// Every write durable when it completes.
+    /// Every write is durable when it completes.
     pub const EACH_WRITE: Self = Self { fua_every: Some(NonZeroU32::MIN), ..Self::NEVER };
 
-    /// Creates a flush after every `writes` of a worker.
+    /// Creates a flush after every `writes` writes of a worker.
     pub const fn flush_every(writes: NonZeroU32) -> Self {
         Self { flush_every: Some(writes), ..Self::NEVER }
     }
 
-    /// Returns true if anything is made durable at all.
+    /// Returns true if anything is made durable.
     pub fn is_any(&self) -> bool {
         *self != Self::default()
     }
 }
 
 impl Workload {
-    /// The deepest queue that can be asked for.
+    /// Maximum queue depth.
     pub const DEPTH_MAX: u32 = 32_768;
-    /// The largest block.
+    /// Maximum block size.
     pub const BLOCK_MAX: Bytes = Bytes::gib(1);
 
-    /// Creates a single-depth random read of `block`s all over `range`, for one second: what other workloads
-    /// are made from.
+    /// Creates random reads of `block` all over `range` at depth 1 for one second, as a base for other
+    /// workloads.
     pub fn over(range: ByteRange, block: Bytes) -> Self {
         Self {
             blocks: BlockSizes::one(block),
@@ -164,10 +163,10 @@ impl Workload {
         }
     }
 
-    /// Returns the workload on a target of `size` bytes: a range that is open-ended ends with the target.
+    /// Returns the workload for a target of `size` bytes, where an open-ended range ends with the target.
     ///
     /// # Errors
-    /// If the range begins or ends past the target.
+    /// If the range starts or ends beyond the target.
     pub fn within(&self, size: Bytes) -> Result<Self, Invalid> {
         let left = size.0.checked_sub(self.range.offset.0).filter(|left| *left > 0).ok_or_else(|| {
             Invalid::new("offset", self.range.offset, format!("less than the size of the target, {size}"))
@@ -193,17 +192,17 @@ impl Workload {
         self.writes() || self.trim_percent > 0
     }
 
-    /// Returns the shortest of the operations that occur.
+    /// Returns the length of the shortest operation.
     pub fn block_min(&self) -> Bytes {
         self.splits().map(|(split, _)| split.min()).min().unwrap_or(Bytes(0))
     }
 
-    /// Returns the longest of the operations that occur.
+    /// Returns the length of the longest operation.
     pub fn block_max(&self) -> Bytes {
         self.splits().map(|(split, _)| split.max()).max().unwrap_or(Bytes(0))
     }
 
-    /// Returns the mean length of operations, at least 1.
+    /// Returns the mean length of operations, at least 1 byte.
     pub fn block_mean(&self) -> u64 {
         let weighed = |(block, percent): &(Bytes, u8)| u128::from(block.0) * u128::from(*percent);
         let of_split = |split: &BlockSplit| split.0.iter().map(weighed).sum::<u128>();
@@ -211,7 +210,7 @@ impl Workload {
         (sum / 10_000).max(1) as u64
     }
 
-    /// Returns the lengths of the kinds that occur, each with its percent of the operations.
+    /// Returns the lengths of each kind of operation that occurs, with its percentage.
     pub(crate) fn splits(&self) -> impl Iterator<Item = (&BlockSplit, u8)> {
         let changes = self.write_percent.saturating_add(self.trim_percent);
         let read_percent = 100_u8.saturating_sub(changes);
@@ -221,7 +220,7 @@ impl Workload {
             .filter(|(_, percent)| *percent > 0)
     }
 
-    /// Returns where operations may start. The workload is a valid one.
+    /// Returns the grid of possible starts. The workload must be valid.
     pub(crate) fn grid(&self) -> Grid {
         let longest = self.block_max();
         let step = match &self.access {
@@ -233,8 +232,8 @@ impl Workload {
         Grid { step: step.0, longest: longest.0 }
     }
 
-    /// Returns the number of reads, writes and trims of a share; `None` if it is not known, because time ends
-    /// the share, or because bytes do and operations differ in length. May be zero.
+    /// Returns the number of reads, writes and trims of a share, which may be zero; `None` if it is unknown,
+    /// because the share ends by time, or by bytes with operations of different lengths.
     pub fn operations_of(&self, share: Share) -> Option<u64> {
         let counted = self.stop.operations.map(|total| share.count_of(total));
         let length = self.block_min().0;
@@ -243,9 +242,9 @@ impl Workload {
         counted.into_iter().chain(by_bytes).min()
     }
 
-    /// Returns the number of bytes that a share moves at least before it ends; `None` if bytes do not end it.
-    /// Counts whole operations of the shortest length, so that shares of operations of one length together
-    /// move no more than the workload says.
+    /// Returns the minimum number of bytes that a share moves before it ends; `None` if it does not end by
+    /// bytes. Rounded down to the shortest length, so that shares with operations of one length do not exceed
+    /// the workload's total.
     pub fn bytes_of(&self, share: Share) -> Option<u64> {
         let length = self.block_min().0;
         self.stop.bytes.map(|total| share.count_of(total.div_ceil(length)).saturating_mul(length))

@@ -15,7 +15,7 @@ pub(crate) enum Kind {
     Trim,
 }
 
-/// Reads, writes and trims by their percents. Fractions are of 2^64, and 2^64 itself is always.
+/// Probabilities of reads, writes and trims as fractions of 2^64; 2^64 itself means always.
 #[derive(Debug, Clone)]
 pub(crate) struct Mix {
     write_below: u128,
@@ -25,14 +25,14 @@ pub(crate) struct Mix {
 /// Lengths by kind.
 #[derive(Debug, Clone)]
 pub(crate) struct Lengths {
-    /// The length of all operations, or zero if they differ.
+    /// Length of all operations, or zero if they differ.
     only: u64,
     read: Split,
     write: Split,
     trim: Split,
 }
 
-/// Lengths, each with the last fraction of 2^64 that chooses it; those before it choose the ones before.
+/// Lengths, each with the last fraction of 2^64 that selects it; earlier fractions select earlier entries.
 #[derive(Debug, Clone)]
 struct Split(Vec<(u64, u64)>);
 
@@ -42,7 +42,7 @@ impl Mix {
         Self { write_below: (write << 64) / 100, change_below: ((write + trim) << 64) / 100 }
     }
 
-    /// Returns the kind that `fraction` chooses.
+    /// Returns the kind that `fraction` selects.
     #[inline]
     pub(crate) fn kind(&self, fraction: u64) -> Kind {
         let fraction = u128::from(fraction);
@@ -68,7 +68,7 @@ impl Lengths {
         }
     }
 
-    /// Returns how long an operation of `kind` is. Draws only where there is a choice.
+    /// Returns the length of an operation of `kind`. Draws a number only if there is a choice.
     #[inline]
     pub(crate) fn draw(&self, kind: Kind, random: &mut Xoshiro256PlusPlus) -> u64 {
         if self.only > 0 { self.only } else { self.draw_split(kind, random) }

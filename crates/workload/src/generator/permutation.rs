@@ -1,13 +1,12 @@
-//! A random order of `0..count` without memory for each member.
+//! A random order of `0..count` without memory for each element.
 //!
-//! A Feistel network permutes the numbers of as many bits as `count - 1` has; a result past the end is
-//! permuted again until it falls inside (cycle walking: J. Black and P. Rogaway, "Ciphers with arbitrary
-//! finite domains", 2002). Fewer than half of the numbers are past the end, so that two turns are enough on
-//! average.
+//! A Feistel network permutes all numbers with as many bits as `count - 1` has; a result beyond the end is
+//! permuted again until it is inside (cycle walking: J. Black and P. Rogaway, "Ciphers with arbitrary finite
+//! domains", 2002). At most half of the numbers are beyond the end, so two iterations suffice on average.
 
 use plumb_block::mixed;
 
-/// Half rounds: each mixes one half of the bits into the other.
+/// Number of rounds, each of which mixes one half of the bits into the other.
 const ROUNDS: usize = 6;
 
 /// A permutation of `0..count`.
@@ -15,14 +14,15 @@ const ROUNDS: usize = 6;
 pub(crate) struct Permutation {
     /// Number of values that are permuted.
     pub(crate) count: u64,
-    /// Bits of the upper half, and of the lower, which has one more if their number is odd.
+    /// Number of bits of the upper half.
     upper: u32,
+    /// Number of bits of the lower half, which has one more for an odd number.
     lower: u32,
     keys: [u64; ROUNDS],
 }
 
 impl Permutation {
-    /// Returns the permutation of `0..count` that `key` chooses; `count` is above zero.
+    /// Creates the permutation of `0..count` for `key`; `count` must not be zero.
     pub(crate) fn new(count: u64, key: u64) -> Self {
         let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
         let mut keys = [0; ROUNDS];
@@ -34,7 +34,7 @@ impl Permutation {
         Self { count, upper: bits / 2, lower: bits.div_ceil(2), keys }
     }
 
-    /// Returns where `index`, less than the count, goes.
+    /// Returns the image of `index`, which must be less than the count.
     pub(crate) fn apply(&self, index: u64) -> u64 {
         let mut value = self.turn(index);
         while value >= self.count {
@@ -43,7 +43,7 @@ impl Permutation {
         value
     }
 
-    /// Returns the Feistel network itself.
+    /// Applies the Feistel network once.
     fn turn(&self, value: u64) -> u64 {
         let (upper_mask, lower_mask) = ((1 << self.upper) - 1, (1 << self.lower) - 1);
         let (mut upper, mut lower) = (value >> self.lower, value & lower_mask);
@@ -55,7 +55,8 @@ impl Permutation {
     }
 }
 
-/// Any function will do, as long as its low bits depend on all of the input: the high half of a product does.
+/// Round function. Any function works whose low bits depend on all of the input, such as the high half of a
+/// product.
 fn round(half: u64, key: u64) -> u64 {
     let product = (half ^ key).wrapping_mul(0xd6e8_feb8_6659_fd93);
     (product ^ product >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32

@@ -1,8 +1,8 @@
-//! Places drawn from a distribution.
+//! Random places from a distribution.
 //!
-//! A place is a start on the grid of the range; wherever an operation starts, the longest fits. Skewed
-//! distributions draw a rank, and a permutation that follows from the seed alone says which place has that
-//! rank: the likely places are spread over the range, and are the same for all workers that share it.
+//! A place is a start on the grid of the range at which the longest operation fits. Skewed distributions draw
+//! a rank, and a permutation determined by the seed alone maps it to a place: likely places are scattered
+//! over the range, and are the same for all workers that share it.
 
 use plumb_block::mixed;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -22,15 +22,15 @@ use crate::workload::Workload;
 /// A drawn place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Where it is in the target.
+    /// Offset in the target.
     pub(crate) offset: u64,
-    /// Remainder of the draw, evenly spread over 64 bits and independent of the place.
+    /// Remainder of the random number, uniformly distributed over 64 bits and independent of the place.
     pub(crate) fraction: u64,
-    /// Start of a run that here must end.
+    /// Offset at which a run from here must end.
     pub(crate) end: u64,
 }
 
-/// All places of a range alike: the distribution that must be fast.
+/// Uniform distribution over a range, which must be fast.
 #[derive(Debug, Clone)]
 pub(crate) struct Uniform {
     start: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Uniform {
     end: u64,
 }
 
-/// Places by their likelihood.
+/// Distribution of places.
 #[derive(Debug, Clone)]
 pub(crate) enum Places {
     Uniform(Uniform),
@@ -51,13 +51,13 @@ pub(crate) enum Places {
 }
 
 impl Uniform {
-    /// Returns the places of `range`, which has at least one.
+    /// Creates a distribution over the places of `range`, which must have at least one.
     pub(crate) fn new(range: ByteRange, grid: Grid) -> Self {
         let start = range.offset.0;
         Self { start, step: grid.step, count: grid.places(range.length.0), end: start + range.length.0 }
     }
 
-    /// Returns the places of `range` that begin in `piece` of it; perhaps none.
+    /// Creates a distribution over the places of `range` that start in `piece`; possibly none.
     pub(crate) fn beginning_in(piece: ByteRange, range: ByteRange, grid: Grid) -> Self {
         let all = Self::new(range, grid);
         let from = |offset: u64| (offset - all.start).div_ceil(all.step).min(all.count);
@@ -71,13 +71,13 @@ impl Uniform {
         }
     }
 
-    /// Returns true if there is any.
+    /// Returns true if there is any place.
     pub(crate) fn has_places(&self) -> bool {
         self.count > 0
     }
 
-    /// Returns one draw, as a fraction of 2^64, is spread over the places: the whole part of the product is
-    /// the place.
+    /// Draws a place. The random number, as a fraction of 2^64, is multiplied by the number of places: the
+    /// integer part selects the place.
     #[inline]
     pub(crate) fn draw(&self, random: &mut Xoshiro256PlusPlus) -> Place {
         let spread = u128::from(random.next_u64()) * u128::from(self.count);
@@ -91,11 +91,11 @@ impl Uniform {
 }
 
 impl Places {
-    /// Returns the places of `range` (a worker's part, or all) by `distribution`; `share` if the range is
+    /// Creates `distribution` over `range` (a worker's part, or all of it); `share` is given if the range is
     /// divided.
     ///
     /// # Errors
-    /// If a zone has no room.
+    /// If a zone is too small.
     pub(crate) fn new(
         distribution: &Distribution,
         workload: &Workload,
@@ -128,7 +128,7 @@ impl Places {
         })
     }
 
-    /// Returns the next place.
+    /// Draws the next place.
     pub(crate) fn draw(&mut self, random: &mut Xoshiro256PlusPlus) -> Place {
         match self {
             Self::Uniform(uniform) => uniform.draw(random),
@@ -158,7 +158,7 @@ impl Places {
     }
 }
 
-/// Returns a number of `[0, count)` from a bell around the middle, drawn again until it is inside
+/// Returns a number in `[0, count)` from a normal distribution around the middle, redrawn until it is inside
 /// (Marsaglia's polar method).
 fn normal_index(count: f64, deviation: f64, random: &mut Xoshiro256PlusPlus) -> f64 {
     loop {

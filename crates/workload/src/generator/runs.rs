@@ -1,4 +1,4 @@
-//! Random access: places drawn from a distribution, and runs that go on from them.
+//! Random access: places drawn from a distribution, and sequential runs from them.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
@@ -17,25 +17,25 @@ pub(crate) struct Drawn {
     run: Option<Run>,
 }
 
-/// A run that has begun: all of it is of one kind.
+/// A run in progress, with operations of one kind.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     kind: Kind,
     next: u64,
     end: u64,
-    /// Number of operations still to come, for runs of a fixed number.
+    /// Number of remaining operations, for runs of fixed length.
     left: u32,
 }
 
 impl Drawn {
-    /// In runs of geometric length operations stay on the places that are drawn, `align` apart, as DiskSpd's
-    /// do.
+    /// Creates random access with `runs` from `places`. In runs of geometric length, operations stay on the
+    /// grid of drawn places, `align` apart, as in DiskSpd.
     pub(crate) fn new(places: Places, runs: Runs, align: Option<u64>) -> Self {
         let stride = align.filter(|_| matches!(runs, Runs::Geometric { .. }));
         Self { places, runs, stride, run: None }
     }
 
-    /// Returns the next operation: its kind, where, and how long.
+    /// Returns the next operation: kind, offset and length.
     pub(crate) fn next(
         &mut self,
         mix: &Mix,
@@ -63,7 +63,7 @@ impl Drawn {
     }
 }
 
-/// Returns true if the run takes another operation, if that fits.
+/// Returns true if the run continues with another operation, provided that it fits.
 fn goes_on(runs: Runs, run: Run, random: &mut Xoshiro256PlusPlus) -> bool {
     match runs {
         Runs::Single => false,

@@ -1,4 +1,5 @@
-//! The stream of operations: fixed for ever by its seed, and true to its description.
+//! Tests that the seed determines the stream of operations forever, and that the stream matches its
+//! description.
 
 mod division;
 mod durability;
@@ -14,7 +15,7 @@ use crate::access::Random;
 
 const WHOLE: Share = Share::WHOLE;
 
-/// 30 % writes of 4 KiB, anywhere in the gibibyte after the first mebibyte.
+/// Returns a workload of 30 % writes of 4 KiB, at random places in the gibibyte after the first mebibyte.
 fn workload() -> Workload {
     let range = ByteRange { offset: Bytes::mib(1), length: Bytes::gib(1) };
     Workload { write_percent: 30, seed: 42, ..Workload::over(range, Bytes::kib(4)) }
@@ -37,7 +38,7 @@ fn operations(workload: &Workload, count: usize) -> Vec<Operation> {
     generator(workload, WHOLE).take(count).collect()
 }
 
-/// Returns where a read, write or trim begins, and how long it is.
+/// Returns the start and the length of a read, write or trim.
 fn span(operation: Operation) -> Option<(u64, u64)> {
     match operation {
         Operation::Read { offset, length }
@@ -59,9 +60,8 @@ fn shares(of: u32) -> impl Iterator<Item = Share> {
     Share::all(NonZeroU32::new(of).unwrap())
 }
 
-/// Asserts that `counts` are what `parts` of a whole (which add up to 1) lead to expect: Pearson's
-/// chi-square, below what chance exceeds once in a thousand times. Neighbours are joined until ten of each
-/// are expected.
+/// Asserts that `counts` match the expectations from `parts` of a whole (which add up to 1), by Pearson's
+/// chi-square at an error of one in a thousand. Neighbours are joined until ten of each are expected.
 fn assert_fits(counts: &[u64], parts: &[f64], what: &str) {
     let total = counts.iter().sum::<u64>() as f64;
     let sum: f64 = parts.iter().sum();
@@ -94,7 +94,7 @@ fn the_test_of_frequencies_tells_a_wrong_law() {
     assert_fits(&[10_250, 9_750], &[0.5, 0.5], "a skewed coin");
 }
 
-/// Returns how often each block of 4 KiB was touched.
+/// Returns the number of accesses to each block of 4 KiB.
 fn tally(workload: &Workload, count: usize) -> Vec<u64> {
     let mut counts = vec![0; (workload.range.length.0 / 4096) as usize];
     for offset in offsets(workload, count) {

@@ -1,7 +1,7 @@
-//! Sequential access: one place after the other, and from the start again after the last that fits.
+//! Sequential access: consecutive places, starting over after the last that fits.
 //!
-//! A walk that begins within the range goes on, after the last place, at the first of the places that lie
-//! whole strides before its own start (DiskSpd 2.2, `-T`).
+//! A walk that starts inside the range continues, after the last place, at the first place that is a multiple
+//! of the stride before its own start (DiskSpd 2.2, `-T`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use crate::access::{Sequential, Walk};
 use crate::byte_range::ByteRange;
 use crate::grid::Grid;
 
-/// The one position that interlocked workers share: make one for each target and clone it for each worker.
+/// Position shared by interlocked workers: create one for each target and clone it for each worker.
 #[derive(Debug, Clone, Default)]
 pub struct Cursor(Arc<AtomicU64>);
 
@@ -22,13 +22,13 @@ pub(crate) struct Walker {
     /// `None`: each operation advances by its length.
     stride: Option<u64>,
     position: Position,
-    /// Where it goes on after the last place, from the start of the range.
+    /// Position after the last place, from the start of the range.
     again: u64,
-    /// Divisor of which `again` is the remainder, if strides are not given.
+    /// Divisor of which `again` is the remainder, if no stride is given.
     longest: u64,
 }
 
-/// Owner of the position, which is that of the next place, in bytes from the start of the walk.
+/// Next place, in bytes from the start of the walk; owned or shared.
 #[derive(Debug, Clone)]
 enum Position {
     Own(u64),
@@ -62,8 +62,7 @@ impl Walker {
         }
     }
 
-    /// Returns the walker moved to `first`, counted from the start of the range. A position that is shared
-    /// stays.
+    /// Moves the walker to `first`, counted from the start of the range. A shared position does not change.
     pub(crate) fn starting_at(mut self, first: u64) -> Self {
         let step = self.stride.unwrap_or(self.longest);
         self.again = first.checked_rem(step).unwrap_or(first);
@@ -74,7 +73,7 @@ impl Walker {
         self
     }
 
-    /// Returns where the next operation, of `length`, goes.
+    /// Returns the offset of the next operation, of `length` bytes.
     #[inline]
     pub(crate) fn next(&mut self, length: u64) -> u64 {
         let (room, stride, again) = (self.end - self.start, self.stride, self.again);
@@ -96,7 +95,7 @@ impl Walker {
 
 impl Cursor {
     fn advance(&self, length: u64, room: u64, stride: Option<u64>) -> u64 {
-        // Relaxed: the position is all that workers tell each other by it.
+        // Relaxed: workers share nothing but the position.
         let mut before = self.0.load(Ordering::Relaxed);
         loop {
             let mut walked = before;
@@ -109,8 +108,8 @@ impl Cursor {
     }
 }
 
-/// Takes a place for `length` bytes at `walked`, or at `again` if they do not fit into `room` there, and goes
-/// on.
+/// Returns the place for `length` bytes at `walked`, or at `again` if they do not fit into `room`, and
+/// advances.
 #[inline]
 fn advance(walked: &mut u64, length: u64, room: u64, stride: Option<u64>, again: u64) -> u64 {
     let place = if walked.saturating_add(length) > room { again } else { *walked };

@@ -1,10 +1,10 @@
-//! Ranks by Zipf's law, at a cost that does not depend on how many there are.
+//! Ranks by Zipf's law, at a cost independent of their number.
 //!
 //! Rejection-inversion (W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone
-//! discrete distributions", ACM TOMACS 6(3), 1996): the area under x^-theta is inverted, which gives a
-//! continuous number, and the rank next to it is taken unless the number lies outside of the rank's own piece
-//! of that area. The result is exact up to the rounding of 64-bit floats. All functions are those of `libm`,
-//! the same on every machine.
+//! discrete distributions", ACM TOMACS 6(3), 1996): inverting the area under x^-theta gives a continuous
+//! number. The nearest rank is accepted unless the number is outside the rank's own piece of that area. The
+//! result is exact up to the rounding of 64-bit floats. All functions are from `libm`, so they are the same
+//! on every machine.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
@@ -16,15 +16,16 @@ use crate::seed::unit;
 pub(crate) struct Zipf {
     count: f64,
     theta: f64,
-    /// The areas between which is drawn.
+    /// Start of the range of areas to draw from.
     low: f64,
+    /// End of the range of areas to draw from.
     high: f64,
-    /// A number that is at most so far below its rank is always inside of its piece.
+    /// A number at most this far below its rank is always inside the rank's piece.
     squeeze: f64,
 }
 
 impl Zipf {
-    /// Returns `count` ranks, at least one; `theta` is above zero.
+    /// Creates a distribution over `count` ranks, at least one; `theta` must be above zero.
     pub(crate) fn new(count: u64, theta: f64) -> Self {
         let count = count as f64;
         let unready = Self { count, theta, low: 0.0, high: 0.0, squeeze: 0.0 };
@@ -36,7 +37,7 @@ impl Zipf {
         }
     }
 
-    /// Returns a rank.
+    /// Draws a rank.
     pub(crate) fn draw(&self, random: &mut Xoshiro256PlusPlus) -> u64 {
         loop {
             let area = self.high + unit(random.next_u64()) * (self.low - self.high);
@@ -60,7 +61,7 @@ impl Zipf {
     }
 
     fn area_inverse(&self, area: f64) -> f64 {
-        // Rounding may take the argument below -1, where there is no logarithm.
+        // Rounding may take the argument below -1, where the logarithm is undefined.
         libm::exp(ln_1p_over((area * (1.0 - self.theta)).max(-1.0)) * area)
     }
 }

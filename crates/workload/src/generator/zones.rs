@@ -1,10 +1,10 @@
-//! Zones: pieces of the range with a share of the operations each.
+//! Zones: parts of the range, each with a share of the operations.
 //!
-//! A place belongs to the zone in which it begins; an operation may reach into the next zone. Bounds in
-//! percent are moved down to the grid. A zone in which no place begins passes its share on: to the zone
-//! before it if that is of one place or has the smaller share, otherwise to the one after it. Zones in bytes
-//! end with the range: the shares of those that have room then stand to one another as described. All this is
-//! as in DiskSpd 2.2 (`-rdpct`, `-rdabs`).
+//! A place belongs to the zone in which it starts; an operation may extend into the next zone. Bounds in
+//! percent are rounded down to the grid. A zone in which no place starts passes its share to a neighbour: the
+//! zone before it if that has a single place or the smaller share, otherwise the one after it. Zones in bytes
+//! end with the range, and the remaining zones keep the ratio of their shares. All of this matches DiskSpd
+//! 2.2 (`-rdpct`, `-rdabs`).
 
 use plumb_block::Bytes;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -18,24 +18,23 @@ use crate::invalid::{Invalid, invalid_if};
 use crate::share::Share;
 use crate::workload::Workload;
 
-/// Percents that are typed as fractions rarely add up to the last bit.
+/// Tolerance for the sum of percentages, since fractions rarely add up exactly.
 pub(crate) const PERCENT_SLACK: f64 = 1e-9;
 
-/// A zone as it comes out on a range.
+/// A zone as applied to a range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EffectiveZone {
-    /// Share of the operations that the zone receives. Where the range ends before the zones do, they do not
-    /// add up to 100.
+    /// Percentage of operations in the zone. If the range ends before the zones do, the sum is below 100.
     pub io_percent: f64,
-    /// The bytes in which its operations begin.
+    /// Bytes in which the zone's operations start.
     pub range: ByteRange,
 }
 
 impl Workload {
-    /// Returns the zones of its distribution on its range, in order, without holes; none if it has no zones.
+    /// Returns the effective zones in order, without holes; none if the distribution has no zones.
     ///
     /// # Errors
-    /// If its range, which must be resolved, has room for none of them.
+    /// If the range, which must be resolved, is too small for all of them.
     pub fn effective_zones(&self) -> Result<Vec<EffectiveZone>, Invalid> {
         match &self.access {
             Access::Random(random) => match &random.distribution {
@@ -47,24 +46,24 @@ impl Workload {
     }
 }
 
-/// The zones that are touched at all.
+/// Zones with a share of the operations.
 #[derive(Debug, Clone)]
 pub(crate) struct Zones(Vec<Chosen>);
 
 /// A zone, or a worker's part of it.
 #[derive(Debug, Clone)]
 struct Chosen {
-    /// The last fraction of 2^64 that chooses this zone; those before it choose the ones before.
+    /// Last fraction of 2^64 that selects this zone; earlier fractions select earlier zones.
     upto: u64,
     uniform: Uniform,
 }
 
 impl Zones {
-    /// Returns `zones` of `range`; with a share of several, each zone is divided, so that all workers
-    /// together have the zones that were described, and no two of them a block.
+    /// Creates the zones of `range`. With several shares each zone is divided, so that all workers together
+    /// cover the described zones without a common block.
     ///
     /// # Errors
-    /// If none has room for an operation, or a worker's part of one has none.
+    /// If none is large enough for an operation, or a worker's part of one is too small.
     pub(crate) fn new(
         zones: &[Zone],
         range: ByteRange,
@@ -101,7 +100,7 @@ impl Zones {
         Ok(Self(chosen))
     }
 
-    /// Returns a place, in a zone drawn by its share. A run from there ends with the zone.
+    /// Draws a place in a zone drawn by its share. A run from there ends with the zone.
     pub(crate) fn draw(&self, random: &mut Xoshiro256PlusPlus) -> Place {
         let fraction = random.next_u64();
         let zone = self.0.partition_point(|zone| zone.upto < fraction);
@@ -109,7 +108,7 @@ impl Zones {
     }
 }
 
-/// Returns the zones in which places begin, on `range`, and what is left over of it.
+/// Returns the zones of `range` in which places start, including the rest of the range.
 fn effective(zones: &[Zone], range: ByteRange, grid: Grid) -> Result<Vec<EffectiveZone>, Invalid> {
     let rest = Zone {
         io_percent: 100.0 - zones.iter().map(|zone| zone.io_percent).sum::<f64>(),
@@ -123,15 +122,15 @@ fn effective(zones: &[Zone], range: ByteRange, grid: Grid) -> Result<Vec<Effecti
     Ok(cut)
 }
 
-/// A zone of whole steps of the grid, counted from the start of the range. One that begins and ends in the
-/// same step has that place alone.
+/// A zone in whole steps of the grid from the start of the range. A zone that starts and ends in the same
+/// step has only that place.
 struct Steps {
     io_percent: f64,
     start: u64,
     end: u64,
 }
 
-/// Returns the zones in percent, each on whole steps.
+/// Returns zones in percent, rounded to whole steps.
 fn in_steps<'a>(zones: impl Iterator<Item = &'a Zone>, range: ByteRange, grid: Grid) -> Vec<EffectiveZone> {
     let places = grid.places(range.length.0);
     let whole = places.saturating_mul(grid.step);
@@ -148,7 +147,7 @@ fn in_steps<'a>(zones: impl Iterator<Item = &'a Zone>, range: ByteRange, grid: G
         let end = if is_last { whole } else { begin.saturating_add((length * whole as f64 / 100.0) as u64) };
         let (mut start, end) = (begin / grid.step, end / grid.step);
         let last = cut.last_mut();
-        // Nothing begins in it, or only where the zone before it has its only place.
+        // No place starts in this zone, or only the single place of the zone before it.
         if end.saturating_mul(grid.step) < begin {
             match last {
                 Some(last) if last.start == end => last.io_percent += zone.io_percent,
@@ -190,7 +189,7 @@ fn in_steps<'a>(zones: impl Iterator<Item = &'a Zone>, range: ByteRange, grid: G
     cut.iter().map(bytes).collect()
 }
 
-/// Returns the zones of which some are in bytes, cut to the range.
+/// Returns zones of which some are in bytes, clipped to the range.
 fn in_bytes<'a>(zones: impl Iterator<Item = &'a Zone>, range: ByteRange, grid: Grid) -> Vec<EffectiveZone> {
     let mut cut = Vec::new();
     let mut start = 0;
@@ -211,6 +210,6 @@ fn in_bytes<'a>(zones: impl Iterator<Item = &'a Zone>, range: ByteRange, grid: G
 
 /// Returns the last fraction of 2^64 that lies within the first `percent`.
 fn last_fraction(percent: f64) -> u64 {
-    // `as` saturates: 100 % and a little more are all of it.
+    // `as` saturates: 100 % and slightly more become everything.
     ((percent / 100.0 * 18_446_744_073_709_551_616.0) as u64).saturating_sub(1)
 }

@@ -1,4 +1,4 @@
-//! Targets of a trace, and the workload that stands for its events.
+//! Tests of the targets of a trace, and of the equivalent workload.
 
 use super::*;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ fn event(at: u64, target: u16, op: TraceOp, offset: u64, length_bytes: u32) -> T
 
 const WRITE: TraceOp = TraceOp::Write { fua: false };
 
-/// Returns a trace that names three targets and touches two of them.
+/// Returns a trace with three targets and events on two of them.
 fn trace() -> Trace {
     let events = vec![
         event(0, 2, TraceOp::Read, 4096, 512),

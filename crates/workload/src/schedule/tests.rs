@@ -1,4 +1,4 @@
-//! Schedules against their arithmetic, and Poisson arrivals against the exponential law.
+//! Tests of schedules against their arithmetic, and of Poisson arrivals against the exponential law.
 
 use std::num::NonZeroU32;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::block_sizes::{BlockSizes, BlockSplit};
 use crate::byte_range::ByteRange;
 
-/// The seeds whose arrivals are tested.
+/// Seeds whose arrivals are tested.
 const SEEDS: [u64; 5] = [0, 1, 7, 42, 1 << 60];
 const BLOCK: Bytes = Bytes(4096);
 
@@ -19,7 +19,7 @@ fn shares(of: u32) -> impl Iterator<Item = Share> {
     Share::all(NonZeroU32::new(of).unwrap())
 }
 
-/// The first `count` intended starts of operations of 4 KiB.
+/// Returns the first `count` intended starts of operations of 4 KiB.
 fn starts(workload: &Workload, share: Share, count: usize) -> Vec<Nanos> {
     let mut schedule = Schedule::new(workload, share).unwrap();
     let mut next = || {
@@ -88,7 +88,7 @@ fn bytes_take_as_much_of_the_schedule_as_they_are() {
 }
 
 /// Returns the largest distance between the distribution of the gaps and the exponential one of this mean,
-/// and the distance that chance exceeds once in a hundred times (Kolmogorov and Smirnov).
+/// and the distance that is exceeded by chance once in a hundred times (Kolmogorov and Smirnov).
 fn distance(starts: &[Nanos], mean_ns: f64) -> (f64, f64) {
     let mut gaps: Vec<u64> = starts.windows(2).map(|pair| pair[1].since(pair[0]).0).collect();
     gaps.push(starts[0].0);
@@ -114,7 +114,7 @@ fn poisson_gaps_are_exponential_for_one_worker_and_for_four_together() {
             assert!(most < critical, "one worker at {iops} IOPS, seed {seed}: {most} over {critical}");
 
             let each: Vec<Vec<Nanos>> = shares(4).map(|share| starts(&workload, share, 40_000)).collect();
-            // Past the last start of the worker that is done first, its own are missing.
+            // After the last start of the worker that ends first, its starts are missing.
             let until = each.iter().filter_map(|starts| starts.last()).min().copied().unwrap();
             let mut all: Vec<Nanos> = each.into_iter().flatten().filter(|start| *start <= until).collect();
             all.sort_unstable();
@@ -159,7 +159,7 @@ fn poisson_bytes_come_at_the_rate_of_bytes() {
 fn poisson_arrivals_are_fixed_by_the_seed_and_apart_for_each_worker() {
     let workload = Workload { seed: 42, ..workload(Amount::Iops(1e6), Arrival::Poisson) };
     let of = |share| starts(&workload, share, 8);
-    // Fixed for ever, like the operations; found by another implementation.
+    // Fixed forever, like the operations; computed by another implementation.
     let golden = [1831, 3166, 3459, 4344, 7407, 7525, 10_722, 14_059];
     assert_eq!(of(Share::WHOLE), golden.map(Nanos));
     let each: Vec<Vec<Nanos>> = shares(2).map(of).collect();

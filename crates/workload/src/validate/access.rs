@@ -1,4 +1,4 @@
-//! Rules that a valid way through the range obeys.
+//! Rules for a valid access pattern.
 
 use plumb_block::Bytes;
 
@@ -8,10 +8,9 @@ use crate::generator::zones::{PERCENT_SLACK, Zones};
 use crate::invalid::{Invalid, invalid_if};
 use crate::workload::{Division, Workload};
 
-/// The largest block of common devices that is also the smallest: what is made of such blocks stays on their
-/// grid.
+/// Common sector size: multiples of it are on the grid of most devices.
 const SECTOR: u64 = 512;
-/// Steeper ones send everything to one place.
+/// Maximum exponent. Steeper distributions send everything to one place.
 const THETA_MAX: f64 = 100.0;
 
 pub(super) fn check(workload: &Workload) -> CheckResult {
@@ -125,7 +124,8 @@ fn check_division(workload: &Workload) -> CheckResult {
     check_step("division.offset", offset, workload)
 }
 
-/// A distance between starts: within the range, and on the grid of sectors if the operations are.
+/// Checks a distance between starts: within the range, and a multiple of the sector size if the operations
+/// are.
 fn check_step(field: &str, step: Bytes, workload: &Workload) -> CheckResult {
     if step > workload.range.length {
         return Err(Invalid::new(field, step, format!("at most the range, {}", workload.range.length)));

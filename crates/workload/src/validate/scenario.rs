@@ -1,4 +1,4 @@
-//! Rules that a valid scenario obeys: its spans, its jobs, and how they get along.
+//! Rules for a valid scenario: its spans, its jobs, and their combinations.
 
 use std::num::NonZeroU32;
 
@@ -12,17 +12,17 @@ use crate::pace::Stop;
 use crate::scenario::{Affinity, Job, LatencyTarget, PageCache, Scenario, Span, Warmup};
 use crate::workload::Workload;
 
-/// The rounds over which a steady state is judged (SNIA PTS 2.0.2).
+/// Number of rounds over which a steady state is judged (SNIA PTS 2.0.2).
 const STEADY_ROUNDS: u32 = 5;
 
 impl Scenario {
-    /// The most threads that a job can ask for.
+    /// Maximum number of threads of a job.
     pub const THREADS_MAX: u32 = 4096;
 
     /// Checks every field of every span and job, and that they do not contradict each other.
     ///
     /// # Errors
-    /// The first field that makes no sense, with its place (`spans[0].jobs[1].workload.depth`), its value and
+    /// Fails at the first invalid field, with its path (`spans[0].jobs[1].workload.depth`), its value and
     /// what was expected.
     pub fn validate(&self) -> Result<(), Invalid> {
         invalid_if!(self.spans.is_empty(), "spans", "empty", "at least one span");
@@ -60,7 +60,7 @@ fn check_span(span: &Span) -> CheckResult {
     check_verified_alone(span)
 }
 
-/// A thread has one place to run, and one depth if it is shared.
+/// Checks that jobs on the same threads agree: a thread has one affinity, and one depth if it is shared.
 fn check_same_threads(before: &Job, job: &Job) -> CheckResult {
     let of_thread = |job: &Job| {
         (
@@ -115,7 +115,7 @@ fn check_job(job: &Job) -> CheckResult {
     resolved.map_err(|invalid| invalid.within("workload"))
 }
 
-/// Returns the workload of a trace or of a program, which ends by itself.
+/// Returns the workload for checks of a trace or program, which ends by itself.
 fn without_end(workload: &Workload) -> Workload {
     Workload { stop: Stop { operations: Some(u64::MAX), ..workload.stop }, ..workload.clone() }
 }
@@ -172,7 +172,7 @@ fn check_opening(job: &Job) -> CheckResult {
     Ok(())
 }
 
-/// Returns a file that grows is written in order, by one thread, one write at a time.
+/// Checks that an append-only file is written in order, by one thread, one write at a time.
 fn check_append(job: &Job) -> CheckResult {
     let workload = &job.workload;
     let (found, expected) = if !job.append {
@@ -217,7 +217,7 @@ fn check_page_cache(job: &Job) -> CheckResult {
     Err(Invalid::new("page_cache", "loaded", expected))
 }
 
-/// Checks the rules of a job that depend on its span.
+/// Checks the rules for a job that depend on its span.
 fn check_job_in(job: &Job, span: &Span) -> CheckResult {
     let duration = job.workload.stop.duration;
     for (asked, why) in [
@@ -242,7 +242,7 @@ fn check_job_in(job: &Job, span: &Span) -> CheckResult {
     Ok(())
 }
 
-/// Checks that nothing else changes what a job verifies.
+/// Checks that nothing else changes the data that a job verifies.
 fn check_verified_alone(span: &Span) -> CheckResult {
     let uses: Vec<(usize, &Job, &str)> = span
         .jobs

@@ -12,7 +12,7 @@ fn base() -> Workload {
     Workload { write_percent: 50, ..Workload::over(range, Bytes::kib(4)) }
 }
 
-/// Returns the message for a workload that `change` made of a valid one.
+/// Returns the message for a valid workload changed by `change`.
 fn message(change: impl FnOnce(&mut Workload)) -> String {
     let mut workload = base();
     change(&mut workload);

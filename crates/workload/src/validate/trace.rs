@@ -1,4 +1,4 @@
-//! Rules that a job which replays a trace obeys: all that the trace says, the job does not say.
+//! Rules for a job that replays a trace: it must not specify anything that the trace determines.
 
 use plumb_block::Bytes;
 

@@ -1,4 +1,4 @@
-//! Several workers: parts, generations, and what is refused.
+//! Tests of several workers: parts, generations, and refusals.
 
 use std::collections::{HashMap, HashSet};
 

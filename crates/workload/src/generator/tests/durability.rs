@@ -1,4 +1,4 @@
-//! Flushes, durable writes, and how a stream ends.
+//! Tests of flushes, durable writes, and the end of a stream.
 
 use super::*;
 use crate::block_sizes::{BlockSizes, BlockSplit};
@@ -126,7 +126,7 @@ fn bytes_end_a_stream_of_each_worker() {
     let mixed = Workload { blocks: BlockSizes { read: split, ..one.blocks.clone() }, ..one };
     for (share, moved) in shares(3).zip(moved(&mixed)) {
         let least = mixed.bytes_of(share).unwrap();
-        // The last operation is as short as what is left, in whole blocks of the shortest.
+        // The last operation has the remaining length, in whole blocks of the shortest length.
         assert_eq!(moved, least.next_multiple_of(4096), "{moved} bytes of at least {least}");
         assert_eq!(generator(&mixed, share).limit(), None);
     }

@@ -1,5 +1,5 @@
-//! The first operations of each way through a range, so that every machine can be compared with every other,
-//! and every version with those before: recordings of older ones must verify, so these values never change.
+//! Fixed values of the first operations of each access pattern, to compare machines and versions. They never
+//! change, since recordings of older versions must verify.
 
 use super::*;
 use crate::access::{Sequential, Walk, Zone, ZoneLength};

@@ -1,5 +1,4 @@
-//! The stream against a slow model that knows nothing of how the fast one works, and limits that all kinds
-//! keep.
+//! Tests of the stream against an independent slow model, and of limits that hold for all distributions.
 
 use proptest::prelude::*;
 
@@ -7,7 +6,7 @@ use super::*;
 use crate::access::{Sequential, Walk, Zone, ZoneLength};
 use crate::block_sizes::{BlockSizes, BlockSplit};
 
-/// Returns every start in `range` from which the longest operation fits, found one by one.
+/// Returns every start in `range` at which the longest operation fits, found one by one.
 fn candidates(range: ByteRange, align: u64, longest: u64) -> Vec<u64> {
     (0..range.length.0)
         .filter(|start| start % align == 0 && start + longest <= range.length.0)
@@ -59,7 +58,7 @@ fn any_blocks() -> impl Strategy<Value = BlockSizes> {
     (split.clone(), split.clone(), split).prop_map(|(read, write, trim)| BlockSizes { read, write, trim })
 }
 
-/// Numbers at which arithmetic goes wrong if it does anywhere.
+/// Numbers at which arithmetic errors are likely.
 fn any_number() -> impl Strategy<Value = u64> {
     let edges =
         [0, 1, 2, 511, 512, 4096, 1 << 20, 1 << 40, 1 << 63, (1 << 63) + 512, u64::MAX - 4096, u64::MAX - 1];

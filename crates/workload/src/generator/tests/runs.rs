@@ -1,10 +1,9 @@
-//! Runs: how long they are, of what kind, and where they end.
+//! Tests of runs: their lengths, kinds and ends.
 
 use super::*;
 use crate::block_sizes::{BlockSizes, BlockSplit};
 
-/// The runs of a stream: the kind of each operation and its offset, cut where one does not go on where the
-/// one before ended.
+/// Returns the runs of a stream: operations that each start where the previous one ended.
 fn cut(stream: &[Operation]) -> Vec<Vec<Operation>> {
     let mut runs: Vec<Vec<Operation>> = Vec::new();
     let mut end = None;

@@ -1,4 +1,4 @@
-//! Mixes and lengths come as often as was asked for.
+//! Tests that kinds and lengths have the requested frequencies.
 
 use std::collections::HashMap;
 

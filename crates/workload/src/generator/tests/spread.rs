@@ -1,4 +1,4 @@
-//! Distributions against their theory.
+//! Tests of distributions against theory.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ fn with(distribution: Distribution, range: ByteRange, seed: u64) -> Workload {
     Workload { access: drawn(distribution, Runs::Single), range, seed, ..workload() }
 }
 
-/// Counts by rank, of a distribution whose ranks are scattered over the range.
+/// Returns the counts by rank of a distribution whose ranks are scattered over the range.
 fn tally_ranks(workload: &Workload) -> Vec<u64> {
     let places = tally(workload, DRAWS);
     let scatter = Permutation::new(places.len() as u64, mixed(workload.seed ^ SCATTER));
@@ -60,7 +60,7 @@ fn zipf_is_as_right_over_more_places_than_can_be_counted() {
     let count = 1_u64 << 40;
     for theta in [0.9, 1.1] {
         let head = |to: u64| (1..=to).map(|rank| (rank as f64).powf(-theta)).sum::<f64>();
-        // Euler and Maclaurin: the integral of the rest, and half of what is at its ends.
+        // Euler and Maclaurin: the integral of the rest, and half of the values at its ends.
         let power = |x: f64| x.powf(1.0 - theta) / (1.0 - theta);
         let ends = (1e4_f64.powf(-theta) + (count as f64).powf(-theta)) / 2.0;
         let sum = head(10_000) + power(count as f64) - power(1e4) + ends - 1e4_f64.powf(-theta);
@@ -170,7 +170,7 @@ fn zones_get_their_shares_and_holes_nothing() {
     assert_fits(&[zones[0], zones[2], zones[3]], &[0.6, 0.125, 0.275], "zones of four workers");
 }
 
-/// Returns the zones of 10 blocks of 4 KiB: the first place, how many, and the share of operations.
+/// Returns the zones of 10 blocks of 4 KiB: first place, number of places, and share of operations.
 fn cut(zones: &[(f64, ZoneLength)], range: ByteRange) -> Vec<(u64, u64, f64)> {
     let zones = zones.iter().map(|(io, length)| zone(*io, *length)).collect();
     let effective = with(Distribution::Zoned(zones), range, 1).effective_zones().unwrap();
@@ -192,7 +192,7 @@ fn zones_in_percent_are_whole_blocks_and_those_without_one_are_merged() {
         cut(&[(10.0, P(4.0)), (20.0, P(4.0)), (70.0, P(92.0))], blocks(10)),
         [(0, 1, 30.0), (1, 9, 70.0)]
     );
-    // Nothing begins in the middle one: the smaller of its neighbours takes its share.
+    // No place begins in the middle zone: the smaller of its neighbours gets its share.
     assert_eq!(
         cut(&[(10.0, P(96.0)), (10.0, P(3.0)), (80.0, P(1.0))], blocks(10)),
         [(0, 9, 20.0), (9, 1, 80.0)]
@@ -238,7 +238,7 @@ fn each_pass_of_each_once_is_in_an_order_of_its_own() {
     let stream = offsets(&workload, 64 * 1024);
     let passes: HashSet<&[u64]> = stream.chunks(1024).collect();
     assert_eq!(passes.len(), 64);
-    // When a place comes says nothing of where it is, nor does the place before.
+    // The position of a place in the order does not depend on its address, nor on the place before.
     let mut when = vec![0; 256];
     let mut after = vec![0; 256];
     let sixteenth = |offset: u64| (offset / 4096 / 64) as usize;

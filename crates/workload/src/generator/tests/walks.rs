@@ -1,4 +1,4 @@
-//! Sequential access: strides, and who advances.
+//! Tests of sequential access: strides, and the walks of workers.
 
 use std::collections::HashMap;
 use std::thread;
@@ -75,7 +75,7 @@ fn an_offset_sets_the_starts_of_workers_apart() {
 fn interlocked_workers_together_take_each_place_once() {
     let workload = Workload { range: blocks(1000), ..walk(None, Walk::Interlocked) };
     let cursor = Cursor::default();
-    // Three passes by four threads: whoever comes takes the next, so that the threads' speed does not matter.
+    // Three passes by four threads: each takes the next place, so that the threads' speed does not matter.
     let taken: Vec<u64> = thread::scope(|scope| {
         let workers: Vec<_> = shares(4)
             .map(|share| {

@@ -8,7 +8,7 @@ use crate::pace::Stop;
 use crate::scenario::{Steady, TargetUse};
 use crate::workload::{Division, Workload};
 
-/// Makes something of a valid job.
+/// Function that changes a valid job.
 type Change = fn(&mut Job);
 
 fn base() -> Job {
@@ -20,14 +20,14 @@ fn message(scenario: &Scenario) -> String {
     scenario.validate().map_or_else(|invalid| invalid.to_string(), |()| "valid".to_owned())
 }
 
-/// Returns the message for the second of two jobs, which `change` made of a valid one.
+/// Returns the message for two jobs, of which `change` has changed the second.
 fn of_job(change: impl FnOnce(&mut Job)) -> String {
     let mut job = base();
     change(&mut job);
     message(&Scenario { spans: vec![Span::new(vec![base(), job])] })
 }
 
-/// Returns the message for a span that `change` made of a valid one.
+/// Returns the message for a valid span changed by `change`.
 fn of_span(change: impl FnOnce(&mut Span)) -> String {
     let mut span = Span::new(vec![base()]);
     change(&mut span);
