@@ -1,8 +1,8 @@
-//! When the power goes: now, at a command, or in the window between two named events.
+//! Time of a power cut: now, at a command, or between two events.
 //!
-//! Written as `now`, `write=7` (as the 7th write from now arrives), `flush=3`, or `EVENT..EVENT`, where an
-//! event is `write:7:submitted` or `flush:3:completed`. Random times alone are not enough: there are losses
-//! that show in one window only (openzfs #18996).
+//! Written as `now`, `write=7` (when the 7th write from now arrives), `flush=3`, or `EVENT..EVENT`, where an
+//! event is `write:7:submitted` or `flush:3:completed`. Random times alone do not suffice: some losses occur
+//! only in a specific window (openzfs #18996).
 
 use std::str::FromStr;
 
@@ -12,30 +12,30 @@ use rand_xoshiro::rand_core::Rng as _;
 
 use crate::fault::CommandKind;
 
-/// The side of a command at which something happens.
+/// Point in the life of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edge {
-    /// The drive received it.
+    /// The drive has received the command.
     Submitted,
-    /// The drive is about to answer it.
+    /// The drive is about to answer the command.
     Completed,
 }
 
-/// The `number`th submission or completion of a kind of command, counted from when the cut was asked for.
+/// The `number`th submission or completion of a kind of command since the cut was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
-    /// Commands of which kind.
+    /// Kind of the command.
     pub kind: CommandKind,
     /// Number of the command among those of its kind, from 1.
     pub number: u64,
-    /// Side of the command: its submission or its completion.
+    /// Submission or completion.
     pub edge: Edge,
 }
 
 impl Mark {
-    /// Returns true if it certainly does not come after `other`, whatever the host does. Of two commands the
-    /// second may be answered before the first, so no more is certain than that there are at least as many of
-    /// any kind as of one, and at least as many submitted as answered.
+    /// Returns true if this mark never comes after `other`, whatever the host does. Since commands may be
+    /// answered in any order, only counts decide: there are at least as many commands of any kind as of one
+    /// kind, and at least as many submitted as answered.
     fn comes_no_later_than(self, other: Self) -> bool {
         let counts_all = self.kind == other.kind || self.kind == CommandKind::Any;
         let is_in_time = self.edge == other.edge || self.edge == Edge::Submitted;
@@ -43,28 +43,27 @@ impl Mark {
     }
 }
 
-/// When to cut the power.
+/// Time of a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CutWhen {
     /// Cut at once.
     Now,
-    /// When the mark is reached: a submitted command has arrived and is in flight, a completed one is no
-    /// longer answered.
+    /// At the mark: a submitted command has arrived and is in flight, a completed one gets no answer.
     At(Mark),
-    /// Cut at a random moment after the first and no later than the second.
+    /// At a random time after the first mark and no later than the second.
     Between(Mark, Mark),
 }
 
-/// When to cut that makes no sense.
+/// Error of an invalid time for a cut.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CutWhenError {
-    /// The text is not understood.
+    /// The text cannot be parsed.
     #[error(
         "`{0}` does not say when to cut: expected now, write=N, flush=N, or a window such as \
          flush:3:submitted..flush:3:completed"
     )]
     Unknown(String),
-    /// A window that ends before it begins.
+    /// The window ends before it starts.
     #[error("in `{0}` the second event does not come after the first")]
     Backwards(String),
 }
@@ -109,15 +108,15 @@ fn positive(text: &str) -> Option<u64> {
     text.parse().ok().filter(|number| *number > 0)
 }
 
-/// The longest time after the first mark of a window at which a cut is drawn.
+/// Maximum random delay after the first mark of a window, in nanoseconds.
 const WINDOW_MAX: f64 = 1e8;
 
-/// A cut that has been asked for and has not happened yet.
+/// A requested cut that has not happened yet.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ArmedCut {
     from: Option<Countdown>,
     to: Countdown,
-    /// Once the window is open: when to cut at the latest.
+    /// Latest time of the cut, once the window is open.
     pub(crate) due: Option<Nanos>,
 }
 
@@ -142,7 +141,7 @@ impl Countdown {
 }
 
 impl ArmedCut {
-    /// Returns `None` for [`CutWhen::Now`].
+    /// Creates the cut; `None` for [`CutWhen::Now`].
     pub(crate) const fn new(when: CutWhen) -> Option<Self> {
         match when {
             CutWhen::Now => None,
@@ -153,7 +152,7 @@ impl ArmedCut {
         }
     }
 
-    /// Looks at something that happens at `now`; true if the power goes with it.
+    /// Processes an event at `now`. Returns true if the power is cut with it.
     pub(crate) fn sees(&mut self, op: Op, edge: Edge, now: Nanos, chance: &mut Xoshiro256PlusPlus) -> bool {
         let ends = self.to.is_reached(op, edge);
         let Some(from) = &mut self.from else { return ends };
@@ -164,8 +163,7 @@ impl ArmedCut {
     }
 }
 
-/// Returns a delay of 1 us to 100 ms, as likely in each decade: windows are short or long, and both are to be
-/// hit inside.
+/// Draws a delay of 1 us to 100 ms, uniformly over the decades, since windows may be short or long.
 fn delay(chance: &mut Xoshiro256PlusPlus) -> Nanos {
     let unit = (chance.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
     Nanos((1e3 * libm::pow(WINDOW_MAX / 1e3, unit)) as u64)

@@ -1,8 +1,8 @@
-//! A drive as a [`Device`]: any number of queues on one drive, in virtual or in real time.
+//! A drive as a [`Device`]: any number of queues on one drive, in virtual or real time.
 //!
-//! Nothing runs in the background. In virtual time the clock advances the drive. In real time whoever polls
-//! does, and fires the timers of the other queues that have completions then; a queue's timer also fires at
-//! the drive's next event.
+//! Nothing runs in the background. In virtual time the clock advances the drive. In real time the thread that
+//! polls does, and fires the timers of other queues that get completions; a queue's timer also fires at the
+//! drive's next event.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -16,10 +16,10 @@ use crate::drive::{Drive, PortNumber};
 use crate::timer::{self, Timer};
 use crate::wake_ahead::WakeAhead;
 
-/// Time within which a due event is waited for without a sleep, which takes longer.
+/// Time for which a due event is awaited by polling, since a sleep would take longer.
 const NEAR: Nanos = Nanos::micros(2);
 
-/// A drive that is shared: by its queues, by whoever serves it, by whoever holds its power switch.
+/// A drive shared by its queues, its server, and the owner of its power switch.
 #[derive(Clone)]
 pub struct Handle {
     shared: Arc<SharedState>,
@@ -32,15 +32,14 @@ struct State {
     drive: Drive,
     /// Timers that wake the queues in real time, by port.
     timers: Vec<Option<Timer>>,
-    /// The port whose queue wakes ahead of the next event; the other queues wake when it is due, or their
+    /// Port whose queue wakes ahead of the next event. The other queues wake when it is due, or when their
     /// timers are fired.
     wakes_ahead: Option<PortNumber>,
 }
 
 impl SharedState {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Whoever panicked holding the lock has left a drive that no test may trust, but a server may still
-        // report on.
+        // After a panic no test may trust the drive, but a server may still report on it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -58,7 +57,7 @@ impl EventSource for SharedState {
 }
 
 impl State {
-    /// Fires the timers of the queues, but `own`, that have something to take.
+    /// Fires the timers of the queues with completions, except `own`.
     fn fire_timers(&mut self, own: Option<PortNumber>) {
         for port in self.drive.ports_ready().filter(|port| Some(*port) != own) {
             if let Some(Some(timer)) = self.timers.get_mut(port.0 as usize) {
@@ -67,7 +66,7 @@ impl State {
         }
     }
 
-    /// Sets the timer of `port` for the next event, if requests of it are in flight.
+    /// Sets the timer of `port` for the next event if it has requests in flight.
     fn set_timer(&mut self, port: PortNumber, now: Nanos, is_busy: bool, ahead: &mut WakeAhead) {
         let next = self.drive.next_event().filter(|_| is_busy);
         if !is_busy && self.wakes_ahead == Some(port) {
@@ -82,8 +81,8 @@ impl State {
 }
 
 impl Handle {
-    /// Creates a drive that goes by this time. By the real clock its completions come when a drive of its
-    /// model would bring them.
+    /// Creates a drive with this time base. In real time, completions arrive when a real drive of the model
+    /// would deliver them.
     pub fn new(drive: Drive, time: Time) -> Self {
         let state = State { drive, timers: Vec::new(), wakes_ahead: None };
         let shared = Arc::new(SharedState(Mutex::new(state)));
@@ -94,7 +93,7 @@ impl Handle {
         Self { shared, time }
     }
 
-    /// Lets the drive advance to now, then looks at it or changes it.
+    /// Advances the drive to the present, then inspects or changes it.
     pub fn with<R>(&self, look: impl FnOnce(&mut Drive, Nanos) -> R) -> R {
         let (mut state, now) = self.advanced();
         let result = look(&mut state.drive, now);
@@ -102,27 +101,27 @@ impl Handle {
         result
     }
 
-    /// Returns the drive as a device. The devices of one handle are the same device.
+    /// Returns the drive as a device. All devices of a handle are the same drive.
     pub fn device(&self) -> Arc<dyn Device> {
         Arc::new(SimDevice(self.clone()))
     }
 
-    /// Returns the counters of what reaches the drive, counted at the drive.
+    /// Returns the counters of requests that reach the drive.
     pub fn counters(&self) -> Arc<dyn StorageCounters> {
         Arc::new(SimCounters(self.clone()))
     }
 
-    /// Returns the state, locked, advanced to now, and the time that it is.
+    /// Locks the state and advances it to the present. Returns it with the current time.
     fn advanced(&self) -> (MutexGuard<'_, State>, Nanos) {
         let mut state = self.shared.lock();
-        // Read while it is locked: for the drive time must not run backwards.
+        // Read under the lock, because the drive's time must not run backwards.
         let now = self.time.now();
         state.drive.advance(now);
         (state, now)
     }
 
-    /// Advances to now as [`advanced`](Self::advanced) does, and further to what is due so soon that a sleep
-    /// would take longer. The drive is not locked meanwhile, so that others get on.
+    /// Advances to the present as [`advanced`](Self::advanced) does, and on to events that are due before a
+    /// sleep could end. The drive is not locked while waiting.
     fn advanced_to_near(&self) -> (MutexGuard<'_, State>, Nanos) {
         let (mut state, mut now) = self.advanced();
         let end = now.saturating_add(NEAR);
@@ -186,7 +185,7 @@ impl Device for SimDevice {
 struct SimQueue {
     handle: Handle,
     port: PortNumber,
-    /// Descriptor of the port's timer; in real time only.
+    /// Descriptor of the port's timer; only in real time.
     descriptor: Option<Arc<OwnedFd>>,
     ahead: WakeAhead,
     capacity: usize,
@@ -218,7 +217,7 @@ impl Queue for SimQueue {
 }
 
 impl SimQueue {
-    /// Takes what is ready; how much that was.
+    /// Takes available completions and returns their number.
     fn reap(&mut self, completions: &mut Vec<Completion>) -> usize {
         if self.descriptor.is_some() {
             return self.reap_in_real_time(completions);
@@ -237,7 +236,7 @@ impl SimQueue {
         self.in_flight -= count;
         state.fire_timers(Some(self.port));
         self.ahead.woke(now);
-        // While the drive is locked, so that nobody can fire it in between.
+        // Set the timer under the lock, so that no other thread fires it in between.
         state.set_timer(self.port, now, self.in_flight > 0, &mut self.ahead);
         drop(state);
         for completion in &mut completions[first..] {
@@ -273,18 +272,18 @@ impl StorageCounters for SimCounters {
 
 #[cfg(test)]
 mod tests {
-    use plumb_block::{Bytes, Lba, Op, Payload, Pool, PoolShape, RealClock, Tag};
+    use plumb_block::{Bytes, Lba, Op, Payload, Pool, PoolShape, Tag};
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     use super::*;
     use crate::drive::DriveOptions;
     use crate::model::Model;
 
-    /// Long after everything that is asked here is done.
-    const LONG: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
+    /// Time long enough for everything requested here.
+    const LONG: Timespec = Timespec { tv_sec: 600, tv_nsec: 0 };
 
-    /// Reads one block after the other, and waits for each as a server does, for the descriptor; how many
-    /// were read.
+    /// Reads one block after the other, and waits for each on the descriptor, as a server does. Returns the
+    /// number of reads.
     fn read_in_turn(mut queue: Box<dyn Queue>, count: u64) -> usize {
         let mut completions = Vec::new();
         for block in 0..count {
@@ -325,10 +324,10 @@ mod tests {
     #[test]
     fn the_timers_of_queues_beside_each_other_are_all_fired() {
         let shape = PoolShape { buffer: Bytes::kib(4), count: 1, alignment: Bytes::kib(4) };
-        // One answers while it is waited for without a sleep, the other long after.
+        // The first model answers before a wait could sleep, the second long after.
         for (model, count) in [("null", 2000), ("plp-nvme-ssd", 200)] {
             let drive = Drive::new(&Model::named(model).unwrap(), DriveOptions::default()).unwrap();
-            let device = Handle::new(drive, Time::Real(Arc::new(RealClock::start()))).device();
+            let device = Handle::new(drive, Time::real()).device();
             let open = || {
                 let pool = Pool::new(shape).unwrap();
                 device.open_queue(QueueOptions { depth: 1, pool }).unwrap()

@@ -1,4 +1,4 @@
-//! Errors at will: which commands of a drive fail, hang or take longer.
+//! Injected errors: which commands of a drive fail, hang or are slowed.
 //!
 //! A fault is written as `WHAT:EFFECT[:WHEN]...`:
 //!
@@ -6,9 +6,9 @@
 //! |---|---|---|
 //! | `read`, `write`, `flush`, `discard`, `any` | `eio`, `enospc`, `timeout`, `slow=50ms` | `nth=7`, `every=100`, `p=0.01`, `lba=1000-1999`, `times=3` |
 //!
-//! All conditions must hold, each may be given once. Without any, every such command is meant. `lba` is in
-//! logical blocks of the drive, of which a command must touch one. `nth` and `every` count from when the
-//! fault was set, and with `lba` only the commands that touch it.
+//! All conditions must hold, and each may be given once. Without conditions every command of the kind is
+//! affected. `lba` is a range of logical blocks, of which a command must touch one. `nth` and `every` count
+//! since the fault was set, and with `lba` only commands that touch it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,10 +19,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::model::Time;
 
-/// How much longer a fault may make a command take at most: an hour.
+/// Maximum delay by a fault: an hour.
 const SLOW_MAX: Nanos = Nanos::secs(3600);
 
-/// Kind of command that a fault or a cut is about.
+/// Kind of command that triggers a fault or a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandKind {
     /// Reads.
@@ -33,7 +33,7 @@ pub enum CommandKind {
     Flush,
     /// Discards.
     Discard,
-    /// All of them.
+    /// All commands.
     Any,
 }
 
@@ -74,20 +74,20 @@ impl FromStr for CommandKind {
 /// Effect of a fault on a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// The command fails with this error, in its usual time.
+    /// Fails with this error after the usual time.
     Fail(Errno),
-    /// The command is never answered; a write may land all the same.
+    /// Gets no answer; a write may still land.
     Timeout,
-    /// Additional time that the command takes.
+    /// Takes this much longer.
     Slow(Nanos),
 }
 
-/// One fault: what it does to which commands.
+/// A fault: its effect, and the affected commands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fault {
     kind: CommandKind,
     effect: Effect,
-    /// The only command that is meant, counted from 1.
+    /// Number of the only affected command, from 1.
     nth: Option<u64>,
     /// Number of commands from one fault to the next.
     every: Option<u64>,
@@ -95,13 +95,13 @@ pub struct Fault {
     probability: Option<f64>,
     /// Blocks of which the command must touch one: first and last.
     lba: Option<(u64, u64)>,
-    /// How often it strikes at most.
+    /// Maximum number of times that it strikes.
     times: Option<u64>,
     seen: u64,
     struck: u64,
 }
 
-/// A fault that makes no sense.
+/// Error of an invalid fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
     /// The text cannot be parsed, or describes no possible fault.
@@ -109,17 +109,17 @@ pub enum FaultError {
         "`{found}` is not a part of a fault: expected {expected}, as in `write:eio:nth=100` or `flush:slow=50ms:p=0.1`"
     )]
     Senseless {
-        /// Text that was found.
+        /// Invalid part of the text.
         found: String,
-        /// Text that could have been there.
+        /// Description of valid text.
         expected: &'static str,
     },
-    /// The fault means blocks that the drive does not have.
+    /// The fault refers to blocks beyond the end of the drive.
     #[error("`{fault}` names blocks that the drive does not have: its logical blocks are 0 to {last}")]
     Beyond {
         /// The fault.
         fault: String,
-        /// The last block that there is.
+        /// Last block of the drive.
         last: u64,
     },
 }
@@ -131,12 +131,12 @@ impl FaultError {
 }
 
 impl Fault {
-    /// Returns how often it has struck.
+    /// Returns the number of times that the fault has struck.
     pub const fn struck(&self) -> u64 {
         self.struck
     }
 
-    /// The next command of `kind` suffers `effect`, once.
+    /// Creates a fault that affects the next command of `kind` once.
     pub const fn next(kind: CommandKind, effect: Effect) -> Self {
         Self {
             kind,
@@ -151,10 +151,10 @@ impl Fault {
         }
     }
 
-    /// Refuses a fault of blocks that a drive of so many does not have.
+    /// Checks that the fault suits a drive with this many blocks.
     ///
     /// # Errors
-    /// If it means blocks at or beyond `blocks`.
+    /// If it refers to blocks at or beyond `blocks`.
     pub fn fits(&self, blocks: u64) -> Result<(), FaultError> {
         match self.lba {
             Some((_, last)) if last >= blocks => {
@@ -164,7 +164,7 @@ impl Fault {
         }
     }
 
-    /// Looks at one command more, and says what happens to it.
+    /// Counts a command and returns the effect on it, if any.
     pub(crate) fn strike(
         &mut self,
         op: Op,

@@ -1,4 +1,4 @@
-//! Simulated drives: their timing, their contents, their faults, and what a power cut leaves of a write.
+//! Simulated drives: their timing, their contents, their faults, and the effects of a power cut on writes.
 //!
 //! ```text
 //!   Request ──► drive::Drive ──► timing::Timing      when: link, cache, mechanics     (knows no bytes)
@@ -8,9 +8,9 @@
 //!               Completion      device::Handle: queues, in virtual or in real time
 //! ```
 //!
-//! A [`Drive`](drive::Drive) is a state machine: submit(now), next_event, advance(now). Nothing in it reads a
-//! clock, and everything random follows from one seed, so the same seed gives the same run on every machine.
-//! Mathematics come from the `libm` crate, never from the system.
+//! A [`Drive`](drive::Drive) is a state machine: submit(now), next_event, advance(now). It reads no clock,
+//! and one seed determines everything random, so a run is reproducible on every machine. Mathematical
+//! functions come from the `libm` crate, never from the system.
 
 pub mod command;
 pub mod contents;

@@ -1,7 +1,6 @@
-//! Timer that wakes a queue in real time: a timerfd(2), on which its owner can wait together with other
-//! descriptors.
+//! Timer that wakes a queue in real time: a timerfd(2) that can be polled together with other descriptors.
 //!
-//! It goes off when it is set to, without the slack that the kernel allows itself for a sleeping thread.
+//! The timer expires without the slack that the kernel applies to sleeping threads.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -11,14 +10,14 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-/// A timer. Once it has gone off it stays so until it is set again.
+/// A timer. Once expired it stays so until it is set again.
 #[derive(Debug)]
 pub(crate) struct Timer {
     descriptor: Arc<OwnedFd>,
     setting: Setting,
 }
 
-/// Setting of a timer, by the clock of the drive.
+/// Setting of a timer, on the drive's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Setting {
     Never,
@@ -26,7 +25,7 @@ enum Setting {
     Fired,
 }
 
-/// Returns the descriptor of a timer, which is readable when the timer has gone off.
+/// Creates the descriptor of a timer, which is readable when the timer has expired.
 pub(crate) fn descriptor() -> Result<OwnedFd> {
     timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
         .map_err(|errno| Error::io(&errno.into(), "make a timer for", "a simulated drive"))
@@ -38,16 +37,16 @@ impl Timer {
         Self { descriptor, setting: Setting::Never }
     }
 
-    /// Goes off at `due`, or not at all.
+    /// Sets the timer to `due`, or disarms it.
     pub(crate) fn set(&mut self, now: Nanos, due: Option<Nanos>) {
         let setting = due.map_or(Setting::Never, Setting::At);
         if std::mem::replace(&mut self.setting, setting) != setting {
-            // A zero would disarm it.
+            // Zero would disarm the timer.
             self.arm(due.map_or(0, |due| due.since(now).0.max(1)));
         }
     }
 
-    /// Goes off now.
+    /// Makes the timer expire now.
     pub(crate) fn fire(&mut self) {
         if std::mem::replace(&mut self.setting, Setting::Fired) != Setting::Fired {
             self.arm(1);

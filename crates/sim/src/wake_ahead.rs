@@ -1,36 +1,37 @@
-//! How long before an event a queue in real time wakes for it.
+//! Advance with which a real-time queue wakes for an event.
 //!
-//! A sleeping thread is woken late: by some microseconds on an idle processor of one's own, by a hundred on a
-//! virtual one that the hypervisor had put to sleep as well. So the timer goes off early by about as much as
-//! recent wake-ups were late. Its owner finds it gone off for as long as the event is not due, and polls
-//! again and again until then, together with whatever else it waits for.
+//! A sleeping thread wakes late: by a few microseconds on an idle physical processor, by a hundred on a
+//! virtual one that the hypervisor had put to sleep. So the timer expires early by about the lateness of
+//! recent wake-ups. Until the event is due, its owner finds the timer expired and keeps polling, together
+//! with anything else it waits for.
 //!
 //! Invariants:
-//! - Being awake early takes a quarter of a processor at most, over any time longer than some milliseconds;
-//!   where that is not enough the thread sleeps for longer and wakes late.
-//! - The wake-up time of one event stays the same, however often it is asked for.
+//! - Early wake-ups use at most a quarter of a processor, over any time longer than a few milliseconds; where
+//!   that does not suffice, the thread sleeps longer and wakes late.
+//! - The wake-up time of an event stays the same, however often it is requested.
 
 use plumb_block::Nanos;
 
-/// Lateness that is assumed of wake-ups before any was seen.
+/// Assumed lateness before the first wake-up.
 const LATENESS_AT_FIRST: Nanos = Nanos::micros(50);
-/// Later than that is not what a wake-up takes, but a processor that did something else.
+/// Maximum lateness attributed to a wake-up. Anything later means that the processor was busy.
 const LATENESS_MAX: Nanos = Nanos::micros(200);
-/// A wake-up later than expected raises the expectation by this part of the difference...
+/// Divisor of the difference by which a wake-up later than expected raises the expectation.
 const RAISE_DIVISOR: u64 = 4;
-/// ... and one less late lowers it by this part: so nine in ten or more are less late than expected.
+/// Divisor of the difference by which a wake-up earlier than expected lowers the expectation. It is so much
+/// larger than [`RAISE_DIVISOR`] that at least nine in ten wake-ups are earlier than expected.
 const LOWER_DIVISOR: u64 = 64;
-/// The part of all time that may be spent awake early...
+/// Divisor of all time, for the share that may be spent awake early.
 const BUDGET_DIVISOR: u64 = 4;
-/// ... and how much of it can be saved up.
+/// Maximum time awake early that can be saved up.
 const BUDGET_MAX: Nanos = Nanos::millis(1);
 
-/// Lateness and budget of the early wake-ups of a queue, as it has learnt them.
+/// Learnt lateness and budget of a queue's early wake-ups.
 #[derive(Debug)]
 pub(crate) struct WakeAhead {
-    /// How late a wake-up is expected to be.
+    /// Expected lateness.
     lateness: Nanos,
-    /// Time that it may yet be awake early, as of `budget_at`.
+    /// Remaining time for being awake early, as of `budget_at`.
     budget: Nanos,
     budget_at: Nanos,
     next: Option<WakeUp>,
@@ -40,21 +41,21 @@ pub(crate) struct WakeAhead {
 #[derive(Debug, Clone, Copy)]
 struct WakeUp {
     event: Nanos,
-    /// When to wake.
+    /// Time to wake.
     at: Nanos,
-    /// True if that was still to come when it was decided, so that the wake-up says how late they are.
+    /// True if `at` was in the future when it was decided, so that the wake-up shows the lateness.
     is_sleep: bool,
-    /// When its owner was last seen awake since then.
+    /// Last time since `at` at which the owner was seen awake.
     awake_at: Option<Nanos>,
 }
 
 impl WakeAhead {
-    /// Creates one that has learnt nothing; the clock stands at `now`.
+    /// Creates a state without experience at time `now`.
     pub(crate) fn new(now: Nanos) -> Self {
         Self { lateness: LATENESS_AT_FIRST, budget: BUDGET_MAX, budget_at: now, next: None }
     }
 
-    /// Notes that the queue's owner is awake: learns how late that is, and counts what it has spent.
+    /// Records that the queue's owner is awake: learns the lateness, and charges the time spent.
     pub(crate) fn woke(&mut self, now: Nanos) {
         self.earn(now);
         let Some(next) = self.next.as_mut().filter(|next| next.at <= now) else { return };
@@ -71,7 +72,7 @@ impl WakeAhead {
         }
     }
 
-    /// Returns when to wake for `event`, which is to come.
+    /// Returns the time to wake for the future `event`.
     pub(crate) fn wake_time(&mut self, now: Nanos, event: Nanos) -> Nanos {
         if let Some(next) = self.next.filter(|next| next.event == event) {
             return next.at;
@@ -84,7 +85,7 @@ impl WakeAhead {
 
     fn earn(&mut self, now: Nanos) {
         let earned = now.since(self.budget_at).0 / BUDGET_DIVISOR;
-        // The remainder of the division is not lost.
+        // The remainder of the division is kept.
         self.budget_at = self.budget_at.saturating_add(Nanos(earned * BUDGET_DIVISOR));
         self.budget = self.budget.saturating_add(Nanos(earned)).min(BUDGET_MAX);
     }
@@ -103,8 +104,8 @@ impl WakeAhead {
 mod tests {
     use super::*;
 
-    /// Lets `count` events pass, one every `every`, each woken for `late` too late; how long before the last
-    /// it woke.
+    /// Lets `count` events pass, one every `every`, with wake-ups that are late by `late`. Returns the
+    /// advance of the last wake-up time.
     fn pass(ahead: &mut WakeAhead, from: Nanos, count: u64, every: Nanos, late: Nanos) -> Nanos {
         let mut last = Nanos::ZERO;
         for n in 0..count {

@@ -1,5 +1,5 @@
-//! A controller with a cache of its own in front of an array: what its battery is worth to a write, to a
-//! flush and to a power cut.
+//! Tests of a controller with a cache in front of an array: the effect of its battery on writes, flushes and
+//! power cuts.
 use std::sync::Arc;
 
 use plumb_block::{
@@ -14,7 +14,7 @@ const SPACE: &str = include_str!("../models/hdd-space.toml");
 const CONTROLLER: &str = include_str!("array_controller.toml");
 const WRITES: u64 = 40;
 
-/// How the cache is kept, and whether it is on.
+/// Protection of the cache, and its state.
 #[derive(Debug, Clone, Copy)]
 struct Controller {
     behaviour: &'static str,
@@ -50,7 +50,7 @@ impl Array {
         Self { clock, drive, queue, tag: 0 }
     }
 
-    /// Returns one command after the other; how long it took.
+    /// Executes a command alone. Returns the time that it took.
     fn wait_for(&mut self, request: Request) -> Nanos {
         let mut completions: Vec<Completion> = Vec::new();
         self.queue.submit(request).unwrap();
@@ -86,7 +86,7 @@ fn times(controller: Controller) -> (Nanos, Nanos) {
     (Nanos(writes / WRITES), array.flush())
 }
 
-/// How many blocks some cuts take, each after writes that were flushed or were not.
+/// Returns the number of blocks lost in some cuts, each after writes with or without a flush.
 fn lost(controller: Controller, flushed: bool) -> u64 {
     let after_writes = |seed| {
         let mut array = Array::new(controller, seed);
@@ -103,7 +103,7 @@ fn lost(controller: Controller, flushed: bool) -> u64 {
 
 #[test]
 fn a_cache_answers_for_the_members_as_long_as_it_is_used() {
-    // 100 us to the controller and back, and what it does itself.
+    // 100 us to the controller and back, and its own work.
     let (near, far) = (Nanos::micros(200), Nanos::millis(3));
     for (controller, is_used, flush_is_free) in [
         (PROTECTED, true, true),

@@ -1,4 +1,4 @@
-//! Every shipped model is held to the contract of the waist, in virtual and in real time.
+//! Tests that every shipped model keeps the contract of the waist, in virtual and in real time.
 use std::sync::Arc;
 
 use plumb_block::conformance::{self, CannotStage, Rig};
@@ -17,7 +17,7 @@ const SEEDS: u64 = 3;
 /// A drive in virtual time.
 struct SimulatedRig {
     model: Model,
-    /// True if a kernel stands above it.
+    /// True if a simulated kernel is above the drive.
     has_kernel: bool,
     wce: Option<bool>,
     seed: u64,
@@ -101,7 +101,7 @@ impl Rig for SimulatedRig {
     }
 }
 
-/// Rig of a simulated drive that goes by the real clock.
+/// Rig of a simulated drive in real time.
 struct RealTimeRig {
     model: Model,
     seed: u64,
@@ -143,7 +143,7 @@ impl Rig for RealTimeRig {
     }
 }
 
-/// Returns true if the model keeps to the contract: no lies, and no damage beyond what a cut may do.
+/// Returns true if the model keeps the contract: no lies, and no damage beyond that of a cut.
 fn is_honest(behaviour: &Behaviour) -> bool {
     let damage = &behaviour.damage;
     behaviour.ignores_flush == IgnoresFlush::Never
@@ -170,7 +170,7 @@ fn every_honest_model_keeps_the_contract_in_virtual_time() {
 
 #[test]
 fn a_kernel_above_a_drive_keeps_the_contract() {
-    // With FUA of its own and without, and with a volatile cache and without.
+    // With and without FUA, and with and without a volatile cache.
     for name in ["consumer-nvme-ssd", "consumer-sata-ssd", "nearline-4tb"] {
         for wce in [Some(true), None] {
             for seed in 0..SEEDS {
@@ -195,7 +195,7 @@ fn a_drive_that_knows_of_its_dead_battery_keeps_the_contract() {
     }
 }
 
-/// Returns an array behind a controller with a cache, which is kept as `behaviour` says.
+/// Returns an array behind a controller with a cache and the given `behaviour`.
 fn with_controller(behaviour: &str) -> Model {
     let honest = "protected = { value = false, source = \"nothing in the field report says so\" }";
     let space = include_str!("../models/hdd-space.toml").replacen(honest, behaviour, 1);
@@ -233,7 +233,7 @@ fn fast_models_keep_the_contract_in_real_time() {
 /// Makes a behaviour dishonest.
 type Lie = fn(&mut Behaviour);
 
-/// The kit must see what dishonest drives do, or the tests above prove nothing.
+/// The kit must find dishonest drives, or the tests of honest ones would prove nothing.
 #[test]
 fn every_lie_is_found() {
     let honest = Model::named("consumer-nvme-ssd").unwrap();

@@ -1,5 +1,4 @@
-//! Tests that one seed gives one run with one set of bytes, on every machine: what a drive did is summed up
-//! in one number, and that number stands here.
+//! Tests that a seed determines a run and its bytes on every machine, by a hash of all events of a drive.
 use std::sync::Arc;
 
 use plumb_block::{
@@ -16,7 +15,7 @@ const SIZE: Bytes = Bytes::mib(2);
 const BLOCK: Bytes = Bytes(512);
 const DEPTH: u32 = 24;
 
-/// FNV-1a over whatever happens.
+/// FNV-1a hash of all events.
 struct EventHash(u64);
 
 impl EventHash {
@@ -42,7 +41,8 @@ impl EventHash {
     }
 }
 
-/// Writes over writes in flight, flushes, discards, failures, reads, and a power cut every 2,000 commands.
+/// Runs overlapping writes in flight, flushes, discards, failures, reads, and a power cut every 2,000
+/// commands.
 fn run(model: &str, seed: u64) -> u64 {
     let faults = vec!["write:eio:p=0.02".parse().unwrap(), "discard:timeout:p=0.02".parse().unwrap()];
     let options = DriveOptions { size: Some(SIZE), seed, faults, ..DriveOptions::default() };

@@ -1,5 +1,5 @@
-//! Contents behind a file: what is durable, and nothing else, is in the file; it is there after the drive was
-//! dropped without a word; failures of the file come out as errors and stay.
+//! Tests of contents in a file: exactly the durable data is in the file, even if the drive is dropped without
+//! notice; failures of the file become permanent errors.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader};
@@ -70,8 +70,8 @@ fn what_is_durable_and_nothing_else_is_in_the_file() {
     contents.sync_backing().unwrap();
 }
 
-/// The flush waits for nothing that is still in flight, and what it covers is in the file when it is
-/// answered.
+/// Tests that a flush does not wait for commands in flight, and that the data it covers is in the file when
+/// it is answered.
 #[test]
 fn what_is_durable_is_in_the_file_beside_a_write_in_flight() {
     for (seed, is_discarded) in (0..8).flat_map(|seed| [(seed, false), (seed, true)]) {
@@ -92,7 +92,7 @@ fn what_is_durable_is_in_the_file_beside_a_write_in_flight() {
     }
 }
 
-/// Names the backing file to the child that is going to be killed.
+/// Environment variable that gives the backing file to the child that will be killed.
 const KILLED_WITH: &str = "PLUMB_TEST_BACKING_OF_A_KILLED_DRIVE";
 
 #[test]
@@ -119,7 +119,7 @@ fn what_was_flushed_is_there_after_a_sigkill() {
     assert_eq!(found, expected);
 }
 
-/// Writes and flushes, says so, writes more without a flush, and waits for its end.
+/// Writes and flushes, reports that, writes more without a flush, and waits to be killed.
 fn be_killed(path: &Path) {
     let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
     let mut contents = contents(file, Promise::VOLATILE);
@@ -131,7 +131,7 @@ fn be_killed(path: &Path) {
         done(&mut contents, 2000 + lba, WRITE, LbaRange::new(Lba(lba), 1));
     }
     println!("the flush is answered");
-    // Until it is killed, or whoever should have done so is gone.
+    // Until it is killed, or its parent has ended.
     std::io::stdin().lines().for_each(drop);
 }
 

@@ -1,6 +1,5 @@
-//! Tests of what a drive said, and of what it does about it: lies are lost and accounted, a cache that is
-//! turned off is empty, a switch lasts as long as the power, and FUA of a drive without it goes by the rules
-//! of a flush.
+//! Tests of the promises of a drive: lost data after lies is counted, a disabled cache is empty, a switch
+//! lasts until the power is cut, and FUA on a drive without FUA follows the rules of a flush.
 use std::sync::Arc;
 
 use plumb_block::{
@@ -17,7 +16,7 @@ const SATA: &str = include_str!("../models/consumer-sata-ssd.toml");
 const NVME: &str = include_str!("../models/consumer-nvme-ssd.toml");
 const PROTECTED: &str = include_str!("../models/plp-nvme-ssd.toml");
 
-/// A drive and its host, which does one thing after the other.
+/// A drive and its host, which sends one command after the other.
 struct Bench {
     clock: Arc<VirtualClock>,
     drive: Handle,
@@ -36,7 +35,7 @@ impl Bench {
         Self { clock, drive, queue, tag: 0 }
     }
 
-    /// Returns one command of so many KiB, and its answer.
+    /// Executes one command of `kib` KiB, and returns its outcome.
     fn one(&mut self, op: Op, first_kib: u64, kib: u64) -> Outcome {
         self.tag += 1;
         let range =
@@ -101,7 +100,7 @@ impl Bench {
     }
 }
 
-/// Returns a model with lines more in its `[behaviour]`.
+/// Returns a model with additional lines in its `[behaviour]`.
 fn with(text: &str, behaviour: &str) -> Model {
     let text = text.replacen("[behaviour]\n", &format!("[behaviour]\n{behaviour}\n"), 1);
     Model::from_text("mine.toml", &text).unwrap()
@@ -114,8 +113,8 @@ fn ignoring(text: &str, which: &str) -> Model {
     Model::from_text("mine.toml", &text).unwrap()
 }
 
-/// In how many of 40 cuts, each `after` 100 commits, flushed blocks were lost; each such loss must be in the
-/// account.
+/// Returns the number of 40 cuts, each `after` 100 commits, in which flushed blocks were lost; each loss must
+/// be counted.
 fn cuts_that_lose(model: &Model, after: Nanos) -> usize {
     let loses = |seed: &u64| {
         let mut bench = Bench::new(model, *seed);

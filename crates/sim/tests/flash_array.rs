@@ -1,5 +1,5 @@
-//! Arrays: article A's cluster disk is as fast with the cache off, article C's columns add up, and a quorum
-//! does not wait for the slowest copy.
+//! Tests of arrays: the cluster disk of article A is as fast with its cache off, the columns of article C add
+//! up, and a quorum does not wait for the slowest copy.
 use plumb_block::{Bytes, Nanos, Op};
 use plumb_sim::Sectors;
 use plumb_sim::figures::probe::{Probe, Taken};
@@ -62,7 +62,7 @@ fn a_quorum_does_not_wait_for_the_slowest_copy() {
     let mean = |acknowledge| random(&mut mirror(acknowledge), (1, 2000), WRITE, 8).mean;
     let (all, quorum) = (mean(Acknowledge::All), mean(Acknowledge::Quorum));
     assert!(quorum < all && quorum > Nanos::micros(220), "{quorum} {all}");
-    // A read asks one copy, whatever writes wait for.
+    // A read uses one copy, whatever writes wait for.
     let read = random(&mut mirror(Acknowledge::All), (1, 2000), Op::Read, 8).mean;
     assert!(read < quorum, "{read} {quorum}");
 }

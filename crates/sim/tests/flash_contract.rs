@@ -1,5 +1,6 @@
-//! Promises of any timing to the drive around it, held against every model: each command is answered once,
-//! Persisted comes after Completed, a flush after the Persisted of all that it covers, and a cut forgets.
+//! Tests of the contract between a timing and its drive, with every model: each command is answered once,
+//! Persisted comes after Completed, a flush after the Persisted of all commands that it covers, and a cut
+//! clears everything.
 use std::collections::BTreeMap;
 
 use plumb_block::{Bytes, Nanos, Op};
@@ -11,7 +12,7 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 const SIZE: Bytes = Bytes::mib(256);
 
-/// A host that hands in random commands and writes down what happens.
+/// A host that submits random commands and records the events.
 struct Host {
     timing: Box<dyn Timing>,
     now: Nanos,
@@ -28,7 +29,7 @@ struct EventLog {
     submitted: Nanos,
     completed: Option<Nanos>,
     persisted: bool,
-    /// Writes that were answered and not persisted when this flush came.
+    /// Writes that were answered but not persisted when this flush was submitted.
     covers: Vec<u64>,
 }
 
@@ -120,9 +121,9 @@ fn host(model: &Model, seed: u64) -> Host {
     }
 }
 
-/// Returns all shipped models but the disks, and three copies on volatile drives of which two suffice for an
-/// answer, over a network that is far from even: as they are, and behind a controller with a cache, volatile
-/// or not.
+/// Returns all shipped models except the disks, and an array of three copies on volatile drives, of which two
+/// suffice for an answer, over a network with very different latencies: alone, and behind a controller with a
+/// volatile or protected cache.
 fn models() -> Vec<Model> {
     let quorum = include_str!("../models/hdd-space.toml")
         .replace("\"hdd-space\"", "\"quorum\"")
@@ -184,7 +185,7 @@ fn with_the_cache_off_a_write_is_answered_when_it_is_on_the_flash() {
                     timing.advance(now, &mut events);
                 }
             }
-            // Data that waits for more to come is programmed in the end.
+            // Data that waits for more data is programmed eventually.
             while let Some(next) = timing.next_event() {
                 timing.advance(next, &mut events);
             }
@@ -251,7 +252,7 @@ fn after_a_power_cut_nothing_that_was_before_it_happens() {
     }
 }
 
-/// Returns how much a flash drive has in its cache of `mib` MiB that were written `after` ago.
+/// Returns the amount in the cache of a flash drive of `mib` MiB that were written `after` ago.
 fn dirty_after(name: &str, mib: u64, after: Nanos) -> Bytes {
     let (mut timing, mut events) = (Model::named(name).unwrap().timing(SIZE, 1), Vec::new());
     let mut now = Nanos(0);

@@ -1,5 +1,6 @@
-//! The SSD models have the shape that such drives have: reads against depth, a cliff behind the SLC buffer,
-//! steady state below fresh, and flushes that cost with what is dirty, or nothing if the buffer is protected.
+//! Tests that the SSD models have the typical shape of SSDs: reads by depth, a cliff behind the SLC buffer, a
+//! steady state below the fresh state, and flushes whose cost depends on the dirty data, or is zero with a
+//! protected buffer.
 use plumb_block::{Bytes, Nanos, Op};
 use plumb_sim::command::Sectors;
 use plumb_sim::figures::flash::{FlashFigure, FlashProbe};
@@ -31,7 +32,7 @@ fn the_figures_of_each_class_are_near_what_is_published() {
         ("enterprise-sata-ssd", 512),
     ] {
         let mut parameters = parameters(name);
-        // The real one is of 22 GiB, and takes as many times as long.
+        // The real buffer of 22 GiB takes 22 times as long.
         parameters.slc.iter_mut().for_each(|slc| slc.size = Size(Bytes::gib(1)));
         let behaviour = Model::named(name).unwrap().behaviour;
         let buffer = WriteBuffer {
@@ -85,7 +86,8 @@ fn writes_fall_off_a_cliff_behind_the_slc_buffer() {
     assert!(slow.clone().all(|(_, rate)| (500.0..800.0).contains(rate)), "{cliff:?}");
 }
 
-/// Random 4 KiB writes at depth 32: so many a second in each of 20 stretches of four tenths of the capacity.
+/// Returns the rate of random 4 KiB writes at depth 32 in each of 20 stretches of four tenths of the
+/// capacity.
 fn aging(drive: &mut dyn Timing, size: Bytes) -> Vec<f64> {
     let (blocks, mut probe) = (size.0 / 4096, Probe::new(drive));
     let stretch = |seed| {

@@ -1,5 +1,5 @@
-//! Tests of what reaches a drive through the kernel above it: a flush only where a volatile cache is known,
-//! one at a time, and FUA made of a write and a flush where the drive has none.
+//! Tests of the commands that reach a drive through a simulated kernel: flushes only with a known volatile
+//! cache, one at a time, and FUA as a write and a flush if the drive lacks it.
 
 use std::sync::Arc;
 
@@ -34,14 +34,14 @@ impl Host {
         self.device.open_queue(QueueOptions { depth: 8, pool: Pool::new(shape).unwrap() }).unwrap()
     }
 
-    /// Flushes and FUA writes that the drive has counted.
+    /// Returns the flushes and FUA writes that the drive has counted.
     fn counted(&self) -> (u64, u64) {
         let counted = self.handle.counters().read().unwrap();
         let fua = self.handle.with(|drive, _| drive.counters().fua_writes);
         (counted.devices[0].flushes.unwrap(), fua)
     }
 
-    /// Polls the queues until each has answered so many requests.
+    /// Polls the queues until each has answered `each` requests.
     fn answers(&self, queues: &mut [Box<dyn Queue>], each: usize) -> Vec<Vec<Completion>> {
         let mut answers: Vec<Vec<Completion>> = queues.iter().map(|_| Vec::new()).collect();
         loop {
@@ -93,7 +93,7 @@ fn flushes_that_arrive_while_one_is_in_flight_share_the_next() {
         queue.submit(Request::flush(Tag(2))).unwrap();
     }
     let answers = host.answers(&mut queues, 2);
-    // The first goes alone; the five others wait for it and share one.
+    // The first flush goes alone; the five others wait for it and share one.
     assert_eq!(host.counted().0, 2);
     let ended =
         |queue: usize, tag| answers[queue].iter().find(|one| one.tag == Tag(tag)).unwrap().completed_at;

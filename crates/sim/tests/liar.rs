@@ -1,5 +1,5 @@
-//! Drives that lie: what they hold back does not grow with what they have written, and what they relied on is
-//! lost.
+//! Tests of drives that lie: the data that they hold back does not grow with the written data, and data in a
+//! failed cache is lost.
 use std::sync::Arc;
 
 use plumb_block::{
@@ -12,7 +12,7 @@ use plumb_sim::model::{IgnoresFlush, Model};
 
 const LIAR: &str = include_str!("../models/liar.toml");
 const PROTECTED: &str = include_str!("../models/plp-nvme-ssd.toml");
-/// 64 MiB that it holds back, and 16 MiB in its buffer.
+/// Maximum that the drive holds back: 64 MiB, and 16 MiB in its buffer.
 const HELD_MAX: Bytes = Bytes::mib(64 + 16 + 1);
 
 #[test]
@@ -45,8 +45,8 @@ fn a_drive_that_never_sees_a_flush_holds_back_no_more_than_it_did_at_first() {
     assert!(drive.with(|drive, _| drive.at_risk()) > Bytes::mib(60));
 }
 
-/// Returns the drive of protected flash, whose capacitors are as `battery` says: how many of some flushed
-/// writes a cut takes.
+/// Returns the number of flushed writes that a cut loses on a drive of protected flash with the state
+/// `battery` of its capacitors.
 fn lost_of_protected(battery: &str, seed: u64) -> u64 {
     let text = PROTECTED.replacen("[behaviour]\n", &format!("[behaviour]\n{battery}\n"), 1);
     let model = Model::from_text("mine.toml", &text).unwrap();

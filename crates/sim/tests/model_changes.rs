@@ -1,8 +1,8 @@
-//! Parameters of a model that are typed behind its name.
+//! Tests of parameters that are typed behind the name of a model.
 
 use plumb_sim::model::{Change, Model, TypedModel};
 
-/// A parameter can be typed otherwise, and is held to what a file is held to; the complaint names the change.
+/// Tests that a typed parameter is checked like one in a file, and that the error names the change.
 #[test]
 fn changed_parameters_are_checked_as_those_of_a_file() {
     let resolved = |typed: &str| typed.parse::<TypedModel>().unwrap().resolve();

@@ -197,7 +197,7 @@ fn an_array_has_a_battery_only_with_a_controller_and_a_controller_has_a_cache() 
     }
 }
 
-/// Values that are likely to hurt.
+/// Values that are likely to cause errors.
 const HOSTILE: &[&str] = &[
     "0",
     "1",
@@ -270,7 +270,7 @@ fn mutated(text: &str, chance: &mut Xoshiro256PlusPlus) -> String {
     lines.join("\n")
 }
 
-/// A short run of a model that was taken: it must end, with every command answered.
+/// Runs an accepted model briefly: the run must end, with every command answered.
 fn run(model: &Model, context: &str) {
     let size = model.size(Some(Bytes::mib(4)));
     let info = model.device_info(size, VolatileCache::None);

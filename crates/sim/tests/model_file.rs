@@ -1,5 +1,5 @@
-//! A model is read from a file that the user names, which may be anything: none of it hangs the program or
-//! fills its memory, and the error says what was found, what is read, and where.
+//! Tests of models in files that a user names, which may hold anything: no file hangs the program or fills
+//! its memory, and the error states what was found, what was expected, and where.
 use std::fs::File;
 use std::path::Path;
 

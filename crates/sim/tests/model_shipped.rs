@@ -1,4 +1,4 @@
-//! The models that ship: each loads, runs, and says of every figure where it comes from.
+//! Tests of the shipped models: each loads, runs, and gives the source of every figure.
 
 use plumb_block::{Bytes, Nanos, Op};
 use plumb_sim::model::{Kind, Model, ModelError, TypedModel};

@@ -1,4 +1,4 @@
-//! [`Contents`]: the commands of a drive as they arrive, are answered, are destaged, or fail.
+//! [`Contents`]: state changes by the commands of a drive: arrival, answer, destaging, failure.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use super::medium::Medium;
 use super::shape::{Backing, BackingError, ContentsError, Data, Shape};
 use crate::command::CommandId;
 
-/// One in so many commands that come after it lets a failed write land.
+/// Average number of later commands until a failed write lands.
 const LATE_ODDS: u64 = 8;
 
 /// The contents of one drive.
@@ -24,18 +24,18 @@ pub struct Contents {
     pub(super) window: Window<Content>,
     pub(super) medium: Medium,
     chance: Xoshiro256PlusPlus,
-    /// Failed commands that have not landed yet.
+    /// Failed commands that may still land.
     late: Vec<u64>,
     keeps_nothing: bool,
-    /// True if any block was ever made unreadable: if not, nobody has to look for one.
+    /// True if any block was ever made unreadable. Otherwise reads need not check for that.
     pub(super) has_unreadable: bool,
 }
 
 impl Contents {
-    /// Creates the contents of a new drive: all zeroes, or what the backing file holds.
+    /// Creates the contents of a new drive: all zeroes, or the contents of the backing file.
     ///
     /// # Errors
-    /// If there can be no such drive.
+    /// If the shape is invalid.
     pub fn new(shape: Shape, promise: Promise, backing: Backing) -> Result<Self, ContentsError> {
         let Shape { logical_block, blocks } = shape.check()?;
         let block_bytes = logical_block.0 as usize;
@@ -51,17 +51,17 @@ impl Contents {
         })
     }
 
-    /// With another seed for what is drawn between cuts: which of two writes in flight together is visible,
-    /// what becomes of a failed one, whether a discard without promise does anything.
+    /// Sets the seed for random choices between cuts: which of two concurrent writes is visible, the fate of
+    /// a failed one, the effect of a discard without a guarantee.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.chance = Xoshiro256PlusPlus::seed_from_u64(seed);
         self
     }
 
-    /// Takes a write, a discard, a write of zeroes or a flush: it is in flight from now on and may land.
-    /// Reads, empty ranges and ranges outside the drive are ignored, as are writes whose data does not have
-    /// the length of the range. Visible: no. Durable: no.
+    /// Accepts a write, discard, write of zeroes or flush, which is then in flight and may land. Reads, empty
+    /// ranges and ranges outside the drive are ignored, as are writes whose data has another length than the
+    /// range. A submitted command is neither visible nor durable.
     pub fn submit(&mut self, id: CommandId, op: Op, range: LbaRange, data: Data<'_>) {
         if self.keeps_nothing || op == Op::Read {
             return;
@@ -86,7 +86,7 @@ impl Contents {
             (Op::WriteZeroes { fua, no_hole, .. }, _) => {
                 (Kind::WriteZeroes { fua }, if no_hole { Content::Zeroes } else { Content::Hole })
             }
-            // Without the promise of zeroes a drive may ignore a discard, and this one does so now and then.
+            // Without a guarantee of zeroes a drive may ignore a discard; this one sometimes does.
             (Op::Discard, _) if self.window.promise().discard_zeroes || below(&mut self.chance, 4) > 0 => {
                 (Kind::Discard { zeroes: true }, Content::Hole)
             }
@@ -95,38 +95,36 @@ impl Contents {
         self.window.submit(id.0, kind, range, content);
     }
 
-    /// Notes that the command is answered as done. Visible from now on; durable if it is FUA or the promise
-    /// is not volatile. For a flush: what completed before it was submitted is durable from now on, if
-    /// flushes are kept. What is durable is in the backing file when this returns.
+    /// Records the successful answer to a command. The command becomes visible, and durable if it is FUA or
+    /// the promise is not volatile. A flush makes everything durable that completed before its submission, if
+    /// flushes are kept. Durable data is in the backing file when this returns.
     ///
     /// # Errors
-    /// If the backing file failed: the command must be answered with an error instead.
+    /// If the backing file failed; then answer the command with an error instead.
     pub fn complete(&mut self, id: CommandId) -> Result<(), BackingError> {
         self.land(id.0);
         self.medium.drain();
         self.backing_failed().map_or(Ok(()), Err)
     }
 
-    /// Notes that a command takes effect.
+    /// Records that a command takes effect.
     fn land(&mut self, id: u64) {
-        // Either of two commands in flight together may be the last: each lands at its submission or at its
-        // answer.
+        // Either of two concurrent commands may be the last: each lands at its submission or at its answer.
         let is_early = self.chance.next_u64() >> 63 == 0;
         let landing = if is_early { Landing::AtSubmission } else { Landing::AtCompletion };
         let Self { window, medium, .. } = self;
         window.complete(id, landing, &mut |range, content| medium.store(range, content));
     }
 
-    /// Notes that the drive has destaged all that an answered command carried: it is durable. Of a command
-    /// that is not answered yet: durable when it is. Nothing happens if it is durable already.
+    /// Records that the drive has destaged all data of an answered command, which is then durable; an
+    /// unanswered command becomes durable with its answer. No effect if it is durable already.
     ///
-    /// A failure of the backing file stays and comes with the next [`complete`](Self::complete).
+    /// A failure of the backing file is kept and returned by the next [`complete`](Self::complete).
     pub fn persist(&mut self, id: CommandId) {
         self.persist_all(&[id]);
     }
 
-    /// Makes all that several answered commands carried durable, one after the other: see
-    /// [`persist`](Self::persist).
+    /// Makes all data of several answered commands durable, in order: see [`persist`](Self::persist).
     pub fn persist_all(&mut self, ids: &[CommandId]) {
         let Self { window, medium, .. } = self;
         for id in ids {
@@ -135,10 +133,10 @@ impl Contents {
         medium.drain();
     }
 
-    /// Notes that the command failed or is not answered. What becomes of it is drawn: it lands now, later or
-    /// never, or each of its blocks lands, does not, or becomes unreadable. Visible or not, it is at risk as
-    /// long as it is not flushed. A flush that failed covers nothing. A command that was answered to the
-    /// drive, and is not to the host because its flush failed, is where it is.
+    /// Records that the command failed or is not answered. Its fate is random: it lands now, later or never,
+    /// or each of its blocks lands, does not, or becomes unreadable. Its data is at risk until flushed,
+    /// whether visible or not. A failed flush covers nothing. A command that completed inside the drive but
+    /// failed for the host, because its flush did, has landed.
     pub fn fail(&mut self, id: CommandId) {
         let id = id.0;
         self.window.fail(id);
@@ -156,7 +154,7 @@ impl Contents {
         self.medium.drain();
     }
 
-    /// Lets a failed command land, now and then.
+    /// Makes a failed command land, at random.
     fn land_late_one(&mut self) {
         if self.late.is_empty() || below(&mut self.chance, LATE_ODDS) > 0 {
             return;
@@ -164,7 +162,7 @@ impl Contents {
         let place = below(&mut self.chance, self.late.len() as u64) as usize;
         let id = self.late.swap_remove(place);
         self.land(id);
-        // A read that comes next must not find it still being collected.
+        // Write the buffered bytes to the backing file, since reads do not see them.
         self.medium.drain();
     }
 
@@ -190,28 +188,28 @@ impl Contents {
         }
     }
 
-    /// Changes what is kept from now on. What is at risk stays so until it is persisted or flushed: a drive
-    /// that turns its cache off destages first.
+    /// Changes the promise from now on. Data at risk stays so until persisted or flushed: a drive that
+    /// disables its cache destages first.
     pub const fn set_promise(&mut self, promise: Promise) {
         self.window.set_promise(promise);
     }
 
-    /// Returns the promises that are kept.
+    /// Returns the promise.
     pub const fn promise(&self) -> Promise {
         self.window.promise()
     }
 
-    /// Returns how much was answered and is not durable; what was written twice counts twice.
+    /// Returns the amount of answered data that is not durable; data written twice counts twice.
     pub const fn at_risk(&self) -> Bytes {
         Bytes(self.window.at_risk_blocks() * self.block_bytes as u64)
     }
 
-    /// Waits until the backing file is durable on the host; nothing without one.
+    /// Makes the backing file durable on the host. No effect without a file.
     ///
     /// # Errors
-    /// The first failure of the file, now and ever after.
+    /// Fails with the first failure of the file, permanently.
     pub fn sync_backing(&mut self) -> io::Result<()> {
-        self.medium.file_mut().map_or(Ok(()), BackingFile::sync)
+        self.medium.file.as_mut().map_or(Ok(()), BackingFile::sync)
     }
 
     /// Returns the first failure of the backing file.
@@ -219,7 +217,7 @@ impl Contents {
         self.medium.file.as_ref().and_then(|file| file.failed)
     }
 
-    /// Forgets what was in flight: the power was cut.
+    /// Drops commands in flight after a power cut.
     pub(super) fn forget_commands(&mut self) {
         self.window.clear();
         self.late.clear();

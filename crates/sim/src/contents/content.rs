@@ -1,32 +1,31 @@
-//! Contents of blocks. A pattern is kept as such; its bytes are made when somebody reads them.
+//! Contents of blocks. A pattern is stored as such and expanded when read.
 
 use std::sync::Arc;
 
 use plumb_block::{Lba, LbaRange, Pattern};
 
-/// Content of the blocks of a run. It is given for each block by its address, so that a run can be divided
-/// anywhere.
+/// Content of a run of blocks. It is defined for each block by its address, so a run can be split anywhere.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Content {
-    /// Nothing: reads as zeroes and takes no space.
+    /// Never written: reads as zeroes and takes no space.
     Hole,
-    /// Zeroes that were written.
+    /// Written zeroes.
     Zeroes,
-    /// A pattern in which each block is made from its own address. (16 bytes with the discriminant: the
-    /// medium of a large drive is made of millions of these.)
+    /// Pattern whose blocks are generated from their own address. (16 bytes including the discriminant, since
+    /// the medium of a large drive consists of millions of these.)
     Pattern { generation: u32, seed: u64 },
     /// Any other pattern.
     ShiftedPattern(Arc<ShiftedPattern>),
-    /// Bytes.
+    /// Arbitrary bytes.
     Bytes(Arc<StoredBytes>),
-    /// Nothing that can be read.
+    /// Unreadable.
     Unreadable,
 }
 
-/// A pattern that was made for another place, or has a large generation.
+/// A pattern generated for another address, or with a large generation.
 #[derive(Debug, PartialEq)]
 pub(super) struct ShiftedPattern {
-    /// The block that is made from the pattern's own address.
+    /// Block that corresponds to the pattern's own address.
     first: Lba,
     pattern: Pattern,
 }
@@ -39,7 +38,7 @@ pub(super) struct StoredBytes {
 }
 
 impl StoredBytes {
-    /// Returns the bytes of `range`, which is part of the run.
+    /// Returns the bytes of `range`, which must be part of the run.
     pub(super) fn slice(&self, range: LbaRange, block_bytes: usize) -> &[u8] {
         let from = (range.lba.0 - self.first.0) as usize * block_bytes;
         &self.bytes[from..from + range.nlb as usize * block_bytes]
@@ -47,14 +46,14 @@ impl StoredBytes {
 }
 
 impl PartialEq for StoredBytes {
-    /// Returns two that were stored apart stay apart: comparing bytes would cost more than it saves.
+    /// Compares by identity. Comparing the bytes would cost more than merging equal runs saves.
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other)
     }
 }
 
 impl Content {
-    /// Returns the pattern whose first block goes to `first`.
+    /// Creates the content of a pattern whose first block is at `first`.
     pub(super) fn pattern(first: Lba, pattern: Pattern) -> Self {
         match u32::try_from(pattern.generation) {
             Ok(generation) if pattern.lba == first => Self::Pattern { generation, seed: pattern.seed },
@@ -62,13 +61,13 @@ impl Content {
         }
     }
 
-    /// Creates a copy of these bytes, which begin with block `first`.
+    /// Creates a copy of these bytes, which start at block `first`.
     pub(super) fn bytes(first: Lba, bytes: &[u8]) -> Self {
         Self::Bytes(Arc::new(StoredBytes { first, bytes: bytes.into() }))
     }
 
-    /// Puts the bytes of `range` into `into`, which is as long. False, and nothing is done, if it cannot be
-    /// read.
+    /// Fills `into` with the bytes of `range`, which must have the same length. Returns false without changes
+    /// if the content is unreadable.
     pub(super) fn fill(&self, range: LbaRange, block_bytes: usize, into: &mut [u8]) -> bool {
         match self {
             Self::Hole | Self::Zeroes => into.fill(0),
@@ -87,7 +86,7 @@ impl Content {
         true
     }
 
-    /// Returns the content of block `from` at another place.
+    /// Returns the content of block `from` as moved to another address.
     pub(super) fn moved(&self, from: Lba, to: Lba, block_bytes: usize) -> Self {
         match self {
             Self::Hole | Self::Zeroes | Self::Unreadable => self.clone(),

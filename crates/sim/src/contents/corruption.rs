@@ -1,4 +1,4 @@
-//! Corruption of one command that survives a power cut, beyond the crash rules.
+//! Corruption, beyond the crash rules, of a command that survives a power cut.
 
 use std::ops::Range;
 
@@ -8,22 +8,23 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::damage::Damage;
 
-/// An eighth of the 4 KiB of which a shorn write lacks the end.
+/// An eighth of 4 KiB, the unit in which a shorn write lacks its end.
 const EIGHTH: usize = 512;
 
-/// Corruption of one command.
+/// Corruption of a command.
 #[derive(Debug, Default)]
 pub(super) struct Corruption {
-    /// How many eighths of each 4 KiB land, if the write is shorn.
+    /// Number of eighths of each 4 KiB that land, if the write is shorn.
     shorn: Option<usize>,
-    /// Block of the command that is torn inside.
+    /// Block that is torn internally.
     torn_block: Option<Lba>,
-    /// Block from which on the command lands, instead of its own.
+    /// First block of the wrong place where the command lands.
     pub(super) misdirected_to: Option<u64>,
 }
 
 impl Corruption {
-    /// Draws it for a command over `range`; for a write of data `blocks` is the length of the drive.
+    /// Draws the corruption of a command over `range`; for a write of data, `blocks` is the size of the
+    /// drive.
     pub(super) fn draw(
         chance: &mut Xoshiro256PlusPlus,
         damage: &Damage,
@@ -40,13 +41,13 @@ impl Corruption {
         }
         if happens(chance, damage.misdirected) {
             let target = below(chance, blocks - range.nlb + 1);
-            // At its own place it is not misdirected.
+            // The command's own address would not be misdirected.
             corruption.misdirected_to = (target != range.lba.0).then_some(target);
         }
         corruption
     }
 
-    /// Returns true if nothing goes wrong.
+    /// Returns true if there is no corruption.
     pub(super) const fn is_none(&self) -> bool {
         self.shorn.is_none() && self.torn_block.is_none() && self.misdirected_to.is_none()
     }
@@ -56,7 +57,7 @@ impl Corruption {
         self.shorn.is_some()
     }
 
-    /// Returns the parts of a block's bytes that stay as they were; they do not overlap.
+    /// Returns the disjoint byte ranges of a block that keep their old contents.
     pub(super) fn old_parts(&self, lba: Lba, block_bytes: usize) -> Vec<Range<usize>> {
         let is_torn = self.torn_block == Some(lba);
         let from = if is_torn { block_bytes / 2 } else { block_bytes };

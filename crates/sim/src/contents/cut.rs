@@ -1,5 +1,5 @@
-//! The power cut: what survives is drawn, laid over the medium in the order in which it landed, and accounted
-//! for.
+//! The power cut: draws the survivors, applies them to the medium in the order in which they landed, and
+//! reports the losses.
 
 use plumb_block::{ExtentMap, Lba, LbaRange};
 use plumb_crash::{Command, Keep, Kind, Remainder, Window, happens};
@@ -11,38 +11,38 @@ use super::corruption::Corruption;
 use super::damage::{CutReport, Damage};
 use super::medium::Medium;
 
-/// The most blocks of one command for which it is drawn whether they become unreadable; of a longer one, one
-/// in each of so many equal pieces.
+/// Maximum number of random draws for unreadable blocks in one command. A longer one is divided into this
+/// many pieces, with one draw for a block of each.
 const BREAKS_MAX: u64 = 1 << 12;
 
-/// Whose version a cut left in a block; nobody's: what was durable before.
+/// Command whose version a cut left in a block. A block without an owner has the earlier durable version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    /// This command's.
+    /// Command with this number.
     Command(u64),
-    /// No version: the block is torn inside or unreadable, by a command that was answered.
+    /// No command: an answered one left the block torn internally or unreadable.
     Broken,
-    /// A write of another place landed here.
+    /// A misdirected write of another address.
     Stray,
 }
 
-/// A cut while it happens.
+/// A cut in progress.
 struct Cut<'a> {
     window: &'a Window<Content>,
     medium: &'a mut Medium,
     block_bytes: usize,
     chance: &'a mut Xoshiro256PlusPlus,
     damage: &'a Damage,
-    /// Whose version is left, where any command landed.
+    /// Owner of each block where any command landed.
     left: ExtentMap<Owner>,
     report: CutReport,
 }
 
 impl Contents {
-    /// Cuts the power: draws what survives of what is at risk. Afterwards the medium is what is left, nothing
-    /// is in flight, and all of it is durable. `chance` alone decides.
+    /// Cuts the power and draws the survivors of the commands at risk, determined only by `chance`.
+    /// Afterwards nothing is in flight, and everything on the medium is durable.
     ///
-    /// A failure of the backing file stays and comes with the next [`complete`](Self::complete).
+    /// A failure of the backing file is kept and returned by the next [`complete`](Self::complete).
     pub fn cut(&mut self, chance: &mut Xoshiro256PlusPlus, damage: &Damage) -> CutReport {
         let mut drawn = self.window.draw(chance, damage.survival);
         let unserialized = happens(chance, damage.unserialized);
@@ -85,7 +85,7 @@ impl Cut<'_> {
         self.report.torn += u64::from(kept > 0 && kept < command.range.nlb);
     }
 
-    /// Lays what survives of a command over the medium, with what goes wrong beyond the rules.
+    /// Applies the surviving part of a command to the medium, with corruption beyond the rules.
     fn lay(&mut self, one: &Remainder, command: &Command<Content>, blocks: u64) {
         let window = self.window;
         let is_write = matches!(command.kind, Kind::Write { .. });
@@ -98,7 +98,7 @@ impl Cut<'_> {
         self.report.misdirected += u64::from(corruption.misdirected_to.is_some());
         for (first, count) in one.keep.runs(command.range.nlb) {
             let kept = LbaRange::new(command.range.lba + first, count);
-            // Where something newer is durable it counts no more.
+            // A part replaced by something newer and durable no longer matters.
             for (run, _) in window.versions(kept).filter(|(_, ids)| ids.contains(&one.id)) {
                 self.land(one.id, command, run, &corruption);
             }
@@ -122,7 +122,7 @@ impl Cut<'_> {
         }
     }
 
-    /// Lands one block of a command that is torn inside or shorn.
+    /// Lands one block of an internally torn or shorn command.
     fn land_block(&mut self, id: u64, command: &Command<Content>, lba: Lba, corruption: &Corruption) {
         let block = LbaRange::new(lba, 1);
         let old = corruption.old_parts(lba, self.block_bytes);
@@ -147,14 +147,14 @@ impl Cut<'_> {
         self.report.torn_inside_blocks += 1;
     }
 
-    /// Lands one block of a misdirected write; its own place stays as it is.
+    /// Lands one block of a misdirected write; its own address does not change.
     fn land_elsewhere(&mut self, command: &Command<Content>, lba: Lba, to: Lba, corruption: &Corruption) {
         if corruption.old_parts(lba, self.block_bytes).iter().map(std::ops::Range::len).sum::<usize>()
             >= self.block_bytes
         {
             return;
         }
-        // Where there was nothing, nothing is lost.
+        // If the target held nothing, nothing is lost.
         if self.medium.block(to).is_some_and(|bytes| bytes.iter().any(|byte| *byte != 0)) {
             self.left.insert(LbaRange::new(to, 1), Owner::Stray);
         }
@@ -162,8 +162,8 @@ impl Cut<'_> {
         self.medium.store(LbaRange::new(to, 1), &moved);
     }
 
-    /// Draws which blocks of a command become unreadable: of one in flight by rule 8, of one at risk beyond
-    /// the rules.
+    /// Draws the blocks of a command that become unreadable: for one in flight by rule 8, for one at risk
+    /// beyond the rules.
     fn make_unreadable(&mut self, one: &Remainder, command: &Command<Content>) {
         let probability = match command.span.is_completed() {
             false if one.is_atomic => 0.0,
@@ -188,7 +188,7 @@ impl Cut<'_> {
         }
     }
 
-    /// Counts what is not as it was: the blocks of which an answered version is gone.
+    /// Counts the blocks that lost an answered version.
     fn account(&mut self, blocks: u64) {
         let window = self.window;
         let whole_drive = LbaRange::new(Lba(0), blocks);
@@ -213,14 +213,14 @@ impl Cut<'_> {
         }
     }
 
-    /// Accounts for blocks over which these commands lie, of which the version of `was` was visible and that
-    /// of `is` is left.
+    /// Counts blocks covered by these commands, where the version of `was` was visible and that of `is`
+    /// remains.
     fn account_run(&mut self, ids: &[u64], was: Option<u64>, is: Option<Owner>, count: u64) {
         let window = self.window;
         if was.map(Owner::Command) == is {
             return;
         }
-        // A command is not lost if the version left is newer, or was in flight with it.
+        // A command is not lost if the remaining version is newer, or was in flight at the same time.
         let is_gone = |id: u64, one: &Command<Content>| match is {
             None => true,
             Some(Owner::Broken | Owner::Stray) => was == Some(id),
@@ -234,19 +234,19 @@ impl Cut<'_> {
         });
         let is_stray = is == Some(Owner::Stray);
         let (mut is_lost, mut was_promised) = (is_stray && was.is_none(), false);
-        // A discard that is lost loses nobody's data.
+        // A lost discard loses no data.
         for one in gone.filter(|one| !matches!(one.kind, Kind::Discard { .. })) {
             is_lost = true;
             was_promised |= window.was_said_durable(one);
         }
         self.report.lost_blocks += if is_lost { count } else { 0 };
-        // Data that a stray write destroys is damaged, but not lost by a broken promise.
+        // Data destroyed by a stray write is damaged, but not lost by a broken promise.
         self.report.promised_lost_blocks += if was_promised && !is_stray { count } else { 0 };
     }
 }
 
-/// Returns the owner of a block that a command has spoilt: a command in flight may leave anything, but from
-/// one that was answered that is a loss.
+/// Returns the owner of a block damaged by a command: one in flight may leave anything, but damage by an
+/// answered one is a loss.
 const fn spoiler(id: u64, command: &Command<Content>) -> Owner {
     if command.span.is_completed() { Owner::Broken } else { Owner::Command(id) }
 }

@@ -1,19 +1,18 @@
-//! Damage by a power cut: how the survivors are chosen, what goes wrong beyond the rules, and the account of
-//! it.
+//! Damage by a power cut: selection of the survivors, corruption beyond the rules, and the report.
 
 use serde::{Deserialize, Serialize};
 
 use plumb_crash::{Strategy, Survival};
 
-/// How a drive behaves when its power is cut; `[behaviour.damage]` of a model. The probabilities are from 0
-/// to 1, and 0 where a model does not say.
+/// Behaviour of a drive in a power cut; `[behaviour.damage]` of a model. Probabilities are from 0 to 1, with
+/// a default of 0.
 ///
 /// Faults as in Zheng et al., "Understanding the Robustness of SSDs under Power Fault", FAST 2013: shorn
-/// writes, unserializable writes, bit corruption (here: torn inside a block), and writes to the wrong place.
+/// writes, unserializable writes, bit corruption (here: torn inside a block), and misdirected writes.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Damage {
-    /// Choice of what survives of the commands at risk. All that it may choose is legal. No model sets it.
+    /// Selection of the surviving commands at risk. All choices are legal. Not set by models.
     #[serde(skip)]
     pub survival: Survival,
     /// Probability that a block of a command in flight becomes unreadable. Legal, unless the command is
@@ -23,17 +22,17 @@ pub struct Damage {
     pub torn: f64,
     /// Probability that only the first three or seven eighths of each 4 KiB of a surviving write land.
     pub shorn: f64,
-    /// Probability that a surviving write lands elsewhere.
+    /// Probability that a surviving write is misdirected.
     pub misdirected: f64,
     /// Probability, for each cut, that survivors land in reverse order.
     pub unserialized: f64,
-    /// Probability that a block of an acknowledged write at risk becomes unreadable. No model sets it.
+    /// Probability that a block of an acknowledged write at risk becomes unreadable. Not set by models.
     #[serde(skip)]
     pub latent: f64,
 }
 
 impl Damage {
-    /// Damage that the contract allows and no more; blocks in flight become unreadable one time in fifty.
+    /// Only damage that the contract allows; blocks in flight become unreadable with a probability of 2 %.
     pub const LEGAL: Self = Self {
         survival: Survival::Mixed,
         unreadable: 0.02,
@@ -51,40 +50,39 @@ impl Default for Damage {
     }
 }
 
-/// Account of a power cut. The status of a drive has the fields that are not skipped.
+/// Report of a power cut. The status of a drive includes the fields that are serialized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CutReport {
-    /// How the survivors were chosen.
+    /// Strategy that selected the survivors.
     #[serde(skip)]
     pub strategy: Strategy,
-    /// Commands that were in flight, those that were lost track of included.
+    /// Commands in flight, including those that never got an answer.
     pub in_flight: u64,
-    /// Commands that were answered and not durable.
+    /// Commands answered but not durable.
     pub at_risk: u64,
     /// Commands in flight or at risk of which all blocks survived.
     pub survived: u64,
     /// Commands in flight or at risk of which some blocks survived.
     pub torn: u64,
-    /// Blocks of which an answered version is gone and something older, or what nobody wrote there, is left.
-    /// Lost discards are not counted.
+    /// Blocks that lost an answered version to an older or foreign one. Lost discards are not counted.
     #[serde(skip)]
     pub lost_blocks: u64,
-    /// Lost blocks of which the drive had said that they were durable, by answering FUA or a flush. Zero for
-    /// a drive that does not lie.
+    /// Lost blocks that the drive had reported as durable, by answering FUA or a flush. Zero for an honest
+    /// drive.
     #[serde(skip)]
     pub promised_lost_blocks: u64,
-    /// Blocks that cannot be read.
+    /// Unreadable blocks.
     pub unreadable_blocks: u64,
-    /// Blocks torn inside.
+    /// Internally torn blocks.
     pub torn_inside_blocks: u64,
-    /// Writes of which the ends of each 4 KiB are missing.
+    /// Writes that lack the end of each 4 KiB.
     pub shorn: u64,
-    /// Writes that landed elsewhere.
+    /// Misdirected writes.
     pub misdirected: u64,
-    /// Blocks that held something and over which those landed: they are lost, too, however long they had been
+    /// Blocks with data overwritten by misdirected writes; these are lost, too, however long they had been
     /// durable.
     pub misdirected_over_blocks: u64,
-    /// True if survivors landed in the reverse of their order.
+    /// True if survivors landed in reverse order.
     #[serde(skip)]
     pub unserialized: bool,
 }

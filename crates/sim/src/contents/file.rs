@@ -1,6 +1,6 @@
-//! The file behind a drive. What is written next to each other goes out as one write.
+//! Backing file of a drive. Adjacent writes are combined.
 //!
-//! The first failure stays: what of the file is true is not known after it.
+//! The first failure is kept: after it, the contents of the file are unknown.
 
 use std::fs::File;
 use std::io;
@@ -11,17 +11,17 @@ use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 
 use super::shape::BackingError;
 
-/// The longest write.
+/// Maximum size of a combined write in bytes.
 const WRITE_MAX: usize = 1 << 20;
 
-/// The file, and a write that is being collected.
+/// The file, with a write being combined.
 #[derive(Debug)]
 pub(super) struct BackingFile {
     file: File,
-    /// Where the collected bytes go.
+    /// Offset of the combined bytes.
     at: u64,
     collected: Vec<u8>,
-    /// The first failure.
+    /// First failure.
     pub(super) failed: Option<BackingError>,
     has_unsynced: bool,
 }
@@ -31,7 +31,7 @@ impl BackingFile {
         Self { file, at: 0, collected: Vec::new(), failed: None, has_unsynced: false }
     }
 
-    /// Writes, soon: at the latest at the next [`drain`](Self::drain).
+    /// Writes with a delay, at the latest at the next [`drain`](Self::drain).
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) {
         let is_next = offset == self.at + self.collected.len() as u64;
         if !is_next || self.collected.len() + bytes.len() > WRITE_MAX {
@@ -41,7 +41,7 @@ impl BackingFile {
         self.collected.extend_from_slice(bytes);
     }
 
-    /// Writes what was collected.
+    /// Writes the combined bytes.
     pub(super) fn drain(&mut self) {
         if self.collected.is_empty() {
             return;
@@ -54,7 +54,7 @@ impl BackingFile {
         self.collected.clear();
     }
 
-    /// Gives the space back; the bytes read as zeroes.
+    /// Deallocates space, which then reads as zeroes.
     pub(super) fn punch(&mut self, offset: u64, length: u64) {
         self.drain();
         if self.failed.is_some() || length == 0 {
@@ -63,13 +63,13 @@ impl BackingFile {
         self.has_unsynced = true;
         let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match fallocate(&self.file, mode, offset, length) {
-            // A file system without holes: the zeroes are written.
+            // The file system does not support holes, so write zeroes.
             Err(rustix::io::Errno::OPNOTSUPP) => self.zero(offset, length),
             punched => self.note("punch a hole in", offset, punched.map_err(io::Error::from)),
         }
     }
 
-    /// Writes zeroes that take space.
+    /// Writes zeroes that occupy space.
     pub(super) fn zero(&mut self, offset: u64, length: u64) {
         let zeroes = [0; 1 << 16];
         let mut at = offset;
@@ -81,7 +81,7 @@ impl BackingFile {
         self.drain();
     }
 
-    /// Reads; past the end of the file are zeroes. Nothing may be collected.
+    /// Reads; the part beyond the end of the file is zeroes. There must be no combined bytes pending.
     pub(super) fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), BackingError> {
         if let Some(failed) = self.failed {
             return Err(failed);
@@ -101,8 +101,8 @@ impl BackingFile {
         Ok(())
     }
 
-    /// Returns whether there is data at `offset`, and up to where it is so; `None` if the file system does
-    /// not say.
+    /// Returns whether there is data at `offset`, and the end of that state; `None` if the file system does
+    /// not report it.
     pub(super) fn state(&self, offset: u64) -> Option<(bool, u64)> {
         match seek(&self.file, SeekFrom::Data(offset)) {
             Err(rustix::io::Errno::NXIO) => Some((false, u64::MAX)),
@@ -112,7 +112,7 @@ impl BackingFile {
         }
     }
 
-    /// Waits until what was written is durable on the host.
+    /// Makes the file durable on the host.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         self.drain();
         if let Some(failed) = self.failed {

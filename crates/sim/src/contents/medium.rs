@@ -1,5 +1,5 @@
-//! Durable contents: in memory by extents, or in a file. With a file behind, the extents only say which
-//! blocks are unreadable.
+//! Durable contents, in memory as extents or in a file. With a backing file, the extents only mark unreadable
+//! blocks.
 
 use plumb_block::{ExtentMap, Lba, LbaRange};
 
@@ -7,11 +7,11 @@ use super::content::Content;
 use super::file::BackingFile;
 use super::shape::{Backing, BackingError};
 
-/// Bytes are kept in pieces of this length, so that a block that is left of a long write does not keep all of
-/// it.
+/// Length of the pieces in which bytes are stored, so that a remaining block of a long write does not keep
+/// all of it.
 const PIECE_BYTES: usize = 1 << 16;
 
-/// Zeroes among bytes take no memory where they fill so many in a row, or a logical block.
+/// Minimum length of a run of zeroes that is stored without memory, unless it fills a logical block.
 const ZEROES_BYTES: usize = 1 << 12;
 
 /// The medium.
@@ -19,14 +19,14 @@ const ZEROES_BYTES: usize = 1 << 12;
 pub(super) struct Medium {
     block_bytes: usize,
     extents: ExtentMap<Content>,
-    /// The file, if there is one.
+    /// Backing file, if there is one.
     pub(super) file: Option<BackingFile>,
 }
 
-/// Content that the medium holds in a run.
+/// Content of a run on the medium.
 pub(super) enum MediumContent<'a> {
     Known(&'a Content),
-    /// Whatever the backing file has there.
+    /// Contents of the backing file.
     InFile,
 }
 
@@ -39,7 +39,7 @@ impl Medium {
         Self { block_bytes, extents: ExtentMap::default(), file }
     }
 
-    /// Makes a run durable. In the file it is at the latest with the next [`drain`](Self::drain).
+    /// Makes a run durable. It is in the file at the latest after the next [`drain`](Self::drain).
     pub(super) fn store(&mut self, range: LbaRange, content: &Content) {
         if self.file.is_some() {
             return self.store_in_file(range, content);
@@ -55,9 +55,9 @@ impl Medium {
         }
     }
 
-    /// Stores a copy of the bytes of a run, but of its zeroes only where they are.
+    /// Stores a copy of the bytes of a run, with long runs of zeroes as extents.
     fn store_bytes(&mut self, range: LbaRange, bytes: &[u8]) {
-        // Two slices are compared many bytes at a time.
+        // Comparing two slices handles many bytes at a time.
         let are_zeroes =
             |unit: &[u8]| unit.chunks(ZEROES_BYTES).all(|part| *part == [0_u8; ZEROES_BYTES][..part.len()]);
         let units = bytes.chunks(ZEROES_BYTES.max(self.block_bytes));
@@ -107,7 +107,7 @@ impl Medium {
         starts.map(move |first| LbaRange::new(Lba(first), step.min(range.end().0 - first)))
     }
 
-    /// Says what is in `range`, run by run, in order and without gaps.
+    /// Calls `each` for the contents of `range`, run by run, in order and without gaps.
     pub(super) fn visit<'a>(&'a self, range: LbaRange, each: &mut impl FnMut(LbaRange, MediumContent<'a>)) {
         let mut at = range.lba.0;
         let unknown =
@@ -124,13 +124,13 @@ impl Medium {
         }
     }
 
-    /// Puts what the file has of a run into `into`, which is as long.
+    /// Reads the file's bytes of a run into `into`, which must have the same length.
     pub(super) fn read_file(&self, range: LbaRange, into: &mut [u8]) -> Result<(), BackingError> {
         let offset = range.lba.0 * self.block_bytes as u64;
         self.file.as_ref().map_or(Ok(()), |file| file.read(offset, into))
     }
 
-    /// Returns the bytes of one block; `None` if it cannot be read.
+    /// Returns the bytes of a block; `None` if it is unreadable.
     pub(super) fn block(&mut self, lba: Lba) -> Option<Vec<u8>> {
         self.drain();
         let (mut bytes, mut is_read) = (vec![0; self.block_bytes], false);
@@ -143,12 +143,7 @@ impl Medium {
         is_read.then_some(bytes)
     }
 
-    /// Returns the file, to change it, if there is one.
-    pub(super) const fn file_mut(&mut self) -> Option<&mut BackingFile> {
-        self.file.as_mut()
-    }
-
-    /// Writes the collected bytes to the file.
+    /// Writes the combined bytes to the file.
     pub(super) fn drain(&mut self) {
         if let Some(file) = &mut self.file {
             file.drain();

@@ -1,5 +1,5 @@
-//! Contents of a drive: what a read returns (visible), what a power cut may take away (answered, at risk),
-//! and what it cannot (durable).
+//! Contents of a drive: data returned by reads (visible), data that a power cut may lose (answered, at risk),
+//! and data that it may not (durable).
 //!
 //! ```text
 //!   submit ─► in flight ─complete─► visible, at risk ─persist, flush─► durable: Medium (memory or file)
@@ -7,18 +7,18 @@
 //!                                 └──── cut: what survives is drawn ─────┘
 //! ```
 //!
-//! The medium is what would be found if all that is at risk were lost. Beside it stands the window of the
-//! commands that may change it. At a cut some of them are laid over it, and that is what is left. Both keep
-//! extents, so that a command over the whole drive costs what a command over one block costs. A durable
-//! version is on the medium, and in the backing file, before the command that made it durable is answered.
+//! The medium holds what remains if everything at risk is lost. The window holds the commands that may change
+//! it. A cut applies some of them to the medium. Both use extents, so a command over the whole drive costs
+//! the same as one over a single block. A durable version is on the medium, and in the backing file, before
+//! the command that made it durable is answered.
 //!
 //! The fault model: commands at risk survive in any subset that [the rules](plumb_crash) allow, torn between
-//! logical blocks; blocks in flight may become unreadable; what [`Promise`] does not keep and what [`Damage`]
-//! adds is beyond the rules. Of commands in flight together on one block, which is visible is drawn, and what
-//! is visible of them is what is durable later. A failed write lands at once, later, in parts, or never.
+//! logical blocks; blocks in flight may become unreadable. Broken promises ([`Promise`]) and [`Damage`] go
+//! beyond the rules. Of concurrent commands on one block, the visible one is random, and it is the one that
+//! later becomes durable. A failed write lands at once, later, in parts, or never.
 //!
-//! Not modelled: damage to what has long been durable, wear, retention, read disturb, bad relocation tables.
-//! An unreadable block can be read again once it is written.
+//! Not modelled: damage to data that has long been durable, wear, retention, read disturb, bad relocation
+//! tables. An unreadable block becomes readable when it is written.
 
 mod commands;
 mod content;

@@ -1,4 +1,4 @@
-//! Reads: a block is read as the answered command over it that landed last left it, or else as it is durable.
+//! Reads: a block returns the answered command that landed last, or else the durable version.
 
 use plumb_block::{Errno, Extent, ExtentState, Lba, LbaRange};
 
@@ -7,10 +7,10 @@ use super::content::Content;
 use super::medium::MediumContent;
 use super::shape::BackingError;
 
-/// Reason why a read fails.
+/// Reason of a failed read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// A block cannot be read until it is written again.
+    /// The block is unreadable until it is written.
     #[error("{0} is unreadable since a write of it was interrupted")]
     Unreadable(Lba),
     /// The backing file failed.
@@ -19,7 +19,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Returns the error that the drive answers with.
+    /// Returns the error number of the drive's answer.
     pub const fn errno(&self) -> Errno {
         match self {
             Self::Unreadable(_) => Errno::EIO,
@@ -29,10 +29,11 @@ impl ReadError {
 }
 
 impl Contents {
-    /// Puts the visible bytes of `range`, which lies within the drive, into `into`, which is as long.
+    /// Reads the visible bytes of `range`, which must be within the drive, into `into`, which must have the
+    /// same length.
     ///
     /// # Errors
-    /// If a block cannot be read, or the backing file fails. `into` is then filled in part.
+    /// If a block is unreadable or the backing file fails; `into` is then partially filled.
     pub fn read(&self, range: LbaRange, into: &mut [u8]) -> Result<(), ReadError> {
         let mut outcome = Ok(());
         self.visit(range, &mut |run, held| {
@@ -48,10 +49,10 @@ impl Contents {
         outcome
     }
 
-    /// Checks that `range` can be read: a read whose bytes nobody wants.
+    /// Checks that `range` is readable, for a read that discards the data.
     ///
     /// # Errors
-    /// As [`read`](Self::read), but for failures of the backing file that only reading it would show.
+    /// Fails as [`read`](Self::read) does, except for failures of the backing file that only a read reveals.
     pub fn probe(&self, range: LbaRange) -> Result<(), ReadError> {
         if let Some(error) = self.backing_failed() {
             return Err(ReadError::Backing(error));
@@ -67,7 +68,7 @@ impl Contents {
         outcome
     }
 
-    /// Says what is visible in `range`, run by run, in order and without gaps.
+    /// Calls `each` for the visible contents of `range`, run by run, in order and without gaps.
     pub(super) fn visit<'a>(&'a self, range: LbaRange, each: &mut impl FnMut(LbaRange, MediumContent<'a>)) {
         let mut at = range.lba.0;
         for (run, ids) in self.window.versions(range) {
@@ -81,7 +82,7 @@ impl Contents {
         self.medium.visit(LbaRange::new(Lba(at), range.end().0.saturating_sub(at)), each);
     }
 
-    /// Returns the extents of `range`, as far as it is within the drive: in order, covering it.
+    /// Returns the extents of the part of `range` within the drive: in order, covering it.
     pub fn extents(&self, range: LbaRange) -> Vec<Extent> {
         let end = range.end().0.min(self.blocks);
         let range = LbaRange::new(range.lba, end.saturating_sub(range.lba.0));

@@ -5,24 +5,24 @@ use std::fs::File;
 
 use plumb_block::{Bytes, Errno, Pattern};
 
-/// The smallest logical block of a drive.
+/// Minimum logical block size of a drive.
 const LOGICAL_BLOCK_MIN: Bytes = Bytes(512);
-/// The largest logical block of a drive.
+/// Maximum logical block size of a drive.
 const LOGICAL_BLOCK_MAX: Bytes = Bytes::kib(64);
-/// The largest drive: 1 PiB.
+/// Maximum size of a drive: 1 PiB.
 const SIZE_MAX: Bytes = Bytes(1 << 50);
 
 /// The geometry of a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// The unit of addressing, and of tearing: a power of two from 512 bytes to 64 KiB.
+    /// Logical block, the unit of addressing and tearing: a power of two from 512 bytes to 64 KiB.
     pub logical_block: Bytes,
-    /// How many of them; at most 1 PiB together.
+    /// Number of blocks; at most 1 PiB in total.
     pub blocks: u64,
 }
 
 impl Shape {
-    /// Refuses what cannot be a drive.
+    /// Checks that the shape is valid for a drive.
     pub(super) fn check(self) -> Result<Self, ContentsError> {
         let block = self.logical_block;
         let fits = block >= LOGICAL_BLOCK_MIN && block <= LOGICAL_BLOCK_MAX && block.0.is_power_of_two();
@@ -36,46 +36,46 @@ impl Shape {
     }
 }
 
-/// The data of a command. Bytes are copied.
+/// Data of a command. Bytes are copied.
 #[derive(Debug, Clone, Copy)]
 pub enum Data<'a> {
     /// None: a flush, a discard, a write of zeroes.
     None,
-    /// Bytes that regenerate; kept as such.
+    /// Pattern, stored as such.
     Pattern(Pattern),
-    /// Bytes, as long as the range.
+    /// Bytes with the length of the range.
     Bytes(&'a [u8]),
 }
 
-/// Where what is durable is kept. What is not durable is always in memory.
+/// Storage for durable data. Other data is always in memory.
 #[derive(Debug, Default)]
 pub enum Backing {
-    /// Medium in memory, with patterns as such.
+    /// Memory, with patterns stored as such.
     #[default]
     Memory,
-    /// In a file, sparse, patterns made into bytes: what the file holds is on the medium, so that killing the
-    /// process is a power cut (one that loses all that is at risk). The caller opens it, makes it as long as
-    /// the drive and holds it alone.
+    /// Sparse file, with expanded patterns. The file holds exactly the medium, so killing the process is a
+    /// power cut (one that loses everything at risk). The caller opens it, gives it the size of the drive and
+    /// holds it exclusively.
     File(File),
-    /// Nowhere: nothing is kept and all reads as zeroes.
+    /// None: nothing is stored, and everything reads as zeroes.
     Nothing,
 }
 
-/// Reason why there can be no such contents.
+/// Error of an invalid shape.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ContentsError {
-    /// The logical block is none.
+    /// The logical block size is invalid.
     #[error("a logical block of {given} is not possible: use a power of two from 512 bytes to 64 KiB")]
     LogicalBlock {
-        /// Size that was requested.
+        /// Requested size.
         given: Bytes,
     },
     /// The drive is too small or too large.
     #[error("{blocks} blocks of {logical_block} are not possible: a drive has from one block to 1 PiB")]
     Size {
-        /// Number of blocks that was requested.
+        /// Requested number of blocks.
         blocks: u64,
-        /// The length of each.
+        /// Size of a block.
         logical_block: Bytes,
     },
 }
@@ -87,7 +87,7 @@ impl From<ContentsError> for plumb_block::Error {
     }
 }
 
-/// The backing file failed. The first failure stays: what is durable is no longer known.
+/// The backing file failed. The first failure is kept: from then on the durable contents are unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "cannot {operation} the backing file at byte {offset}: {errno}; the drive can only answer with errors now"
@@ -97,12 +97,12 @@ pub struct BackingError {
     pub operation: &'static str,
     /// Offset in the file.
     pub offset: u64,
-    /// Error that the system reported.
+    /// Error number from the system.
     pub errno: Errno,
 }
 
 impl BackingError {
-    /// Returns the error that the drive answers its commands with.
+    /// Returns the error number with which the drive answers commands.
     pub const fn errno(&self) -> Option<Errno> {
         Some(self.errno)
     }

@@ -1,15 +1,15 @@
-//! Counters of what was requested of a drive and what it has done, as its own side saw it.
+//! Counters of a drive's requests and operations, as seen by the drive.
 
 use plumb_block::{Bytes, DeviceCounters, Nanos, Op};
 
-/// Cumulative since the drive was made; power cuts do not reset them.
+/// Cumulative counters since the drive was created; not reset by power cuts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Counters as the kernel would keep them for a block device; flushes are those that reached the drive.
+    /// Counters like the kernel's for a block device; only flushes that reached the drive count.
     pub storage: DeviceCounters,
     /// Writes and write-zeroes with FUA.
     pub fua_writes: u64,
-    /// Flushes that a driver in front of the drive answered itself.
+    /// Flushes answered by a driver in front of the drive.
     pub flushes_dropped: u64,
     /// Power cuts.
     pub cuts: u64,
@@ -17,17 +17,17 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Notes that the drive has something to do from `now` on.
+    /// Records that the drive has work from `now` on.
     pub(super) const fn busy(&mut self, now: Nanos) {
         self.busy_since = now;
     }
 
-    /// Notes that the drive has nothing left to do.
+    /// Records that the drive has no work left.
     pub(super) fn idle(&mut self, now: Nanos) {
         self.storage.busy_time = self.storage.busy_time.saturating_add(now.since(self.busy_since));
     }
 
-    /// A command of so many bytes was done, and took so long.
+    /// Counts a completed command with its size and duration.
     #[inline]
     pub(super) fn done(&mut self, op: Op, bytes: Bytes, took: Nanos) {
         let storage = &mut self.storage;

@@ -1,4 +1,4 @@
-//! A simulated drive: timing, contents, faults and lies put together, as a state machine.
+//! A simulated drive as a state machine, which combines timing, contents, faults and broken promises.
 //!
 //! ```text
 //!  submit ──► powered? valid? latched? ──► fault drawn ──► contents: in flight ──► timing ··· Event
@@ -7,21 +7,20 @@
 //! ```
 //!
 //! # The fault model
-//! - **A power cut** ends every command in flight as [`PowerLost`](plumb_block::Outcome::PowerLost). What is
-//!   left is chosen by the crash rules among all that is legal for the drive's
-//!   [`Promise`](crate::contents::Promise), and then damaged as its behaviour says. The choice
-//!   follows from the seed.
-//! - **A lie about flushes** changes what a flush covers, never what it answers. A drive that ignores flushes
-//!   answers them at once; a driver that drops them does so before the drive sees them.
-//! - **An injected error** lets the command take its usual time and then fail. A write that failed or was not
-//!   answered may have landed, and may still land.
-//! - **A failed flush**, or a failed FUA write, latches the drive until its power was off.
-//! - **FUA without native FUA** is a write and then a flush, as the kernel does it (blk-flush.c), inside the
-//!   drive's answer. The flush is one like any other: counted, cut at, subject to faults, refused once the
-//!   drive is latched.
+//! - **A power cut** ends every command in flight as [`PowerLost`](plumb_block::Outcome::PowerLost). The
+//!   crash rules select one of the outcomes that the drive's [`Promise`] allows; its behaviour may add
+//!   [`Damage`](crate::contents::Damage). The seed determines the selection.
+//! - **A lie about flushes** changes what a flush covers, never its answer. A drive that ignores flushes
+//!   answers them at once; a driver that drops flushes does so before they reach the drive.
+//! - **An injected error** makes the command fail after its usual time. A failed or unanswered write may have
+//!   landed, and may still land.
+//! - **A failed flush**, or a failed FUA write, latches the drive until its power is cycled.
+//! - **FUA without native FUA** is a write followed by a flush, as in the kernel (blk-flush.c), within the
+//!   drive's answer. The flush is like any other: it counts, may trigger a cut, is subject to faults, and
+//!   fails once the drive is latched.
 //!
-//! Invariants: whatever was submitted completes exactly once, to the port it came from, unless that port is
-//! closed or the fault is a timeout without a deadline. Time passed in never runs backwards.
+//! Invariants: every submitted command completes exactly once, at the port it came from, unless that port is
+//! closed or a fault leaves a command without a deadline unanswered. The given time never runs backwards.
 
 mod counters;
 mod in_flight;
@@ -52,18 +51,18 @@ use in_flight::{InFlight, NEVER};
 use port::Port;
 pub use port::PortNumber;
 
-/// How a drive is to be made.
+/// Options for creating a drive.
 #[derive(Debug, Default)]
 pub struct DriveOptions {
-    /// Capacity of the drive; the model's own if `None`.
+    /// Capacity; `None`: the model's default.
     pub size: Option<Bytes>,
-    /// The write cache on or off whenever power comes on; the model's own state if `None`.
+    /// State of the write cache at power-on; `None`: the model's default.
     pub wce: Option<bool>,
-    /// The seed of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Where durable contents are.
+    /// Storage for durable contents.
     pub backing: Backing,
-    /// Faults beside the model's own.
+    /// Faults in addition to the model's own.
     pub faults: Vec<Fault>,
 }
 
@@ -80,33 +79,33 @@ pub struct Drive {
     faults: Vec<Fault>,
     armed: Option<ArmedCut>,
     is_powered: bool,
-    /// State of the write cache, true if it is on; `None` if there is none to switch.
+    /// True if the write cache is on; `None` if there is none to switch.
     wce: Option<bool>,
-    /// State of the write cache when power comes on; `None` if there is none to switch.
+    /// State of the write cache at power-on; `None` if there is none to switch.
     saved_wce: Option<bool>,
     latch: Option<Latch>,
     ports: Vec<Port>,
-    /// Completions that wait in ports.
+    /// Number of completions waiting in ports.
     ready: usize,
     in_flight: InFlight,
-    /// Answers that come from the drive's front rather than from its timing: when, and to which command.
+    /// Times and commands of answers that do not come from the timing.
     later: BinaryHeap<Reverse<(Nanos, CommandId)>>,
-    /// No command in flight has its deadline before; it is looked up when that time has come, as next to none
-    /// is missed.
+    /// Lower bound of the deadlines in flight; recomputed only when it is reached, since deadlines are rarely
+    /// missed.
     no_deadline_before: Nanos,
     counters: Counters,
     last_cut: Option<CutReport>,
-    /// Kept for its memory.
+    /// Buffer for events, kept to reuse its memory.
     events: Vec<Event>,
-    /// Destaged, and not told to the contents yet.
+    /// Destaged commands not yet reported to the contents.
     destaged: VecDeque<CommandId>,
 }
 
 impl Drive {
-    /// Returns a drive of this model, powered, with nothing in flight.
+    /// Creates a drive of this model, powered on and idle.
     ///
     /// # Errors
-    /// If its backing cannot be used for its size, or a fault means blocks that it does not have.
+    /// If the backing does not suit the drive's size, or a fault refers to blocks beyond its end.
     pub fn new(model: &Model, options: DriveOptions) -> plumb_block::Result<Self> {
         let size = options.size.unwrap_or(model.geometry.default_size.0);
         let wce = match model.behaviour.wce {
@@ -163,18 +162,18 @@ impl Drive {
         &self.info
     }
 
-    /// Returns the name of its model.
+    /// Returns the name of the model.
     pub fn model(&self) -> &str {
         &self.model
     }
 
-    /// Gives it a name of its own.
+    /// Sets the name of the drive.
     pub fn rename(&mut self, name: impl Into<String>) {
         self.name = name.into();
         self.info.name.clone_from(&self.name);
     }
 
-    /// Returns what it keeps of what it says, with its write cache as it is.
+    /// Returns the promises that the drive really keeps, in the current state of its write cache.
     pub const fn promise(&self) -> Promise {
         self.contents.promise()
     }
@@ -184,12 +183,12 @@ impl Drive {
         self.wce
     }
 
-    /// Returns true if it has power.
+    /// Returns true if the power is on.
     pub const fn is_powered(&self) -> bool {
         self.is_powered
     }
 
-    /// Returns the flush that failed since it has power.
+    /// Returns the failed flush since power-on, if any.
     pub const fn latched(&self) -> Option<Latch> {
         self.latch
     }
@@ -204,7 +203,7 @@ impl Drive {
         self.contents.at_risk()
     }
 
-    /// Returns the account of the last power cut; `None` before the first.
+    /// Returns the report of the last power cut; `None` before the first.
     pub const fn last_cut(&self) -> Option<&CutReport> {
         self.last_cut.as_ref()
     }
@@ -214,22 +213,22 @@ impl Drive {
         self.contents.extents(range)
     }
 
-    /// Sets a fault more; the same kind may be set more than once.
+    /// Adds a fault; several of one kind are possible.
     pub fn set_fault(&mut self, fault: Fault) {
         self.faults.push(fault);
     }
 
-    /// Takes all faults away, the model's own too.
+    /// Removes all faults, including the model's own.
     pub fn clear_faults(&mut self) {
         self.faults.clear();
     }
 
-    /// Returns the faults that are set.
+    /// Returns the active faults.
     pub fn faults(&self) -> &[Fault] {
         &self.faults
     }
 
-    /// Returns a new port for a queue.
+    /// Opens a port for a queue.
     pub fn open_port(&mut self) -> PortNumber {
         let number = self.ports.iter().position(|port| !port.is_open && port.ready.is_empty());
         let number = number.unwrap_or_else(|| {
@@ -240,7 +239,7 @@ impl Drive {
         PortNumber(number as u32)
     }
 
-    /// Closes a port: its commands go on, and nobody hears of them.
+    /// Closes a port: its commands continue, but their completions are discarded.
     pub fn close_port(&mut self, port: PortNumber) {
         self.in_flight.orphan(port);
         let port = &mut self.ports[port.0 as usize];
@@ -249,7 +248,7 @@ impl Drive {
         port.ready.clear();
     }
 
-    /// Moves what has completed for `port` to `completions`; how many there were.
+    /// Moves the completions of `port` to `completions`. Returns their number.
     pub fn take_ready(&mut self, port: PortNumber, completions: &mut Vec<Completion>) -> usize {
         let ready = &mut self.ports[port.0 as usize].ready;
         let count = ready.len();
@@ -260,13 +259,13 @@ impl Drive {
         count
     }
 
-    /// Returns the ports that have something to take.
+    /// Returns the ports that have completions.
     pub fn ports_ready(&self) -> impl Iterator<Item = PortNumber> + '_ {
         let ready = self.ports.iter().enumerate().filter(|(_, port)| !port.ready.is_empty());
         ready.map(|(number, _)| PortNumber(number as u32))
     }
 
-    /// Returns when something happens next by itself.
+    /// Returns the time of the next event that needs no request.
     pub fn next_event(&self) -> Option<Nanos> {
         let timing = self.timing.next_event().unwrap_or(NEVER).min(self.no_deadline_before);
         let first = if self.later.is_empty() && self.armed.is_none() {
@@ -277,15 +276,14 @@ impl Drive {
         (first != NEVER).then_some(first)
     }
 
-    /// Returns when the next flush that is not done or command that a fault makes slow is answered, or the
-    /// power is cut.
+    /// Returns the time of the next answer to an ignored flush or slowed command, or of the power cut.
     fn next_of_own(&self) -> Nanos {
         let later = self.later.peek().map(|Reverse((at, _))| *at);
         let armed = self.armed.as_ref().and_then(|armed| armed.due);
         later.into_iter().chain(armed).min().unwrap_or(NEVER)
     }
 
-    /// Returns true if a port has something to take.
+    /// Returns true if a port has completions.
     pub(crate) const fn has_ready(&self) -> bool {
         self.ready > 0
     }
@@ -304,7 +302,7 @@ impl Drive {
     }
 }
 
-/// Returns a drive that drops what is written has nothing to keep it in.
+/// Returns the backing for a drive; a null drive stores nothing.
 fn backing(model: &Model, wanted: Backing) -> Backing {
     if model.kind == Kind::Null { Backing::Nothing } else { wanted }
 }

@@ -2,11 +2,11 @@
 
 use plumb_block::Completion;
 
-/// Number of the queue that a command came from.
+/// Number of the queue from which a command came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PortNumber(pub(crate) u32);
 
-/// End of a queue at the drive.
+/// Drive side of a queue.
 #[derive(Debug, Default)]
 pub(super) struct Port {
     pub(super) is_open: bool,

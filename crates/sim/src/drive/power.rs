@@ -9,7 +9,7 @@ use crate::contents::{Data, FlushKept, Promise};
 use crate::cut::{ArmedCut, CutWhen, Edge};
 
 impl Drive {
-    /// Cuts the power when `when` says, instead of any cut asked for before.
+    /// Requests a power cut at `when`, replacing any earlier request.
     pub fn cut_when(&mut self, now: Nanos, when: CutWhen) {
         self.armed = ArmedCut::new(when);
         if when == CutWhen::Now {
@@ -17,7 +17,7 @@ impl Drive {
         }
     }
 
-    /// Cuts the power now. Everything in flight ends as power lost.
+    /// Cuts the power now. Everything in flight ends with power loss.
     pub fn cut_power(&mut self, now: Nanos) {
         self.armed = None;
         if !self.is_powered {
@@ -33,21 +33,21 @@ impl Drive {
         for (_, pending) in &in_flight {
             self.give_up_first_half(pending.stage);
         }
-        // Writes that were answered stay durable where nothing is volatile; the rules know.
+        // The crash rules keep answered writes durable if nothing is volatile.
         self.last_cut = Some(self.contents.cut(&mut self.chance, &self.behaviour.damage));
         for (_, pending) in in_flight {
             self.answer(pending, Outcome::PowerLost, now);
         }
     }
 
-    /// Takes back a cut that was asked for and has not happened.
+    /// Cancels a requested cut.
     pub fn disarm(&mut self) {
         self.armed = None;
     }
 
-    /// Turns the power on again: the drive has what survived, has forgotten that a flush failed, and its
-    /// write cache is as it was made with: a switch is a setting for as long as there is power (ATA SET
-    /// FEATURES, SCSI MODE SELECT without SP, NVMe Set Features without SV).
+    /// Turns the power on again. The drive has the surviving data and no latch, and its write cache is in the
+    /// initial state: switching it lasts only until power-off (ATA SET FEATURES, SCSI MODE SELECT without SP,
+    /// NVMe Set Features without SV).
     pub fn power_on(&mut self, now: Nanos) {
         if self.is_powered {
             return;
@@ -63,11 +63,11 @@ impl Drive {
         self.state_volatile_cache();
     }
 
-    /// Turns the write cache on or off. What is in it when it is turned off is durable when this returns.
+    /// Turns the write cache on or off. When it is turned off, its contents are durable on return.
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) where there is no write cache to switch; if reading back shows
-    /// that the command changed nothing; if there is no power.
+    /// [`Unsupported`](ErrorKind::Unsupported) if there is no write cache to switch, if reading the state
+    /// back shows no change, or without power.
     pub fn set_wce(&mut self, now: Nanos, enabled: bool) -> Result<()> {
         let failed = |kind| Error::new(kind, "switch the write cache of", self.name.clone());
         if !self.is_powered {
@@ -96,14 +96,13 @@ impl Drive {
         Ok(())
     }
 
-    /// Ends orderly, as a machine that is shut down does: what is at risk reaches the medium, and the backing
-    /// file the disk of the host.
+    /// Shuts down cleanly: data at risk reaches the medium, and the backing file reaches the host's disk.
     ///
     /// # Errors
-    /// If the backing file fails: what is in it is not known then.
+    /// If the backing file fails; its contents are then unknown.
     pub fn shut_down(&mut self, _now: Nanos) -> Result<()> {
         if self.is_powered {
-            // Time enough to destage.
+            // A clean shutdown leaves enough time to destage.
             self.empty_cache()?;
         }
         let name = &self.name;
@@ -112,8 +111,7 @@ impl Drive {
             .map_err(|error| Error::io(&error, "sync the backing file of", name.clone()))
     }
 
-    /// A flush of the drive's own: done at once as far as contents are concerned, and truly done, whatever
-    /// the drive makes of those that hosts ask for.
+    /// Flushes the contents internally: at once and truly, even if the drive ignores flushes of hosts.
     fn empty_cache(&mut self) -> Result<()> {
         let promise = self.contents.promise();
         self.contents.set_promise(Promise { flush: FlushKept::Always, ..promise });
@@ -132,7 +130,7 @@ impl Drive {
         })
     }
 
-    /// Sets what the drive says of its write cache, which may be a lie, and whether that survives a power
+    /// Updates the reported state of the write cache, which may be a lie, and whether it survives a power
     /// cut.
     pub(super) const fn state_volatile_cache(&mut self) {
         let says = matches!(self.wce, Some(true)) && !self.behaviour.reports_write_through;
@@ -141,14 +139,14 @@ impl Drive {
         self.info.is_cache_switched_off = self.wce.is_some() && !says;
     }
 
-    /// Looks whether a cut was asked for at what happens now, and cuts then.
+    /// Cuts the power if a requested cut is due at this event.
     pub(super) fn watch_for_cut(&mut self, op: Op, edge: Edge, now: Nanos) {
         if self.is_cut_due(op, edge, now) {
             self.cut_power(now);
         }
     }
 
-    /// Looks whether a cut was asked for at what happens now.
+    /// Returns true if a requested cut is due at this event.
     pub(super) fn is_cut_due(&mut self, op: Op, edge: Edge, now: Nanos) -> bool {
         self.armed.as_mut().is_some_and(|armed| armed.sees(op, edge, now, &mut self.chance))
     }

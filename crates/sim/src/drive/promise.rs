@@ -1,13 +1,13 @@
-//! The guarantees that a drive keeps, as they follow from its behaviour and its write cache.
+//! Promises that a drive really keeps, derived from its behaviour and its write cache.
 
 use plumb_block::DeviceInfo;
 
 use crate::contents::{Atomicity, FlushKept, FuaKept, Promise};
 use crate::model::{Behaviour, IgnoresFlush, Kind};
 
-/// Returns true if the drive answers from a cache that it wrongly believes to survive a power cut: such a
-/// drive does nothing about flushes and FUA. A protected flash drive uses its buffer whatever WCE says; a
-/// disk or the controller of an array uses its cache when it is on.
+/// Returns true if the drive uses a cache that it wrongly believes to survive a power cut, and therefore
+/// ignores flushes and FUA. A protected flash drive uses its buffer independently of WCE; a disk or array
+/// controller uses its cache only when it is enabled.
 const fn is_deceived(behaviour: &Behaviour, kind: Kind, wce: Option<bool>) -> bool {
     let is_used = match kind {
         Kind::Ssd | Kind::Usb => true,

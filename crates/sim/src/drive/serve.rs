@@ -1,4 +1,4 @@
-//! The way out: what the timing says is done becomes visible, and is answered.
+//! Output side: commands that the timing has finished become visible and are answered.
 
 use std::cmp::Reverse;
 
@@ -12,19 +12,19 @@ use crate::fault::Effect;
 use crate::model::IgnoresFlush;
 use crate::timing::Event;
 
-/// Number of destaged commands that a drive whose last flushes are lies has not really destaged: 64 MiB in
-/// commands of 4 KiB. So it holds no more than that in memory, however long it runs.
+/// Number of recently destaged commands that are kept volatile if the last flushes are lies: 64 MiB in
+/// commands of 4 KiB. Bounds the memory of a long run.
 const LIE_HOLDS: usize = 1 << 14;
 
 impl Drive {
-    /// Lets everything happen that is due at `now`, a power cut included.
+    /// Processes everything due at `now`, including a power cut.
     pub fn advance(&mut self, now: Nanos) {
         while let Some(at) = self.next_event().filter(|at| *at <= now) {
             self.happen(at);
         }
     }
 
-    /// Lets everything happen that is due at `at`, which is when something is.
+    /// Processes everything due at `at`, the time of an event.
     fn happen(&mut self, at: Nanos) {
         self.advance_timing(at);
         if !self.later.is_empty() {
@@ -58,8 +58,8 @@ impl Drive {
         self.persist_destaged();
     }
 
-    /// Makes durable what the timing has destaged, but for the last of it on a drive whose last flushes turn
-    /// out to be lies: otherwise the destaging that a flush waits for would make the lie true.
+    /// Makes destaged commands durable, except the last ones if the last flushes are lies: otherwise the
+    /// destaging that such a flush waits for would make the lie true.
     #[inline]
     fn persist_destaged(&mut self) {
         if self.destaged.is_empty() {
@@ -76,7 +76,7 @@ impl Drive {
         }
     }
 
-    /// Flushes that are not done, and commands that a fault makes slow.
+    /// Answers ignored flushes and commands slowed by a fault.
     fn answer_later(&mut self, now: Nanos) {
         while let Some(Reverse((at, id))) = self.later.peek().copied().filter(|Reverse((at, _))| *at <= now) {
             self.later.pop();
@@ -84,7 +84,7 @@ impl Drive {
         }
     }
 
-    /// Expires commands whose deadline has passed: they are as if they had failed, and may still land.
+    /// Expires commands past their deadline: they count as failed, and may still land.
     fn expire(&mut self, now: Nanos) {
         let (overdue, next) = self.in_flight.overdue(now);
         self.no_deadline_before = next;
@@ -97,16 +97,15 @@ impl Drive {
         }
     }
 
-    /// Notes that the timing is done with a command: it becomes visible and is answered, or suffers its
-    /// fault.
+    /// Processes the end of a command's timing: it becomes visible and is answered, or suffers its fault.
     pub(super) fn finish(&mut self, id: CommandId, at: Nanos) {
         if !self.finish_plainly(id, at) {
             self.finish_other(id, at);
         }
     }
 
-    /// Finishes a command as most end: nothing is the matter, and it stays where it is until it is answered.
-    /// Returns false if there is more to it, and nothing was done.
+    /// Fast path for a command without complications, which stays in place until it is answered. Returns
+    /// false, without changes, if it needs the slow path.
     #[inline]
     fn finish_plainly(&mut self, id: CommandId, at: Nanos) -> bool {
         let Some(pending) = self.in_flight.get_mut(id) else { return false };
@@ -129,7 +128,7 @@ impl Drive {
         is_done
     }
 
-    /// The faults, the cuts, the flushes, and what failed.
+    /// Slow path: faults, cuts, flushes, and failures.
     fn finish_other(&mut self, id: CommandId, at: Nanos) {
         let Some(mut pending) = self.in_flight.remove(id) else { return };
         match pending.fault {
@@ -159,7 +158,7 @@ impl Drive {
         self.answer(pending, outcome, at);
     }
 
-    /// Makes the command's effect visible, or brings the bytes that were read.
+    /// Makes the command's effect visible, or reads its data.
     fn carry_out(&mut self, id: CommandId, pending: &mut Pending) -> Outcome {
         match pending.op {
             Op::Read => {
@@ -177,11 +176,13 @@ impl Drive {
     }
 
     fn needs_flush_after(&self, pending: &Pending) -> bool {
-        let fua = matches!(pending.op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
-        fua && !self.info.fua_native && pending.stage == Stage::Whole && self.wce == Some(true)
+        pending.op.is_fua()
+            && !self.info.fua_native
+            && pending.stage == Stage::Whole
+            && self.wce == Some(true)
     }
 
-    /// The second half of FUA on a drive without it: a flush like any other.
+    /// Starts the flush that completes FUA on a drive without native FUA.
     fn flush_after(&mut self, id: CommandId, mut pending: Pending, at: Nanos) {
         if let Err(error) = self.contents.complete(id) {
             return self.fail(id, pending, error.errno().unwrap_or(Errno::EIO), at);
@@ -201,16 +202,13 @@ impl Drive {
     fn fail(&mut self, id: CommandId, pending: Pending, errno: Errno, at: Nanos) {
         self.contents_fail(id, pending.op);
         self.give_up_first_half(pending.stage);
-        let is_sync =
-            matches!(pending.op, Op::Flush | Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
-        if is_sync {
+        if pending.op == Op::Flush || pending.op.is_fua() {
             self.latch(errno, at);
         }
         self.answer(pending, Outcome::Failed(errno), at);
     }
 
-    /// Removes the acknowledgement of a FUA write whose flush did not succeed: the write did not succeed
-    /// either.
+    /// Revokes the completion of a FUA write whose flush failed: the write failed, too.
     pub(super) fn give_up_first_half(&mut self, stage: Stage) {
         if let Stage::FlushAfterWrite { write, .. } = stage {
             self.contents.fail(write);
@@ -256,7 +254,7 @@ impl Drive {
         }
     }
 
-    /// Answers what a fault has left unanswered, as done.
+    /// Answers commands held by a fault as successful.
     pub fn release_held(&mut self, now: Nanos) {
         for id in self.in_flight.held() {
             if let Some(mut pending) = self.in_flight.remove(id) {

@@ -1,4 +1,4 @@
-//! The way in: from a request to a command in flight, or to an answer at once.
+//! Input side: a request becomes a command in flight, or is answered at once.
 
 use std::cmp::Reverse;
 
@@ -13,7 +13,7 @@ use crate::fault::Effect;
 use crate::model::IgnoresFlush;
 
 impl Drive {
-    /// Takes a request from `port` at `now`. It completes at the port, at once if it cannot be done.
+    /// Accepts a request from `port` at `now`. It completes at the port, immediately if it is invalid.
     pub fn submit(&mut self, now: Nanos, port: PortNumber, request: Request) {
         if let Some(outcome) = self.refusal(&request) {
             let Request { tag, payload, .. } = request;
@@ -43,7 +43,7 @@ impl Drive {
         self.watch_for_cut(op, Edge::Submitted, now);
     }
 
-    /// Returns why a request is answered at once, if it is.
+    /// Returns the outcome of a request that is answered immediately.
     #[inline]
     fn refusal(&self, request: &Request) -> Option<Outcome> {
         if !self.is_powered {
@@ -61,15 +61,7 @@ impl Drive {
             return Some(Outcome::Failed(Errno::EINVAL));
         }
         let length = self.info.length_of(request.range);
-        let fits = length <= self.largest(request.op);
-        let carries = match (&request.payload, request.op) {
-            (Payload::None, op) => !matches!(op, Op::Write { .. }),
-            (Payload::Into(buffer), Op::Read) => buffer.len() as u64 == length.0,
-            (Payload::Bytes(buffer), Op::Write { .. }) => buffer.len() as u64 == length.0,
-            (Payload::Pattern(_), Op::Write { .. }) => true,
-            _ => false,
-        };
-        if !fits || !carries {
+        if length > self.largest(request.op) || !request.carries(length) {
             return Some(Outcome::Failed(Errno::EINVAL));
         }
         let unsupported = match request.op {
@@ -87,15 +79,15 @@ impl Drive {
         }
     }
 
-    /// Draws the effect of a fault on the next command, if one strikes. Every fault counts every command,
-    /// whichever strikes.
+    /// Draws the effect of a fault on the next command, if any. Every fault counts every command, even if
+    /// another fault strikes.
     #[inline]
     pub(super) fn draw_fault(&mut self, op: Op, range: LbaRange) -> Option<Effect> {
         let chance = &mut self.chance;
         self.faults.iter_mut().filter_map(|fault| fault.strike(op, range, chance)).last()
     }
 
-    /// Hands a command to contents and timing, but keeps a flush from the timing that is not to be done.
+    /// Starts a command in contents and timing; the timing does not see a flush that is ignored.
     #[inline]
     pub(super) fn start(&mut self, now: Nanos, id: CommandId, op: Op, range: LbaRange, payload: &Payload) {
         if op != Op::Read {
@@ -104,32 +96,23 @@ impl Drive {
                 Payload::Pattern(pattern) => Data::Pattern(*pattern),
                 Payload::None | Payload::Into(_) => Data::None,
             };
-            // A flush or FUA that the drive ignores is known there, too: the drive reports it as done.
-            self.contents.submit(id, with_fua(op, self.info.fua_native), range, bytes);
+            // The contents also see an ignored flush or FUA, which the drive reports as done.
+            let op = if self.info.fua_native { op } else { op.without_fua() };
+            self.contents.submit(id, op, range, bytes);
         }
         if op == Op::Flush && self.skips_flush() {
             self.later.push(Reverse((now.saturating_add(self.behaviour.ignored_flush()), id)));
             return;
         }
-        let inner = with_fua(op, self.info.fua_native && !self.behaviour.ignores_fua);
+        // FUA is removed if it is ignored, or implemented as a write and a flush.
+        let keeps_fua = self.info.fua_native && !self.behaviour.ignores_fua;
+        let inner = if keeps_fua { op } else { op.without_fua() };
         let sectors = Sectors::from_range(range, self.info.logical_block);
         self.timing.submit(now, Command { id, op: inner, sectors });
     }
 
-    /// Returns true if flushes are answered and not done at all.
+    /// Returns true if flushes are answered without being executed.
     pub(super) fn skips_flush(&self) -> bool {
         self.behaviour.driver_drops_flush || self.behaviour.ignores_flush == IgnoresFlush::Always
-    }
-}
-
-/// Returns the command as one who keeps FUA gets it, or one who does not: FUA is ignored, or made of a write
-/// and a flush.
-const fn with_fua(op: Op, keeps: bool) -> Op {
-    match op {
-        Op::Write { fua } => Op::Write { fua: fua && keeps },
-        Op::WriteZeroes { fua, no_hole, fast_only } => {
-            Op::WriteZeroes { fua: fua && keeps, no_hole, fast_only }
-        }
-        other => other,
     }
 }

@@ -1,8 +1,8 @@
-//! Probes of flash drives: reads against depth, the cliff behind the SLC buffer, what a flush costs, fresh
+//! Measurements of flash drives: reads by depth, the drop after the SLC buffer, the cost of a flush, fresh
 //! against steady.
 //!
-//! What is published stands in [`PUBLISHED`] and is only compared with. The shapes matter more than the
-//! figures: most data sheets say what a drive does at its best.
+//! Published figures are in [`PUBLISHED`] and used only for comparison. The shapes matter more than the
+//! figures, since most data sheets state the best case.
 
 use plumb_block::{Bytes, Op};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -24,15 +24,15 @@ pub enum FlashFigure {
     Reads(u64),
     /// Random 4 KiB writes per second at this depth, into an SLC buffer if there is one.
     Writes(u64),
-    /// Random 4 KiB writes per second at depth 32, after three times the capacity was written so.
+    /// Random 4 KiB writes per second at depth 32, after writing three times the capacity in this way.
     SteadyWrites,
     /// Sequential 128 KiB reads at depth 32.
     SequentialRead,
     /// Sequential 128 KiB writes at depth 32 from the start.
     SequentialWrite,
-    /// Sequential 128 KiB writes behind the SLC buffer.
+    /// Sequential 128 KiB writes after the SLC buffer is full.
     WriteBehindSlc,
-    /// A flush after each 16 KiB write, one after the other: the mean time of the flush.
+    /// Mean time of a flush after each 16 KiB write, one after the other.
     Flush,
 }
 
@@ -61,26 +61,26 @@ impl FlashFigure {
     }
 }
 
-/// Commands of one kind that a drive is given.
+/// Commands of one kind for a drive.
 #[derive(Clone, Copy)]
 struct Commands {
-    /// Most that are in flight at a time.
+    /// Maximum number in flight.
     depth: u64,
-    /// Number of all.
+    /// Total number.
     count: u64,
     op: Op,
 }
 
-/// Figure that is published about a model's class.
+/// Published figure for a model's class.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PublishedFigure {
     /// The model.
     pub model: &'static str,
-    /// Figure that was published.
+    /// Kind of the figure.
     pub figure: FlashFigure,
     /// Value in the unit of the figure.
     pub value: f64,
-    /// Where it is published.
+    /// Publication.
     pub source: &'static str,
 }
 
@@ -98,7 +98,7 @@ const ENTERPRISE: &str = "enterprise-sata-ssd";
 const ENTERPRISE_SOURCE: &str = "Intel SSD DC S3700 200 GB, product specification";
 const FSYNC: &str = "M. Callaghan 2026, SSDs, power loss protection and fsync latency";
 
-/// Figures that are published about the classes of the shipped models.
+/// Published figures for the classes of the shipped models.
 pub const PUBLISHED: &[PublishedFigure] = &[
     row(SATA, FlashFigure::Reads(1), 10_000.0, SATA_SOURCE),
     row(SATA, FlashFigure::Reads(32), 97_000.0, SATA_SOURCE),
@@ -125,16 +125,17 @@ pub const PUBLISHED: &[PublishedFigure] = &[
     row(ENTERPRISE, FlashFigure::SequentialWrite, 365.0, ENTERPRISE_SOURCE),
 ];
 
-/// A drive to be probed: `made` gives a new one of `size` each time, so that no probe feels the one before.
+/// Drive to measure: `made` creates a new one of `size` for each figure, so that figures do not affect each
+/// other.
 pub struct FlashProbe<'m> {
     /// Capacity of the drive.
     pub size: Bytes,
-    /// Makes a drive.
+    /// Creates a drive.
     pub made: &'m dyn Fn() -> Box<dyn Timing>,
 }
 
 impl FlashProbe<'_> {
-    /// Returns the figures that are published about `model`, with what the drive does beside them.
+    /// Returns the published figures for `model` with the simulated ones.
     pub fn table(&self, model: &str) -> Vec<FigureRow> {
         let rows = PUBLISHED.iter().filter(|published| published.model == model).map(|published| FigureRow {
             name: published.figure.name(),
@@ -147,7 +148,7 @@ impl FlashProbe<'_> {
         rows.map(FigureRow::compared).collect()
     }
 
-    /// Measures a figure of the drive, in the unit of the figure.
+    /// Measures a figure, in its unit.
     pub fn measure(&self, figure: FlashFigure) -> f64 {
         let mut drive = (self.made)();
         let mut probe = Probe::new(&mut *drive);
@@ -173,7 +174,7 @@ impl FlashProbe<'_> {
             }
             FlashFigure::SequentialRead => self.sequential(&mut probe, Op::Read, 0, 4000),
             FlashFigure::SequentialWrite => {
-                // Writes that the write buffer absorbs are not counted.
+                // Do not count writes absorbed by the write buffer.
                 self.sequential(&mut probe, WRITE, 0, 1000);
                 self.sequential(&mut probe, WRITE, 1000, 4000)
             }
@@ -194,7 +195,7 @@ impl FlashProbe<'_> {
             .collect()
     }
 
-    /// Runs commands of 4 KiB at random places, which follow from `seed`.
+    /// Runs random 4 KiB commands, with places determined by `seed`.
     fn random(&self, probe: &mut Probe<'_>, commands: Commands, seed: u64) -> Taken {
         let Commands { depth, count, op } = commands;
         let blocks = self.size.0 / (SMALL * SECTOR.0);
@@ -205,7 +206,7 @@ impl FlashProbe<'_> {
         })
     }
 
-    /// Returns the MB/s of `count` chunks of 128 KiB from the chunk `from` on, at depth 32.
+    /// Returns the MB/s of `count` chunks of 128 KiB from chunk `from` on, at depth 32.
     fn sequential(&self, probe: &mut Probe<'_>, op: Op, from: u64, count: u64) -> f64 {
         let chunks = self.size.0 / (LARGE * SECTOR.0);
         let at = |index| Sectors { first: (from + index) % chunks * LARGE, count: LARGE };

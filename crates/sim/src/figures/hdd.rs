@@ -1,4 +1,4 @@
-//! The figures of a spinning disk: rotation, seeks, bandwidth, queueing, and what writing costs.
+//! Figures of a spinning disk: rotation, seeks, bandwidth, queueing, and the cost of writes.
 
 use plumb_block::Op;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -16,7 +16,7 @@ const SMALL: u64 = 8;
 /// 128 KiB in sectors.
 const LARGE: u64 = 256;
 
-/// A disk that is probed; each figure gets a new one.
+/// A disk to measure; each figure uses a new one.
 struct Bench<'p> {
     mechanics: &'p HddParameters,
     controller: &'p ControllerParameters,
@@ -24,8 +24,8 @@ struct Bench<'p> {
     seed: u64,
 }
 
-/// Returns the figures of the disk that `model` describes; none if it describes something else. `seed`
-/// chooses the addresses.
+/// Returns the figures of the disk described by `model`; `None` for other kinds of drives. `seed` determines
+/// the addresses.
 pub fn table(model: &Model, seed: u64) -> Option<Vec<FigureRow>> {
     let Parameters::Hdd { mechanics, controller } = &*model.parameters else { return None };
     let source = |field: &str| {
@@ -73,7 +73,7 @@ impl Bench<'_> {
         Controller::new(self.controller, hdd, wce, Protection::None)
     }
 
-    /// Returns random places of 4 KiB.
+    /// Returns a generator of random 4 KiB places.
     fn places(&self) -> impl FnMut() -> Sectors + use<'_> {
         let mut chance = Xoshiro256PlusPlus::seed_from_u64(self.seed);
         move || Sectors { first: chance.next_u64() % (self.sectors / SMALL) * SMALL, count: SMALL }
@@ -84,20 +84,20 @@ impl Bench<'_> {
         Probe::new(&mut self.drive(true)).run(depth, 3000 * depth.min(4), |_| (Op::Read, place()))
     }
 
-    /// Measures in MB/s: 128 KiB after 128 KiB, two at a time as a host's own read-ahead does.
+    /// Measures sequential bandwidth in MB/s: 128 KiB at a time, two in flight as with a host's read-ahead.
     fn sequential(&self, first: u64) -> f64 {
         let at = |index| Sectors { first: first + index * LARGE, count: LARGE };
         let taken = Probe::new(&mut self.drive(true)).run(2, 2000, |index| (Op::Read, at(index)));
         (taken.commands * LARGE * SECTOR.0) as f64 / 1e6 / taken.elapsed.as_secs_f64()
     }
 
-    /// Returns one block, each write answered when it is on the medium; the mean in milliseconds.
+    /// Measures rewriting one block, with each write answered from the medium; mean in milliseconds.
     fn rewrites(&self) -> f64 {
         let place = Sectors { first: self.sectors / 2 / SMALL * SMALL, count: SMALL };
         Probe::new(&mut self.drive(true)).run(1, 500, |_| (Op::Write { fua: true }, place)).mean_ms()
     }
 
-    /// Returns a write and a flush in turn; the mean of the pair in milliseconds.
+    /// Measures a write followed by a flush; mean of the pair in milliseconds.
     fn flushed_writes(&self) -> f64 {
         let mut place = self.places();
         let next = |index: u64| match index % 2 {
@@ -107,7 +107,7 @@ impl Bench<'_> {
         2.0 * Probe::new(&mut self.drive(true)).run(1, 4000, next).mean_ms()
     }
 
-    /// Measures for a minute or so, so that a media cache is in its steady state.
+    /// Measures for about a minute, so that a media cache reaches its steady state.
     fn uncached_writes(&self) -> f64 {
         let mut place = self.places();
         Probe::new(&mut self.drive(false)).run(1, 16_000, |_| (Op::Write { fua: false }, place())).mean_ms()

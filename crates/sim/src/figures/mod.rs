@@ -1,7 +1,7 @@
-//! Figures of a simulated drive, beside those that are published about the real one.
+//! Figures of a simulated drive, next to published ones of the real drive.
 //!
-//! Probes run in virtual time straight on a [`Timing`](crate::timing::Timing): they know nothing of what it
-//! is made of, and the published figures are only compared with, never used by the simulation.
+//! Measurements run in virtual time directly on a [`Timing`](crate::timing::Timing), independent of its
+//! implementation. Published figures are only used for comparison, never by the simulation.
 
 pub mod flash;
 pub mod hdd;
@@ -14,11 +14,11 @@ use plumb_block::Bytes;
 
 use crate::model::Model;
 
-/// A drive of flash is probed at this size where the model's own is larger: big enough for its SLC buffer.
+/// Maximum size at which a flash drive is measured: large enough for its SLC buffer.
 const FLASH_SIZE_MAX: Bytes = Bytes::gib(64);
 
-/// Returns the figures of a drive of `model`, beside those that are published; empty if none are. `seed`
-/// chooses the addresses.
+/// Returns the figures of a drive of `model` next to the published ones; empty if there are none. `seed`
+/// determines the addresses.
 pub fn measure(model: &Model, seed: u64) -> Vec<FigureRow> {
     if let Some(table) = hdd::table(model, seed) {
         return table;

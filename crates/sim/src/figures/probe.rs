@@ -1,18 +1,18 @@
-//! A host in virtual time that keeps so many commands in a drive and measures.
+//! A host in virtual time that keeps a number of commands in flight and measures them.
 
 use plumb_block::{Nanos, Op};
 
 use crate::command::{Command, CommandId, Sectors};
 use crate::timing::{Event, Timing};
 
-/// Number of the commands of a run, and the time that they took.
+/// Result of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Taken {
-    /// Commands answered.
+    /// Number of answered commands.
     pub commands: u64,
     /// Time from the first submission to the last answer.
     pub elapsed: Nanos,
-    /// The mean time of a command.
+    /// Mean duration of a command.
     pub mean: Nanos,
 }
 
@@ -28,24 +28,24 @@ impl Taken {
     }
 }
 
-/// A host with one drive. Time goes on from run to run.
+/// A host with one drive. Time continues from run to run.
 pub struct Probe<'t> {
     timing: &'t mut dyn Timing,
     now: Nanos,
     submitted: Vec<Nanos>,
     events: Vec<Event>,
-    /// Commands of earlier runs, whose times are not kept.
+    /// Number of commands in earlier runs, whose times are not kept.
     earlier: u64,
 }
 
 impl<'t> Probe<'t> {
-    /// Creates a host that has just met `timing`, which has done nothing yet.
+    /// Creates a host for `timing`, which must be unused.
     pub fn new(timing: &'t mut dyn Timing) -> Self {
         Self { timing, now: Nanos(0), submitted: Vec::new(), events: Vec::new(), earlier: 0 }
     }
 
-    /// Keeps `depth` commands in the drive until `count` of them are answered; `next` says what the one of a
-    /// number is.
+    /// Keeps `depth` commands in flight until `count` of them are answered; `next` returns the command with a
+    /// number.
     pub fn run(&mut self, depth: u64, count: u64, mut next: impl FnMut(u64) -> (Op, Sectors)) -> Taken {
         self.earlier += self.submitted.len() as u64;
         self.submitted.clear();
@@ -74,7 +74,7 @@ impl<'t> Probe<'t> {
         Taken { commands: answered, elapsed: self.now.since(start), mean: Nanos(total / answered.max(1)) }
     }
 
-    /// Lets the drive do what it does by itself until nothing is left to do.
+    /// Advances until the drive has nothing left to do by itself.
     pub fn settle(&mut self) {
         while let Some(at) = self.timing.next_event() {
             self.now = at;

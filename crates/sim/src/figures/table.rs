@@ -1,26 +1,26 @@
-//! Figures side by side: simulated, published, and where from.
+//! Comparison of figures: simulated, published, and the source.
 
 use serde::Serialize;
 
 /// One figure of a drive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FigureRow {
-    /// Name of what was done.
+    /// Name of the measurement.
     pub name: &'static str,
-    /// Unit of the figure: `ms`, `IOPS`, `MB/s`, or `times` for one figure over another.
+    /// Unit: `ms`, `IOPS`, `MB/s`, or `times` for a ratio of two figures.
     pub unit: &'static str,
-    /// Value that the simulation gives.
+    /// Simulated value.
     pub simulated: f64,
-    /// Value that is published; `None` if none is.
+    /// Published value, if any.
     pub published: Option<f64>,
-    /// Deviation of the simulation from what is published: 0.05 is 5 % above.
+    /// Relative deviation of the simulation from the published value: 0.05 is 5 % above.
     pub deviation: Option<f64>,
-    /// Where that is published.
+    /// Source of the published value.
     pub source: Option<String>,
 }
 
 impl FigureRow {
-    /// Compares what is simulated with what is published.
+    /// Computes the deviation from the published value.
     pub(super) fn compared(self) -> Self {
         Self { deviation: self.published.map(|published| self.simulated / published - 1.0), ..self }
     }

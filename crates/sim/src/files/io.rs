@@ -1,5 +1,4 @@
-//! Requests of the file system to its device: those that somebody waits for, and those of write-back, which
-//! nobody does.
+//! Device requests of the file system: those that a call waits for, and those of write-back.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,12 +10,12 @@ use plumb_block::{
 
 use super::state::PAGE;
 
-/// Requests in flight at most.
+/// Maximum number of requests in flight.
 const DEPTH: u32 = 64;
-/// Requests of write-back in flight at most, of the [`DEPTH`] in all.
+/// Maximum number of write-back requests in flight, of the total [`DEPTH`].
 const BACKGROUND_DEPTH: usize = 32;
 
-/// Kind of a request: whether somebody waits for it.
+/// Kind of a request: awaited or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Awaited,
@@ -38,7 +37,7 @@ pub(super) struct Io {
     /// Number of requests in flight that a call waits for.
     awaited: usize,
     background: usize,
-    /// Counts the pages that are to be written back.
+    /// Pages to be written back, in order.
     waiting: VecDeque<Pages>,
     request_max: Bytes,
     generation: u64,
@@ -68,7 +67,7 @@ impl Io {
         })
     }
 
-    /// Returns the number of pages that the device has.
+    /// Returns the number of pages of the device.
     pub(super) fn pages(&self) -> u64 {
         self.device.info().size.0 / PAGE.0
     }
@@ -77,7 +76,7 @@ impl Io {
         (&self.time).now()
     }
 
-    /// Lets `cost` pass, while the device goes on.
+    /// Lets the time `cost` pass, during which the device continues.
     pub(super) fn spend(&mut self, cost: Nanos) -> Result<()> {
         let until = self.now().saturating_add(cost);
         while self.now() < until {
@@ -87,20 +86,19 @@ impl Io {
         self.reap()
     }
 
-    /// Reads pages, and waits for them.
+    /// Reads pages and waits for them.
     pub(super) fn read(&mut self, runs: &[Pages]) -> Result<()> {
         self.submit_all(Op::Read, runs, Kind::Awaited)?;
         self.settle("read")
     }
 
-    /// Writes pages, and waits for them. Nothing is durable by that alone where the drive has a volatile
-    /// cache.
+    /// Writes pages and waits for them. On a drive with a volatile cache they are not durable.
     pub(super) fn write(&mut self, runs: &[Pages]) -> Result<()> {
         self.submit_all(Op::Write { fua: false }, runs, Kind::Awaited)?;
         self.settle("write")
     }
 
-    /// Writes one page that is durable when this returns.
+    /// Writes one page durably.
     pub(super) fn write_durable(&mut self, page: u64) -> Result<()> {
         self.submit_all(Op::Write { fua: true }, &[Pages { first: page, count: 1 }], Kind::Awaited)?;
         self.settle("write")
@@ -111,25 +109,25 @@ impl Io {
         self.settle("flush")
     }
 
-    /// Has pages written when the device has time for it.
+    /// Queues pages for write-back in the background.
     pub(super) fn write_back(&mut self, runs: impl IntoIterator<Item = Pages>) -> Result<()> {
         self.waiting.extend(runs);
         self.submit_waiting()
     }
 
-    /// Counts the pages that are to be written back and are not yet.
+    /// Returns the number of pages that are still to be written back.
     pub(super) fn unwritten(&self) -> usize {
         self.waiting.len() + self.background
     }
 
-    /// Waits until something that is written back is.
+    /// Waits until a write-back request completes.
     pub(super) fn wait_for_room(&mut self) -> Result<()> {
         self.submit_waiting()?;
         self.wait()?;
         self.reap()
     }
 
-    /// Waits until all that was to be written back is.
+    /// Waits until write-back is complete.
     pub(super) fn drain(&mut self) -> Result<()> {
         while self.unwritten() > 0 {
             self.wait_for_room()?;
@@ -173,7 +171,7 @@ impl Io {
         Ok(())
     }
 
-    /// Submits runs that wait, as many as are written in the background at a time.
+    /// Submits waiting runs, up to the limit for write-back.
     fn submit_waiting(&mut self) -> Result<()> {
         while self.background < BACKGROUND_DEPTH {
             let Some(run) = self.waiting.pop_front() else { break };
@@ -182,7 +180,7 @@ impl Io {
         Ok(())
     }
 
-    /// Waits for all that is awaited; the first failure since the last time.
+    /// Waits for all awaited requests; fails with the first failure since the last call.
     fn settle(&mut self, operation: &'static str) -> Result<()> {
         self.reap()?;
         while self.awaited > 0 {

@@ -1,4 +1,4 @@
-//! Files and their pages: where each is on the device, and which are in memory, clean or dirty.
+//! Files and their pages: their places on the device, and whether they are in memory, clean or dirty.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -8,23 +8,24 @@ use plumb_block::{Bytes, Errno, Error, ErrorKind, FileId, Nanos, OpenOptions, Re
 use super::Host;
 use super::io::{Io, Pages};
 
-/// The unit of the page cache.
+/// Size of a page of the page cache.
 pub(super) const PAGE: Bytes = Bytes::kib(4);
-/// The journal comes first on the device: 64 MiB, as mke2fs makes it on a small one.
+/// Length of the journal at the start of the device in pages: 64 MiB, the size that mke2fs uses on a small
+/// device.
 const JOURNAL: u64 = (64 << 20) / PAGE.0;
-/// A commit writes no more blocks of metadata than this, however many changes it has.
+/// Maximum number of metadata blocks in a commit, however many changes there are.
 const COMMIT_BLOCKS_MAX: u64 = 64;
-/// Dirty pages are written back at this age.
+/// Age at which dirty pages are written back.
 const EXPIRE: Nanos = Nanos::secs(30);
 /// Interval of write-back (`dirty_writeback_centisecs`).
 const WRITE_BACK_EVERY: Nanos = Nanos::secs(5);
-/// Pages that a read brings in beside those that were requested, at most (`read_ahead_kb`).
+/// Maximum number of additional pages that a read loads (`read_ahead_kb`).
 const READ_AHEAD: u64 = (128 << 10) / PAGE.0;
 
-/// One page of a file.
+/// A page of a file.
 #[derive(Debug, Clone, Copy, Default)]
 struct Page {
-    /// Page of the device that holds it; 0, which is the journal's, if it has none.
+    /// Page of the device that holds it; 0, which belongs to the journal, if none.
     place: u64,
     cached: bool,
     dirty: bool,
@@ -36,14 +37,15 @@ pub(super) struct File {
     pub(super) size: u64,
     dirty: u64,
     dirty_since: Nanos,
-    /// True if size or blocks have changed since the last commit; and whether anything else has, such as the
-    /// time of change.
+    /// True if size or blocks have changed since the last commit.
     grown: bool,
+    /// True if anything else has changed since the last commit, such as the modification time.
     touched: bool,
 }
 
 impl File {
-    /// Cuts or extends the file; what is beyond is no longer dirty.
+    /// Truncates or extends the file; pages beyond the end are no longer dirty. Returns the number of dirty
+    /// pages that this removes.
     fn cut(&mut self, size: u64) -> u64 {
         let left = self.pages.len().min(size.div_ceil(PAGE.0) as usize);
         let gone = self.pages.drain(left..).filter(|page| page.dirty).count() as u64;
@@ -67,11 +69,11 @@ pub(super) struct State {
     files: HashMap<u64, File>,
     open: HashMap<FileId, Open>,
     numbers: u64,
-    /// The next page of the device that nothing has.
+    /// Next unused page of the device.
     free: u64,
-    /// Where the journal goes on.
+    /// Next page of the journal.
     journal: u64,
-    /// Blocks of metadata that were changed since the last commit.
+    /// Number of metadata blocks changed since the last commit.
     changes: u64,
     dirty: u64,
     looked: Nanos,
@@ -99,7 +101,7 @@ impl State {
         self.dirty
     }
 
-    /// Lets the time of a call pass that copies so many bytes, and write-back do what is due.
+    /// Lets the time of a call that copies this many bytes pass, and runs due write-back.
     pub(super) fn spend(&mut self, bytes: u64) -> Result<()> {
         let copying = bytes * 1_000_000_000 / self.host.copy_per_second.max(1);
         self.io.spend(Nanos(self.host.call.0 + copying))?;
@@ -111,7 +113,7 @@ impl State {
             self.looked = now;
             self.write_back(|file| now.since(file.dirty_since) >= EXPIRE)?;
         }
-        // Pages that are being written are not clean yet.
+        // Pages being written are not clean yet.
         let request = self.host.request_max.0 / PAGE.0;
         while self.io.unwritten() as u64 * request > limit / 5 {
             self.io.wait_for_room()?;
@@ -139,7 +141,7 @@ impl State {
         Ok(())
     }
 
-    /// Returns the dirty pages of a file, which are clean from now on, as runs on the device.
+    /// Marks the dirty pages of a file as clean and returns them as runs on the device.
     fn take_dirty(&mut self, number: u64) -> Vec<Pages> {
         let Some(file) = self.files.get_mut(&number).filter(|file| file.dirty > 0) else { return Vec::new() };
         let mut places: Vec<u64> = Vec::with_capacity(file.dirty as usize);
@@ -164,7 +166,7 @@ impl State {
             self.numbers += 1;
             self.names.insert(path.to_owned(), self.numbers);
             self.files.insert(self.numbers, File::default());
-            // The directory, the file's own block, the map of files.
+            // The directory, the file's inode, and the inode bitmap.
             self.changes += 3;
             self.numbers
         } else {
@@ -208,31 +210,31 @@ impl State {
         Ok(())
     }
 
-    /// Forgets a file that nobody can name any more: its dirty pages are never written.
+    /// Removes a file without a name; its dirty pages are never written.
     fn forget(&mut self, number: u64) {
         if let Some(file) = self.files.remove(&number) {
             self.dirty -= file.dirty;
         }
     }
 
-    /// Cuts or extends a file.
+    /// Truncates or extends a file.
     pub(super) fn truncate(&mut self, number: u64, size: u64) {
         self.dirty -= self.file(number).cut(size);
         self.changes += 1;
     }
 
-    /// Writes a file's dirty pages, and waits for them; nothing is durable by that.
+    /// Writes a file's dirty pages and waits for them; this makes nothing durable.
     pub(super) fn write_out(&mut self, number: u64) -> Result<()> {
         let runs = self.take_dirty(number);
         self.io.write(&runs)
     }
 
-    /// Notes that a directory was made.
+    /// Records that a directory was created.
     pub(super) fn made_directory(&mut self) {
         self.changes += 3;
     }
 
-    /// Takes part of a file into memory, as far as it is not there: with read-ahead for a read.
+    /// Loads missing pages of a part of a file into memory, with read-ahead for a read.
     pub(super) fn bring_in(
         &mut self,
         number: u64,
@@ -258,11 +260,11 @@ impl State {
         self.io.read(&runs(places))
     }
 
-    /// Makes part of a file dirty, and gives it room on the device.
+    /// Marks a part of a file as dirty, and allocates space for it.
     pub(super) fn soil(&mut self, number: u64, offset: u64, length: u64) -> Result<()> {
         let (first, end) = (offset / PAGE.0, (offset + length).div_ceil(PAGE.0));
         self.give_room(number, first..end)?;
-        // A page that is written in part has to be read first, if it is not new.
+        // A partially written page must be read first, unless it is new.
         let is_part = |page: u64| page * PAGE.0 < offset || (page + 1) * PAGE.0 > offset + length;
         for page in [first, end - 1] {
             if is_part(page) && page * PAGE.0 < self.file(number).size {
@@ -289,7 +291,7 @@ impl State {
         Ok(())
     }
 
-    /// Gives pages of a file room on the device, one after the other.
+    /// Allocates consecutive pages of the device for pages of a file.
     pub(super) fn give_room(&mut self, number: u64, pages: std::ops::Range<u64>) -> Result<()> {
         let (mut free, all) = (self.free, self.io.pages());
         let file = self.file(number);
@@ -299,7 +301,7 @@ impl State {
         for page in &mut file.pages[pages.start as usize..pages.end as usize] {
             if page.place == 0 {
                 page.place = free;
-                // Nothing of it is on the device that would have to be read.
+                // A new page has nothing on the device to read.
                 page.cached = true;
                 file.grown = true;
                 free += 1;
@@ -312,7 +314,7 @@ impl State {
         Ok(())
     }
 
-    /// Returns where part of a file is on the device.
+    /// Returns the places of a part of a file on the device.
     pub(super) fn places(&mut self, number: u64, pages: std::ops::Range<u64>) -> Vec<Pages> {
         let file = self.file(number);
         let end = pages.end.min(file.pages.len() as u64);
@@ -320,11 +322,11 @@ impl State {
         runs(places.map(|page| page.place).filter(|place| *place != 0).collect())
     }
 
-    /// Makes a file durable; with `all` its metadata too, and not only those without which it cannot be read
-    /// back.
+    /// Makes a file durable; with `all` including all of its metadata, otherwise only what is needed to read
+    /// it back.
     pub(super) fn sync(&mut self, number: u64, all: bool) -> Result<()> {
         self.write_out(number)?;
-        // Some of it may be on the way already.
+        // Some of the file's pages may already be in write-back.
         self.io.drain()?;
         let file = self.file(number);
         let needs_commit = file.grown || (all && file.touched);
@@ -335,7 +337,7 @@ impl State {
         if needs_commit { self.commit() } else { self.io.flush() }
     }
 
-    /// Makes all names durable that were made, changed or removed.
+    /// Makes all changes of names durable.
     pub(super) fn sync_names(&mut self) -> Result<()> {
         if self.changes > 0 { self.commit() } else { self.io.flush() }
     }
@@ -355,8 +357,7 @@ impl State {
         Ok(())
     }
 
-    /// A commit of the journal: a descriptor and the blocks that have changed, then the block that makes them
-    /// count.
+    /// Commits the journal: a descriptor and the changed blocks, then the commit block.
     fn commit(&mut self) -> Result<()> {
         let blocks = 1 + std::mem::take(&mut self.changes).min(COMMIT_BLOCKS_MAX);
         if self.journal + blocks + 1 > JOURNAL {
@@ -370,7 +371,7 @@ impl State {
     }
 }
 
-/// Places as runs, in the order of the device.
+/// Combines places into runs, in device order.
 fn runs(mut places: Vec<u64>) -> Vec<Pages> {
     places.sort_unstable();
     let mut runs: Vec<Pages> = Vec::new();

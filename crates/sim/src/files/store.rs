@@ -9,29 +9,28 @@ use super::Host;
 use super::io::Io;
 use super::state::{PAGE, State};
 
-/// A file system on a device in virtual time. See the [module](super) for what it models, and what it does
-/// not.
+/// A file system on a device in virtual time. See the [module](super) for what is modelled.
 #[derive(Clone)]
 pub struct SimulatedFiles(Arc<Mutex<State>>);
 
 impl SimulatedFiles {
-    /// Returns an empty one over all of `device`, which goes by `clock`.
+    /// Creates an empty file system on all of `device`, which uses `clock`.
     ///
     /// # Errors
-    /// If the device has no queue for it.
+    /// If the device cannot open a queue.
     pub fn new(device: Arc<dyn Device>, clock: &Arc<VirtualClock>, host: Host) -> Result<Self> {
         let io = Io::open(device, clock, host.request_max)?;
         Ok(Self(Arc::new(Mutex::new(State::new(io, host)))))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic of another caller has left a simulation that no result may rest on, and that caller says
-        // so.
+        // After a panic of another caller no result may be based on the simulation, which that caller
+        // reports.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the state, after the time of a call that copies nothing. Returns how much of all files is
-    /// dirty in memory: the bytes that a power cut takes and no write-back has begun to save.
+    /// Returns the dirty bytes in memory of all files: data that a power cut loses and for which no
+    /// write-back has started.
     pub fn dirty_bytes(&self) -> Bytes {
         Bytes(self.lock().dirty_pages() * PAGE.0)
     }
@@ -43,7 +42,7 @@ impl SimulatedFiles {
     }
 }
 
-/// Returns the pages that hold a part of a file.
+/// Returns the pages that contain a part of a file.
 fn pages(offset: u64, length: u64) -> std::ops::Range<u64> {
     offset / PAGE.0..(offset + length).div_ceil(PAGE.0)
 }

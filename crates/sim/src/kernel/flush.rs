@@ -1,11 +1,11 @@
-//! Flushes and FUA as the block layer sends them: to a volatile cache alone, one at a time, FUA made of a
-//! write and a flush where a drive has none.
+//! Flushes and FUA as sent by the block layer: only to a volatile cache, one at a time, and FUA as a write
+//! followed by a flush if the drive does not support it.
 //!
 //! Invariants:
-//! - at most one flush of a group is in flight; a group is a device in virtual time, a queue in real time;
-//! - a request waits for a flush that was submitted after the request was, and for FUA after its write
-//!   completed;
-//! - in virtual time a queue with answers that another queue brought makes the clock stop.
+//! - at most one flush of a group is in flight; a group is a device in virtual time, and a queue in real
+//!   time;
+//! - a request waits for a flush submitted after the request, and for FUA after the completion of its write;
+//! - in virtual time the clock stops for a queue with answers that were brought by another queue.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -17,10 +17,10 @@ use plumb_block::{
     QueueOptions, Request, Result, Tag, Time, VolatileCache, Wait, waiting_poll,
 };
 
-/// Tag of the flush in flight: the letters `kernelfl`, which no caller counts up to.
+/// Tag of the flush in flight: the letters `kernelfl`, which no caller's counter reaches.
 const FLUSH: Tag = Tag(0x6b65_726e_656c_666c);
 
-/// A device whose flushes are those of Linux.
+/// A device with the flush handling of Linux.
 pub(super) struct Flushing {
     device: Arc<dyn Device>,
     time: Time,
@@ -28,7 +28,7 @@ pub(super) struct Flushing {
 }
 
 impl Flushing {
-    /// Returns `device`, whose queues go by `time`, with its flushes merged.
+    /// Wraps `device`, whose queues use `time`, so that flushes are merged.
     pub(super) fn above(device: Arc<dyn Device>, time: Time) -> Self {
         let group = Arc::new(Group::default());
         if let Time::Virtual(clock) = &time {
@@ -66,34 +66,34 @@ impl DeviceLayer for Flushing {
     }
 }
 
-/// Queues whose flushes merge.
+/// Queues with merged flushes.
 #[derive(Default)]
 struct Group(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     queues: u64,
-    /// Requests that the flush in flight serves.
+    /// Requests served by the flush in flight.
     served: Option<Vec<WaitingRequest>>,
     /// Requests that need the next flush.
     waiting: Vec<WaitingRequest>,
-    /// Answers that their queues have not taken yet.
+    /// Answers not yet taken by their queues.
     answered: VecDeque<(u64, Completion)>,
-    /// True if the clock is to stop once, because a poll of one queue has left something to do for others.
+    /// True if the clock must stop once because a poll of one queue has left work for others.
     has_news: bool,
 }
 
 /// A request that needs a flush.
 struct WaitingRequest {
     queue: u64,
-    /// Completion of the request, if the flush succeeds.
+    /// Completion of the request if the flush succeeds.
     done: Completion,
     deadline: Option<Nanos>,
 }
 
 impl Group {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere leaves whole entries behind this lock.
+        // A panic elsewhere leaves only complete entries behind this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -104,7 +104,7 @@ impl State {
         self.queues
     }
 
-    /// Answers the requests that the flush in flight served, which ended as `answer` says.
+    /// Answers the requests served by the completed flush with its outcome.
     fn flushed(&mut self, answer: &Completion) {
         for WaitingRequest { queue, done, .. } in self.served.take().into_iter().flatten() {
             let done = Completion { outcome: answer.outcome, completed_at: answer.completed_at, ..done };
@@ -113,7 +113,7 @@ impl State {
         }
     }
 
-    /// Moves the answers of `queue` to `completions`; returns how many those were.
+    /// Moves the answers for `queue` to `completions`. Returns their number.
     fn take_answers(&mut self, queue: u64, completions: &mut Vec<Completion>) -> usize {
         let before = completions.len();
         for _ in 0..self.answered.len() {
@@ -125,7 +125,8 @@ impl State {
         completions.len() - before
     }
 
-    /// Forgets a queue. If the flush in flight was its own, requests of other queues need another.
+    /// Removes a queue. If the flush in flight was submitted through it, requests of other queues need
+    /// another flush.
     fn close_queue(&mut self, queue: u64, is_flushing: bool) {
         if is_flushing {
             let served = self.served.take();
@@ -140,7 +141,7 @@ impl State {
 
 impl EventSource for Group {
     fn next_event(&self) -> Option<Nanos> {
-        // Due already: the clock stops without moving.
+        // Already due: the clock stops without moving.
         self.lock().has_news.then_some(Nanos::ZERO)
     }
 
@@ -158,23 +159,23 @@ struct FlushingQueue {
     number: u64,
     depth: usize,
     in_flight: usize,
-    /// FUA writes in flight that become durable by a flush.
+    /// FUA writes in flight that need a flush to become durable.
     written_before_flush: Vec<(Tag, Option<Nanos>)>,
-    /// True if the flush in flight is in this queue.
+    /// True if this queue submitted the flush in flight.
     is_flushing: bool,
-    /// Kept for its memory.
+    /// Buffer for the device's answers, kept to reuse its memory.
     answers: Vec<Completion>,
 }
 
 impl FlushingQueue {
-    /// Submits a flush for the requests that wait for one, unless one is in flight.
+    /// Submits a flush for waiting requests unless one is in flight.
     fn flush(&mut self) {
         let mut state = self.group.lock();
         if state.served.is_some() || state.waiting.is_empty() {
             return;
         }
         let deadline = state.waiting.iter().filter_map(|one| one.deadline).min();
-        // There is a place for it, which nothing else takes.
+        // A slot is reserved for the flush.
         if self.queue.submit(Request { deadline, ..Request::flush(FLUSH) }).is_ok() {
             let waiting = std::mem::take(&mut state.waiting);
             state.served = Some(waiting);
@@ -186,7 +187,7 @@ impl FlushingQueue {
         self.group.lock().waiting.push(WaitingRequest { queue: self.number, done, deadline });
     }
 
-    /// Takes what the device has answered; returns how many requests that completed.
+    /// Collects the device's answers. Returns the number of requests that completed.
     fn reap(&mut self, completions: &mut Vec<Completion>) -> Result<usize> {
         let mut answers = std::mem::take(&mut self.answers);
         let polled = self.queue.poll(Wait::NONE, &mut answers);
@@ -218,7 +219,7 @@ impl Queue for FlushingQueue {
             return Err(QueueFull(request));
         }
         let is_flush = request.op == Op::Flush;
-        if !is_flush && !is_fua(request.op) {
+        if !is_flush && !request.op.is_fua() {
             self.queue.submit(request)?;
             self.in_flight += 1;
             return Ok(());
@@ -234,7 +235,7 @@ impl Queue for FlushingQueue {
                 completed_at: now,
                 payload: Payload::None,
             };
-            // A latched or unpowered device says so itself.
+            // A latched or unpowered device reports its own error.
             if is_volatile || self.device.latched().is_some() || !self.device.power().is_on {
                 self.wait_for_flush(done, request.deadline);
                 self.flush();
@@ -244,7 +245,7 @@ impl Queue for FlushingQueue {
         } else {
             let needs_flush = is_volatile && !info.fua_native;
             let (tag, deadline, asked) = (request.tag, request.deadline, request.op);
-            let op = if is_volatile && info.fua_native { asked } else { without_fua(asked) };
+            let op = if is_volatile && info.fua_native { asked } else { asked.without_fua() };
             let given = self.queue.submit(Request { op, ..request });
             given.map_err(|full| QueueFull(Request { op: asked, ..full.0 }))?;
             self.written_before_flush.extend(needs_flush.then_some((tag, deadline)));
@@ -271,17 +272,5 @@ impl Queue for FlushingQueue {
 impl Drop for FlushingQueue {
     fn drop(&mut self) {
         self.group.lock().close_queue(self.number, self.is_flushing);
-    }
-}
-
-const fn is_fua(op: Op) -> bool {
-    matches!(op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. })
-}
-
-const fn without_fua(op: Op) -> Op {
-    match op {
-        Op::Write { .. } => Op::Write { fua: false },
-        Op::WriteZeroes { no_hole, fast_only, .. } => Op::WriteZeroes { fua: false, no_hole, fast_only },
-        other => other,
     }
 }

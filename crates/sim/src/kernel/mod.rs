@@ -1,22 +1,22 @@
-//! The kernel between a load and a drive: what Linux's block layer does to requests before a drive sees them,
-//! for devices that have no kernel above them.
+//! Emulation of the kernel between a load and a drive: the processing of requests by Linux's block layer, for
+//! devices without a kernel above them.
 //!
 //! ```text
 //!   load, file system, cache ──► flush ──► split ──► drive
 //! ```
 //!
 //! # What it models
-//! - **Volatile cache.** A drive that reports no volatile cache is sent no flush and no FUA: a flush
-//!   completes at once, and a FUA write is a write (Linux, `submit_bio_noacct` in block/blk-core.c).
-//! - **FUA** on a drive with a volatile cache and without FUA of its own is a write followed by a flush
+//! - **Volatile cache.** A drive without a volatile cache receives no flush and no FUA: a flush completes at
+//!   once, and a FUA write becomes a plain write (Linux, `submit_bio_noacct` in block/blk-core.c).
+//! - **FUA** on a drive with a volatile cache but without native FUA is a write followed by a flush
 //!   (block/blk-flush.c).
-//! - **Flushes merge.** A device has one flush in flight. Those that arrive meanwhile wait, and share the
-//!   next one (block/blk-flush.c). In real time only those of one queue do.
-//! - **Long requests** are split at the largest transfer of the drive (block/blk-merge.c).
+//! - **Flushes merge.** A device has one flush in flight. Flushes that arrive meanwhile wait, and share the
+//!   next one (block/blk-flush.c). In real time this applies to each queue separately.
+//! - **Long requests** are split at the maximum transfer of the drive (block/blk-merge.c).
 //!
 //! # Limitations
-//! It has no I/O scheduler, merges no neighbouring requests, and takes no time. Of flushes that share one the
-//! earliest deadline counts for all. One tag, of the flush in flight, is the kernel's own.
+//! Not modelled: I/O schedulers, merging of adjacent requests, and processing time. Merged flushes share the
+//! earliest deadline. One tag is reserved for the flush in flight.
 
 mod flush;
 mod split;
@@ -28,17 +28,17 @@ use plumb_block::{Device, Time};
 use self::flush::Flushing;
 use self::split::Split;
 
-/// Treatment of flushes and FUA by the kernel.
+/// Handling of flushes and FUA by the emulated kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Flushes {
-    /// The kernel treats them as Linux does.
+    /// Handling as in Linux.
     #[default]
     AsLinux,
-    /// Nothing: the drive sees each of them.
+    /// Unchanged: the drive receives every flush and FUA.
     Raw,
 }
 
-/// Returns `device`, whose queues go by `time`, behind a kernel.
+/// Wraps `device`, whose queues use `time`, in the emulated kernel.
 pub fn above(device: Arc<dyn Device>, time: &Time, flushes: Flushes) -> Arc<dyn Device> {
     let split: Arc<dyn Device> = Arc::new(Split::at_largest_transfer(device, time.clone()));
     match flushes {

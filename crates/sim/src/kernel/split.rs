@@ -1,15 +1,15 @@
-//! A device that takes requests of any length, over one that takes them only up to a limit: what the kernel's
-//! block layer does for a disk, for devices that have no kernel above them.
+//! A device that accepts requests of any length, on top of one with a maximum: what the kernel's block layer
+//! does for a disk, for devices without a kernel above them.
 //!
-//! A read or a write beyond the limit goes down in pieces that may be in flight together. It is answered when
-//! its last piece is, and lasts from the first to the last; if pieces fail, the first failure is its outcome,
-//! so that a write of which a part was done counts as failed: each of its blocks is old, new or unreadable.
+//! A read or write beyond the maximum is split into pieces, which may be in flight at the same time. It is
+//! answered with its last piece, and lasts from the first to the last. If pieces fail, the first failure is
+//! its outcome, so a partially executed write counts as failed: each of its blocks is old, new or unreadable.
 //!
 //! Invariants:
-//! - a queue whose buffers are no longer than the limit is the device's own, and costs nothing;
-//! - every request in flight has a place in the table; the tag of a piece is the number of that place and its
-//!   own;
-//! - a request that makes no sense goes down whole, and fails there.
+//! - a queue whose buffers fit the maximum is the device's own, without extra cost;
+//! - every request in flight has a slot in the table; the tag of a piece combines the slot and the number of
+//!   the piece;
+//! - an invalid request is passed on unsplit and fails there.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -21,7 +21,7 @@ use plumb_block::{
     Queue, QueueFull, QueueOptions, Request, Result, Tag, Time, Wait, waiting_poll,
 };
 
-/// A device whose requests are split.
+/// A device with split requests.
 pub(super) struct Split {
     device: Arc<dyn Device>,
     time: Time,
@@ -30,7 +30,7 @@ pub(super) struct Split {
 }
 
 impl Split {
-    /// Returns `device`, whose queues go by `time`, with requests split at its largest transfer.
+    /// Wraps `device`, whose queues use `time`, so that requests are split at its maximum transfer.
     pub(super) fn at_largest_transfer(device: Arc<dyn Device>, time: Time) -> Self {
         let info = device.info();
         let limit = info.transfer_max.round_down(info.logical_block).max(info.logical_block);
@@ -73,12 +73,12 @@ impl DeviceLayer for Split {
     }
 }
 
-/// Number of pieces in flight at most, unless there are more requests: the others wait.
+/// Maximum number of pieces in flight, unless there are more requests; further pieces wait.
 const PIECES_MAX: u32 = 4096;
 
 struct SplitQueue {
     queue: Box<dyn Queue>,
-    /// Buffers that pieces are read into.
+    /// Buffers for reading pieces.
     pool: Pool,
     time: Time,
     block: Bytes,
@@ -86,23 +86,23 @@ struct SplitQueue {
     limit: Bytes,
     table: Vec<Option<Whole>>,
     free: Vec<usize>,
-    /// Requests of which pieces have not gone down yet, each with its next piece.
+    /// Requests with pieces not yet submitted, each with its next piece.
     waiting: VecDeque<Piece>,
-    /// Request that the device had no room for; it goes first.
+    /// Request that did not fit into the device's queue; submitted first.
     held: Option<Request>,
-    /// Kept for its memory.
+    /// Buffer for the device's answers, kept to reuse its memory.
     answers: Vec<Completion>,
 }
 
-/// The next piece of a request.
+/// Next piece of a request.
 struct Piece {
     place: usize,
     /// Number of the piece, from 0.
     index: u64,
-    /// Number of them.
+    /// Number of pieces.
     count: u64,
     op: Op,
-    /// The blocks of the whole request.
+    /// Blocks of the whole request.
     range: LbaRange,
     deadline: Option<Nanos>,
 }
@@ -110,36 +110,30 @@ struct Piece {
 /// A request in flight.
 struct Whole {
     tag: Tag,
-    /// Payload that its pieces are cut from, if it went down in pieces.
+    /// Payload of a split request.
     payload: Option<Payload>,
-    /// Pieces without an answer.
+    /// Number of unanswered pieces.
     left: u64,
-    /// The first failure of a piece.
+    /// First failure of a piece.
     outcome: Outcome,
     submitted_at: Nanos,
     completed_at: Nanos,
 }
 
-/// Where in a tag the number of a piece ends and that of its request begins.
+/// Position in a tag where the request's slot starts, after the number of the piece.
 const PLACE_SHIFT: u32 = 32;
 
 impl SplitQueue {
-    /// Returns the number of pieces that a request goes down in.
+    /// Returns the number of pieces for a request.
     fn pieces(&self, request: &Request) -> u64 {
         let length = self.block * request.range.nlb;
         let end = request.range.lba.0.checked_add(request.range.nlb);
-        let makes_sense = match (request.op, &request.payload) {
-            (Op::Read, Payload::None) | (Op::Write { .. }, Payload::Pattern(_)) => true,
-            (Op::Read, Payload::Into(buffer)) => buffer.len() as u64 == length.0,
-            (Op::Write { .. }, Payload::Bytes(buffer)) => buffer.len() as u64 == length.0,
-            _ => false,
-        };
+        let makes_sense = matches!(request.op, Op::Read | Op::Write { .. }) && request.carries(length);
         let is_within = end.is_some_and(|end| end <= self.blocks);
         if makes_sense && is_within { length.0.div_ceil(self.limit.0).max(1) } else { 1 }
     }
 
-    /// Returns the piece of this number of a request whose payload is `payload`. `None` if no buffer is free
-    /// for it now.
+    /// Creates a piece of a request with this `payload`; `None` if no buffer is free now.
     fn piece(&self, of: &Piece, payload: &Payload) -> Option<Request> {
         let step = self.limit.0 / self.block.0;
         let skip = of.index * step;
@@ -158,7 +152,7 @@ impl SplitQueue {
         Some(Request { tag, op: of.op, range, payload, deadline: of.deadline })
     }
 
-    /// Hands down what waits, as far as there is room.
+    /// Submits waiting pieces as far as there is room.
     fn hand_down(&mut self) {
         if let Some(request) = self.held.take()
             && !self.give(request)
@@ -182,7 +176,7 @@ impl SplitQueue {
         }
     }
 
-    /// Gives the device a request; what it has no room for is held. Whether it had.
+    /// Submits a request to the device, or holds it if there is no room. Returns true if it was submitted.
     fn give(&mut self, request: Request) -> bool {
         match self.queue.submit(request) {
             Ok(()) => true,
@@ -193,8 +187,8 @@ impl SplitQueue {
         }
     }
 
-    /// Takes what the device has answered, and completes the requests of which that was the last piece. How
-    /// many pieces that were.
+    /// Collects the device's answers, and completes requests whose last piece was answered. Returns the
+    /// number of pieces.
     fn take_answers(&mut self, completions: &mut Vec<Completion>) -> Result<usize> {
         let mut answers = std::mem::take(&mut self.answers);
         let polled = self.queue.poll(Wait::NONE, &mut answers);
@@ -205,7 +199,7 @@ impl SplitQueue {
         polled
     }
 
-    /// Enters the answer to a piece; the completion of its request, if that was the last.
+    /// Processes the answer to a piece. Returns the completion of its request if it was the last one.
     fn answered(&mut self, answer: Completion) -> Option<Completion> {
         let place = (answer.tag.0 >> PLACE_SHIFT) as usize;
         let entry = self.table.get_mut(place)?;
@@ -264,7 +258,7 @@ impl Queue for SplitQueue {
         }
         request.tag = Tag((place as u64) << PLACE_SHIFT);
         match self.held {
-            // At most one is held; it goes first.
+            // At most one request is held; it goes first.
             None => {
                 self.give(request);
                 Ok(())
@@ -285,7 +279,7 @@ impl Queue for SplitQueue {
         let before = completions.len();
         loop {
             self.hand_down();
-            // Answered requests have made room for more, which the device sees at its next poll.
+            // Answered requests make room for more, which the device sees at its next poll.
             if self.take_answers(completions)? == 0 {
                 return Ok(completions.len() - before);
             }

@@ -1,4 +1,4 @@
-//! How honest a drive is, and what else than loss a power cut does to it.
+//! Honesty of a drive, and the damage by a power cut in addition to losses.
 
 use serde::Deserialize;
 
@@ -7,16 +7,16 @@ use super::quantity::Time;
 use crate::contents::Damage;
 use plumb_block::Nanos;
 
-/// Flushes that a drive answers without carrying them out.
+/// Flushes that a drive answers without executing them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(try_from = "String")]
 pub enum IgnoresFlush {
     /// None: an honest drive.
     #[default]
     Never,
-    /// All.
+    /// All flushes.
     Always,
-    /// The last so many before a power cut: written `last-8`.
+    /// The last flushes before a power cut, this many; written `last-8`.
     Last(u32),
 }
 
@@ -33,68 +33,68 @@ impl TryFrom<String> for IgnoresFlush {
     }
 }
 
-/// The write cache of a drive when power comes on.
+/// State of a drive's write cache at power-on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wce {
-    /// There is none that a host could see or set (NVMe VWC = 0).
+    /// Not visible or switchable for a host (NVMe VWC = 0).
     #[default]
     Absent,
-    /// There is one and it is on.
+    /// Enabled.
     On,
-    /// There is one and it is off.
+    /// Disabled.
     Off,
 }
 
-/// How a drive keeps, or does not keep, to what it says.
+/// Honesty of a drive: which of its promises it keeps.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Behaviour {
-    /// The write cache when power comes on.
+    /// State of the write cache at power-on.
     pub wce: Wce,
-    /// Flushes that are answered and not done.
+    /// Flushes that are answered without being executed.
     pub ignores_flush: IgnoresFlush,
-    /// A driver in front of the drive answers flushes itself; the drive never sees one.
+    /// True if a driver in front of the drive answers flushes, which never reach the drive.
     pub driver_drops_flush: bool,
-    /// Time that a flush takes that is answered and not done; 20 us if it is not said.
+    /// Duration of an ignored flush; 20 us by default.
     pub ignored_flush_time: Option<Time>,
-    /// A FUA write is a plain write.
+    /// True if a FUA write is executed as a plain write.
     pub ignores_fua: bool,
-    /// The command that sets the write cache succeeds and changes nothing.
+    /// True if the command to switch the write cache succeeds without effect.
     pub ignores_set_wce: bool,
-    /// Says that it has no volatile cache while one is on.
+    /// True if the drive reports no volatile cache although one is enabled.
     pub reports_write_through: bool,
     /// True if the contents of the write cache survive a power cut: capacitors, a battery, or a medium to
     /// save it to.
     pub protected: bool,
-    /// The battery or the capacitors of a protected cache are dead, and the drive has not noticed unless it
-    /// is said.
+    /// True if the battery or capacitors of a protected cache are dead; the drive is unaware of it unless
+    /// `battery_noticed`.
     pub battery_dead: bool,
-    /// The drive has noticed that they are: it writes through until that is mended.
+    /// True if the drive knows that its battery or capacitors are dead: it writes through until repaired.
     pub battery_noticed: bool,
-    /// Damage that a power cut does beside loss.
+    /// Damage by a power cut in addition to losses.
     pub damage: Damage,
 }
 
 impl Behaviour {
-    /// Returns how long a flush takes that is answered and not done.
+    /// Returns the duration of an ignored flush.
     pub fn ignored_flush(&self) -> Nanos {
         self.ignored_flush_time.map_or(Nanos::micros(20), |time| time.0)
     }
 
-    /// Returns true if acknowledged writes survive a power cut with the write cache on: as they are kept, or
-    /// written through.
+    /// Returns true if acknowledged writes survive a power cut with the write cache enabled, because they are
+    /// preserved or written through.
     pub const fn keeps_cache(&self) -> bool {
         self.protected && (!self.battery_dead || self.battery_noticed)
     }
 
-    /// Returns true if what is in the write cache survives a power cut, and flushes are obeyed: the cache of
-    /// such a drive is called protected.
+    /// Returns true if the write cache survives a power cut and flushes are obeyed: such a cache is called
+    /// protected.
     pub const fn survives_power_cut(&self) -> bool {
         self.keeps_cache() && matches!(self.ignores_flush, IgnoresFlush::Never)
     }
 
-    /// Returns true if the drive believes that its cache survives a power cut, and is wrong.
+    /// Returns true if the drive wrongly believes that its cache survives a power cut.
     pub const fn is_deceived(&self) -> bool {
         self.protected && self.battery_dead && !self.battery_noticed
     }

@@ -1,4 +1,4 @@
-//! Conversion of the tables of a model to the timing of a drive.
+//! Conversion of a model's tables to the timing of a drive.
 
 use plumb_block::Bytes;
 
@@ -15,30 +15,30 @@ use crate::timing::flash::{self, FlashTiming, WriteBuffer};
 use crate::timing::hdd::{Hdd, HddParameters};
 use crate::timing::null::{self, NullTiming};
 
-/// Components of a drive, by its kind.
+/// Components of a drive, by kind.
 #[derive(Debug, Clone)]
 pub enum Parameters {
-    /// A disk that spins, with what is in front of it.
+    /// A spinning disk with its electronics.
     Hdd {
         /// The disk.
         mechanics: HddParameters,
-        /// The link, the queue, the caches.
+        /// Link, queue and caches.
         controller: ControllerParameters,
     },
     /// Flash behind a controller.
     Flash(flash::Parameters),
-    /// Several drives.
+    /// Several drives combined.
     Array {
-        /// How they make one.
+        /// Way in which they are combined.
         array: array::Parameters,
         /// Model of each of the drives.
         member: Box<Model>,
     },
-    /// Nothing that takes time, or a fixed time.
+    /// A null drive, with or without a fixed latency.
     Null(null::Parameters),
 }
 
-/// Returns the names of the tables that describe a kind.
+/// Returns the names of the tables for a kind.
 const fn tables(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Hdd => &["mechanics", "cache"],
@@ -49,7 +49,7 @@ const fn tables(kind: Kind) -> &'static [&'static str] {
 }
 
 impl Parameters {
-    /// Reads the tables of `kind`, and refuses those of another.
+    /// Reads the tables of `kind`, and refuses tables of other kinds.
     pub(super) fn read(document: &Document<'_>, kind: Kind) -> Result<Self, Box<ContentError>> {
         for table in ["mechanics", "cache", "flash", "array", "null"] {
             if document.has(table) && !tables(kind).contains(&table) {
@@ -72,8 +72,7 @@ impl Parameters {
     }
 }
 
-/// Returns the model of the members of `array`. An array of arrays is refused: so no model can contain
-/// itself.
+/// Returns the model of the members of `array`. Arrays of arrays are refused, so no model can contain itself.
 fn member(document: &Document<'_>, array: &array::Parameters) -> Result<Model, Box<ContentError>> {
     let refuse = |expected: &str| document.error("array.member", expected);
     let text = shipped::text(&array.member)
@@ -83,7 +82,7 @@ fn member(document: &Document<'_>, array: &array::Parameters) -> Result<Model, B
 }
 
 impl Parameters {
-    /// Refuses a behaviour that a drive made of this cannot have.
+    /// Refuses a behaviour that is impossible for this kind of drive.
     pub(super) fn suit(
         &self,
         behaviour: &Behaviour,
@@ -105,7 +104,7 @@ impl Parameters {
 }
 
 impl Behaviour {
-    /// Returns the protection that the drive believes its cache to have, and whether that is so.
+    /// Returns the protection that the drive believes its cache to have, and whether it is real.
     const fn protection(&self) -> Protection {
         match (self.protected, self.battery_dead, self.battery_noticed) {
             (false, ..) => Protection::None,
@@ -117,8 +116,8 @@ impl Behaviour {
 }
 
 impl Model {
-    /// Returns the timing of a drive of this model with a capacity of `size`, power on, write cache as the
-    /// model has it; everything random in it follows from `seed`.
+    /// Creates the timing of a drive of this model with a capacity of `size`, powered on, with the model's
+    /// write cache; `seed` determines everything random.
     pub fn timing(&self, size: Bytes, seed: u64) -> Box<dyn Timing> {
         let size = self.size(Some(size));
         let wce = self.wce();

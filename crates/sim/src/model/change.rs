@@ -1,7 +1,6 @@
-//! A parameter of a model that somebody wants otherwise: `behaviour.driver_drops_flush=true`.
+//! A changed parameter of a model: `behaviour.driver_drops_flush=true`.
 //!
-//! It is put into the model before anything of it is read, so that it is held to the same limits as what a
-//! file says.
+//! The change is applied before the model is interpreted, so the same limits hold as for values in a file.
 
 use std::borrow::Cow;
 
@@ -12,14 +11,14 @@ use super::error::ContentError;
 /// A parameter with its new value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Change {
-    /// The field with its tables, as `plumb drive show` prints it.
+    /// Path of the field, as printed by `plumb drive show`.
     pub path: String,
-    /// The value as typed, a string without its quotes.
+    /// Value as typed; strings without quotes.
     pub value: String,
 }
 
 impl Change {
-    /// Numbers, truth values and lists are what they look like, and everything else is a string.
+    /// Interprets numbers, booleans and lists as such, and everything else as a string.
     pub(super) fn as_toml(&self) -> DeValue<'_> {
         match DeValue::parse(&self.value) {
             Ok(value) if !value.get_ref().is_table() => value.into_inner(),
@@ -27,12 +26,12 @@ impl Change {
         }
     }
 
-    /// Returns the field without its tables.
+    /// Returns the last component of the field's path.
     pub(super) fn key(&self) -> &str {
         self.path.rsplit_once('.').map_or(&self.path, |(_, key)| key)
     }
 
-    /// Makes the error that says that this change of the model in `file` is wrong.
+    /// Creates the error for this change of the model in `file`.
     pub(super) fn error(&self, file: &str, expected: &str) -> ContentError {
         ContentError {
             file: file.to_owned(),

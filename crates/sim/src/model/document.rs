@@ -1,4 +1,4 @@
-//! The text of a model: figures stripped to plain values, with where each stands and where it comes from.
+//! Text of a model: values without their sources for parsing, and the position and source of each.
 
 use plumb_text::nearest;
 use serde::Serialize;
@@ -12,41 +12,41 @@ use super::change::Change;
 use super::error::ContentError;
 use super::limits::Limits;
 
-/// A value of a model with where it comes from.
+/// A value of a model with its source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Figure {
-    /// Path of the field with its tables, `flash.channels`.
+    /// Path of the field, `flash.channels`.
     #[serde(rename = "name")]
     pub path: String,
-    /// The value as written, strings without their quotes.
+    /// Value as written; strings without quotes.
     pub value: String,
-    /// Where it comes from, if that is said.
+    /// Source of the value, if given.
     pub source: Option<String>,
-    /// The line in the file, from 1.
+    /// Line number in the file, from 1.
     #[serde(skip)]
     pub line: usize,
 }
 
-/// Place of a value in the text.
+/// Position of a value in the text.
 struct Place {
     path: String,
     key: std::ops::Range<usize>,
     value: std::ops::Range<usize>,
 }
 
-/// A text that is TOML.
+/// A parsed TOML text.
 pub(super) struct Document<'t> {
     file: &'t str,
     text: &'t str,
     root: Spanned<DeTable<'t>>,
     places: Vec<Place>,
-    /// All values that stand in a table.
+    /// All values inside tables.
     pub(super) figures: Vec<Figure>,
     changes: &'t [Change],
 }
 
 impl<'t> Document<'t> {
-    /// Reads `text` as `changes` have it; errors name `file`, or the change.
+    /// Parses `text` and applies `changes`; errors name `file`, or the change.
     pub(super) fn parse(
         file: &'t str,
         text: &'t str,
@@ -63,7 +63,7 @@ impl<'t> Document<'t> {
         Ok(document)
     }
 
-    /// Puts the value of `change` where it belongs, whatever stood there.
+    /// Applies `change`, replacing any existing value.
     fn change(&mut self, root: &mut DeTable<'t>, change: &'t Change) -> Result<(), Box<ContentError>> {
         let mut table = root;
         let (above, key) = change.path.rsplit_once('.').unwrap_or(("", &change.path));
@@ -91,18 +91,17 @@ impl<'t> Document<'t> {
         Ok(())
     }
 
-    /// Returns true if the table `name` is there.
+    /// Returns true if there is a table `name`.
     pub(super) fn has(&self, name: &str) -> bool {
         self.root.get_ref().contains_key(name)
     }
 
-    /// Returns the whole as a `T`.
+    /// Deserializes the whole document.
     pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, Box<ContentError>> {
         T::deserialize(Deserializer::from(self.root.clone())).map_err(|error| self.misread("", &error))
     }
 
-    /// Returns the table `name` as a `T`, within its limits; a table that is not there is read as an empty
-    /// one.
+    /// Deserializes the table `name` and checks its limits; a missing table counts as empty.
     pub(super) fn table<T: DeserializeOwned + Limits>(&self, name: &str) -> Result<T, Box<ContentError>> {
         let absent = nowhere(DeValue::Table(DeTable::new()));
         let value = self.root.get_ref().get(name).unwrap_or(&absent);
@@ -118,7 +117,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Returns an error at `field`: at its nearest table that is there, if it is not.
+    /// Creates an error at `field`, or at its nearest existing table.
     pub(super) fn error(&self, field: &str, expected: &str) -> Box<ContentError> {
         if let Some(change) = self.changes.iter().rev().find(|change| change.path == field) {
             return Box::new(change.error(self.file, expected));
@@ -140,7 +139,7 @@ impl<'t> Document<'t> {
         })
     }
 
-    /// Takes `{ value, source }` apart throughout `table`, and notes where everything stands.
+    /// Replaces every `{ value, source }` in `table` by its value, and records the positions.
     fn strip(&mut self, prefix: &str, table: &mut DeTable<'t>) {
         for (key, value) in table.iter_mut() {
             let path = if prefix.is_empty() {
@@ -172,7 +171,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Turns an error of serde into one that says what is wrong where.
+    /// Converts an error of serde to one that names the field and the expected value.
     fn misread(&self, table: &str, error: &TomlError) -> Box<ContentError> {
         let span = error.span().unwrap_or(0..0);
         let inside = |outer: &std::ops::Range<usize>| outer.start <= span.start && span.end <= outer.end;
@@ -197,8 +196,8 @@ impl<'t> Document<'t> {
         self.error(field, message)
     }
 
-    /// Returns the change of `table` that is wrong, if nothing in the text is; `named` is what the complaint
-    /// names.
+    /// Returns the change of `table` that is wrong, if the text itself is correct; `named` lists the names in
+    /// the error.
     fn change_of(&self, table: &str, named: &[&str]) -> Option<&'t Change> {
         let inside = |change: &&Change| {
             change.path.strip_prefix(table).is_some_and(|rest| table.is_empty() || rest.starts_with('.'))
@@ -210,7 +209,7 @@ impl<'t> Document<'t> {
         by_name.or_else(|| changes.next().filter(|_| changes.next().is_none()))
     }
 
-    /// Returns the text at `span`, cut short if it is long.
+    /// Returns the text at `span`, shortened if it is long.
     fn written(&self, span: &std::ops::Range<usize>) -> Option<String> {
         let text = self.text.get(span.clone())?.lines().next()?;
         Some(if text.chars().count() > 60 {
@@ -221,12 +220,12 @@ impl<'t> Document<'t> {
     }
 }
 
-/// Wraps a value that stands nowhere in the text.
+/// Wraps a value that is not in the text.
 fn nowhere<T>(value: T) -> Spanned<T> {
     Spanned::new(0..0, value)
 }
 
-/// `named` is the unknown field and then those that there are.
+/// Formats the error for an unknown field; `named` is the field, followed by the known ones.
 fn unknown_field(named: &[&str]) -> String {
     let (word, known) = named.split_first().map_or(("", &[][..]), |(word, known)| (*word, known));
     match nearest(word, known.iter().copied()) {
@@ -246,7 +245,7 @@ fn not_toml(file: &str, text: &str, error: &TomlError) -> Box<ContentError> {
     })
 }
 
-/// Returns the key that stands there twice, if that is the complaint.
+/// Returns the duplicate key, if that is the error.
 fn repeated_key<'t>(text: &'t str, error: &TomlError) -> Option<&'t str> {
     text.get(error.span().filter(|_| error.message().contains("duplicate key"))?)
 }

@@ -1,4 +1,4 @@
-//! Errors in a model, or in how one was requested.
+//! Errors in a model, or in a request for one.
 
 use std::path::PathBuf;
 
@@ -6,16 +6,16 @@ use plumb_block::Bytes;
 
 use super::file::TEXT_MAX;
 
-/// A model could not be had.
+/// Error of obtaining a model.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// No shipped model has this name.
+    /// There is no shipped model of this name.
     #[error("no drive model is named `{typed}`{}: `plumb drive list` shows all; a file needs a `/` or ends in .toml",
         nearest.as_ref().map(|name| format!(", but `{name}` is")).unwrap_or_default())]
     Unknown {
         /// Text that was typed.
         typed: String,
-        /// The name that was probably meant.
+        /// Similar name that was probably meant.
         nearest: Option<String>,
     },
     /// The file could not be read.
@@ -23,41 +23,41 @@ pub enum ModelError {
     Read {
         /// Path of the model.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// The path names something other than a regular file, which was not read.
+    /// The path is not a regular file.
     #[error("the drive model {} is {found}: name a regular file of at most {}", path.display(), TEXT_MAX)]
     NotAFile {
         /// Path that was named.
         path: PathBuf,
-        /// Kind of what is there, `a directory`.
+        /// Type of the file, `a directory`.
         found: &'static str,
     },
-    /// The file is longer than any model, and was not read to its end.
+    /// The file is longer than any model, and was not read completely.
     #[error("the drive model {} is longer than {most}: a model is a TOML file of a few KiB, see `plumb drive show`", path.display())]
     TooLong {
         /// Path of the model.
         path: PathBuf,
-        /// The longest that is read.
+        /// Maximum length.
         most: Bytes,
     },
-    /// The file was read, but its content does not describe a drive.
+    /// The contents do not describe a drive.
     #[error(transparent)]
     Content(#[from] Box<ContentError>),
 }
 
-/// One thing in a model that is not as it must be.
+/// An invalid value in a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {}", self.place(), self.complaint())]
 pub struct ContentError {
-    /// The file, or the name of a shipped model.
+    /// File, or name of the shipped model.
     pub file: String,
-    /// The line, from 1; 0 for what was typed and does not stand in the file.
+    /// Line number, from 1; 0 for typed values that are not in the file.
     pub line: usize,
-    /// The field with its tables, `flash.channels`; empty if the text is not TOML at all.
+    /// Path of the field, `flash.channels`; empty if the text is not TOML.
     pub field: String,
-    /// Text that stands there, as written.
+    /// Value as written.
     pub value: Option<String>,
     /// Description of what should stand there.
     pub expected: String,
@@ -80,13 +80,13 @@ impl ContentError {
     }
 }
 
-/// Error for text after `sim:` that cannot be understood.
+/// Error for invalid text after `sim:`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{part}` in `{typed}`: {expected}")]
 pub struct TypedError {
-    /// All that was typed.
+    /// Complete typed text.
     pub typed: String,
-    /// The part that is wrong.
+    /// Invalid part.
     pub part: String,
     /// Description of what was expected.
     pub expected: String,

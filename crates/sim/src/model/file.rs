@@ -1,6 +1,5 @@
-//! The text of a model that a user keeps in a file. The path is whatever was typed, so it may lead to
-//! anything: what is not a regular file is not read, what is longer than a model ever is is not read to its
-//! end, and opening waits for nobody.
+//! Reading of a model from a user's file. The path may lead to anything: only regular files are read, reading
+//! stops at the maximum length of a model, and opening never blocks.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -12,7 +11,7 @@ use rustix::fs::OFlags;
 
 use super::error::ModelError;
 
-/// The longest text of a model; those that ship have 4 KiB.
+/// Maximum length of a model; shipped ones have about 4 KiB.
 pub(super) const TEXT_MAX: Bytes = Bytes::mib(1);
 
 /// Returns the text of the file at `path`.
@@ -23,7 +22,7 @@ pub(super) fn text_of(path: &Path) -> Result<String, ModelError> {
     if !about.is_file() {
         return Err(ModelError::NotAFile { path: path.to_owned(), found: name_of(about.file_type()) });
     }
-    // The length is checked only to avoid reading a long file: a file may grow, and some report a length of
+    // The length is checked only to avoid reading a long file; a file may grow, and some report a length of
     // zero.
     let mut text = Vec::new();
     if about.len() <= TEXT_MAX.0 {
@@ -39,8 +38,7 @@ pub(super) fn text_of(path: &Path) -> Result<String, ModelError> {
     })
 }
 
-/// Opens the file without waiting for a writer at the other end of a pipe, and without a terminal becoming
-/// ours.
+/// Opens the file without blocking on a pipe and without acquiring a controlling terminal.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)

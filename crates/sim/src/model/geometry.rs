@@ -1,4 +1,4 @@
-//! Kind of drive that a model is, and the drive's description of itself.
+//! Kind of a drive, and its description of itself.
 
 use plumb_block::{Bytes, DeviceInfo, Nanos, VolatileCache};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::limits::{Check, Limits};
 use super::quantity::Size;
 
-/// Kind of a drive, by what moves, or does not, inside it.
+/// Kind of a drive, by its technology.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -18,13 +18,13 @@ pub enum Kind {
     Usb,
     /// Several drives behind a controller or a network.
     Array,
-    /// Nothing: contents are dropped, reads return zeroes.
+    /// Null drive: writes are discarded, reads return zeroes.
     Null,
-    /// Memory: contents are kept, nothing takes time.
+    /// Memory: contents are kept, operations take no time.
     Memory,
 }
 
-/// Interface that a drive is attached by.
+/// Interface of a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interface {
@@ -36,38 +36,39 @@ pub enum Interface {
     Nvme,
     /// A USB bridge.
     Usb,
-    /// Another host.
+    /// Network to another host.
     Network,
-    /// None: it is memory of this process.
+    /// None: memory of this process.
     Memory,
 }
 
-/// Properties that a drive reports in IDENTIFY, or in its SCSI pages.
+/// Properties that a drive reports in IDENTIFY or SCSI pages.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Geometry {
-    /// The unit of addressing.
+    /// Logical block: unit of addressing.
     pub logical_block: Size,
-    /// The unit in which the medium writes without reading first; the logical block if it is not said.
+    /// Unit that the medium writes without a read-modify-write; the logical block by default.
     pub physical_block: Option<Size>,
-    /// The capacity where none is asked for.
+    /// Default capacity.
     pub default_size: Size,
-    /// The largest single transfer.
+    /// Maximum size of a transfer.
     #[serde(default = "transfer_max")]
     pub transfer_max: Size,
-    /// The unit of a discard; absent if the drive has none.
+    /// Granularity of a discard; absent if discards are not supported.
     pub discard_granularity: Option<Size>,
-    /// True if discarded blocks read as zeroes, promised by the drive.
+    /// True if the drive guarantees that discarded blocks read as zeroes.
     #[serde(default)]
     pub discard_zeroes: bool,
-    /// Size up to which a write is all or nothing across a power cut; a logical block if it is not said.
+    /// Size up to which a write is atomic across a power cut; a logical block by default.
     pub atomic_unit: Option<Size>,
-    /// A write across a multiple of this is not atomic; absent or zero if there is no such boundary.
+    /// Boundary of atomic writes: a write across a multiple of it is not atomic. Absent or zero if there is
+    /// none.
     pub atomic_boundary: Option<Size>,
-    /// True if FUA is understood by the drive itself.
+    /// True if the drive implements FUA.
     #[serde(default)]
     pub fua_native: bool,
-    /// Revolutions per minute, where the drive states that it rotates.
+    /// Revolutions per minute, if the drive reports that it rotates.
     pub rotation_rpm: Option<u32>,
 }
 
@@ -76,11 +77,11 @@ const fn transfer_max() -> Size {
 }
 
 impl Geometry {
-    /// The sizes that a drive of this model may have: whole logical blocks, not none, at most 1 PiB.
+    /// Permitted sizes of a drive, in bytes.
     pub const SIZES: std::ops::RangeInclusive<u64> = Bytes::mib(1).0..=1 << 50;
 
-    /// Returns the description that a drive of `size` reports of itself. `volatile_cache` is not the model's
-    /// to say but the state of the drive.
+    /// Returns the description that a drive of `size` reports. `volatile_cache` is the current state of the
+    /// drive.
     pub fn device_info(&self, name: &str, size: Bytes, volatile_cache: VolatileCache) -> DeviceInfo {
         let block = self.logical_block.0;
         let size_or_block = |size: Option<Size>| size.map_or(block, |size| size.0);

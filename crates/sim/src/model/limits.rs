@@ -1,47 +1,47 @@
-//! Limits that the values of a model must lie within, stated once per table by the table itself.
+//! Limits for the values in a model, defined once for each table.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// A table of a model that knows what its values may be. Within these limits nothing that is built from it
-/// panics, overflows, divides by zero or runs for ever.
+/// A table of a model with limits for its values. Within these limits nothing built from it panics,
+/// overflows, divides by zero or runs forever.
 pub trait Limits {
-    /// Says of each field what it may be.
+    /// Checks the limits of each field.
     fn limits(&self, check: &mut Check);
 }
 
 /// A field outside its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Violation {
-    /// The field, relative to its table, `damage.torn`.
+    /// Field relative to its table, `damage.torn`.
     pub(super) field: String,
     /// Description of what was expected of the field.
     pub(super) expected: String,
 }
 
-/// Collects what is outside its limits; the first violation is reported.
+/// Collector of violations; the first one is reported.
 #[derive(Debug, Default)]
 pub struct Check {
     violation: Option<Violation>,
 }
 
 impl Check {
-    /// Checks that `value` of `field` lies in `range`.
+    /// Checks that `value` of `field` is in `range`.
     pub fn within<T: PartialOrd + Display>(&mut self, field: &str, value: &T, range: &RangeInclusive<T>) {
-        // Not-a-number is in no range, so it is refused here as well.
+        // NaN is in no range, so it is refused, too.
         if !range.contains(value) {
             self.refuse(field, format!("expected {} to {}", range.start(), range.end()));
         }
     }
 
-    /// Checks that `field` is as `expected` only if `holds`.
+    /// Adds a violation of `field` unless `holds`.
     pub fn that(&mut self, field: &str, holds: bool, expected: &str) {
         if !holds {
             self.refuse(field, format!("expected {expected}"));
         }
     }
 
-    /// Checks that the table `name` within this one is within its own limits.
+    /// Checks the limits of the nested table `name`.
     pub fn table(&mut self, name: &str, table: &impl Limits) {
         let mut inner = Self::default();
         table.limits(&mut inner);

@@ -1,4 +1,4 @@
-//! A model, from its text.
+//! Loading of a model from its text.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,37 +21,37 @@ use super::shipped;
 
 pub use super::build::Parameters;
 
-/// A drive model, checked. Cheap to clone.
+/// A validated drive model. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Model {
     /// Name of the model in commands: letters, digits, `-` and `.`.
     pub name: String,
-    /// Kind of the drive, by what moves inside it.
+    /// Kind of the drive.
     pub kind: Kind,
-    /// Interface that the drive is attached by.
+    /// Interface of the drive.
     pub interface: Interface,
-    /// Caches of the drive in a few words.
+    /// Caches of the drive, in a few words.
     pub cache_summary: String,
-    /// Description of what the model stands for, in a sentence or two.
+    /// Description in a sentence or two.
     pub description: String,
-    /// Where its figures come from, as a whole.
+    /// General sources of its figures.
     pub sources: Vec<String>,
-    /// Properties that the drive reports of itself.
+    /// Properties that the drive reports.
     pub geometry: Geometry,
-    /// How honest it is.
+    /// Honesty of the drive.
     pub behaviour: Behaviour,
-    /// Errors that it makes by itself.
+    /// Errors that occur without being requested.
     pub faults: Vec<Fault>,
     /// Components of the drive.
     pub parameters: Arc<Parameters>,
-    /// Each value with where it comes from.
+    /// Each value with its source.
     pub figures: Arc<[Figure]>,
     file: Arc<str>,
     text: Arc<str>,
     changes: Arc<[Change]>,
 }
 
-/// The top of a file. The tables are read each by itself.
+/// Top level of a file. Tables are read separately.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Top {
@@ -80,14 +80,14 @@ struct Top {
     _null: Option<IgnoredAny>,
 }
 
-/// `[faults]`: errors that a drive of this model makes by itself.
+/// `[faults]`: errors that occur without being requested.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct Faults {
     rules: Vec<Rule>,
 }
 
-/// One of them, as it is written.
+/// One fault as written.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct Rule(Fault);
@@ -110,7 +110,7 @@ impl Model {
     /// Returns the shipped model called `name`.
     ///
     /// # Errors
-    /// If none is; the nearest name is told.
+    /// If there is none; the error suggests the nearest name.
     pub fn named(name: &str) -> Result<Self, ModelError> {
         match shipped::text(name) {
             Some(text) => Ok(Self::from_text(&format!("{name}.toml"), text)?),
@@ -121,36 +121,35 @@ impl Model {
         }
     }
 
-    /// Returns the model in the regular file at `path`, of at most 1 MiB. Waits for nobody, whatever is
-    /// there.
+    /// Loads the model in the regular file at `path`, of at most 1 MiB. Never blocks.
     ///
     /// # Errors
-    /// If it cannot be read, is no regular file or too long, or does not describe a drive.
+    /// If the file cannot be read, is not regular or too long, or does not describe a drive.
     pub fn from_file(path: &Path) -> Result<Self, ModelError> {
         let text = file::text_of(path)?;
         Ok(Self::from_text(&path.display().to_string(), &text)?)
     }
 
-    /// Returns all shipped models, by name.
+    /// Returns all shipped models, ordered by name.
     ///
     /// # Errors
-    /// If one of them is wrong, which the tests rule out.
+    /// If one is invalid, which tests exclude.
     pub fn all() -> Result<Vec<Self>, ModelError> {
         shipped::names().map(Self::named).collect()
     }
 
-    /// Returns the model that `text` describes; errors name `file`.
+    /// Parses the model in `text`; errors name `file`.
     ///
     /// # Errors
-    /// The first thing in it that is not as it must be.
+    /// Fails with the first invalid value.
     pub fn from_text(file: &str, text: &str) -> Result<Self, Box<ContentError>> {
         Self::read(file, text, &[])
     }
 
-    /// Returns the model with other parameters, held to the same limits.
+    /// Returns the model with changed parameters, within the same limits.
     ///
     /// # Errors
-    /// If there is no such parameter, or it cannot have that value.
+    /// If a parameter does not exist or the value is invalid.
     pub fn with(&self, changes: &[Change]) -> Result<Self, ModelError> {
         let all = [&*self.changes, changes].concat();
         Ok(Self::read(&self.file, &self.text, &all)?)
@@ -184,8 +183,8 @@ impl Model {
         })
     }
 
-    /// Returns the description that a drive of this model and `size` reports of itself. `volatile_cache` is
-    /// the state of the drive.
+    /// Returns the description that a drive of this model and `size` reports. `volatile_cache` is the current
+    /// state of the drive.
     pub fn device_info(&self, size: Bytes, volatile_cache: VolatileCache) -> DeviceInfo {
         DeviceInfo {
             keeps_nothing: self.kind == Kind::Null,
@@ -194,15 +193,15 @@ impl Model {
         }
     }
 
-    /// Returns the capacity of a drive of which `size` was asked: whole logical blocks, at least one; the
-    /// model's own without.
+    /// Returns the capacity for a requested `size`, rounded to whole logical blocks, at least one; the
+    /// model's default without a request.
     pub fn size(&self, size: Option<Bytes>) -> Bytes {
         let block = self.geometry.logical_block.0;
         let size = size.unwrap_or(self.geometry.default_size.0);
         Bytes(size.0.clamp(*Geometry::SIZES.start(), *Geometry::SIZES.end())).round_down(block)
     }
 
-    /// Returns true if the write cache is on when power comes on.
+    /// Returns true if the write cache is enabled at power-on.
     pub fn wce(&self) -> bool {
         self.behaviour.wce == Wce::On
     }

@@ -1,17 +1,17 @@
-//! Models of drives as data: what a file says of a drive, checked so that nothing in it can hurt.
+//! Drive models as data: files that describe drives, validated so that no value can cause harm.
 //!
-//! A model is a TOML file. Its figures are written with where they come from,
-//! `key = { value = "60us", source = "…" }`; a user's own file may leave the source out and write
-//! `key = "60us"`. The loader strips the sources for serde and keeps them for whoever shows the model. Every
-//! value is held within limits before anything is built from it, so that no file makes a simulated drive
-//! panic, overflow or run for ever; errors name file, line, field, value and what was expected.
+//! A model is a TOML file. Its figures have sources, `key = { value = "60us", source = "…" }`; a user's own
+//! file may omit the source and write `key = "60us"`. The loader removes the sources for serde and keeps them
+//! for display. Every value is checked against limits before anything is built from it, so no file can make a
+//! simulated drive panic, overflow or run forever. Errors name file, line, field, value and the expected
+//! value.
 //!
 //! ```text
-//! name, kind, interface, cache_summary, description, sources     what it is
-//! [geometry]                                                     what it says of itself
-//! [flash] | [mechanics] + [cache] | [array] | [null]             what it is made of, by kind
-//! [behaviour], [behaviour.damage]                                how honest it is
-//! [faults]                                                       which errors it makes by itself
+//! name, kind, interface, cache_summary, description, sources     what the drive is
+//! [geometry]                                                     what it reports about itself
+//! [flash] | [mechanics] + [cache] | [array] | [null]             its parts, by kind
+//! [behaviour], [behaviour.damage]                                its honesty
+//! [faults]                                                       its spontaneous errors
 //! ```
 
 mod behaviour;

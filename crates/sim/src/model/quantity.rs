@@ -1,6 +1,7 @@
-//! Quantities as they are written in a model: sizes, times and rates, with their units.
+//! Quantities in a model: sizes, times and rates, with their units.
 //!
-//! A bare number is refused where a unit could be misread; a whole number is taken as bytes for a size only.
+//! A bare number is refused if its unit would be ambiguous; a whole number is accepted as bytes only for a
+//! size.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,8 +22,8 @@ pub struct Time(pub Nanos);
 pub struct Rate(pub u64);
 
 impl Rate {
-    /// Returns how long `length` takes at this rate, rounded up to the nanosecond. The rate is not zero, and
-    /// `length` below 16 GiB.
+    /// Returns the duration of `length` at this rate, rounded up to the nanosecond. The rate must not be
+    /// zero, and `length` must be below 16 GiB.
     pub const fn time_for(self, length: Bytes) -> Nanos {
         Nanos((length.0 * 1_000_000_000).div_ceil(self.0))
     }
@@ -59,7 +60,7 @@ impl FromStr for Rate {
     }
 }
 
-/// Returns a number with a unit of time as nanoseconds, rounded; none if it is not finite, negative or beyond
+/// Parses a number with a unit of time to rounded nanoseconds; `None` if it is not finite, negative or beyond
 /// 2^53.
 fn scaled(typed: &str) -> Option<u64> {
     let units = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("μs", 1e3), ("ms", 1e6), ("s", 1e9)];
@@ -89,7 +90,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Takes a string that `T` reads, and for sizes a whole number too.
+/// Deserializer for a string that `T` parses, and for sizes also a whole number.
 struct Written<T> {
     expected: &'static str,
     whole: Option<fn(u64) -> T>,

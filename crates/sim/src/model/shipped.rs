@@ -6,7 +6,7 @@ macro_rules! shipped {
     };
 }
 
-/// Name and text, in the order in which they are listed.
+/// Names and texts, in the order of lists.
 const SHIPPED: &[(&str, &str)] = shipped![
     "all-flash-cluster",
     "hdd-space",
@@ -29,12 +29,12 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     SHIPPED.iter().map(|(name, _)| *name)
 }
 
-/// Returns true if the one called `name` is an array.
+/// Returns true if the model called `name` is an array.
 pub(super) fn is_array(name: &str) -> bool {
     text(name).is_some_and(|text| text.lines().any(|line| line == "kind = \"array\""))
 }
 
-/// Returns the text of the one called `name`.
+/// Returns the text of the model called `name`.
 pub(super) fn text(name: &str) -> Option<&'static str> {
     SHIPPED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }

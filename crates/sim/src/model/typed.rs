@@ -1,5 +1,5 @@
-//! A simulated drive as it is typed: `MODEL?wce=off&seed=7&size=1GiB&fault=write:eio:p=0.01`, and any
-//! parameter of the model otherwise than the model has it: `ata-40gb?behaviour.driver_drops_flush=true`.
+//! A simulated drive as typed: `MODEL?wce=off&seed=7&size=1GiB&fault=write:eio:p=0.01`, also with changed
+//! parameters of the model: `ata-40gb?behaviour.driver_drops_flush=true`.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -13,28 +13,28 @@ use super::change::Change;
 use super::error::{ModelError, TypedError};
 use super::load::Model;
 
-/// Text that was typed, understood but not yet looked up.
+/// Parsed text whose model has not been looked up.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TypedModel {
-    /// The name of a shipped model, or the path of a file if it has a `/` or ends in `.toml`.
+    /// Name of a shipped model, or path of a file if it contains a `/` or ends in `.toml`.
     pub model: String,
-    /// The write cache on or off; the model's own state if it is not said.
+    /// Initial state of the write cache; the model's default if absent.
     pub wce: Option<bool>,
-    /// The seed of everything random; 0 if it is not said.
+    /// Seed of everything random; 0 if absent.
     pub seed: u64,
-    /// The capacity; the model's own if it is not said.
+    /// Capacity; the model's default if absent.
     pub size: Option<Bytes>,
-    /// Faults beside the model's own.
+    /// Faults in addition to the model's own.
     pub faults: Vec<Fault>,
-    /// Parameters of the model that are to be otherwise.
+    /// Changed parameters of the model.
     pub changes: Vec<Change>,
 }
 
 impl TypedModel {
-    /// Returns the model that was meant.
+    /// Loads the model.
     ///
     /// # Errors
-    /// If there is no such model or file, or its content is wrong.
+    /// If there is no such model or file, or its contents are invalid.
     pub fn resolve(&self) -> Result<Model, ModelError> {
         let model = if self.model.contains('/') || self.model.ends_with(".toml") {
             Model::from_file(Path::new(&self.model))?

@@ -1,64 +1,64 @@
-//! The back side of a drive: what moves when the medium itself is read or written.
+//! Back end of a drive: the moving parts used when the medium is read or written.
 
 use plumb_block::Nanos;
 
 use crate::command::Sectors;
 
-/// Chosen by whoever submits a job, and given back when it is done.
+/// Identifier chosen by the submitter of a job and returned at its completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JobId(pub u64);
 
 /// Operation on the medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JobKind {
-    /// Read it.
+    /// Read.
     Read,
-    /// Write it.
+    /// Write.
     Write,
-    /// Mark it as unused.
+    /// Mark as unused.
     Trim,
 }
 
-/// Whom a job serves.
+/// Urgency of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Urgency {
-    /// A command waits for it.
+    /// A command waits for the job.
     Foreground,
-    /// Destaging that nobody waits for.
+    /// Destaging without a waiting command.
     Background,
 }
 
 /// One access to the medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
-    /// Given back when it is done.
+    /// Identifier returned at completion.
     pub id: JobId,
     /// Operation on the medium.
     pub kind: JobKind,
-    /// Where.
+    /// Sectors to access.
     pub sectors: Sectors,
-    /// For whom.
+    /// Urgency of the job.
     pub urgency: Urgency,
 }
 
-/// The medium with what moves it, as a state machine.
+/// The medium and its moving parts as a state machine.
 pub trait Mechanics: Send {
-    /// Takes a job at `now`. Jobs may be done in any order; never refuses.
+    /// Accepts a job at `now`; never refuses. Jobs may be executed in any order.
     fn submit(&mut self, now: Nanos, job: Job);
 
-    /// Raises the urgency of a job that was submitted as background: a flush waits for it now.
+    /// Raises the urgency of a background job because a flush waits for it.
     fn hurry(&mut self, now: Nanos, job: JobId);
 
-    /// Returns when something happens next by itself.
+    /// Returns the time of the next event.
     fn next_event(&self) -> Option<Nanos>;
 
-    /// Appends what is done by `now`, with the time at which it was done, in the order of time.
+    /// Appends the jobs completed by `now` with their times, in order.
     fn advance(&mut self, now: Nanos, done: &mut Vec<(JobId, Nanos)>);
 
-    /// Returns the number of jobs that it makes use of at the same time: how deep a queue helps to reorder,
-    /// or how many run in parallel.
+    /// Returns the useful number of concurrent jobs: the queue depth for reordering, or the degree of
+    /// parallelism.
     fn parallelism(&self) -> usize;
 
-    /// Forgets all jobs; the power is gone. Heads are parked, buffers empty.
+    /// Drops all jobs after a power cut: heads are parked, buffers empty.
     fn power_cut(&mut self, now: Nanos);
 }

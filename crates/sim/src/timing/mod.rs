@@ -1,4 +1,4 @@
-//! When things happen inside a drive: the link, the write cache, the mechanics. Knows no bytes and no
+//! Times of events inside a drive: the link, the write cache, the mechanics. Independent of data and
 //! promises.
 //!
 //! ```text
@@ -23,43 +23,42 @@ use crate::command::{Command, CommandId};
 /// Event in the course of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// The drive answers it.
+    /// The drive answers the command.
     Completed {
         /// Command that is answered.
         id: CommandId,
-        /// When.
+        /// Time of the answer.
         at: Nanos,
     },
-    /// All that an answered write, discard or write-zeroes carried has left the volatile cache for good: it
-    /// was destaged. Comes at or after its `Completed`, and only where there is a volatile cache that is on;
-    /// a flush is answered after the `Persisted` of all that it covers.
+    /// All data of an answered write, discard or write-zeroes has left the volatile cache for good. Comes at
+    /// or after its `Completed`, and only with an enabled volatile cache; a flush is answered after the
+    /// `Persisted` of everything that it covers.
     Persisted {
         /// Command that is persisted.
         id: CommandId,
-        /// When.
+        /// Time at which it is persisted.
         at: Nanos,
     },
 }
 
 /// The timing side of a drive, as a state machine.
 pub trait Timing: Send {
-    /// Takes a command at `now`, which is never before an earlier call's.
+    /// Accepts a command at `now`, which must not be before an earlier call's time.
     fn submit(&mut self, now: Nanos, command: Command);
 
-    /// Returns when something happens next by itself; `None` if nothing will.
+    /// Returns the time of the next event; `None` if there is none.
     fn next_event(&self) -> Option<Nanos>;
 
-    /// Lets everything happen that is due at `now`, and appends it in the order of time.
+    /// Processes everything due at `now`, and appends events in order of time.
     fn advance(&mut self, now: Nanos, events: &mut Vec<Event>);
 
-    /// Turns the volatile write cache on or off. What is in it when it is turned off is destaged first (SBC-4
-    /// MODE SELECT, ATA SET FEATURES 82h); commands meanwhile are treated as with the cache off.
+    /// Enables or disables the volatile write cache. When disabled, its contents are destaged first (SBC-4
+    /// MODE SELECT, ATA SET FEATURES 82h); commands meanwhile are treated as with a disabled cache.
     fn set_wce(&mut self, now: Nanos, enabled: bool);
 
-    /// Forgets everything that was going on: the power is gone. Nothing more happens until a submit at a
-    /// later time.
+    /// Drops everything in progress after a power cut. Nothing happens until a later submit.
     fn power_cut(&mut self, now: Nanos);
 
-    /// Returns how much written data is in the volatile cache.
+    /// Returns the amount of dirty data in the volatile cache.
     fn dirty(&self) -> Bytes;
 }

@@ -1,5 +1,4 @@
-//! A drive in which nothing takes time, or all commands the same time, however many there are. It has no
-//! cache.
+//! A drive without a cache in which commands take no time, or all take the same time, in any number.
 
 use std::collections::VecDeque;
 
@@ -14,7 +13,7 @@ use crate::timing::{Event, Timing};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameters {
-    /// Time that every command takes.
+    /// Duration of every command.
     pub latency: Time,
 }
 
@@ -24,16 +23,16 @@ impl Limits for Parameters {
     }
 }
 
-/// The timing of a drive that is only a latency.
+/// Timing of a drive with a constant latency.
 #[derive(Debug)]
 pub struct NullTiming {
     latency: Nanos,
-    /// One latency for all: answered in the order of arrival.
+    /// Commands in order of arrival, which is also that of completion.
     waiting: VecDeque<(Nanos, CommandId)>,
 }
 
 impl NullTiming {
-    /// Creates a drive that takes what `parameters` say for every command.
+    /// Creates a drive with the latency of `parameters`.
     pub fn new(parameters: &Parameters) -> Self {
         Self { latency: parameters.latency.0, waiting: VecDeque::with_capacity(256) }
     }

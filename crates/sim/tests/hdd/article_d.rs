@@ -1,7 +1,7 @@
 //! The disk with a media cache, with its write cache on and off.
 //!
-//! The drive is the shipped model. The number of runs that the media cache stages was chosen to meet what was
-//! measured under a Ceph OSD, which `plumb study d` shows; the two loads here were not used for that.
+//! The drive is the shipped model. The number of runs that the media cache stages was chosen to match
+//! measurements under a Ceph OSD (`plumb study d`); the two loads here were not used for that.
 use crate::hdd::hosts::{Quantiles, appends, scattered};
 use plumb_sim::model::Model;
 
@@ -25,10 +25,11 @@ fn loads_that_nothing_was_fitted_to_come_out_plausible() {
         "  published mean", 10.30, 3.77
     );
     let [(log_on, random_on), (log_off, random_off)] = means[..] else { panic!("two states") };
-    // An append comes back to where it was a revolution ago; the media cache saves that.
+    // An append returns to its position one revolution later, which the media cache avoids.
     assert!((7.0..9.5).contains(&log_on), "{log_on} ms");
     assert!(log_off < 0.5, "{log_off} ms");
-    // Another drive of the same maker and generation: the order of magnitude, and which state is faster.
+    // Measured on another drive of the same maker and generation: only the order of magnitude, and the faster
+    // state.
     assert!((10.3 / 2.0..10.3 * 2.0).contains(&random_on), "{random_on} ms");
     assert!((3.77 / 2.0..3.77 * 2.0).contains(&random_off), "{random_off} ms");
     assert!(random_on > 1.5 * random_off);

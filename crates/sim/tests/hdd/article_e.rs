@@ -1,5 +1,5 @@
-//! The 40 GB disk of 2002: small writes that are flushed are 10 to 100 times slower than without, copies are
-//! not.
+//! Tests of the 40 GB disk of 2002: flushed small writes are 10 to 100 times slower than unflushed ones, but
+//! copies are not.
 use crate::hdd::hosts::{Flushes, accounting, copy, log};
 use plumb_block::Nanos;
 use plumb_sim::model::Model;
@@ -7,8 +7,7 @@ use plumb_sim::timing::Timing;
 
 use crate::hdd::shipped::drive;
 
-/// The three states of the cache that the article tells apart: off, on with flushes, and on with flushes
-/// dropped.
+/// The three states of the cache in the article: off, on with flushes, and on with flushes dropped.
 const STATES: [(bool, Flushes); 3] =
     [(false, Flushes::NotSent), (true, Flushes::Sent), (true, Flushes::NotSent)];
 

@@ -1,4 +1,4 @@
-//! The figures of every shipped disk are within 10 % of what is published.
+//! Tests that the figures of every shipped disk are within 10 % of the published ones.
 
 use plumb_sim::figures::hdd::table;
 use plumb_sim::model::Model;

@@ -1,8 +1,8 @@
-//! The shipped disks in virtual time: their figures beside published ones, and the field reports about such
-//! disks.
+//! Tests of the shipped disks in virtual time: their figures against published ones, and the field reports
+//! about such disks.
 //!
-//! What stands for a host here (`hosts`) knows commands and answers only, and what stands for a drive is the
-//! shipped model, which knows nothing of hosts.
+//! The models of hosts (`hosts`) know only commands and answers; the drives are the shipped models, which
+//! know nothing of hosts.
 mod article_d;
 mod article_e;
 mod figures;

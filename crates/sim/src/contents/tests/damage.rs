@@ -11,7 +11,7 @@ use plumb_crash::{Strategy, Survival};
 const ALL_SURVIVE: Damage =
     Damage { survival: Survival::By(Strategy::AllSurvive), unreadable: 0.0, ..Damage::LEGAL };
 
-/// Returns two versions of eight blocks at 16, the second at risk, and then a cut.
+/// Writes two versions of eight blocks at 16, the second at risk, and cuts the power.
 fn cut(block: u64, promise: Promise, damage: Damage, seed: u64) -> (Contents, CutReport) {
     let shape = Shape { logical_block: Bytes(block), blocks: 64 };
     let mut contents = Contents::new(shape, promise, Backing::Memory).unwrap();
@@ -29,7 +29,7 @@ fn cut(block: u64, promise: Promise, damage: Damage, seed: u64) -> (Contents, Cu
     (contents, report)
 }
 
-/// Returns the generation of each block: 0 for zeroes, `None` for what is torn or unreadable.
+/// Returns the generation of each block: 0 for zeroes, `None` if torn or unreadable.
 fn generations(contents: &Contents, block: usize) -> Vec<Option<u64>> {
     let one = |lba| {
         let mut bytes = vec![0; block];

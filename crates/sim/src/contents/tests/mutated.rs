@@ -1,6 +1,6 @@
-//! Wrong drives: each class of mistake is found by `streams` or `reach`. A mistake is made by telling the
-//! contents something else than what happened, or by giving them another promise or damage than the oracles
-//! know of; the contents themselves have no mistakes in them.
+//! Wrong drives: each class of mistake is found by `streams` or `reach`. A mistake is simulated by reporting
+//! a different event to the contents, or by giving them a promise or damage unknown to the oracles; the
+//! contents themselves are correct.
 
 use plumb_block::{LbaRange, Op};
 use plumb_crash::{Atomicity, FlushKept, FuaKept, Promise, Strategy, Survival};
@@ -8,18 +8,18 @@ use plumb_crash::{Atomicity, FlushKept, FuaKept, Promise, Strategy, Survival};
 use super::{reach, streams};
 use crate::contents::Damage;
 
-/// One way to get it wrong.
+/// A mistake of a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mistake {
-    /// A flush covers nothing, or is not in the account of what was promised.
+    /// A flush covers nothing, or is missing in the account of promises.
     FlushIsDropped,
-    /// A flush covers what had been submitted before it, answered or not.
+    /// A flush covers commands submitted before it, answered or not.
     FlushCoversSubmitted,
-    /// A flush covers what was answered before the flush was answered.
+    /// A flush covers commands answered before its own answer.
     FlushCoversUntilItsAnswer,
     /// One of the last flushes that are lies takes effect.
     LyingOneTooFew,
-    /// FUA is a plain write, or is not in the account of what was promised.
+    /// FUA is a plain write, or is missing in the account of promises.
     FuaIsPlain,
     /// FUA makes everything before it durable too.
     FuaIsBarrier,
@@ -29,18 +29,18 @@ pub(super) enum Mistake {
     DiscardIsDurable,
     /// A discard leaves its last block.
     DiscardTooShort,
-    /// A write goes over the block behind it.
+    /// A write also overwrites the block behind it.
     WriteTooLong,
     ZeroesAreIgnored,
-    /// An answered write takes effect after the one that is answered next.
+    /// An answered write takes effect after the next answered one.
     OverwritesReordered,
-    /// Reads and extents show what was flushed, not what was answered.
+    /// Reads and extents show flushed data, not answered data.
     VisibleAtFlush,
     InFlightNeverSurvives,
     FailedNeverLands,
     AtomicIsTorn,
     BoundaryIsIgnored,
-    /// A cut takes all that is at risk or nothing.
+    /// A cut loses all data at risk, or none.
     AllOrNothing,
     /// A write of several blocks never tears.
     NeverTorn,
@@ -75,7 +75,7 @@ const ALL: [Mistake; 21] = [
 ];
 
 impl Mistake {
-    /// Returns the promise that the contents get in place of the true one.
+    /// Returns the promise that the contents get instead of the true one.
     pub(super) fn promise(self, promise: Promise) -> Promise {
         let atomicity = match self {
             Self::AtomicIsTorn => Atomicity::BLOCK,
@@ -90,7 +90,7 @@ impl Mistake {
         Promise { atomicity, flush, fua, ..promise }
     }
 
-    /// Returns the command that the contents get in place of the true one; `None` for none.
+    /// Returns the command that the contents get instead of the true one; `None` for none.
     pub(super) fn command(self, op: Op, range: LbaRange, blocks: u64) -> Option<(Op, LbaRange)> {
         let is_zeroes = matches!(op, Op::WriteZeroes { .. });
         match (self, op) {
@@ -106,7 +106,7 @@ impl Mistake {
         }
     }
 
-    /// Returns the damage of the cut in place of the one that was asked for.
+    /// Returns the damage of the cut instead of the requested one.
     pub(super) fn damage(self, damage: &Damage, seed: u64) -> Damage {
         let survival = match self {
             Self::AllOrNothing if seed.is_multiple_of(2) => Survival::By(Strategy::AllLost),

@@ -1,4 +1,4 @@
-//! Single cases.
+//! Tests of single cases.
 
 use plumb_block::{Bytes, Extent, ExtentState, Lba, LbaRange, Op, Pattern};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -22,7 +22,7 @@ fn pattern(lba: u64, generation: u64) -> Pattern {
     Pattern { seed: 1, lba: Lba(lba), generation }
 }
 
-/// Submits and answers.
+/// Submits and completes a command.
 fn done(contents: &mut Contents, id: u64, op: Op, range: LbaRange, data: Data<'_>) {
     contents.submit(CommandId(id), op, range, data);
     contents.complete(CommandId(id)).unwrap();

@@ -1,8 +1,9 @@
-//! Small scripts, of which all legal outcomes are enumerated by brute force: what a cut leaves is one of
-//! them, and each of them comes out of some seed.
+//! Small scripts, whose legal outcomes are all enumerated by brute force: a cut leaves one of them, and each
+//! of them occurs with some seed.
 //!
 //! The oracle knows commands, not blocks: it tries every subset of the blocks of every command that may
-//! survive, in every order that respects which is older, and collects what that makes of the drive.
+//! survive, in every order in which an older command precedes a newer one, and collects the resulting
+//! contents.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +54,7 @@ fn on(first: u64, nlb: u64) -> LbaRange {
     LbaRange::new(Lba(first), nlb)
 }
 
-/// Returns the cases that rules are made of, and then random ones.
+/// Returns the basic cases of the rules, followed by random ones.
 pub(super) fn scripts() -> Vec<Script> {
     use Act::{Complete as C, Lose as L, Submit as S};
     let volatile = Promise::VOLATILE;
@@ -167,7 +168,7 @@ fn known(script: &Script) -> Vec<KnownCommand> {
     all.into_iter().filter(|(op, _)| *op != FLUSH).map(|(_, known)| known).collect()
 }
 
-/// Returns all that a cut at the end may leave.
+/// Returns all contents that a cut at the end may leave.
 fn legal(script: &Script) -> BTreeSet<Vec<FoundCommand>> {
     let known = known(script);
     let mut found = BTreeSet::new();
@@ -201,7 +202,7 @@ fn orders(known: &[KnownCommand], taken: &mut Vec<usize>) -> Vec<Vec<usize>> {
     found
 }
 
-/// Returns the contents of the drive if of each command the blocks of its mask survive; `None` if that is not
+/// Returns the contents of the drive if the blocks in the mask of each command survive; `None` if that is not
 /// allowed.
 fn laid(known: &[KnownCommand], order: &[usize], masks: &[u32]) -> Option<Vec<FoundCommand>> {
     let mut state = vec![Some(0); BLOCKS as usize];
@@ -220,7 +221,7 @@ fn laid(known: &[KnownCommand], order: &[usize], masks: &[u32]) -> Option<Vec<Fo
     Some(state)
 }
 
-/// Runs the script with many seeds until every legal outcome was seen.
+/// Runs the script with many seeds until every legal outcome has occurred.
 pub(super) fn run(script: &Script, seeds: u64, mistake: Option<Mistake>) -> Result<(), String> {
     let legal = legal(script);
     let mut missing = legal.clone();

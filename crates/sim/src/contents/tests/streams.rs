@@ -1,4 +1,4 @@
-//! Random streams of commands with many in flight: whatever is read, and whatever a cut leaves, is legal.
+//! Random streams of commands with many in flight: all reads, and all states after a cut, are legal.
 
 use plumb_block::{Lba, LbaRange, Op};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -26,7 +26,7 @@ pub(super) fn kinds() -> Vec<Kind> {
     vec![
         of_small,
         of_large,
-        // All on two blocks: much displaces much.
+        // All on two blocks, so that many commands displace others.
         Kind { blocks: 2, longest: 2, ..of_small },
         Kind { blocks: 200, longest: 180, ..of_small },
         Kind { promise: Promise::DURABLE, ..of_small },
@@ -42,7 +42,7 @@ pub(super) fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// One stream and the cut at its end.
+/// Runs one stream, and the cut at its end.
 pub(super) fn run(kind: Kind, seed: u64, mistake: Option<Mistake>) -> Result<(), String> {
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut trial = Trial::new(kind.blocks, kind.promise, kind.block_bytes, seed, mistake);

@@ -1,4 +1,4 @@
-//! Contents beside the oracles: every command goes to both, and what comes back is judged.
+//! Contents with the oracles: every command goes to both, and the results are judged.
 
 use plumb_block::conformance::{History, Moment, Version};
 use plumb_block::{Bytes, ExtentState, Lba, LbaRange, Op, Pattern, Stamp};
@@ -13,7 +13,7 @@ use crate::contents::{
 /// Content that was found in a block: the number of the command, 0 for zeroes; `None` if it is unreadable.
 pub(super) type FoundCommand = Option<u64>;
 
-/// A command as the oracle remembers it.
+/// A command as recorded by the oracle.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SeenCommand {
     pub(super) op: Op,
@@ -30,9 +30,9 @@ pub(super) struct Trial {
     promise: Promise,
     block_bytes: u64,
     now: Moment,
-    /// Submissions of answered flushes that a liar has not kept yet.
+    /// Submissions of answered flushes that a lying drive has not executed yet.
     unkept: Vec<Moment>,
-    /// The last submission of an answered flush, kept or not.
+    /// Last submission of an answered flush, executed or not.
     flushed: Moment,
     /// Mistake that the contents make.
     mistake: Option<Mistake>,
@@ -42,7 +42,7 @@ pub(super) struct Trial {
 }
 
 const SEED: u64 = 77;
-/// Numbers of flushes that nobody sent.
+/// First number for flushes that the test does not send.
 const OWN: u64 = 1 << 40;
 
 impl Trial {
@@ -79,7 +79,7 @@ impl Trial {
         self.now
     }
 
-    /// Submits; the number of a command is its place in the list plus 1.
+    /// Submits a command; its number is its place in the list plus 1.
     pub(super) fn submit(&mut self, op: Op, range: LbaRange, as_bytes: bool) -> usize {
         let submitted = self.tick();
         let number = self.commands.len() as u64 + 1;
@@ -128,15 +128,14 @@ impl Trial {
         if op == Op::Flush {
             return self.flushed(submitted);
         }
-        let is_fua = matches!(op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
-        let is_durable = !self.promise.volatile || is_fua && self.promise.fua == FuaKept::Honoured;
+        let is_durable = !self.promise.volatile || op.is_fua() && self.promise.fua == FuaKept::Honoured;
         self.for_versions(index, |version| {
             version.completed = Some(completed);
             version.is_durable |= is_durable;
         });
     }
 
-    /// Tells the contents that a command is answered, as the mistake has it.
+    /// Reports the completion of a command to the contents, altered by the mistake.
     fn complete_in_contents(&mut self, index: usize) {
         let SeenCommand { op, .. } = self.commands[index];
         let id = CommandId(index as u64 + 1);
@@ -164,8 +163,7 @@ impl Trial {
             _ => {}
         }
         self.contents.complete(id).unwrap();
-        let is_fua = matches!(op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
-        if self.mistake == Some(Mistake::FuaIsBarrier) && is_fua {
+        if self.mistake == Some(Mistake::FuaIsBarrier) && op.is_fua() {
             self.contents.submit(CommandId(OWN + id.0), Op::Flush, LbaRange::EMPTY, Data::None);
             self.contents.complete(CommandId(OWN + id.0)).unwrap();
         }
@@ -198,7 +196,7 @@ impl Trial {
         }
     }
 
-    /// The drive destages an answered command.
+    /// Records that the drive destages an answered command.
     pub(super) fn persist(&mut self, index: usize) {
         if self.mistake != Some(Mistake::DestagedIsLost) {
             self.contents.persist(CommandId(index as u64 + 1));
@@ -324,8 +322,7 @@ impl Trial {
         Ok(state)
     }
 
-    /// Checks the number of broken promises that a cut counts: no less than what certainly is, no more than
-    /// what can be.
+    /// Checks the number of broken promises that a cut counts, between the certain and the possible number.
     fn judge_account(&self, state: &[FoundCommand], counted: u64) -> Result<(), String> {
         let (mut certain, mut possible) = (0, 0);
         for (block, found) in state.iter().enumerate() {
@@ -349,7 +346,7 @@ impl Trial {
         Err(format!("{counted} broken promises are counted, of {certain} to {possible}"))
     }
 
-    /// Returns true if the drive has said that it is durable, true or not.
+    /// Returns true if the drive has reported the command as durable, truthfully or not.
     fn is_promised(&self, seen: &SeenCommand) -> bool {
         let asked = matches!(seen.op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
         seen.completed.is_some_and(|at| !seen.is_lost && (asked || at < self.flushed))
@@ -359,7 +356,8 @@ impl Trial {
         self.promise.flush == FlushKept::Always && self.promise.fua == FuaKept::Honoured
     }
 
-    /// An atomic write of which a block is there: the others are too, or something that is not older is.
+    /// Checks that of an atomic write with a surviving block all blocks survive, or were replaced by
+    /// something not older.
     fn judge_atomic(&self, state: &[FoundCommand]) -> Result<(), String> {
         let Atomicity { unit, boundary } = self.promise.atomicity;
         for (index, command) in self.commands.iter().enumerate() {

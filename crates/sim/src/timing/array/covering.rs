@@ -1,4 +1,5 @@
-//! When what an array was given is out of the caches of its members, and which flushes wait for that.
+//! Tracking of an array's commands until they have left the caches of its members, and of the flushes that
+//! wait for them.
 
 use plumb_block::Nanos;
 
@@ -7,14 +8,14 @@ use crate::command::CommandId;
 use crate::timing::Event;
 
 impl ArrayTiming {
-    /// Returns the command to which a piece belongs, if that still waits for anything.
+    /// Returns the slot of the command that a piece belongs to, if it still waits for anything.
     pub(super) fn place_of(&mut self, piece: CommandId) -> Option<u32> {
         let place = (piece.0 & ((1 << PLACE_BITS) - 1)) as u32;
         let arrival = piece.0 >> PLACE_BITS;
         self.pieces.get(place).filter(|whole| arrival > whole.born).map(|_| place)
     }
 
-    /// Says that the command in `place` is out of the cache once it is answered and all copies are.
+    /// Reports the command in `place` as persisted once it and all of its copies are.
     pub(super) fn settle(&mut self, at: u64, place: u32, events: &mut Vec<Event>) {
         if let Some(whole) = self.pieces.get(place)
             && whole.at_risk
@@ -29,7 +30,7 @@ impl ArrayTiming {
         self.pieces.remove_if_over(place);
     }
 
-    /// Says so of all that were answered before `covers` others.
+    /// Reports as persisted all commands among the first `covers` answered ones.
     pub(super) fn persist_covered(&mut self, at: u64, covers: u64, events: &mut Vec<Event>) {
         for place in self.pieces.places_of(|whole| whole.is_covered(covers)) {
             if let Some(whole) = self.pieces.get(place) {
@@ -39,8 +40,7 @@ impl ArrayTiming {
         }
     }
 
-    /// The last copy of a command that was the `answered`th to be answered has answered: flushes that waited
-    /// for it go.
+    /// Releases flushes that waited for the last copy of the command answered as number `answered`.
     pub(super) fn release_flushes(&mut self, at: u64, answered: u64) {
         for place in self.pieces.places_of(|flush| flush.is_held_flush() && answered < flush.covers) {
             if let Some(flush) = self.pieces.get(place) {

@@ -1,11 +1,11 @@
-//! Mapping of a run of sectors to the sectors of the columns.
+//! Mapping of sectors to columns.
 
 use crate::command::{SECTOR, Sectors};
 
 /// Stripes over columns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
-    /// Sectors to a stripe.
+    /// Number of sectors in a stripe.
     stripe: u64,
     columns: u64,
 }
@@ -15,13 +15,13 @@ impl Layout {
         Self { stripe: stripe_bytes / SECTOR.0, columns: columns as u64 }
     }
 
-    /// Returns the number of sectors of each member, for `sectors` in all: whole stripes.
+    /// Returns the number of sectors of each member for `sectors` in total: whole stripes.
     pub(super) const fn member_sectors(self, sectors: u64) -> u64 {
         sectors.div_ceil(self.stripe).div_ceil(self.columns) * self.stripe
     }
 
-    /// Returns the run of sectors that falls on `column`, and there is at most one: what lies between two
-    /// stripes of a column in the run lies next to each other on the member.
+    /// Returns the sectors of the run on `column`. There is at most one range, since consecutive stripes of a
+    /// column are adjacent on the member.
     pub(super) fn on_column(self, sectors: Sectors, column: u64) -> Option<Sectors> {
         if sectors.count == 0 {
             return None;
@@ -31,7 +31,7 @@ impl Layout {
         (end > first).then_some(Sectors { first, count: end - first })
     }
 
-    /// Returns how many sectors of `column` lie before `sector`.
+    /// Returns the number of sectors of `column` before `sector`.
     const fn below(self, sector: u64, column: u64) -> u64 {
         let (stripe, offset) = (sector / self.stripe, sector % self.stripe);
         let (row, at) = (stripe / self.columns, stripe % self.columns);

@@ -1,8 +1,8 @@
 //! The members behind a controller's cache, as its [`Mechanics`].
 //!
-//! What the controller counts as written must be out of the members' caches too, or its battery would keep
-//! the wrong half. So it turns off those that a power cut would empty, as such controllers do, and whatever a
-//! member answers is on its medium or in a cache that outlives the cut.
+//! Data that the controller counts as written must have left the members' caches too, or its battery would
+//! protect the wrong half. The controller therefore disables member caches that a power cut would empty, as
+//! such controllers do. Data answered by a member is then on its medium or in a protected cache.
 
 use plumb_block::{Nanos, Op};
 
@@ -11,19 +11,19 @@ use crate::command::{Command, CommandId};
 use crate::timing::mechanics::{Job, JobId, JobKind, Mechanics};
 use crate::timing::{Event, Timing};
 
-/// Number of accesses that each column makes use of: as many as a queue of native command queueing holds.
+/// Number of concurrent accesses for each column: the depth of a native command queue.
 const COLUMN_DEPTH: usize = 32;
 
-/// An array without a cache of its own, for the one in front of it.
+/// An array without a cache of its own, behind a controller's cache.
 pub struct Members {
     array: ArrayTiming,
     parallelism: usize,
-    /// Kept for its memory.
+    /// Buffer for events of the members, kept to reuse its memory.
     heard: Vec<Event>,
 }
 
 impl Members {
-    /// Returns the members of `array`, their volatile caches off.
+    /// Creates the members of `array` with their volatile caches disabled.
     pub fn new(mut array: ArrayTiming) -> Self {
         array.set_wce(Nanos::ZERO, false);
         Self { parallelism: array.columns as usize * COLUMN_DEPTH, array, heard: Vec::new() }
@@ -40,7 +40,7 @@ impl Mechanics for Members {
         self.array.submit(now, Command { id: CommandId(job.id.0), op, sectors: job.sectors });
     }
 
-    /// Members know of no urgency.
+    /// Does nothing, since members do not distinguish urgency.
     fn hurry(&mut self, _now: Nanos, _job: JobId) {}
 
     fn next_event(&self) -> Option<Nanos> {

@@ -1,4 +1,4 @@
-//! Several drives behind a network or a controller: stripes over columns, copies of each column.
+//! Several drives behind a network or a controller: stripes over columns, and copies of each column.
 //!
 //! ```text
 //!   command ─► pieces by stripe ─┬─ trip ─► member (any Timing) ─ trip ─┐
@@ -6,15 +6,15 @@
 //!                                └─ ...                                 ─┘   all copies out of their caches: Persisted
 //! ```
 //!
-//! With a controller that has a write cache of its own, that stands in between, and the members have none
-//! that a power cut would empty:
+//! A controller with its own write cache is in between, and the members then have no caches that a power cut
+//! would empty:
 //!
 //! ```text
-//!   command ─ trip ─► Controller (the controller's link, queue, cache) ─Job─► Members ─► pieces, as above
+//!   command ─ trip ─► Controller (the controller's link, queue, cache) ─Job─► Members ─► pieces by stripe
 //! ```
 //!
-//! Not modelled: members' volatile caches that a controller with a cache leaves on, two controllers that
-//! mirror their caches, parity, rebuilding, and members that fail.
+//! Not modelled: volatile member caches that a controller with a cache leaves enabled, two controllers with
+//! mirrored caches, parity, rebuilds, and failing members.
 
 mod covering;
 mod layout;

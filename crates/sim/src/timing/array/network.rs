@@ -1,11 +1,11 @@
-//! The way to the members and back: trips that are not all the same.
+//! Network to the members, with variable latency.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng as _;
 
 use super::parameters::Parameters;
 
-/// The way behind the host's link. All times are in nanoseconds.
+/// Network behind the host's link. All times are in nanoseconds.
 #[derive(Debug)]
 pub(super) struct Network {
     half_trip: u64,
@@ -14,13 +14,13 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Trips are drawn from `chance`.
+    /// Creates a network whose latencies are drawn from `chance`.
     pub(super) const fn new(parameters: &Parameters, chance: Xoshiro256PlusPlus) -> Self {
         let (half_trip, half_jitter) = (parameters.round_trip.0.0 / 2, parameters.jitter.0.0 / 2);
         Self { half_trip, half_jitter, chance }
     }
 
-    /// Returns how long one way takes.
+    /// Draws the latency of one way.
     pub(super) fn trip(&mut self) -> u64 {
         let jitter = (u128::from(self.chance.next_u64()) * u128::from(self.half_jitter)) >> 64;
         self.half_trip + jitter as u64

@@ -6,55 +6,55 @@ use serde::Deserialize;
 use crate::model::{Check, Limits, Rate, Size, Time};
 use crate::timing::controller::ControllerParameters;
 
-/// Members of a stripe at most.
+/// Maximum number of columns.
 pub(super) const COLUMNS_MAX: usize = 64;
 
-/// When a write to several copies is answered.
+/// Condition for answering a write to several copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Acknowledge {
-    /// When every copy has answered.
+    /// Every copy has answered.
     #[default]
     All,
-    /// When more than half of the copies have.
+    /// More than half of the copies have answered.
     Quorum,
 }
 
-/// How members make one drive.
+/// Combination of members to one drive.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameters {
-    /// The model of every member: the name of a shipped one that is not an array itself.
+    /// Model of every member: the name of a shipped one that is not an array.
     pub member: String,
-    /// Number of members that a stripe runs over.
+    /// Number of columns of a stripe.
     pub columns: u32,
-    /// Amount that goes to one column before the next.
+    /// Amount written to one column before the next.
     pub stripe: Size,
-    /// How many copies of each column there are.
+    /// Number of copies of each column.
     pub copies: u32,
-    /// When a write is answered.
+    /// Condition for answering a write.
     #[serde(default)]
     pub acknowledge: Acknowledge,
-    /// Round trip to a member, with the software on both sides.
+    /// Round-trip time to a member, including the software on both sides.
     pub round_trip: Time,
-    /// Largest extra delay of a round trip, drawn uniformly.
+    /// Maximum additional delay of a round trip, uniformly distributed.
     pub jitter: Time,
-    /// The rate of the host's own link, each way.
+    /// Rate of the host's own link in each direction.
     pub link: Rate,
-    /// Time that the software in front spends on a command before it can take the next.
+    /// Serial processing time of a command in the software in front.
     pub command: Time,
-    /// A controller with a write cache in front of all members: the network is then between it and them.
+    /// Controller with a write cache in front of all members; the network is then between it and them.
     pub controller: Option<ArrayController>,
 }
 
-/// `[array.controller]`: what answers the host before a member has been asked.
+/// `[array.controller]`: controller that answers the host from its cache.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayController {
-    /// From the host to it and back, beside what it takes itself: next to nothing for a card in the host, a
-    /// network for an array in a box of its own.
+    /// Round-trip time from the host to the controller, in addition to its own times: almost zero for a card
+    /// in the host, a network for a separate array.
     pub round_trip: Time,
-    /// Link, queue and write cache of the controller. What keeps the cache through a power cut is the array's
+    /// Link, queue and write cache of the controller. The protection of the cache is part of the array's
     /// [`Behaviour`](crate::model::Behaviour).
     pub cache: ControllerParameters,
 }

@@ -5,35 +5,36 @@ use plumb_block::Op;
 use crate::command::Command;
 use crate::timing::array::parameters::COLUMNS_MAX;
 
-/// One command with what it waits for.
+/// A command with the state of its pieces.
 #[derive(Debug, Clone)]
 pub(super) struct Whole {
     pub(super) command: Command,
-    /// Copies that have not answered.
+    /// Number of unanswered copies.
     pub(super) outstanding: u32,
-    /// Pieces of which too few copies have answered.
+    /// Number of pieces without enough answers.
     pub(super) pieces_short: u32,
-    /// How many copies of each column's piece have answered.
+    /// Number of answers for each column's piece.
     answers: [u8; COLUMNS_MAX],
-    /// How many must.
+    /// Required number of answers for each piece.
     pub(super) answers_needed: u8,
-    /// Copies that are in a volatile cache.
+    /// Number of copies in a volatile cache.
     pub(super) unpersisted: u32,
-    /// There were such copies, and it has not been said that they are out of it.
+    /// True if there were such copies, and the command was not reported as persisted.
     pub(super) at_risk: bool,
-    /// Number of commands that had been answered before it was.
+    /// Number of commands answered before it.
     pub(super) answered: Option<u64>,
-    /// Number of commands that had been answered when a flush arrived, which it covers.
+    /// For a flush: number of commands answered at its arrival, which it covers.
     pub(super) covers: u64,
-    /// For a flush: of these, how many have copies that have not answered. It goes to the members when there
-    /// are none.
+    /// For a flush: number of covered commands with unanswered copies. The flush goes to the members when
+    /// there are none.
     pub(super) stragglers: u32,
-    /// Number of pieces that had arrived anywhere when it came: pieces with smaller numbers are not its own.
+    /// Number of pieces that had arrived when it was submitted: lower-numbered pieces belong to other
+    /// commands.
     pub(super) born: u64,
 }
 
 impl Whole {
-    /// Creates a command of which nothing is known yet.
+    /// Creates a command without any answers.
     pub(super) const fn new(command: Command, answers_needed: u8, born: u64) -> Self {
         Self {
             command,
@@ -50,7 +51,7 @@ impl Whole {
         }
     }
 
-    /// Returns a copy of the piece on `column` has answered; true if with it enough have, of every piece.
+    /// Records an answer for the piece on `column`. Returns true if every piece now has enough.
     pub(super) fn take_answer(&mut self, column: usize) -> bool {
         self.outstanding -= 1;
         self.answers[column] += 1;
@@ -61,18 +62,18 @@ impl Whole {
         self.pieces_short == 0
     }
 
-    /// Returns true if the command was answered to the host although not all copies have answered.
+    /// Returns true if the command was answered although copies are outstanding.
     pub(super) const fn is_straggling(&self) -> bool {
         self.answered.is_some() && self.outstanding > 0
     }
 
-    /// Returns true if the command was one of the first `covers` to be answered, all its copies have
-    /// answered, and it has not been said that it is out of the cache.
+    /// Returns true if the command is among the first `covers` answered, all of its copies have answered, and
+    /// it was not reported as persisted.
     pub(super) fn is_covered(&self, covers: u64) -> bool {
         self.at_risk && self.outstanding == 0 && self.answered.is_some_and(|answered| answered < covers)
     }
 
-    /// Returns true if a flush waits for stragglers.
+    /// Returns true if it is a flush that waits for stragglers.
     pub(super) fn is_held_flush(&self) -> bool {
         self.command.op == Op::Flush && self.stragglers > 0
     }
@@ -83,7 +84,7 @@ impl Whole {
     }
 }
 
-/// All commands that are not done with. Places are reused.
+/// All unfinished commands. Slots are reused.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     places: Vec<Option<Whole>>,
@@ -91,7 +92,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Keeps a place for a command.
+    /// Adds a command and returns its slot.
     pub(super) fn add(&mut self, whole: Whole) -> u32 {
         if let Some(place) = self.free.pop() {
             self.places[place as usize] = Some(whole);
@@ -101,12 +102,12 @@ impl Pieces {
         (self.places.len() - 1) as u32
     }
 
-    /// Returns the command in `place`, if it is not done with.
+    /// Returns the command in `place`, if it is unfinished.
     pub(super) fn get(&mut self, place: u32) -> Option<&mut Whole> {
         self.places.get_mut(place as usize)?.as_mut()
     }
 
-    /// Gives the place away if nothing more will happen there.
+    /// Frees the slot if its command is over.
     pub(super) fn remove_if_over(&mut self, place: u32) {
         if self.get(place).is_some_and(|whole| whole.is_over()) {
             self.places[place as usize] = None;
@@ -114,13 +115,13 @@ impl Pieces {
         }
     }
 
-    /// Returns the places of all commands of which `wanted` holds.
+    /// Returns the slots of all commands that satisfy `wanted`.
     pub(super) fn places_of(&self, wanted: impl Fn(&Whole) -> bool) -> Vec<u32> {
         let wanted = |whole: &Option<Whole>| whole.as_ref().is_some_and(&wanted);
         (0..).zip(&self.places).filter(|(_, whole)| wanted(whole)).map(|(place, _)| place).collect()
     }
 
-    /// Notes that the power is gone: nobody waits any more.
+    /// Removes everything after a power cut.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

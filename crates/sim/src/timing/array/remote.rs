@@ -1,7 +1,7 @@
-//! A drive at the end of a way: commands and answers take half a round trip each.
+//! A drive at a constant distance: commands and answers take half a round trip each.
 //!
-//! What is said of destaging travels with the answers, so it still comes after the answer that it belongs to,
-//! and before that to a flush which covers it.
+//! Reports of destaging travel with the answers, so each still follows the answer to its command, and
+//! precedes the answer to a flush that covers it.
 
 use std::collections::VecDeque;
 
@@ -10,20 +10,20 @@ use plumb_block::{Bytes, Nanos};
 use crate::command::Command;
 use crate::timing::{Event, Timing};
 
-/// Another timing, at a distance that is always the same.
+/// Another timing at a constant distance.
 pub struct Remote<T> {
     half_trip: Nanos,
     far: T,
-    /// Commands on their way, and when they arrive.
+    /// Commands on their way with their times of arrival.
     sent: VecDeque<(Nanos, Command)>,
-    /// Answers on their way back, and when they arrive.
+    /// Answers on their way back with their times of arrival.
     returning: VecDeque<(Nanos, Event)>,
-    /// Kept for its memory.
+    /// Buffer for events of the far end, kept to reuse its memory.
     heard: Vec<Event>,
 }
 
 impl<T: Timing> Remote<T> {
-    /// Returns `far`, which is `round_trip` away and back.
+    /// Creates the remote drive `far` with this round-trip time.
     pub fn new(round_trip: Nanos, far: T) -> Self {
         Self {
             half_trip: Nanos(round_trip.0 / 2),
@@ -34,9 +34,9 @@ impl<T: Timing> Remote<T> {
         }
     }
 
-    /// Lets the far end do what it does at `at`, which is when something comes to it or happens there.
+    /// Processes the far end at `at`, the time of an arrival or event there.
     fn work(&mut self, at: Nanos) {
-        // Events that happen there by themselves are older than commands that come in.
+        // Events at the far end precede arriving commands.
         self.far.advance(at, &mut self.heard);
         while let Some((_, command)) = pop_due(&mut self.sent, at) {
             self.far.submit(at, command);
@@ -53,7 +53,7 @@ impl<T: Timing> Remote<T> {
     }
 }
 
-/// Takes the first on its way, if it has arrived by `now`.
+/// Removes the first item if it has arrived by `now`.
 fn pop_due<I>(way: &mut VecDeque<(Nanos, I)>, now: Nanos) -> Option<(Nanos, I)> {
     let is_due = way.front().is_some_and(|(arrives, _)| *arrives <= now);
     if is_due { way.pop_front() } else { None }

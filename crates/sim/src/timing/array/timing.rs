@@ -1,4 +1,4 @@
-//! The array as a state machine: pieces travel, members work, answers travel back.
+//! The array as a state machine: pieces travel to members, are executed, and answers travel back.
 
 use plumb_block::{Bytes, Nanos, Op};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -14,25 +14,25 @@ use crate::timing::agenda::Agenda;
 use crate::timing::link::Link;
 use crate::timing::{Event, Timing};
 
-/// Bits of a piece's number that say to which command it belongs; the rest counts arrivals.
+/// Number of bits in a piece's number for the slot of its command; the rest counts arrivals.
 pub(super) const PLACE_BITS: u32 = 24;
 
-/// The timing of several drives that make one.
+/// Timing of an array of drives.
 pub struct ArrayTiming {
     layout: Layout,
-    /// Over how many members a stripe runs.
+    /// Number of columns of a stripe.
     pub(super) columns: u32,
     copies: u32,
     needed: u8,
-    /// The members have caches that a power cut empties.
+    /// True if the members have caches that a power cut empties.
     volatile: bool,
     wce: bool,
 
     /// Copy `c` of column `n` is member `n * copies + c`.
     members: Vec<Box<dyn Timing>>,
-    /// When each of them has something to say, `u64::MAX` if it has not: asked once, not at every step.
+    /// Time of each member's next event, `u64::MAX` if none; cached.
     due: Vec<u64>,
-    /// The member that has something to say first, and when: looked for once, not at every step.
+    /// Next member with an event, and its time; cached.
     first: Option<(u64, usize)>,
     link: Link,
     network: Network,
@@ -45,17 +45,17 @@ pub struct ArrayTiming {
     heard: Vec<Event>,
 }
 
-/// State of the caches of an array's members, as it matters to a power cut.
+/// State of the members' caches, as relevant for a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemberCaches {
     /// True if the members have caches that a power cut empties.
     pub volatile: bool,
-    /// True if the members' caches are on.
+    /// True if the members' caches are enabled.
     pub wce: bool,
 }
 
 impl ArrayTiming {
-    /// Returns an array of `size`, whose members `member` makes, given their size and a seed for each.
+    /// Creates an array of `size`; `member` creates each member with a given size and seed.
     pub fn new(
         parameters: &Parameters,
         size: Bytes,
@@ -139,7 +139,7 @@ impl ArrayTiming {
         self.ask(member as usize);
     }
 
-    /// Asks a member when it has something to say.
+    /// Updates the time of a member's next event.
     fn ask(&mut self, member: usize) {
         let due = self.members[member].next_event().map_or(u64::MAX, |due| due.0);
         self.due[member] = due;
@@ -151,7 +151,7 @@ impl ArrayTiming {
         }
     }
 
-    /// Lets the member work until `at`, and hears what it says.
+    /// Advances the member to `at` and processes its events.
     fn listen(&mut self, at: u64, member: usize, events: &mut Vec<Event>) {
         let mut heard = std::mem::take(&mut self.heard);
         self.members[member].advance(Nanos(at), &mut heard);
@@ -175,7 +175,7 @@ impl ArrayTiming {
             }
         }
         self.heard = heard;
-        // Copies that came while the cache was being turned off may never be said to be out of it.
+        // Copies that arrived while the cache was being disabled may never be reported as persisted.
         if !self.wce && self.at_risk > 0 && self.dirty() == Bytes(0) {
             self.persist_covered(at, u64::MAX, events);
         }

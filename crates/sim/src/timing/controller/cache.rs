@@ -1,9 +1,9 @@
-//! Data that has been written and is not on the medium yet: runs of sectors, and who waits for each.
+//! Written data that is not on the medium yet: runs of sectors, and the waiters for each.
 //!
-//! Runs that wait never overlap each other: a write over one joins it, and who waits for the older version
-//! waits for the newer. A run that is being destaged keeps its version; what is written over it meanwhile
-//! waits behind it, and is not given to the mechanics before it is done, so the medium never sees the older
-//! version last.
+//! Waiting runs never overlap: a write over one is merged with it, and the waiters of the older version wait
+//! for the newer one. A run being destaged keeps its version. Data written over it meanwhile waits, and is
+//! passed to the mechanics only when the older version is done, so the medium never ends up with the older
+//! version.
 
 use std::collections::BTreeMap;
 
@@ -12,52 +12,52 @@ use super::waiters::WaiterId;
 use crate::command::Sectors;
 use crate::timing::mechanics::{JobId, Urgency};
 
-/// Properties of a run besides where it begins.
+/// Properties of a run, except its start.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
     end: u64,
-    /// When its oldest part was written, counted in writes.
+    /// Number of the write that wrote its oldest part.
     written: u64,
-    /// A cut would lose it although it was answered.
+    /// True if a cut would lose it although it was answered.
     pub(super) at_risk: bool,
     waiting: Vec<WaiterId>,
 }
 
-/// A run that the mechanics have been given.
+/// A run handed to the mechanics.
 #[derive(Debug, Clone)]
 struct Destaging {
     job: JobId,
     first: u64,
     run: Run,
-    /// The mechanics take it for background.
+    /// True if the mechanics treat it as background.
     is_background: bool,
 }
 
-/// The runs.
+/// All runs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cache {
-    /// Runs that wait, by where they begin.
+    /// Waiting runs by first sector.
     waiting: BTreeMap<u64, Run>,
-    /// Start of the run that was written then; empty unless the cache is emptied by age.
+    /// First sector of each run by write number; used only when destaging by age.
     by_age: BTreeMap<u64, u64>,
     emptied_by_age: bool,
-    /// Runs that the mechanics have been given, in no order.
+    /// Runs handed to the mechanics, in any order.
     destaging: Vec<Destaging>,
-    /// The sectors that wait or are being destaged.
+    /// Number of sectors waiting or being destaged.
     pub(super) sectors: u64,
-    /// The number of sectors, waiting or being destaged, that a cut would lose.
+    /// Number of sectors waiting or being destaged that a cut would lose.
     pub(super) sectors_at_risk: u64,
-    /// The number of writes that have come so far.
+    /// Number of writes so far.
     pub(super) writes: u64,
 }
 
 impl Cache {
-    /// Creates an empty cache that is emptied in the order of `sweep`.
+    /// Creates an empty cache with the destage order of `sweep`.
     pub(super) fn new(sweep: &Sweep) -> Self {
         Self { emptied_by_age: sweep.position.is_none(), ..Self::default() }
     }
 
-    /// Runs that wait or are being destaged.
+    /// Returns the number of runs waiting or being destaged.
     pub(super) fn runs(&self) -> usize {
         self.waiting.len() + self.destaging.len()
     }
@@ -70,14 +70,14 @@ impl Cache {
         self.destaging.len()
     }
 
-    /// Returns the jobs that are destaged in the background, and counts them as background no longer.
+    /// Returns the background destage jobs, and marks them as foreground.
     pub(super) fn hurry_background(&mut self) -> impl Iterator<Item = JobId> {
         let background = |one: &mut Destaging| std::mem::take(&mut one.is_background).then_some(one.job);
         self.destaging.iter_mut().filter_map(background)
     }
 
-    /// Takes in `sectors`, joined with what they overlap, and with what they touch up to `coalesce` sectors.
-    /// Returns where the run begins.
+    /// Adds `sectors`, merged with overlapping runs, and with adjacent runs up to a total of `coalesce`
+    /// sectors. Returns the first sector of the run.
     pub(super) fn insert(
         &mut self,
         sectors: Sectors,
@@ -88,8 +88,7 @@ impl Cache {
         self.writes += 1;
         let mut run = Run { end: sectors.end(), written: self.writes, at_risk, waiting: Vec::new() };
         let mut first = sectors.first;
-        // The last one that begins before its end, as long as that overlaps it, and then the one that may
-        // touch it.
+        // First the runs that overlap, from the last backwards, then one that may be adjacent.
         let mut before = self.before(sectors.end());
         while let Some((start, _)) = before.filter(|(_, end)| *end > sectors.first) {
             self.join(&mut run, start);
@@ -113,7 +112,7 @@ impl Cache {
         first
     }
 
-    /// Makes the waiting run at `first` part of this one: its waiters come first, as it is older.
+    /// Merges the waiting run at `first` into this one: its waiters come first, as it is older.
     fn join(&mut self, run: &mut Run, first: u64) {
         let Some(mut other) = self.remove(first) else { return };
         run.end = run.end.max(other.end);
@@ -123,17 +122,17 @@ impl Cache {
         run.waiting = other.waiting;
     }
 
-    /// Returns the last waiting run that begins before `sector`: its first sector and its end.
+    /// Returns the last waiting run that starts before `sector`: first sector and end.
     fn before(&self, sector: u64) -> Option<(u64, u64)> {
         self.waiting.range(..sector).next_back().map(|(first, run)| (*first, run.end))
     }
 
-    /// Returns the waiting run that has `sector`.
+    /// Returns the waiting run that contains `sector`.
     fn with(&self, sector: u64) -> Option<(u64, u64)> {
         self.before(sector + 1).filter(|(_, end)| *end > sector)
     }
 
-    /// Returns where the waiting run begins that has `sector`.
+    /// Returns the first sector of the waiting run that contains `sector`.
     pub(super) fn run_with(&self, sector: u64) -> Option<u64> {
         self.with(sector).map(|(first, _)| first)
     }
@@ -162,13 +161,13 @@ impl Cache {
         self.sectors_at_risk = change(self.sectors_at_risk, if run.at_risk { count } else { 0 });
     }
 
-    /// Returns true if any run that is being destaged has a sector in `first..end`.
+    /// Returns true if a run being destaged overlaps `first..end`.
     fn destages(&self, first: u64, end: u64) -> bool {
         self.destaging.iter().any(|one| one.first < end && first < one.run.end)
     }
 
-    /// Returns where the run begins that `sweep` comes to next, of those written at `written_by` at the
-    /// latest of which no older version is still being destaged.
+    /// Returns the first sector of the run that `sweep` selects next, among those written at `written_by` or
+    /// before and without an older version being destaged.
     fn next(&self, sweep: &Sweep, written_by: u64) -> Option<u64> {
         let fits =
             |(first, run): &(&u64, &Run)| run.written <= written_by && !self.destages(**first, run.end);
@@ -185,8 +184,8 @@ impl Cache {
         next.map(|(first, _)| *first)
     }
 
-    /// Begins to destage the run that `sweep` comes to next, of those written at `written_by` at the latest,
-    /// as `job`.
+    /// Starts to destage the run that `sweep` selects next, among those written at `written_by` or before, as
+    /// `job`.
     pub(super) fn destage_next(
         &mut self,
         sweep: &Sweep,
@@ -198,7 +197,7 @@ impl Cache {
         self.begin_destaging(first, job, urgency)
     }
 
-    /// Begins to destage the run at `first` as `job`, unless an older version of it is still being destaged.
+    /// Starts to destage the run at `first` as `job`, unless an older version of it is being destaged.
     pub(super) fn destage(&mut self, first: u64, job: JobId, urgency: Urgency) -> Option<Sectors> {
         let is_held = self.destages(first, self.waiting.get(&first)?.end);
         if is_held { None } else { self.begin_destaging(first, job, urgency) }
@@ -213,7 +212,7 @@ impl Cache {
         Some(sectors)
     }
 
-    /// Notes that `job` is on the medium: appends who waited for it.
+    /// Records that `job` is on the medium, and appends its waiters.
     pub(super) fn destaged(&mut self, job: JobId, waited: &mut Vec<WaiterId>) {
         let Some(place) = self.destaging.iter().position(|one| one.job == job) else { return };
         let Destaging { first, mut run, .. } = self.destaging.swap_remove(place);
@@ -221,14 +220,14 @@ impl Cache {
         waited.append(&mut run.waiting);
     }
 
-    /// Returns all runs: those that wait in the order of their addresses, and those that are being destaged.
+    /// Returns all runs: waiting ones in address order, then those being destaged.
     fn each(&mut self) -> impl Iterator<Item = (Sectors, &mut Run)> {
         let waiting = self.waiting.iter_mut().map(|(first, run)| (*first, run));
         let destaging = self.destaging.iter_mut().map(|one| (one.first, &mut one.run));
         waiting.chain(destaging).map(|(first, run)| (Sectors { first, count: run.end - first }, run))
     }
 
-    /// Lets `waiter` wait for every run that `covers`; returns for how many.
+    /// Makes `waiter` wait for every run that satisfies `covers`. Returns their number.
     pub(super) fn wait_for(&mut self, waiter: WaiterId, covers: impl Fn(Sectors, &Run) -> bool) -> u32 {
         let mut count = 0;
         for (_, run) in self.each().filter(|(sectors, run)| covers(*sectors, run)) {
@@ -238,8 +237,7 @@ impl Cache {
         count
     }
 
-    /// Notes that nothing is at risk any more, as it has all been saved elsewhere; returns who waited for
-    /// that.
+    /// Records that everything at risk has been saved elsewhere. Returns the waiters for that.
     pub(super) fn secure(&mut self) -> Vec<WaiterId> {
         self.sectors_at_risk = 0;
         let mut waited = Vec::new();
@@ -250,7 +248,7 @@ impl Cache {
         waited
     }
 
-    /// Returns true if all of `sectors` can be read from one run.
+    /// Returns true if one run contains all of `sectors`.
     pub(super) fn holds(&self, sectors: Sectors) -> bool {
         let waiting = self.with(sectors.first);
         let has_all = |one: &Destaging| one.first <= sectors.first && sectors.end() <= one.run.end;
@@ -271,8 +269,8 @@ mod tests {
     use rand_xoshiro::rand_core::{Rng, SeedableRng};
     use std::collections::BTreeSet;
 
-    /// The cache against a set of sectors: what is in it, at risk or not, and that every waiter comes back
-    /// once, after every older version of its sectors.
+    /// Compares the cache with a set of sectors: its contents, at risk or not; every waiter returns once,
+    /// after every older version of its sectors.
     #[test]
     fn runs_are_the_sectors_that_were_written_and_every_ticket_comes_back_in_order() {
         for seed in 0..50 {
@@ -325,8 +323,8 @@ mod tests {
         }
     }
 
-    /// Notes that something that was being destaged is done: its waiters are due, and no older write of their
-    /// sectors may be outstanding.
+    /// Records that a destaged run is done: its waiters are due, and no older write of their sectors may be
+    /// outstanding.
     fn come_back(
         cache: &mut Cache,
         written: &mut [Option<Sectors>],

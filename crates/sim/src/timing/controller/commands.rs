@@ -1,4 +1,4 @@
-//! Execution of a command that the controller has read: against the cache, and up to its answer.
+//! Execution of an admitted command: against the cache, up to its answer.
 
 use plumb_block::Nanos;
 
@@ -24,7 +24,7 @@ impl<M: Mechanics> Controller<M> {
         self.mechanics.submit(Nanos(now), job);
     }
 
-    /// Takes a write into the cache, or lets it wait for room.
+    /// Puts a write into the cache, or makes it wait for room.
     pub(super) fn write(&mut self, now: u64, slot: Slot, events: &mut Vec<Event>) {
         let Command { sectors, .. } = self.slots.get(slot);
         let treatment = self.treatment_of(slot);
@@ -46,7 +46,7 @@ impl<M: Mechanics> Controller<M> {
         }
     }
 
-    /// Puts a write for which there is room into the cache, and answers it.
+    /// Puts a write that fits into the cache and answers it.
     pub(super) fn take_in(&mut self, now: u64, slot: Slot, at_risk: bool, events: &mut Vec<Event>) {
         let Command { id, sectors, .. } = self.slots.get(slot);
         let waiter = at_risk.then(|| self.waiters.add(1, Waiter::Persisted(id)));
@@ -56,8 +56,8 @@ impl<M: Mechanics> Controller<M> {
         self.consider_draining(now);
     }
 
-    /// A discard changes no medium here; it is persisted when no answered write that it replaces can come
-    /// after it.
+    /// Executes a discard, which does not change the medium here. It is persisted once no answered write that
+    /// it replaces can land after it.
     pub(super) fn discard(&mut self, now: u64, slot: Slot, events: &mut Vec<Event>) {
         let Command { id, sectors, .. } = self.slots.get(slot);
         let at_risk = self.treatment(false, 0) == Treatment::AtRisk;
@@ -88,7 +88,8 @@ impl<M: Mechanics> Controller<M> {
         self.press(now);
     }
 
-    /// Saves all that is at risk into the media cache, if that is used for it and can hold it.
+    /// Saves everything at risk to the media cache, if that is in use and large enough. Returns true if it
+    /// did.
     pub(super) fn secure(&mut self, now: u64, events: &mut Vec<Event>) -> bool {
         let holds = |room: &Room| room.can_hold(self.cache.sectors, self.cache.runs());
         let can = matches!(&self.media_room, Some((MediaCacheUse::Always, room)) if holds(room));
@@ -100,7 +101,7 @@ impl<M: Mechanics> Controller<M> {
         can
     }
 
-    /// Takes in stalled writes, in their order, if there is room again.
+    /// Admits stalled writes in order, if there is room again.
     pub(super) fn resume(&mut self, now: u64, events: &mut Vec<Event>) {
         let (sectors, runs) = (self.cache.sectors, self.cache.runs());
         if self.room().is_some_and(|room| !room.resumes(sectors, runs)) {

@@ -1,15 +1,15 @@
-//! When a cache is emptied, and in which order.
+//! Conditions and order for emptying a cache.
 
 use super::parameters::{DestageOrder, MediaCacheParameters, WriteCacheParameters};
 use crate::command::SECTOR;
 use crate::model::Size;
 
-/// Capacity of a cache and the rules by which it is emptied, in sectors and nanoseconds.
+/// Capacity of a cache and thresholds for emptying it, in sectors and nanoseconds.
 #[derive(Debug, Clone)]
 pub(super) struct Room {
     sectors: u64,
     segments: usize,
-    /// Time that a run may grow by joining what it touches.
+    /// Maximum length of a run that is merged with an adjacent one.
     pub(super) coalesce: u64,
     above: u64,
     resume: u64,
@@ -54,22 +54,23 @@ impl Room {
         }
     }
 
-    /// Returns true if `count` sectors more fit beside `sectors` in `runs`.
+    /// Returns true if `count` more sectors fit besides `sectors` in `runs`.
     pub(super) const fn takes(&self, count: u64, sectors: u64, runs: usize) -> bool {
         sectors + count <= self.sectors && runs < self.segments
     }
 
-    /// Returns true if it is empty enough to take something again after it has been full.
+    /// Returns true if a cache with `sectors` in `runs` is empty enough to accept data again after it was
+    /// full.
     pub(super) const fn resumes(&self, sectors: u64, runs: usize) -> bool {
         sectors <= self.resume && runs <= self.segments_resume
     }
 
-    /// Returns true if it is so full that it is emptied without waiting for more.
+    /// Returns true if a cache with `sectors` is full enough to be emptied without delay.
     pub(super) const fn presses(&self, sectors: u64) -> bool {
         sectors > self.above
     }
 
-    /// Returns true if so much is too long for it; it is then written through.
+    /// Returns true if a write of `count` sectors is too long and must be written through.
     pub(super) const fn too_long(&self, count: u64) -> bool {
         count > self.sectors / 2
     }
@@ -80,14 +81,14 @@ impl Room {
     }
 }
 
-/// Where the sweep over the addresses stands, if the order is one.
+/// Position of the sweep over the addresses, for [`DestageOrder::Elevator`].
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sweep {
     pub(super) position: Option<u64>,
 }
 
 impl Sweep {
-    /// Creates a sweep from the beginning for an elevator; none for the order of age.
+    /// Creates the sweep of `order`: from the start for an elevator, without a position for the order of age.
     pub(super) fn new(order: DestageOrder) -> Self {
         Self { position: (order == DestageOrder::Elevator).then_some(0) }
     }

@@ -1,14 +1,14 @@
-//! Events that happen by themselves inside a drive with a cache.
+//! Scheduled events inside a drive with a cache.
 
 use super::slots::Slot;
 
-/// Something that happens by itself.
+/// A scheduled event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    /// The controller has read a command, and has its data if it is a write.
+    /// The controller has read a command, including the data of a write.
     Admitted(Slot),
-    /// The data of a read are with the host.
+    /// The data of a read has reached the host.
     Delivered(Slot),
-    /// Dirty data have waited long enough.
+    /// Dirty data has waited long enough.
     Destage,
 }

@@ -1,5 +1,4 @@
-//! How the cache is emptied: when it begins, what the mechanics are given, and what follows when they have
-//! done it.
+//! Emptying of the cache: when it starts, the jobs for the mechanics, and their completion.
 
 use plumb_block::Nanos;
 
@@ -11,7 +10,7 @@ use crate::timing::Event;
 use crate::timing::mechanics::{Job, JobId, JobKind, Mechanics, Urgency};
 
 impl<M: Mechanics> Controller<M> {
-    /// Begins to empty the cache if it is full enough, and notes when it is to be emptied if not.
+    /// Starts to empty the cache if it is full enough; otherwise schedules that.
     pub(super) fn consider_draining(&mut self, now: u64) {
         let Some(room) = self.room() else { return };
         if room.presses(self.cache.sectors) || room.delay == 0 {
@@ -24,7 +23,7 @@ impl<M: Mechanics> Controller<M> {
         self.destage_due(now);
     }
 
-    /// Hurries what is being destaged, since it is now waited for, and destages more.
+    /// Raises the urgency of current destaging, because a command now waits for it, and destages more.
     pub(super) fn press(&mut self, now: u64) {
         if std::mem::take(&mut self.destages_in_background) {
             for job in self.cache.hurry_background() {
@@ -34,7 +33,7 @@ impl<M: Mechanics> Controller<M> {
         self.destage_due(now);
     }
 
-    /// Gives the mechanics as much of what must or should be destaged as they make use of.
+    /// Hands the mechanics as many due destage jobs as they can use.
     pub(super) fn destage_due(&mut self, now: u64) {
         let all = u64::MAX;
         if !self.stalled.is_empty() || self.closing {
@@ -55,7 +54,7 @@ impl<M: Mechanics> Controller<M> {
         }
     }
 
-    /// Gives the run at `first` to the mechanics; not if an older version of it is still being destaged.
+    /// Hands the run at `first` to the mechanics, unless an older version of it is being destaged.
     pub(super) fn destage(&mut self, now: u64, first: u64, urgency: Urgency) -> bool {
         let id = JobId(self.jobs);
         let Some(sectors) = self.cache.destage(first, id, urgency) else { return false };
@@ -63,7 +62,7 @@ impl<M: Mechanics> Controller<M> {
         true
     }
 
-    /// Gives the mechanics a run to destage as the next job.
+    /// Sends a run to the mechanics as the next job.
     pub(super) fn send(&mut self, now: u64, id: JobId, sectors: Sectors, urgency: Urgency) {
         self.jobs += 1;
         self.sweep.passed(sectors.end());
@@ -71,7 +70,7 @@ impl<M: Mechanics> Controller<M> {
         self.mechanics.submit(Nanos(now), Job { id, kind: JobKind::Write, sectors, urgency });
     }
 
-    /// Notes that the mechanics have done `job`.
+    /// Processes the completion of `job`.
     pub(super) fn job_done(&mut self, now: u64, job: JobId, events: &mut Vec<Event>) {
         if job.0 < FIRST_DESTAGE {
             let slot = job.0 as Slot;

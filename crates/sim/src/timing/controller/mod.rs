@@ -1,5 +1,4 @@
-//! The front side of a drive: link, queue, write cache. It answers commands, and gives the mechanics what
-//! must be done.
+//! Front end of a drive: link, queue, write cache. It answers commands, and hands work to the mechanics.
 //!
 //! ```text
 //!   Command ─► link ─► admitted ─┬─ read ──► in the cache? ──no──► mechanics ─► link ─► Completed
@@ -8,7 +7,7 @@
 //!             transfer)
 //! ```
 //!
-//! Every write passes through the cache; the policy only says when it is answered:
+//! Every write passes through the cache; the policy determines when it is answered:
 //!
 //! | cache | written to | answered | at risk |
 //! |---|---|---|---|
@@ -20,11 +19,11 @@
 //! | protected, battery dead, noticed | as off | | |
 //! | protected, battery dead, unnoticed | buffer | at once, flush and FUA as well | until destaged: it lies |
 //!
-//! What a flush costs is therefore not a figure of the model: it follows from what is dirty and from the
+//! The cost of a flush is therefore not a parameter of the model: it results from the dirty data and the
 //! mechanics.
 //!
-//! Simplifications: what a media cache holds is moved straight to its home, not to a log on the platter
-//! first; after a power cut, restoring it takes no time; data that were destaged are not kept for reading.
+//! Simplifications: the contents of a media cache go directly to their final place, not to a log on the
+//! platter first; restoring them after a power cut takes no time; destaged data is not kept for reads.
 
 mod cache;
 mod commands;

@@ -5,20 +5,20 @@ use serde::Deserialize;
 
 use crate::model::{Check, Limits, Rate, Size, Time};
 
-/// Parameters of the part of a drive that is in front of its mechanics.
+/// Parameters of a drive's front end.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerParameters {
-    /// Time that the controller spends on each command, one after the other, from the doorbell to the answer.
-    /// A bridge (USB) adds its own to it.
+    /// Serial processing time of each command in the controller, from the doorbell to the answer. A USB
+    /// bridge adds its own.
     pub command_overhead: Time,
-    /// How fast data pass the link.
+    /// Data rate of the link.
     pub link_rate: Rate,
-    /// Number of commands that the drive takes at a time (NCQ: 32); further ones wait in the host.
+    /// Number of commands that the drive accepts (NCQ: 32); further ones wait in the host.
     pub queue_depth: u32,
     /// The write cache, if there is one.
     pub write: Option<WriteCacheParameters>,
-    /// The memory that outlives a cut although it is not the cache that WCE switches.
+    /// Protected memory in addition to the cache that WCE switches.
     pub media: Option<MediaCacheParameters>,
 }
 
@@ -26,37 +26,37 @@ pub struct ControllerParameters {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteCacheParameters {
-    /// How much it holds.
+    /// Capacity.
     pub size: Size,
-    /// How many separate runs of sectors it holds.
+    /// Maximum number of separate runs of sectors.
     pub segments: u32,
-    /// Adjacent writes become one access up to this length.
+    /// Length up to which adjacent writes are merged.
     pub coalesce: Size,
     /// Order in which the cache is destaged.
     pub destage_order: DestageOrder,
-    /// How long dirty data wait for more before they are destaged although nobody asks.
+    /// Time for which dirty data waits before it is destaged without a request.
     pub destage_delay: Time,
-    /// Destaging begins at once when it is filled so far, in percent.
+    /// Fill level in percent at which destaging starts immediately.
     pub destage_above_percent: u32,
-    /// Once full, it takes nothing new until it is filled no further than this, in percent.
+    /// Fill level in percent down to which a full cache accepts nothing new.
     pub resume_below_percent: u32,
 }
 
-/// Staging memory that the spindle's energy or a capacitor saves into flash at a cut.
+/// Staging memory that is saved to flash at a cut, with the energy of the spindle or a capacitor.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MediaCacheParameters {
-    /// When it is used.
+    /// Condition for its use.
     pub used: MediaCacheUse,
-    /// How much it holds: what the flash takes, and the energy can save.
+    /// Capacity, limited by the flash and the energy.
     pub size: Size,
-    /// How many separate runs of sectors it holds.
+    /// Maximum number of separate runs of sectors.
     pub segments: u32,
-    /// How long what it holds waits before it is moved to its home although there is room.
+    /// Time for which data waits before it is moved to its final place although there is room.
     pub destage_delay: Time,
-    /// Moving begins at once when it is filled so far, in percent.
+    /// Fill level in percent at which moving starts immediately.
     pub destage_above_percent: u32,
-    /// Once full, writes stall until it is filled no further than this, in percent.
+    /// Fill level in percent down to which writes stall once it was full.
     pub resume_below_percent: u32,
 }
 
@@ -64,19 +64,19 @@ pub struct MediaCacheParameters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DestageOrder {
-    /// Ascending addresses, then around again.
+    /// Ascending addresses, then starting over.
     Elevator,
     /// Oldest first.
     Fifo,
 }
 
-/// When a media cache is used.
+/// Condition for using a media cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MediaCacheUse {
-    /// While the volatile cache is off.
+    /// While the volatile cache is disabled.
     CacheOff,
-    /// Always: with the volatile cache on, a flush saves into it what it can hold.
+    /// Always: with the volatile cache enabled, a flush saves as much as fits.
     Always,
 }
 

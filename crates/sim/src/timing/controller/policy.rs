@@ -1,7 +1,5 @@
-//! When a write is answered, and what room there is for it: by the cache, what protects it, and the media
-//! cache.
-
-use plumb_block::Op;
+//! Moment at which a write is answered, and the room for it, by the state of the cache, its protection, and
+//! the media cache.
 
 use super::destage::Room;
 use super::parameters::MediaCacheUse;
@@ -13,26 +11,25 @@ use crate::timing::mechanics::Mechanics;
 /// Protection that keeps a write cache through a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protection {
-    /// Nothing: it is volatile.
+    /// None: the cache is volatile.
     #[default]
     None,
-    /// A battery or capacitors, charged: flush and FUA are answered at once, and rightly.
+    /// A charged battery or capacitors: flush and FUA are answered immediately, and correctly.
     Healthy,
-    /// A dead battery that the drive knows of: it writes through until that is mended.
+    /// A dead battery known to the drive, which writes through until it is repaired.
     DeadNoticed,
-    /// A dead battery that the drive does not know of: flush and FUA are answered at once, and nothing keeps
-    /// it.
+    /// A dead battery unknown to the drive: flush and FUA are answered immediately, but nothing is protected.
     DeadUnnoticed,
 }
 
-/// How a write is treated.
+/// Treatment of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Treatment {
-    /// Answered at once; lost at a cut until it is destaged.
+    /// Answered immediately; lost at a cut until destaged.
     AtRisk,
-    /// Answered at once; outlives a cut.
+    /// Answered immediately; survives a cut.
     Kept,
-    /// Answered when it is on the medium.
+    /// Answered once it is on the medium.
     Through,
 }
 
@@ -41,7 +38,7 @@ impl<M: Mechanics> Controller<M> {
         self.wce && self.write_room.is_some() && self.protection != Protection::DeadNoticed
     }
 
-    /// Returns the room for writes as things are.
+    /// Returns the room for writes in the present state.
     pub(super) fn room(&self) -> Option<&Room> {
         let media = self.media_room.as_ref().map(|(_, room)| room);
         if self.cache_is_on() { self.write_room.as_ref() } else { media }
@@ -63,8 +60,7 @@ impl<M: Mechanics> Controller<M> {
 
     pub(super) fn treatment_of(&self, slot: Slot) -> Treatment {
         let Command { op, sectors, .. } = self.slots.get(slot);
-        let fua = matches!(op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
-        self.treatment(fua, sectors.count)
+        self.treatment(op.is_fua(), sectors.count)
     }
 
     pub(super) fn fits(&self, sectors: Sectors) -> bool {

@@ -1,4 +1,4 @@
-//! The commands inside a drive, in numbered slots, as the tags of NCQ.
+//! Commands inside a drive in numbered slots, like the tags of NCQ.
 
 use crate::command::Command;
 
@@ -25,7 +25,7 @@ impl Slots {
         self.commands[slot as usize]
     }
 
-    /// Frees `slot`, and returns its command.
+    /// Frees `slot` and returns its command.
     pub(super) fn remove(&mut self, slot: Slot) -> Command {
         self.free.push(slot);
         self.commands[slot as usize]

@@ -1,4 +1,4 @@
-//! The front side in front of mechanics that take a fixed time, and in front of a disk.
+//! Tests of the controller in front of mechanics with fixed times, and in front of a disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,7 +51,7 @@ fn drive(parameters: &ControllerParameters, wce: bool, protection: Protection) -
     Controller::new(parameters, Hdd::new(&desktop(), Bytes(0)), wce, protection)
 }
 
-/// A host that does one thing after the other.
+/// A host that sends one command after the other.
 struct Host {
     drive: Controller<Hdd>,
     now: Nanos,
@@ -64,7 +64,7 @@ impl Host {
         Self { drive, now: Nanos(0), next: 0, persisted: BTreeMap::new() }
     }
 
-    /// Returns how long a command takes.
+    /// Returns the time that a command takes.
     fn does(&mut self, op: Op, first: u64, count: u64) -> Nanos {
         let (id, since) = (CommandId(self.next), self.now);
         self.next += 1;
@@ -250,7 +250,7 @@ fn a_cut_forgets_everything_and_the_drive_works_on() {
     assert!(host.does(Op::Read, 1000, 8) > Nanos::micros(200));
 }
 
-/// Record of the events, to check the rules that every drive keeps to, whatever its parameters.
+/// Record of the events, to check rules that hold for every drive and all parameters.
 #[derive(Default)]
 struct Ledger {
     written: BTreeSet<u64>,
@@ -281,7 +281,7 @@ impl Ledger {
     }
 }
 
-/// A load that mixes everything, deep and crowded, on `drive`.
+/// Runs a deep load that mixes all commands in a small range on `drive`.
 fn mixed_load(mut drive: Controller<Hdd>, volatile: bool, seed: u64) {
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut ledger = Ledger::default();

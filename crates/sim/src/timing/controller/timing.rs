@@ -1,4 +1,4 @@
-//! The front side as [`Timing`]: what it is made of, and how commands come in and go out.
+//! The front end as [`Timing`]: its components, and the entry and exit of commands.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use crate::timing::link::Link;
 use crate::timing::mechanics::{JobId, Mechanics};
 use crate::timing::{Event, Timing};
 
-/// Jobs of the controller's own, above all those of reads, which are the numbers of slots.
+/// First number of destage jobs, above those of reads, which are slot numbers.
 pub(super) const FIRST_DESTAGE: u64 = 1 << 32;
 
 /// Link, queue and caches in front of mechanics.
@@ -33,35 +33,36 @@ pub struct Controller<M> {
 
     pub(super) agenda: Agenda<Due>,
     pub(super) slots: Slots,
-    /// Beyond the queue depth: still in the host.
+    /// Commands beyond the queue depth, still in the host.
     pub(super) outside: VecDeque<Command>,
-    /// Writes for which the cache has no room.
+    /// Writes that do not fit into the cache.
     pub(super) stalled: VecDeque<Slot>,
     pub(super) cache: Cache,
     pub(super) waiters: Waiters,
     pub(super) sweep: Sweep,
     pub(super) jobs: u64,
 
-    /// The cache is being emptied although nobody waits for it.
+    /// True if the cache is being emptied although nothing waits for it.
     pub(super) draining: bool,
-    /// Something is destaged that the mechanics take for background.
+    /// True if a job is being destaged that the mechanics treat as background.
     pub(super) destages_in_background: bool,
-    /// True if something is destaged that the mechanics take for background.
+    /// True if the end of the destage delay is scheduled.
     pub(super) timer_noted: bool,
-    /// Flushes under way, and the age of the youngest data that they cover.
+    /// Number of flushes in progress.
     pub(super) flushes: usize,
+    /// Number of the last write that the flushes in progress cover.
     pub(super) flush_covers: u64,
-    /// The cache has been turned off, and is not empty yet.
+    /// True if the cache was disabled and is not empty yet.
     pub(super) closing: bool,
-    /// First sectors of writes that somebody waits for and that wait behind an older version of themselves.
+    /// First sectors of awaited writes that wait for an older version of themselves.
     pub(super) behind: Vec<u64>,
     pub(super) done: Vec<(JobId, Nanos)>,
-    /// Kept for its memory.
+    /// Waiters of a destaged run; empty between calls, kept to reuse its memory.
     pub(super) waited: Vec<WaiterId>,
 }
 
 impl<M: Mechanics> Controller<M> {
-    /// Creates a drive of `parameters` in front of `mechanics`, idle, its write cache on or off.
+    /// Creates an idle drive with `parameters` in front of `mechanics`; `wce` enables its write cache.
     pub fn new(parameters: &ControllerParameters, mechanics: M, wce: bool, protection: Protection) -> Self {
         let write_room = parameters.write.as_ref().map(Room::of_write_cache);
         let coalesce = write_room.as_ref().map_or(0, |room| room.coalesce);
@@ -95,7 +96,7 @@ impl<M: Mechanics> Controller<M> {
         }
     }
 
-    /// Lets the controller read `command`.
+    /// Admits `command` to the controller.
     fn admit(&mut self, now: u64, command: Command) {
         let slot = self.slots.put(command);
         let read = self.link.admit(now);

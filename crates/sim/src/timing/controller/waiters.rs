@@ -5,18 +5,18 @@ use crate::command::CommandId;
 
 pub(super) type WaiterId = u32;
 
-/// Action that is carried out when all runs that it waits for are out of the cache.
+/// Action to perform when all awaited runs have left the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waiter {
-    /// An answered command is reported as persisted.
+    /// Report an answered command as persisted.
     Persisted(CommandId),
-    /// A command is answered.
+    /// Answer a command.
     Write(Slot),
-    /// A flush is answered.
+    /// Answer a flush.
     Flush(Slot),
 }
 
-/// Waiters by number, each with how many runs it waits for.
+/// Waiters by number, each with the number of runs that it waits for.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Waiters {
     waiters: Vec<(u32, Waiter)>,
@@ -24,7 +24,7 @@ pub(super) struct Waiters {
 }
 
 impl Waiters {
-    /// Returns a number for one that waits for `runs` runs.
+    /// Adds a waiter for `runs` runs. Returns its number.
     pub(super) fn add(&mut self, runs: u32, waiter: Waiter) -> WaiterId {
         if let Some(id) = self.free.pop() {
             self.waiters[id as usize] = (runs, waiter);
@@ -34,12 +34,12 @@ impl Waiters {
         (self.waiters.len() - 1) as WaiterId
     }
 
-    /// Makes the waiter `id` wait for `runs` runs.
+    /// Sets the number of runs that the waiter `id` waits for.
     pub(super) fn await_runs(&mut self, id: WaiterId, runs: u32) {
         self.waiters[id as usize].0 = runs;
     }
 
-    /// Notes that one of the runs is out of the cache; returns the waiter if it was the last.
+    /// Records that one of the runs has left the cache. Returns the waiter if it was the last.
     pub(super) fn run_destaged(&mut self, id: WaiterId) -> Option<Waiter> {
         let (runs, waiter) = &mut self.waiters[id as usize];
         *runs -= 1;
@@ -49,7 +49,7 @@ impl Waiters {
         })
     }
 
-    /// Takes back a number of one that waits for nothing.
+    /// Removes a waiter that waits for nothing.
     pub(super) fn remove(&mut self, id: WaiterId) {
         self.free.push(id);
     }

@@ -1,11 +1,10 @@
-//! Path of written data in a flash drive: the buffer, the units that go to the dies, and the flush.
+//! Path of written data in a flash drive: the buffer, the program units for the dies, and flushes.
 //!
-//! Firmware gathers before it programs: full units wait in the buffer, so that stripes are programmed whole
-//! and what is overwritten soon is not programmed at all. They go to the dies, oldest first, when more than
-//! `gather` of them wait, when they have waited for `destage_after`, when a flush comes or the cache is
-//! turned off, and when room is short. So what was answered and not flushed is at risk for a while, and what
-//! a drive that ignores flushes has answered is for as long. FUA data takes units of its own: it does not
-//! carry along what came before it.
+//! Firmware collects data before programming: full units wait in the buffer, so that whole stripes are
+//! programmed, and data that is soon overwritten is not programmed at all. Units go to the dies, oldest
+//! first, when more than `gather` are waiting, after `destage_after`, at a flush, when the cache is disabled,
+//! and when space is short. So answered but unflushed data is at risk for a while, even on a drive that
+//! ignores flushes. FUA data uses separate units, so it does not force out earlier data.
 
 use plumb_block::{Nanos, Op};
 
@@ -15,11 +14,11 @@ use super::ftl::PAGE;
 use crate::command::{Command, CommandId, SECTOR};
 use crate::timing::Event;
 
-/// Bytes that a discard or a write-zeroes takes of the buffer: an entry of the map's journal.
+/// Bytes that a discard or a write-zeroes takes in the buffer: an entry of the map's journal.
 const JOURNAL_ENTRY: u64 = 512;
 
 impl FlashTiming {
-    /// Returns the number of bytes that a write takes of the buffer.
+    /// Returns the number of bytes that a write takes in the buffer.
     pub(super) const fn buffered(command: Command) -> u64 {
         match command.op {
             Op::Write { .. } => command.sectors.bytes().0,
@@ -27,7 +26,8 @@ impl FlashTiming {
         }
     }
 
-    /// A write that is larger than the whole buffer has room when the buffer is empty.
+    /// Returns true if the command fits into the buffer. One larger than the whole buffer fits when the
+    /// buffer is empty.
     #[inline]
     pub(super) const fn has_room(&self, command: Command) -> bool {
         self.units.bytes == 0 || self.units.bytes + Self::buffered(command) <= self.parameters.buffer.0.0
@@ -56,7 +56,7 @@ impl FlashTiming {
         }
     }
 
-    /// Tells the map, and what it costs to keep it.
+    /// Updates the map, and accounts for the cost.
     #[inline]
     pub(super) fn remap(&mut self, command: Command, zeroes: bool) {
         self.journal_dirty = true;
@@ -77,7 +77,7 @@ impl FlashTiming {
         self.write_end = first + bytes;
     }
 
-    /// Puts `bytes` into the open unit and those after it, with `id` where the last byte is.
+    /// Puts `bytes` into the open unit and following ones; `id` is recorded with the last byte.
     #[inline]
     pub(super) fn store(&mut self, arrived: u64, answered: u64, bytes: u64, id: Option<CommandId>) {
         self.units.bytes += bytes;
@@ -106,7 +106,7 @@ impl FlashTiming {
         self.wait_for_more();
     }
 
-    /// The open unit is full: it waits for others, and those that have waited go.
+    /// Adds the full open unit to the waiting ones, and programs those that are due.
     #[inline]
     fn gather(&mut self, at: u64) {
         let number = self.units.send();
@@ -116,20 +116,21 @@ impl FlashTiming {
         }
     }
 
-    /// Until when what is there may wait.
+    /// Sets the time until which the present data may wait.
     #[inline]
     fn wait_for_more(&mut self) {
         self.open_until = self.units.oldest().map(|since| since + self.parameters.destage_after.0.0);
     }
 
-    /// Sends the oldest of the gathered units to a die.
+    /// Sends the oldest waiting unit to a die.
     fn program_oldest(&mut self, at: u64) {
         if let Some(number) = self.units.gathered.pop_front() {
             self.program(at, number);
         }
     }
 
-    /// Sends a unit to a die; when it is programmed, and with it all of the commands that end in it.
+    /// Sends a unit to a die. Returns the time when it is programmed, together with all commands that end in
+    /// it.
     fn program(&mut self, at: u64, number: u32) -> u64 {
         let unit = self.units.closed(number);
         let (start, floor, goes_on) = (at.max(unit.arrived), unit.floor, unit.goes_on);
@@ -142,12 +143,12 @@ impl FlashTiming {
         let end = self.dies.program(start, std::mem::take(&mut self.rewrite)).max(floor).max(before);
         self.units.chain = end;
         self.agenda.put(end, Due::Programmed(number));
-        // A flush waits for the floor too.
+        // A flush waits for the floor, too.
         self.dies.last_end = self.dies.last_end.max(end);
         end
     }
 
-    /// Puts `bytes` into units that hold nothing else and are programmed now; when that is done.
+    /// Puts `bytes` into separate units that are programmed at once. Returns the time when they are done.
     fn store_alone(&mut self, arrived: u64, bytes: u64) -> u64 {
         self.units.bytes += bytes;
         let chain = self.units.chain;
@@ -158,12 +159,12 @@ impl FlashTiming {
             end = end.max(self.program(arrived, number));
             left -= part;
         }
-        // Gathering goes on from where it was.
+        // Waiting units continue as before.
         self.units.chain = chain;
         end
     }
 
-    /// Sends all to the dies that has waited long enough.
+    /// Sends all units to the dies that have waited long enough.
     pub(super) fn close_waited(&mut self, now: u64) {
         while let Some(since) = self.units.oldest()
             && since + self.parameters.destage_after.0.0 <= now
@@ -177,7 +178,7 @@ impl FlashTiming {
         self.wait_for_more();
     }
 
-    /// Sends all to the dies that waits for more.
+    /// Sends all waiting data to the dies.
     pub(super) fn close_unit(&mut self, at: u64) {
         while !self.units.gathered.is_empty() {
             self.program_oldest(at);
@@ -210,7 +211,7 @@ impl FlashTiming {
     pub(super) fn discard(&mut self, at: u64, command: Command) {
         self.journal_dirty = true;
         let (first, bytes) = (command.sectors.first * SECTOR.0, command.sectors.bytes().0);
-        // Only whole pages are forgotten.
+        // Only whole pages are unmapped.
         let (page, end) = (first.div_ceil(PAGE), (first + bytes) / PAGE);
         self.ftl.trim(page, end.saturating_sub(page));
         let answered = at + self.parameters.trim.0.0 + self.parameters.latency.0.0;

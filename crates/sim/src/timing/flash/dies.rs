@@ -1,17 +1,17 @@
-//! The dies: who reads, programs or collects where and until when.
+//! The dies: reservation of their time for reads, programs and garbage collection.
 //!
-//! Each die keeps the time at which it is free for reads and for programs; a command reserves what it needs
-//! when it is admitted. A channel is a server of transfers in the order of admission.
+//! Each die has the times at which it is free for reads and for programs; a command reserves its time at
+//! admission. A channel serves transfers in the order of admission.
 
 use plumb_block::mixed;
 
 use super::parameters::Parameters;
 use crate::model::Rate;
 
-/// The longest that collection holds up one program: ten seconds. No time overflows, whatever a model says.
+/// Maximum delay of one program by collection: ten seconds. Prevents overflow for any model.
 const EXTRA_MAX: u128 = 10_000_000_000;
 
-/// Nanoseconds per byte, in 65,536ths: a division less for each transfer.
+/// Nanoseconds per byte as a multiple of 1/65,536, which saves a division for each transfer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PerByte(u64);
 
@@ -21,18 +21,18 @@ impl PerByte {
         Self((1_000_000_000 << 16) / rate.0)
     }
 
-    /// Returns how long `bytes` take, below 2^31 of them.
+    /// Returns the time for `bytes`, which must be below 2^31.
     #[inline]
     pub(super) const fn cost(self, bytes: u64) -> u64 {
         (bytes * self.0) >> 16
     }
 }
 
-/// A divisor that is a power of two on almost every drive.
+/// A divisor that is usually a power of two.
 #[derive(Debug, Clone, Copy)]
 struct Divisor {
     value: u64,
-    /// Binary logarithm of the value, if it is a power of two.
+    /// Binary logarithm if it is a power of two.
     shift: Option<u32>,
 }
 
@@ -41,7 +41,7 @@ impl Divisor {
         Self { value, shift: value.is_power_of_two().then(|| value.trailing_zeros()) }
     }
 
-    /// Quotient and remainder.
+    /// Returns quotient and remainder.
     #[inline]
     const fn split(self, number: u64) -> (u64, u64) {
         match self.shift {
@@ -53,13 +53,13 @@ impl Divisor {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Die {
-    /// When it can read next.
+    /// Time at which it can read next.
     read_free: u64,
-    /// When it can program next.
+    /// Time at which it can program next.
     program_free: u64,
 }
 
-/// The SLC buffer and how full it is.
+/// SLC buffer with its fill level.
 #[derive(Debug)]
 struct Slc {
     size: u64,
@@ -80,20 +80,20 @@ pub(super) struct Dies {
     by_dies: Divisor,
     by_channels: Divisor,
     read: u64,
-    /// The width of the band in which reads differ.
+    /// Range of the variation of read times.
     read_band: u64,
     program: u64,
     suspend: Option<u64>,
-    /// Time to erase the space that one unit fills.
+    /// Erase time for the space of one unit.
     erase_share: u64,
     slc: Option<Slc>,
-    /// Where the next unit goes.
+    /// Die for the next unit.
     next: usize,
-    /// When the last unit is programmed, and all before it.
+    /// Time when the last unit and all before it are programmed.
     pub(super) last_end: u64,
-    /// Adds bytes that collection still has to move.
+    /// Bytes that collection still has to move.
     debt: u64,
-    /// Host bytes over which a debt is paid.
+    /// Host bytes over which the debt is paid.
     window: u64,
     seed: u64,
 }
@@ -129,8 +129,8 @@ impl Dies {
         }
     }
 
-    /// Reads `bytes` from byte `first` on, not before `at`; returns when the last of them is in the
-    /// controller.
+    /// Reads `bytes` from byte `first`, starting at `at` at the earliest. Returns the time when the last of
+    /// them is in the controller.
     #[inline]
     pub(super) fn read(&mut self, at: u64, first: u64, bytes: u64) -> u64 {
         let (mut stripe, mut offset) = self.by_unit.split(first);
@@ -156,14 +156,14 @@ impl Dies {
             start = self.suspend.map_or(die.program_free, |suspend| start + suspend);
         }
         die.read_free = start + cells;
-        // A program that was going on is so much later, and the next waits for the read.
+        // A program in progress is delayed accordingly, and the next waits for the read.
         die.program_free = die.program_free.max(start) + cells;
         let transfer = self.channel.cost(bytes);
         let carried = self.carry(place, at, transfer);
         carried.max(start + cells + transfer)
     }
 
-    /// Takes the channel of a die for so long; returns until when it is taken.
+    /// Occupies the channel of a die for `transfer`. Returns the end.
     #[inline]
     fn carry(&mut self, place: usize, at: u64, transfer: u64) -> u64 {
         let channel = self.by_channels.split(place as u64).1 as usize;
@@ -172,13 +172,13 @@ impl Dies {
         *free
     }
 
-    /// Adds bytes that collection has to move because of what was written.
+    /// Adds bytes that collection has to move because of a write.
     pub(super) fn owe(&mut self, bytes: u64) {
         self.debt = self.debt.saturating_add(bytes);
     }
 
-    /// Programs one unit, not before `at`, and with it `extra` bytes that are read and programmed again;
-    /// returns when it is done.
+    /// Programs one unit, starting at `at` at the earliest, and `extra` bytes that are read and programmed
+    /// again. Returns the end.
     pub(super) fn program(&mut self, at: u64, extra: u64) -> u64 {
         self.rest(at);
         let place = self.next;
@@ -200,8 +200,7 @@ impl Dies {
         end
     }
 
-    /// Accounts for what the dies did while nothing was to be programmed until `at`: they paid debts, and
-    /// folded the SLC buffer.
+    /// Accounts for idle time until `at`, in which the dies paid debts and folded the SLC buffer.
     fn rest(&mut self, at: u64) {
         let idle = at.saturating_sub(self.last_end);
         if idle == 0 {
@@ -217,14 +216,14 @@ impl Dies {
         }
     }
 
-    /// Returns the time to program a unit with one bit to a cell, if there is room for it.
+    /// Returns the time to program a unit with one bit per cell, if there is room for it.
     fn take_slc(&mut self) -> Option<u64> {
         let slc = self.slc.as_mut().filter(|slc| slc.used + self.unit <= slc.size)?;
         slc.used += self.unit;
         Some(slc.program)
     }
 
-    /// Notes that the power is gone: nothing goes on. What is on the flash is still there.
+    /// Stops all operations after a power cut; data on the flash stays.
     pub(super) fn power_cut(&mut self) {
         self.dies.fill(Die::default());
         self.channel_free.fill(0);

@@ -13,26 +13,26 @@ use crate::command::{Command, CommandId, SECTOR};
 use crate::timing::agenda::Agenda;
 use crate::timing::{Event, Timing};
 
-/// Effect of a power cut on a drive's write buffer, and whether the buffer is used when power comes on.
+/// Effect of a power cut on a drive's write buffer, and its use at power-on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteBuffer {
-    /// True if the drive believes that the buffer survives: writes are answered from it whatever WCE says,
-    /// and a flush has nothing to wait for.
+    /// True if the drive believes that the buffer survives: it answers writes from it independently of WCE,
+    /// and flushes have nothing to wait for.
     pub protected: bool,
-    /// True if the buffer does not survive, although the drive believes so: the capacitors are dead.
+    /// True if the buffer does not survive although the drive believes so: the capacitors are dead.
     pub dead: bool,
-    /// True if the buffer does not survive, and the drive knows: writes are answered when they are
-    /// programmed, whatever WCE says.
+    /// True if the drive knows that the buffer does not survive: it answers writes once they are programmed,
+    /// independently of WCE.
     pub through: bool,
-    /// True if the write cache is on.
+    /// True if the write cache is enabled.
     pub wce: bool,
 }
 
-/// The timing of a flash drive.
+/// Timing of a flash drive.
 #[derive(Debug)]
 pub struct FlashTiming {
     pub(super) parameters: Parameters,
-    /// Bytes that are programmed at once.
+    /// Bytes programmed at once.
     pub(super) unit: u64,
     link: PerByte,
     pub(super) write_buffer: WriteBuffer,
@@ -41,25 +41,25 @@ pub struct FlashTiming {
     pub(super) ftl: Ftl,
     pub(super) units: Units,
     pub(super) agenda: Agenda<Due>,
-    /// Commands for which there is no place in the queue.
+    /// Commands that do not fit into the queue.
     pub(super) waiting: VecDeque<Command>,
-    /// Writes for which there is no room in the buffer.
+    /// Writes that do not fit into the buffer.
     pub(super) stalled: VecDeque<Command>,
     pub(super) in_flight: usize,
     pub(super) controller_free: u64,
-    /// When the link is free, from and to the host; one of them if it is not duplex.
+    /// Times at which the link is free, from and to the host; only the first is used if it is not duplex.
     pub(super) link_free: [u64; 2],
     pub(super) journal_free: u64,
-    /// True if anything came since the journal was written last.
+    /// True if anything arrived since the journal was last written.
     pub(super) journal_dirty: bool,
-    /// Until when the oldest of what waits in the buffer for more to come may wait.
+    /// Time until which the oldest data in the buffer may wait for more.
     pub(super) open_until: Option<u64>,
     pub(super) write_end: u64,
     pub(super) rewrite: u64,
 }
 
 impl FlashTiming {
-    /// Creates a drive of `size` as `parameters` describe it, with power on.
+    /// Creates a powered-on drive of `size` with these `parameters`.
     pub fn new(parameters: &Parameters, size: Bytes, write_buffer: WriteBuffer, seed: u64) -> Self {
         let mut ftl = Ftl::new(size.0.div_ceil(PAGE), parameters.overprovisioning, seed);
         if parameters.state != FillState::Fresh {
@@ -90,7 +90,7 @@ impl FlashTiming {
         }
     }
 
-    /// Returns true if a write is durable only when it is programmed.
+    /// Returns true if a write is durable only once it is programmed.
     pub(super) const fn at_risk(&self) -> bool {
         self.write_buffer.wce && !self.write_buffer.protected && !self.write_buffer.through
     }
@@ -122,7 +122,7 @@ impl FlashTiming {
         self.agenda.put(done, Due::ReadDone(command.id, bytes as u32));
     }
 
-    /// Carries `bytes` over the link, not before `at`; returns when they are across.
+    /// Carries `bytes` over the link, starting at `at` at the earliest. Returns the end.
     #[inline]
     pub(super) fn carry(&mut self, at: u64, bytes: u64, to_host: bool) -> u64 {
         let free = &mut self.link_free[usize::from(to_host && self.parameters.duplex)];
@@ -161,7 +161,7 @@ impl Timing for FlashTiming {
     fn advance(&mut self, now: Nanos, events: &mut Vec<Event>) {
         loop {
             let until = self.open_until.filter(|until| *until <= now.0);
-            // An event that is due no later than that comes first.
+            // Events due by then come first.
             match self.agenda.pop_due(until.unwrap_or(now.0)) {
                 Some((at, Due::ReadDone(id, bytes))) => {
                     let out = self.carry(at, u64::from(bytes), true);

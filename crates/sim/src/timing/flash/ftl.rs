@@ -1,56 +1,57 @@
-//! The flash translation layer, of a sample of the drive's pages.
+//! Flash translation layer, simulated for a sample of the drive's pages.
 //!
-//! How much a drive must move to make room depends on shares, not on its size. So one page of every `2^shift`
-//! is followed exactly (a random one of each group, so that a sequential write meets each group once), in a
-//! drive that is so much smaller: page map, erase blocks, greedy collection. What the small drive moves, the
-//! large one moves `2^shift` times. At most 65,536 pages are followed, so the map costs half a megabyte and
-//! almost no time, whatever the capacity.
+//! The amount of data that a drive must move depends on ratios, not on its size. So one page of every
+//! `2^shift` is simulated exactly (a random one of each group, so that a sequential write meets each group
+//! once), in a correspondingly smaller drive: page map, erase blocks, greedy collection. The large drive
+//! moves `2^shift` times as much as the small one. At most 65,536 pages are simulated, so the map takes half
+//! a megabyte and almost no time at any capacity.
 //!
-//! Limitation: a working set of a few pages is followed not at all or too well.
+//! Limitation: a working set of a few pages is either missed or over-represented.
 
 use plumb_block::mixed;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
-/// Number of pages that are followed at most.
+/// Maximum number of simulated pages.
 const FOLLOWED_MAX: u64 = 1 << 16;
-/// Blocks that are erased beyond what the host can fill and the over-provisioning: so that collection always
-/// ends.
+/// Additional erase blocks beyond the host's capacity and the over-provisioning, so that collection always
+/// terminates.
 const BLOCKS_SPARE: u64 = 4;
-/// A page of the map.
+/// Size of a page of the map.
 pub(super) const PAGE: u64 = 4096;
-/// A page that is nowhere, or a slot that holds none.
+/// Marks an unmapped page, or an empty slot.
 const NONE: u32 = u32::MAX;
 
-/// A page map with collection, of the pages that are followed.
+/// Page map with garbage collection, for the simulated pages.
 #[derive(Debug)]
 pub(super) struct Ftl {
-    /// Pages to a group, as a power of two.
+    /// Binary logarithm of the pages in a group.
     shift: u32,
     seed: u64,
-    /// Where each followed page is.
+    /// Slot of each simulated page.
     slot_of: Vec<u32>,
-    /// Page that each slot holds, if it is still valid.
+    /// Valid page in each slot.
     page_in: Vec<u32>,
-    /// Valid pages of each block; an erased block has none and is in `erased`.
+    /// Number of valid pages of each block; an erased block has none and is in `erased`.
     valid: Vec<u32>,
-    /// Slots to a block.
+    /// Number of slots in a block.
     slots: u32,
     erased: Vec<u32>,
     is_erased: Vec<bool>,
-    /// The next slot of the block that is being filled, and its end.
+    /// Next slot of the block being filled.
     open: u32,
+    /// End of the block being filled.
     open_end: u32,
-    /// Followed pages that are nowhere: if there are none, nobody has to look one up.
+    /// Number of unmapped simulated pages; if zero, no look-up is needed.
     unmapped: usize,
-    /// Followed pages that collection has moved and that have not been asked for.
+    /// Simulated pages moved by collection and not yet reported.
     moved: u64,
-    /// Bytes that were programmed with nothing in them, and do not make up a slot yet.
+    /// Bytes programmed without data that do not make up a slot yet.
     padding: u64,
 }
 
 impl Ftl {
-    /// Creates an erased drive of `pages` pages and so many more, as a share.
+    /// Creates an erased drive of `pages` pages plus a share of `overprovisioning`.
     pub(super) fn new(pages: u64, overprovisioning: f64, seed: u64) -> Self {
         let mut shift = 0;
         while pages >> shift > FOLLOWED_MAX {
@@ -78,7 +79,7 @@ impl Ftl {
         }
     }
 
-    /// Writes every page of an erased drive once, in order: each is in the slot of its number.
+    /// Writes every page of an erased drive once, in order, each to the slot of its number.
     pub(super) fn fill(&mut self) {
         let pages = self.slot_of.len() as u32;
         let blocks = pages.div_ceil(self.slots);
@@ -89,13 +90,13 @@ impl Ftl {
             self.valid[block as usize] = self.slots.min(pages - block * self.slots);
             self.is_erased[block as usize] = false;
         }
-        // The lowest are the last of the list, which is where blocks are taken from.
+        // The lowest blocks are at the end of the list, from which blocks are taken.
         self.erased.truncate(self.erased.len() - blocks as usize);
         (self.open, self.open_end) = (pages, blocks * self.slots);
         self.unmapped = 0;
     }
 
-    /// Overwrites the whole drive `times` in random order.
+    /// Overwrites the whole drive `times` times in random order.
     pub(super) fn churn(&mut self, times: usize) {
         let mut chance = Xoshiro256PlusPlus::seed_from_u64(self.seed);
         let pages = self.slot_of.len() as u64;
@@ -106,17 +107,17 @@ impl Ftl {
         self.moved = 0;
     }
 
-    /// Returns the number of pages that the host writes while one block of the followed drive is filled.
+    /// Returns the number of host pages written while one block of the simulated drive is filled.
     pub(super) const fn window_pages(&self) -> u64 {
         (self.slots as u64) << self.shift
     }
 
-    /// Writes `count` pages from `first` on, and returns how many pages collection had to move for it.
+    /// Writes `count` pages from `first` on. Returns the number of pages that collection had to move.
     #[inline]
     pub(super) fn write(&mut self, first: u64, count: u64) -> u64 {
         let end = first + count;
         for group in first >> self.shift..=(end - 1) >> self.shift {
-            // One comparison, which seldom holds: which of two fails would be as good as random.
+            // A single comparison that rarely holds; two would be unpredictable.
             let is_written = self.followed_of(group).wrapping_sub(first) < count;
             if is_written && (group as usize) < self.slot_of.len() {
                 self.rewrite(group as usize);
@@ -125,8 +126,8 @@ impl Ftl {
         std::mem::take(&mut self.moved) << self.shift
     }
 
-    /// Wastes so many bytes of flash, as a unit was programmed before it was full; returns how many pages
-    /// collection had to move for it.
+    /// Accounts for bytes wasted by programming a partial unit. Returns the number of pages that collection
+    /// had to move.
     pub(super) fn pad(&mut self, bytes: u64) -> u64 {
         let slot = PAGE << self.shift;
         self.padding += bytes;
@@ -139,7 +140,7 @@ impl Ftl {
         std::mem::take(&mut self.moved) << self.shift
     }
 
-    /// Forgets `count` pages from `first` on.
+    /// Unmaps `count` pages from `first` on.
     pub(super) fn trim(&mut self, first: u64, count: u64) {
         let end = first + count;
         for group in first >> self.shift..end.div_ceil(1 << self.shift).min(self.slot_of.len() as u64) {
@@ -150,14 +151,14 @@ impl Ftl {
         }
     }
 
-    /// Returns true if the page is on flash, as far as the one of its group that is followed tells.
+    /// Returns true if the page is mapped, judged by the simulated page of its group.
     #[inline]
     pub(super) fn is_mapped(&self, page: u64) -> bool {
         let group = ((page >> self.shift) as usize).min(self.slot_of.len() - 1);
         self.unmapped == 0 || self.slot_of[group] != NONE
     }
 
-    /// Returns the page of `group` that is followed.
+    /// Returns the simulated page of `group`.
     #[inline]
     const fn followed_of(&self, group: u64) -> u64 {
         let mask = (1 << self.shift) - 1;
@@ -170,7 +171,7 @@ impl Ftl {
         self.make_room();
     }
 
-    /// Collects until enough is erased.
+    /// Collects until enough blocks are erased.
     fn make_room(&mut self) {
         while self.erased.len() < 2 {
             self.collect();
@@ -186,10 +187,10 @@ impl Ftl {
         }
     }
 
-    /// Sees to it that there is a slot to be filled next.
+    /// Ensures that there is a next slot.
     fn open_slot(&mut self) {
         if self.open == self.open_end {
-            // Collection keeps two blocks erased, and moves less than a block at a time: there is one.
+            // Collection keeps two blocks erased and moves less than a block at a time, so there is one.
             let block = self.erased.pop().expect("collection keeps a block erased");
             self.is_erased[block as usize] = false;
             self.open = block * self.slots;
@@ -206,8 +207,8 @@ impl Ftl {
         self.open += 1;
     }
 
-    /// Empties the closed block with the fewest valid pages, and erases it. As more blocks are spare than are
-    /// erased or open, that block is never full of valid pages: each round gains a slot.
+    /// Empties and erases the closed block with the fewest valid pages. There are more spare blocks than
+    /// erased or open ones, so this block is never fully valid: each round gains a slot.
     fn collect(&mut self) {
         let open_block = (self.open_end.wrapping_sub(1) / self.slots) as usize;
         let (mut victim, mut least) = (0, u32::MAX);

@@ -5,14 +5,13 @@
 //!                                  └► die read ─► channel ─► link ─► Completed
 //! ```
 //!
-//! A write is answered when it is in the buffer, if the cache is on or survives a power cut; otherwise when
-//! it is programmed. The buffer is written in units of one page on every plane of a die, which wait for more
-//! to come before they are programmed. Everything is whole nanoseconds and bytes, so the same seed gives the
-//! same run on every machine.
+//! A write is answered once it is in the buffer, if the cache is enabled or protected; otherwise once it is
+//! programmed. The buffer is written in units of one page on every plane of a die, which wait for more data
+//! before they are programmed. All times and sizes are integers, so a seed gives the same run on every
+//! machine.
 //!
-//! Not modelled: reads that are answered from the write buffer, wear, temperature, read disturb, contention
-//! between folding in the background and reads, and the order of dies within a channel (a channel is a rate,
-//! shared fairly).
+//! Not modelled: reads from the write buffer, wear, temperature, read disturb, contention between background
+//! folding and reads, and the order of dies within a channel (a channel is a rate, shared fairly).
 
 mod buffer;
 mod dies;

@@ -5,20 +5,20 @@ use serde::Deserialize;
 
 use crate::model::{Check, Limits, Rate, Size, Time};
 
-/// Contents of a drive when it is made.
+/// Initial contents of a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FillState {
-    /// Nothing: reads are answered without the flash, and writes find erased blocks.
+    /// Empty: reads are answered without flash access, and writes find erased blocks.
     Fresh,
-    /// Written once from front to back.
+    /// Written once sequentially.
     #[default]
     Filled,
-    /// Then overwritten in random order until collection is in its steady state.
+    /// Written once sequentially, then overwritten randomly until collection is in its steady state.
     Steady,
 }
 
-/// The size and speed of everything between the link and the cells.
+/// Sizes and speeds of everything between the link and the cells.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameters {
@@ -26,18 +26,18 @@ pub struct Parameters {
     pub channels: u32,
     /// Dies on each channel.
     pub dies: u32,
-    /// Planes of a die, which work at the same time on one page each.
+    /// Planes of a die, each of which processes one page at the same time.
     pub planes: u32,
-    /// A page of one plane.
+    /// Page size of one plane.
     pub page: Size,
-    /// Pages in an erase block of one plane.
+    /// Number of pages in an erase block of one plane.
     pub block_pages: u32,
-    /// Time to read a page from its cells to the register, mean over the pages of a cell.
+    /// Time to read a page from its cells to the register, averaged over the pages of a cell.
     pub read: Time,
-    /// Largest deviation of `read` from page to page, as a share of it (the bits of a cell differ).
+    /// Maximum deviation of `read` from page to page, relative to it (the bits of a cell differ).
     #[serde(default)]
     pub read_spread: f64,
-    /// Time to program a page from the register to the cells, mean over the pages of a cell.
+    /// Time to program a page from the register to the cells, averaged over the pages of a cell.
     pub program: Time,
     /// Time to erase a block.
     pub erase: Time,
@@ -50,33 +50,33 @@ pub struct Parameters {
     /// True if the link carries both directions at once (PCIe does, SATA does not).
     #[serde(default)]
     pub duplex: bool,
-    /// Time that the controller spends on a command before it can take the next.
+    /// Serial processing time of a command in the controller.
     pub command: Time,
-    /// Fixed latency of a command beside all other times; it overlaps between commands.
+    /// Additional latency of a command, which overlaps between commands.
     pub latency: Time,
-    /// Number of commands that the drive takes at once.
+    /// Number of commands that the drive accepts at once.
     pub queue: u32,
-    /// The write buffer.
+    /// Size of the write buffer.
     pub buffer: Size,
-    /// How much waits in the buffer for more to come, until a flush or `destage_after`: what is beyond that
-    /// is programmed, oldest first. Half of the buffer if it is not said.
+    /// Amount of data that waits in the buffer for more, until a flush or `destage_after`; data beyond it is
+    /// programmed, oldest first. By default half of the buffer.
     pub gather: Option<Size>,
-    /// How long data may wait so.
+    /// Maximum waiting time of data in the buffer.
     pub destage_after: Time,
-    /// Time that a flush takes once everything is programmed: for the map's journal, or with a protected
-    /// buffer all that there is.
+    /// Duration of a flush after everything is programmed: for the map's journal, or with a protected buffer
+    /// the total.
     pub flush: Time,
-    /// Time that a discard takes.
+    /// Duration of a discard.
     pub trim: Time,
-    /// Flash beyond the capacity that the host sees, as a share of it.
+    /// Flash beyond the host's capacity, as a share of it.
     pub overprovisioning: f64,
-    /// The unit of the map. A write below it that does not continue the one before costs the whole of it.
+    /// Unit of the map. A smaller write that does not continue the previous one costs a whole unit.
     #[serde(default = "mapping")]
     pub mapping: Size,
-    /// Contents of the drive when it is made.
+    /// Initial contents.
     #[serde(default)]
     pub state: FillState,
-    /// The part of the flash that is written with one bit to a cell first.
+    /// Part of the flash that is first written with one bit per cell.
     pub slc: Option<SlcParameters>,
 }
 
@@ -84,38 +84,38 @@ pub struct Parameters {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlcParameters {
-    /// How much it holds.
+    /// Capacity.
     pub size: Size,
-    /// Time to program a page with one bit to a cell.
+    /// Time to program a page with one bit per cell.
     pub program: Time,
-    /// How fast it is emptied into the rest of the flash while nothing is written.
+    /// Rate at which the buffer is emptied into the rest of the flash while nothing is written.
     pub fold: Rate,
-    /// How long nothing must have been written before that begins.
+    /// Time without writes before emptying starts.
     pub fold_after: Time,
 }
 
-/// Pages of the map are of 4 KiB unless it is said.
+/// Default unit of the map: 4 KiB.
 const fn mapping() -> Size {
     Size(Bytes::kib(4))
 }
 
 impl Parameters {
-    /// Returns how much waits in the buffer for more to come.
+    /// Returns the amount of data that waits in the buffer for more.
     pub(super) fn gathered(&self) -> u64 {
         self.gather.map_or(self.buffer.0.0 / 2, |gather| gather.0.0)
     }
 
-    /// Returns the number of bytes that are programmed at once: a page on every plane of a die.
+    /// Returns the number of bytes programmed at once: a page on every plane of a die.
     pub(super) const fn unit(&self) -> u64 {
         self.page.0.0 * self.planes as u64
     }
 }
 
-/// Range of the times in a drive, from a nanosecond to a second.
+/// Permitted times in a drive, up to a second.
 pub(crate) const TIMES: std::ops::RangeInclusive<Time> = Time(Nanos(0))..=Time(Nanos::secs(1));
-/// Above zero.
+/// Permitted times that must not be zero.
 const WORKING_TIMES: std::ops::RangeInclusive<Time> = Time(Nanos(100))..=Time(Nanos::secs(1));
-/// Range of rates, from USB 1 to far above PCIe 7.
+/// Permitted rates, from USB 1 to far above PCIe 7.
 pub(crate) const RATES: std::ops::RangeInclusive<Rate> = Rate(1_000_000)..=Rate(1_000_000_000_000);
 
 impl Limits for Parameters {

@@ -1,4 +1,4 @@
-//! Tests of what in a volatile buffer is durable and when, held against the rules; and that wrong drives are
+//! Tests, against the rules, of the durability of data in a volatile buffer; and tests that wrong drives are
 //! found.
 
 use std::collections::BTreeMap;
@@ -11,18 +11,18 @@ use crate::command::{Command, CommandId, Sectors};
 use crate::model::TypedModel;
 use crate::timing::{Event, Timing};
 
-/// A wrong drive, made of the right one.
+/// A mistake that turns the correct drive into a wrong one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mistake {
-    /// FUA data takes what was written before it along: it is flushed first.
+    /// FUA also makes earlier writes durable: they are flushed first.
     FuaCarriesAlong,
-    /// A flush leaves what is gathered in the buffer: the drive gets a read in its place.
+    /// A flush leaves gathered data in the buffer: the drive gets a read instead.
     FlushLeavesGathered,
     /// A unit is programmed as soon as it is full: a model that gathers nothing.
     NothingGathered,
 }
 
-/// A host that writes, sometimes with FUA, and flushes, with few in flight.
+/// A host that writes, sometimes with FUA, and flushes, with few commands in flight.
 struct Host {
     mistake: Option<Mistake>,
     timing: Box<dyn Timing>,
@@ -83,7 +83,7 @@ impl Host {
     }
 }
 
-/// A stream of commands; what is wrong, if anything is.
+/// Runs a stream of commands. Returns a description of the failure, if any.
 fn run(seed: u64, mistake: Option<Mistake>) -> Result<(), String> {
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
     let (mut host, mut waiting) = (Host::new(mistake), Vec::new());

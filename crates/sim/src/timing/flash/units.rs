@@ -1,54 +1,53 @@
-//! The write buffer's content: a unit that fills up, full ones that are gathered, and those on their way to
-//! the dies.
+//! Contents of the write buffer: an open unit, full units that wait, and units on their way to the dies.
 
 use std::collections::VecDeque;
 
 use crate::command::CommandId;
 
-/// Data that is programmed at once, and the commands that it belongs to.
+/// Data programmed at once, with its commands.
 #[derive(Debug, Default)]
 pub(super) struct Unit {
-    /// Host bytes in it.
+    /// Number of host bytes.
     pub(super) bytes: u64,
-    /// The commands whose last byte is in it.
+    /// Commands whose last byte is in it.
     pub(super) ids: Vec<CommandId>,
-    /// When the first of it arrived.
+    /// Time at which its first data arrived.
     pub(super) since: u64,
-    /// When all in it has arrived.
+    /// Time at which all of its data has arrived.
     pub(super) arrived: u64,
-    /// Time before which the unit is not out of the cache: its commands are answered first.
+    /// Earliest time at which the unit leaves the cache: its commands are answered first.
     pub(super) floor: u64,
-    /// True if the unit begins with the rest of a command whose earlier parts are in the units before it.
+    /// True if the unit starts with the rest of a command from the previous units.
     pub(super) goes_on: bool,
 }
 
-/// All units. Memory is reused: nothing is allocated in the long run.
+/// All units. Memory is reused, so nothing is allocated in the long run.
 #[derive(Debug, Default)]
 pub(super) struct Units {
-    /// The one that fills up.
+    /// Open unit.
     pub(super) open: Unit,
-    /// Full ones that wait for more, oldest first.
+    /// Full units that wait for more, oldest first.
     pub(super) gathered: VecDeque<u32>,
-    /// When the last unit that was sent to a die is programmed, with those before it that share a command
+    /// Time when the last unit sent to a die is programmed, together with earlier units that share a command
     /// with it.
     pub(super) chain: u64,
-    /// Units that are gathered or on their way.
+    /// Units that are waiting or on their way.
     flying: Vec<Unit>,
     free: Vec<u32>,
-    /// Host bytes in all of them.
+    /// Number of host bytes in all units.
     pub(super) bytes: u64,
 }
 
 impl Units {
-    /// Closes the open unit and begins another; returns its number.
+    /// Closes the open unit and starts another. Returns the number of the closed one.
     pub(super) fn send(&mut self) -> u32 {
         let number = self.number();
-        // The emptied unit in that place gives its memory to the next open one.
+        // The emptied unit in that slot gives its memory to the next open one.
         std::mem::swap(&mut self.flying[number as usize], &mut self.open);
         number
     }
 
-    /// Makes a unit that nothing is added to; returns its number.
+    /// Creates a closed unit with its own data. Returns its number.
     pub(super) fn send_alone(&mut self, bytes: u64, arrived: u64) -> u32 {
         let number = self.number();
         let unit = &mut self.flying[number as usize];
@@ -56,7 +55,7 @@ impl Units {
         number
     }
 
-    /// Returns the number of a unit that is empty.
+    /// Returns the number of an empty unit.
     fn number(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.flying.push(Unit::default());
@@ -69,7 +68,7 @@ impl Units {
         &self.flying[number as usize]
     }
 
-    /// Since when the oldest of what waits to be sent to a die has been there.
+    /// Returns the arrival time of the oldest data that is not yet sent to a die.
     #[inline]
     pub(super) fn oldest(&self) -> Option<u64> {
         match self.gathered.front() {
@@ -78,7 +77,7 @@ impl Units {
         }
     }
 
-    /// Notes that the unit `number` is programmed: hands its commands to `each`, and forgets it.
+    /// Processes a programmed unit: passes its commands to `each` and frees it.
     pub(super) fn land(&mut self, number: u32, each: impl FnMut(CommandId)) {
         let unit = &mut self.flying[number as usize];
         self.bytes -= unit.bytes;
@@ -87,7 +86,7 @@ impl Units {
         self.free.push(number);
     }
 
-    /// Notes that the power is gone: everything is.
+    /// Removes everything after a power cut.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

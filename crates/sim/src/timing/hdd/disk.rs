@@ -1,8 +1,8 @@
-//! The disk as [`Mechanics`]: one arm, a queue, and the choice of what comes next.
+//! The disk as [`Mechanics`]: one arm, a queue, and the selection of the next access.
 //!
-//! The next access is the one that can begin first, seek and rotation together (shortest access time first),
-//! where each has its time of waiting counted in its favour, so that none starves. What follows the last
-//! sector without a gap goes first, as it passes under the head anyway.
+//! The next access is the one that can start first, counting seek and rotation (shortest access time first),
+//! with a bonus for waiting time so that none starves. An access that follows the last sector without a gap
+//! goes first, since it passes under the head anyway.
 
 use std::collections::VecDeque;
 
@@ -15,21 +15,21 @@ use super::read_ahead::ReadAhead;
 use crate::command::{SECTOR, Sectors};
 use crate::timing::mechanics::{Job, JobId, JobKind, Mechanics, Urgency};
 
-/// Job that waits for the arm, reduced to what decides when it has its turn.
+/// Job that waits for the arm, reduced to the data for its selection.
 #[derive(Debug, Clone, Copy)]
 struct WaitingJob {
     place: Place,
     writes: bool,
     arrived: u64,
-    /// Amount that counts against the job if nobody waits for it; 0 otherwise.
+    /// Penalty in nanoseconds for a job that nobody waits for; 0 otherwise.
     handicap: i64,
 }
 
-/// The job that the arm is at.
+/// Job being executed.
 #[derive(Debug, Clone, Copy)]
 struct Current {
     job: Job,
-    /// Where it begins.
+    /// Place where it starts.
     place: Place,
     done: u64,
 }
@@ -40,24 +40,25 @@ pub struct Hdd {
     disk: Positioning,
     physical: u64,
     window: usize,
-    /// A wait counts by one part in `1 << patience_shift`.
+    /// Waiting time counts divided by `1 << patience_shift`.
     patience_shift: u32,
     handicap: i64,
     arm: Arm,
-    /// Where the last access ended and when, and what it was.
+    /// End of the last access, its time and its kind.
     last: Option<(u64, u64, JobKind)>,
-    /// All of them are looked at each time: what that takes stands side by side.
+    /// Jobs to choose from; stored contiguously because all are examined each time.
     queue: Vec<WaitingJob>,
-    /// Jobs of the waiting requests, in the same order.
+    /// Full jobs, in the order of `queue`.
     jobs: Vec<Job>,
     current: Option<Current>,
-    /// Done without the arm, in the order of time.
+    /// Jobs done without the arm, in order of time.
     unmoved: VecDeque<(JobId, u64)>,
     read_ahead: ReadAhead,
 }
 
 impl Hdd {
-    /// Creates a disk of `parameters` of which the first `size` bytes are used, the arm at the outer edge.
+    /// Creates a disk with `parameters`, of which the first `size` bytes are used, with the arm at the outer
+    /// edge.
     pub fn new(parameters: &HddParameters, size: Bytes) -> Self {
         Self {
             disk: Positioning::new(parameters, size),
@@ -78,7 +79,7 @@ impl Hdd {
         }
     }
 
-    /// Chooses the job of the queue that can begin first; returns its index, and when it begins.
+    /// Selects the job that can start first. Returns its index and start.
     fn choose(&self, now: u64) -> Option<(usize, u64)> {
         if let Some(index) = self.following(now) {
             return Some((index, now + self.disk.gap_before(self.jobs[index].sectors.first)));
@@ -89,7 +90,7 @@ impl Hdd {
             let travel = self.disk.travel(self.arm, &waiting.place, waiting.writes);
             let begin = travel + self.disk.rotation(now + travel, &waiting.place, travel > 0);
             let score = begin as i64 + waiting.handicap - credit;
-            // Seldom: the best of those so far becomes rarer.
+            // Rarely true: a new minimum becomes less likely.
             if score < best.1 {
                 best = (index, score, now + begin);
             }
@@ -97,13 +98,13 @@ impl Hdd {
         (best.0 != usize::MAX).then_some((best.0, best.2))
     }
 
-    /// Returns the index of the job that goes on where the last access has just ended.
+    /// Returns the index of the job that continues where the last access has just ended.
     fn following(&self, now: u64) -> Option<usize> {
         let (next, _, kind) = self.last.filter(|(_, ended, _)| *ended == now)?;
         self.jobs.iter().position(|job| job.sectors.first == next && job.kind == kind)
     }
 
-    /// Begins the next job, if there is one.
+    /// Starts the next job, if there is one.
     fn start(&mut self, now: u64) {
         let Some((index, begin)) = self.choose(now) else { return };
         let WaitingJob { place, .. } = self.queue.swap_remove(index);
@@ -113,13 +114,14 @@ impl Hdd {
         self.current = Some(Current { job, place, done });
     }
 
-    /// A write of less than whole physical sectors reads them first, and comes back a revolution later.
+    /// Returns the extra time of a write of partial physical sectors, which reads them first and returns a
+    /// revolution later.
     fn read_first(&self, job: &Job) -> u64 {
         let whole = (job.sectors.first | job.sectors.count).is_multiple_of(self.physical);
         if job.kind == JobKind::Write && !whole { self.disk.revolution() } else { 0 }
     }
 
-    /// Notes that the current job is done: the arm stays behind it.
+    /// Records the end of the current job, which leaves the arm after it.
     fn finish(&mut self, Current { job, place, done }: Current) {
         let Sectors { first, count } = job.sectors;
         self.arm = self.disk.arm_after(place, job.sectors);
@@ -134,7 +136,7 @@ impl Hdd {
         }
     }
 
-    /// Answers a read from the buffer, or from what is about to be in it.
+    /// Answers a read from the buffer, or from the read-ahead in progress. Returns false if neither has it.
     fn read_from_buffer(&mut self, now: u64, job: Job) -> bool {
         if self.current.is_none() {
             self.read_ahead.catch_up(now, &self.disk);

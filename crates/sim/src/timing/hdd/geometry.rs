@@ -1,8 +1,8 @@
-//! Where a sector is: zone, cylinder, head, angle.
+//! Location of a sector: zone, cylinder, head, angle.
 //!
-//! Sectors are numbered along a track, then over the heads of a cylinder, then inwards. Each track begins
-//! later on the platter than the one before by what the change of head or cylinder takes (the skew), so that
-//! a sequential transfer loses that time and no revolution.
+//! Sectors are numbered along a track, then over the heads of a cylinder, then inwards. The start of each
+//! track is rotated by the time of a change of head or cylinder (the skew), so that a sequential transfer
+//! loses only that time and not a revolution.
 
 use plumb_block::Bytes;
 
@@ -10,7 +10,7 @@ use super::parameters::HddParameters;
 use super::spindle::{Angle, Spindle};
 use crate::command::SECTOR;
 
-/// Tracks that hold the same number of sectors.
+/// Tracks with the same number of sectors.
 #[derive(Debug, Clone)]
 struct Zone {
     first_sector: u64,
@@ -19,12 +19,12 @@ struct Zone {
     sector_angle: Angle,
 }
 
-/// Where a sector is.
+/// Location of a sector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) cylinder: u32,
     pub(super) head: u32,
-    /// Where its beginning passes under the head.
+    /// Angle at which its start passes under the head.
     pub(super) angle: Angle,
     /// Number of the sector on its track.
     sector: u32,
@@ -42,7 +42,7 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    /// Returns the layout of a disk of `parameters` that holds `size` at least.
+    /// Creates the layout of a disk with `parameters` for at least `size`.
     pub(super) fn new(parameters: &HddParameters, spindle: &Spindle, size: Bytes) -> Self {
         let heads = parameters.heads;
         let sectors = size.0.max(parameters.capacity.0.0).div_ceil(SECTOR.0);
@@ -66,7 +66,7 @@ impl Geometry {
         Self { zones, heads, cylinders: per_zone * parameters.zones, head_skew, cylinder_skew }
     }
 
-    /// Returns where `sector` is; one beyond the end is taken for the last zone's.
+    /// Returns the location of `sector`; one beyond the end counts as part of the last zone.
     pub(super) fn locate(&self, sector: u64) -> Place {
         let zone = self.zones.partition_point(|zone| zone.first_sector <= sector) - 1;
         let Zone { first_sector, first_cylinder, sectors_per_track, sector_angle } = self.zones[zone];
@@ -83,28 +83,27 @@ impl Geometry {
         }
     }
 
-    /// Returns the number of sectors that the track of `place` holds from there on.
+    /// Returns the number of sectors from `place` to the end of its track.
     pub(super) fn left_on_track(&self, place: &Place) -> u64 {
         u64::from(self.zones[place.zone as usize].sectors_per_track - place.sector)
     }
 
-    /// Returns by how much the platter turns while `sectors`, of one track, pass at `place`.
+    /// Returns the rotation while `sectors` of one track pass at `place`.
     pub(super) fn turn_of(&self, place: &Place, sectors: u64) -> Angle {
         (sectors as u32).wrapping_mul(self.zones[place.zone as usize].sector_angle)
     }
 
-    /// Returns how many sectors pass at `place` while the platter turns by `angle`.
+    /// Returns the number of sectors that pass at `place` during a rotation by `angle`.
     pub(super) fn sectors_in(&self, place: &Place, angle: Angle) -> u64 {
         u64::from(angle / self.zones[place.zone as usize].sector_angle)
     }
 
-    /// Returns by how much the platter turns between the end of the track of `place` and the beginning of the
-    /// next one.
+    /// Returns the rotation between the end of the track of `place` and the start of the next one.
     pub(super) const fn skew_after(&self, place: &Place) -> Angle {
         if place.head + 1 < self.heads { self.head_skew } else { self.cylinder_skew }
     }
 
-    /// Returns the number of sectors that a track holds where `place` is.
+    /// Returns the number of sectors on the track of `place`.
     pub(super) fn track(&self, place: &Place) -> u64 {
         u64::from(self.zones[place.zone as usize].sectors_per_track)
     }
@@ -115,7 +114,8 @@ impl Geometry {
     }
 }
 
-/// Returns the sectors on a track of `zone`: evenly less from the outermost to the innermost.
+/// Returns the number of sectors on a track of `zone`, decreasing linearly from the outermost to the
+/// innermost.
 fn width_of(parameters: &HddParameters, zone: u32) -> u32 {
     let (outer, inner) = (parameters.sectors_per_track_outer, parameters.sectors_per_track_inner);
     let steps = (parameters.zones - 1).max(1);

@@ -1,4 +1,4 @@
-//! A disk that spins: arm, spindle, zones, a queue that is reordered by positioning time, and read-ahead.
+//! A spinning disk: arm, spindle, zones, a queue ordered by positioning time, and read-ahead.
 //!
 //! ```text
 //!   sectors ──► geometry: zone, cylinder, head, angle
@@ -8,9 +8,8 @@
 //!                  └► read-ahead: what passes under the head while nobody asks
 //! ```
 //!
-//! Nothing in it is random: where the platter is follows from the time alone, so the same commands at the
-//! same times take the same time. Angles are fractions of a revolution in 32 bits, which wrap as the platter
-//! does.
+//! Nothing is random: the time determines the position of the platter, so equal commands at equal times take
+//! the same time. Angles are 32-bit fractions of a revolution, which wrap as the platter does.
 //!
 //! Not modelled: spin-up, thermal recalibration, retries, remapped sectors, several actuators, shingled
 //! recording.

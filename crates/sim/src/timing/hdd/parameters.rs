@@ -1,4 +1,4 @@
-//! `[mechanics]` of a model: the figures of a spinning disk, as its data sheet has them.
+//! `[mechanics]` of a model: figures of a spinning disk from its data sheet.
 
 use plumb_block::{Bytes, Nanos};
 use serde::Deserialize;
@@ -9,69 +9,65 @@ use crate::model::{Check, Limits, Rate, Size, Time};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HddParameters {
-    /// Revolutions a minute.
+    /// Revolutions per minute.
     pub rpm: u32,
-    /// The capacity of the whole disk; a smaller drive is its outer part.
+    /// Capacity of the whole disk; a smaller drive is its outer part.
     pub capacity: Size,
     /// Recording surfaces.
     pub heads: u32,
-    /// Zones of equal width in which all tracks hold the same.
+    /// Number of zones of equal width, in each of which all tracks have the same number of sectors.
     pub zones: u32,
     /// Sectors of 512 bytes on a track of the outermost zone.
     pub sectors_per_track_outer: u32,
     /// Sectors of 512 bytes on a track of the innermost zone.
     pub sectors_per_track_inner: u32,
-    /// The unit that the medium writes without reading it first: a write of less costs a revolution more.
+    /// Unit that the medium writes without a read-modify-write: a smaller write costs another revolution.
     pub physical_sector: Size,
     /// Seek to the next cylinder for a read, settled.
     pub seek_track: Time,
-    /// The mean over all pairs of cylinders, settled, for reading.
+    /// Mean read seek over all pairs of cylinders, settled.
     pub seek_average: Time,
     /// Seek from the first cylinder to the last for a read, settled.
     pub seek_full: Time,
-    /// How much longer the head must settle after a move before it may write.
+    /// Additional settling time before a write.
     pub write_settle: Time,
     /// Switch to another head of the same cylinder, settled.
     pub head_switch: Time,
-    /// A sector that comes within this time of the arrival of the head is taken as missed: servo and
-    /// prediction err.
+    /// A sector that arrives within this time after the head counts as missed, because of servo and
+    /// prediction errors.
     pub rotation_margin: Time,
-    /// Number of accesses that the firmware chooses the next one from.
+    /// Number of accesses among which the firmware selects the next one.
     pub reorder_window: u32,
-    /// A command that has waited this many times as long as another takes goes first: nothing starves. A
-    /// power of two is used, the next lower one.
+    /// A command that has waited this many times the duration of another goes first, so nothing starves.
+    /// Rounded down to a power of two.
     pub patience: u32,
-    /// How much nearer a destaging that nobody waits for must be to be preferred to a command.
+    /// Required advantage for unawaited destaging to be preferred to a command.
     pub background_handicap: Time,
-    /// How many streams read-ahead can follow.
+    /// Number of streams that read-ahead can follow.
     pub read_ahead_segments: u32,
-    /// How far read-ahead runs in front of the last sector that was asked for.
+    /// Distance that read-ahead runs beyond the last requested sector.
     pub read_ahead: Size,
-    /// Figures that others published about the drive: shown beside the simulation, never used by it.
+    /// Published figures of the drive: shown next to the simulation, never used by it.
     #[serde(default)]
     pub published: PublishedFigures,
 }
 
-/// Figures that are known about a drive as a whole. Only compared with.
+/// Published figures of a drive as a whole. Only for comparison.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PublishedFigures {
-    /// Random 4 KiB reads at depth 1, mean time.
+    /// Mean time of random 4 KiB reads at depth 1.
     pub random_read_time: Option<Time>,
     /// Sequential bandwidth at the outer edge.
     pub sequential_outer: Option<Rate>,
     /// Sequential bandwidth at the inner edge.
     pub sequential_inner: Option<Rate>,
-    /// Rewriting one block again and again, cache off and no media cache.
+    /// Rewrite time of one block, with the cache disabled and no media cache.
     pub rewrite_time: Option<Time>,
-    /// Random reads per second at depth 32 over those at depth 1.
+    /// Random reads per second at depth 32, relative to those at depth 1.
     pub depth_gain: Option<f64>,
     /// Random reads per second at depth 32.
     pub deep_read_iops: Option<f64>,
-    /// An fdatasync of a Ceph OSD with the write cache on: mean, p25, p50, p75.
-    pub object_store_sync_on: Option<[Time; 4]>,
-    /// An fdatasync of a Ceph OSD with the write cache off: mean, p25, p50, p75.
-    pub object_store_sync_off: Option<[Time; 4]>,
 }
 
 impl Limits for HddParameters {
@@ -113,7 +109,7 @@ impl Limits for HddParameters {
 }
 
 impl HddParameters {
-    /// The seek curve is `track + a √x + b x` over the part x of the full stroke, and neither a nor b may be
+    /// Checks the seek curve `track + a √x + b x` over the fraction x of the full stroke: a and b must not be
     /// negative.
     fn seek_limits(&self, check: &mut Check) {
         let (track, average, full) = (self.seek_track.0.0, self.seek_average.0.0, self.seek_full.0.0);

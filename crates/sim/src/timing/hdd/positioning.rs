@@ -1,7 +1,7 @@
-//! Time that it takes until the head is where a sector begins, and until sectors have passed.
+//! Time until the head reaches the start of a sector, and until sectors have passed.
 //!
-//! A disk asks for the former of its whole queue at each access, and no processor can foresee what comes out:
-//! so that is computed without branches.
+//! At each access, the time to reach a sector is computed for the whole queue. The results are unpredictable
+//! for the processor, so the computation has no branches.
 
 use std::hint::select_unpredictable;
 
@@ -13,7 +13,7 @@ use super::seek::SeekCurve;
 use super::spindle::Spindle;
 use crate::command::Sectors;
 
-/// Where the arm stands, and which head is in use.
+/// Position of the arm, and the head in use.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Arm {
     pub(super) cylinder: u32,
@@ -58,7 +58,7 @@ impl Positioning {
         self.geometry.track(&self.geometry.locate(sector))
     }
 
-    /// Until the arm has settled at `place`.
+    /// Returns the time until the arm has settled at `place`.
     #[inline]
     pub(super) fn travel(&self, arm: Arm, place: &Place, writes: bool) -> u64 {
         let seek = self.seek.time(arm.cylinder.abs_diff(place.cylinder));
@@ -66,27 +66,26 @@ impl Positioning {
         time + select_unpredictable(writes && time > 0, self.write_settle, 0)
     }
 
-    /// From `arrival` until `place` passes under the head, which has just `moved` there or not.
+    /// Returns the time from `arrival` until `place` passes under the head; `moved` is true if the head has
+    /// just moved.
     #[inline]
     pub(super) fn rotation(&self, arrival: u64, place: &Place, moved: bool) -> u64 {
         let wait = self.spindle.time_for(place.angle.wrapping_sub(self.spindle.angle_at(arrival)));
         wait + select_unpredictable(moved && wait < self.margin, self.revolution(), 0)
     }
 
-    /// Returns the time between the end of `sector`'s predecessor and `sector`: a change of track, or
-    /// nothing.
+    /// Returns the time between the end of the previous sector and `sector`: a change of track, or zero.
     pub(super) fn gap_before(&self, sector: u64) -> u64 {
         let Some(before) = sector.checked_sub(1).map(|before| self.geometry.locate(before)) else { return 0 };
         if self.geometry.left_on_track(&before) > 1 { 0 } else { self.skew_after(&before) }
     }
 
-    /// Returns how long `sectors` take to pass once the first of them is there.
+    /// Returns the time for `sectors` to pass after the head has reached the first.
     pub(super) fn transfer(&self, sectors: Sectors) -> u64 {
         self.transfer_from(self.locate(sectors.first), sectors)
     }
 
-    /// Returns how long `sectors` take to pass once the first of them, which is known to be at `place`, is
-    /// there.
+    /// Returns the time for `sectors` to pass after the head has reached the first, which is at `place`.
     pub(super) fn transfer_from(&self, mut place: Place, sectors: Sectors) -> u64 {
         let (mut sector, mut left, mut time) = (sectors.first, sectors.count, 0);
         loop {
@@ -102,15 +101,15 @@ impl Positioning {
         }
     }
 
-    /// Returns where the arm is after `sectors`, the first of which is at `place`.
+    /// Returns the position of the arm after `sectors`, the first of which is at `place`.
     pub(super) fn arm_after(&self, place: Place, sectors: Sectors) -> Arm {
         let is_one_track = sectors.count <= self.geometry.left_on_track(&place);
         let last = if is_one_track { place } else { self.locate(sectors.end() - 1) };
         Arm { cylinder: last.cylinder, head: last.head }
     }
 
-    /// Returns how many sectors from `first` on, `most` at most, pass within `time`, and after how long the
-    /// next one comes, which is later than `time` where the track has just changed.
+    /// Returns the number of sectors from `first` on, at most `most`, that pass within `time`, and the time
+    /// until the next one, which is later than `time` if the track has just changed.
     pub(super) fn passed(&self, first: u64, most: u64, time: u64) -> (u64, u64) {
         let (mut count, mut used) = (0, 0);
         while count < most {
@@ -122,7 +121,7 @@ impl Positioning {
                 let turned = self.spindle.turned_in(plumb_block::Nanos(left));
                 let part = self.geometry.sectors_in(&place, turned).min(track);
                 let part_time = self.spindle.time_for(self.geometry.turn_of(&place, part));
-                // Rounding may make the last of them pass a nanosecond late.
+                // By rounding, the last of them may pass a nanosecond late.
                 return if part_time > left { (count, used) } else { (count + part, used + part_time) };
             }
             count += track;

@@ -1,9 +1,8 @@
-//! Read buffer of a disk: the data that is kept of what was read, and reading ahead while nothing is
-//! requested.
+//! Read buffer of a disk: data kept from earlier reads, and read-ahead while idle.
 //!
-//! After a read, while nothing else is to be done, the head stays and reads on. Where it has come to is not
-//! simulated sector by sector but worked out when somebody asks. A segment is a run of sectors in the buffer;
-//! each stream of reads lives in one, and the one that was used longest ago makes room.
+//! After a read, while there is nothing else to do, the head stays and continues to read. Its progress is
+//! computed on demand rather than simulated sector by sector. A segment is a run of sectors in the buffer.
+//! Each stream of reads uses one, and the least recently used is replaced.
 
 use super::positioning::Positioning;
 use crate::command::Sectors;
@@ -17,15 +16,15 @@ struct Segment {
 }
 
 impl Segment {
-    /// Returns true if it reaches from `first` or before to `end` or beyond. Which of the two fails is as
-    /// good as random: both are looked at.
+    /// Returns true if it contains `first..end`. Both conditions are evaluated, since a branch would be
+    /// unpredictable.
     #[inline]
     const fn has(&self, first: u64, end: u64) -> bool {
         (self.first <= first) & (end <= self.end)
     }
 }
 
-/// A read that nobody asked for: `next` begins to pass under the head at `at`.
+/// A read-ahead in progress: `next` starts to pass under the head at `at`.
 #[derive(Debug, Clone, Copy)]
 struct Stream {
     next: u64,
@@ -33,12 +32,12 @@ struct Stream {
     limit: u64,
 }
 
-/// The segments of the buffer, and the stream that grows one of them.
+/// Segments of the buffer, and the stream that extends one of them.
 #[derive(Debug, Clone)]
 pub(super) struct ReadAhead {
     segments: Vec<Segment>,
     segments_max: usize,
-    /// How far a stream runs ahead, in sectors.
+    /// Maximum distance of read-ahead, in sectors.
     reach: u64,
     stream: Option<Stream>,
     uses: u64,
@@ -55,7 +54,7 @@ impl ReadAhead {
         self.stream = None;
     }
 
-    /// Notes that `sectors` have been read.
+    /// Records that `sectors` were read.
     pub(super) fn keep(&mut self, sectors: Sectors) {
         if self.segments_max == 0 {
             return;
@@ -78,7 +77,7 @@ impl ReadAhead {
         }
     }
 
-    /// Notes that the head stays behind `sectors`, which it has read, and reads on from `at`.
+    /// Records that the head stays after reading `sectors`, and reads on from `at`.
     pub(super) fn stream_from(&mut self, sectors: Sectors, at: u64, gap: u64) {
         if self.segments_max > 0 {
             self.stream =
@@ -86,7 +85,7 @@ impl ReadAhead {
         }
     }
 
-    /// Brings the segment of the stream up to `now`.
+    /// Updates the stream's segment to `now`.
     pub(super) fn catch_up(&mut self, now: u64, disk: &Positioning) {
         let Some(mut stream) = self.stream else { return };
         let Some(time) = now.checked_sub(stream.at) else { return };
@@ -99,13 +98,13 @@ impl ReadAhead {
         self.stream = (stream.next < stream.limit).then_some(stream);
     }
 
-    /// Notes that the head goes elsewhere at `now`.
+    /// Ends the stream because the head moves at `now`.
     pub(super) fn stop(&mut self, now: u64, disk: &Positioning) {
         self.catch_up(now, disk);
         self.stream = None;
     }
 
-    /// Returns true if all of `sectors` is in the buffer.
+    /// Returns true if the buffer contains all of `sectors`.
     pub(super) fn holds(&mut self, sectors: Sectors) -> bool {
         let inside = |segment: &&mut Segment| segment.has(sectors.first, sectors.end());
         let Some(segment) = self.segments.iter_mut().find(inside) else { return false };
@@ -120,8 +119,8 @@ impl ReadAhead {
         true
     }
 
-    /// Returns when the stream will have read all of `sectors`, if it is about to: they begin in its segment,
-    /// or so little in front of the head that staying is faster than coming back. It has caught up with now.
+    /// Returns the time when the stream will have read all of `sectors`, if they start in its segment, or so
+    /// little ahead of the head that staying is faster than returning. The stream must be up to date.
     pub(super) fn arrival(&self, sectors: Sectors, disk: &Positioning) -> Option<u64> {
         let stream = self.stream?;
         let near = stream.next + disk.track(stream.next) / 2;
@@ -134,7 +133,7 @@ impl ReadAhead {
         })
     }
 
-    /// Notes that `sectors` are being written: what the buffer holds of them is stale.
+    /// Removes the buffered data of `sectors`, which are being written.
     pub(super) fn forget(&mut self, sectors: Sectors) {
         let stale = |first: u64, end: u64| sectors.overlaps(Sectors { first, count: end - first });
         self.segments.retain(|segment| !stale(segment.first, segment.end));

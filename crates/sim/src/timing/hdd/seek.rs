@@ -1,30 +1,30 @@
-//! The arm: how long it takes from cylinder to cylinder.
+//! The arm: seek time by distance.
 //!
-//! A short seek is all acceleration and grows with the root of the distance, a long one coasts and grows with
-//! the distance itself. The three figures of a data sheet (one track, average, full stroke) give the curve
-//! `track + a √x + b x`, where x is the part of the full stroke: over all pairs of cylinders the mean of √x
-//! is 8/15 and that of x is 1/3, hence `a = 5 A - 5/3 F` and `b = 8/3 F - 5 A` with A and F the average and
-//! the full stroke above the one track.
+//! A short seek is all acceleration and its time grows with the root of the distance; a long one coasts and
+//! grows linearly. The three figures of a data sheet (one track, average, full stroke) determine the curve
+//! `track + a √x + b x`, where x is the fraction of the full stroke. Over all pairs of cylinders the mean of
+//! √x is 8/15 and that of x is 1/3, hence `a = 5 A - 5/3 F` and `b = 8/3 F - 5 A`, where A and F are the
+//! average and the full stroke minus the one track.
 
 use std::hint::select_unpredictable;
 
 use super::parameters::HddParameters;
 
-/// Distances up to this have an entry of their own.
+/// Number of short distances with separate entries.
 const NEAR: usize = 1024;
-/// Entries for the others.
+/// Number of entries for longer distances.
 const FAR: usize = 4096;
 
-/// Seek times by distance, looked up.
+/// Table of seek times by distance.
 #[derive(Debug, Clone)]
 pub(super) struct SeekCurve {
-    /// Seek times of the near distances, and behind them those of the far ones.
+    /// Seek times of short distances, followed by those of long ones.
     times: Box<[u32]>,
     shift: u32,
 }
 
 impl SeekCurve {
-    /// Returns the curve of `parameters` on a disk of `cylinders`.
+    /// Creates the curve of `parameters` for a disk with `cylinders`.
     pub(super) fn new(parameters: &HddParameters, cylinders: u32) -> Self {
         let stroke = f64::from(cylinders.max(2) - 1);
         let track = parameters.seek_track.0.0 as f64;
@@ -32,7 +32,7 @@ impl SeekCurve {
         let full = parameters.seek_full.0.0 as f64 - track;
         let (root, linear) = (5.0 * average - 5.0 / 3.0 * full, 8.0 / 3.0 * full - 5.0 * average);
         let time = |distance: u64| {
-            // The first cylinder is the one track; the curve begins there.
+            // One cylinder is the track-to-track seek, where the curve starts.
             let x = ((distance as f64 - 1.0) / stroke).clamp(0.0, 1.0);
             (track + root * libm::sqrt(x) + linear * x) as u32
         };
@@ -44,7 +44,7 @@ impl SeekCurve {
         Self { times, shift }
     }
 
-    /// Returns how long a move by `distance` cylinders takes, in nanoseconds; none takes none.
+    /// Returns the time of a seek over `distance` cylinders, in nanoseconds; zero for no distance.
     #[inline]
     pub(super) fn time(&self, distance: u32) -> u64 {
         let distance = distance as usize;

@@ -1,38 +1,38 @@
-//! The platter: at which angle it stands at a time.
+//! The platter: its angle at a given time.
 
 use plumb_block::Nanos;
 
 /// A fraction of a revolution in units of 2^-32; it wraps as the platter does.
 pub(super) type Angle = u32;
 
-/// A platter that turns at constant speed, at angle 0 when the clock is at 0.
+/// A platter with constant speed, at angle 0 at time 0.
 #[derive(Debug, Clone)]
 pub(super) struct Spindle {
-    /// 2^-64 revolutions a nanosecond.
+    /// Speed in units of 2^-64 revolutions per nanosecond.
     rate: u64,
-    /// Time that a revolution takes.
+    /// Duration of a revolution.
     pub(super) revolution: u64,
 }
 
 impl Spindle {
-    /// `rpm` is not zero.
+    /// Creates a platter with `rpm`, which must not be zero.
     pub(super) fn new(rpm: u32) -> Self {
         let minute = 60_000_000_000_u64;
         let rate = (u128::from(rpm) << 64) / u128::from(minute);
         Self { rate: rate as u64, revolution: minute.div_ceil(u64::from(rpm)) }
     }
 
-    /// Returns where it stands at `ns`.
+    /// Returns the angle at time `ns`.
     pub(super) const fn angle_at(&self, ns: u64) -> Angle {
         (ns.wrapping_mul(self.rate) >> 32) as Angle
     }
 
-    /// Returns how long it takes to turn by `angle`, in nanoseconds.
+    /// Returns the time to rotate by `angle`, in nanoseconds.
     pub(super) const fn time_for(&self, angle: Angle) -> u64 {
         (angle as u64 * self.revolution) >> 32
     }
 
-    /// Returns by how much it turns in `time`, which is less than a revolution, rounded up.
+    /// Returns the rotation during `time`, which must be less than a revolution, rounded up.
     pub(super) const fn turned_in(&self, time: Nanos) -> Angle {
         ((time.0 << 32).div_ceil(self.revolution)) as Angle
     }

@@ -1,4 +1,4 @@
-//! The disk against what is known of disks.
+//! Tests of the disk against known properties of disks.
 
 use plumb_block::{Bytes, Nanos};
 
@@ -15,7 +15,7 @@ fn job(id: u64, kind: JobKind, first: u64, count: u64) -> Job {
     Job { id: JobId(id), kind, sectors: Sectors { first, count }, urgency: Urgency::Foreground }
 }
 
-/// Lets the disk go on until nothing is left to do.
+/// Lets the disk work until nothing is left to do.
 fn finish(disk: &mut Hdd) -> Vec<(JobId, Nanos)> {
     let mut done = Vec::new();
     while let Some(at) = disk.next_event() {
@@ -24,7 +24,7 @@ fn finish(disk: &mut Hdd) -> Vec<(JobId, Nanos)> {
     done
 }
 
-/// Returns one job by itself, begun at `now`: how long it takes.
+/// Returns the time that a single job takes, begun at `now`.
 fn alone(disk: &mut Hdd, now: Nanos, job: Job) -> Nanos {
     disk.submit(now, job);
     let done = finish(disk);
@@ -63,7 +63,7 @@ fn what_read_ahead_has_passed_is_there_at_once_and_what_comes_next_without_a_tur
     assert_eq!(alone(&mut disk, later, job(1, JobKind::Read, 10_256, 64)), Nanos(0));
     let next = alone(&mut disk, later, job(2, JobKind::Read, 10_320, 256));
     assert!(next < Nanos::millis(6), "{next}");
-    // Far behind what was read ahead.
+    // Far beyond the data that was read ahead.
     let far = alone(&mut disk, later + next, job(3, JobKind::Read, 60_000_000, 8));
     assert!(far > Nanos::millis(5), "{far}");
 }
@@ -101,7 +101,7 @@ fn nobody_starves_beside_a_stream_of_nearer_ones() {
     while done.iter().all(|(done, _)| *done != JobId(0)) {
         let at = disk.next_event().unwrap();
         disk.advance(at, &mut done);
-        // Always something a few tracks away, written so that read-ahead has no part in it.
+        // Writes a few tracks apart, so that read-ahead does not matter.
         disk.submit(at, job(id, JobKind::Write, id * 7919 % 20_000, 8));
         id += 1;
         assert!(at < Nanos::secs(5), "still waiting at {at}");

@@ -1,5 +1,5 @@
-//! Load of a desktop of 2002 on its disk (KB 332023), in the three states of the write cache that Windows
-//! knew: small writes that are flushed one by one, and large copies.
+//! Load of a desktop of 2002 on its disk (KB 332023), in the three states of the write cache in Windows:
+//! small writes that are flushed one by one, and large copies.
 
 use plumb_block::{Nanos, Op};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -12,9 +12,9 @@ use plumb_sim::timing::Timing;
 /// Treatment of flushes: whether they reach the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flushes {
-    /// They do.
+    /// Flushes reach the drive.
     Sent,
-    /// The cache is off and none is needed, or the driver in front drops them.
+    /// The cache is off and flushes are not needed, or the driver drops them.
     NotSent,
 }
 
@@ -26,8 +26,8 @@ impl Flushes {
     }
 }
 
-/// Returns how long 200 records of a table of 20 MB take: the record, a node of the index, the header, each
-/// flushed.
+/// Returns the time for 200 records of a table of 20 MB: the record, a node of the index, and the header,
+/// each flushed.
 pub(crate) fn accounting(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(5);
     timed(drive, |host| {
@@ -40,7 +40,7 @@ pub(crate) fn accounting(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
     })
 }
 
-/// Returns how long 500 times 4 KiB into a log take, each flushed.
+/// Returns the time for 500 appends of 4 KiB to a log, each flushed.
 pub(crate) fn log(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
     timed(drive, |host| {
         for index in 0..500 {
@@ -50,8 +50,7 @@ pub(crate) fn log(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
     })
 }
 
-/// Returns how long 20 files of 16 MiB take that are read here and written there; the file system flushes
-/// after each.
+/// Returns the time to copy 20 files of 16 MiB; the file system flushes after each.
 pub(crate) fn copy(drive: &mut dyn Timing, flushes: Flushes) -> Nanos {
     timed(drive, |host| {
         for file in 0..20_u64 {

@@ -1,9 +1,9 @@
-//! Stand-ins for a host when a drive is held against a field report: each knows commands and answers only,
-//! and nothing of what the drive is made of; its own costs and habits are described here separately.
+//! Models of hosts, to compare a drive with a field report: they know only commands and answers, and not the
+//! parts of the drive. The costs and habits of a host are described here.
 //!
 //! - `one_at_a_time`: programs that write and sync, one after the other.
-//! - `flushed`: what a desktop of 2002 did to its disk, with flushes and with a driver that drops them.
-//! - `quantiles`: of the times that they measured.
+//! - `flushed`: the load of a desktop of 2002 on its disk, with flushes and with a driver that drops them.
+//! - `quantiles`: quantiles of the measured times.
 
 mod flushed;
 mod one_at_a_time;

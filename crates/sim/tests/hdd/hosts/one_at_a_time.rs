@@ -1,4 +1,4 @@
-//! Hosts that write and sync, one after the other, and measure the pair.
+//! Hosts that write and sync alternately, and measure the pair.
 
 use plumb_block::{Nanos, Op};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -7,7 +7,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use plumb_sim::command::{Command, CommandId, Sectors};
 use plumb_sim::timing::{Event, Timing};
 
-/// A host that does one thing at a time.
+/// A host that executes one call at a time.
 pub(crate) struct Host<'t> {
     drive: &'t mut dyn Timing,
     pub(crate) now: Nanos,
@@ -20,7 +20,7 @@ impl<'t> Host<'t> {
         Self { drive, now: Nanos(0), numbers: 0, events: Vec::new() }
     }
 
-    /// Gives the drive these commands at once, and waits for all that it answers.
+    /// Submits these commands at once, and waits for all answers.
     pub(crate) fn call(&mut self, commands: &[(Op, Sectors)]) {
         for (op, sectors) in commands {
             self.drive.submit(self.now, Command { id: CommandId(self.numbers), op: *op, sectors: *sectors });
@@ -36,7 +36,7 @@ impl<'t> Host<'t> {
         }
     }
 
-    /// Does nothing for so long; the drive may.
+    /// Waits for `time`, in which the drive may work.
     pub(crate) fn think(&mut self, time: Nanos) {
         let until = self.now + time;
         while let Some(at) = self.drive.next_event().filter(|at| *at <= until) {
@@ -75,7 +75,7 @@ pub(crate) fn appends(drive: &mut dyn Timing, flushes: bool, base: u64, count: u
     (0..count).map(append).collect()
 }
 
-/// Writes 4 KiB anywhere, each synced before the next.
+/// Writes 4 KiB at random places, each synced before the next.
 pub(crate) fn scattered(
     drive: &mut dyn Timing,
     flushes: bool,

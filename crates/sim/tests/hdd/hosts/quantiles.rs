@@ -2,7 +2,7 @@
 
 use plumb_block::Nanos;
 
-/// In milliseconds.
+/// Mean and quantiles of times, in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quantiles {
     pub(crate) mean: f64,
@@ -18,7 +18,7 @@ impl Quantiles {
     /// The head of [`line`](Self::line).
     pub(crate) const HEAD: &str = "milliseconds                                   mean      min      p25      p50      p75      p99      max";
 
-    /// Returns the quantiles of `times`, of which there is at least one.
+    /// Returns the quantiles of `times`, which must not be empty.
     pub(crate) fn from_times(times: &[Nanos]) -> Self {
         let mut ms: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e3).collect();
         ms.sort_by(f64::total_cmp);
