@@ -1,7 +1,8 @@
-//! Meaning of each rule, as data: the same text behind a finding's remedy, `plumb explain` and the page.
+//! Descriptions of all rules as data: the source of a finding's remedy, of `plumb explain` and of the
+//! documentation page.
 //!
-//! The rules of the survey are in `rules.toml` of this crate; those of measurements in that of `report`.
-//! Invariant, held by tests: every rule has an entry, and every entry has a rule.
+//! The rules of the survey are in `rules.toml` of this crate, those of measurements in that of `report`.
+//! Invariant, checked by tests: every rule has an entry, and every entry has a rule.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,34 +11,34 @@ use serde::Deserialize;
 
 use crate::finding::Severity;
 
-/// One rule in words.
+/// Description of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Stable name of the rule: `barriers-off`.
+    /// Stable identifier of the rule: `barriers-off`.
     #[serde(skip)]
     pub id: String,
     /// Layer that the rule is about.
     pub layer: RuleLayer,
-    /// Meaning of the rule for whoever has data there.
+    /// Meaning of the rule for somebody with data on the path.
     pub meaning: String,
-    /// Method of detection, with the limits of severity.
+    /// Method of detection, and which severity applies when.
     pub found: String,
-    /// Steps to take, or a way to prove the problem; with what that gives up.
+    /// Steps to take, or a way to prove the problem; with the drawbacks.
     pub remedy: String,
-    /// Where to read more, each by its title.
+    /// Titles of further sources.
     pub sources: Vec<String>,
-    /// Sentence of a finding, for rules whose findings differ by the names and words of their layers alone.
+    /// Sentence of a finding, for rules whose findings differ only by the names and words of their layers.
     #[serde(default)]
     pub(crate) sentence: Option<String>,
-    /// For rules about the quality of a measurement: what spoils the figures, in a few words.
+    /// Effect on the figures in a few words, for rules about the quality of a measurement.
     #[serde(default)]
     pub quality: Option<String>,
 }
 
 impl Rule {
-    /// Returns the severities that a finding of this rule may have, mildest first: those that
-    /// [`found`](Self::found) names.
+    /// Returns the possible severities of a finding of this rule, mildest first: those named in
+    /// [`found`](Self::found).
     pub fn severities(&self) -> Vec<Severity> {
         let names = |severity: &Severity| {
             let mut words = self.found.split(|letter: char| !letter.is_alphabetic());
@@ -47,7 +48,7 @@ impl Rule {
     }
 }
 
-/// Layer that a rule is about, from the application downwards; then what is said of a measurement.
+/// Layer that a rule is about, from the application downwards, followed by categories of measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleLayer {
@@ -67,9 +68,9 @@ pub enum RuleLayer {
     Remote,
     /// The survey itself.
     Survey,
-    /// Flushes as they were measured.
+    /// Measured flushes.
     Flushes,
-    /// Trust in measured figures.
+    /// Reliability of measured figures.
     Figures,
     /// Failed operations and lost data.
     Failures,
@@ -102,10 +103,10 @@ impl RuleLayer {
 pub struct Catalogue(BTreeMap<String, Rule>);
 
 impl Catalogue {
-    /// Reads a catalogue: a table for each rule.
+    /// Parses a catalogue, which has a table for each rule.
     ///
     /// # Panics
-    /// If `text`, which is part of the program, is not a catalogue.
+    /// If `text`, which is compiled into the program, is not a catalogue.
     pub fn parse(text: &str) -> Self {
         let rules = text.parse().and_then(toml::Table::try_into);
         let mut rules: BTreeMap<String, Rule> = rules.expect("a catalogue of rules");
@@ -118,7 +119,7 @@ impl Catalogue {
         self.0.get(id)
     }
 
-    /// Returns all of them, by their ids.
+    /// Returns all rules, ordered by id.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.0.values()
     }

@@ -1,51 +1,51 @@
-//! Facts that a survey found out about one layer, as types: the input of the rules.
+//! Facts that a survey found about a layer, as types: the input of the rules.
 //!
-//! A [`Node`] says what was read and from where; it does not judge. [`rules::judge`](crate::rules::judge)
-//! turns a list of nodes into a [`WritePath`](crate::WritePath), the same way for a live machine, a recording
-//! and a test.
+//! A [`Node`] records what was read and from where, without judging it. [`rules::judge`](crate::rules::judge)
+//! turns a list of nodes into a [`WritePath`](crate::WritePath), in the same way for a live machine, a
+//! recording and a test.
 
 use plumb_block::DeviceInfo;
 
 use crate::model::{Cache, Evidence, Flush, Fua, LayerKind, SYNC_ATTRIBUTE, is_synchronous};
 
-/// Offer of an NBD server by which nothing can be made durable.
+/// Wording for an NBD server with which nothing can be made durable.
 pub(crate) const NO_FLUSH_NO_FUA: &str = "neither flush nor FUA";
-/// Offer of an NBD server by which only a write can be durable by itself.
+/// Wording for an NBD server with which only a single write can be made durable.
 pub(crate) const ONLY_FUA: &str = "FUA and no flush";
 
-/// One layer with all that is known about it.
+/// All facts about a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// Kind of the layer.
     pub kind: LayerKind,
-    /// Unique among the nodes of a survey.
+    /// Unique name within a survey.
     pub name: String,
     /// Identity that stays the same when names change.
     pub identity: Option<String>,
-    /// The names of the nodes directly below.
+    /// Names of the nodes directly below.
     pub below: Vec<String>,
-    /// Cache of this layer itself: whether it holds acknowledged data that a power cut may erase. For a
-    /// drive: what the drive and the kernel's last reading of it say together; never the queue setting, which
-    /// is the kernel's alone.
+    /// Cache of this layer itself: whether it holds acknowledged data that a power cut may lose. For a drive
+    /// it combines the drive's answer and the kernel's last reading of it, but never the queue setting, which
+    /// is only the kernel's.
     pub cache: Cache,
     /// `queue/write_cache`: whether the kernel sends flushes to this device.
     pub queue: KernelView,
-    /// `queue/fua`: whether the driver takes FUA writes.
+    /// `queue/fua`: whether the driver accepts FUA writes.
     pub fua: KernelFua,
     /// The kernel's record of the drive's own setting: `cache_type` of SCSI and virtio disks.
     pub cache_type: KernelView,
-    /// The drive's own answer about its write cache.
+    /// The drive's own report of its write cache.
     pub drive: DriveCache,
-    /// Effect of the layer on a write that must not be torn by a power cut.
+    /// Effect of the layer on untorn writes (writes that a power cut must not tear).
     pub untorn: Untorn,
     /// Remarkable properties of the layer.
     pub marks: Vec<Mark>,
-    /// Sources that the statements rest on.
+    /// Sources of the facts.
     pub evidence: Vec<Evidence>,
 }
 
 impl Node {
-    /// Creates a node of which nothing is known yet.
+    /// Creates a node without any facts.
     pub fn new(kind: LayerKind, name: impl Into<String>) -> Self {
         Self {
             kind,
@@ -63,17 +63,17 @@ impl Node {
         }
     }
 
-    /// Adds one line of evidence.
+    /// Adds a line of evidence.
     pub fn saw(&mut self, source: impl Into<String>, value: impl Into<String>, means: impl Into<String>) {
         self.evidence.push(Evidence { source: source.into(), value: value.into(), means: means.into() });
     }
 
-    /// Returns where a file system is mounted; of other layers the name.
+    /// Returns the mount point of a file system, or the name of another layer.
     pub fn place(&self) -> &str {
         self.name.split_once(' ').map_or(&self.name, |(_, point)| point)
     }
 
-    /// Returns whether the layer has an option because it is mounted with it, or otherwise.
+    /// Returns the verb for an option of the layer: a file system is mounted with it, other layers have it.
     pub(crate) fn option_verb(&self) -> &'static str {
         if self.is_zfs() { "run with" } else { "mounted" }
     }
@@ -83,12 +83,12 @@ impl Node {
         matches!(self.kind, LayerKind::Zfs | LayerKind::Zvol)
     }
 
-    /// Returns true if synced data is written to devices of its own.
+    /// Returns true if synced data goes to separate log devices.
     pub(crate) fn has_log(&self) -> bool {
         self.marks.iter().any(|mark| matches!(mark, Mark::SyncLog { .. }))
     }
 
-    /// Returns what makes every write synced before write() returns: [`crate::SYNC_OPTION`] or
+    /// Returns the setting that syncs every write before write() returns: [`crate::SYNC_OPTION`] or
     /// [`crate::SYNC_ATTRIBUTE`].
     pub fn synchronous(&self) -> Option<&str> {
         self.marks.iter().find_map(|mark| match mark {
@@ -98,10 +98,10 @@ impl Node {
         })
     }
 
-    /// Returns true if it acknowledges a write past the page cache once all below it have, and can find it
-    /// again without having written anything else. Left out: layers with a mapping of their own that is
-    /// written out at a flush (thin, cache, writecache, snapshot, integrity, bcache), loop devices, since
-    /// their file has one, and what is not known.
+    /// Returns true if the layer acknowledges a direct write only after all layers below have, and needs no
+    /// further metadata to find the data again. False for layers with their own mapping, which is written at
+    /// a flush (thin, cache, writecache, snapshot, integrity, bcache), for loop devices, since their file has
+    /// one, and for unknown layers.
     pub fn writes_in_place(&self) -> bool {
         use LayerKind as K;
         let is_device = matches!(
@@ -127,12 +127,12 @@ impl Node {
         is_device || self.marks.iter().any(|mark| matches!(mark, Mark::DirectInPlace | Mark::Log(_)))
     }
 
-    /// Returns true if nothing can be written to it.
+    /// Returns true if the layer is read-only.
     pub(crate) fn is_read_only(&self) -> bool {
         self.marks.contains(&Mark::ReadOnly)
     }
 
-    /// Returns the log, if it is a write-back cache.
+    /// Returns the log if the layer is a write-back cache.
     pub fn log(&self) -> Option<&Log> {
         self.marks.iter().find_map(|mark| match mark {
             Mark::Log(log) => Some(log),
@@ -146,38 +146,38 @@ impl Node {
     }
 }
 
-/// Effect of a layer on a write that must not be torn by a power cut.
+/// Effect of a layer on untorn writes (writes that a power cut must not tear).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Untorn {
-    /// The layer has no say: what is below decides.
+    /// None: the layers below decide.
     Passes,
-    /// A block device takes writes within these limits as one (`RWF_ATOMIC`).
+    /// A block device accepts writes within these limits as untorn (`RWF_ATOMIC`).
     Units(Units),
-    /// The kernel takes writes within these limits to the file that was named.
+    /// The kernel accepts writes to the named file within these limits as untorn.
     File {
         /// The limits.
         units: Units,
-        /// True if the file system makes a copy of what the devices do not take.
+        /// True if the file system uses a copy for writes that the devices do not accept.
         by_copy: bool,
     },
-    /// A file system that has such limits for each file, of which none was named.
+    /// A file system that has such limits for each file, although no file was named.
     Directory {
-        /// The size in bytes that it takes for every file if the devices do.
+        /// Size in bytes that the file system accepts for every file if the devices do.
         least: Option<u64>,
-        /// The size in bytes up to which it takes writes to every file, by a copy where the devices do not;
-        /// `None` where nothing says.
+        /// Size in bytes up to which the file system accepts writes to every file, by a copy if the devices
+        /// do not; `None` if unknown.
         most: Option<u64>,
-        /// Reason why nothing is known of larger writes.
+        /// Reason why nothing is known about larger writes.
         why: String,
-        /// True if it may make a copy of what the devices do not take.
+        /// True if the file system may use a copy for writes that the devices do not accept.
         by_copy: bool,
     },
-    /// A file system that writes each block of so many bytes elsewhere, and then switches to it.
+    /// A copy-on-write file system that writes blocks of this size elsewhere and then switches to them.
     CopyOnWrite {
-        /// Bytes of a block, or of a record of ZFS.
+        /// Size of a block, or of a record of ZFS, in bytes.
         block: u64,
     },
-    /// The layer takes no untorn writes.
+    /// The layer does not accept untorn writes.
     Torn {
         /// Reason, as a clause.
         why: String,
@@ -186,27 +186,27 @@ pub enum Untorn {
     Unknown {
         /// Reason, as a clause.
         why: String,
-        /// True if the name of a file in place of its directory would tell.
+        /// True if naming a file instead of its directory would answer the question.
         is_told_of_files: bool,
     },
 }
 
 impl Untorn {
-    /// Nothing says, and the name of a file would not help.
+    /// Creates the unknown effect of a layer where naming a file would not help.
     pub fn unknown(why: impl Into<String>) -> Self {
         Self::Unknown { why: why.into(), is_told_of_files: false }
     }
 }
 
-/// Limits of untorn writes, in bytes. Each write has a power of two for its length, and lies on a multiple of
-/// that.
+/// Limits of untorn writes, in bytes. The length of such a write is a power of two, and its offset a multiple
+/// of the length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Units {
-    /// The smallest.
+    /// Smallest size.
     pub min: u64,
-    /// The largest; zero if there are none.
+    /// Largest size; zero if untorn writes are not supported.
     pub max: u64,
-    /// Multiples of this must not lie inside one; zero if there are no such boundaries.
+    /// A write must not cross a multiple of this size; zero if there are no such boundaries.
     pub boundary: u64,
 }
 
@@ -216,7 +216,7 @@ impl Units {
         Self { min: info.atomic_unit_min.0, max: info.atomic_unit.0, boundary: info.atomic_boundary.0 }
     }
 
-    /// Returns true if a write of `bytes` on a multiple of its length is not torn.
+    /// Returns true if an aligned write of `bytes` is untorn.
     pub fn takes(&self, bytes: u64) -> bool {
         bytes.is_power_of_two()
             && (self.min..=self.max).contains(&bytes)
@@ -230,7 +230,7 @@ impl Units {
 pub enum KernelView {
     /// Flushes are sent.
     WriteBack,
-    /// Flushes and FUA are stripped before the driver sees them.
+    /// Flushes and FUA are removed before the driver sees them.
     WriteThrough,
     /// The layer has no such setting: a file system, a partition.
     NoQueue,
@@ -239,7 +239,7 @@ pub enum KernelView {
 }
 
 impl KernelView {
-    /// Reads `write back` and `write through`; drivers/scsi/sd.c adds `none` (no caching at all, so a
+    /// Parses `write back` and `write through`; drivers/scsi/sd.c adds `none` (no caching, hence
     /// write-through) and `write back, no read (daft)`.
     pub fn parse(text: &str) -> Self {
         match text.trim() {
@@ -255,26 +255,26 @@ impl KernelView {
 pub enum KernelFua {
     /// `queue/fua` is 1.
     Yes,
-    /// `queue/fua` is 0: the block layer makes a write and a flush of it.
+    /// `queue/fua` is 0: the block layer turns FUA into a write and a flush.
     No,
     /// The attribute could not be read, or there is no queue.
     Unknown,
 }
 
-/// A drive's answer about its volatile write cache.
+/// A drive's report of its volatile write cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DriveCache {
-    /// The write cache is on.
+    /// The write cache is enabled.
     On,
-    /// The write cache is off, and could be on.
+    /// The write cache is disabled but could be enabled.
     Off,
-    /// The drive says that it has none: NVMe VWC 0, SCSI NV_SUP 1 with V_SUP 0. A declared protection.
+    /// The drive reports no volatile cache: NVMe VWC 0, or SCSI NV_SUP 1 with V_SUP 0. A declared protection.
     Protected,
-    /// The drive has no write cache that could be switched: ATA word 82 bit 5 is 0.
+    /// The drive reports no switchable write cache: ATA word 82 bit 5 is 0.
     Absent,
-    /// The drive was asked and did not say.
+    /// The drive was queried and did not report its cache.
     Silent,
-    /// The drive was not asked, or this user may not ask.
+    /// The drive was not queried, or this user may not query it.
     NotAsked,
 }
 
@@ -283,201 +283,201 @@ pub enum DriveCache {
 pub struct Log {
     /// The name of the cache.
     pub cache: String,
-    /// Names of the layers below it.
+    /// Names of the layers below the log.
     pub on: Vec<String>,
-    /// True if devices of it cannot be seen: nobody knows what they keep.
+    /// True if some devices of the log cannot be seen, so that their durability is unknown.
     pub is_hidden: bool,
-    /// True if it is flushed; it is not where somebody vouches that it keeps what it acknowledges.
+    /// True if the log is flushed; false if the user vouches that its devices keep what they acknowledge.
     pub is_flushed: bool,
 }
 
 /// Remarkable property of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mark {
-    /// The data is in this machine's memory and nowhere else.
+    /// The data is only in this machine's memory.
     InMemory,
-    /// Everything written is dropped.
+    /// The device discards everything written.
     KeepsNothing,
-    /// A mount option or a module parameter that keeps flushes from being issued.
+    /// A mount option or a module parameter that suppresses flushes.
     BarriersOff {
-        /// The option as it is set: `nobarrier`.
+        /// Option as set: `nobarrier`.
         option: String,
-        /// The command that makes it issue them again.
+        /// Command that enables flushes again.
         restore: String,
     },
-    /// All syncs of applications are omitted (overlayfs `volatile`, ZFS `sync=disabled`).
+    /// All syncs of applications are ignored (overlayfs `volatile`, ZFS `sync=disabled`).
     SyncsOmitted {
-        /// The option as it is set.
+        /// Option as set.
         option: String,
     },
-    /// An option that gives up some order between data and metadata, but no flush.
+    /// An option that weakens the order between data and metadata, but omits no flush.
     LaxOrder {
-        /// The option as it is set: `data=writeback`.
+        /// Option as set: `data=writeback`.
         option: String,
     },
-    /// The mount option `sync`, with which every write is synced before write() returns, or `dirsync`, with
-    /// which every change of a directory is.
+    /// The mount option `sync`, which syncs every write before write() returns, or `dirsync`, which does so
+    /// for every change of a directory.
     Synchronous {
-        /// The option as it is set.
+        /// Option as set.
         option: String,
     },
-    /// The attribute `S` ([`SYNC_ATTRIBUTE`](crate::SYNC_ATTRIBUTE)) of what was named, with which every
-    /// write to a file is synced before write() returns.
+    /// The attribute `S` ([`SYNC_ATTRIBUTE`]) of the named file or directory, which syncs every write to a
+    /// file before write() returns.
     SynchronousFile {
-        /// The file or directory.
+        /// File or directory with the attribute.
         place: String,
     },
     /// A hypervisor that flushes each write of its guest before it acknowledges it.
     FlushesWrites,
-    /// A layer of the host of this machine, of which the host's survey says what becomes of FLUSH and FUA.
+    /// A layer of this machine's host; the host's survey gives the fate of FLUSH and FUA.
     OfHost {
-        /// Fate of a flush.
+        /// Fate of a FLUSH.
         flush: Flush,
         /// Fate of FUA.
         fua: Fua,
     },
-    /// O_DIRECT goes past the page cache to the blocks of the file, and overwrites them where they are: ext2,
-    /// ext3 and ext4 without `data=journal`, xfs.
+    /// O_DIRECT bypasses the page cache and overwrites the blocks of the file in place: ext2, ext3 and ext4
+    /// without `data=journal`, xfs.
     DirectInPlace,
-    /// A library that is loaded into programs answers their syncs itself.
+    /// A preloaded library replaces the syncs of programs by no-ops.
     SyncsPreloaded {
-        /// The library, and where it is said that it is loaded.
+        /// Name of the library, and the file that requests it.
         library: String,
     },
     /// A file that replaces another by rename or truncation without a sync may be empty after a crash.
     ReplacesUnsynced {
-        /// Option that does so.
+        /// Option that causes this.
         option: String,
     },
-    /// A device of a pool of ZFS, or several that mirror each other, to which synced data is written.
+    /// One or more log devices of a ZFS pool, which receive synced data.
     SyncLog {
-        /// The device, if there is only one.
+        /// The device if it is a single one.
         single: Option<String>,
     },
-    /// A file system of ZFS whose synced data is written past the log devices of its pool.
+    /// A ZFS file system whose synced data bypasses the log devices of its pool.
     LogBypassed,
-    /// A version of ZFS that tells nobody of a flush that failed.
+    /// A version of ZFS that does not report failed flushes.
     FlushErrorsIgnored {
-        /// The version.
+        /// Version of ZFS.
         version: String,
     },
-    /// A btrfs whose blocks are on parity profiles.
+    /// A btrfs with block groups on parity profiles.
     BtrfsParity {
         /// Kinds of blocks with their profiles.
         what: String,
     },
-    /// Errors that the kernel has recorded and keeps: data may have been lost.
+    /// Errors recorded by the kernel: data may have been lost.
     ErrorsRecorded {
         /// Number and kind of the errors.
         what: String,
     },
-    /// A disk with zones that are written in order.
+    /// A disk with zones that must be written sequentially.
     Shingled {
         /// Model of the zones: `drive-managed`, `host-aware`, `host-managed`.
         what: String,
     },
-    /// An ext4 journal on a device of its own.
+    /// An ext4 journal on a separate device.
     ExternalJournal {
         /// The device that holds the journal.
         device: String,
     },
-    /// Nothing can be written to it: a read-only mount, file system or device.
+    /// A read-only mount, file system or device.
     ReadOnly,
     /// The medium is write-protected (trap H8).
     WriteProtected,
     /// The drive has no caching mode page, so the kernel assumes write-through.
     NoCachingPage,
-    /// An NVMe drive with a volatile cache that is switched off, which the kernel never looks at (trap H7).
+    /// An NVMe drive with a disabled volatile cache, a state that the kernel never reads (trap H7).
     FeatureOff,
-    /// The driver answers SYNCHRONIZE CACHE itself (trap H9).
+    /// The driver completes SYNCHRONIZE CACHE itself (trap H9).
     SwallowsFlush {
-        /// Evidence for it.
+        /// Evidence for the mark.
         why: String,
     },
-    /// The driver may do so; what would tell could not be read.
+    /// The driver may complete SYNCHRONIZE CACHE itself; the deciding fact could not be read.
     MaySwallowFlush {
-        /// Fact that would tell.
+        /// The deciding fact.
         why: String,
     },
-    /// A layer that answers a flush without sending any to the devices below.
+    /// A layer that completes a flush without sending it to the devices below.
     SendsNoFlush {
-        /// Evidence for it.
+        /// Evidence for the mark.
         why: String,
     },
-    /// A disk of a pool of ZFS that has a cache and was never flushed (trap H10).
+    /// A disk of a ZFS pool that has a cache but was never flushed (trap H10).
     NeverFlushed {
-        /// Evidence for it.
+        /// Evidence for the mark.
         why: String,
     },
-    /// Disks behind this one are not visible, nor are their caches.
+    /// The disks behind this one and their caches are not visible.
     HidesMembers {
-        /// Evidence for it.
+        /// Evidence for the mark.
         why: String,
     },
     /// A parity array without a journal.
     WriteHole {
         /// Level and consistency policy.
         what: String,
-        /// Members are missing now.
+        /// True if members are missing now.
         degraded: bool,
     },
-    /// Acknowledged data lives on a cache device only.
+    /// Acknowledged data is only on a cache device.
     Dirty {
-        /// How much, as the kernel says it.
+        /// Amount, as the kernel prints it.
         what: String,
     },
-    /// The drive declares that a power cut tears no write within these limits.
+    /// The drive declares that a power cut does not tear writes within these limits.
     DeclaresUntorn {
         /// The limits.
         units: Units,
     },
-    /// The disk offers no flush command at all.
+    /// The disk has no flush command at all.
     NoFlushCommand,
-    /// A server that offers no flush: its client cannot have a sync carried out.
+    /// A server without flush support, so that its client cannot carry out a sync.
     NoFlushOffered {
-        /// Offer of the server, in words: [`NO_FLUSH_NO_FUA`] or [`ONLY_FUA`].
+        /// Wording of the server's offer: [`NO_FLUSH_NO_FUA`] or [`ONLY_FUA`].
         offered: &'static str,
     },
-    /// The hypervisor that this layer stands for.
+    /// A hypervisor.
     Guest {
-        /// Name of the hypervisor as far as it is known.
+        /// Name of the hypervisor, if known.
         name: String,
     },
-    /// A write-back cache of plumb, which acknowledges what its log has.
+    /// A write-back cache of plumb, which acknowledges a write once it is in the log.
     Log(Log),
-    /// A model of a drive, in this process: what it reports is known, what it does with a flush is the
-    /// model's.
+    /// A simulated drive in this process: its reported properties are known, and its model decides about
+    /// flushes.
     Simulated,
-    /// A simulated drive that a process of plumb serves: what it keeps is known, whatever it says.
+    /// A simulated drive served by a process of plumb: its real durability is known, whatever it reports.
     ServedDrive {
         /// Model of the drive.
         model: String,
     },
-    /// Drive or driver that answers flushes without doing what they ask for.
+    /// Drive or driver that completes flushes without executing them.
     IgnoresFlush,
-    /// The other end of a network.
+    /// The remote end of a network.
     RemoteEnd {
         /// Description of the other end.
         what: String,
     },
-    /// The survey cannot see further down here.
+    /// The survey cannot see below this layer.
     Unseen {
-        /// Description of the part that cannot be seen, and why it cannot.
+        /// Description of the invisible part, and the reason.
         what: String,
     },
-    /// The file system shows state of the kernel and stores nothing.
+    /// The file system exposes kernel state and stores nothing.
     KernelState {
-        /// Sentence that says so.
+        /// Sentence for the finding.
         what: String,
     },
-    /// This user may not ask; root may.
+    /// A query that only root may make.
     NeedsRoot {
-        /// The question that was to be asked, with the device.
+        /// The query, with the device.
         question: String,
     },
-    /// Not even root may ask, as in a container.
+    /// A query that is refused even to root, as in a container.
     RefusedToRoot {
-        /// The question that was to be asked, with the device.
+        /// The query, with the device.
         question: String,
     },
 }

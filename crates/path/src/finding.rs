@@ -1,21 +1,21 @@
-//! A problem or a fact worth knowing: a sentence, the evidence, and what to do.
+//! A problem or noteworthy fact: a sentence, the evidence, and what to do.
 
 use serde::{Deserialize, Serialize};
 
-/// How bad it is. Only warnings and dangers make plumb exit with 1.
+/// Severity of a finding. Only warnings and dangers make plumb exit with 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// Worth knowing.
+    /// Noteworthy, but not a problem.
     Info,
-    /// A measurement or a setting that should not be relied on.
+    /// Unreliable measurement or setting.
     Warning,
     /// Acknowledged or synced data can be lost.
     Danger,
 }
 
 impl Severity {
-    /// Returns the word for the severity that is used in documents.
+    /// Returns the severity's name in documents.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -25,14 +25,14 @@ impl Severity {
     }
 }
 
-/// One finding of a survey, or one verdict of a measurement.
+/// A finding of a survey, or a verdict of a measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// A stable name for programs, in kebab-case: `flush-dropped`.
+    /// Stable identifier for programs, in kebab-case: `flush-dropped`.
     pub id: String,
-    /// How bad it is.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// One sentence with the layer and the figures in it.
+    /// One sentence with the layer and the figures.
     pub sentence: String,
     /// Evidence for the finding, one line each.
     pub evidence: Vec<String>,
@@ -41,7 +41,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Sorts findings, the most severe first; those of one severity stay in their order.
+    /// Sorts findings by severity, the most severe first, keeping the order among equals.
     pub fn sort_by_severity(findings: &mut [Self]) {
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     }

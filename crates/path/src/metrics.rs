@@ -1,16 +1,16 @@
-//! Prometheus' text format, as node_exporter's textfile collector reads it: HELP and TYPE, no timestamps.
-//! Names end in base units.
+//! Prometheus' text format as node_exporter's textfile collector reads it: with HELP and TYPE, without
+//! timestamps. Names end in base units.
 
 use crate::finding::{Finding, Severity};
 
-/// Metrics as text, family by family.
+/// Builder for metrics, one family after the other.
 #[derive(Debug, Default)]
 pub struct Metrics {
     text: String,
 }
 
 impl Metrics {
-    /// Adds a family of gauges or counters: the labels of each sample, and its value.
+    /// Adds a family of gauges or counters; each sample has labels and a value.
     pub fn family<'a>(
         &mut self,
         name: &str,
@@ -21,7 +21,7 @@ impl Metrics {
         samples.into_iter().for_each(|(labels, value)| self.sample(name, labels.as_ref(), value));
     }
 
-    /// Adds a family as [`Self::family`] does; without samples there is none.
+    /// Adds a family as [`Self::family`] does, but omits a family without samples.
     pub fn known<'a>(
         &mut self,
         name: &str,
@@ -34,12 +34,12 @@ impl Metrics {
         }
     }
 
-    /// Begins a family. `kind` is what its TYPE says: `gauge`, `counter`, `histogram` or `summary`.
+    /// Starts a family. `kind` is its TYPE: `gauge`, `counter`, `histogram` or `summary`.
     fn begin(&mut self, name: &str, kind: &str, help: &str) {
         self.text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
     }
 
-    /// Adds a family with what `put` says of each; without any there is no family.
+    /// Adds a family with the samples that `put` adds for each item. Omits a family without items.
     pub fn each<T>(
         &mut self,
         name: &str,
@@ -55,7 +55,7 @@ impl Metrics {
         all.for_each(|one| put(self, one));
     }
 
-    /// A sample of the family that was begun last, or one of its parts: `NAME_sum`.
+    /// Adds a sample of the current family, or of one of its parts: `NAME_sum`.
     pub fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         let labels: Vec<String> =
             labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
@@ -63,7 +63,7 @@ impl Metrics {
         self.text.push_str(&format!("{name}{labels} {value}\n"));
     }
 
-    /// The findings, each and by severity. `family` is what the names of both families begin with:
+    /// Adds each finding, and the number by severity. `family` is the prefix of both family names:
     /// `plumb_check`.
     pub fn findings(&mut self, family: &str, labels: &[(&str, &str)], findings: &[Finding]) {
         let counts = [Severity::Info, Severity::Warning, Severity::Danger].map(|severity| {
@@ -71,7 +71,7 @@ impl Metrics {
             ([labels, &[("severity", severity.word())]].concat(), count as f64)
         });
         self.family(&format!("{family}_findings"), "Findings by severity.", counts);
-        // Two findings of one rule may differ in their sentences alone, and a sample may stand only once.
+        // Two findings of one rule may differ only in their sentences, but a sample must be unique.
         let is_first = |(place, finding): &(usize, &Finding)| {
             let is_same = |other: &Finding| (&other.id, other.severity) == (&finding.id, finding.severity);
             !findings[..*place].iter().any(is_same)
@@ -83,18 +83,18 @@ impl Metrics {
         self.known(&format!("{family}_finding"), "One for each finding.", once);
     }
 
-    /// Returns all of it. The caller writes it to a temporary file and renames that.
+    /// Returns the text. The caller writes it to a temporary file and renames that.
     pub fn into_text(self) -> String {
         self.text
     }
 }
 
-/// Returns the type of the metric family `name`, which follows from the name: a counter ends in `_total`.
+/// Returns the type of the metric family `name`: a counter ends in `_total`.
 fn kind_of(name: &str) -> &'static str {
     if name.ends_with("_total") { "counter" } else { "gauge" }
 }
 
-/// Returns a label's value: backslash, quote and line feed escaped, as the format asks.
+/// Escapes backslash, quote and line feed in a label's value, as the format requires.
 fn escaped(value: &str) -> String {
     value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
 }

@@ -1,46 +1,45 @@
-//! The write path as plain data: layers from the application down to the drive, what each does with FLUSH and
-//! FUA, and the evidence for every statement.
+//! The write path as plain data: layers from the application down to the drive, the fate of FLUSH and FUA at
+//! each, and the evidence for every statement.
 
 use serde::{Deserialize, Serialize};
 
 use crate::exposure::Exposure;
 use crate::finding::Finding;
 
-/// All that a survey learnt: the document behind `plumb survey --json`.
+/// Result of a survey: the document behind `plumb survey --json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
     /// Always [`Survey::SCHEMA`].
     pub schema: String,
-    /// The kernel's release, `6.12.48-amd64`.
+    /// Kernel release, `6.12.48-amd64`.
     pub kernel: Option<String>,
-    /// One path for each target that was asked for.
+    /// One path for each requested target.
     pub paths: Vec<WritePath>,
 }
 
 impl Survey {
-    /// The name and version of the document.
+    /// Name and version of the document.
     pub const SCHEMA: &str = "plumb/survey/1";
 }
 
-/// The attribute of a file with which every write is synced before it returns, as evidence names it
-/// (chattr(1)).
+/// File attribute that syncs every write before it returns, in the wording of evidence (chattr(1)).
 pub const SYNC_ATTRIBUTE: &str = "attribute S";
-/// The mount option that does the same for all files, as evidence names it (mount(8)).
+/// Mount option that syncs every write to any file before it returns, in the wording of evidence (mount(8)).
 pub const SYNC_OPTION: &str = "sync";
 
-/// Beginning of the name of a layer that is a simulated drive which plumb serves: no device has this name.
+/// Name prefix of a layer that is a simulated drive served by plumb; no device has this name.
 pub(crate) const SERVED_DRIVE: &str = "plumb drive ";
 
-/// The property of a file system of ZFS that does the same, as evidence names it (zfsprops(7)).
+/// ZFS property that syncs every write before it returns, in the wording of evidence (zfsprops(7)).
 pub(crate) const ZFS_SYNC_ALWAYS: &str = "sync=always";
 
-/// Returns whether evidence of this value says that every write is synced before it returns.
+/// Returns true if evidence with this value means that every write is synced before it returns.
 pub(crate) fn is_synchronous(value: &str) -> bool {
     [SYNC_OPTION, SYNC_ATTRIBUTE, ZFS_SYNC_ALWAYS].contains(&value)
 }
 
-/// Returns the words for what makes every write synced: [`SYNC_OPTION`], [`SYNC_ATTRIBUTE`] or the property
-/// of ZFS.
+/// Returns the name of the setting that syncs every write: [`SYNC_OPTION`], [`SYNC_ATTRIBUTE`] or the ZFS
+/// property.
 pub(crate) fn synchronous_words(value: &str) -> &'static str {
     match value {
         SYNC_ATTRIBUTE => "attribute S (chattr +S)",
@@ -49,7 +48,7 @@ pub(crate) fn synchronous_words(value: &str) -> &'static str {
     }
 }
 
-/// The way of a write from the application to the media, for one target.
+/// The path of a write from the application to the media, for one target.
 ///
 /// ```
 /// use plumb_path::{Severity, WritePath};
@@ -63,35 +62,34 @@ pub(crate) fn synchronous_words(value: &str) -> &'static str {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WritePath {
-    /// Target that was requested: a path or a device.
+    /// Requested target: a path or a device.
     pub target: String,
-    /// The layers, each before all that are below it. The first is the application.
+    /// Layers in topological order: each before all layers below it. The first is the application.
     pub layers: Vec<Layer>,
-    /// Where an acknowledged write and a synced one become durable.
+    /// Layers at which an acknowledged write and a synced one become durable.
     pub durable_at: DurableAt,
-    /// Reason why the survey cannot see further down, if it cannot: a hypervisor, a server, a controller.
+    /// Reason why the survey cannot see further down, if any: a hypervisor, a server, a controller.
     pub unknown_below: Option<String>,
-    /// Answers to whether a page of a database stays whole over a power cut, by its size; empty where no
-    /// layer has a say, and in documents recorded before it was known.
+    /// For each database page size, whether a page stays whole across a power cut; empty if no layer affects
+    /// it, and in documents recorded before this was known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untorn: Vec<UntornPage>,
-    /// Acknowledged data that a power cut would take at the time of the survey; absent unless that was asked
-    /// for.
+    /// Acknowledged data that a power cut would have lost at the time of the survey; absent unless requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exposure: Option<Exposure>,
-    /// Problems and facts worth knowing.
+    /// Problems and noteworthy facts.
     pub findings: Vec<Finding>,
 }
 
 impl WritePath {
-    /// Returns true if no write goes down this path, because what applications write to is read-only.
+    /// Returns true if nothing is ever written down this path, because the top layer is read-only.
     pub fn takes_no_writes(&self) -> bool {
         self.findings.iter().any(|finding| finding.id == "read-only")
     }
 
-    /// Returns what makes every write synced before write() returns, in words (`mount option sync`): an
-    /// option or attribute of what applications write to, for an overlay of the file system of its upper
-    /// directory. `None` where nothing does.
+    /// Returns the setting that syncs every write before write() returns (`mount option sync`): an option or
+    /// attribute of the top layer, or for an overlay of the file system of its upper directory. `None` if
+    /// there is none.
     pub fn synchronous(&self) -> Option<&'static str> {
         let mut at = self.file_system();
         while let Some(layer) = at {
@@ -104,8 +102,8 @@ impl WritePath {
         None
     }
 
-    /// This path continued by that of the machine beneath it, as of a guest and its host. The layers of that
-    /// machine have its name before their own, and it has no application.
+    /// Joins this path of a guest with the path of its host. The host's layers get the prefix `machine`, and
+    /// its application is dropped.
     #[must_use]
     pub fn continued_by(mut self, beneath: &Self, machine: &str) -> Self {
         let named = |name: &String| format!("{machine}: {name}");
@@ -122,7 +120,7 @@ impl WritePath {
             ..layer.clone()
         });
         self.layers.extend(below);
-        // Durable is what is durable on both machines.
+        // Data is durable only if it is durable on both machines.
         let both = |here: Option<String>, there: &Option<String>| here.and(there.as_ref().map(named));
         let (here, there) = (self.durable_at, &beneath.durable_at);
         self.durable_at = DurableAt {
@@ -132,43 +130,43 @@ impl WritePath {
             sentence: format!("{} On {machine}, if it passes flushes on: {}", here.sentence, there.sentence),
         };
         self.unknown_below.clone_from(&beneath.unknown_below);
-        // Limits of untorn writes that a guest sees say nothing of the parts in which its host writes.
+        // Limits of untorn writes in a guest do not show how its host splits writes.
         self.untorn.clear();
         self.findings.extend(beneath.findings.iter().cloned());
         self
     }
 }
 
-/// Layer at which data is durable.
+/// Layers at which data becomes durable.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurableAt {
-    /// The name of the layer at which a plain acknowledged write is durable; null if at none that is known.
+    /// Layer at which a plain acknowledged write is durable; null if unknown or nowhere.
     pub write: Option<String>,
-    /// The name of the layer at which a write past the page cache that overwrites in place is durable once it
-    /// is acknowledged; null if at none that is known.
+    /// Layer at which an acknowledged direct write that overwrites in place is durable; null if unknown or
+    /// nowhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct: Option<String>,
-    /// The name of the layer at which data is durable once fsync has returned; null if at none that is known.
+    /// Layer at which data is durable once fsync has returned; null if unknown or nowhere.
     pub fsync: Option<String>,
-    /// Summary of these layers as a sentence for people, with what may drop the data.
+    /// Summary as a sentence for users, with the layers that may drop the data.
     pub sentence: String,
 }
 
-/// Answer to whether a page of one size stays whole over a power cut.
+/// Answer to whether a page of one size stays whole across a power cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UntornPage {
-    /// Bytes of the page.
+    /// Page size in bytes.
     pub page_bytes: u64,
     /// Answer for a program that writes each page by one direct write with `RWF_ATOMIC`.
     pub answer: PageAnswer,
-    /// The layer that the answer rests on; null if there is none.
+    /// Layer that determines the answer; null if there is none.
     pub layer: Option<String>,
     /// Reason, as a clause.
     pub because: String,
-    /// Rank of the claim; null without one.
+    /// Rank of the claim; null without a claim.
     pub rank: Option<UntornRank>,
-    /// True if the answer is yes for writes with `RWF_ATOMIC` only: they are kept whole by the drive, or by a
-    /// copy that the file system makes of no other write.
+    /// True if the answer yes holds only for writes with `RWF_ATOMIC`: they stay whole by the drive, or by a
+    /// copy that the file system makes only for such writes.
     #[serde(default)]
     pub needs_rwf_atomic: bool,
     /// Proof of the claim, or a way to learn more; null if the answer is no.
@@ -182,7 +180,7 @@ pub struct UntornPage {
 pub struct CachedPage {
     /// The answer.
     pub answer: PageAnswer,
-    /// The layer that it rests on; null if there is none.
+    /// Layer that determines the answer; null if there is none.
     pub layer: Option<String>,
     /// Reason, as a clause.
     #[serde(default)]
@@ -193,9 +191,9 @@ pub struct CachedPage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PageAnswer {
-    /// The page stays whole, by the claim of this rank.
+    /// The page stays whole, by a claim with a rank.
     Yes,
-    /// A power cut may leave a part of it old and a part new.
+    /// A power cut may leave a mixture of old and new data.
     No,
     /// No source says.
     Unknown,
@@ -205,51 +203,51 @@ pub enum PageAnswer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UntornRank {
-    /// A drive, or what stands for one, declares it. That is not proof.
+    /// Declared by a drive or a similar device. Not a proof.
     Declared,
-    /// A file system writes elsewhere and switches over, whatever the drive does with a write.
+    /// Guaranteed by a file system that writes elsewhere and then switches, independent of the drive.
     ByDesign,
 }
 
-/// Limits of untorn writes at one layer, by what it says itself.
+/// Limits of untorn writes at one layer, as reported by the layer itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayerUntorn {
-    /// The smallest, in bytes.
+    /// Smallest size in bytes.
     pub bytes_min: Option<u64>,
-    /// The largest, in bytes; zero if it takes none.
+    /// Largest size in bytes; zero if the layer accepts none.
     pub bytes_max: Option<u64>,
-    /// Reason why they are null.
+    /// Reason why the limits are null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_unknown_because: Option<String>,
 }
 
-/// One layer of the path.
+/// A layer of the path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layer {
     /// Kind of the layer.
     pub kind: LayerKind,
-    /// Unique within the path: the kernel's name where there is one (`vda`, `dm-0`), else what people call
-    /// it.
+    /// Unique name within the path: the kernel's name if there is one (`vda`, `dm-0`), otherwise a
+    /// descriptive one.
     pub name: String,
-    /// Identity that stays the same when names change: WWN, serial, UUID.
+    /// Identity that survives a change of names: WWN, serial, UUID.
     pub identity: Option<String>,
-    /// Cache of this layer itself: whether it holds acknowledged data that a power cut may erase; for a
-    /// write-back cache of plumb, whether its log does.
+    /// Cache of this layer itself: whether it holds acknowledged data that a power cut may lose. For a
+    /// write-back cache of plumb, this is the state of its log.
     pub cache: Cache,
-    /// Effect of the layer on a FLUSH from above.
+    /// Fate of a FLUSH that arrives at the layer.
     pub flush: Flush,
-    /// Effect of the layer on FUA from above.
+    /// Fate of FUA that arrives at the layer.
     pub fua: Fua,
-    /// Limits of untorn writes; absent where the layer has no say.
+    /// Limits of untorn writes; absent if the layer does not affect them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untorn: Option<LayerUntorn>,
-    /// Sources that each statement rests on.
+    /// Sources of each statement.
     pub evidence: Vec<Evidence>,
-    /// The names of the layers directly below.
+    /// Names of the layers directly below.
     pub below: Vec<String>,
 }
 
-/// The kinds of layer. A layer that is none of these is `Unknown` and keeps its kernel name.
+/// Kinds of layers. Any other layer is `Unknown` and keeps its kernel name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names are the field's own")]
@@ -306,13 +304,13 @@ pub enum LayerKind {
     Unknown,
 }
 
-/// Cache of a layer: whether it holds acknowledged data, and what a power cut does to that data.
+/// Cache of a layer: whether it holds acknowledged data, and whether that survives a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cache {
-    /// The layer holds nothing back.
+    /// The layer holds no data.
     None,
-    /// The layer holds data that a power cut erases.
+    /// The layer holds data that a power cut loses.
     Volatile,
     /// The layer holds data that survives: battery, capacitors, flash.
     Protected,
@@ -324,12 +322,12 @@ pub enum Cache {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Flush {
-    /// The FLUSH is passed down, or carried out by a drive.
+    /// The FLUSH is passed down, or executed by a drive.
     Forwarded,
-    /// The FLUSH ends here because nothing volatile is held at or below this layer that it could empty; at a
-    /// write-back cache of plumb, because its log holds nothing volatile.
+    /// The FLUSH ends here, correctly: nothing at or below this layer is volatile, or for a write-back cache
+    /// of plumb, its log is not.
     Absorbed,
-    /// The FLUSH ends here although something volatile is held at or below this layer.
+    /// The FLUSH ends here although data at or below this layer is volatile.
     Dropped,
     /// No source says.
     Unknown,
@@ -339,7 +337,7 @@ pub enum Flush {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fua {
-    /// FUA is passed down, or carried out by a drive.
+    /// FUA is passed down, or executed by a drive.
     Native,
     /// FUA becomes a write and a flush.
     Emulated,
@@ -349,14 +347,14 @@ pub enum Fua {
     Unknown,
 }
 
-/// Source that a statement rests on.
+/// Source of a statement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// The file, ioctl or field: `/sys/block/vda/queue/write_cache`,
-    /// `SG_IO MODE SENSE(10) page 08h byte 2 bit 2`.
+    /// File, ioctl or field: `/sys/block/vda/queue/write_cache`, `SG_IO MODE SENSE(10) page 08h byte 2 bit
+    /// 2`.
     pub source: String,
     /// Value that was read there.
     pub value: String,
-    /// Conclusion that follows from the value, in a few words.
+    /// Conclusion from the value, in a few words.
     pub means: String,
 }

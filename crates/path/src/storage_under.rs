@@ -1,4 +1,4 @@
-//! Storage under a path: the devices whose counters tell what was handed to the drivers, and the layer
+//! Storage under a path: the devices whose counters show the requests handed to drivers, and the layer
 //! directly below the file system.
 
 use crate::model::{Layer, LayerKind, SERVED_DRIVE, WritePath};
@@ -25,8 +25,8 @@ impl Layer {
             | K::VirtualMachine
             | K::Hypervisor
             | K::Remote => false,
-            // A device of an unknown kind, or a cache that is one, carries its kernel name; what is not a
-            // device has words for a name.
+            // A device of unknown kind, or a cache that is one, has its kernel name. Layers that are not
+            // devices have descriptive names with spaces.
             K::Unknown | K::WriteBackCache => !self.name.contains([' ', '/']),
             K::SimulatedDrive => !self.is_served_drive(),
             _ => true,
@@ -40,9 +40,9 @@ impl WritePath {
         self.layers.iter().find(|layer| layer.name == name)
     }
 
-    /// Returns the kernel names of the lowest block devices under the target: their counters in
-    /// /proc/diskstats say what was handed to the drivers. Whole disks, not partitions; for a loop device the
-    /// disk below its file; empty for memory and network file systems.
+    /// Returns the kernel names of the lowest block devices under the target, whose counters in
+    /// /proc/diskstats show the requests handed to drivers. Whole disks, not partitions; for a loop device
+    /// the disk below its file; empty for memory and network file systems.
     pub fn block_devices(&self) -> Vec<String> {
         self.layers
             .iter()
@@ -52,15 +52,16 @@ impl WritePath {
             .collect()
     }
 
-    /// Returns the kernel names of the block devices above those, from the top down.
+    /// Returns the kernel names of the block devices above [`block_devices`](Self::block_devices), from the
+    /// top down.
     pub fn devices_above(&self) -> Vec<String> {
         let above = self.layers.iter().zip(self.above_block_devices());
         let devices = above.filter(|(layer, is_above)| layer.is_block_device() && *is_above);
         devices.map(|(layer, _)| layer.name.clone()).collect()
     }
 
-    /// Returns the kernel names of the first block devices beneath the target: those that the target's file
-    /// system, or whoever opens the device itself, hands requests to.
+    /// Returns the kernel names of the first block devices below the target, which receive requests from the
+    /// target's file system or from direct users of the device.
     pub fn first_devices(&self) -> Vec<String> {
         let mut first = Vec::new();
         let mut seen = vec![self.layers.first().map(|layer| layer.name.as_str())];
@@ -80,22 +81,21 @@ impl WritePath {
         first
     }
 
-    /// Returns the layer above the [`first_devices`](Self::first_devices) that a process serves, a file
-    /// system in user space: that process asks the devices, on behalf of whoever asks it.
+    /// Returns the layer above [`first_devices`](Self::first_devices) that a process serves, a file system in
+    /// user space: requests to the devices come from that process on behalf of others.
     pub fn server_above_devices(&self) -> Option<&Layer> {
         let above = self.layers.iter().take_while(|layer| !layer.is_block_device());
         let mut served = above.filter(|layer| layer.kind == LayerKind::Fuse);
         served.next().filter(|_| !self.first_devices().is_empty())
     }
 
-    /// Returns true if `layer` is one of the [`block_devices`](Self::block_devices): its own counters are
-    /// read. What is below it, an adapter, a hypervisor or a server, has none.
+    /// Returns true if `layer` is one of [`block_devices`](Self::block_devices), whose own counters are read.
+    /// Layers below, such as an adapter, hypervisor or server, have none.
     pub fn is_lowest_device(&self, layer: &Layer) -> bool {
         layer.is_block_device() && self.block_devices().contains(&layer.name)
     }
 
-    /// Returns the file system that the target is on: the first below the page cache. `None` for a block
-    /// device.
+    /// Returns the file system of the target: the first below the page cache. `None` for a block device.
     pub fn file_system(&self) -> Option<&Layer> {
         use LayerKind as K;
         let top = self.layers.iter().find(|layer| !matches!(layer.kind, K::Application | K::PageCache))?;
@@ -106,10 +106,10 @@ impl WritePath {
         is_system.then_some(top)
     }
 
-    /// For each layer, whether some way down from it leads to a block device.
+    /// Returns for each layer whether a block device is below it.
     fn above_block_devices(&self) -> Vec<bool> {
         let mut above = vec![false; self.layers.len()];
-        // From below, each layer once and only its links downwards: this ends soon on any document.
+        // From below, each layer once and only its links downwards: terminates on any document.
         for index in (0..self.layers.len()).rev() {
             let below = &self.layers[index].below;
             above[index] = (index + 1..self.layers.len()).any(|lower| {

@@ -1,4 +1,5 @@
-//! Recordings with parts missing: guards against a survey that gives up, or panics, when a file is not there.
+//! Tests of recordings with missing parts: guards against a survey that gives up or panics when a file is
+//! missing.
 
 use std::sync::OnceLock;
 
@@ -19,7 +20,7 @@ fn fixtures() -> &'static [(String, RecordedSurvey)] {
     })
 }
 
-/// Surveys what is left. A target that is gone with the files is a clear error; everything else gives paths.
+/// Surveys the remaining recording. A missing target is a clear error; everything else gives paths.
 fn survives(fixture: &RecordedSurvey, target: &Target) -> Result<(), TestCaseError> {
     match survey(&fixture.tree, &fixture.probe, target) {
         Ok(found) => {
@@ -88,7 +89,7 @@ proptest! {
     }
 }
 
-/// Each file of each fixture, one at a time.
+/// Removes each file of each fixture, one at a time.
 #[test]
 fn no_single_file_is_indispensable() {
     for (name, fixture) in fixtures() {

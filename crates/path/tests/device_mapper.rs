@@ -1,5 +1,5 @@
-//! Synthetic device-mapper stacks: guards against a target that is misjudged, or a table that no longer fits
-//! what is below.
+//! Tests of synthetic device-mapper stacks: guards against a misjudged target, or a table that no longer fits
+//! the devices below.
 
 use crate::machine::{WB, WT, has, layer, stacked};
 use plumb_linux::probe::wire::dm;

@@ -1,4 +1,4 @@
-//! Loss that a power cut would cause, on machines put together by hand: nothing that is not seen is a zero.
+//! Tests of the loss in a power cut on hand-made machines: unseen data never counts as zero.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use plumb_path::{Target, survey_exposed};
 
 use crate::machine::{Machine, WB};
 
-/// Answers that the processes and the servers of a machine would give.
+/// Answers of the processes and the servers of a machine.
 #[derive(Default)]
 struct Processes(OpenFiles);
 
@@ -50,7 +50,7 @@ fn machine(mount: &str) -> Machine {
 }
 
 const EXT4: &str = "30 1 8:1 / / rw - ext4 /dev/sda rw,commit=7\n";
-/// Counts that the kernel has of the whole machine, and by how much that may be wrong.
+/// The kernel's count of the whole machine, with its maximum error.
 const COUNTED: u64 = (1024 << 10) + 2 * 125 * 4096;
 
 fn exposure(machine: &Machine, files: OpenFiles) -> Exposure {

@@ -1,5 +1,5 @@
-//! One small synthetic tree for each kind of file system: guards against one that is not recognised, or
-//! misjudged.
+//! Tests of a small synthetic tree for each kind of file system: guards against one that is not recognised,
+//! or misjudged.
 
 use crate::fixtures_of;
 use crate::machine::{Machine, WB, WT, has, layer, names};
@@ -80,6 +80,40 @@ fn an_overlay_goes_on_with_its_upper_directory() {
 }
 
 #[test]
+fn an_upper_directory_that_cannot_be_told_ends_unseen() {
+    let surveyed = |upper: &str, covered: bool| {
+        let mut machine = Machine::new();
+        machine.scsi("sda", "mpt3sas", WB, true);
+        machine.mount("/below", "8:1", "ext4", "/dev/root", "rw");
+        if covered {
+            machine.mount("/below/upper", "0:40", "tmpfs", "tmpfs", "rw");
+        }
+        let options = format!("rw,lowerdir=/l,upperdir={upper},workdir=/below/w");
+        machine.mount("/merged", "0:30", "overlay", "overlay", &options);
+        let directory = |device: &str| Stat {
+            kind: FileKind::Directory,
+            device: device.parse().unwrap(),
+            node: None,
+            mount: None,
+        };
+        machine.tree.put_stat("/below/w", directory("8:1"));
+        machine.tree.put_stat("/below/upper", directory(if covered { "0:40" } else { "8:1" }));
+        machine.tree.put_stat("/below/u,p", directory("8:1"));
+        machine.tree.put_stat("ram/u", directory("8:1"));
+        machine.survey("/merged")
+    };
+    let relative = surveyed("ram/u", false);
+    assert!(
+        relative.unknown_below.is_some_and(|why| why.contains("ram/u was named relative to a directory"))
+    );
+    let covered = surveyed("/below/upper", true);
+    assert!(covered.unknown_below.is_some_and(|why| why.contains("beneath a later mount")));
+    for known in ["/below/upper", r"/below/u\134\054p"] {
+        assert_eq!(surveyed(known, false).durable_at.fsync.as_deref(), Some("sda"), "{known}");
+    }
+}
+
+#[test]
 fn an_overlay_of_a_container_ends_unseen() {
     let mut machine = Machine::new();
     machine.mount(
@@ -130,14 +164,15 @@ fn what_zfs_and_fuse_do_not_tell_is_not_known() {
     let path = machine.survey("/tank");
     assert_eq!(has(&path, "needs-root"), Some(Severity::Info));
     assert!(path.unknown_below.unwrap().contains("/dev/zfs does not tell of tank: permission denied"));
-    // The name of a volume ends at its zero, whatever an earlier name has left behind it.
+    // The name of a volume ends at its zero, even if an earlier name follows.
     machine.virtual_device("zd0", WB);
     machine.probe.put("zd0", Request::ZfsVolume, Ok(b"tank/new\0er-name\0".to_vec()));
     assert_eq!(machine.survey("/dev/zd0").layers[2].identity.as_deref(), Some("tank/new"));
     layer(&machine.survey("/ntfs"), "fuse.mergerfs /ntfs", LayerKind::Fuse, Cache::Unknown, Flush::Unknown);
 }
 
-/// Recordings of real pools; `oracle.rs` holds the fate of their flushes against the drives' own counts.
+/// Tests recordings of real pools; `oracle.rs` compares the fate of their flushes with the drives' own
+/// counts.
 #[test]
 fn a_pool_of_zfs_is_seen_through() {
     let log = ["zfs-single-log"].as_slice();
@@ -178,7 +213,7 @@ fn a_pool_of_zfs_is_seen_through() {
     }
 }
 
-/// Flushes are not counted where queue/iostats is off, nor by the head of NVMe multipath.
+/// Flushes are not counted if queue/iostats is off, nor by the head of NVMe multipath.
 #[test]
 fn a_disk_was_never_flushed_only_if_its_flushes_are_counted() {
     let directory = fixtures_of::root().join("zfs-2.3.2-linux-6.1/h10");
@@ -214,7 +249,7 @@ fn a_disk_was_never_flushed_only_if_its_flushes_are_counted() {
     }
 }
 
-/// All options of a mounted ext4, as its driver lists them.
+/// Adds all options of a mounted ext4, as its driver lists them.
 fn ext4_options(machine: &mut Machine, device: &str, options: &str) {
     machine.tree.put_text(&format!("/proc/fs/ext4/{device}/options"), options);
 }
@@ -274,7 +309,7 @@ fn the_option_sync_counts_on_the_file_system_that_is_written_to() {
     machine.tree.put_stat("/below/upper", upper);
     machine.mount("/merged", "0:30", "overlay", "overlay", "rw,upperdir=/below/upper,workdir=/below/w");
     assert_eq!(written(&machine, "/merged").as_deref(), Some("sda"));
-    // A loop device on it takes writes of its own into the page cache.
+    // A loop device on it writes into the page cache itself.
     let block = machine.virtual_device("loop0", WB);
     machine.tree.put_text(&format!("{block}/loop/backing_file"), "/below/image\n");
     machine.tree.put_text(&format!("{block}/loop/dio"), "0\n");
@@ -366,7 +401,7 @@ fn an_attached_drive_of_plumb_has_its_name() {
     assert!(path.layers.iter().all(|layer| !layer.is_block_device()));
 }
 
-/// The kernel sees a disk that is flushed. The server has written down what is behind it.
+/// The kernel sees a disk that is flushed. The server has recorded the drive behind it.
 #[test]
 fn a_drive_that_plumb_serves_is_judged_by_its_model_however_it_is_attached() {
     let served = |drive: &str| {
@@ -405,7 +440,7 @@ fn a_drive_that_plumb_serves_is_judged_by_its_model_however_it_is_attached() {
     }
 }
 
-/// A cache by its name, attached, and as a ublk device: what is below is the same.
+/// Tests a cache by its name, attached, and as a ublk device: the devices below are equal.
 #[test]
 fn a_cache_of_plumb_leads_to_its_devices_however_it_is_named() {
     let mut machine = Machine::new();
@@ -444,12 +479,12 @@ fn a_cache_of_plumb_leads_to_its_devices_however_it_is_named() {
         "a mount is not a device"
     );
     assert_eq!(below(&machine.survey("ublkb3"), "ublkb3"), found);
-    // Another server has the number by now.
+    // Another server has the number now.
     machine.tree.put_text("/run/plumb/ublk/3", &record("a drive"));
     assert_eq!(machine.survey("ublkb3").layer("ublkb3").unwrap().kind, LayerKind::Ublk);
 }
 
-/// The file under the loop device of a drive that plumb has attached.
+/// File under the loop device of a drive that plumb has attached.
 const DISK: &str = "/run/plumb/attach/tank/mount/disk";
 
 /// Returns a file on the device with this number.
@@ -487,8 +522,8 @@ fn cached(mode: &str, log: &str) -> Machine {
     machine
 }
 
-/// In the mode `protected` flushes end at the cache. That is worth what its log keeps, whatever the backing
-/// device does, and is said of the attached device and of the cache by its name alike.
+/// In the mode `protected` flushes end at the cache. The log determines the durability, whatever the backing
+/// device does, for the attached device and for the cache by its name.
 #[test]
 fn a_protected_cache_ends_flushes_and_its_log_says_what_that_is_worth() {
     for (mode, log, cache, flush, found) in [
@@ -535,7 +570,7 @@ fn what_a_vouched_log_may_lose_is_said_with_the_rank_of_the_word_and_what_helps(
     assert!(finding.remedy.contains("`plumb cache mode tank write-back`"), "{}", finding.remedy);
     let sentence = &path.durable_at.sentence;
     assert!(sentence.contains("ends at plumb cache tank while the cache of sdc may lose"), "{sentence}");
-    // Both causes are told where there are two.
+    // Two causes are both reported.
     let mut machine = cached("protected", "/dev/sdc");
     machine.tree.put_text("/sys/devices/virtual/block/loop3/queue/write_cache", WT);
     let path = machine.survey("loop3");
@@ -544,7 +579,7 @@ fn what_a_vouched_log_may_lose_is_said_with_the_rank_of_the_word_and_what_helps(
     assert!(finding.sentence.contains("on the word of an administrator"), "{}", finding.sentence);
 }
 
-/// Without anything volatile below a cache, what it has acknowledged is durable.
+/// Tests that without volatile devices below a cache, its acknowledged data is durable.
 #[test]
 fn a_named_cache_is_durable_as_its_devices_are() {
     let config = "/var/lib/plumb/cache/tank.json";
@@ -586,7 +621,7 @@ fn an_external_journal_is_given_to_a_file_system_only_where_no_other_can_own_it(
     ext4_options(&mut machine, "sdb", "rw\n");
     journals(&mut machine, &["sdc", "sdb-8"]);
     assert_eq!(found(&machine), (true, false));
-    // Either may own it; and a name that begins alike is not a journal inside.
+    // Either may own the journal; and a similar name is not an internal journal.
     journals(&mut machine, &["sdc", "sdb-old-8"]);
     assert_eq!(found(&machine), (false, true));
     assert_eq!(machine.survey("/data").durable_at.fsync, None);
@@ -622,7 +657,7 @@ fn the_file_of_a_loop_device_is_found_by_its_device() {
     let mut machine = Machine::new();
     machine.scsi("sda", "mpt3sas", WB, true);
     machine.mount("/", "8:0", "ext4", "/dev/sda", "rw");
-    // A file system in memory hides the folder; the name leads there now.
+    // A file system in memory hides the directory, and the name leads there now.
     machine.mount("/img", "0:50", "tmpfs", "none", "rw");
     let hiding = Stat { kind: FileKind::File, device: "0:50".parse().unwrap(), node: None, mount: None };
     machine.tree.put_stat("/img/a", hiding);
@@ -677,7 +712,7 @@ fn a_network_block_device_without_flush_cannot_be_durable() {
     assert_eq!(has(&machine.survey("nbd0"), "nbd-no-flush"), None);
 }
 
-/// btrfs with blocks of these kinds and profiles, as fs/btrfs/sysfs.c shows them.
+/// Returns a machine with btrfs and blocks of these kinds and profiles, as fs/btrfs/sysfs.c shows them.
 fn btrfs_with(profiles: &[(&str, &str)]) -> Machine {
     let mut machine = quiet();
     machine.mount("/pool", "0:35", "btrfs", "/dev/sda", "rw");

@@ -1,5 +1,5 @@
-//! Disks of virtual machines, from the command lines of their hypervisors. The cache modes are those of the
-//! table in qemu(1), `-drive cache=`.
+//! Tests of disks of virtual machines, from the command lines of their hypervisors. The cache modes are those
+//! of the table in qemu(1), `-drive cache=`.
 
 use plumb_path::{Cache, Flush, LayerKind, Severity, Target, WritePath, survey_guests, survey_on_host};
 
@@ -37,8 +37,8 @@ fn qemu(drive: &str) -> WritePath {
     found.remove(0)
 }
 
-/// Returns the path of `mode`: has it the host's page cache, what becomes of a flush, and is each write
-/// durable.
+/// Returns facts about the path of `mode`: true if it uses the host's page cache, the fate of a flush, and
+/// true if each write is durable.
 fn mode(mode: &str) -> (bool, Flush, bool) {
     let path = qemu(&format!("file=/images/db1.img,if=virtio,id=root{mode}"));
     assert_eq!(path.target, "db1, disk root: /images/db1.img");
@@ -79,7 +79,7 @@ fn flushes_that_a_hypervisor_drops_are_a_danger_and_others_are_not() {
     assert!(said.contains("once a flush of the guest was answered it is durable at sda"), "{said}");
 }
 
-/// The forms in which libvirt 7 and 9 write the same disk.
+/// Tests the forms in which libvirt 7 and 9 write one disk.
 #[test]
 fn the_nodes_that_libvirt_names_are_followed_to_the_image() {
     let storage = r#"{"driver":"file","filename":"/images/db1.img","node-name":"libvirt-1-storage","cache":{"direct":true,"no-flush":false},"auto-read-only":true,"discard":"unmap"}"#;
@@ -107,7 +107,7 @@ fn the_nodes_that_libvirt_names_are_followed_to_the_image() {
     }
 }
 
-/// Drivers of one `-blockdev` within each other, and an image that is no file of the host.
+/// Tests nested drivers of one `-blockdev`, and an image that is not a file of the host.
 #[test]
 fn nested_drivers_are_followed_and_an_image_elsewhere_is_said() {
     let nested = r#"{"driver":"throttle","node-name":"a","file":{"driver":"raw","file":{"driver":"host_device","filename":"/images/db1.img","cache":{"no-flush":true}}}}"#;
@@ -203,7 +203,7 @@ fn an_image_that_cannot_be_reached_is_said() {
 }
 
 /// Returns the path of a guest whose disk vda has the serial number WD-42, by the survey of a host on which
-/// QEMU has this drive. The guest's kernel takes the disk for what `view` says.
+/// QEMU has this drive. `view` is the view of the guest's kernel.
 fn joined(drive: &str, view: &str) -> WritePath {
     let drive = format!("file=/images/db1.img,if=none,id=root{drive}");
     let words = [

@@ -1,6 +1,5 @@
-//! One small synthetic tree for each kind of device: guards against a layer that is not recognised, or
-//! recognised and misjudged. What was recorded on real kernels is in `oracle.rs`, file systems are in
-//! `file_systems.rs`.
+//! Tests of a small synthetic tree for each kind of device: guards against a layer that is not recognised, or
+//! misjudged. Recordings of real kernels are in `oracle.rs`, file systems in `file_systems.rs`.
 
 use crate::machine::{Machine, WB, WT, has, layer, names, stacked};
 use plumb_linux::probe::wire::dm;
@@ -67,7 +66,7 @@ fn a_raw_device_takes_o_direct_in_place_where_nothing_is_volatile_or_unknown() {
     assert!(sentence(&machine, "sdb").contains("O_DIRECT alone leaves it in the volatile cache of sdb"));
     machine.device("/sys/devices/LNXSYSTM:00/ndbus0/block", "pmem0", WB);
     assert!(!sentence(&machine, "pmem0").contains("O_DIRECT"));
-    // A thin volume keeps a map of its own, which a flush writes out.
+    // A thin volume has its own map, which a flush writes.
     for (target, said) in [("thin", false), ("linear", true)] {
         let mut machine = stacked("dm-0", "dm", WT);
         machine.page("sda", false, false);
@@ -484,7 +483,7 @@ fn a_library_that_takes_syncs_is_a_danger() {
     machine.tree.put_stat("/proc/71/fd/3", file);
     machine.tree.put_text("/proc/71/maps", &format!("7f00-7f01 r-xp 0 08:01 12   {eats}"));
     assert_eq!(has(&machine.survey("/proc/71/fd/3"), "syncs-preloaded"), Some(Severity::Danger));
-    // Mappings that this user may not read are a question that was not answered.
+    // Mappings that this user may not read are an unanswered query.
     machine.tree.put_absence("/proc/71/maps", Absence::Denied);
     let path = machine.survey("/proc/71/fd/3");
     assert_eq!(has(&path, "needs-root"), Some(Severity::Info), "{:#?}", path.findings);

@@ -1,11 +1,10 @@
-//! The survey's verdict against what emulated drives counted: guards against a verdict that contradicts the
-//! flushes.
+//! Tests of the survey's verdict against the counts of emulated drives: guards against a verdict that
+//! contradicts the flushes.
 //!
 //! Every fixture with an `oracle.json` is surveyed again from its recording. For each drive: where the survey
 //! says that a layer on the way to it drops flushes, none arrived although its cache was on; where it says
 //! that one absorbs them, none arrived and the cache was off; where all forward, some arrived. The recorded
-//! cache of the drive must be what the drive knew. And a finding of danger is there exactly if data could be
-//! lost.
+//! cache must match the drive's own state. And there is a finding of danger exactly if data could be lost.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +27,7 @@ struct DiskOracle {
     flushes_arrived: u64,
 }
 
-/// The findings that a scenario is there to show.
+/// Findings that the scenarios must show.
 const SHOWN: [(&str, &str); 24] = [
     // On SCSI an override and a change behind the kernel's back look the same.
     ("h1-temporary", "h3-stale-kernel-view"),
@@ -91,7 +90,7 @@ fn disagreements(path: &WritePath, oracle: &Oracle) -> Vec<String> {
             Flush::Dropped => !arrived && disk.write_cache,
             Flush::Absorbed => !arrived && !disk.write_cache,
             Flush::Forwarded => arrived,
-            // Only where it is known to depend on the kernel's release.
+            // Only if the fate is known to depend on the kernel's release.
             Flush::Unknown => path.findings.iter().any(|finding| finding.id == "external-journal"),
         };
         if !agrees {
@@ -119,8 +118,7 @@ fn disagreements(path: &WritePath, oracle: &Oracle) -> Vec<String> {
     wrong
 }
 
-/// Returns the worst that happens to a flush on its way to the disk, adapters included; beyond the machine
-/// nothing is asked.
+/// Returns the worst fate of a flush on its way to the disk, including adapters, but not beyond the machine.
 fn verdict(path: &WritePath, disk: &str) -> Flush {
     let mut above: Vec<&str> = vec![disk];
     for layer in path.layers.iter().rev() {

@@ -1,5 +1,5 @@
-//! This machine, recorded and surveyed again: guards against recordings that lack an answer, or hold too
-//! much.
+//! Tests of this machine, recorded and surveyed again: guards against recordings that lack an answer, or hold
+//! too much.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Untorn writes over synthetic stacks, each with the answer that follows from the kernel's own rules, named
-//! beside it: guards against a page that is said to stay whole where the kernel would split or refuse it.
+//! Tests of untorn writes on synthetic stacks, each with the answer by the kernel's own rules and their
+//! source: guards against a page that is reported to stay whole although the kernel would split or refuse it.
 
 use plumb_linux::probe::Request;
 use plumb_linux::tree::{Attributes, FileKind, Stat, Tree, UntornLimits, WriteLimits};
@@ -10,15 +10,15 @@ use crate::machine::{Machine, WB, WT, has, stacked};
 const KIB: u64 = 1 << 10;
 const LINUX: &str = "/proc/sys/kernel/osrelease";
 
-/// Limits of a queue: Documentation/ABI/stable/sysfs-block.
+/// Sets the limits of a queue: Documentation/ABI/stable/sysfs-block.
 fn limits(machine: &mut Machine, block: &str, min: u64, max: u64, boundary: u64) {
     for (name, value) in [("max", max), ("unit_min", min), ("unit_max", max), ("boundary", boundary)] {
         machine.tree.put_text(&format!("{block}/queue/atomic_write_{name}_bytes"), &format!("{value}\n"));
     }
 }
 
-/// Returns an NVMe drive of 4 KiB blocks, of which a namespace declares `blocks` that a power cut does not
-/// tear.
+/// Adds an NVMe drive of 4 KiB blocks, whose namespace declares that a power cut does not tear `blocks`
+/// blocks. Returns its directory.
 fn nvme(machine: &mut Machine, blocks: u16, kernel_max: u64) -> String {
     let controller = "/sys/devices/pci0000:00/0000:00:04.0/nvme/nvme0";
     let block = machine.device(controller, "nvme0n1", WB);
@@ -46,7 +46,8 @@ fn units(unit_min: u32, unit_max: u32, unit_max_optimised: u32) -> Option<Untorn
     Some(UntornLimits { unit_min, unit_max, unit_max_optimised, segments_max: 1 })
 }
 
-/// The answers for 4, 8, 16, 32 and 64 KiB as letters: `y`es, `n`o, `u`nknown; and the layer of the last.
+/// Checks the answers for 4, 8, 16, 32 and 64 KiB as letters (`y`es, `n`o, `u`nknown), and the layer of the
+/// last one.
 #[track_caller]
 fn answers(path: &WritePath, expected: &str, layer: &str) {
     assert_eq!(path.untorn.iter().map(|page| page.page_bytes).collect::<Vec<_>>(), PAGE_SIZES);

@@ -1,30 +1,30 @@
-//! The kernel's counts of pages that their device has not got yet: of one device in debugfs
-//! (mm/backing-dev.c), of the machine in /proc/meminfo.
+//! The kernel's counts of pages that their device does not have yet: for one device in debugfs
+//! (mm/backing-dev.c), for the machine in /proc/meminfo.
 //!
-//! Each processor keeps the last few pages that it counted to itself, so a count is wrong by as many at most.
+//! Each processor may withhold the last few pages that it counted, which limits the error of a count.
 
 use plumb_linux::pagecache::page_size;
 use plumb_linux::tree::process::field;
 use plumb_linux::tree::{Tree, mountinfo, possible_processors};
 
-/// Pages that one processor may keep back from a count of the machine: `calculate_normal_threshold` of
-/// mm/vmstat.c.
+/// Maximum number of pages that one processor withholds from a count of the machine:
+/// `calculate_normal_threshold` of mm/vmstat.c.
 const MACHINE_PAGES_MAX: u64 = 125;
 const KIB: u64 = 1024;
 
-/// Bytes that are dirty or under writeback, as the kernel counts them.
+/// Bytes that are dirty or under writeback by the kernel's count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Count {
-    /// No fewer of this device.
+    /// Lower bound for the device.
     pub(super) least: u64,
-    /// No more of this device.
+    /// Upper bound for the device.
     pub(super) most: u64,
-    /// Source of the figures, in words.
+    /// Source of the figures, for display.
     pub(super) source: String,
 }
 
-/// Reads the count for the device that the kernel calls `device` (`8:0`, `btrfs-1`); where that of the
-/// machine bounds more tightly, or there is no other, the bound is that. `None` if neither can be read.
+/// Reads the count for the device that the kernel calls `device` (`8:0`, `btrfs-1`). The count of the machine
+/// replaces the upper bound if it is lower or the only one. `None` if neither can be read.
 pub(super) fn count(tree: &dyn Tree, device: Option<&str>) -> Option<Count> {
     let own = device.and_then(|device| of_device(tree, device));
     match (own, of_machine(tree)) {
@@ -33,8 +33,8 @@ pub(super) fn count(tree: &dyn Tree, device: Option<&str>) -> Option<Count> {
     }
 }
 
-/// Reads `BdiWriteback` and `BdiReclaimable`. Before Linux 6.10 (which added `wb_stats`) they leave out the
-/// pages of control groups, so they bound nothing.
+/// Reads `BdiWriteback` and `BdiReclaimable`. Before Linux 6.10 (which added `wb_stats`) they exclude the
+/// pages of control groups, so they are not bounds.
 fn of_device(tree: &dyn Tree, device: &str) -> Option<Count> {
     let mounts = mountinfo::parse(&tree.read("/proc/self/mountinfo").ok()?);
     let point = &mounts.iter().find(|mount| mount.kind == "debugfs")?.point;
@@ -43,7 +43,7 @@ fn of_device(tree: &dyn Tree, device: &str) -> Option<Count> {
     let groups = groups.lines().filter(|line| line.starts_with("WbCgIno:")).count().max(1) as u64;
     let file = format!("{directory}/stats");
     let bytes = sum(&tree.text(&file).ok()?, ["BdiWriteback:", "BdiReclaimable:"])?;
-    // WB_STAT_BATCH of include/linux/backing-dev-defs.h: a processor keeps fewer pages than that.
+    // WB_STAT_BATCH of include/linux/backing-dev-defs.h: a processor withholds fewer pages than that.
     let processors = possible_processors(tree)?;
     let kept = 8 * (1 + u64::from(processors.ilog2())) - 1;
     let error = 2 * groups * processors * kept * page();
@@ -65,7 +65,7 @@ fn of_machine(tree: &dyn Tree) -> Option<Count> {
     Some(Count { least: 0, most: bytes + error, source })
 }
 
-/// Adds the two figures of `text`, which are in kB.
+/// Adds the two figures of `text`, which are in kB. Returns bytes.
 fn sum(text: &str, keys: [&str; 2]) -> Option<u64> {
     keys.into_iter().map(|key| field::<u64>(text, key)).sum::<Option<u64>>().map(|sum| sum * KIB)
 }

@@ -1,5 +1,4 @@
-//! Acknowledged data that a power cut would take at one moment: from memory, from journals, from caches and
-//! drives.
+//! Acknowledged data that a power cut would lose at one moment: in memory, journals, caches and drives.
 //!
 //! ```text
 //! survey ── plan: what to read of each layer ──► ExposurePlan ── read: now ──► Exposure
@@ -7,11 +6,12 @@
 //! ```
 //!
 //! Invariants:
-//! 1. `bytes_max` of a part is never below what a cut takes from it; where nothing bounds that it is null,
-//!    with the reason.
-//! 2. Parts are read from the top down, so data that goes down meanwhile is counted twice rather than not at
+//! 1. `bytes_max` of a part is never below the actual loss. If there is no upper bound, it is null and has a
+//!    reason.
+//! 2. Parts are read from the top down, so data that moves down meanwhile is counted twice rather than not at
 //!    all.
-//! 3. Nothing that could wait for a server is asked: a file system of a server has the kernel's own count.
+//! 3. Nothing is queried that could wait for a server: a network file system is measured by the kernel's own
+//!    count.
 
 mod kernel;
 pub(crate) mod plan;
@@ -25,49 +25,48 @@ pub use watch::{ExposureWatch, ObservedExposure};
 use plumb_linux::open_files::{self, FileInterest, OpenFiles, UnwrittenFile};
 use serde::{Deserialize, Serialize};
 
-/// Acknowledged data that a power cut would take.
+/// Acknowledged data that a power cut would lose.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Exposure {
-    /// Bytes that a cut takes at most, of the parts of which that is known.
+    /// Upper bound of the lost bytes, summed over the parts that have one.
     pub bytes_max: u64,
-    /// Bytes that are known to be in memory alone.
+    /// Bytes that are known to be only in volatile memory.
     pub bytes_min: u64,
-    /// True if `bytes_max` is known of every part, so that the sum bounds the loss.
+    /// True if every part has an upper bound, so that `bytes_max` bounds the total loss.
     pub complete: bool,
-    /// The parts, from the top of the path down.
+    /// Parts of the path from the top down.
     pub parts: Vec<ExposedPart>,
-    /// Processes that have files with such data open for writing, those with most first; empty where they are
-    /// not known.
+    /// Processes that have files with exposed data open for writing, those with most first; empty if unknown.
     pub holders: Vec<Holder>,
-    /// Reason why not all of them are known; null if they are.
+    /// Reason why `holders` is incomplete; null if it is complete.
     pub holders_unknown_because: Option<String>,
-    /// Bytes in memory of files that no process has open for writing, and of the file system's own
-    /// structures, at most; null if that is not known.
+    /// Upper bound of the bytes in memory of files that no process has open for writing, and of the file
+    /// system's own structures; null if unknown.
     pub unheld_bytes_max: Option<u64>,
-    /// Reason; null if it is known.
+    /// Reason why `unheld_bytes_max` is null.
     pub unheld_bytes_max_unknown_because: Option<String>,
 }
 
-/// Part of what a power cut would take.
+/// A part of the data that a power cut would lose.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExposedPart {
     /// Name of the layer.
     pub layer: String,
     /// Kind of the part.
     pub kind: PartKind,
-    /// Bytes that a cut takes at most.
+    /// Upper bound of the lost bytes; null if unknown.
     pub bytes_max: Option<u64>,
-    /// Reason why that is not known; null if it is.
+    /// Reason why `bytes_max` is null.
     pub bytes_max_unknown_because: Option<String>,
-    /// Bytes that are known to be there alone.
+    /// Bytes that are known to be only here.
     pub bytes_min: u64,
-    /// Bytes that are here alone and survive a cut; null where the part keeps nothing.
+    /// Bytes that are only here but survive a power cut; null if the part keeps nothing.
     pub kept_bytes: Option<u64>,
-    /// Seconds for which every reading has found such data here, or those that the cache counts.
+    /// Seconds for which every reading has found exposed data here, or the age that the cache reports.
     pub age_min: Option<f64>,
-    /// Reason why that is not known; null if it is, or if nothing is there.
+    /// Reason why `age_min` is null; itself null if the part exposes no data.
     pub age_min_unknown_because: Option<String>,
-    /// Source of the figure, and its meaning.
+    /// Source of the figure and its meaning.
     pub because: String,
 }
 
@@ -80,14 +79,14 @@ pub enum PartKind {
     Memory,
     /// Pages of the file behind a loop device.
     LoopFile,
-    /// Changes of names and sizes that the file system has not committed, with the data that only they make
-    /// reachable.
+    /// Changes of names and sizes that the file system has not committed, and the data reachable only through
+    /// these changes.
     Journal,
-    /// Contents of a file system or disk that is memory.
+    /// Contents of a file system or disk in memory.
     Contents,
     /// Write-back cache on a device.
     Cache,
-    /// Cache of a drive, or of what stands for one.
+    /// Cache of a drive or a similar device.
     Drive,
 }
 
@@ -98,35 +97,35 @@ pub struct Holder {
     pub process: String,
     /// Number of the process.
     pub pid: u32,
-    /// Bytes in memory of the files that it has open for writing.
+    /// Bytes in memory of the files that the process has open for writing.
     pub bytes: u64,
-    /// Bytes of those that other processes have open too: they count once in the total.
+    /// Bytes of `bytes` in files that other processes have open too; they count once in the total.
     pub shared_bytes: u64,
-    /// File with most of them.
+    /// File with most of `bytes`.
     pub file: String,
 }
 
-/// Data that a write-back cache of plumb alone holds.
+/// Data that only a write-back cache of plumb holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CacheShare {
-    /// Bytes that only the log holds.
+    /// Bytes that are only in the log.
     pub bytes: u64,
-    /// Seconds for which the oldest have been there, at least.
+    /// Lower bound of the age of the oldest such data, in seconds.
     pub oldest: Option<f64>,
 }
 
-/// State of this machine that is not in /proc or /sys.
+/// Sources of state on this machine other than /proc and /sys.
 pub trait Live {
-    /// Returns the bytes that a power cut of the simulated drive `name` puts at risk.
+    /// Returns the number of bytes of the simulated drive `name` that a power cut would lose.
     ///
     /// # Errors
-    /// The reason why its server did not say.
+    /// The reason why its server did not report it.
     fn drive(&self, name: &str) -> Result<u64, String>;
 
-    /// Returns what the cache `name` holds.
+    /// Returns the data that only the cache `name` holds.
     ///
     /// # Errors
-    /// The reason why its server did not say.
+    /// The reason why its server did not report it.
     fn cache(&self, name: &str) -> Result<CacheShare, String>;
 
     /// Finds the files that processes have open for writing.
@@ -134,15 +133,15 @@ pub trait Live {
         open_files::read(wanted)
     }
 
-    /// Counts what of a file its device has not got yet.
+    /// Returns the amount of data of a file that its device does not have yet.
     ///
     /// # Errors
-    /// The reason in words.
+    /// The reason, for display.
     fn file(&self, path: &str) -> Result<UnwrittenFile, String> {
         open_files::file_at(path).map_err(|error| plumb_block::in_one_line(&error))
     }
 
-    /// Returns the bytes that the files of a file system in memory take; `None` if it cannot be looked at.
+    /// Returns the size of all files of a file system in memory; `None` if it is not accessible.
     fn used(&self, point: &str) -> Option<u64> {
         let space = plumb_linux::space::space_at(std::path::Path::new(point)).ok()?;
         Some(space.total.0.saturating_sub(space.free.0))

@@ -1,5 +1,5 @@
-//! Readings of each layer of a path to say what a power cut would take from it. The survey finds it once,
-//! so that reading again costs no survey.
+//! Plan of the readings for each layer of a path that determine the loss in a power cut. The survey makes the
+//! plan once, so that it need not be repeated for every reading.
 
 use plumb_linux::tree::DeviceNumber;
 
@@ -18,18 +18,18 @@ pub(crate) struct Source {
     pub(crate) reading: Reading,
 }
 
-/// Way to learn what a layer holds.
+/// Method to determine the data that a layer holds.
 #[derive(Debug, Clone)]
 pub(crate) enum Reading {
     /// Pages of a file system, or of a block device without one.
     Memory(Memory),
     /// The journal of a file system.
     Journal(Journal),
-    /// The file behind a loop device; `None` where it is not known or on a server.
+    /// The file behind a loop device; `None` if it is unknown or on a server.
     LoopFile(Option<LoopFile>),
-    /// Files in memory, at this mount point.
+    /// A file system in memory at this mount point.
     Files { point: String },
-    /// A block device in memory, of so many bytes.
+    /// A block device in memory with this capacity.
     Disk { bytes: Option<u64> },
     /// A simulated drive.
     SimulatedDrive { name: String },
@@ -39,22 +39,22 @@ pub(crate) enum Reading {
     Bcache { directory: String },
     /// dm-cache or dm-writecache.
     DeviceMapper { name: String, number: DeviceNumber },
-    /// A drive whose cache is volatile, or what stands for one.
+    /// A drive with a volatile cache, or a similar device.
     Drive(Drive),
-    /// Nothing that a cut takes, by what is declared.
+    /// A layer that loses nothing in a power cut, by declaration.
     Nothing { because: &'static str },
-    /// No source says.
+    /// A layer without a source of information.
     Unknown { because: String },
 }
 
-/// Pages of a file system or device.
+/// Pages of a file system or device in memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Memory {
     /// Name of the kernel's counts, such as `8:0`.
     pub(crate) counts: Option<String>,
-    /// File system whose open files may be looked at.
+    /// File system whose open files may be inspected.
     pub(crate) file_system: Option<DeviceNumber>,
-    /// Block device, where it has no file system.
+    /// Block device, if it has no file system.
     pub(crate) device: Option<DeviceNumber>,
 }
 
@@ -62,9 +62,9 @@ pub(crate) struct Memory {
 #[derive(Debug, Clone)]
 pub(crate) struct Journal {
     pub(crate) file_system: String,
-    /// Seconds after which a change is committed, where that is known.
+    /// Interval of commits in seconds, if known.
     pub(crate) commit: Option<f64>,
-    /// File with the number of commits so far, for jbd2.
+    /// File with the number of completed commits, for jbd2.
     pub(crate) commits: Option<String>,
     /// Devices that the file system writes to.
     pub(crate) devices: Vec<String>,
@@ -75,7 +75,7 @@ pub(crate) struct Journal {
 #[derive(Debug, Clone)]
 pub(crate) struct LoopFile {
     pub(crate) path: String,
-    /// Device and number that the kernel has for it; `None` where the user may not ask.
+    /// Device and inode number of the file; `None` if the user may not query them.
     pub(crate) identity: Option<(DeviceNumber, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! Reading of the loss that a power cut would cause.
+//! Readings of the data that a power cut would lose.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use super::plan::{Drive, ExposurePlan, Journal, LoopFile, Memory, Reading, Sourc
 use super::settled::Progress;
 use super::{ExposedPart, Exposure, Holder, Live, PartKind};
 
-/// Bytes of a sector in the kernel's counters.
+/// Size of a sector in the kernel's counters.
 const SECTOR: u64 = 512;
-/// Readings of two counters until they are of one moment.
+/// Maximum number of attempts to read two counters consistently.
 const TRIES_MAX: usize = 8;
 
-/// Everything that can be read.
+/// Sources for a reading.
 #[derive(Clone, Copy)]
 pub(super) struct Machine<'a> {
     pub(super) tree: &'a dyn Tree,
@@ -25,14 +25,16 @@ pub(super) struct Machine<'a> {
 }
 
 impl ExposurePlan {
-    /// Reads once what a power cut would take now.
+    /// Takes a single reading of the data that a power cut would lose now.
     pub fn now(&self, tree: &dyn Tree, probe: &dyn Probe, live: &dyn Live) -> Exposure {
         self.clone().read(Machine { tree, probe, live }, false)
     }
 
-    /// Reads what a power cut would take now. `is_watched` says that earlier readings went before.
+    /// Takes a reading of the data that a power cut would lose now. `is_watched` means that there were
+    /// earlier readings.
     pub(super) fn read(&mut self, machine: Machine<'_>, is_watched: bool) -> Exposure {
-        // The kernel's counts before and after the files: the larger of them bounds what the files were.
+        // The kernel's counts before and after the files are inspected: the larger bounds the data of the
+        // files.
         let counts = self.counts(machine.tree);
         let files = machine.live.open_files(&self.wanted());
         let counts: Vec<Option<Count>> =
@@ -49,8 +51,8 @@ impl ExposurePlan {
         exposure
     }
 
-    /// Takes a sample of the counters that bound what is not settled. More samples make the bounds tighter,
-    /// and cost little beside a reading.
+    /// Samples the counters that bound the unsettled data. More samples make the bounds tighter and are cheap
+    /// compared with a reading.
     pub(super) fn sample(&mut self, tree: &dyn Tree) {
         for source in &mut self.sources {
             match &mut source.reading {
@@ -98,7 +100,7 @@ fn larger(one: Option<Count>, two: Option<Count>) -> Option<Count> {
     }
 }
 
-/// Reads layer by layer.
+/// Reader of a path, layer by layer.
 struct Reader<'a> {
     machine: Machine<'a>,
     is_watched: bool,
@@ -151,7 +153,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Pages of the page cache: no less than the open files hold, and no more than the kernel counts.
+    /// Measures the page cache: at least the data of the open files, at most the kernel's count.
     fn memory(&self, memory: &Memory, count: Option<Count>, exposure: &mut Exposure) -> ExposedPart {
         let files = || self.files.files.iter();
         let held: u64 = files().map(|file| file.unwritten.0).sum();
@@ -173,7 +175,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds those who would lose what is in memory, and says who is not seen.
+    /// Adds the processes that would lose data in memory, and the reason why some may be missing.
     fn holders(&self, memory: &Memory, exposure: &mut Exposure) {
         let OpenFiles { files, denied, uncounted, is_unsupported } = self.files;
         let is_looked_at = memory.file_system.is_some() || memory.device.is_some();
@@ -264,7 +266,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the state of dm-cache and dm-writecache: Documentation/admin-guide/device-mapper.
+    /// Reads the status of dm-cache and dm-writecache: Documentation/admin-guide/device-mapper.
     fn device_mapper(&self, name: &str, number: DeviceNumber) -> ExposedPart {
         let ask = |request| {
             let reply = self
@@ -321,8 +323,8 @@ fn counters(tree: &dyn Tree, device: &str) -> Option<Counters> {
     Some(Counters { written: fields.get(6)? * SECTOR, flushes: fields.get(15).copied() })
 }
 
-/// Reads how far the devices of a file system and its journal have come; `None` if the kernel does not show
-/// it. No commit completes between the two counters, so that both are of one moment.
+/// Reads the progress of a file system's devices and its journal; `None` if the kernel does not show it. No
+/// commit completes between the two counters, so they are consistent.
 fn journal_progress(tree: &dyn Tree, journal: &Journal) -> Option<Progress> {
     let file = journal.commits.as_ref()?;
     let commits = || tree.text(file).ok()?.split_whitespace().next()?.parse().ok();
@@ -340,17 +342,18 @@ fn journal_progress(tree: &dyn Tree, journal: &Journal) -> Option<Progress> {
     None
 }
 
-/// Reads how far a drive has come.
+/// Reads the progress of a drive.
 ///
 /// # Errors
-/// The reason in words.
+/// The reason, for display.
 fn drive_progress(tree: &dyn Tree, name: &str) -> Result<Progress, &'static str> {
     let Counters { written, flushes } = counters(tree, name).ok_or("its counters cannot be read")?;
     let completed = flushes.ok_or("the kernel counts flushes since Linux 5.5 only")?;
     Ok(Progress { written, completed })
 }
 
-/// bcache prints dirty data for people: `1.5M` (bch_hprint of drivers/md/bcache/util.c).
+/// Reads the dirty data of bcache, which is printed in human-readable form: `1.5M` (bch_hprint of
+/// drivers/md/bcache/util.c).
 fn bcache(tree: &dyn Tree, directory: &str) -> ExposedPart {
     let because = format!("{directory}/dirty_data: it is on the caching disk");
     let text = tree.text(&format!("{directory}/dirty_data")).unwrap_or_default();
@@ -367,7 +370,7 @@ fn bcache(tree: &dyn Tree, directory: &str) -> ExposedPart {
     ExposedPart { kept_bytes: kept, ..known(PartKind::Cache, 0, because) }
 }
 
-/// Returns why one reading does not tell the age of dirty pages.
+/// Returns the reason why one reading does not give the age of dirty pages.
 fn ages(tree: &dyn Tree) -> String {
     let setting = |name: &str| {
         let text = tree.text(&format!("/proc/sys/vm/{name}")).ok()?;
@@ -381,14 +384,14 @@ fn ages(tree: &dyn Tree) -> String {
     }
 }
 
-/// Returns the processes that write a file, except for this one: it records what it reads, and a user wants
-/// to know about the others.
+/// Returns the processes that write a file, except this one, which records its own readings and does not
+/// interest the user.
 fn writers(file: &OpenFile) -> impl Iterator<Item = (&u32, &String)> {
     let own = std::process::id();
     file.writers.iter().filter(move |(pid, _)| **pid != own)
 }
 
-/// Returns the processes that have files with unwritten data open, those with most first.
+/// Returns the processes that have files with unwritten data open, those with most data first.
 fn holders(files: &[OpenFile]) -> Vec<Holder> {
     let mut by_process: BTreeMap<u32, (Holder, u64)> = BTreeMap::new();
     for file in files.iter().filter(|file| file.unwritten.0 > 0) {

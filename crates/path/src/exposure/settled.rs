@@ -1,9 +1,9 @@
-//! Bound on what was written and not yet made durable, from two counters that only grow: bytes written, and
-//! completed operations (flushes, commits) each of which makes durable all that was written before it began.
+//! Upper bound of the data written but not yet durable, from two counters that only grow: bytes written, and
+//! completed operations (flushes, commits) that each make durable everything written before they began.
 
 use std::collections::VecDeque;
 
-/// Samples that are kept; an older one bounds less tightly and no less rightly.
+/// Maximum number of samples kept. Dropping samples loosens the bound but keeps it correct.
 const SAMPLES_MAX: usize = 4096;
 
 /// Counters at one moment.
@@ -15,10 +15,10 @@ pub(crate) struct Progress {
     pub(crate) completed: u64,
 }
 
-/// Course of both counters.
+/// History of both counters.
 #[derive(Debug, Clone)]
 pub(crate) struct SettledData {
-    /// Number of operations that may be under way at once.
+    /// Maximum number of concurrent operations.
     at_once: u64,
     samples: VecDeque<Progress>,
 }
@@ -28,16 +28,17 @@ impl SettledData {
         Self { at_once, samples: VecDeque::new() }
     }
 
-    /// Takes a sample. Returns the bytes that may not be durable at its time; `None` until that is known.
+    /// Adds a sample. Returns an upper bound of the bytes that are not durable at its time; `None` until one
+    /// is known.
     ///
-    /// Operations that were under way at an earlier sample are `at_once` at most. So of one more that
-    /// completed since, one at least began after that sample, and what had been written by then is durable.
+    /// At most `at_once` operations were in progress at an earlier sample. If one more has completed since,
+    /// at least one of them began after that sample, and everything written by then is durable.
     pub(crate) fn take(&mut self, now: Progress) -> Option<u64> {
         if self.samples.back() != Some(&now) {
             self.samples.push_back(now);
         }
         let is_past = |sample: &Progress| now.completed.saturating_sub(sample.completed) > self.at_once;
-        // The latest sample that is settled stays: it is the bound until the next one is.
+        // Keep the latest settled sample, which gives the bound until the next one is settled.
         while self.samples.get(1).is_some_and(is_past) {
             self.samples.pop_front();
         }

@@ -1,4 +1,4 @@
-//! Readings of what a power cut would take, again and again: ages, bounds and the most that was at risk.
+//! Repeated readings of the data that a power cut would lose: ages, bounds and the maximum.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::plan::ExposurePlan;
 use super::read::Machine;
 use super::{Exposure, Live};
 
-/// Loss that a power cut would have caused while a path was watched.
+/// Data that a power cut would have lost while a path was watched.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObservedExposure {
     /// Target that was watched.
@@ -20,36 +20,36 @@ pub struct ObservedExposure {
     pub readings: u64,
     /// The last reading.
     pub now: Exposure,
-    /// The largest sum of the known parts of a reading.
+    /// Largest sum of the known parts in a reading.
     pub bytes_max_peak: u64,
-    /// Time of that reading, in seconds since the first one.
+    /// Time of the reading with that sum, in seconds since the first reading.
     pub peak_at: f64,
 }
 
-/// Watch over one path.
+/// State of a watch over one path.
 #[derive(Debug)]
 pub struct ExposureWatch {
     exposed: ExposurePlan,
     started: Option<Nanos>,
-    /// Time since which each part has held something in every reading, by its place.
+    /// Time since which each part, by its index, has held data in every reading.
     since: BTreeMap<usize, Nanos>,
     observed: ObservedExposure,
 }
 
 impl ExposureWatch {
-    /// Begins a watch over `target`, of which `exposed` is to be read.
+    /// Starts a watch over `target`, with the readings in `exposed`.
     pub fn new(target: String, exposed: ExposurePlan) -> Self {
         let observed = ObservedExposure { target, ..ObservedExposure::default() };
         Self { exposed, started: None, since: BTreeMap::new(), observed }
     }
 
-    /// Reads once more, at the time `at`.
+    /// Takes a reading at the time `at`.
     pub fn look(&mut self, at: Nanos, tree: &dyn Tree, probe: &dyn Probe, live: &dyn Live) -> &Exposure {
         let is_watched = self.started.is_some();
         let started = *self.started.get_or_insert(at);
         let mut now = self.exposed.read(Machine { tree, probe, live }, is_watched);
         for (place, part) in now.parts.iter_mut().enumerate() {
-            // Data that is certain to be there has an age; a bound alone has none.
+            // Only data that is certain to exist has an age; an upper bound has none.
             if part.bytes_min == 0 {
                 self.since.remove(&place);
                 continue;
@@ -69,12 +69,12 @@ impl ExposureWatch {
         &self.observed.now
     }
 
-    /// Takes a sample between two readings, so that the later one bounds more tightly.
+    /// Samples the counters between two readings, which makes the next bound tighter.
     pub fn sample(&mut self, tree: &dyn Tree) {
         self.exposed.sample(tree);
     }
 
-    /// Returns what was seen until now.
+    /// Returns the observation so far.
     pub const fn observed(&self) -> &ObservedExposure {
         &self.observed
     }

@@ -1,12 +1,12 @@
-//! Where data is durable on a device that is used without a kernel between: requests go to it as they are,
-//! and it answers. There is no page cache, so what is acknowledged is at least in the device.
+//! Durability on a device that is used without the kernel in between: requests reach it unchanged. There is
+//! no page cache, so acknowledged data has at least reached the device.
 
 use super::Flow;
 use super::durable::{keeps_nothing, no_flush_offered, unknown_below};
 use crate::facts::Mark;
 use crate::model::{Cache, DurableAt, Flush};
 
-/// Returns the verdict of a path without a page cache.
+/// Returns the durability on a path without a page cache.
 pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
     let Some((_, device)) = flow.nodes().nth(1) else {
         let sentence = "No device was found.".to_owned();

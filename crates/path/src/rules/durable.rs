@@ -1,11 +1,12 @@
-//! Where an acknowledged write and a synced one become durable, and why the survey cannot see further.
+//! Layers at which acknowledged and synced writes become durable, and the reason why the survey cannot see
+//! further.
 
 use super::finding::names;
 use super::{Flow, device};
 use crate::facts::{Mark, Node};
 use crate::model::{Cache, DurableAt, Flush, LayerKind, synchronous_words};
 
-/// Returns the verdict of a path.
+/// Returns the durability on a path.
 pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
     if let Some(node) = read_only(flow) {
         let sentence =
@@ -17,7 +18,7 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
         true if is_cached => CACHED_GUEST,
         true => DIRECT_GUEST,
         false if is_cached => KERNEL,
-        // A cache that was named: it is not served by the kernel, and its devices are.
+        // The target is a cache itself: the kernel does not serve it, but its devices.
         false if top(flow).is_some_and(|top| flow.node(top).log().is_some()) => NAMED_CACHE,
         false => return device::durable_at(flow),
     };
@@ -32,7 +33,7 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
     }
     let synchronous = synchronous(flow);
     let (direct, direct_words) = match &synced {
-        // An image may have a mapping of its own, which is written out at a flush.
+        // An image may have its own mapping, which is written at a flush.
         SyncGuarantee::At(name) if synchronous.is_none() && !is_of_guest(flow) => direct(flow, name, words),
         _ => (None, String::new()),
     };
@@ -65,16 +66,16 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
     DurableAt { direct: write.clone().or(direct), write, fsync, sentence }
 }
 
-/// How a path speaks of its writes and syncs.
+/// Wording for the writes and syncs of a path.
 #[derive(Clone, Copy)]
 struct Words {
-    /// Where a write is when it is acknowledged.
+    /// Location of an acknowledged write.
     acknowledged: &'static str,
-    /// When a sync is done.
+    /// Condition under which a sync is complete.
     synced: &'static str,
-    /// Operation that requests the sync.
+    /// Operation that requests a sync.
     sync: &'static str,
-    /// True if every write goes past the page cache.
+    /// True if all writes bypass the page cache.
     is_direct: bool,
 }
 
@@ -88,7 +89,7 @@ const NAMED_CACHE: Words = Words {
     is_direct: true,
 };
 
-/// A disk of a virtual machine whose hypervisor writes through this host's page cache.
+/// Wording for a disk of a virtual machine whose hypervisor uses this host's page cache.
 const CACHED_GUEST: Words = Words {
     acknowledged: "in this host's memory",
     synced: "a flush of the guest was answered",
@@ -96,16 +97,16 @@ const CACHED_GUEST: Words = Words {
     is_direct: false,
 };
 
-/// A disk of a virtual machine whose hypervisor writes past this host's page cache.
+/// Wording for a disk of a virtual machine whose hypervisor bypasses this host's page cache.
 const DIRECT_GUEST: Words = Words { acknowledged: "past this host's memory", ..CACHED_GUEST };
 
-/// Returns true for the disk of a virtual machine on this host. A guest's own path may lead over its host's
-/// process, too.
+/// Returns true for the disk of a virtual machine on this host. A guest's own path may also include a process
+/// of its host.
 fn is_of_guest(flow: &Flow<'_>) -> bool {
     flow.first(|kind| kind == LayerKind::VirtualMachine) == Some(0)
 }
 
-/// Returns why the survey cannot see further down; several reasons are joined, a hypervisor first.
+/// Returns the reason why the survey cannot see further down; several reasons are joined, a hypervisor first.
 pub(super) fn unknown_below(flow: &Flow<'_>) -> Option<String> {
     let mut reasons: Vec<String> = Vec::new();
     let mut more = 0;
@@ -141,17 +142,17 @@ pub(super) fn unknown_below(flow: &Flow<'_>) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
-/// Guarantee that a returned fsync gives.
+/// Guarantee after fsync has returned.
 enum SyncGuarantee {
     At(String),
-    /// The layer that ends the flush, and the holder of the data that it should have made durable.
+    /// Nothing: this layer ends the flush; the second layer holds the data that it should have made durable.
     Dropped(String, String),
-    /// Reason why nothing is durable, as a clause.
+    /// Nothing: the reason, as a clause.
     Nothing(String),
     Unknown(String),
 }
 
-/// Returns what a server that offers no flush offers instead; `None` of any other layer.
+/// Returns the offer of a server without flush support; `None` for other layers.
 pub(super) fn no_flush_offered(node: &Node) -> Option<&'static str> {
     node.marks.iter().find_map(|mark| match mark {
         Mark::NoFlushOffered { offered } => Some(*offered),
@@ -205,12 +206,12 @@ fn synced(flow: &Flow<'_>) -> SyncGuarantee {
     }
 }
 
-/// Returns why nothing is durable on a null device.
+/// Returns the reason why nothing is durable on a null device.
 pub(super) fn keeps_nothing(node: &Node) -> String {
     format!("{} keeps nothing that is written", node.name)
 }
 
-/// Returns why a flush ends at `node`.
+/// Returns the reason why a flush ends at `node`.
 fn cause(node: &Node) -> String {
     let option = node.marks.iter().find_map(|mark| match mark {
         Mark::BarriersOff { option, .. } | Mark::SyncsOmitted { option } => Some(option),
@@ -224,7 +225,7 @@ fn cause(node: &Node) -> String {
     }
 }
 
-/// Returns the volatile layer that a flush dropped at `index` should have emptied.
+/// Returns the volatile layer that the flush dropped at `index` should have emptied.
 pub(super) fn holder(flow: &Flow<'_>, index: usize) -> String {
     let below = below_all(flow, index);
     let holders: Vec<&Node> = flow
@@ -237,7 +238,7 @@ pub(super) fn holder(flow: &Flow<'_>, index: usize) -> String {
     if holders.is_empty() {
         return "memory above it".to_owned();
     }
-    // Below a virtual machine stands the page cache of its host.
+    // Below a virtual machine there is the page cache of its host.
     let (memory, caches): (Vec<&Node>, Vec<&Node>) =
         holders.into_iter().partition(|node| node.kind == LayerKind::PageCache);
     let memory = memory.first().map(|_| "the page cache".to_owned());
@@ -245,12 +246,12 @@ pub(super) fn holder(flow: &Flow<'_>, index: usize) -> String {
     memory.into_iter().chain(caches).collect::<Vec<_>>().join(" and ")
 }
 
-/// Marks the nodes at or below `index` that a flush there is meant for; for an adapter, also the disks
+/// Marks the nodes at or below `index` that a flush there should reach; for an adapter, also the disks
 /// directly above it.
 pub(super) fn below_all(flow: &Flow<'_>, index: usize) -> Vec<bool> {
     let count = flow.nodes().count();
     let mut reached = vec![false; count];
-    // The log is the only part below a write-back cache that is not flushed.
+    // Below a write-back cache, only a vouched log is not flushed.
     match flow.vouched(index) {
         Some(_) => flow.log(index).for_each(|(leg, _)| reached[leg] = true),
         None => reached[index] = true,
@@ -270,8 +271,7 @@ pub(super) fn below_all(flow: &Flow<'_>, index: usize) -> Vec<bool> {
     reached
 }
 
-/// Returns the lowest layer that every write goes through: the drive if there is one, the array if there are
-/// several.
+/// Returns the lowest layer common to all writes: the drive if there is one, the array if there are several.
 fn lowest_common(flow: &Flow<'_>) -> Option<String> {
     let mut at = top(flow)?;
     loop {
@@ -284,9 +284,9 @@ fn lowest_common(flow: &Flow<'_>) -> Option<String> {
     }
 }
 
-/// Returns what syncs every write to what applications write to: the first layer below the page cache; for an
-/// overlay also the file system of its upper directory. A file system below a loop device does not count: its
-/// writes are the loop device's.
+/// Returns the setting that syncs every write at the top layer, below the page cache; for an overlay, also of
+/// the file system of its upper directory. A file system below a loop device does not count, since only the
+/// loop device writes to it.
 fn synchronous(flow: &Flow<'_>) -> Option<&'static str> {
     let mut at = top(flow);
     while let Some(index) = at {
@@ -302,9 +302,9 @@ fn synchronous(flow: &Flow<'_>) -> Option<&'static str> {
     None
 }
 
-/// Returns the layer that applications write to, if it takes no writes. A read-only layer further down says
-/// nothing: the origin of a snapshot is one, and the kernel goes on writing to a disk that was made
-/// read-only below a file system (block/blk-core.c, bio_check_ro).
+/// Returns the top layer if it is read-only. A read-only layer further down means nothing: the origin of a
+/// snapshot is read-only, and the kernel still writes to a disk that was made read-only below a file system
+/// (block/blk-core.c, bio_check_ro).
 pub(super) fn read_only<'a>(flow: &Flow<'a>) -> Option<&'a Node> {
     top(flow).map(|top| flow.node(top)).filter(|node| node.is_read_only())
 }
@@ -316,12 +316,12 @@ fn top(flow: &Flow<'_>) -> Option<usize> {
     })
 }
 
-/// Returns the guarantee for a write past the page cache alone, where a sync makes durable at `name`: the
-/// layer at which such a write is durable, and the same in words; nothing where that is not certain.
+/// Returns the guarantee for a direct write without a sync, where a sync makes data durable at `name`: the
+/// layer at which such a write is durable, and a sentence; nothing if that is not certain.
 fn direct(flow: &Flow<'_>, name: &str, words: Words) -> (Option<String>, String) {
     let nothing = (None, String::new());
     let Some(top) = top(flow).filter(|top| flow.node(*top).writes_in_place()) else { return nothing };
-    // Below a hypervisor that flushes each write nothing is left to hold.
+    // Below a hypervisor that flushes each write no volatile data remains.
     let is_left = |node: &&Node| !node.marks.contains(&Mark::FlushesWrites);
     let under: Vec<&Node> =
         flow.nodes().filter(|(index, _)| *index >= top).map(|(_, node)| node).take_while(is_left).collect();

@@ -1,4 +1,4 @@
-//! Building findings: one finding for one cause, however many layers show it.
+//! Construction of findings: one for each cause, even if several layers show it.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use super::Flow;
 use crate::facts::{Mark, Node};
 use crate::finding::Severity;
 
-/// Number of names that a sentence lists before it counts.
+/// Maximum number of names in a sentence; the rest is only counted.
 const NAMED_MAX: usize = 4;
 
-/// The layers with a mark of this shape, and what these marks say.
+/// Selects the layers with a mark of this shape, and the text of these marks.
 macro_rules! marked {
     ($flow:expr, $mark:pat => $word:expr) => {
         Those::marked($flow, |mark| match mark {
@@ -20,7 +20,7 @@ macro_rules! marked {
 }
 pub(super) use marked;
 
-/// Result of a rule. Its id is that of the rule; its remedy is the catalogue's unless the rule knows better.
+/// Result of a rule. The id is the rule's. The remedy is the catalogue's unless the rule supplies its own.
 pub(super) struct RuleResult {
     pub(super) severity: Severity,
     pub(super) sentence: String,
@@ -28,21 +28,21 @@ pub(super) struct RuleResult {
     pub(super) remedy: Option<String>,
 }
 
-/// The layers that a finding is about. Displayed as `sda`, `sda and sdb`, `sda, sdb, sdc, sdd and 8 more`.
+/// Layers of a finding. Displayed as `sda`, `sda and sdb`, `sda, sdb, sdc, sdd and 8 more`.
 pub(super) struct Those<'a> {
     pub(super) nodes: Vec<&'a Node>,
-    /// Words of the layers' marks, each once.
+    /// Distinct texts of the layers' marks.
     pub(super) words: Vec<&'a str>,
 }
 
 impl<'a> Those<'a> {
-    /// Returns the nodes that `wanted` takes.
+    /// Selects the nodes that satisfy `wanted`.
     pub(super) fn matching(flow: &Flow<'a>, wanted: impl Fn(usize, &Node) -> bool) -> Self {
         let nodes = flow.nodes().filter(|(index, node)| wanted(*index, node)).map(|(_, node)| node);
         Self { nodes: nodes.collect(), words: Vec::new() }
     }
 
-    /// Returns the nodes with a mark of which `word` makes something.
+    /// Selects the nodes with a mark for which `word` returns a text.
     pub(super) fn marked(flow: &Flow<'a>, word: impl Fn(&'a Mark) -> Option<&'a str>) -> Self {
         let mut those = Self { nodes: Vec::new(), words: Vec::new() };
         for (_, node) in flow.nodes() {
@@ -59,18 +59,18 @@ impl<'a> Those<'a> {
         those
     }
 
-    /// Joins the words of the marks with `between`.
+    /// Joins the texts of the marks with `between`.
     pub(super) fn said(&self, between: &str) -> String {
         self.words.join(between)
     }
 
-    /// Takes `plural` where several layers are the subject.
+    /// Returns `plural` if there are several layers, otherwise `singular`.
     pub(super) fn verb(&self, singular: &'static str, plural: &'static str) -> &'static str {
         if self.nodes.len() == 1 { singular } else { plural }
     }
 
-    /// Fills a sentence of the catalogue: `{those}` with the names, `{words, }` with the words of the marks
-    /// and what follows `words` between them, `{is|are}` by the number of layers.
+    /// Fills in a sentence of the catalogue: `{those}` becomes the names, `{words, }` the texts of the marks
+    /// joined by the separator after `words`, `{is|are}` the form for the number of layers.
     pub(super) fn fill(&self, sentence: &str) -> String {
         let filled = |(number, part): (usize, &str)| match (part.split_once('|'), part.strip_prefix("words"))
         {
@@ -82,20 +82,20 @@ impl<'a> Those<'a> {
         sentence.split(['{', '}']).enumerate().map(filled).collect()
     }
 
-    /// Returns a finding about them with their own evidence; `None` if there are none.
+    /// Creates a finding about these layers with their own evidence; `None` if there are none.
     pub(super) fn found(&self, severity: Severity, sentence: String) -> Option<RuleResult> {
         let evidence = self.lines().collect();
         (!self.nodes.is_empty()).then_some(RuleResult { severity, sentence, evidence, remedy: None })
     }
 
-    /// Their own evidence, one line each.
+    /// Returns the layers' own evidence, one line each.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
         let line = |line: &crate::Evidence| format!("{}: {} ({})", line.source, line.value, line.means);
         self.nodes.iter().take(NAMED_MAX).flat_map(|node| &node.evidence).map(line)
     }
 }
 
-/// Returns the names of `nodes` as a sentence lists them.
+/// Joins the names of `nodes` for a sentence.
 pub(super) fn names(nodes: Vec<&Node>) -> String {
     Those { nodes, words: Vec::new() }.to_string()
 }

@@ -5,16 +5,15 @@ use std::collections::BTreeMap;
 use crate::facts::{KernelFua, KernelView, Mark, Node};
 use crate::model::{Cache, Flush, Fua, LayerKind};
 
-/// A path with the fate of flushes worked out.
+/// A path with the computed fate of flushes.
 pub(crate) struct Flow<'a> {
     nodes: &'a [Node],
     below: Vec<Vec<usize>>,
     above: Vec<Vec<usize>>,
-    /// Cache held at or below each node, as far as this machine can see.
+    /// Cache at or below each node, as far as this machine can see.
     held: Vec<Cache>,
-    /// Cache at or below each node for data that was acknowledged past the page cache and is not flushed
-    /// afterwards: data that a layer finds again only with what it writes out at a flush is not known to be
-    /// kept.
+    /// Cache at or below each node for direct writes that are acknowledged but not flushed. A layer that can
+    /// find such data only with metadata written at a flush is not known to keep it.
     kept: Vec<Cache>,
     flush: Vec<Flush>,
 }
@@ -64,7 +63,7 @@ impl<'a> Flow<'a> {
         self.held[index]
     }
 
-    /// Returns the cache of the layer itself; for a write-back cache, that of its log.
+    /// Returns the cache of the layer itself, or for a write-back cache that of its log.
     pub(crate) fn cache(&self, index: usize) -> Cache {
         let node = &self.nodes[index];
         let Some(log) = node.log() else { return node.cache };
@@ -72,14 +71,14 @@ impl<'a> Flow<'a> {
         self.log(index).map(|(leg, _)| self.kept[leg]).fold(own, worse)
     }
 
-    /// Returns the nodes that the log of a write-back cache is on.
+    /// Returns the nodes that hold the log of a write-back cache.
     pub(crate) fn log(&self, index: usize) -> impl Iterator<Item = (usize, &'a Node)> {
         let on = self.nodes[index].log().map_or(&[][..], |log| &log.on);
         self.below(index).filter(|(_, node)| on.contains(&node.name))
     }
 
-    /// Returns the fate of a flush that the log ought to receive, where somebody vouches that it needs none;
-    /// `None` elsewhere.
+    /// Returns the fate that a flush of the log would have, if the user vouches that the log needs none;
+    /// `None` for other nodes.
     pub(crate) fn vouched(&self, index: usize) -> Option<Flush> {
         self.nodes[index].log().filter(|log| !log.is_flushed).map(|_| ended(self.cache(index)))
     }
@@ -89,12 +88,12 @@ impl<'a> Flow<'a> {
         self.below[index].iter().map(|place| (*place, &self.nodes[*place]))
     }
 
-    /// Returns the index of a layer of this kind.
+    /// Returns the index of the first layer whose kind satisfies `wanted`.
     pub(crate) fn first(&self, wanted: impl Fn(LayerKind) -> bool) -> Option<usize> {
         self.nodes.iter().position(|node| wanted(node.kind))
     }
 
-    /// Returns the fate of FUA at the node: stripped where flushes are, native where the driver takes it.
+    /// Returns the fate of FUA at the node: dropped like flushes, native if the driver supports it.
     pub(crate) fn fua(&self, index: usize) -> Fua {
         let node = &self.nodes[index];
         if let Some((_, fua)) = of_host(node) {
@@ -107,7 +106,7 @@ impl<'a> Flow<'a> {
         }
         match (node.queue, node.fua) {
             (KernelView::NoQueue, KernelFua::No) => Fua::Emulated,
-            // A layer without a queue hands on what it gets.
+            // A layer without a queue passes on whatever it receives.
             (KernelView::NoQueue, _) => match node.kind {
                 LayerKind::Hypervisor | LayerKind::Remote | LayerKind::Fuse | LayerKind::Unknown => {
                     Fua::Unknown
@@ -120,9 +119,9 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Returns the worst of what a node and all below it hold: nothing if each write is flushed. What a
-    /// hypervisor, a server or an adapter holds is said in `unknown_below`: the disk's own claim stands for
-    /// what this kernel can act on.
+    /// Returns the most volatile cache of a node and everything below: none if each write is flushed. Caches
+    /// of a hypervisor, server or adapter are reported by `unknown_below` instead: here the disk's own claim
+    /// counts, on which this kernel can act.
     fn hold(&self, index: usize) -> Cache {
         let node = &self.nodes[index];
         if node.marks.contains(&Mark::FlushesWrites) {
@@ -147,13 +146,13 @@ impl<'a> Flow<'a> {
         let mut fate = self.fate_by_queue(index);
         for mark in &node.marks {
             let by_mark = match mark {
-                // There is nowhere to flush to.
+                // There is no device to flush.
                 Mark::InMemory
                 | Mark::KeepsNothing
                 | Mark::SyncsOmitted { .. }
                 | Mark::SyncsPreloaded { .. }
                 | Mark::NoFlushOffered { .. } => Flush::Dropped,
-                // The journal's disk is flushed, the data's disk perhaps not.
+                // The journal's disk is flushed, but perhaps not the data's disk.
                 Mark::ExternalJournal { .. } => match ended(self.held_below(index)) {
                     Flush::Dropped => Flush::Unknown,
                     other => other,
@@ -168,8 +167,7 @@ impl<'a> Flow<'a> {
                     Flush::Dropped => Flush::Unknown,
                     other => other,
                 },
-                // A target that is not known, or a table that is not there; without the table nothing is
-                // marked.
+                // An unknown target or a missing table; without a table there are no marks.
                 Mark::Unseen { .. } if node.kind == LayerKind::DmOther || node.is_zfs() => Flush::Unknown,
                 Mark::NoCachingPage | Mark::NoFlushCommand if node.queue == KernelView::WriteThrough => {
                     ended(self.held[index])
@@ -203,7 +201,7 @@ impl<'a> Flow<'a> {
         if unseen { worse(below, Cache::Unknown) } else { below }
     }
 
-    /// For an adapter: what the disks that hang on it hold.
+    /// Returns the cache of the disks on an adapter.
     fn held_above(&self, index: usize) -> Cache {
         self.above[index].iter().map(|above| self.nodes[*above].cache).fold(Cache::None, worse)
     }
@@ -217,12 +215,12 @@ fn of_host(node: &Node) -> Option<(Flush, Fua)> {
     })
 }
 
-/// Layers beyond what this kernel can act on.
+/// Returns true for layers beyond this kernel's control.
 fn speaks_for_itself(kind: LayerKind) -> bool {
     matches!(kind, LayerKind::Hypervisor | LayerKind::Remote | LayerKind::Controller)
 }
 
-/// Returns the fate of a flush that ends at a node, given the cache held there.
+/// Returns the fate of a flush that ends at a node with this cache at or below it.
 fn ended(held: Cache) -> Flush {
     match held {
         Cache::Volatile => Flush::Dropped,

@@ -1,9 +1,9 @@
-//! The rules: from typed facts to a judged path. Pure functions; the same facts always give the same verdict.
+//! Rules that turn typed facts into a judged path. Pure functions: equal facts always give the same verdict.
 //!
-//! In order: [`flow`] says for every layer what becomes of FLUSH and FUA, [`durable`] where data is durable,
-//! and [`traps`] and [`storage`] what is wrong or worth knowing. The rule behind all of them: a path is
-//! unsafe if any node on it drops flushes while any node at or below it holds volatile data; the device and
-//! the kernel are both read, and neither is trusted alone.
+//! In this order, [`flow`] determines the fate of FLUSH and FUA at every layer, [`durable`] where data is
+//! durable, and [`traps`] and [`storage`] report problems and noteworthy facts. The common principle: a path
+//! is unsafe if any node on it drops flushes while any node at or below it holds volatile data. Both the
+//! device and the kernel are read, and neither is trusted alone.
 
 mod device;
 mod durable;
@@ -23,16 +23,16 @@ use crate::model::{Layer, WritePath};
 
 pub(crate) use flow::Flow;
 
-/// A rule: what it finds on a path, if anything.
+/// A rule: returns a finding about a path, if any.
 enum Rule {
-    /// Choice of the layers that the finding is about. The catalogue has the sentence.
+    /// A rule that selects layers; the sentence is in the catalogue.
     Plain(Severity, for<'a> fn(&Flow<'a>) -> Those<'a>),
-    /// A finding that words itself.
+    /// A rule that words its finding itself.
     Own(fn(&Flow<'_>) -> Option<RuleResult>),
 }
 
-/// The rules with their ids in the catalogue, in the order in which equals are reported: causes before what
-/// they come to.
+/// Rules with their ids in the catalogue. The order decides among findings of equal severity: causes before
+/// consequences.
 const RULES: [(&str, Rule); 43] = [
     ("memory", Plain(Danger, |flow| marked!(flow, Mark::InMemory => ""))),
     ("keeps-nothing", Plain(Danger, |flow| marked!(flow, Mark::KeepsNothing => ""))),
@@ -40,8 +40,8 @@ const RULES: [(&str, Rule); 43] = [
     ("volatile-overlay", Plain(Danger, |flow| storage::syncs_omitted(flow, false))),
     ("zfs-sync-disabled", Own(storage::zfs_sync_disabled)),
     ("syncs-preloaded", Plain(Danger, |flow| marked!(flow, Mark::SyncsPreloaded { library } => library))),
-    // drivers/block/nbd.c: without NBD_FLAG_SEND_FLUSH the queue is set to write through, and no request asks
-    // for durability.
+    // drivers/block/nbd.c: without NBD_FLAG_SEND_FLUSH the queue is set to write through, and no request is
+    // made durable.
     ("nbd-no-flush", Plain(Danger, |flow| marked!(flow, Mark::NoFlushOffered { offered } => offered))),
     ("h1-temporary-write-through", Plain(Danger, traps::temporary_write_through)),
     ("h2-queue-write-through", Plain(Danger, traps::queue_write_through)),
@@ -58,16 +58,15 @@ const RULES: [(&str, Rule); 43] = [
     ("synchronous-mount", Own(storage::synchronous)),
     ("lax-order", Plain(Info, |flow| marked!(flow, Mark::LaxOrder { option } => option))),
     ("no-auto-da-alloc", Plain(Info, |flow| marked!(flow, Mark::ReplacesUnsynced { option } => option))),
-    // fs/jbd2: an fsync leaves the flush of the data's disk to the commit
-    // (jbd2_trans_will_send_data_barrier), which did not send it in guests with Debian's kernels 6.1 and
-    // 6.12.
+    // fs/jbd2: an fsync relies on the commit to flush the data's disk (jbd2_trans_will_send_data_barrier),
+    // which did not happen in guests with Debian's kernels 6.1 and 6.12.
     ("external-journal", Plain(Warning, |flow| marked!(flow, Mark::ExternalJournal { device } => device))),
     ("zfs-single-log", Plain(Info, |flow| marked!(flow, Mark::SyncLog { single: Some(log) } => log))),
     ("zfs-log-bypassed", Plain(Info, |flow| marked!(flow, Mark::LogBypassed => ""))),
     ("zfs-flush-errors", Plain(Info, |flow| marked!(flow, Mark::FlushErrorsIgnored { version } => version))),
     ("virtio-no-flush", Own(storage::no_flush_command)),
     ("write-hole", Own(storage::write_hole)),
-    // The documentation of btrfs calls these profiles not ready for use (btrfs(5), RAID56).
+    // The btrfs documentation calls these profiles not ready for use (btrfs(5), RAID56).
     ("btrfs-write-hole", Plain(Warning, |flow| marked!(flow, Mark::BtrfsParity { what } => what))),
     ("errors-recorded", Plain(Warning, |flow| marked!(flow, Mark::ErrorsRecorded { what } => what))),
     ("shingled", Plain(Info, |flow| marked!(flow, Mark::Shingled { what } => what))),
@@ -91,7 +90,7 @@ const RULES: [(&str, Rule); 43] = [
     ("refused-to-root", Own(storage::refused_to_root)),
 ];
 
-/// Judges one path. `nodes` are in order, each before all that are below it, the application first.
+/// Judges a path. `nodes` must be in topological order, the application first.
 pub fn judge(target: &str, nodes: &[Node]) -> WritePath {
     let flow = Flow::new(nodes);
     let layers: Vec<Layer> =
@@ -109,7 +108,7 @@ pub fn judge(target: &str, nodes: &[Node]) -> WritePath {
     }
 }
 
-/// Returns what a rule finds on a path, in the words of the catalogue where it has no own.
+/// Applies a rule to a path, with the catalogue's text unless the rule has its own.
 fn finding(id: &str, rule: &Rule, flow: &Flow<'_>) -> Option<Finding> {
     let words = CATALOGUE.get(id);
     let found = match rule {

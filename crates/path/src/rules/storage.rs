@@ -1,5 +1,5 @@
-//! Findings that are not traps of cache settings: memory, options, arrays, caches, the far side of a
-//! hypervisor or a network, and what root would add.
+//! Findings other than traps of cache settings: memory, options, arrays, caches, hypervisors, networks, and
+//! facts that only root can read.
 
 use plumb_text::shell_word;
 
@@ -9,11 +9,11 @@ use crate::facts::{KernelView, Mark, Node};
 use crate::finding::Severity;
 use crate::model::{Cache, Flush, LayerKind, ZFS_SYNC_ALWAYS, is_synchronous};
 
-/// Number of questions that `needs-root` lists.
+/// Maximum number of queries listed by `needs-root`.
 const QUESTIONS_MAX: usize = 20;
 
-/// Returns the sentence names the places and, where data can be lost, the command that mends it: it becomes
-/// the headline.
+/// Judges `barriers-off`. The sentence becomes the headline, so it names the places and, if data can be lost,
+/// the command to fix it.
 pub(super) fn barriers_off(flow: &Flow<'_>) -> Option<RuleResult> {
     let those = marked!(flow, Mark::BarriersOff { option, .. } => option);
     let restore = marked!(flow, Mark::BarriersOff { restore, .. } => restore);
@@ -67,7 +67,7 @@ pub(super) fn synchronous(flow: &Flow<'_>) -> Option<RuleResult> {
     };
     let remedy = match those.words.as_slice() {
         [ZFS_SYNC_ALWAYS] => Some(zfs_standard(&those)),
-        // MS_DIRSYNC is not in MS_RMT_MASK (fs/namespace.c), and no option undoes it.
+        // MS_DIRSYNC is not in MS_RMT_MASK (fs/namespace.c), so no option reverts it.
         ["dirsync"] => Some(
             "unmount the file system and mount it without dirsync, which a remount cannot take away"
                 .to_owned(),
@@ -81,7 +81,7 @@ pub(super) fn synchronous(flow: &Flow<'_>) -> Option<RuleResult> {
     found.or_else(|| synchronous_file(flow))
 }
 
-/// End of the remedies that take a flush of every write away.
+/// End of the remedies that stop flushing every write.
 const LOST_THEN: &str =
     "; programs that do not sync by themselves then lose what they wrote last at a power cut";
 
@@ -90,7 +90,7 @@ fn data_sets(those: &Those<'_>) -> String {
     sets.join(" ")
 }
 
-/// Returns the command that gives data sets of ZFS the usual syncs.
+/// Returns the command that restores the default syncs of ZFS datasets.
 fn zfs_standard(those: &Those<'_>) -> String {
     let sets = data_sets(those);
     format!("`zfs set sync=standard {sets}`, or `zfs inherit sync {sets}` if what it is in has another value")
@@ -141,7 +141,7 @@ pub(super) fn write_hole(flow: &Flow<'_>) -> Option<RuleResult> {
     those.found(severity, sentence)
 }
 
-/// Returns the layers of ZFS, or the others, that omit syncs.
+/// Returns the layers that omit syncs: of ZFS, or all others.
 pub(super) fn syncs_omitted<'a>(flow: &Flow<'a>, by_zfs: bool) -> Those<'a> {
     let mut those = marked!(flow, Mark::SyncsOmitted { option } => option);
     those.nodes.retain(|node| node.is_zfs() == by_zfs);
@@ -164,7 +164,7 @@ pub(super) fn zfs_sync_disabled(flow: &Flow<'_>) -> Option<RuleResult> {
     Some(found)
 }
 
-/// H10 on a pool.
+/// Judges trap H10, for a pool.
 pub(super) fn zfs_remembers(flow: &Flow<'_>) -> Option<RuleResult> {
     let those = marked!(flow, Mark::NeverFlushed { why } => why);
     let pool = those.nodes.first()?.place();
@@ -219,7 +219,7 @@ pub(super) fn volatile_cache(flow: &Flow<'_>) -> Option<RuleResult> {
     those.found(Severity::Info, sentence)
 }
 
-/// Judges `path-ends-unseen`: nothing below a file system of the kernel is to be seen from elsewhere.
+/// Judges `path-ends-unseen`. Below a pseudo file system nothing exists, so the remedy is another target.
 pub(super) fn ends_unseen(flow: &Flow<'_>) -> Option<RuleResult> {
     let unseen = marked!(flow, Mark::Unseen { what } => what);
     let those = marked!(flow, Mark::Unseen { what } | Mark::KernelState { what } => what);
@@ -230,7 +230,8 @@ pub(super) fn ends_unseen(flow: &Flow<'_>) -> Option<RuleResult> {
     those.found(Severity::Info, sentence).map(|found| RuleResult { remedy, ..found })
 }
 
-/// Judges `simulated`: a drive of this process reports of itself, that of another process has a known model.
+/// Judges `simulated`: a drive in this process reports its own properties, one in another process has a known
+/// model.
 pub(super) fn simulated(flow: &Flow<'_>) -> Option<RuleResult> {
     let named = marked!(flow, Mark::Simulated => "");
     let reports = format!(

@@ -1,4 +1,4 @@
-//! The traps of write-cache settings: places where the kernel's view and the device part company.
+//! Traps of write-cache settings: cases where the kernel's view and the device disagree.
 
 use plumb_text::shell_word;
 
@@ -8,12 +8,11 @@ use crate::facts::{DriveCache, KernelView, Mark, Node};
 use crate::finding::Severity;
 use crate::model::{Cache, Flush, LayerKind};
 
-/// Remedy for a hypervisor that sends no flush on.
+/// Remedy for a hypervisor that does not forward flushes.
 const GUEST_REMEDY: &str = "Start the machine with a cache mode that sends flushes on: QEMU and libvirt cache=none or writeback, Firecracker \
                             \"cache_type\": \"Writeback\". Until then sync the host itself (`sync -f IMAGE`) where the guest's data matters.";
 
-/// Combines all of the traps into one finding. Memory, mounts without barriers and ZFS have findings of their
-/// own.
+/// Combines all traps into one finding, except memory, mounts without barriers and ZFS, which have their own.
 pub(super) fn flush_dropped(flow: &Flow<'_>) -> Option<RuleResult> {
     let those = Those::matching(flow, |index, node| {
         let own = |mark: &Mark| {
@@ -47,8 +46,8 @@ pub(super) fn flush_dropped(flow: &Flow<'_>) -> Option<RuleResult> {
     })
 }
 
-/// Returns a write-back cache that flushes end at because somebody vouches for its log, where what the log is
-/// on says otherwise, or nothing.
+/// Finds a write-back cache that ends flushes because the user vouches for its log, while the log's devices
+/// contradict that or report nothing.
 fn log_not_flushed(flow: &Flow<'_>) -> Option<RuleResult> {
     let is_doubted = |fate| matches!(fate, Some(Flush::Dropped | Flush::Unknown));
     let (index, node) = flow.nodes().find(|(index, _)| is_doubted(flow.vouched(*index)))?;
@@ -92,20 +91,22 @@ fn log_not_flushed(flow: &Flow<'_>) -> Option<RuleResult> {
     Some(found)
 }
 
-/// H1, where it can be told from H3: libata reads the drive again after every change, so that a disagreement
-/// that lasts is an override. The kernel shows no trace of one (cache_type_show in drivers/scsi/sd.c).
+/// Finds trap H1 where it can be distinguished from H3: libata reads the drive again after every change, so a
+/// lasting disagreement is an override. The kernel does not show overrides (cache_type_show in
+/// drivers/scsi/sd.c).
 pub(super) fn temporary_write_through<'a>(flow: &Flow<'a>) -> Those<'a> {
     Those::matching(flow, |_, node| is_unseen_cache(node) && node.kind == LayerKind::AtaDisk)
 }
 
-/// H2: the user's setting of the queue against a device whose cache is known to be on.
+/// Finds trap H2: a queue setting by the user that contradicts a cache known to be enabled.
 pub(super) fn queue_write_through<'a>(flow: &Flow<'a>) -> Those<'a> {
     Those::matching(flow, |_, node| is_disabled_queue(node))
 }
 
 fn is_disabled_queue(node: &Node) -> bool {
     let known_on = match node.kind {
-        // The kernel's own record says that the cache is on, so the queue was set apart from it.
+        // The kernel's own record says that the cache is enabled, so the queue setting was changed
+        // separately.
         LayerKind::ScsiDisk | LayerKind::AtaDisk | LayerKind::UsbDisk | LayerKind::VirtioDisk => {
             node.cache_type == KernelView::WriteBack
         }
@@ -115,12 +116,13 @@ fn is_disabled_queue(node: &Node) -> bool {
     node.queue == KernelView::WriteThrough && known_on
 }
 
-/// H3: the drive's cache was switched on behind the kernel's back. An override (H1) looks the same on SCSI.
+/// Finds trap H3: the drive's cache was enabled without the kernel's knowledge. On SCSI an override (H1)
+/// looks the same.
 pub(super) fn stale_kernel_view<'a>(flow: &Flow<'a>) -> Those<'a> {
     Those::matching(flow, |_, node| is_unseen_cache(node) && node.kind != LayerKind::AtaDisk)
 }
 
-/// The drive says that its cache is on; what the kernel remembers of the drive says otherwise.
+/// Returns true if the drive reports an enabled cache, but the kernel's record says otherwise.
 fn is_unseen_cache(node: &Node) -> bool {
     node.drive == DriveCache::On
         && node.queue == KernelView::WriteThrough
@@ -129,7 +131,7 @@ fn is_unseen_cache(node: &Node) -> bool {
         && !node.marks.contains(&Mark::WriteProtected)
 }
 
-/// H4: a table that was loaded when no device below had a cache.
+/// Finds trap H4: a dm table loaded when no device below had a cache.
 pub(super) fn stale_dm_table<'a>(flow: &Flow<'a>) -> Those<'a> {
     Those::matching(flow, |index, node| {
         is_dm(node.kind)
@@ -140,14 +142,14 @@ pub(super) fn stale_dm_table<'a>(flow: &Flow<'a>) -> Those<'a> {
     })
 }
 
-/// H5: dm passes the flush to a disk whose queue drops it.
+/// Finds trap H5: dm passes the flush to a disk whose queue drops it.
 pub(super) fn dm_over_disabled_queue<'a>(flow: &Flow<'a>) -> Those<'a> {
     Those::matching(flow, |index, node| {
         is_dm(node.kind) && node.queue == KernelView::WriteBack && drops_below(flow, index)
     })
 }
 
-/// Returns true if a dropping device is reached over partitions and other dm devices alone.
+/// Returns true if a device that drops flushes is below, with only partitions and dm devices in between.
 fn drops_below(flow: &Flow<'_>, index: usize) -> bool {
     flow.below(index).any(|(below, node)| {
         let through = node.kind == LayerKind::Partition || is_dm(node.kind);
@@ -156,7 +158,7 @@ fn drops_below(flow: &Flow<'_>, index: usize) -> bool {
     })
 }
 
-/// Returns true if the node hands a flush on by what the kernel says.
+/// Returns true if the node passes flushes on according to the kernel.
 fn sends(node: &Node) -> bool {
     matches!(node.queue, KernelView::WriteBack | KernelView::NoQueue)
 }
@@ -182,12 +184,12 @@ fn is_dm(kind: LayerKind) -> bool {
     )
 }
 
-/// H7.
+/// Finds trap H7.
 pub(super) fn nvme_feature_hidden<'a>(flow: &Flow<'a>) -> Those<'a> {
     Those::matching(flow, |_, node| node.marks.contains(&Mark::FeatureOff))
 }
 
-/// H8.
+/// Finds trap H8.
 pub(super) fn write_protected<'a>(flow: &Flow<'a>) -> Those<'a> {
     Those::matching(flow, |_, node| {
         node.marks.contains(&Mark::WriteProtected)
@@ -196,7 +198,7 @@ pub(super) fn write_protected<'a>(flow: &Flow<'a>) -> Those<'a> {
     })
 }
 
-/// H9, known.
+/// Finds trap H9 where it is certain.
 pub(super) fn driver_swallows_flush(flow: &Flow<'_>) -> Option<RuleResult> {
     let swallows = |node: &Node| node.marks.iter().any(|mark| matches!(mark, Mark::SwallowsFlush { .. }));
     let those = Those::matching(flow, |_, node| swallows(node));
@@ -208,7 +210,7 @@ pub(super) fn driver_swallows_flush(flow: &Flow<'_>) -> Option<RuleResult> {
     )
 }
 
-/// H9, possible.
+/// Finds trap H9 where it is possible.
 pub(super) fn driver_may_swallow_flush(flow: &Flow<'_>) -> Option<RuleResult> {
     let those = marked!(flow, Mark::MaySwallowFlush { why } => why);
     let sentence =

@@ -1,10 +1,10 @@
-//! Untorn writes: for which page sizes a path keeps a page whole over a power cut.
+//! Untorn writes: the page sizes that stay whole on a path across a power cut.
 //!
-//! A page is kept whole if every layer takes it as one piece: a file system and the devices below pass it on
-//! as one request, which the kernel promises for direct writes with `RWF_ATOMIC` within the limits that it
-//! reports, and the drive declares that it does not tear it; or a file system writes it elsewhere and then
-//! switches to it, so that of the layers below it only matters whether they pass flushes on: without them the
-//! switch may survive and the page not. What a drive declares is not proof.
+//! There are two ways for a page to stay whole. Either every layer handles it as one piece: the file system
+//! and the devices below pass it on as one request, which the kernel guarantees for direct writes with
+//! `RWF_ATOMIC` within the reported limits, and the drive declares that it does not tear such a request. A
+//! declaration is not proof. Or a file system writes the page elsewhere and then switches to it. Then it only
+//! matters that the layers below pass flushes on: otherwise the switch may survive without the page.
 
 use super::Flow;
 use super::durable::below_all;
@@ -13,39 +13,39 @@ use crate::facts::{Mark, Node, Units, Untorn};
 use crate::finding::Severity;
 use crate::model::{CachedPage, Flush, LayerKind, LayerUntorn, PageAnswer, UntornPage, UntornRank};
 
-/// Sizes of database pages that are answered for, in bytes: 4 KiB (SQLite, MySQL at the least), 8 KiB
-/// (PostgreSQL, SQL Server), 16 KiB (InnoDB), 32 and 64 KiB (the largest of PostgreSQL and InnoDB).
+/// Database page sizes to report, in bytes: 4 KiB (SQLite, smallest of MySQL), 8 KiB (PostgreSQL, SQL
+/// Server), 16 KiB (InnoDB), 32 and 64 KiB (largest of PostgreSQL and InnoDB).
 pub const PAGE_SIZES: [u64; 5] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
 
-/// Proof of a declared claim.
+/// Proof for a claim by a drive.
 const PROOF_OF_DRIVE: &str = "power cuts while pages are overwritten, each page checked afterwards";
-/// Proof of a claim that rests on how a file system works.
+/// Proof for a claim based on the design of a file system.
 const PROOF_OF_FILE_SYSTEM: &str = "power cuts of a simulated drive under this file system (`plumb prove app`), each page checked afterwards";
-/// A way to learn more where the file system says it of files.
+/// Way to learn more if the limits depend on the file.
 const PROOF_OF_DIRECTORY: &str = "name a file of the database in place of its directory, as root";
-/// A way to learn more elsewhere.
+/// Way to learn more in other cases.
 const PROOF_OF_UNKNOWN: &str =
     "cut the power while pages are overwritten, and check each page afterwards (`plumb prove writer`)";
-/// Reason why the page cache keeps no page whole.
+/// Reason why no page stays whole in the page cache.
 const PAGE_CACHE: &str = "the page cache may write a page back in parts";
 
-/// Judgement of one layer about one page size.
+/// Verdict of one layer about one page size.
 enum Verdict {
-    /// The page stays whole here, if it does below.
+    /// The page stays whole here if it does below.
     Whole,
-    /// The page is written elsewhere and switched to, so that it stays whole where flushes are passed on.
+    /// The page is written elsewhere and switched to, so it stays whole if flushes are passed on.
     Replaced,
-    /// The kernel takes the page for this file, and `by_copy` where the devices do not.
+    /// The kernel accepts the page for this file, with `by_copy` if the devices do not.
     Promised {
         by_copy: bool,
     },
-    /// The layer has no say.
+    /// The layer has no effect.
     Silent,
     Torn(String),
     Unknown(String),
 }
 
-/// Returns the answers for all [`PAGE_SIZES`]; none where the path ends above every layer with a say.
+/// Returns the answers for all [`PAGE_SIZES`]; none if the path ends above every layer with an effect.
 pub(super) fn pages(flow: &Flow<'_>) -> Vec<UntornPage> {
     let has_say = |(_, node): (usize, &Node)| node.untorn != Untorn::Passes;
     match flow.nodes().any(has_say) {
@@ -54,7 +54,7 @@ pub(super) fn pages(flow: &Flow<'_>) -> Vec<UntornPage> {
     }
 }
 
-/// Returns what a layer itself says of untorn writes; `None` where it has no say.
+/// Returns the limits that a layer itself reports; `None` if it has no effect.
 pub(super) fn of_layer(node: &Node) -> Option<LayerUntorn> {
     let unknown = |why: &str| LayerUntorn {
         bytes_min: None,
@@ -74,7 +74,8 @@ pub(super) fn of_layer(node: &Node) -> Option<LayerUntorn> {
     }
 }
 
-/// Judges `untorn-lost-above`: a drive declares larger untorn writes than reach it from the top of the path.
+/// Judges `untorn-lost-above`: a drive declares larger untorn writes than can reach it from the top of the
+/// path.
 pub(super) fn lost_above(flow: &Flow<'_>) -> Option<RuleResult> {
     let declares = |node: &Node| {
         node.marks.iter().find_map(|mark| match mark {
@@ -103,18 +104,18 @@ pub(super) fn lost_above(flow: &Flow<'_>) -> Option<RuleResult> {
     )
 }
 
-/// Statements of the layers of a path about one page size.
+/// Summary of a path's layers for one page size.
 #[derive(Default)]
 struct Account<'a> {
-    /// The file system that replaces the page.
+    /// File system that replaces the page.
     replaced: Option<&'a Node>,
-    /// The file system for whose file the kernel takes the page, and whether by a copy.
+    /// File system for whose file the kernel accepts the page, and whether by a copy.
     promised: Option<(&'a Node, bool)>,
-    /// The lowest layer that takes the page as one.
+    /// Lowest layer that accepts the page as untorn.
     declared: Option<&'a Node>,
-    /// The lowest layer that tears it: those above follow from it.
+    /// Lowest layer that tears the page, from which the layers above follow.
     torn: Option<(&'a Node, String)>,
-    /// The first layer that does not say.
+    /// First layer whose effect is unknown.
     unknown: Option<(&'a Node, String)>,
 }
 
@@ -131,7 +132,7 @@ impl<'a> Account<'a> {
                 Verdict::Torn(why) => account.torn = Some((node, why)),
                 Verdict::Unknown(why) => account.unknown = account.unknown.or(Some((node, why))),
             }
-            // Below a file system that replaces blocks no layer changes the answer.
+            // Layers below a file system that replaces blocks do not change the answer.
             if decides(node) {
                 break;
             }
@@ -140,8 +141,8 @@ impl<'a> Account<'a> {
     }
 }
 
-/// Returns true if no layer below the node changes the answer: what it does with a page does not depend on
-/// them, or cannot be told from them.
+/// Returns true if the node alone decides: its handling of a page does not depend on layers below, or cannot
+/// be determined from them.
 fn decides(node: &Node) -> bool {
     matches!(node.untorn, Untorn::CopyOnWrite { .. } | Untorn::Directory { by_copy: true, most: None, .. })
         || node.kind == LayerKind::Zfs
@@ -205,17 +206,17 @@ fn answer(flow: &Flow<'_>, page: u64) -> UntornPage {
     }
 }
 
-/// Reason why the switch of a file system to a new copy may survive a power cut, and the copy not.
+/// Reason why a file system's switch to a new copy may survive a power cut without the copy.
 struct NotOrdered<'a> {
-    /// No, or not known.
+    /// Either no or unknown.
     answer: PageAnswer,
-    /// The layer that is the cause.
+    /// Layer that is the cause.
     layer: &'a Node,
     because: String,
 }
 
-/// Returns why the switch of the file system `node` to a new copy may survive and the copy not; `None` where
-/// flushes reach everything below it.
+/// Returns the reason why the switch of the file system `node` to a new copy may survive without the copy;
+/// `None` if flushes reach everything below it.
 fn not_ordered<'a>(flow: &Flow<'a>, node: &'a Node) -> Option<NotOrdered<'a>> {
     let (index, _) = flow.nodes().find(|(_, other)| other.name == node.name)?;
     let below = below_all(flow, index);
@@ -249,8 +250,8 @@ fn not_ordered<'a>(flow: &Flow<'a>, node: &'a Node) -> Option<NotOrdered<'a>> {
     Some(NotOrdered { answer: PageAnswer::Unknown, layer, because })
 }
 
-/// Returns the answer for a program that writes through the page cache. It writes back what is dirty, in any
-/// portions; a page stays whole only if the topmost file system replaces it as one block.
+/// Returns the answer for a program that writes through the page cache. Dirty data is written back in
+/// arbitrary portions; a page stays whole only if the topmost file system replaces it as one block.
 fn cached(flow: &Flow<'_>, page: u64) -> CachedPage {
     let cache = flow.nodes().map(|(_, node)| node).find(|node| node.kind == LayerKind::PageCache);
     let torn = CachedPage {
@@ -267,7 +268,7 @@ fn cached(flow: &Flow<'_>, page: u64) -> CachedPage {
             Some(NotOrdered { answer, layer, because }) => answered(answer, layer, because),
             None => answered(PageAnswer::Yes, first, format!("{} replaces them as one", first.name)),
         },
-        // The file system may replace the page or not.
+        // Unknown whether the file system replaces the page.
         Untorn::Unknown { why, .. }
             if matches!(first.kind, LayerKind::Zfs | LayerKind::FileSystem | LayerKind::Unknown) =>
         {
@@ -311,7 +312,7 @@ fn judge(node: &Node, page: u64) -> Verdict {
     }
 }
 
-/// Says why `units` do not take a page.
+/// Explains why `units` do not allow a page.
 fn short_of(name: &str, units: &Units, page: u64) -> String {
     match units.max {
         0 => format!("{name} takes no untorn writes"),
@@ -321,7 +322,7 @@ fn short_of(name: &str, units: &Units, page: u64) -> String {
     }
 }
 
-/// Returns `16 KiB`; `512 B`.
+/// Formats a size: `16 KiB`; `512 B`.
 fn kib(bytes: u64) -> String {
     match bytes {
         0 => "0 B".to_owned(),

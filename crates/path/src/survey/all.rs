@@ -1,11 +1,11 @@
-//! Every place where data can be put: what `--all` means.
+//! All places for data: the meaning of `--all`.
 //!
-//! 1. Each mounted file system that is kept on block devices, once: bind mounts and subvolumes of the same
-//!    superblock are one, named by the shortest mount point.
-//! 2. Each block device that nothing stands on: no holder, no mounted file system on it or on one of its
-//!    partitions. A disk of which a partition is in use is in use; its unused partitions are not listed.
+//! 1. Each mounted file system on block devices, once: bind mounts and subvolumes of one superblock count as
+//!    one, named by the shortest mount point.
+//! 2. Each unused block device: no holder, and no mounted file system on it or its partitions. A disk with a
+//!    partition in use is in use; its other partitions are not listed.
 //!
-//! Left out: devices without a size (empty loop and nbd devices, drives without a medium), memory disks
+//! Excluded: devices without a size (empty loop and nbd devices, drives without a medium), memory disks
 //! (zram, brd) unless mounted, optical and floppy drives, and the hidden paths below a multipath NVMe
 //! namespace.
 
@@ -17,11 +17,11 @@ use plumb_linux::tree::mountinfo::Mount;
 use super::Top;
 use super::surveyor::Surveyor;
 
-/// Stems of device names that are never a place for data of their own.
+/// Device name stems that are never places for data of their own.
 const NEVER: [&str; 4] = ["sr", "fd", "ram", "zram"];
 
 impl Surveyor<'_> {
-    /// Returns the tops of all paths.
+    /// Returns the top nodes of all paths.
     pub(super) fn everything(&mut self) -> Vec<Top> {
         let mut tops: Vec<Top> = Vec::new();
         for mount in self.volumes() {
@@ -51,7 +51,7 @@ impl Surveyor<'_> {
             if !block {
                 continue;
             }
-            // Subvolumes of btrfs share the source, data sets of ZFS do not share anything that is visible.
+            // Subvolumes of btrfs share the source; ZFS datasets have nothing visible in common.
             let key =
                 if mount.device.is_anonymous() { mount.source.clone() } else { mount.device.to_string() };
             volumes
@@ -68,7 +68,7 @@ impl Surveyor<'_> {
         volumes
     }
 
-    /// Names of all devices that the mounted file systems stand on, with the disks of their partitions.
+    /// Returns the names of all nodes below another one, including the disks of used partitions.
     fn used(&self) -> BTreeSet<String> {
         let mut used = BTreeSet::new();
         for node in self.nodes.values() {

@@ -1,4 +1,4 @@
-//! From the nodes of a survey to the list of one path, each layer before all that are below it.
+//! Conversion of the graph of nodes to the list of a path, in topological order.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use super::surveyor::Surveyor;
 use crate::facts::{Mark, Node};
 use crate::model::{Cache, LayerKind};
 
-/// The name of the layer that every path begins with.
+/// Name of the first layer of every path.
 pub(super) const APPLICATION: &str = "application";
-/// The name of the layer below it.
+/// Name of the second layer.
 pub(super) const PAGE_CACHE: &str = "page cache";
 
 impl Surveyor<'_> {
-    /// Returns the nodes of `path`, which leads to `top`, and then everything from there down, in topological
-    /// order.
+    /// Returns the nodes of `path`, which leads to `top`, followed by everything from `top` down, in
+    /// topological order.
     pub(super) fn nodes_under(&self, mut path: Vec<Node>, top: &str) -> Vec<Node> {
         let mut order = Order { nodes: &self.nodes, state: BTreeMap::new(), reversed: Vec::new() };
         order.visit(top);
@@ -21,8 +21,8 @@ impl Surveyor<'_> {
             order.reversed.iter().enumerate().map(|(place, node)| (node.name.as_str(), place)).collect();
         for (at, node) in order.reversed.iter().enumerate().rev() {
             let mut node = (*node).clone();
-            // An edge to a node that is not below in the list would close a cycle; a node that is in no list
-            // lies deeper than a survey goes.
+            // An edge to a node that is not further down the list would close a cycle; a node that is not in
+            // the list is deeper than a survey goes.
             let (below, lost): (Vec<String>, Vec<String>) = std::mem::take(&mut node.below)
                 .into_iter()
                 .partition(|name| place.get(name.as_str()).is_some_and(|below| *below < at));
@@ -38,12 +38,8 @@ impl Surveyor<'_> {
     }
 }
 
-/// Returns the layers above `top` wherever the kernel is asked: the application and the page cache.
-pub(super) fn kernel_above(top: &str) -> Vec<Node> {
-    vec![application(), page_cache(top)]
-}
-
-fn application() -> Node {
+/// Returns the application above the page cache.
+pub(super) fn application() -> Node {
     let mut node = Node::new(LayerKind::Application, APPLICATION);
     node.cache = Cache::Volatile;
     node.below = vec![PAGE_CACHE.to_owned()];
@@ -81,7 +77,8 @@ struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    /// Depth first; a node is put behind all that are below it. A node that is still open is part of a cycle.
+    /// Visits depth first; a node is added after all nodes below it. A node that is still open is part of a
+    /// cycle.
     fn visit(&mut self, name: &str) {
         let Some((name, node)) = self.nodes.get_key_value(name) else { return };
         if self.state.contains_key(name.as_str()) {

@@ -1,4 +1,4 @@
-//! bcache: a disk with another disk as its cache. Documentation/admin-guide/bcache.rst.
+//! bcache: a disk that caches another disk. Documentation/admin-guide/bcache.rst.
 
 use super::block_device::Place;
 use super::surveyor::Surveyor;
@@ -6,10 +6,10 @@ use crate::facts::{Mark, Node};
 use crate::model::{Cache, LayerKind};
 
 impl Surveyor<'_> {
-    /// bcache always takes flushes and FUA and sends them on to both disks.
+    /// Fills in a bcache device, which always accepts flushes and FUA and forwards them to both disks.
     pub(super) fn bcache(&mut self, node: &mut Node, place: &Place) {
         node.kind = LayerKind::Bcache;
-        // Data that bcache holds is on the caching disk, which has a node of its own below.
+        // Data held by bcache is on the caching disk, which has its own node below.
         node.cache = Cache::None;
         let read = |name: &str| self.tree.text(&format!("{}/bcache/{name}", place.sysfs)).ok();
         let state = read("state").unwrap_or_default();

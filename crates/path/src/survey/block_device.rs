@@ -1,4 +1,4 @@
-//! Block devices by their kernel name: what all of them have in common, and which kind each is.
+//! Block devices by their kernel name: their common properties, and the kind of each.
 
 use plumb_linux::tree::DeviceNumber;
 
@@ -6,11 +6,11 @@ use super::surveyor::Surveyor;
 use crate::facts::{KernelFua, KernelView, Mark, Node, Untorn};
 use crate::model::{Cache, LayerKind};
 
-/// Where a device is in /sys, and what is in its directory.
+/// A device's directory in /sys.
 pub(super) struct Place {
-    /// The directory without links: `/sys/devices/pci0000:00/.../block/sda`.
+    /// Path without links: `/sys/devices/pci0000:00/.../block/sda`.
     pub(super) sysfs: String,
-    /// The names in it.
+    /// Names in the directory.
     pub(super) entries: Vec<String>,
     pub(super) number: DeviceNumber,
 }
@@ -22,7 +22,7 @@ impl Place {
 }
 
 impl Surveyor<'_> {
-    /// Returns the node of the block device called `name`, with all below it.
+    /// Builds the node of the block device called `name` and everything below it. Returns the node's name.
     pub(super) fn device(&mut self, name: &str) -> String {
         self.ensure(name, |surveyor| surveyor.build_device(name));
         name.to_owned()
@@ -36,7 +36,7 @@ impl Surveyor<'_> {
         Some(Place { sysfs, entries, number: number.unwrap_or(DeviceNumber { major: 0, minor: 0 }) })
     }
 
-    /// Returns a layer of which only the name is known.
+    /// Adds a layer of which only the name is known.
     pub(super) fn unknown_device(&mut self, name: &str, looked_at: &str) -> String {
         self.ensure(name, |_| unseen(name, looked_at));
         name.to_owned()
@@ -81,7 +81,7 @@ impl Surveyor<'_> {
         node
     }
 
-    /// A partition has no queue of its own; it is a window into its disk.
+    /// Fills in a partition, which has no queue of its own and is a window into its disk.
     fn partition(&mut self, mut node: Node, place: &Place) -> Node {
         node.kind = LayerKind::Partition;
         let parent = place.sysfs.rsplit('/').nth(1).unwrap_or_default().to_owned();
@@ -93,7 +93,7 @@ impl Surveyor<'_> {
         node
     }
 
-    /// Documentation/ABI/stable/sysfs-block (zoned): zones that the host sees.
+    /// Records zones visible to the host. Documentation/ABI/stable/sysfs-block (zoned).
     fn zoned(&self, node: &mut Node, sysfs: &str) {
         let file = format!("{sysfs}/queue/zoned");
         let Ok(model) = self.tree.text(&file) else { return };
@@ -105,8 +105,8 @@ impl Surveyor<'_> {
 
     fn queue(&self, node: &mut Node, sysfs: &str) {
         let file = format!("{sysfs}/queue/write_cache");
-        // A read-only loop device has no cache to be flushed (drivers/block/loop.c, loop_update_limits). A
-        // write-protected disk may still hold what was written before.
+        // A read-only loop device has no cache to flush (drivers/block/loop.c, loop_update_limits). A
+        // write-protected disk may still hold earlier writes.
         let is_unflushed =
             node.is_read_only() && self.tree.text(&format!("{sysfs}/loop/backing_file")).is_ok();
         node.queue = match self.tree.text(&file) {
@@ -145,7 +145,7 @@ impl Surveyor<'_> {
         }
     }
 
-    /// A device of a kind that the survey does not know: its kernel name, its driver and what it stands on.
+    /// Fills in a device of unknown kind: its kernel name, its driver and the devices below it.
     fn other(&mut self, node: &mut Node, place: &Place) {
         node.cache = match node.queue {
             KernelView::WriteBack => Cache::Volatile,
@@ -165,7 +165,7 @@ impl Surveyor<'_> {
     }
 }
 
-/// Names the files of a device by the short way to them: `/sys/block/sda/...` instead of the way over its
+/// Shortens the file names in a device's evidence: `/sys/block/sda/...` instead of the path through its
 /// adapter.
 fn shorten(node: &mut Node, sysfs: &str) {
     let class = if node.kind == LayerKind::Partition { "class/block" } else { "block" };
@@ -176,7 +176,7 @@ fn shorten(node: &mut Node, sysfs: &str) {
     }
 }
 
-/// Returns true if `name` is `prefix` and small letters only: `sda`, `sdaa`.
+/// Returns true if `name` is `prefix` followed only by small letters: `sda`, `sdaa`.
 fn is_lettered(name: &str, prefix: &str) -> bool {
     let rest = name.strip_prefix(prefix).unwrap_or_default();
     !rest.is_empty()

@@ -1,5 +1,5 @@
-//! Host adapters: the driver that the commands of a SCSI, SAS, SATA or USB disk go through, and whether it
-//! passes a flush on (trap H9).
+//! Host adapters: the driver that handles the commands of a SCSI, SAS, SATA or USB disk, and whether it
+//! forwards flushes (trap H9).
 
 use plumb_linux::tree::Tree;
 
@@ -8,23 +8,23 @@ use super::surveyor::Surveyor;
 use crate::facts::{Mark, Node};
 use crate::model::{Cache, LayerKind};
 
-/// The way of a device through its host adapter.
+/// Connection of a device through its host adapter.
 struct Adapter {
-    /// The SCSI host: `host2`.
+    /// SCSI host: `host2`.
     host: String,
     /// SCSI channel: the second number of H:C:T:L.
     channel: u32,
-    /// The directory of the host.
+    /// Directory of the host.
     host_dir: String,
-    /// The driver's name.
+    /// Name of the driver.
     driver: String,
-    /// The nearest PCI function above, with its directory.
+    /// Nearest PCI function above, with its directory.
     pci: Option<(String, String)>,
 }
 
 impl Surveyor<'_> {
-    /// Returns the layer of the adapter that the SCSI disk at `place` hangs on; marks on the disk what the
-    /// adapter hides.
+    /// Returns the layer of the adapter for the SCSI disk at `place`; marks on the disk what the adapter
+    /// hides.
     pub(super) fn controller(&mut self, disk: &mut Node, place: &Place) -> Option<String> {
         let adapter = Adapter::read(self.tree, &place.sysfs)?;
         let at = adapter.pci.as_ref().map_or(adapter.host.as_str(), |(address, _)| address.as_str());
@@ -39,7 +39,7 @@ impl Surveyor<'_> {
                 "the driver that the commands go through",
             );
             surveyor.flush_policy(&mut node, &adapter);
-            // A host serves each disk in its own way, so each stands on its own layers there.
+            // A host may serve each disk differently, so each disk has its own layers there.
             if surveyor.guest().name.is_some() && surveyor.host.is_none() {
                 node.below = vec![surveyor.hypervisor()];
             }
@@ -48,12 +48,12 @@ impl Surveyor<'_> {
         Some(name)
     }
 
-    /// Records whether the driver answers SYNCHRONIZE CACHE itself.
+    /// Records whether the driver completes SYNCHRONIZE CACHE itself.
     fn flush_policy(&mut self, node: &mut Node, adapter: &Adapter) {
         match adapter.driver.as_str() {
             "megaraid_sas" if adapter.channel >= MEGARAID_LOGICAL_CHANNEL => self.megaraid(node, adapter),
             "aacraid" => self.aacraid(node),
-            // myrb_queuecommand and pmcraid_queuecommand end the command with success at once.
+            // myrb_queuecommand and pmcraid_queuecommand complete the command successfully at once.
             "myrb" | "pmcraid" => {
                 let why = format!("the driver {} answers SYNCHRONIZE CACHE itself", adapter.driver);
                 node.saw(format!("drivers/scsi/{}.c", adapter.driver), "SYNCHRONIZE CACHE", &why);
@@ -63,9 +63,9 @@ impl Surveyor<'_> {
         }
     }
 
-    /// drivers/scsi/megaraid/megaraid_sas_base.c (megasas_queue_command): for a logical disk the command is
-    /// passed on only if the firmware said that it supports it. Only adapters of the fusion family ask their
-    /// firmware, and tell in the kernel log.
+    /// Records the policy of megaraid_sas: drivers/scsi/megaraid/megaraid_sas_base.c (megasas_queue_command)
+    /// forwards the command for a logical disk only if the firmware declared support. Only adapters of the
+    /// fusion family query their firmware, and the answer is in the kernel log.
     fn megaraid(&mut self, node: &mut Node, adapter: &Adapter) {
         node.cache = Cache::Unknown;
         let device = adapter.pci.as_ref().and_then(|(_, dir)| self.tree.text(&format!("{dir}/device")).ok());
@@ -103,8 +103,9 @@ impl Surveyor<'_> {
         }
     }
 
-    /// drivers/scsi/aacraid/aachba.c (aac_scsi_cmd): bit 1 of the parameter `cache` suppresses SYNCHRONIZE
-    /// CACHE, with bit 2 only while the controller says that its cache is protected. 2 is the default.
+    /// Records the policy of aacraid: drivers/scsi/aacraid/aachba.c (aac_scsi_cmd). Bit 1 of the parameter
+    /// `cache` suppresses SYNCHRONIZE CACHE, in combination with bit 2 only while the controller reports a
+    /// protected cache. The default is 2.
     fn aacraid(&mut self, node: &mut Node) {
         node.cache = Cache::Unknown;
         let file = "/sys/module/aacraid/parameters/cache";
@@ -127,8 +128,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// RAID drivers that say of each disk whether it is a logical one: hpsa and smartpqi in `raid_level`,
-    /// megaraid_sas by the channel; the others by what their logical disks are called.
+    /// Marks logical disks of RAID drivers: hpsa and smartpqi report them in `raid_level`, megaraid_sas by
+    /// the channel; others are recognised by the names of their logical disks.
     fn hidden_members(&self, disk: &mut Node, place: &Place, adapter: &Adapter) {
         let file = format!("{}/device/raid_level", place.sysfs);
         let level = self.tree.text(&file).ok().filter(|level| !level.is_empty() && level != "N/A");
@@ -158,17 +159,16 @@ impl Surveyor<'_> {
     }
 }
 
-/// MEGASAS_MAX_PD_CHANNELS, megaraid_sas.h: logical disks are on the channels from here on.
+/// MEGASAS_MAX_PD_CHANNELS, megaraid_sas.h: the first channel of logical disks.
 const MEGARAID_LOGICAL_CHANNEL: u32 = 2;
 
-/// PCI ids of megaraid_sas adapters that are not of the fusion family: megasas_pci_table in
-/// megaraid_sas_base.c (SAS1064R, SAS1078R, SAS1078DE, VERDE_ZCR, SAS0079GEN2, SAS0073SKINNY, SAS0071SKINNY,
-/// PERC5, SAS1078GEN2).
+/// PCI ids of megaraid_sas adapters outside the fusion family: megasas_pci_table in megaraid_sas_base.c
+/// (SAS1064R, SAS1078R, SAS1078DE, VERDE_ZCR, SAS0079GEN2, SAS0073SKINNY, SAS0071SKINNY, PERC5, SAS1078GEN2).
 const MEGARAID_BEFORE_FUSION: [u16; 9] =
     [0x0411, 0x0060, 0x007c, 0x0413, 0x0079, 0x0073, 0x0071, 0x0015, 0x0078];
 
 impl Adapter {
-    /// Reads the way out of the directory of a SCSI disk in /sys:
+    /// Parses the directory of a SCSI disk in /sys:
     /// `/sys/devices/pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0/block/sda`.
     fn read(tree: &dyn Tree, sysfs: &str) -> Option<Self> {
         let parts: Vec<&str> = sysfs.split('/').collect();
@@ -192,13 +192,13 @@ impl Adapter {
     }
 }
 
-/// `host0` for the prefix `host`.
+/// Returns true if `part` is `prefix` and a number: `host0` for `host`.
 pub fn is_numbered(part: &str, prefix: &str) -> bool {
     let digits = part.strip_prefix(prefix).unwrap_or_default();
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// `0000:00:1f.2`.
+/// Returns true for an address like `0000:00:1f.2`.
 fn is_pci_address(part: &str) -> bool {
     let fields: Vec<&str> = part.split([':', '.']).collect();
     let hex = |field: &&str| !field.is_empty() && field.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -1,17 +1,17 @@
-//! The path to a device that the kernel does not know: a simulated drive or a write-back cache in this
-//! process, or what an NBD server exports.
+//! The path to a device outside the kernel: a simulated drive or a write-back cache in this process, or an
+//! export of an NBD server.
 //!
-//! There is no file system and no page cache between, and nothing in /sys: what the device reports of itself
-//! is all the evidence.
+//! There is no file system or page cache in between, and nothing in /sys: the device's own report is the only
+//! evidence.
 
-use plumb_block::{DeviceInfo, VolatileCache};
+use plumb_block::{Bytes, DeviceInfo, VolatileCache};
 
 use super::assemble::APPLICATION;
 use crate::facts::{KernelFua, Mark, NO_FLUSH_NO_FUA, Node, ONLY_FUA, Units, Untorn};
 use crate::model::{Cache, LayerKind, Survey, WritePath};
 use crate::rules;
 
-/// Kind of a device.
+/// Kind of a device outside the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceKind {
     /// A simulated drive in this process.
@@ -22,10 +22,18 @@ pub enum DeviceKind {
     Cache,
 }
 
-/// Returns the path to the device that was named `target` and says `info` of itself. Its counters, where it
-/// has some, are those of a device of that name.
+/// Returns the path to the device called `target` with the properties `info`. If it has counters, they are
+/// under the same name.
 pub fn survey_device(target: &str, info: &DeviceInfo, kind: DeviceKind) -> Survey {
     Survey { schema: Survey::SCHEMA.to_owned(), kernel: None, paths: vec![path(target, info, kind)] }
+}
+
+/// Returns the path to the target `target` of another program that drops what is written (fio's
+/// `ioengine=null`).
+pub fn null_device(target: &str) -> WritePath {
+    let info = DeviceInfo { keeps_nothing: true, ..DeviceInfo::plain(target, Bytes(0), Bytes(512)) };
+    let node = device(LayerKind::NullBlk, target, &info, "the options of the program");
+    rules::judge(target, &[application(target), node])
 }
 
 fn path(target: &str, info: &DeviceInfo, kind: DeviceKind) -> WritePath {
@@ -60,7 +68,7 @@ fn path(target: &str, info: &DeviceInfo, kind: DeviceKind) -> WritePath {
     rules::judge(target, &nodes)
 }
 
-/// Whoever hands requests to such a device.
+/// Returns the node of the client of the device outside the kernel called `target`.
 pub(super) fn application(target: &str) -> Node {
     let mut node = Node::new(LayerKind::Application, APPLICATION);
     node.cache = Cache::Volatile;
@@ -73,7 +81,7 @@ pub(super) fn application(target: &str) -> Node {
     node
 }
 
-/// Returns the device itself, with what it reports as evidence from `source`.
+/// Returns the node of the device itself, with its properties as evidence from `source`.
 fn device(kind: LayerKind, name: &str, info: &DeviceInfo, source: &str) -> Node {
     let mut node = Node::new(kind, name);
     let (cache, means) = match info.volatile_cache {
@@ -117,7 +125,7 @@ fn device(kind: LayerKind, name: &str, info: &DeviceInfo, source: &str) -> Node 
     node
 }
 
-/// Returns what a device says of its cache. An NBD server that takes flushes does not say whether it has one.
+/// Describes the device's cache. An NBD server that accepts flushes does not reveal whether it has one.
 fn cache_words(kind: LayerKind, info: &DeviceInfo) -> &'static str {
     match (kind, info.volatile_cache) {
         (LayerKind::Nbd, VolatileCache::Enabled) => "flushes are taken",
@@ -127,8 +135,6 @@ fn cache_words(kind: LayerKind, info: &DeviceInfo) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use plumb_block::Bytes;
-
     use super::*;
     use crate::model::{Flush, Fua};
 
@@ -175,6 +181,13 @@ mod tests {
                 ("keeps-nothing", Flush::Dropped)
             );
         }
+    }
+
+    #[test]
+    fn the_null_device_of_another_program_is_told_as_one() {
+        let path = null_device("x");
+        let ids: Vec<&str> = path.findings.iter().map(|finding| finding.id.as_str()).collect();
+        assert_eq!((ids, path.durable_at.fsync), (vec!["keeps-nothing"], None));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Device mapper: dm/{name,uuid} for everyone, the table for root. Documentation/admin-guide/device-mapper.
+//! Device mapper: dm/{name,uuid} for all users, the table for root. Documentation/admin-guide/device-mapper.
 
 use plumb_linux::probe::wire::dm::{self, DmTarget};
 use plumb_linux::probe::{Refusal, Request};
@@ -8,8 +8,8 @@ use super::surveyor::Surveyor;
 use crate::facts::{Mark, Node};
 use crate::model::{Cache, LayerKind};
 
-/// Prefixes of dm/uuid and the kind that they stand for, where the table may not be read. A logical volume
-/// can be anything.
+/// Prefixes of dm/uuid with the kind that each implies, if the table may not be read. A logical volume can be
+/// anything.
 const UUID_PREFIXES: [(&str, LayerKind); 6] = [
     ("CRYPT-VERITY", LayerKind::DmVerity),
     ("CRYPT-INTEGRITY", LayerKind::DmIntegrity),
@@ -19,18 +19,17 @@ const UUID_PREFIXES: [(&str, LayerKind); 6] = [
     ("part", LayerKind::DmLinear),
 ];
 
-/// Targets without a kind of their own that send a flush on, after what they have to make durable for it
-/// (drivers/md: `num_flush_bios` is 1). What has only been acknowledged may be in a mapping or a delay of
-/// theirs.
+/// Targets without a kind of their own that forward a flush after making their own state durable (drivers/md:
+/// `num_flush_bios` is 1). Data that is only acknowledged may depend on their mapping or delay.
 const FORWARDING: [&str; 7] = ["clone", "delay", "era", "log-writes", "pcache", "vdo", "zoned"];
-/// Targets that ask for no flush at all (`num_flush_bios` is 0): device mapper answers it, and nothing goes
-/// down. The message of Linux commit 1122c0c1cc71 (6.11) calls it a data integrity bug in these targets; the
-/// write cache that newer kernels show for them does not change it.
+/// Targets that receive no flush (`num_flush_bios` is 0): device mapper completes it, and nothing goes down.
+/// The message of Linux commit 1122c0c1cc71 (6.11) calls it a data integrity bug in these targets; the write
+/// cache that newer kernels report for them does not change it.
 const FLUSHLESS: [&str; 2] = ["switch", "unstriped"];
 
 impl Surveyor<'_> {
-    /// Every target clones a flush to the devices below it, unless the table was loaded when none of them had
-    /// a cache (trap H4).
+    /// Fills in a dm device. Every target clones a flush to the devices below it, unless the table was loaded
+    /// when none of them had a cache (trap H4).
     pub(super) fn device_mapper(&mut self, node: &mut Node, place: &Place) {
         let read = |name: &str| self.tree.text(&format!("{}/dm/{name}", place.sysfs)).unwrap_or_default();
         let (name, uuid) = (read("name"), read("uuid"));
@@ -50,13 +49,13 @@ impl Surveyor<'_> {
         self.members(node, place);
     }
 
-    /// Returns the kind that a table stands for, with the marks of all its targets.
+    /// Returns the kind of device that a table implies, with the marks of all its targets.
     fn by_table(&self, node: &mut Node, place: &Place, targets: &[DmTarget]) -> LayerKind {
         for target in targets {
             self.target(node, place, target);
         }
-        // The kind of a mixed table is that of an unknown target, if it has one, else that of the first
-        // target that does more than move addresses.
+        // A mixed table has the kind of an unknown target if there is one, otherwise that of the first target
+        // that does more than remap addresses.
         let telling = targets
             .iter()
             .find(|target| !is_known(&target.kind))
@@ -77,7 +76,7 @@ impl Surveyor<'_> {
         by_target(&target.kind).unwrap_or(LayerKind::DmOther)
     }
 
-    /// Adds the facts of one target of a table to `node`.
+    /// Adds the facts about one target of a table to `node`.
     fn target(&self, node: &mut Node, place: &Place, target: &DmTarget) {
         match target.kind.as_str() {
             "cache" => self.cache_status(node, place),
@@ -101,8 +100,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Documentation/admin-guide/device-mapper/cache.rst: the eleventh word of the status is the number of
-    /// dirty blocks.
+    /// Reads the status of dm-cache: Documentation/admin-guide/device-mapper/cache.rst. The eleventh word is
+    /// the number of dirty blocks.
     fn cache_status(&self, node: &mut Node, place: &Place) {
         let Some(status) = self.dm_status(node, place, "cache") else { return };
         let words: Vec<&str> = status.split_ascii_whitespace().collect();
@@ -117,8 +116,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Documentation/admin-guide/device-mapper/writecache.rst: words 2 and 3 of the status are the number of
-    /// blocks and of free ones.
+    /// Reads the status of dm-writecache: Documentation/admin-guide/device-mapper/writecache.rst. Words 2 and
+    /// 3 are the numbers of all and of free blocks.
     fn writecache_status(&self, node: &mut Node, place: &Place) {
         let Some(status) = self.dm_status(node, place, "writecache") else { return };
         let number = |at| status.split_ascii_whitespace().nth(at).and_then(|word| word.parse::<u64>().ok());
@@ -140,13 +139,13 @@ impl Surveyor<'_> {
     }
 }
 
-/// Returns true if what a target does with a flush is known. Flakey drops writes, zero and error have nothing
-/// below, dust fails as it is told to.
+/// Returns true if the target's handling of a flush is known. Flakey drops writes, zero and error have
+/// nothing below, dust fails on request.
 fn is_known(target: &str) -> bool {
     by_target(target).is_some() || FORWARDING.contains(&target) || FLUSHLESS.contains(&target)
 }
 
-/// Returns the kind of a target that has one of its own and clones a flush to the devices below it.
+/// Returns the kind of a target that has its own kind and clones flushes to the devices below it.
 fn by_target(target: &str) -> Option<LayerKind> {
     Some(match target {
         "linear" => LayerKind::DmLinear,
@@ -166,9 +165,9 @@ fn by_target(target: &str) -> Option<LayerKind> {
     })
 }
 
-/// Documentation/admin-guide/device-mapper/snapshot.rst: the third word says whether the exception store is
-/// persistent. A transient one (N) keeps in memory which chunks were changed, and the snapshot is gone with
-/// it.
+/// Records the type of a snapshot: Documentation/admin-guide/device-mapper/snapshot.rst. The third word tells
+/// whether the exception store is persistent. A transient one (N) keeps the list of changed chunks in memory,
+/// so a power cut destroys the snapshot.
 fn snapshot(node: &mut Node, parameters: &str) {
     let Some(word) = parameters.split_ascii_whitespace().nth(2) else { return };
     if word.starts_with(['N', 'n']) {
@@ -182,7 +181,8 @@ fn snapshot(node: &mut Node, parameters: &str) {
     }
 }
 
-/// Documentation/admin-guide/device-mapper/dm-raid.rst: the table begins with the level.
+/// Records the level of an array: Documentation/admin-guide/device-mapper/dm-raid.rst. The parameters of the
+/// table begin with the level.
 fn raid(node: &mut Node, parameters: &str) {
     let level = parameters.split_ascii_whitespace().next().unwrap_or_default();
     let parity = ["raid4", "raid5", "raid6"].iter().any(|name| level.starts_with(name));

@@ -1,5 +1,5 @@
-//! SCSI disks and all that look like them: SAS, SATA through libata, USB. What the kernel remembers, and what
-//! the drive itself answers.
+//! SCSI disks and similar ones: SAS, SATA through libata, USB. Reads the kernel's record and the drive's own
+//! report.
 
 use plumb_linux::probe::wire::{ata_identify, caching_page, extended_inquiry};
 use plumb_linux::probe::{PageControl, Refusal, Request};
@@ -11,7 +11,8 @@ use crate::facts::{DriveCache, KernelView, Mark, Node};
 use crate::model::{Cache, LayerKind};
 
 impl Surveyor<'_> {
-    /// A disk of the driver sd (or sr): the kernel first, then the drive, then the way to it.
+    /// Fills in a disk of the driver sd (or sr): the kernel's view, the drive's report, then the layers
+    /// below.
     pub(super) fn scsi_disk(&mut self, node: &mut Node, place: &Place) {
         node.kind = kind_of(&node.name, &place.sysfs);
         self.names(node, place);
@@ -49,8 +50,8 @@ impl Surveyor<'_> {
         node.identity = Some(wwid).filter(|wwid| !wwid.is_empty());
     }
 
-    /// SBC-4, Block Device Characteristics: byte 8 bits 5 and 4, ZONED. A drive that manages its zones itself
-    /// looks like any other to the kernel.
+    /// Records shingled drives: SBC-4, Block Device Characteristics, byte 8 bits 5 and 4, ZONED. To the
+    /// kernel, a drive that manages its zones itself looks like any other.
     fn shingled(&self, node: &mut Node, place: &Place) {
         let file = format!("{}/device/vpd_pgb1", place.sysfs);
         let page = self.tree.read(&file).unwrap_or_default();
@@ -61,7 +62,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// drivers/scsi/sd.c (cache_type_show): what the kernel last read from the drive, or was told to believe.
+    /// Records the cache type that the kernel last read from the drive, or was told to assume:
+    /// drivers/scsi/sd.c (cache_type_show).
     fn cache_type(&self, node: &mut Node, place: &Place) {
         let list = format!("{}/device/scsi_disk", place.sysfs);
         let Some(address) = self.tree.list(&list).ok().and_then(|names| names.into_iter().next()) else {
@@ -136,7 +138,8 @@ impl Surveyor<'_> {
         };
         if let Some((value, means, drive)) = said {
             node.saw("ATA IDENTIFY DEVICE", value, means);
-            // The drive's own registers outrank the page that a translation layer makes of them.
+            // The drive's own registers take precedence over the page that a translation layer derives from
+            // them.
             node.drive = drive;
             node.marks.retain(|mark| *mark != Mark::NoCachingPage);
         }
@@ -177,8 +180,8 @@ impl Surveyor<'_> {
     }
 }
 
-/// SBC-4 6.5.6: NV_DIS switches the non-volatile cache off that INQUIRY declares. Pages too short for the bit
-/// have no such switch.
+/// Records a declared non-volatile cache: SBC-4 6.5.6, NV_DIS disables the one declared in INQUIRY. Pages too
+/// short for the bit cannot disable it.
 fn declared_nonvolatile(node: &mut Node, disabled: Option<bool>) {
     node.saw("INQUIRY page 86h byte 6", "NV_SUP=1 V_SUP=0", "the drive declares its cache non-volatile");
     if disabled == Some(true) {
@@ -215,15 +218,15 @@ fn kind_of(name: &str, sysfs: &str) -> LayerKind {
     }
 }
 
-/// Returns the drive's word first; without it the kernel's last reading, as far as that can be relied on.
+/// Returns the cache by the drive's report, or else by the kernel's last reading if that is reliable.
 fn cache_of(node: &Node) -> Cache {
     match (node.drive, node.cache_type) {
         (DriveCache::On, _) => Cache::Volatile,
         (DriveCache::Off | DriveCache::Absent, _) => Cache::None,
         (DriveCache::Protected, _) => Cache::Protected,
         (DriveCache::Silent | DriveCache::NotAsked, KernelView::WriteBack) => Cache::Volatile,
-        // libata reads IDENTIFY again after every command that changes it, so its record can be relied on;
-        // that of other drives goes stale (trap H3).
+        // libata reads IDENTIFY again after every command that changes it, so its record is reliable; that of
+        // other drives may be stale (trap H3).
         (DriveCache::NotAsked, KernelView::WriteThrough) if node.kind == LayerKind::AtaDisk => Cache::None,
         _ => Cache::Unknown,
     }

@@ -1,4 +1,4 @@
-//! Finds what to read of each layer of a path, so as to say what a power cut would take from it.
+//! Planning of the readings for each layer of a path that determine the loss in a power cut.
 
 use plumb_linux::probe::{ProbedDevice, Request, wire};
 use plumb_linux::tree::DeviceNumber;
@@ -12,16 +12,16 @@ use crate::exposure::plan::{Drive, Journal, LoopFile, Memory, Reading, Source};
 use crate::exposure::settled::SettledData;
 use crate::model::{Cache, Layer, LayerKind, SERVED_DRIVE, WritePath};
 
-/// Seconds after which ext4 commits at the latest: JBD2_DEFAULT_MAX_COMMIT_AGE.
+/// Maximum commit interval of ext4 in seconds: JBD2_DEFAULT_MAX_COMMIT_AGE.
 const EXT4_COMMIT: f64 = 5.0;
-/// Seconds after which btrfs commits: BTRFS_DEFAULT_COMMIT_INTERVAL.
+/// Commit interval of btrfs in seconds: BTRFS_DEFAULT_COMMIT_INTERVAL.
 const BTRFS_COMMIT: f64 = 30.0;
-/// Commits of jbd2 that may be under way at once, and one more: an extent may become part of its file in the
-/// transaction after that in which its data was written (ext4 with `dioread_nolock`).
+/// Maximum number of concurrent commits of jbd2, plus one: an extent may become part of its file one
+/// transaction after its data was written (ext4 with `dioread_nolock`).
 const COMMITS_AT_ONCE: u64 = 2;
 
 impl Surveyor<'_> {
-    /// Finds what to read of the layers of `path`.
+    /// Plans the readings of the layers of `path`.
     pub(super) fn exposed(&self, path: &WritePath) -> ExposurePlan {
         let mut sources = Vec::new();
         let mut is_below_loop = false;
@@ -46,8 +46,8 @@ impl Surveyor<'_> {
         ExposurePlan { sources }
     }
 
-    /// Returns the readings of a mounted file system. That below a loop device holds the loop device's file,
-    /// which is read for itself.
+    /// Returns the readings of a mounted file system. A file system below a loop device holds the loop
+    /// device's file, which has its own reading.
     fn of_file_system(
         &self,
         path: &WritePath,
@@ -57,7 +57,7 @@ impl Surveyor<'_> {
     ) -> Vec<Reading> {
         match layer.kind {
             LayerKind::Tmpfs => return vec![Reading::Files { point: mount.point.clone() }],
-            // The files are in the page cache of the file system of its upper directory.
+            // The data is in the page cache of the upper directory's file system.
             LayerKind::Overlay => return Vec::new(),
             // Written data waits in the pool.
             LayerKind::Zfs => return Vec::new(),
@@ -87,8 +87,8 @@ impl Surveyor<'_> {
         readings
     }
 
-    /// Returns true if the data of a file system is on block devices of this machine, so that nothing about
-    /// its files waits for a server.
+    /// Returns true if the file system's data is on block devices of this machine, so that no query can wait
+    /// for a server.
     fn is_on_device(&self, mount: &Mount) -> bool {
         let types = FileSystemTypes::parse(&self.tree.text("/proc/filesystems").unwrap_or_default());
         let is_user_space = mount.kind == "fuseblk" || mount.kind.starts_with("fuse");
@@ -109,8 +109,8 @@ impl Surveyor<'_> {
         };
         let devices = layer.below.iter().filter(|name| path.layer(name).is_some_and(Layer::is_block_device));
         let devices: Vec<String> = devices.cloned().collect();
-        // With data=journal the running transaction holds data itself, in memory, and no counter shows how
-        // much.
+        // With data=journal the running transaction holds data itself in memory, and no counter shows the
+        // amount.
         let is_jbd2 =
             matches!(mount.kind.as_str(), "ext3" | "ext4") && mount.super_option("data") != Some("journal");
         let commits = devices.first().filter(|_| is_jbd2).and_then(|device| self.commits_of(device));
@@ -123,7 +123,7 @@ impl Surveyor<'_> {
         })
     }
 
-    /// Returns the file with the commits of the journal inside the file system on `device`.
+    /// Returns the file with the commit statistics of the journal inside the file system on `device`.
     fn commits_of(&self, device: &str) -> Option<String> {
         let journals = self.tree.list("/proc/fs/jbd2").ok()?;
         let inside = |journal: &&String| {
@@ -165,7 +165,7 @@ impl Surveyor<'_> {
         })
     }
 
-    /// Returns the readings of a layer by its cache alone.
+    /// Returns the reading of a layer with only a cache.
     fn of_cache(&self, layer: &Layer) -> Option<Reading> {
         let is_drive = layer.is_block_device() && !layer.below.iter().any(|below| self.is_device(below));
         match layer.cache {
@@ -202,7 +202,7 @@ impl Surveyor<'_> {
             return None;
         }
         let mount = self.mounts().of_path(&path)?;
-        // A file that plumb serves has no pages that are dirty: each write goes to its server.
+        // A file served by plumb has no dirty pages: each write goes to its server.
         self.is_on_device(mount)
             .then(|| LoopFile { path, identity: status.map(|status| (status.device, status.inode)) })
     }
@@ -213,7 +213,7 @@ impl Surveyor<'_> {
         by_ublk.unwrap_or_else(|| layer.strip_prefix("cache:").unwrap_or(layer).to_owned())
     }
 
-    /// Returns the name of the simulated drive that a ublk device is, as its server has written it down.
+    /// Returns the name of the simulated drive behind a ublk device, from its server's record.
     fn ublk_drive(&self, device: &str) -> Option<String> {
         let number = device.strip_prefix("ublkb")?;
         let text = self.tree.text(&format!("{}/{number}", places::UBLK_RECORDS)).ok()?;
@@ -229,7 +229,7 @@ impl Surveyor<'_> {
         Some(sectors.parse::<u64>().ok()? * 512)
     }
 
-    /// Returns the name of the kernel's counts for a block device: those of a partition are of its disk.
+    /// Returns the name of the kernel's counts for a block device; a partition uses those of its disk.
     fn counts_of(&self, device: DeviceNumber) -> Option<String> {
         let place = self.tree.canonical(&format!("/sys/dev/block/{device}")).ok()?;
         let is_part = self.tree.text(&format!("{place}/partition")).is_ok();

@@ -1,4 +1,4 @@
-//! File systems: what kind each is, and which devices it is kept on.
+//! File systems: the kind of each, and the devices that it is on.
 
 use plumb_linux::tree::mountinfo::Mount;
 use plumb_linux::tree::{DeviceNumber, FileKind, Stat};
@@ -10,12 +10,12 @@ use super::write_back_cache::config_of;
 use crate::facts::{Mark, Node, Untorn};
 use crate::model::{Cache, LayerKind};
 
-/// A directory for each mounted file system that the driver of ext4 serves, in all mount namespaces.
+/// Directory with an entry for each mounted file system of the ext4 driver, in all mount namespaces.
 pub(super) const EXT4_SYSTEMS: &str = "/proc/fs/ext4";
-/// A directory for each journal of ext4 and ocfs2 in use.
+/// Directory with an entry for each journal of ext4 and ocfs2 in use.
 const JOURNALS: &str = "/proc/fs/jbd2";
 
-/// File systems that show state of the kernel and store nothing.
+/// File system types that expose kernel state and store nothing.
 const PSEUDO: [&str; 18] = [
     "proc",
     "sysfs",
@@ -37,20 +37,19 @@ const PSEUDO: [&str; 18] = [
     "rpc_pipefs",
 ];
 
-/// Profiles of btrfs, as /sys names them (fs/btrfs/volumes.c).
+/// Profiles of btrfs as named in /sys (fs/btrfs/volumes.c).
 const BTRFS_PROFILES: [&str; 9] =
     ["single", "dup", "raid0", "raid1", "raid1c3", "raid1c4", "raid10", "raid5", "raid6"];
 
-/// Returns true if file systems of this type show state of the kernel and store nothing, so that there is
-/// nothing to measure.
+/// Returns true if file systems of this type expose kernel state and store nothing, so that there is nothing
+/// to measure.
 pub fn is_kernel_state(kind: &str) -> bool {
     PSEUDO.contains(&kind)
 }
 
 impl Surveyor<'_> {
-    /// Returns the node of the file system that holds what is at `path` (canonical), of which the kernel says
-    /// `stat`, with all below it. A file system that no mount table shows is a layer of which nothing is
-    /// known.
+    /// Builds the node of the file system that holds `path` (canonical, with the result `stat`), and
+    /// everything below it. A file system that is in no mount table becomes an unknown layer.
     pub(super) fn file_system_at(&mut self, path: &str, stat: Option<&Stat>) -> String {
         if let Some(mount) = self.mount_at(path, stat) {
             return self.file_system(&mount);
@@ -71,9 +70,9 @@ impl Surveyor<'_> {
         name
     }
 
-    /// Returns the node of a mounted file system.
+    /// Builds the node of a mounted file system.
     pub(super) fn file_system(&mut self, mount: &Mount) -> String {
-        // The later of two mounts at one point hides the earlier, which a loop device may still lie on.
+        // The later of two mounts at one point hides the earlier one, which a loop device may still use.
         let visible = self.mounts().of_path(&mount.point).is_none_or(|seen| seen.id == mount.id);
         let hidden = match self.namespace_of(mount) {
             Some(process) => format!(" (in the mount namespace of process {process})"),
@@ -134,7 +133,7 @@ impl Surveyor<'_> {
         node.saw(MOUNTINFO, kind, "its files are in memory and nowhere else");
     }
 
-    /// A file system on one device or several.
+    /// Adds the devices of a file system on one device or several.
     pub(super) fn on_block_devices(&mut self, node: &mut Node, mount: &Mount) {
         node.below = match mount.kind.as_str() {
             "btrfs" => self.btrfs_devices(node, mount),
@@ -145,7 +144,7 @@ impl Surveyor<'_> {
             node.below.push(self.device_by_number(mount.device, &mount.source));
         }
         if node.below.is_empty() {
-            // bcachefs joins its devices with colons.
+            // bcachefs joins the names of its devices with colons.
             for source in mount.source.split(':').filter(|source| source.starts_with("/dev/")) {
                 if let Some(device) = self.device_at(source) {
                     node.below.push(device);
@@ -181,9 +180,10 @@ impl Surveyor<'_> {
         }
     }
 
-    /// fs/jbd2/journal.c: /proc/fs/jbd2 has `DEVICE-INODE` for a journal inside a file system and `DEVICE`
-    /// for one on a device of its own, and does not say which file system that one belongs to. It follows
-    /// where one file system alone has no journal inside; a file system without any journal says so.
+    /// Finds an external journal. fs/jbd2/journal.c: /proc/fs/jbd2 has `DEVICE-INODE` for a journal inside a
+    /// file system and `DEVICE` for a separate one, without the file system that it belongs to. It can be
+    /// inferred if exactly one file system has no internal journal; a file system without any journal is
+    /// recognisable.
     fn external_journal(&mut self, node: &mut Node) {
         let Some(own) = node.below.first().cloned() else { return };
         let journals = self.tree.list(JOURNALS).unwrap_or_default();
@@ -212,13 +212,14 @@ impl Surveyor<'_> {
         }
     }
 
-    /// fs/ext4/sysfs.c (journal_task_show): `<none>` without a journal, else the number of its kernel thread.
+    /// Returns true if the file system has no journal. fs/ext4/sysfs.c (journal_task_show): `<none>`, else
+    /// the number of its kernel thread.
     fn has_no_journal(&self, system: &str) -> bool {
         self.tree.text(&format!("/sys/fs/ext4/{system}/journal_task")).is_ok_and(|task| task == "<none>")
     }
 
-    /// Returns the device at a path such as /dev/sda1, if the path stands for one or is at least named after
-    /// one.
+    /// Returns the device at a path such as /dev/sda1, if the path is a device node or at least has the name
+    /// of one.
     pub(super) fn device_at(&mut self, path: &str) -> Option<String> {
         let canonical = self.tree.canonical(path).unwrap_or_else(|_| path.to_owned());
         if let Ok(stat) = self.tree.stat(&canonical) {
@@ -232,7 +233,8 @@ impl Surveyor<'_> {
         known.then(|| self.device(&name))
     }
 
-    /// /sys/fs/btrfs/UUID/devices names all members; the mount table names one of them.
+    /// Returns the members of a btrfs from /sys/fs/btrfs/UUID/devices; the mount table names only one of
+    /// them.
     fn btrfs_devices(&mut self, node: &mut Node, mount: &Mount) -> Vec<String> {
         let root = "/sys/fs/btrfs";
         let source = self.device_at(&mount.source);
@@ -262,7 +264,8 @@ impl Surveyor<'_> {
         devices.iter().map(|name| self.device(name)).collect()
     }
 
-    /// fs/btrfs/sysfs.c: a directory for each profile that has blocks, by kind of block.
+    /// Records the profiles of a btrfs. fs/btrfs/sysfs.c: a directory for each profile in use, by kind of
+    /// block.
     fn btrfs_profiles(&self, node: &mut Node, uuid: &str) {
         let root = format!("/sys/fs/btrfs/{uuid}/allocation");
         let profiles = |kind: &str| {
@@ -288,7 +291,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// /sys/fs/bcachefs/UUID/dev-N/block leads to each member; the mount table may name the first one only.
+    /// Returns the members of a bcachefs from /sys/fs/bcachefs/UUID/dev-N/block; the mount table may name
+    /// only the first.
     fn bcachefs_devices(&mut self, node: &mut Node, mount: &Mount) -> Vec<String> {
         let root = "/sys/fs/bcachefs";
         let sources: Vec<String> = mount
@@ -348,7 +352,7 @@ impl Surveyor<'_> {
         node.mark(Mark::Unseen { what });
     }
 
-    /// Returns the node of a device that is known by its number; `named` is what it was called, for people.
+    /// Returns the node of a device with this number; `named` is its display name.
     pub(super) fn device_by_number(&mut self, number: DeviceNumber, named: &str) -> String {
         let link = self.tree.link(&format!("/sys/dev/block/{number}"));
         if let Some(name) = link.ok().as_deref().and_then(|target| target.rsplit('/').next()) {

@@ -1,4 +1,4 @@
-//! Detection of a guest, and of its hypervisor.
+//! Detection of virtual machines and their hypervisor.
 
 use plumb_linux::tree::Tree;
 
@@ -6,18 +6,18 @@ use super::surveyor::Surveyor;
 use crate::facts::{Mark, Node};
 use crate::model::{Cache, Evidence, LayerKind};
 
-/// The name of the layer when it is not known what the hypervisor is.
+/// Name of the layer for an unknown hypervisor.
 const NAMELESS: &str = "hypervisor";
 
-/// Hypervisor that the machine runs on, if it is a guest.
+/// Hypervisor of this machine, if it is a guest.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Guest {
-    /// The name of the hypervisor; `None` on a machine that is not a guest.
+    /// Name of the hypervisor; `None` if the machine is not a guest.
     pub(super) name: Option<String>,
     evidence: Vec<Evidence>,
 }
 
-/// Words in the DMI strings and the hypervisor they stand for, the most telling first.
+/// Words in DMI strings with the hypervisor that each implies, the most specific first.
 const DMI_WORDS: [(&str, &str); 13] = [
     ("Amazon EC2", "Amazon EC2 Nitro"),
     ("Google Compute Engine", "Google Compute Engine/KVM"),
@@ -35,7 +35,7 @@ const DMI_WORDS: [(&str, &str); 13] = [
 ];
 
 impl Guest {
-    /// Looks at the processor's flags, /sys/hypervisor, DMI, clock sources and ACPI.
+    /// Detects the hypervisor from the processor's flags, /sys/hypervisor, DMI, clock sources and ACPI.
     pub(super) fn detect(tree: &dyn Tree) -> Self {
         let mut guest = Self::default();
         let flag = tree.text("/proc/cpuinfo").ok().and_then(|text| flag(&text));
@@ -44,12 +44,12 @@ impl Guest {
         }
         let xen = tree.text("/sys/hypervisor/type").is_ok_and(|text| text == "xen");
         if xen && tree.text("/proc/xen/capabilities").is_ok_and(|text| text.contains("control_d")) {
-            // dom0 sees a virtual processor and real disks.
+            // dom0 has a virtual processor but real disks.
             return Self::default();
         }
         let (dmi, dmi_there) = guest.dmi(tree);
         let device_tree = tree.read("/proc/device-tree/hypervisor/compatible").is_ok();
-        // Bare-metal instances carry the cloud's name, but not the flag; processors other than x86 have no
+        // Bare-metal instances have the cloud's name, but not the flag; processors other than x86 have no
         // such flag.
         let dmi_counts = dmi.is_some_and(|name| name == "QEMU" || (flag.is_none() && !guest.is_metal()));
         if flag != Some(true) && !xen && !device_tree && !dmi_counts {
@@ -77,7 +77,7 @@ impl Guest {
         self.evidence.push(Evidence { source, value, means });
     }
 
-    /// Returns the hypervisor that DMI names, and whether there is DMI at all.
+    /// Returns the hypervisor named by DMI, and whether DMI exists at all.
     fn dmi(&mut self, tree: &dyn Tree) -> (Option<&'static str>, bool) {
         let read = |name: &str| tree.text(&format!("/sys/class/dmi/id/{name}")).ok();
         let strings: Vec<String> =
@@ -95,8 +95,8 @@ impl Guest {
         self.evidence.iter().any(|evidence| evidence.value.contains(".metal"))
     }
 
-    /// Paravirtual clocks: arch/x86/kernel/kvmclock.c, drivers/clocksource/hyperv_timer.c,
-    /// arch/x86/xen/time.c.
+    /// Returns the hypervisor whose paravirtual clock is available: arch/x86/kernel/kvmclock.c,
+    /// drivers/clocksource/hyperv_timer.c, arch/x86/xen/time.c.
     fn clock(&mut self, tree: &dyn Tree) -> Option<&'static str> {
         let file = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
         let clocks = tree.text(file).ok()?;
@@ -106,8 +106,8 @@ impl Guest {
         Some(name)
     }
 
-    /// Firecracker has no DMI and signs its ACPI tables `FIRECK` (OEM ID, bytes 10-15 of the header, ACPI 6.5
-    /// 5.2.6). Only root may read them; the kernel's name gives a hint without.
+    /// Returns true for Firecracker, which has no DMI but ACPI tables with the OEM ID `FIRECK` (bytes 10-15
+    /// of the header, ACPI 6.5 5.2.6). Only root may read them; otherwise the kernel's name is a hint.
     fn is_from_firecracker(&mut self, tree: &dyn Tree) -> bool {
         let table = "/sys/firmware/acpi/tables/FACP";
         if tree.read(table).is_ok_and(|table| table.get(10..16) == Some(b"FIRECK")) {
@@ -124,15 +124,15 @@ impl Guest {
     }
 }
 
-/// Returns true if the processor's flags include `hypervisor` (CPUID 1, ECX bit 31); `None` where processors
-/// have no such flags.
+/// Returns true if the processor's flags include `hypervisor` (CPUID 1, ECX bit 31); `None` for processors
+/// without such flags.
 fn flag(cpuinfo: &str) -> Option<bool> {
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"))?;
     Some(flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"))
 }
 
 impl Surveyor<'_> {
-    /// Returns the layer for the hypervisor, below every disk that it provides.
+    /// Returns the layer of the hypervisor, below every disk that it provides.
     pub(super) fn hypervisor(&mut self) -> String {
         let guest = self.guest().clone();
         let known = guest.name.as_deref().filter(|name| *name != NAMELESS).map(str::to_owned);

@@ -1,21 +1,21 @@
-//! Continuation of a guest's path on its host: what a survey of the host's virtual machines
-//! (`plumb survey --guests`) says of the guest's disks.
+//! Continuation of a guest's path on its host, from a survey of the host's virtual machines (`plumb survey
+//! --guests`).
 //!
-//! A disk is known by its serial number, which the guest sees as the host has set it. The layers of the host
-//! become nodes of the guest's path, with the fate of a flush that the host's survey gave them, so the rules
-//! judge both machines as one path.
+//! Disks are matched by serial number, which the host sets and the guest sees. The host's layers become nodes
+//! of the guest's path, with the fate of a flush from the host's survey, so the rules judge both machines as
+//! one path.
 
 use super::surveyor::Surveyor;
 use crate::facts::{Mark, Node};
 use crate::finding::Finding;
 use crate::model::{Layer, LayerKind, Survey, WritePath};
 
-/// VIRTIO_BLK_ID_BYTES (include/uapi/linux/virtio_blk.h): longer serial numbers are cut.
+/// VIRTIO_BLK_ID_BYTES (include/uapi/linux/virtio_blk.h): longer serial numbers are truncated.
 const VIRTIO_SERIAL: usize = 20;
 
 impl Surveyor<'_> {
-    /// Returns the layer below a disk that a hypervisor provides: the disk's path on the host, if the survey
-    /// of a host is at hand and has the disk, else the hypervisor.
+    /// Returns the layer below a disk that a hypervisor provides: the disk's path on the host if a survey of
+    /// the host includes it, else the hypervisor.
     pub(super) fn provider(&mut self, node: &mut Node, identities: &[&str]) -> String {
         let Some(host) = self.host else { return self.hypervisor() };
         let known = |path: &&WritePath| serial(path).is_some_and(|serial| is_of_disk(serial, identities));
@@ -38,7 +38,7 @@ impl Surveyor<'_> {
         self.hypervisor()
     }
 
-    /// Adds the layers of a path of the host; returns the name of the first.
+    /// Adds the layers of a path of the host. Returns the name of the first.
     fn continued_by(&mut self, path: &WritePath) -> String {
         for (index, layer) in path.layers.iter().enumerate() {
             self.ensure(&name_of(layer, path), |_| {
@@ -58,7 +58,7 @@ impl Surveyor<'_> {
     }
 }
 
-/// Adds what the host found on the paths of its disks that `path` leads over.
+/// Adds the host's findings about the host disks that `path` uses.
 pub(super) fn with_findings(mut path: WritePath, host: &Survey) -> WritePath {
     for below in &host.paths {
         let first = below.layers.first().map(|first| name_of(first, below));
@@ -79,9 +79,9 @@ fn serial(path: &WritePath) -> Option<&str> {
     machine.identity.as_deref().filter(|serial| !serial.is_empty())
 }
 
-/// Returns true if one of the identities that a guest sees of a disk is of this serial number: virtio-blk
-/// cuts it, a SCSI disk has the maker and the model before it, an NVMe namespace has it in hexadecimal
-/// behind the maker (`nvme.1b36-646231-...`: wwid_show in drivers/nvme/host/sysfs.c).
+/// Returns true if one of a disk's identities in the guest matches this serial number: virtio-blk truncates
+/// it, a SCSI disk adds vendor and model before it, and an NVMe namespace has it in hexadecimal after the
+/// vendor (`nvme.1b36-646231-...`: wwid_show in drivers/nvme/host/sysfs.c).
 fn is_of_disk(serial: &str, identities: &[&str]) -> bool {
     let hexadecimal: String = serial.bytes().map(|byte| format!("{byte:02x}")).collect();
     identities.iter().any(|identity| {
@@ -93,8 +93,8 @@ fn is_of_disk(serial: &str, identities: &[&str]) -> bool {
     })
 }
 
-/// Returns the name of a layer of the host among those of its guest. The process of a virtual machine and the
-/// page cache are layers of each disk on its own.
+/// Returns the name of a host layer among those of its guest. Each disk has its own layers for the virtual
+/// machine's process and the page cache.
 fn name_of(layer: &Layer, path: &WritePath) -> String {
     let name = &layer.name;
     match layer.kind {

@@ -9,7 +9,8 @@ use crate::facts::{Mark, Node};
 use crate::model::{Cache, LayerKind};
 
 impl Surveyor<'_> {
-    /// A flush becomes fsync of the backing file, so the path goes on with that file's file system.
+    /// Fills in a loop device. A flush becomes an fsync of the backing file, so the path continues with that
+    /// file's file system.
     pub(super) fn loop_device(&mut self, node: &mut Node, place: &Place) {
         node.kind = LayerKind::Loop;
         let file = format!("{}/loop/backing_file", place.sysfs);
@@ -24,7 +25,7 @@ impl Surveyor<'_> {
         node.saw(file, &backing, "the file that stands for the disk; a flush becomes fsync of it");
         let file = format!("{}/loop/dio", place.sysfs);
         let direct = self.tree.text(&file).is_ok_and(|text| text == "1");
-        // Without direct I/O every write stays in the page cache of the file until the fsync.
+        // Without direct I/O every write stays in the file's page cache until the fsync.
         node.cache = if direct { Cache::None } else { Cache::Volatile };
         let means =
             if direct { "past the page cache of the file" } else { "through the page cache of the file" };
@@ -37,7 +38,7 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Returns the block device at `path`, or the file system of the file there.
+    /// Returns the block device at `path`, or the file system that holds the file at `path`.
     pub(super) fn beneath_path(&mut self, path: &str) -> Option<String> {
         let path = self.tree.canonical(path).ok()?;
         match self.tree.stat(&path).ok()? {
@@ -46,9 +47,9 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Finds what the loop device is set up over by device and inode, as
-    /// [`Inventory`](plumb_linux::inventory::Inventory) does: the name may lead to another file by now, or be
-    /// that of another mount namespace. The name decides only where the ioctl may not be asked.
+    /// Finds the backing file by device and inode, as [`Inventory`](plumb_linux::inventory::Inventory) does,
+    /// since the path may now lead to another file or belong to another mount namespace. The path is used
+    /// only if the ioctl is not permitted.
     fn backing(&mut self, node: &mut Node, place: &Place, backing: &str) -> Option<String> {
         let reply = self.ask(node, place.number, Request::LoopStatus, "LOOP_GET_STATUS64");
         let Some(status) = reply.ok().and_then(|bytes| wire::loop_status::parse(&bytes)) else {

@@ -6,7 +6,8 @@ use crate::facts::{Mark, Node};
 use crate::model::{Cache, LayerKind};
 
 impl Surveyor<'_> {
-    /// md forwards a flush to every member; a parity array without a journal has a write hole.
+    /// Fills in an md array. md forwards a flush to every member; a parity array without a journal has a
+    /// write hole.
     pub(super) fn md(&mut self, node: &mut Node, place: &Place) {
         node.kind = LayerKind::Md;
         node.cache = Cache::None;
@@ -50,7 +51,7 @@ impl Surveyor<'_> {
         self.members(node, place);
     }
 
-    /// The devices that `slaves/` names.
+    /// Returns the devices in `slaves/`.
     pub(super) fn members(&mut self, node: &mut Node, place: &Place) {
         let file = format!("{}/slaves", place.sysfs);
         let members = self.tree.list(&file).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Block devices that are this machine's memory, and persistent memory, which is not.
+//! Block devices in memory, which a power cut erases, and persistent memory, which it does not.
 
 use super::block_device::Place;
 use super::controller::is_numbered;
@@ -7,7 +7,8 @@ use crate::facts::{KernelView, Mark, Node};
 use crate::model::{Cache, LayerKind};
 
 impl Surveyor<'_> {
-    /// zram, brd and null_blk: the queue says write through although everything is lost with the power.
+    /// Fills in zram, brd and null_blk: the queue reports write through although a power cut loses
+    /// everything.
     pub(super) fn memory_disk(&mut self, node: &mut Node, stem: &str) {
         let (kind, what) = match stem {
             "zram" => (LayerKind::Zram, "compressed memory (drivers/block/zram)"),
@@ -20,10 +21,10 @@ impl Surveyor<'_> {
         node.saw("the kernel's name for it", node.name.clone(), what);
     }
 
-    /// Persistent memory: drivers/nvdimm/pmem.c. The driver sets the queue to write back whatever the
-    /// platform does, so that says nothing; `dax/write_cache` is 0 where the platform declares that the
-    /// processor's caches survive a power cut (nvdimm_has_cache in drivers/nvdimm/region_devs.c). With
-    /// virtio-pmem a host holds the data until a flush.
+    /// Fills in persistent memory: drivers/nvdimm/pmem.c. The driver always sets the queue to write back, so
+    /// that means nothing; `dax/write_cache` is 0 if the platform declares that the processor's caches
+    /// survive a power cut (nvdimm_has_cache in drivers/nvdimm/region_devs.c). With virtio-pmem the host
+    /// holds the data until a flush.
     pub(super) fn pmem(&mut self, node: &mut Node, place: &Place) {
         node.kind = LayerKind::Pmem;
         let by_host = place.sysfs.contains("/virtio");
@@ -49,8 +50,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// drivers/nvdimm/region_devs.c: a region of the type `nd_volatile` is plain memory, which has no cache
-    /// to lose.
+    /// Returns true for a region of the type `nd_volatile` (drivers/nvdimm/region_devs.c), which is ordinary
+    /// memory without a cache to lose.
     fn is_volatile_region(&self, node: &mut Node, place: &Place) -> bool {
         let mut parts: Vec<&str> = place.sysfs.split('/').collect();
         while parts.last().is_some_and(|part| !is_numbered(part, "region")) {
@@ -66,8 +67,8 @@ impl Surveyor<'_> {
         is_volatile
     }
 
-    /// eMMC and SD cards: drivers/mmc/core/queue.c. The cache of eMMC is switched on by the driver and has no
-    /// switch.
+    /// Fills in eMMC and SD cards: drivers/mmc/core/queue.c. The driver enables the cache of eMMC, which
+    /// cannot be switched.
     pub(super) fn mmc(&mut self, node: &mut Node, place: &Place) {
         node.kind = LayerKind::MmcDisk;
         let read = |name: &str| self.tree.text(&format!("{}/device/{name}", place.sysfs)).ok();
@@ -76,7 +77,7 @@ impl Surveyor<'_> {
         if !kind.is_empty() {
             node.saw(format!("{}/device/{{type,name}}", place.sysfs), format!("{kind} {model}"), "the card");
         }
-        // The card itself cannot be asked from user space without writing, so the kernel's word stands alone.
+        // The card cannot be queried from user space without writing, so only the kernel's view is available.
         node.cache = match node.queue {
             KernelView::WriteBack => Cache::Volatile,
             _ => Cache::Unknown,

@@ -1,9 +1,9 @@
-//! Following a target down through mounts and devices.
+//! Discovery of a target's layers, down through mounts and devices.
 //!
-//! A survey never writes and never gives up half-way: what cannot be read becomes an unknown in the layer
-//! that lacks it, and a question that only root may ask ends up in the finding `needs-root`. Only a target
-//! that does not exist is an error. /sys is read before a drive is asked, since opening some devices makes
-//! the kernel look again.
+//! A survey never writes and never stops half-way: an unreadable fact becomes an unknown in its layer, and a
+//! query that requires root is listed in the finding `needs-root`. Only a target that does not exist is an
+//! error. /sys is read before a drive is queried, since the kernel reads some devices again when they are
+//! opened.
 
 mod all;
 mod assemble;
@@ -39,7 +39,7 @@ mod write_back_cache;
 mod zfs;
 
 pub use controller::is_numbered;
-pub use device::{DeviceKind, survey_device};
+pub use device::{DeviceKind, null_device, survey_device};
 pub use file_system::is_kernel_state;
 pub use nvme::nvme_controllers;
 pub use recording::{RecordedSurvey, RecordingError, load, record};
@@ -54,10 +54,10 @@ use crate::model::{Survey, WritePath};
 use crate::rules;
 use surveyor::Surveyor;
 
-/// Returns the write paths of `target`, as `tree` and `probe` show them.
+/// Returns the write paths of `target`, read through `tree` and `probe`.
 ///
 /// # Errors
-/// [`SurveyError`] if the target does not exist or cannot be reached; nothing else stops a survey.
+/// [`SurveyError`] if the target does not exist or cannot be reached; nothing else fails.
 pub fn survey(tree: &dyn Tree, probe: &dyn Probe, target: &Target) -> Result<Survey, SurveyError> {
     let mut surveyor = Surveyor::new(tree, probe);
     let tops = surveyor.tops(target)?;
@@ -65,12 +65,12 @@ pub fn survey(tree: &dyn Tree, probe: &dyn Probe, target: &Target) -> Result<Sur
     Ok(document(tree, paths))
 }
 
-/// Surveys `target` as [`survey`] does, and follows the disks that `host` has among those of its virtual
-/// machines ([`survey_guests`] there) down to the drives of the host. What the host found on these paths is
-/// found on those of this machine, too.
+/// Surveys `target` as [`survey`] does, and continues its disks on the host, down to the host's drives, with
+/// the host's own survey of its virtual machines ([`survey_guests`]). Findings about these paths on the host
+/// are included.
 ///
 /// # Errors
-/// As [`survey`].
+/// Fails as [`survey`] does.
 pub fn survey_on_host(
     tree: &dyn Tree,
     probe: &dyn Probe,
@@ -84,11 +84,11 @@ pub fn survey_on_host(
     Ok(document(tree, paths.collect()))
 }
 
-/// Surveys `target` as [`survey`] does, and finds for each path what to read to say what a power cut would
-/// take from it.
+/// Surveys `target` as [`survey`] does, and plans for each path the readings of the data that a power cut
+/// would lose.
 ///
 /// # Errors
-/// As [`survey`].
+/// Fails as [`survey`] does.
 pub fn survey_exposed(
     tree: &dyn Tree,
     probe: &dyn Probe,
@@ -101,8 +101,8 @@ pub fn survey_exposed(
     Ok((document(tree, paths), exposed))
 }
 
-/// Returns the write path of each disk of the virtual machines that run here, from the hypervisor down, as
-/// far as this user may look at their processes.
+/// Returns the write path of each disk of the virtual machines on this machine, from the hypervisor down, as
+/// far as this user may inspect their processes.
 pub fn survey_guests(tree: &dyn Tree, probe: &dyn Probe) -> Survey {
     document(tree, Surveyor::new(tree, probe).guests())
 }
@@ -112,21 +112,21 @@ fn document(tree: &dyn Tree, paths: Vec<WritePath>) -> Survey {
     Survey { schema: Survey::SCHEMA.to_owned(), kernel, paths }
 }
 
-/// Returns the write path of one named target: [`survey`] for a caller that wants just that.
+/// Returns the write path of one named target, a shorthand for [`survey`].
 ///
 /// # Errors
-/// As [`survey`].
+/// Fails as [`survey`] does.
 pub fn survey_path(tree: &dyn Tree, probe: &dyn Probe, name: &str) -> Result<WritePath, SurveyError> {
     let mut surveyor = Surveyor::new(tree, probe);
     let top = surveyor.find(name)?;
     Ok(surveyor.path_of(&top))
 }
 
-/// The top of a path: what was asked for and the node that it leads to.
+/// Top of a path: the requested target and its node.
 struct Top {
-    /// Target as it is shown to people.
+    /// Target for display.
     target: String,
-    /// The name of the node directly below the page cache.
+    /// Name of the node directly below the page cache.
     node: String,
 }
 
@@ -139,7 +139,7 @@ impl Surveyor<'_> {
     }
 
     fn path_of(&self, top: &Top) -> WritePath {
-        let mut above = assemble::kernel_above(&top.node);
+        let mut above = vec![assemble::application(), assemble::page_cache(&top.node)];
         self.preloads(&mut above[0], &top.target);
         rules::judge(&top.target, &self.nodes_under(above, &top.node))
     }

@@ -1,4 +1,4 @@
-//! Lookup of the mount that holds a file or belongs to a device, in whatever mount namespace it is.
+//! Lookup of the mount that holds a file or belongs to a device, in any mount namespace.
 
 use plumb_linux::tree::mountinfo::Mount;
 use plumb_linux::tree::{DeviceNumber, Stat};
@@ -6,10 +6,9 @@ use plumb_linux::tree::{DeviceNumber, Stat};
 use super::surveyor::Surveyor;
 
 impl Surveyor<'_> {
-    /// Finds the mount that holds what is at `path` (canonical), of which the kernel says `stat`. The number
-    /// of the mount decides where the kernel gives one (since Linux 5.8), in whatever namespace it is; else
-    /// the device; and the path only where it does not contradict the device. `None` if no mount table that
-    /// can be read has it.
+    /// Finds the mount that holds `path` (canonical, with the result `stat`). The mount number decides if the
+    /// kernel reports it (since Linux 5.8), in any namespace; else the device; and the path only if it does
+    /// not contradict the device. `None` if no readable mount table has it.
     pub(super) fn mount_at(&self, path: &str, stat: Option<&Stat>) -> Option<Mount> {
         let own = self.mounts();
         let by_path = || own.of_path(path);
@@ -30,14 +29,13 @@ impl Surveyor<'_> {
         found.cloned()
     }
 
-    /// Finds a mount of the superblock with this device number: in this mount namespace if there is one, else
-    /// in another.
+    /// Finds a mount of the superblock with this device number, preferably in this mount namespace.
     pub(super) fn mount_of_device(&self, number: DeviceNumber) -> Option<Mount> {
         let here = self.mounts().of_device(number);
         here.or_else(|| self.elsewhere().find(|mount| mount.device == number)).cloned()
     }
 
-    /// Returns a process in the mount namespace of `mount`; `None` if that is the namespace of this process.
+    /// Returns a process in the mount namespace of `mount`; `None` if this process is in it.
     pub(super) fn namespace_of(&self, mount: &Mount) -> Option<u32> {
         if self.mounts().of_id(mount.id).is_some() {
             return None;

@@ -1,5 +1,5 @@
-//! Mount options that change what a sync or an O_DIRECT write is worth, each with the file that it was read
-//! from.
+//! Mount options that affect the durability of a sync or an O_DIRECT write, each with the file that it was
+//! read from.
 
 use plumb_linux::tree::mountinfo::Mount;
 use plumb_text::shell_word;
@@ -10,31 +10,31 @@ use super::surveyor::Surveyor;
 use crate::facts::{Mark, Node};
 use crate::model::SYNC_OPTION;
 
-/// Options that keep a file system from issuing flushes. ext4, btrfs, f2fs, gfs2, nilfs2: `nobarrier`; ext3
-/// and old ext4: `barrier=0`; reiserfs: `barrier=none`; f2fs: `fsync_mode=nobarrier`; cifs: `nostrictsync`
-/// (fsync sends no SMB FLUSH). xfs lost `nobarrier` in Linux 4.19.
+/// Options that suppress a file system's flushes. ext4, btrfs, f2fs, gfs2, nilfs2: `nobarrier`; ext3 and old
+/// ext4: `barrier=0`; reiserfs: `barrier=none`; f2fs: `fsync_mode=nobarrier`; cifs: `nostrictsync` (fsync
+/// sends no SMB FLUSH). xfs lost `nobarrier` in Linux 4.19.
 const BARRIERS_OFF: [&str; 6] =
     ["nobarrier", "barrier=0", "barrier=none", "barrier=off", "fsync_mode=nobarrier", "nostrictsync"];
 
-/// Options that give up order between data and metadata, but no flush: ext4(5).
+/// Options that weaken the order between data and metadata but omit no flush: ext4(5).
 const LAX_ORDER: [&str; 2] = ["data=writeback", "journal_async_commit"];
 
-/// Options with which calls are synced before they return: mount(8).
+/// Options that sync calls before they return: mount(8).
 const SYNCHRONOUS: [&str; 2] = [SYNC_OPTION, "dirsync"];
 
-/// One option that is in force.
+/// An option in force.
 struct MountOption {
-    /// The file that says so.
+    /// File that lists the option.
     source: String,
-    /// Option as it is written there: `data=journal`.
+    /// Option as listed: `data=journal`.
     text: String,
 }
 
 impl Surveyor<'_> {
-    /// Records the options of the file system `node`, whose devices are known, and what follows from them.
+    /// Records the options of the file system `node`, whose devices are known, and their consequences.
     pub(super) fn options(&self, node: &mut Node, mount: &Mount) {
         let listed = self.ext_options(node, mount);
-        // The mount table leaves out what the superblock of an ext3 or ext4 sets.
+        // The mount table omits options set in the superblock of an ext3 or ext4.
         let complete = !listed.is_empty() || !matches!(mount.kind.as_str(), "ext3" | "ext4");
         let mut options: Vec<MountOption> = Vec::new();
         let of_mount = mount.options.iter().filter(|option| SYNCHRONOUS.contains(&option.as_str()));
@@ -60,7 +60,7 @@ impl Surveyor<'_> {
         Remount { kind: &mount.kind, enter: enter.unwrap_or_default(), point: shell_word(&mount.point) }
     }
 
-    /// Records fast commits, which the mount table does not show (fs/ext4/fast_commit.c, ext4_fc_info_show).
+    /// Records fast commits, which are not in the mount table (fs/ext4/fast_commit.c, ext4_fc_info_show).
     fn fast_commits(&self, node: &mut Node, mount: &Mount) {
         let Some(device) = node.below.first().filter(|_| mount.kind == "ext4") else { return };
         let file = format!("{EXT4_SYSTEMS}/{device}/fc_info");
@@ -73,8 +73,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Returns all options of a mounted ext2, ext3 or ext4, the defaults too: fs/ext4/sysfs.c. The driver of
-    /// ext4 serves all three and has their files in one directory; a driver of ext2 alone has none.
+    /// Returns all options of a mounted ext2, ext3 or ext4, including defaults: fs/ext4/sysfs.c. The ext4
+    /// driver serves all three and keeps their files in one directory; a separate ext2 driver has none.
     fn ext_options(&self, node: &Node, mount: &Mount) -> Vec<MountOption> {
         let Some(device) = node.below.first() else { return Vec::new() };
         if !matches!(mount.kind.as_str(), "ext2" | "ext3" | "ext4") {
@@ -90,16 +90,16 @@ fn is_set(options: &[MountOption], text: &str) -> bool {
     options.iter().any(|option| option.text == text)
 }
 
-/// Words of the commands that mount a file system again.
+/// Parts of the commands that remount a file system.
 struct Remount<'a> {
     kind: &'a str,
-    /// Words before each command: none, or those that enter the mount namespace of a process.
+    /// Prefix of each command: empty, or a command that enters the mount namespace of a process.
     enter: String,
-    /// The mount point, quoted for a shell.
+    /// Mount point, quoted for a shell.
     point: String,
 }
 
-/// Evidence and a mark, if the option is one that matters.
+/// Adds evidence and a mark if the option matters.
 fn record(node: &mut Node, option: &MountOption, mount: &Remount<'_>) {
     let MountOption { source, text } = option;
     match text.as_str() {
@@ -128,8 +128,8 @@ fn record(node: &mut Node, option: &MountOption, mount: &Remount<'_>) {
     }
 }
 
-/// Returns the command that makes the file system of `mount` issue flushes again. f2fs takes `barrier` since
-/// Linux 6.1; cifs changes nothing by a remount.
+/// Returns the command that enables flushes of the file system of `mount` again. f2fs has `barrier` since
+/// Linux 6.1; cifs ignores a remount.
 fn restore(option: &str, mount: &Remount<'_>) -> String {
     let Remount { kind, enter, point } = mount;
     let on = match (option, *kind) {

@@ -1,5 +1,5 @@
-//! The mount tables as a survey needs them: that of this process by number and by path, and those of other
-//! mount namespaces by number. A path means nothing there: the same name may lead to another file, or to
+//! Mount tables for a survey: that of this process by number and by path, those of other mount namespaces
+//! only by number. A path of another mount namespace means nothing here: it may lead to another file, or
 //! none.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use plumb_linux::tree::{DeviceNumber, Tree};
 
 use crate::model::SERVED_DRIVE;
 
-/// The source of the table.
+/// File with the mount table of this process.
 pub(super) const MOUNTINFO: &str = "/proc/self/mountinfo";
 
 /// All mounts that this process sees.
@@ -42,7 +42,7 @@ impl Mounts {
         self.mounts.get(*self.by_id.get(&id)?)
     }
 
-    /// Returns the mount that `path` (canonical) is on by the longest mount point above it.
+    /// Returns the mount of `path` (canonical): the one with the longest mount point above it.
     pub(super) fn of_path(&self, path: &str) -> Option<&Mount> {
         let mut at = path;
         loop {
@@ -59,14 +59,14 @@ impl Mounts {
     }
 }
 
-/// The mounts of other mount namespaces, each with a process there. Empty where this user may not read them.
+/// Mounts of other mount namespaces, each with a process there. Empty if this user may not read them.
 #[derive(Debug, Default)]
 pub(super) struct Elsewhere {
     mounts: Vec<(u32, Mount)>,
 }
 
 impl Elsewhere {
-    /// Reads the mount table of one process in each mount namespace except that of this process.
+    /// Reads the mount table of one process in each other mount namespace.
     pub(super) fn read(tree: &dyn Tree) -> Self {
         let mut seen: BTreeSet<String> = tree.link("/proc/self/ns/mnt").into_iter().collect();
         let mut mounts = Vec::new();
@@ -84,20 +84,20 @@ impl Elsewhere {
         self.mounts.iter().find(|(_, known)| known.id == mount.id).map(|(process, _)| *process)
     }
 
-    /// Returns the first mount that `wanted` takes.
+    /// Returns the first mount that satisfies `wanted`.
     pub(super) fn find(&self, wanted: impl Fn(&Mount) -> bool) -> Option<&Mount> {
         self.mounts.iter().map(|(_, mount)| mount).find(|mount| wanted(mount))
     }
 }
 
-/// Returns the name of the drive that `plumb drive serve --attach` keeps in this file system, which is
+/// Returns the name of the drive that `plumb drive serve --attach` serves through this file system, which is
 /// mounted at `NAME/mount`.
 pub(super) fn attached_drive(mount: &Mount) -> Option<&str> {
     let directory = mount.point.strip_suffix("/mount").filter(|_| mount.kind == "fuse.plumb")?;
     directory.rsplit('/').next()
 }
 
-/// Returns the name of the layer of the simulated drive `name`, which plumb serves.
+/// Returns the layer name of the simulated drive `name` served by plumb.
 pub(super) fn served_drive(name: &str) -> String {
     format!("{SERVED_DRIVE}{name}")
 }

@@ -8,17 +8,17 @@ use super::write_back_cache::config_of;
 use crate::facts::{Mark, NO_FLUSH_NO_FUA, Node};
 use crate::model::{Cache, LayerKind};
 
-/// File systems that are kept by a server.
+/// Types of file systems kept by a server.
 const NETWORK: [&str; 17] = [
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "9p", "virtiofs", "lustre", "afs", "beegfs", "gpfs",
     "orangefs", "pvfs2", "vboxsf", "vmhgfs", "coda",
 ];
 
-/// FUSE file systems that are clients of a server.
+/// Types of FUSE file systems that are clients of a server.
 const NETWORK_FUSE: [&str; 6] =
     ["fuse.glusterfs", "fuse.sshfs", "fuse.ceph-fuse", "fuse.ceph", "fuse.juicefs", "fuse.s3fs"];
 
-/// Network file systems whose server is the host of this guest.
+/// Types of network file systems whose server is the host of this guest.
 const FROM_HOST: [&str; 4] = ["9p", "virtiofs", "vboxsf", "vmhgfs"];
 
 /// Returns true if file systems of this type are kept by a server.
@@ -27,7 +27,7 @@ pub(super) fn is_network(kind: &str) -> bool {
 }
 
 impl Surveyor<'_> {
-    /// A client: a sync becomes a request to the server, and what the server does with it cannot be seen.
+    /// Fills in a client: a sync becomes a request to the server, whose handling is invisible.
     pub(super) fn network_file_system(&mut self, node: &mut Node, mount: &Mount) {
         node.kind = LayerKind::NetworkFileSystem;
         let address = mount.super_option("addr").map(|address| format!(" at {address}")).unwrap_or_default();
@@ -50,7 +50,7 @@ impl Surveyor<'_> {
         node.below = vec![below];
     }
 
-    /// Returns the layer for the other end of a network.
+    /// Adds the layer of the remote end of a network.
     pub(super) fn remote(&mut self, name: String, what: String) -> String {
         self.ensure(&name, |_| {
             let mut node = Node::new(LayerKind::Remote, name.clone());
@@ -61,7 +61,7 @@ impl Surveyor<'_> {
         name
     }
 
-    /// Network block devices: nbd, rbd, drbd, ublk.
+    /// Fills in network block devices: nbd, rbd, drbd, ublk.
     pub(super) fn network_device(&mut self, node: &mut Node, sysfs: &str) {
         let name = node.name.clone();
         if let Some(cache) = name.strip_prefix("ublkb").and_then(|number| self.ublk_cache(number)) {
@@ -89,8 +89,7 @@ impl Surveyor<'_> {
                 (LayerKind::Nbd, "the NBD server".to_owned())
             }
             "rbd" => {
-                // drivers/block/rbd.c: no cache in the kernel's client; a write is acknowledged by all
-                // replicas.
+                // drivers/block/rbd.c: the kernel's client has no cache; all replicas acknowledge a write.
                 node.cache = Cache::None;
                 let number = name.trim_start_matches("rbd");
                 let image =

@@ -10,8 +10,8 @@ use super::surveyor::Surveyor;
 use crate::facts::{DriveCache, KernelView, Mark, Node};
 use crate::model::{Cache, LayerKind};
 
-/// Returns the directories of the controllers that lead to the NVMe namespace at `sysfs`: the one it is in,
-/// or with native multipath those that its subsystem links to.
+/// Returns the directories of the controllers of the NVMe namespace at `sysfs`: its parent, or with native
+/// multipath those linked from its subsystem.
 pub fn nvme_controllers(tree: &dyn Tree, sysfs: &str) -> Vec<String> {
     let parent = sysfs.rsplit_once('/').map_or("", |(parent, _)| parent);
     if is_numbered(parent.rsplit('/').next().unwrap_or_default(), "nvme") {
@@ -23,7 +23,8 @@ pub fn nvme_controllers(tree: &dyn Tree, sysfs: &str) -> Vec<String> {
 }
 
 impl Surveyor<'_> {
-    /// The kernel looks at VWC of Identify Controller once and never at feature 06h (trap H7).
+    /// Fills in an NVMe namespace. The kernel reads VWC of Identify Controller once and never feature 06h
+    /// (trap H7).
     pub(super) fn nvme(&mut self, node: &mut Node, place: &Place) {
         node.kind = LayerKind::NvmeNamespace;
         let controllers = nvme_controllers(self.tree, &place.sysfs);
@@ -40,7 +41,7 @@ impl Surveyor<'_> {
             (DriveCache::On, _) => Cache::Volatile,
             (DriveCache::Protected, _) => Cache::Protected,
             (DriveCache::Off, _) => Cache::None,
-            // Write back is only ever set for a controller with VWC (or by hand, to no effect).
+            // The kernel sets write back only for a controller with VWC (a manual setting has no effect).
             (_, KernelView::WriteBack) => Cache::Volatile,
             _ => Cache::Unknown,
         };
@@ -91,7 +92,7 @@ impl Surveyor<'_> {
                 node.saw("NVMe Get Features 06h bit 0", "WCE=1", "the volatile write cache is on");
                 node.drive = DriveCache::On;
             }
-            // A cache that is there and does not say that it is off counts as on.
+            // A cache that exists and does not report that it is disabled counts as enabled.
             None => node.drive = DriveCache::On,
         }
     }

@@ -1,21 +1,21 @@
-//! Libraries that are loaded before the C library and turn its syncs into nothing, such as libeatmydata
-//! (ld.so(8), LD_PRELOAD and /etc/ld.so.preload).
+//! Preloaded libraries that turn the syncs of the C library into no-ops, such as libeatmydata (ld.so(8),
+//! LD_PRELOAD and /etc/ld.so.preload).
 //!
-//! Libraries are known by their file names. Calls of a statically linked program pass them by.
+//! Libraries are recognised by their file names. They do not affect statically linked programs.
 
 use plumb_linux::tree::Absence;
 
 use super::surveyor::Surveyor;
 use crate::facts::{Mark, Node};
 
-/// Libraries that are loaded into every program, by a way that leads outside no recording.
+/// List of libraries preloaded into every program, by a path that stays inside a recording.
 const EVERY_PROGRAM: &str = "/proc/self/root/etc/ld.so.preload";
-/// Names of libraries that take the syncs of a program, without `lib` and what follows `.so`: Debian's and
-/// Fedora's libeatmydata, and nosync of Fedora's mock.
+/// Names of libraries that disable a program's syncs, without `lib` and the part from `.so` on: libeatmydata
+/// of Debian and Fedora, and nosync of Fedora's mock.
 const INTERPOSERS: [&str; 3] = ["eatmydata", "nosync", "nofsync"];
 
 impl Surveyor<'_> {
-    /// Marks the application if its syncs are taken from it: the process that was named, or every program.
+    /// Marks the application if its syncs are disabled: the named process, or every program.
     pub(super) fn preloads(&self, application: &mut Node, target: &str) {
         let process = process_of(target).map(|process| format!("/proc/{process}/maps"));
         for file in process.into_iter().chain([EVERY_PROGRAM.to_owned()]) {
@@ -48,12 +48,12 @@ impl Surveyor<'_> {
     }
 }
 
-/// Returns the process whose file was named: `/proc/4711/fd/3`.
+/// Returns the process in a path like `/proc/4711/fd/3`.
 fn process_of(target: &str) -> Option<u32> {
     target.strip_prefix("/proc/")?.split('/').next()?.parse().ok()
 }
 
-/// Returns true for the path of a library that takes syncs.
+/// Returns true for the path of a library that disables syncs.
 pub(super) fn is_interposer(word: &str) -> bool {
     let name = word.rsplit('/').next().unwrap_or_default();
     let Some((stem, version)) = name.split_once(".so") else { return false };

@@ -1,18 +1,18 @@
-//! Errors that the kernel has recorded of a file system or an array and keeps until somebody clears them:
-//! data may have been lost before anybody looked.
+//! Errors that the kernel has recorded for a file system or array and keeps until they are cleared: data may
+//! have been lost earlier.
 //!
-//! ext4 keeps its count in the superblock (Documentation/ABI/testing/sysfs-fs-ext4), btrfs in its device tree
+//! ext4 counts errors in the superblock (Documentation/ABI/testing/sysfs-fs-ext4), btrfs in its device tree
 //! (fs/btrfs/sysfs.c, `devinfo/N/error_stats`), md in the metadata of a member
 //! (Documentation/admin-guide/md.rst, `bad_blocks`).
 
 use super::surveyor::Surveyor;
 use crate::facts::{Mark, Node};
 
-/// A directory for each file system that the driver of ext4 serves.
+/// Directory with an entry for each file system of the ext4 driver.
 const EXT4: &str = "/sys/fs/ext4";
 
 impl Surveyor<'_> {
-    /// Marks an ext4 file system on `device` that has recorded errors since its last fsck.
+    /// Marks an ext4 file system on `device` with errors recorded since its last fsck.
     pub(super) fn ext4_errors(&self, node: &mut Node, device: &str) {
         let root = format!("{EXT4}/{device}");
         let read = |name: &str| self.tree.text(&format!("{root}/{name}")).ok();
@@ -58,12 +58,12 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Marks an array whose members have blocks that could not be written; `sysfs` is its directory.
+    /// Marks an array whose members have blocks that could not be written. `sysfs` is its directory.
     pub(super) fn md_bad_blocks(&self, node: &mut Node, sysfs: &str) {
         let members = self.tree.list(&format!("{sysfs}/md")).unwrap_or_default();
         for member in members.iter().filter_map(|name| name.strip_prefix("dev-")) {
             let file = format!("{sysfs}/md/dev-{member}/bad_blocks");
-            // A line for each range: its first sector, and its length.
+            // One line for each range: first sector and length.
             let ranges = self.tree.text(&file).unwrap_or_default();
             let lengths =
                 ranges.lines().filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());

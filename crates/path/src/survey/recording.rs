@@ -1,10 +1,9 @@
-//! A survey in a directory: what was asked and answered, so that it can be judged again elsewhere.
+//! A recorded survey in a directory: all queries and answers, so that it can be judged again elsewhere.
 //!
 //! `DIR/tree.json`, `DIR/probe.json` and `DIR/recording.json` (the target and the version of this program)
-//! are the input; `DIR/survey.json` is what came of it. A recording holds serial numbers and world-wide names
-//! of drives, the mount table as far as the target needs it, properties and devices of pools of ZFS, and
-//! nothing outside /proc and /sys but device numbers of paths; keys of dm tables are blotted out by the
-//! probe.
+//! are the input; `DIR/survey.json` is the result. A recording holds serial numbers and world-wide names of
+//! drives, the relevant part of the mount table, properties and devices of ZFS pools, and otherwise nothing
+//! from outside /proc and /sys except device numbers of paths. The probe overwrites keys of dm tables.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -24,33 +23,33 @@ use super::preload::is_interposer;
 use super::{SurveyError, Target, survey};
 use crate::model::{LayerKind, Survey};
 
-/// A recording cannot be made or used.
+/// Error of making or using a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
-    /// The survey itself.
+    /// The survey failed.
     #[error(transparent)]
     Survey(#[from] SurveyError),
-    /// A file of it.
+    /// A file of the recording is unusable.
     #[error(transparent)]
     Recorded(#[from] RecordedError),
-    /// A file of the directory is not written.
+    /// A file of the directory could not be written.
     #[error(transparent)]
     Output(#[from] OutputError),
-    /// An answer cannot be encoded.
+    /// An answer could not be encoded.
     #[error("cannot encode the recording")]
     Encode(#[from] serde_json::Error),
-    /// Something else at the place of the directory.
+    /// Something else is at the path of the directory.
     #[error("{place} {what}: name an empty or a new directory")]
     Taken {
         /// Path of the directory.
         place: String,
-        /// Object that is there, in words that follow the path.
+        /// Description of the existing object, in words that follow the path.
         what: String,
     },
-    /// The directory.
+    /// The directory could not be made.
     #[error("cannot make {place}")]
     Directory {
-        /// Directory that could not be made.
+        /// Path of the directory.
         place: String,
         /// Error from the system.
         source: std::io::Error,
@@ -58,8 +57,8 @@ pub enum RecordingError {
 }
 
 impl RecordingError {
-    /// Returns the way in which a command fails that ends with it: a target that is not there is the user's
-    /// mistake, a file that cannot be written is not.
+    /// Returns the category of the failure: a missing target is the user's mistake, a file that cannot be
+    /// written is not.
     pub fn failure(&self) -> FailureKind {
         match self {
             Self::Survey(_) | Self::Taken { .. } => FailureKind::Usage,
@@ -70,21 +69,21 @@ impl RecordingError {
     }
 }
 
-/// A recording, ready to be surveyed again.
+/// A loaded recording, which can be surveyed again.
 #[derive(Debug, Clone)]
 pub struct RecordedSurvey {
-    /// The answers of /proc, /sys and /dev.
+    /// Recorded answers of /proc, /sys and /dev.
     pub tree: RecordedTree,
-    /// The answers of ioctls.
+    /// Recorded answers of ioctls.
     pub probe: RecordedProbe,
-    /// Target that was requested when it was recorded.
+    /// Target requested when the survey was recorded.
     pub target: Target,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
     schema: String,
-    /// The target; null means all.
+    /// Target; null means all.
     target: Option<String>,
     version: String,
 }
@@ -93,8 +92,8 @@ impl Header {
     const SCHEMA: &str = "plumb/recording/1";
 }
 
-/// Checks that a recording goes into a new or empty directory, or replaces an earlier recording: the files
-/// that are in the way are judged when they are written.
+/// Checks that a recording goes into a new or empty directory, or replaces an earlier recording. Individual
+/// files are checked when they are written.
 fn is_free(directory: &Path) -> Result<(), RecordingError> {
     let of_kernel = kernel_file_system(parent_of(directory));
     let what = match (of_kernel, directory.read_dir()) {
@@ -111,8 +110,8 @@ fn is_free(directory: &Path) -> Result<(), RecordingError> {
     Err(RecordingError::Taken { place: directory.display().to_string(), what })
 }
 
-/// Surveys `target`, and writes into `directory` (made if it is not there) all that was answered on the way.
-/// Files there, of an earlier recording too, are replaced only if `overwrite` says so.
+/// Surveys `target`, and writes all answers to `directory`, which is created if needed. Existing files,
+/// including those of an earlier recording, are replaced only with `overwrite`.
 ///
 /// # Errors
 /// [`RecordingError`] if the target does not exist or a file cannot be written.
@@ -148,7 +147,7 @@ pub fn record(
         ("survey.json", recorded::encode(&found)?),
     ];
     let files = files.map(|(name, bytes)| (directory.join(name), bytes));
-    // Files that are not there yet are removed again on a failure: a part of a recording is of no use.
+    // On a failure new files are removed again: an incomplete recording is useless.
     let new_files: Vec<&Path> =
         files.iter().map(|(path, _)| path.as_path()).filter(|path| !path.exists()).collect();
     let is_missing = |at: &&Path| !at.as_os_str().is_empty() && !at.exists();
@@ -160,7 +159,7 @@ pub fn record(
     Ok(found)
 }
 
-/// Writes the files of a recording, none if one is refused: they belong together.
+/// Writes the files of a recording; none if one is refused, since they belong together.
 fn write_all(directory: &Path, files: &[(PathBuf, Vec<u8>)], overwrite: bool) -> Result<(), RecordingError> {
     std::fs::create_dir_all(directory)
         .map_err(|source| RecordingError::Directory { place: directory.display().to_string(), source })?;
@@ -170,10 +169,10 @@ fn write_all(directory: &Path, files: &[(PathBuf, Vec<u8>)], overwrite: bool) ->
     files.iter().try_for_each(|(path, bytes)| Ok(OutputFile { path, overwrite }.write(bytes)?))
 }
 
-/// Reads what [`record`] wrote.
+/// Loads a recording made by [`record`].
 ///
 /// # Errors
-/// [`RecordingError`] names the file that is missing or wrong.
+/// [`RecordingError`] names the missing or malformed file.
 pub fn load(directory: &Path) -> Result<RecordedSurvey, RecordingError> {
     let header: Header = recorded::load(&directory.join("recording.json"), Header::SCHEMA)?;
     Ok(RecordedSurvey {
@@ -183,8 +182,8 @@ pub fn load(directory: &Path) -> Result<RecordedSurvey, RecordingError> {
     })
 }
 
-/// Leaves out the mounts that the survey did not go through: they are nobody's business. Of processes whose
-/// mounts were looked through in vain nothing stays.
+/// Removes mounts that the survey did not use, for privacy, and mount tables of other processes that did not
+/// contain the target's mount.
 fn keep_mounts(tree: &mut RecordedTree, found: &Survey) {
     let systems: Vec<&str> = found
         .paths
@@ -203,14 +202,14 @@ fn keep_mounts(tree: &mut RecordedTree, found: &Survey) {
     keep_mounts_of(tree, MOUNTINFO, &systems);
 }
 
-/// Leaves of the files that a process has mapped the libraries that take its syncs.
+/// Removes from a list of mapped files all but libraries that disable syncs.
 fn keep_interposers(tree: &mut RecordedTree, maps: &str) {
     let Ok(text) = tree.text(maps) else { return };
     let kept: Vec<&str> = text.split_whitespace().filter(|word| is_interposer(word)).collect();
     tree.put_text(maps, &kept.join("\n"));
 }
 
-/// Leaves in a mount table the mounts of these file systems. Returns whether there is one.
+/// Keeps only the mounts of these file systems in a mount table. Returns true if there is one.
 fn keep_mounts_of(tree: &mut RecordedTree, table: &str, systems: &[&str]) -> bool {
     let Ok(bytes) = tree.read(table) else { return false };
     let kept: Vec<&[u8]> = bytes
@@ -227,7 +226,7 @@ fn keep_mounts_of(tree: &mut RecordedTree, table: &str, systems: &[&str]) -> boo
     !kept.is_empty()
 }
 
-/// Only one flag of the processors matters.
+/// Removes all processor flags but the one that matters.
 fn keep_one_flag(tree: &mut RecordedTree) {
     const CPUINFO: &str = "/proc/cpuinfo";
     let Ok(text) = tree.text(CPUINFO) else { return };

@@ -1,5 +1,5 @@
-//! Simulated drives that plumb serves: the model behind the block device that the kernel has of one, as the
-//! server has written it down. Who may not read that learns no more than the kernel says.
+//! Simulated drives served by plumb: the server records the model behind the kernel's block device. Without
+//! permission to read the record, only the kernel's view is available.
 
 use plumb_state::{DriveRecord, UblkRecord, places};
 
@@ -9,8 +9,8 @@ use crate::facts::{Mark, Node};
 use crate::model::{Cache, LayerKind};
 
 impl Surveyor<'_> {
-    /// Makes `node` the simulated drive that the server of this record keeps. Returns false if the record
-    /// cannot be read, or is not of a simulated drive.
+    /// Fills in `node` from the record of a simulated drive's server. Returns false if the record cannot be
+    /// read or belongs to something else.
     pub(super) fn simulated_drive(&self, node: &mut Node, record: &str) -> bool {
         let text = self.tree.text(record).unwrap_or_default();
         let Some(drive) = DriveRecord::last_in(&text) else { return false };
@@ -34,8 +34,8 @@ impl Surveyor<'_> {
         true
     }
 
-    /// Returns the layer of the simulated drive that the ublk device of this number is; `None` if it is
-    /// something else, or that cannot be read.
+    /// Returns the layer of the simulated drive behind the ublk device with this number; `None` if another
+    /// device is behind it or the record cannot be read.
     pub(super) fn drive_of_ublk(&mut self, number: &str) -> Option<String> {
         let record = format!("{}/{number}", places::UBLK_RECORDS);
         let UblkRecord { name, .. } = UblkRecord::parse(&self.tree.text(&record).ok()?)?;

@@ -1,4 +1,4 @@
-//! The state of a survey: what is read once and used by every layer.
+//! State of a survey: facts that are read once and used by all layers.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,19 +12,20 @@ use super::mounts::{Elsewhere, Mounts};
 use crate::facts::{Mark, Node};
 use crate::model::Survey;
 
-/// Deeper than any stack of devices that works; keeps a hostile recording from exhausting ours.
+/// Maximum depth, larger than that of any working stack of devices; prevents a hostile recording from
+/// exhausting the stack.
 const DEPTH_MAX: usize = 100;
 
-/// One survey at work. Every node is built once, however many paths lead over it.
+/// A survey in progress. Every node is built once, even if several paths share it.
 pub(super) struct Surveyor<'a> {
     pub(super) tree: &'a dyn Tree,
     pub(super) probe: &'a dyn Probe,
     pub(super) nodes: BTreeMap<String, Node>,
-    /// Mount of each file system, by the name of its node.
+    /// Mount of each file system, by node name.
     pub(super) systems: BTreeMap<String, Mount>,
-    /// Survey of the host's virtual machines, if this machine is one of them and the survey is at hand.
+    /// Survey of the host's virtual machines, if this machine is one of them and a survey was given.
     pub(super) host: Option<&'a Survey>,
-    /// Nodes that are being built: a chain that leads back to one of them is a cycle.
+    /// Nodes under construction: a chain that leads back to one of them is a cycle.
     pub(super) building: BTreeSet<String>,
     mounts: OnceCell<Mounts>,
     elsewhere: OnceCell<Elsewhere>,
@@ -63,14 +64,14 @@ impl<'a> Surveyor<'a> {
         self.guest.get_or_init(|| Guest::detect(self.tree))
     }
 
-    /// Returns true if it is root who asks: the effective user of /proc/self/status.
+    /// Returns true if the user is root: the effective user in /proc/self/status.
     fn is_root(&self) -> bool {
         let status = self.tree.text("/proc/self/status").unwrap_or_default();
         let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
         users.and_then(|users| users.split_whitespace().nth(1)) == Some("0")
     }
 
-    /// Returns the kernel log's lines about flushes, read once.
+    /// Returns the kernel log's messages about flushes, read once.
     pub(super) fn kernel_log(&self) -> &Reply {
         self.kernel_log.get_or_init(|| {
             let machine = ProbedDevice { name: "kernel", number: DeviceNumber { major: 0, minor: 0 } };
@@ -78,7 +79,7 @@ impl<'a> Surveyor<'a> {
         })
     }
 
-    /// Asks a drive. A refusal that root would not get is noted on the node.
+    /// Queries a drive. A refusal that root would not get is recorded in the node.
     pub(super) fn ask(&self, node: &mut Node, number: DeviceNumber, request: Request, what: &str) -> Reply {
         let name = node.name.clone();
         let reply = self.probe.ask(ProbedDevice { name: &name, number }, request);
@@ -92,7 +93,7 @@ impl<'a> Surveyor<'a> {
         reply
     }
 
-    /// Returns the mark of a question that the kernel does not answer to this user.
+    /// Returns the mark for a query that the kernel refuses to this user.
     pub(super) fn refused(&self, question: String) -> Mark {
         match self.is_root() {
             true => Mark::RefusedToRoot { question },
@@ -100,7 +101,7 @@ impl<'a> Surveyor<'a> {
         }
     }
 
-    /// Builds the node called `name` with `build`, unless it is there already or leads back to itself.
+    /// Builds the node called `name` with `build`, unless it exists already or leads back to itself.
     pub(super) fn ensure(&mut self, name: &str, build: impl FnOnce(&mut Self) -> Node) {
         if self.nodes.contains_key(name) || self.building.len() >= DEPTH_MAX {
             return;

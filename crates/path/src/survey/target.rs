@@ -1,4 +1,4 @@
-//! Target of a survey as a user names it, and how it is found.
+//! Target of a survey as a user names it, and its resolution.
 
 use std::path::Path;
 
@@ -12,32 +12,31 @@ use crate::model::{LayerKind, SYNC_ATTRIBUTE};
 /// Target of a survey.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// A path on a file system, a device node, or a kernel's name for a block device (`sda`). A relative path
-    /// is taken from the working directory.
+    /// A path on a file system, a device node, or a kernel name of a block device (`sda`). A relative path
+    /// starts at the working directory.
     Named(String),
-    /// Every place where data can be put: each mounted file system that is kept on block devices, once, and
-    /// each block device that nothing stands on. Devices without a size, memory disks, compressed swap and
-    /// read-only media drives are left out.
+    /// Every place for data: each mounted file system on block devices, once, and each unused block device.
+    /// Devices without a size, memory disks, compressed swap and read-only media drives are excluded.
     All,
 }
 
-/// Reason why a survey could not begin.
+/// Reason why a survey could not start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SurveyError {
-    /// There is nothing at that name.
+    /// The name leads to nothing.
     #[error(
         "cannot survey {target}: there is no such path, and no block device of that name; name a file, a directory, a device such as /dev/sda, or use --all"
     )]
     NotFound {
-        /// Target that was requested.
+        /// Requested target.
         target: String,
     },
-    /// The target may be there, but cannot be looked at.
+    /// The target may exist but is not accessible.
     #[error(
         "cannot survey {target}: {reason}; run as a user who may reach it, or name the mount point above it"
     )]
     Unreachable {
-        /// Target that was requested.
+        /// Requested target.
         target: String,
         /// Reason why the target cannot be reached.
         reason: Absence,
@@ -47,12 +46,12 @@ pub enum SurveyError {
         "cannot survey {target}: it is neither a file nor a block device, so it has no write path; name a block device or a path on a file system"
     )]
     NotStorage {
-        /// Target that was requested.
+        /// Requested target.
         target: String,
     },
 }
 
-/// Returns the text of a path that was typed.
+/// Returns the text of a typed path.
 ///
 /// # Errors
 /// [`SurveyError::Unreachable`] if it is not UTF-8.
@@ -64,11 +63,10 @@ pub fn text_of(typed: &Path) -> Result<&str, SurveyError> {
 }
 
 impl Surveyor<'_> {
-    /// Finds what `name` stands for and reads all that is below it.
+    /// Resolves `name` and reads everything below it.
     pub(super) fn find(&mut self, name: &str) -> Result<Top, SurveyError> {
         let target = name.to_owned();
-        // A link of a process leads into its mount namespace, where the text of the link means something
-        // else.
+        // A process's link leads into its mount namespace, where the text of the link means something else.
         if name.starts_with("/proc/")
             && let Ok(stat) = self.tree.stat(name)
         {
@@ -82,7 +80,7 @@ impl Surveyor<'_> {
         let stat = match self.tree.stat(&canonical) {
             Ok(stat) => stat,
             Err(Absence::NotThere) => return self.find_device(name),
-            // Without the path itself, the mount table still tells.
+            // Even without access to the path, the mount table has the answer.
             Err(_) => {
                 let node = self.file_system_at(&canonical, None);
                 return Ok(Top { target, node });
@@ -100,7 +98,7 @@ impl Surveyor<'_> {
         Ok(Top { target, node })
     }
 
-    /// Returns the file system of a file or directory, with what the attributes of that one change.
+    /// Returns the file system of a file or directory, with the effects of that file's attributes.
     fn file_system_of(&mut self, path: &str, stat: &Stat) -> String {
         let name = self.file_system_at(path, Some(stat));
         let is_stored = matches!(stat.kind, FileKind::File | FileKind::Directory);
@@ -113,8 +111,8 @@ impl Surveyor<'_> {
         name
     }
 
-    /// Returns what the attribute `S` of a file, or of a directory whose new files get it, comes to; `None`
-    /// without it. ext2, ext3, ext4, f2fs, jfs and xfs let new files have it; btrfs does not.
+    /// Returns the effect of the attribute `S` of a file, or of a directory whose new files inherit it;
+    /// `None` without it. New files inherit it on ext2, ext3, ext4, f2fs, jfs and xfs, but not on btrfs.
     fn attributes_of(&self, system: &str, path: &str, kind: FileKind) -> Option<&'static str> {
         let inherits = || {
             let kind = system.split(' ').next().unwrap_or_default();
@@ -132,8 +130,7 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Returns a kernel's name for a block device, where there is no node for it: in a container, in a
-    /// recording.
+    /// Resolves the kernel's name of a block device that has no node: in a container, in a recording.
     fn find_device(&mut self, name: &str) -> Result<Top, SurveyError> {
         let kernel_name = name.strip_prefix("/dev/").unwrap_or(name).replace('/', "!");
         let valid = !kernel_name.is_empty() && !kernel_name.starts_with('.');

@@ -1,9 +1,9 @@
-//! Limits of untorn writes, from what the kernel and the drives say.
+//! Limits of untorn writes, as reported by the kernel and the drives.
 //!
-//! The kernel works the limits of a stacked device out of those below it (block/blk-settings.c,
-//! `blk_stack_atomic_writes_limits`), and clears them for each target and level that does not keep such
-//! writes whole (`DM_TARGET_ATOMIC_WRITES`, `BLK_FEAT_ATOMIC_WRITES`). So the limits of each device are read,
-//! and nothing is worked out again here.
+//! The kernel computes the limits of a stacked device from those below (block/blk-settings.c,
+//! `blk_stack_atomic_writes_limits`), and clears them for each target and level that may tear such writes
+//! (`DM_TARGET_ATOMIC_WRITES`, `BLK_FEAT_ATOMIC_WRITES`). So the limits of each device are read rather than
+//! computed again.
 
 use plumb_linux::probe::Request;
 use plumb_linux::probe::wire::nvme;
@@ -16,16 +16,16 @@ use super::surveyor::Surveyor;
 use crate::facts::{Mark, Node, Units, Untorn};
 use crate::model::LayerKind;
 
-/// Sector of the block layer, in bytes: the unit of `start` in sysfs.
+/// Sector size of the block layer in bytes: the unit of `start` in sysfs.
 const SECTOR: u64 = 512;
-/// Release with untorn writes to block devices, and with the files in /sys.
+/// First release with untorn writes to block devices, and with the files in /sys.
 const DEVICES_FROM: Release = Release(6, 11);
-/// Release with untorn writes of one block on ext4 and XFS.
+/// First release with untorn writes of one block on ext4 and XFS.
 const FILES_FROM: Release = Release(6, 13);
-/// Release with larger ones: bigalloc of ext4, copies of XFS.
+/// First release with untorn writes of several blocks on ext4 (bigalloc) and XFS (copies).
 const LARGE_FROM: Release = Release(6, 16);
 
-/// Release of the kernel by its first two numbers.
+/// Kernel release by its first two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Release(u32, u32);
 
@@ -69,8 +69,8 @@ impl Surveyor<'_> {
         node.untorn = Untorn::Units(Units { min, max, boundary });
     }
 
-    /// A partition takes the limits of its disk if it starts where untorn writes may: block/blk-settings.c
-    /// and include/linux/blkdev.h, `bdev_can_atomic_write`.
+    /// Records the limits of a partition: those of its disk if its start is aligned for untorn writes
+    /// (block/blk-settings.c and include/linux/blkdev.h, `bdev_can_atomic_write`).
     pub(super) fn untorn_partition(&self, node: &mut Node, place: &Place) {
         let disk = node.below.first().and_then(|disk| self.nodes.get(disk));
         let Some(Untorn::Units(units)) = disk.map(|disk| &disk.untorn) else { return };
@@ -91,7 +91,7 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Reads what an NVMe drive declares of one namespace.
+    /// Reads the limits that an NVMe drive declares for a namespace.
     pub(super) fn untorn_nvme(&self, node: &mut Node, place: &Place, controller: &[u8]) {
         let what = "NVMe Identify Namespace";
         let reply = self.ask(node, place.number, Request::NvmeIdentifyNamespace, what);
@@ -123,7 +123,7 @@ impl Surveyor<'_> {
         node.mark(Mark::DeclaresUntorn { units: nvme_units(block, namespace.atomic, awupf.unwrap_or(0)) });
     }
 
-    /// Says what a file system makes of untorn writes, before it is known which file is meant.
+    /// Records a file system's handling of untorn writes before the file is known.
     pub(super) fn untorn_mount(&self, node: &mut Node, mount: &Mount) {
         let torn = |why: &str| Untorn::Torn { why: why.to_owned() };
         node.untorn = match (node.kind, mount.kind.as_str()) {
@@ -151,8 +151,8 @@ impl Surveyor<'_> {
         };
     }
 
-    /// btrfs writes each block elsewhere, but a write of several blocks may become several extents, which
-    /// transactions switch to one by one (fs/btrfs/inode.c, `cow_file_range`).
+    /// Returns the handling by btrfs, which writes each block elsewhere; but a write of several blocks may
+    /// become several extents, which transactions switch to one by one (fs/btrfs/inode.c, `cow_file_range`).
     fn untorn_btrfs(&self, node: &mut Node, mount: &Mount) -> Untorn {
         if mount.super_options.iter().any(|option| option == "nodatacow") {
             node.saw(MOUNTINFO, "nodatacow", "data is overwritten in place");
@@ -172,8 +172,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Returns the option `max_atomic_write` is what XFS promises for every file, of at least a block
-    /// (Documentation/admin-guide/xfs.rst). The block is seen of a directory.
+    /// Returns the handling by XFS. The option `max_atomic_write` is a guarantee for every file, of at least
+    /// a block (Documentation/admin-guide/xfs.rst). The block size is read from a directory.
     fn untorn_xfs(&self, node: &mut Node, mount: &Mount) -> Untorn {
         let most = mount.super_option("max_atomic_write").and_then(bytes_of);
         if let Some(bytes) = most {
@@ -187,12 +187,12 @@ impl Surveyor<'_> {
         Untorn::Directory { least: None, most, why: name_a_file("XFS"), by_copy }
     }
 
-    /// Adds what the kernel says of one file or directory: statx(2), STATX_WRITE_ATOMIC and `stx_blksize`.
+    /// Adds the kernel's report about one file or directory: statx(2), STATX_WRITE_ATOMIC and `stx_blksize`.
     pub(super) fn untorn_file(&mut self, system: &str, path: &str, kind: FileKind) {
         let name = system.split(' ').next().unwrap_or_default();
         let attributes = self.tree.attributes(path);
         let Some(node) = self.nodes.get_mut(system) else { return };
-        // An attribute that cannot be read may be C, which database files often have.
+        // An unreadable attribute may be C, which database files often have.
         let unseen = match (&node.untorn, &attributes, kind) {
             (Untorn::CopyOnWrite { .. }, Err(absence), _) if name == "btrfs" => Some(format!(
                 "whether a file has attribute C (chattr +C) cannot be read: {absence}; run as root"
@@ -213,7 +213,7 @@ impl Surveyor<'_> {
         let Some(node) = self.nodes.get_mut(system) else { return };
         let limits = match (limits, &node.untorn) {
             (Ok(limits), _) => limits,
-            // The name of a file was given, and is not to be requested once more.
+            // A file was already named, so do not request one again.
             (Err(absence), Untorn::Directory { .. } | Untorn::Unknown { is_told_of_files: true, .. })
                 if kind == FileKind::File =>
             {
@@ -237,7 +237,7 @@ impl Surveyor<'_> {
                 );
                 node.untorn = Untorn::CopyOnWrite { block };
             }
-            // The kernel's statement about the file holds, whatever the mount promises for all.
+            // The kernel's report about the file takes precedence over the mount's guarantee for all files.
             (Untorn::Directory { .. }, _, FileKind::File) => stated(node, &limits),
             (Untorn::Directory { most, why, by_copy, .. }, _, FileKind::Directory)
                 if name == "ext4" || most.is_some() =>
@@ -252,8 +252,8 @@ impl Surveyor<'_> {
     }
 }
 
-/// Takes over what the kernel says of one file. What it takes is whole; where the devices do not take it,
-/// the file system makes a copy, which only XFS has.
+/// Applies the kernel's report about one file. Writes that it accepts stay whole; where the devices do not
+/// accept them, the file system makes a copy, which only XFS does.
 fn stated(node: &mut Node, limits: &WriteLimits) {
     let Some(untorn) = limits.untorn else {
         node.untorn = Untorn::unknown(
@@ -262,7 +262,7 @@ fn stated(node: &mut Node, limits: &WriteLimits) {
         return;
     };
     node.saw(
-        // The name of the file stays out: files beneath which the path is the same have one path.
+        // The path of the file is omitted, so that files with equal paths below them share one write path.
         "statx(2), STATX_WRITE_ATOMIC",
         format!(
             "unit_min={} unit_max={} unit_max_opt={} segments_max={}",
@@ -275,11 +275,11 @@ fn stated(node: &mut Node, limits: &WriteLimits) {
     node.untorn = Untorn::File { units: Units { min, max, boundary: 0 }, by_copy };
 }
 
-/// Returns the limits of an NVMe namespace over a power cut, from blocks of so many bytes, its own fields and
-/// AWUPF of the controller. NVM Command Set 1.0, figure 97: NAWUPF holds if NSFEAT bit 1 is set, and 0 in it
-/// stands for AWUPF; a write that crosses a multiple of NABSPF plus one may be torn. As the kernel does
-/// (`nvme_configure_atomic_write` in drivers/nvme/host/core.c), a namespace whose boundaries begin at an
-/// offset counts for one block.
+/// Returns the limits of an NVMe namespace across a power cut, from its block size in bytes, its own fields
+/// and the controller's AWUPF. NVM Command Set 1.0, figure 97: NAWUPF applies if NSFEAT bit 1 is set, and 0
+/// in it means AWUPF; a write that crosses a multiple of NABSPF plus one may be torn. As in the kernel
+/// (`nvme_configure_atomic_write` in drivers/nvme/host/core.c), a namespace whose boundaries start at an
+/// offset is limited to one block.
 fn nvme_units(block: u64, own: Option<nvme::NamespaceAtomic>, awupf: u16) -> Units {
     let bytes = |one_less: u16| (u64::from(one_less) + 1) * block;
     let own = own.unwrap_or_default();
@@ -299,7 +299,7 @@ fn journals_data(node: &Node) -> bool {
     node.evidence.iter().any(|line| line.value == "data=journal")
 }
 
-/// Reads a size of a mount option: `16k`, `16384`, `1M`.
+/// Parses a size in a mount option: `16k`, `16384`, `1M`.
 fn bytes_of(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {

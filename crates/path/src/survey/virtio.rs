@@ -1,4 +1,4 @@
-//! Paravirtual disks: virtio-blk and Xen. What they say is a claim of the host.
+//! Paravirtual disks: virtio-blk and Xen. Their properties are claims of the host.
 
 use super::block_device::Place;
 use super::surveyor::Surveyor;
@@ -9,8 +9,8 @@ use crate::model::{Cache, LayerKind};
 const FEATURE_FLUSH: usize = 9;
 
 impl Surveyor<'_> {
-    /// drivers/block/virtio_blk.c: cache_type is the device's WCE field where it offers CONFIG_WCE, else
-    /// whether it offers FLUSH.
+    /// Fills in a virtio-blk disk: drivers/block/virtio_blk.c. cache_type is the device's WCE field if it
+    /// offers CONFIG_WCE, else whether it offers FLUSH.
     pub(super) fn virtio_disk(&mut self, node: &mut Node, place: &Place) {
         node.kind = LayerKind::VirtioDisk;
         node.identity =
@@ -37,8 +37,8 @@ impl Surveyor<'_> {
         }
         node.cache = match (node.cache_type, node.queue) {
             (KernelView::WriteBack, _) => Cache::Volatile,
-            // Not to have a flush is a promise to write through, by the specification; Firecracker gives it
-            // with its default cache_type "Unsafe" too, where the host's page cache holds the data.
+            // By the specification, a device without flush promises to write through. But Firecracker also
+            // omits it with its default cache_type "Unsafe", where the host's page cache holds the data.
             (KernelView::WriteThrough, _) if offers_flush == Some(false) && self.guest().is_firecracker() => {
                 Cache::Unknown
             }
@@ -50,7 +50,8 @@ impl Surveyor<'_> {
         node.below = vec![self.provider(node, &[&serial])];
     }
 
-    /// drivers/block/xen-blkfront.c: the queue says write back where the backend offers feature-flush-cache.
+    /// Fills in a Xen disk: drivers/block/xen-blkfront.c sets the queue to write back if the backend offers
+    /// feature-flush-cache.
     pub(super) fn xen_disk(&mut self, node: &mut Node) {
         node.kind = LayerKind::XenDisk;
         node.cache = match node.queue {

@@ -1,5 +1,5 @@
-//! Write-back caches of plumb: attached as a loop device, exported through ublk, or named. Their
-//! configuration names the devices.
+//! Write-back caches of plumb: attached as a loop device, exported through ublk, or named directly. The
+//! configuration of a cache names its devices.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use crate::facts::{Log, Mark, Node};
 use crate::model::{Cache, Flush, Layer, LayerKind, Survey};
 use crate::rules;
 
-/// Returns the path through the write-back cache that was named `target` and whose configuration is the file
-/// `config`. It is not opened, and may be served by another process.
+/// Returns the path through the write-back cache named `target`, configured in the file `config`. The cache
+/// is not opened, and another process may serve it.
 pub fn survey_cache(tree: &dyn Tree, probe: &dyn Probe, target: &str, config: &str) -> Survey {
     let mut surveyor = Surveyor::new(tree, probe);
     surveyor.ensure(target, |surveyor| {
@@ -27,19 +27,19 @@ pub fn survey_cache(tree: &dyn Tree, probe: &dyn Probe, target: &str, config: &s
     Survey { schema: Survey::SCHEMA.to_owned(), kernel: None, paths: vec![rules::judge(target, &nodes)] }
 }
 
-/// How much an acknowledged write to a device of a log that is not flushed is worth.
+/// Durability of acknowledged writes on a log device that is not flushed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnflushedLog {
-    /// Nothing volatile is below it.
+    /// Durable: nothing volatile is below.
     Kept,
-    /// A power cut takes it, and why.
+    /// Lost in a power cut; with the reason.
     Lost(String),
-    /// The effect of a power cut cannot be told, and why.
+    /// Unknown; with the reason.
     Unknown(String),
 }
 
-/// Judges whether the device or file `path` keeps what it has acknowledged without a flush, as the log of a
-/// cache in the mode `protected` has to.
+/// Judges whether the device or file `path` keeps acknowledged data without a flush, as the log of a cache in
+/// the mode `protected` must.
 pub fn survey_unflushed_log(tree: &dyn Tree, probe: &dyn Probe, path: &str) -> UnflushedLog {
     let target = format!("a log on {path}");
     let mut surveyor = Surveyor::new(tree, probe);
@@ -73,7 +73,7 @@ pub fn survey_unflushed_log(tree: &dyn Tree, probe: &dyn Probe, path: &str) -> U
     }
 }
 
-/// Returns the names of the disks below the device or file `path`: the last layers that this machine sees.
+/// Returns the names of the disks below the device or file `path`: the lowest layers that this machine sees.
 pub fn disks_below(tree: &dyn Tree, probe: &dyn Probe, path: &str) -> Vec<String> {
     let Ok(judged) = super::survey_path(tree, probe, path) else { return Vec::new() };
     let is_beyond = |kind| matches!(kind, LayerKind::Hypervisor | LayerKind::Controller | LayerKind::Remote);
@@ -93,19 +93,18 @@ fn read(tree: &dyn Tree, path: &str) -> Option<CacheRecord> {
     CacheRecord::parse(&tree.text(path).ok()?)
 }
 
-/// A write-back cache that a block device of this machine is.
+/// A write-back cache that appears as a block device of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachedCache {
     /// Name of the cache.
     pub name: String,
-    /// The mode that it is served in: `write-back`, `protected`; `None` where its configuration cannot be
-    /// read.
+    /// Mode of the cache: `write-back`, `protected`; `None` if its configuration cannot be read.
     pub mode: Option<String>,
 }
 
 impl AttachedCache {
-    /// Returns the cache that the block device with this kernel's name is: as a loop device over what plumb
-    /// has attached, or through ublk. `None` if it is none.
+    /// Returns the cache behind the block device with this kernel name: a loop device over a file that plumb
+    /// serves, or a ublk device. `None` if it is something else.
     pub fn find(tree: &dyn Tree, probe: &dyn Probe, device: &str) -> Option<Self> {
         let surveyor = Surveyor::new(tree, probe);
         let name = match device.strip_prefix("ublkb") {
@@ -120,35 +119,34 @@ impl AttachedCache {
         Some(Self { name, mode })
     }
 
-    /// Returns true if the log is not flushed, because somebody vouches for its devices.
+    /// Returns true if the log is not flushed because the user vouches for its devices.
     pub fn is_protected(&self) -> bool {
         self.mode.as_deref() == Some(CacheRecord::PROTECTED)
     }
 }
 
-/// Returns where the configuration of the cache `name` is that root has made.
+/// Returns the path of root's configuration of the cache `name`.
 pub(super) fn config_of(name: &str) -> String {
     let directory = places::cache_configurations(Path::new(places::STATE));
     places::cache_configuration(&directory, name).display().to_string()
 }
 
 impl Surveyor<'_> {
-    /// Returns true if what plumb has attached under this name is a cache, rather than a simulated drive.
+    /// Returns true if plumb's attachment of this name is a cache rather than a simulated drive.
     pub(super) fn is_plumb_cache(&self, name: &str) -> bool {
         let socket = places::control_socket(&places::cache_sockets(Path::new(places::RUN)), name);
         self.tree.stat(&socket.to_string_lossy()).is_ok()
     }
 
-    /// Returns the name of the cache that a ublk device of this number is: its server has written that down,
-    /// with what it serves.
+    /// Returns the name of the cache behind a ublk device, from its server's record.
     pub(super) fn ublk_cache(&self, number: &str) -> Option<String> {
         let text = self.tree.text(&format!("{}/{number}", places::UBLK_RECORDS)).ok()?;
         let UblkRecord { name, identity, .. } = UblkRecord::parse(&text)?;
         (identity.starts_with("cache ") && self.is_plumb_cache(&name)).then_some(name)
     }
 
-    /// The cache `name`, whose configuration is the file `config`. A flush becomes a flush of the log, but in
-    /// the mode `protected`, and of the backing device if something went past the log.
+    /// Fills in the cache `name`, configured in the file `config`. A flush becomes a flush of the log, except
+    /// in the mode `protected`, and of the backing device if writes bypassed the log.
     pub(super) fn plumb_cache(&mut self, node: &mut Node, name: &str, config: &str) {
         node.kind = LayerKind::WriteBackCache;
         let Some(found) = read(self.tree, config) else {
@@ -167,7 +165,7 @@ impl Surveyor<'_> {
         let legs: Vec<&str> = legs.iter().map(LegRecord::path).collect();
         node.identity = Some(uuid);
         let is_flushed = mode != CacheRecord::PROTECTED;
-        // Data that the cache holds is on its devices, which have nodes of their own below.
+        // Data held by the cache is on its devices, which have their own nodes below.
         node.cache = if is_flushed { Cache::None } else { Cache::Protected };
         let means = match is_flushed {
             true => "a flush becomes a flush of the log; nothing that was acknowledged is in memory alone",
@@ -188,7 +186,7 @@ impl Surveyor<'_> {
         node.mark(Mark::Log(log));
     }
 
-    /// Returns the layer that the device at `path` begins with, as one below `node`.
+    /// Returns the first layer of the device at `path`, as one below `node`.
     fn below_cache(&mut self, node: &mut Node, path: &str) -> Option<String> {
         let below = self.beneath_path(path);
         match &below {

@@ -1,10 +1,9 @@
-//! ZFS: file systems and volumes, the pool that they are in, and the devices of the pool.
+//! ZFS: file systems and volumes, their pool, and its devices.
 //!
-//! The mount table names the data set, BLKZNAME that of a volume; /dev/zfs has the properties and the
+//! The mount table names the dataset, BLKZNAME that of a volume; /dev/zfs has the properties and the
 //! configuration, for every user. Source: OpenZFS 2.1 and 2.3 (include/sys/fs/zfs.h, module/zfs).
 //!
-//! Limitations: the properties are those that are set now. A data set that was mounted before a property was
-//! changed goes by the new value.
+//! Limitation: the current properties are reported, even for a dataset that was mounted before a change.
 
 use plumb_linux::probe::wire::nvlist::NvList;
 use plumb_linux::probe::wire::text;
@@ -16,21 +15,22 @@ use super::surveyor::Surveyor;
 use crate::facts::{KernelView, Mark, Node};
 use crate::model::{Cache, LayerKind, ZFS_SYNC_ALWAYS};
 
-/// Source of properties and configurations, as evidence names it.
+/// Source of properties and configurations, in the wording of evidence.
 const CONTROL: &str = "/dev/zfs";
 /// `VDEV_STATE_DEGRADED`: a device in a lower state is not in use.
 const IN_USE: u64 = 6;
-/// Time in which a pool that was written to has flushed its devices: several times `zfs_txg_timeout` (5 s).
+/// Time within which a pool that was written to has flushed its devices: several times `zfs_txg_timeout` (5
+/// s).
 const FLUSHED_WITHIN_NS: u64 = 30_000_000_000;
 
-/// Places in `vdev_stat_t`.
+/// Indices in `vdev_stat_t`.
 const OPEN_NS: usize = 0;
 const STATE: usize = 1;
 const WRITES: usize = 10;
 
 impl Surveyor<'_> {
-    /// Fills in `node` for the file system or volume called `dataset`, perhaps a snapshot of one: its
-    /// properties, above its pool.
+    /// Fills in `node` for the file system or volume called `dataset`, perhaps a snapshot: its properties,
+    /// above its pool.
     pub(super) fn zfs(&mut self, node: &mut Node, dataset: &str) {
         node.cache = Cache::None;
         let dataset = dataset.split('@').next().unwrap_or_default();
@@ -38,7 +38,7 @@ impl Surveyor<'_> {
         node.identity = Some(dataset.to_owned());
         node.below = vec![self.pool(pool)];
         let Some(properties) = self.ask_zfs(node, dataset, Request::ZfsDataset) else { return };
-        // Properties that are not set have their default, 0: `standard` and `latency`.
+        // Unset properties have their default, 0: `standard` and `latency`.
         let set = |name| {
             let property = properties.lists(name).first()?;
             property.numbers("value").first().copied()
@@ -67,11 +67,11 @@ impl Surveyor<'_> {
         }
     }
 
-    /// A block device that is a volume of ZFS: /dev/zd0.
+    /// Fills in a block device that is a ZFS volume: /dev/zd0.
     pub(super) fn zfs_volume(&mut self, node: &mut Node, place: &Place) {
         node.kind = LayerKind::Zvol;
         let name = self.ask(node, place.number, Request::ZfsVolume, "BLKZNAME");
-        // Behind the zero may be the end of an earlier, longer name.
+        // The zero may be followed by the end of an earlier, longer name.
         let name = name.ok().and_then(|bytes| text(bytes.split(|byte| *byte == 0).next()?));
         match name {
             Some(dataset) => {
@@ -114,7 +114,7 @@ impl Surveyor<'_> {
         node
     }
 
-    /// Parameters and version of the module, which hold for all pools.
+    /// Records parameters and version of the module, which apply to all pools.
     fn module(&self, node: &mut Node) {
         for name in ["zfs_nocacheflush", "zil_nocacheflush"] {
             let file = format!("/sys/module/zfs/parameters/{name}");
@@ -154,10 +154,10 @@ impl Surveyor<'_> {
     }
 
     /// Marks a disk that has a cache, that ZFS has written to and that was never flushed. When ZFS opens a
-    /// disk it takes from the queue whether there is a cache (module/os/linux/zfs/vdev_disk.c,
-    /// `vdev_nowritecache`; OpenZFS change 16148), and it flushes none that had none (trap H10). Nothing
-    /// tells what it remembers, so this is seen of disks alone that nothing else has flushed, whose driver
-    /// counts flushes.
+    /// disk, it reads from the queue whether there is a cache (module/os/linux/zfs/vdev_disk.c,
+    /// `vdev_nowritecache`; OpenZFS change 16148), and never flushes a disk without one (trap H10). The
+    /// remembered state is not visible. So this is detected only for disks that nothing else has flushed and
+    /// whose driver counts flushes.
     fn never_flushed(&self, node: &mut Node, stats: &[u64], below: &str) {
         let disk = match self.nodes.get(below) {
             Some(part) if part.kind == LayerKind::Partition => {
@@ -176,17 +176,17 @@ impl Surveyor<'_> {
             ) && disk.queue == KernelView::WriteBack
         };
         let Some(disk) = disk.filter(is_counted) else { return };
-        // The head of NVMe multipath counts a flush as an empty read (block/blk-core.c, bdev_start_io_acct).
+        // The NVMe multipath head counts a flush as an empty read (block/blk-core.c, bdev_start_io_acct).
         if self.place(&disk.name).is_none_or(|place| place.sysfs.contains("/nvme-subsys")) {
             return;
         }
-        // Documentation/block/stat.rst: writes, merged writes and flushes are numbers 5, 6 and 16.
+        // Documentation/block/stat.rst: fields 5, 6 and 16 are writes, merged writes and flushes.
         let file = format!("/sys/class/block/{}/stat", disk.name);
         let counts = self.tree.text(&file).unwrap_or_default();
         let counts: Vec<u64> = counts.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
         let number = |at: usize| stats.get(at).copied().unwrap_or(0);
         let writes = number(WRITES);
-        // Fewer than ZFS has sent: the queue was told not to count (queue/iostats).
+        // Fewer writes than ZFS has sent: counting is disabled (queue/iostats).
         let is_counting = counts.len() > 15 && writes > 0 && counts[4] + counts[5] >= writes;
         if is_counting && counts[15] == 0 && number(OPEN_NS) >= FLUSHED_WITHIN_NS {
             let why = format!("{below} has taken {writes} writes of the pool and no flush since it appeared");
@@ -195,7 +195,7 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Asks the driver of ZFS about a pool or data set; without an answer the node says so.
+    /// Queries the ZFS driver about a pool or dataset. Records a failure in the node.
     fn ask_zfs(&self, node: &mut Node, name: &str, request: Request) -> Option<NvList> {
         let asked = ProbedDevice { name, number: DeviceNumber { major: 0, minor: 0 } };
         let reply = self.probe.ask(asked, request);

@@ -1,13 +1,13 @@
-//! Where the recordings are.
+//! Location of the recordings.
 
 use std::path::{Path, PathBuf};
 
-/// Returns the directory that holds them.
+/// Returns the directory with the recordings.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
 }
 
-/// Returns every directory below it that holds a recording or an oracle, in order.
+/// Returns every directory below the root with a recording or an oracle, in order.
 pub(crate) fn all() -> Vec<PathBuf> {
     let mut found = Vec::new();
     collect(&root(), &mut found);

@@ -1,11 +1,11 @@
-//! A machine that a test puts together by hand, from the kernel's documentation.
+//! A hand-made machine for tests, from the kernel's documentation.
 
 use plumb_linux::probe::wire::caching_page::{self, CachingPage};
 use plumb_linux::probe::{PageControl, RecordedProbe, Request};
 use plumb_linux::tree::{DeviceNumber, FileKind, RecordedTree, Stat};
 use plumb_path::{Cache, Flush, LayerKind, Severity, WritePath, survey_path};
 
-/// A machine that a test puts together.
+/// A hand-made machine.
 #[derive(Default)]
 pub(crate) struct Machine {
     pub(crate) tree: RecordedTree,
@@ -22,7 +22,7 @@ impl Machine {
         Self::default()
     }
 
-    /// Returns a block device at `directory/name` whose queue says `view`; gives its directory.
+    /// Adds a block device at `directory/name` whose queue says `view`. Returns its directory.
     pub(crate) fn device(&mut self, directory: &str, name: &str, view: &str) -> String {
         self.minors += 1;
         let block = format!("{directory}/{name}");
@@ -41,7 +41,8 @@ impl Machine {
         self.device("/sys/devices/virtual/block", name, view)
     }
 
-    /// Returns a SCSI disk behind the driver `driver`, with a caching page that says `wce`.
+    /// Adds a SCSI disk behind the driver `driver`, with a caching page that says `wce`. Returns its
+    /// directory.
     pub(crate) fn scsi(&mut self, name: &str, driver: &str, view: &str, wce: bool) -> String {
         self.disk_at(
             &format!("/sys/devices/pci0000:00/0000:00:03.0/host0/target0:0:{name}"),
@@ -74,7 +75,8 @@ impl Machine {
         block
     }
 
-    /// A caching page with the write cache on and this NV_DIS; `None` is a page of the older, shorter form.
+    /// Sets a caching page with the write cache on and this NV_DIS; `None` is a page of the older, shorter
+    /// form.
     pub(crate) fn nonvolatile(&mut self, name: &str, disabled: Option<bool>) {
         let page = CachingPage {
             saveable: false,
@@ -128,7 +130,7 @@ impl Machine {
     }
 }
 
-/// Returns a device of the virtual kind `marker` over one SCSI disk with its cache on.
+/// Returns a machine with a device of the virtual kind `marker` over one SCSI disk with its cache on.
 pub(crate) fn stacked(name: &str, marker: &str, view: &str) -> Machine {
     let mut machine = Machine::new();
     machine.scsi("sda", "mpt3sas", WB, true);

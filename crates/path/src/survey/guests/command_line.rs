@@ -1,7 +1,7 @@
-//! Words of a hypervisor's command line: options with a value, and values that are lists of settings.
+//! Command-line parsing for hypervisors: options with a value, and values that are lists of settings.
 
-/// Returns the values of the options with one of these names, in order: `-drive VALUE`, `--disk=VALUE`.
-/// An option takes all words behind it up to the next one that begins with a hyphen.
+/// Returns the values of the options with one of these names, in order: `-drive VALUE`, `--disk=VALUE`. An
+/// option takes all words up to the next one that begins with a hyphen.
 pub(super) fn values<'a>(words: &'a [String], names: &[&str]) -> Vec<&'a str> {
     let mut values = Vec::new();
     let mut is_wanted = false;
@@ -19,13 +19,12 @@ pub(super) fn values<'a>(words: &'a [String], names: &[&str]) -> Vec<&'a str> {
     values
 }
 
-/// Settings `name=value,name=value`; two commas stand for one within a value (QEMU, "Standard options").
+/// Settings `name=value,name=value`; two commas stand for a comma in a value (QEMU, "Standard options").
 #[derive(Debug, Default)]
 pub(super) struct Settings(Vec<(String, String)>);
 
 impl Settings {
-    /// Reads settings. A word without `=` is the value of `first` where it stands first, else a name that is
-    /// on.
+    /// Parses settings. A word without `=` is the value of `first` if it comes first, else a name that is on.
     pub(super) fn parse(text: &str, first: &str) -> Self {
         const COMMA: &str = "\u{0}";
         let text = text.replace(",,", COMMA);
@@ -40,7 +39,7 @@ impl Settings {
         Self(parts.collect())
     }
 
-    /// Reads the settings of an object of JSON; members of inner objects are named `outer.inner`.
+    /// Parses a JSON object as settings; members of inner objects are named `outer.inner`.
     pub(super) fn from_json(text: &str) -> Option<Self> {
         let mut settings = Self::default();
         settings.add(&serde_json::from_slice(text.as_bytes()).ok()?, "");
@@ -60,13 +59,13 @@ impl Settings {
         }
     }
 
-    /// Returns the value of a setting; the last one counts.
+    /// Returns the value of a setting; the last occurrence counts.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the name of the image and the prefix of `filename` in that setting's name: for nested
-    /// drivers the innermost names it.
+    /// Returns the image name, and the part before `filename` in the name of the setting. For nested drivers
+    /// the innermost has the image.
     pub(super) fn filename(&self) -> Option<(&str, &str)> {
         let named = self.0.iter().filter_map(|(name, value)| {
             let prefix = name.strip_suffix("filename")?;
@@ -75,7 +74,7 @@ impl Settings {
         named.max_by_key(|(prefix, _)| prefix.len())
     }
 
-    /// Returns whether a setting is on; `None` if it is not there.
+    /// Returns the value of a boolean setting; `None` if it is not set.
     pub(super) fn is_on(&self, name: &str) -> Option<bool> {
         self.get(name).map(|value| matches!(value, "on" | "true" | "yes" | "1"))
     }

@@ -1,13 +1,13 @@
-//! Virtual machines that run on this host, and where their disks' writes go: each disk is a path that begins
-//! at the hypervisor's process.
+//! Virtual machines on this host, and the write path of each of their disks, which begins at the hypervisor's
+//! process.
 //!
-//! The cache that a guest is shown, and the fate of its flushes on the host, are set on the command line of
-//! the hypervisor. QEMU is known by what it does; the others by what their documentation declares, which the
-//! evidence says.
+//! The hypervisor's command line determines the cache presented to the guest and the fate of its flushes on
+//! the host. For QEMU this is based on its code; for others on their documentation, which the evidence
+//! states.
 //!
-//! Limitations: disks that are added later through a monitor or an API are not seen, nor are those of a
-//! configuration file of QEMU (`-readconfig`), of vhost-user, and an image that is typed without an option.
-//! With `-snapshot` QEMU keeps nothing that a guest writes, and no disk is shown.
+//! Limitations: not found are disks added later through a monitor or an API, disks in a configuration file of
+//! QEMU (`-readconfig`), disks of vhost-user, and an image given without an option. With `-snapshot` QEMU
+//! keeps no writes of a guest, so no disk is shown.
 
 mod command_line;
 mod disk;
@@ -24,18 +24,18 @@ use crate::facts::{Mark, Node, Untorn};
 use crate::model::{LayerKind, WritePath};
 use crate::rules;
 
-/// Reads a file that the command line of a hypervisor names.
+/// Function that reads a file named on a hypervisor's command line.
 type ReadFile<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Hypervisor that runs as a process for each machine.
+/// A hypervisor that runs one process for each machine.
 struct Hypervisor {
     name: &'static str,
-    /// Beginning of the name of its program.
+    /// Prefix of the hypervisor's program name.
     program: &'static str,
     disks: fn(&[String], ReadFile<'_>) -> Vec<GuestDisk>,
-    /// Returns the name of the machine.
+    /// Extracts the name of the machine from the command line.
     machine: fn(&[String]) -> Option<String>,
-    /// True if what is said of it is declared by its documentation alone.
+    /// True if the behaviour is known only from the hypervisor's documentation.
     is_declared: bool,
 }
 
@@ -66,21 +66,21 @@ const HYPERVISORS: [Hypervisor; 6] = [
     },
 ];
 
-/// Name of QEMU on Debian and Proxmox VE, too short for a beginning.
+/// Name of QEMU on Debian and Proxmox VE, too short for a prefix.
 const KVM: &str = "kvm";
 
 const QEMU: Hypervisor =
     Hypervisor { name: "QEMU", program: "", disks: qemu::disks, machine: qemu::machine, is_declared: false };
 
 impl Hypervisor {
-    /// Returns true for the name of its program.
+    /// Returns true if `program` is the hypervisor's program name.
     fn is_run_by(&self, program: &str) -> bool {
         program.starts_with(self.program) && (self.program != KVM || program == KVM)
     }
 }
 
 impl Surveyor<'_> {
-    /// Returns the path of each disk of each virtual machine whose process this user may look at.
+    /// Returns the path of each disk of each virtual machine whose process this user may inspect.
     pub(super) fn guests(&mut self) -> Vec<WritePath> {
         let mut paths = Vec::new();
         for process in numbers(self.tree, "/proc") {
@@ -151,8 +151,8 @@ impl Surveyor<'_> {
     }
 }
 
-/// Returns a name by which this process reaches the file that another one calls `path`: the same in the same
-/// mount namespace, else through its root; a relative one through its working directory.
+/// Returns a path by which this process reaches the file that another one calls `path`: unchanged in the same
+/// mount namespace, else through the other process's root, or its working directory for a relative path.
 fn seen_by(tree: &dyn Tree, process: u32, path: &str) -> String {
     let namespace = |process: &str| tree.link(&format!("/proc/{process}/ns/mnt")).ok();
     match path.starts_with('/') {

@@ -1,11 +1,11 @@
-//! Disks of Firecracker, Cloud Hypervisor and crosvm, by what their documentation says of their options.
+//! Disks of Firecracker, Cloud Hypervisor and crosvm, by the documentation of their options.
 
 use super::command_line::{Settings, values};
 use super::disk::{Caching, GuestDisk};
 
 /// Returns the disks in the file of `--config-file` (Firecracker, docs/api_requests/block-caching.md):
-/// `cache_type` Unsafe, the default, offers the guest no flush; Writeback passes it on as fsync(2). Without
-/// the file they came through the API and are not seen.
+/// `cache_type` Unsafe, the default, offers the guest no flush; Writeback passes it on as fsync(2). Without a
+/// file, disks were added through the API and are not seen.
 pub(super) fn firecracker(words: &[String], file: &dyn Fn(&str) -> Option<String>) -> Vec<GuestDisk> {
     let Some(text) = values(words, &["--config-file"]).last().and_then(|path| file(path)) else {
         return Vec::new();

@@ -1,12 +1,12 @@
-//! Disks on the command line of QEMU, also where libvirt has written it (qemu(1): `-drive`, `-blockdev`,
-//! `-device`; block.c, `bdrv_parse_cache_mode`; block/io.c, `bdrv_co_flush`).
+//! Disks on the command line of QEMU, also as written by libvirt (qemu(1): `-drive`, `-blockdev`, `-device`;
+//! block.c, `bdrv_parse_cache_mode`; block/io.c, `bdrv_co_flush`).
 
 use std::collections::BTreeMap;
 
 use super::command_line::{Settings, values};
 use super::disk::{Caching, GuestDisk};
 
-/// Names of options that name an image alone.
+/// Options whose value is only an image.
 const IMAGES: [&str; 12] = [
     "-hda",
     "-hdb",
@@ -51,12 +51,12 @@ fn device(typed: &str) -> Settings {
     Settings::from_json(typed).unwrap_or_else(|| Settings::parse(typed, "driver"))
 }
 
-/// Returns the device of a guest that shows this drive.
+/// Returns the guest's device for this drive.
 fn device_of<'a>(devices: &'a [Settings], drive: &str) -> Option<&'a Settings> {
     devices.iter().find(|device| device.get("drive") == Some(drive))
 }
 
-/// Returns the disk of a `-drive`; `None` for one without a medium, or that is only read.
+/// Returns the disk of a `-drive`; `None` if it has no medium or is read-only.
 fn drive(typed: &str, number: usize, devices: &[Settings]) -> Option<GuestDisk> {
     let settings = Settings::parse(typed, "file");
     let is_read = ["readonly", "read-only", "snapshot"].iter().any(|name| settings.is_on(name) == Some(true));
@@ -85,14 +85,14 @@ fn drive(typed: &str, number: usize, devices: &[Settings]) -> Option<GuestDisk> 
     })
 }
 
-/// Returns whether the guest is shown a write cache, if the device says.
+/// Returns whether the device presents a write cache to the guest, if it is specified.
 fn write_cache(device: Option<&Settings>) -> Option<bool> {
     device?
         .is_on("write-cache")
         .filter(|_| device.and_then(|device| device.get("write-cache")) != Some("auto"))
 }
 
-/// Returns the caching with dropped flushes after each write, too, where flushes are dropped.
+/// Normalises the caching: if flushes are dropped, flushes after each write are dropped, too.
 fn sane(caching: Caching) -> Caching {
     Caching { flushes_writes: caching.flushes_writes && !caching.drops_flushes, ..caching }
 }
@@ -111,7 +111,7 @@ fn blockdevs(words: &[String], devices: &[Settings]) -> Vec<GuestDisk> {
         };
         let is_read = top.is_on("read-only") == Some(true);
         let mut lowest = top;
-        // No chain is longer than there are nodes.
+        // A chain cannot be longer than the number of nodes.
         for _ in 0..nodes.len() {
             match lowest.get("file").and_then(|name| nodes.get(name)) {
                 Some(below) => lowest = below,
@@ -142,7 +142,7 @@ fn blockdevs(words: &[String], devices: &[Settings]) -> Vec<GuestDisk> {
     disks
 }
 
-/// Returns the settings that say how the disk is cached, as typed.
+/// Returns the settings that determine the caching of the disk, as typed.
 fn options(settings: &Settings, names: &[&str], device: Option<&Settings>) -> String {
     let own = names.iter().filter_map(|name| Some(format!("{name}={}", settings.get(name)?)));
     let shown = device.and_then(|device| device.get("write-cache"));
