@@ -1,31 +1,31 @@
 //! Number of completions to wait for at once.
 //!
-//! Each wait is a system call. On a fast device, waiting for one completion at a time spends the processor on
-//! calls; on a slow one, waiting for many leaves the device with a short queue and makes latencies look
-//! longer. So the wait follows the device: as many completions as come within 32 us, by the pace of the
-//! recent ones, and at most a quarter of what is in flight. At the pace of 30 us between completions that is
-//! one; at 2 us and depth 64 it is sixteen.
+//! Each wait is a system call. On a fast device, waiting for one completion at a time spends the processor
+//! time on calls; on a slow one, waiting for many shortens the queue of the device and makes latencies look
+//! longer. So the wait follows the device: as many completions as arrive within 32 us at the pace of the
+//! recent ones, and at most a quarter of the requests in flight. With 30 us between completions that is one;
+//! with 2 us and depth 64 it is sixteen.
 //!
-//! Where the pace would allow more than the quarter, the processor may be the limit and larger batches pay,
-//! or the device may be and they cost. Which it is cannot be seen, so it is tried: now and then half of what
-//! is in flight, for as many as come within 64 us, and whichever gave more stays.
+//! If the pace would allow more than the quarter, the limit is either the processor, where larger batches
+//! pay, or the device, where they cost. The difference cannot be seen, so both are tried: from time to time
+//! half of the requests in flight, limited to the number that arrives within 64 us. The faster way stays.
 //!
-//! # How much too long a latency may be
+//! # Maximum error of a latency
 //!
-//! What completed first waits for the rest of its batch. Two things bound that:
+//! The first completion of a batch waits for the rest. Two mechanisms limit that:
 //!
-//! - A timer ends the wait. It costs two programmings of the hardware for each wait, in a virtual machine as
-//!   much as two or three reads of 4 KiB. So it is left out after [`CALM`] batches that needed none, until
-//!   one takes longer than [`Batch::EXCESS_MAX`]. The latencies of such a batch are counted: they alone may
-//!   be longer than they were by more than that, by [`STALL_MAX`] at most. Of what was in flight at least
-//!   half did wait through that stall, so none is made up. A batch that came whole and late in spite of its
-//!   timer waited for the processor, not for the device: it is counted, but no reason for more timers.
-//! - By Little's law, a quarter of what is in flight takes a quarter of the latency: in the mean it is too
-//!   long by no more than an eighth, with halves by a quarter.
+//! - A timer ends the wait. It programs the hardware twice for each wait, in a virtual machine as expensive
+//!   as two or three reads of 4 KiB. So it is left out after [`CALM`] batches that needed none, until one
+//!   takes longer than [`Batch::EXCESS_MAX`]. The latencies of such a batch are counted: only they may be too
+//!   long by more than that, by at most [`STALL_MAX`]. At least half of the requests in flight really waited
+//!   through that stall, so no stall is invented. A complete batch that is late in spite of its timer waited
+//!   for the processor, not for the device: it is counted, but causes no further timers.
+//! - By Little's law, a quarter of the requests in flight takes a quarter of the latency: on average the
+//!   recorded latency is too long by at most an eighth, with halves by a quarter.
 //!
-//! The same holds for submitting: what completed at once and is submitted at once comes back at once, and the
-//! device is idle until they are submitted again. On a virtual disk at depth 32, bursts of eight cost fio
-//! a tenth of its rate. So a burst is as small as the pace allows.
+//! Submission forms batches, too: requests that complete together and are submitted together complete
+//! together again, and the device is idle until they are resubmitted. On a virtual disk at depth 32, bursts
+//! of eight cost fio a tenth of its rate. So a burst is as small as the pace allows.
 
 use plumb_block::Nanos;
 
@@ -35,39 +35,40 @@ use crate::share::Trial;
 const MEMORY: u64 = 16;
 /// Factor by which averaged values are scaled, so that slow averaging does not round to nothing.
 const SCALE: u64 = 1 << 10;
-/// Time for which a batch collects at the pace of the recent completions; twice as long if it may be half of
-/// them.
+/// Time for which a batch collects at the pace of the recent completions; twice as long if the batch may be
+/// half of the requests in flight.
 const SPAN: Nanos = Nanos::micros(32);
-/// Number of successive batches in time after which the next is awaited without a short timer.
+/// Number of successive batches in time after which the next wait has no short timer.
 const CALM: u32 = 32;
-/// Time that a batch is waited for without a short timer. Beyond the tick of most kernels, which comes
-/// anyway: so it costs no programming.
+/// Limit of a wait without a short timer. It is longer than the tick of most kernels, which comes anyway, so
+/// it needs no programming.
 const STALL_MAX: Nanos = Nanos::millis(4);
 
-/// Approximate number of parts into which requests that completed all at once are split when they are
-/// submitted again. More would be a system call for every request or two.
+/// Approximate number of parts into which requests that completed together are split when they are submitted
+/// again. More parts would need a system call for every request or two.
 const CONVOY_PARTS: usize = 8;
 
-/// The pace of completions, and the batch that follows from it.
+/// Pace of completions, and the batch size that follows from it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Batch {
-    /// Mean time from poll to poll, in nanoseconds, and mean number of completions in each, both scaled.
-    /// Apart, since the mean of their quotients would make much of the polls that brought little.
+    /// Mean time between polls in nanoseconds and mean number of completions per poll, both scaled. They are
+    /// kept separately, since a mean of the quotients would give too much weight to polls with few
+    /// completions.
     elapsed_scaled: u64,
     count_scaled: u64,
-    /// How many come within the span at that pace: divided once for each batch, asked for twice.
+    /// Number of completions within the span at the mean pace: divided once for each batch, used twice.
     within_span: u64,
     last: Nanos,
     trial: Trial,
-    /// How many batches in a row came in time.
+    /// Number of consecutive batches that came in time.
     calm: u32,
 }
 
 impl Batch {
-    /// Time that the first completion of a batch may wait for the last, stalls apart.
+    /// Largest time that the first completion of a batch waits for the last, without stalls.
     pub(crate) const EXCESS_MAX: Nanos = Nanos::micros(80);
 
-    /// Begins at `now`, expecting a slow device.
+    /// Starts at `now`, with the assumption of a slow device.
     pub(crate) fn starting_at(now: Nanos) -> Self {
         Self {
             elapsed_scaled: SPAN.0 * SCALE,
@@ -79,13 +80,13 @@ impl Batch {
         }
     }
 
-    /// Records that `count` requests completed at `now`, `wanted` of them awaited. Returns true if some of
+    /// Records that `count` requests completed at `now`, when `wanted` were awaited. Returns true if some of
     /// them may have waited for the others for longer than [`EXCESS_MAX`](Self::EXCESS_MAX).
     pub(crate) fn completed(&mut self, count: usize, wanted: u32, now: Nanos) -> bool {
         if count == 0 {
             return false;
         }
-        // An idle stretch says nothing more about the pace than that it is slow.
+        // A long idle time only shows that the pace is slow.
         let elapsed = now.since(self.last).0.min(1 << 40);
         self.elapsed_scaled = averaged(self.elapsed_scaled, elapsed);
         self.count_scaled = averaged(self.count_scaled, count as u64);
@@ -93,26 +94,26 @@ impl Batch {
         self.within_span =
             (SPAN.0 * self.count_scaled + self.elapsed_scaled / 2) / self.elapsed_scaled.max(1);
         self.trial.completed(count, now);
-        // If more came than were waited for, the thread did not get the processor, and no timer would have
-        // helped.
+        // If more requests completed than were awaited, the thread had no processor, and a timer would not
+        // have helped.
         let is_late = wanted > 1 && count <= wanted as usize && elapsed > Self::EXCESS_MAX.0;
         let timer_was_in_vain = self.patience() == Self::EXCESS_MAX && count == wanted as usize;
         self.calm = if is_late && !timer_was_in_vain { 0 } else { self.calm.saturating_add(1) };
         is_late
     }
 
-    /// Returns how many requests to hand over at once with room for `depth`; at least one.
+    /// Returns the number of requests to submit at once with room for `depth`; at least one.
     pub(crate) fn burst(&self, depth: usize) -> usize {
         (self.limit(depth) as usize * 2).max(depth / CONVOY_PARTS).min(depth)
     }
 
-    /// Returns how many completions to wait for with `in_flight` requests; at least one.
+    /// Returns the number of completions to wait for with `in_flight` requests; at least one.
     pub(crate) fn wanted(&mut self, in_flight: usize) -> u32 {
         self.trial.is_open = self.within_span >= 4;
         self.limit(in_flight)
     }
 
-    /// Returns how long to wait for that many before fewer will do.
+    /// Returns the time after which fewer completions end the wait.
     pub(crate) fn patience(&self) -> Nanos {
         if self.calm >= CALM { STALL_MAX } else { Self::EXCESS_MAX }
     }
@@ -128,7 +129,7 @@ impl Batch {
     }
 }
 
-/// Returns `mean`, scaled, with one more value.
+/// Returns the scaled `mean` updated with one more value.
 #[inline]
 fn averaged(mean: u64, value: u64) -> u64 {
     mean - mean / MEMORY + value * (SCALE / MEMORY)

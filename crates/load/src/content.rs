@@ -8,21 +8,21 @@ use plumb_workload::{Content, Workload};
 
 use crate::fault::Error;
 
-/// Buffers of noise are no larger than this, so that a typing error does not take all memory.
+/// Largest buffer of noise, so that a typing error does not use all memory.
 const SOURCE_MAX: Bytes = Bytes::gib(1);
-/// Number of different blocks that the copies of a reducible content are copies of.
+/// Number of different blocks from which the copies of a reducible content are made.
 const COPIES: u64 = 16;
 
-/// The least that a block must hold to be stamped: see [`Pattern`].
+/// Smallest block that can be stamped: see [`Pattern`].
 pub(crate) const STAMP: Bytes = Bytes(32);
-/// The places of a source from which writes are taken are so far apart (DiskSpd 2.2, `-Z<size>`).
+/// Distance between the places of a source from which writes are taken (DiskSpd 2.2, `-Z<size>`).
 const GRAIN: u64 = 4;
-/// The block of a file through the page cache.
+/// Block of a file through the page cache.
 const SECTOR: Bytes = Bytes(512);
 
-/// Returns the seed in the stamps of a run of `seed` on blocks of `logical_block` bytes: the seed itself on
-/// blocks of 512, and another on each other length. Addresses count in blocks, so a block that was stamped
-/// while they had another length would else look as if it had been written for another address.
+/// Returns the seed in the stamps of a run of `seed` on blocks of `logical_block` bytes: the seed itself for
+/// blocks of 512, and a different one for each other length. Addresses count in blocks, so a block stamped
+/// with another block length would otherwise look as if it had been written for another address.
 pub fn stamp_seed(seed: u64, logical_block: Bytes) -> u64 {
     if logical_block == SECTOR {
         return seed;
@@ -33,17 +33,17 @@ pub fn stamp_seed(seed: u64, logical_block: Bytes) -> u64 {
 /// Makes the payload of each write.
 #[derive(Debug)]
 pub(crate) enum Maker {
-    /// Regenerates from (seed, LBA, generation).
+    /// Content regenerated from (seed, LBA, generation).
     Pattern { seed: u64 },
-    /// Regenerates from the same inputs as `Pattern`, but is made here since it is not all noise.
+    /// Content regenerated from the same inputs as `Pattern`, but made here since not all of it is noise.
     Reducible(Reducible),
-    /// One buffer for every write, as many of its bytes as the write is long.
+    /// One buffer for all writes, of which each takes its length.
     Same(Buffer),
-    /// Each write from a random place of a buffer.
+    /// Buffer from which each write takes a random place.
     Source { bytes: Vec<u8>, seed: u64 },
 }
 
-/// Noise with a part that compresses and blocks that are copies.
+/// Noise with a compressible part and with copied blocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reducible {
     seed: u64,
@@ -83,7 +83,7 @@ impl Maker {
             })?,
             Content::Buffer(source) => {
                 let mut bytes = source_of(*source, size)?;
-                // One block: nothing in it repeats.
+                // A single block contains no repetition.
                 fill(Pattern { seed, lba: Lba(0), generation: 0 }, bytes.len(), &mut bytes);
                 Self::Source { bytes, seed }
             }
@@ -95,13 +95,12 @@ impl Maker {
         })
     }
 
-    /// Returns true if payloads are patterns, for which a write brings no memory.
+    /// Returns true if payloads are patterns, so that writes need no memory.
     pub(crate) fn is_pattern(&self) -> bool {
         matches!(self, Self::Pattern { .. })
     }
 
-    /// Returns the payload of a write of `length` bytes at `lba`. `None` if the pool has no buffer left for
-    /// it.
+    /// Returns the payload of a write of `length` bytes at `lba`; `None` if the pool has no free buffer.
     #[inline]
     pub(crate) fn payload(&self, lba: Lba, generation: u64, length: Bytes, pool: &Pool) -> Option<Payload> {
         match self {
@@ -117,7 +116,7 @@ impl Maker {
         }
     }
 
-    /// Returns the bytes that a block must hold, into `into`; `false` if this content does not regenerate.
+    /// Writes the expected bytes of a block to `into`; returns `false` if this content cannot be regenerated.
     pub(crate) fn expect(&self, lba: Lba, generation: u64, into: &mut [u8]) -> bool {
         match self {
             Self::Pattern { seed } => Pattern { seed: *seed, lba, generation }.fill(into.len(), into),
@@ -134,7 +133,7 @@ impl Reducible {
         for (index, block) in into.chunks_exact_mut(length).enumerate() {
             let lba = lba + index as u64;
             let mixed = drawn(lba, generation) >> 32;
-            // Copies carry no stamp of their own: they are blocks of a generation that no write has.
+            // Copies have no stamp of their own: they are blocks of a generation that no write has.
             let pattern = if mixed % 100 < u64::from(self.dedup_percent) {
                 Pattern { seed: self.seed, lba: Lba(mixed / 100 % COPIES), generation: u64::MAX }
             } else {
@@ -147,13 +146,13 @@ impl Reducible {
     }
 }
 
-/// Returns the length at which the bytes of a write repeat or are stamped: the block, or all of a write in
-/// blocks that hold no stamp.
+/// Returns the length after which the bytes of a write repeat or are stamped: the block, or the whole write
+/// if blocks are too small for a stamp.
 fn unit_of(block: usize, write: &[u8]) -> usize {
     if block < STAMP.0 as usize { write.len().max(1) } else { block }
 }
 
-/// Fills `into` with the blocks of `pattern`; bytes that are too short for a stamp are noise from behind one.
+/// Fills `into` with the blocks of `pattern`. A range too short for a stamp gets the noise after a stamp.
 fn fill(pattern: Pattern, block: usize, into: &mut [u8]) {
     let unit = unit_of(block, into);
     if unit >= STAMP.0 as usize {
@@ -164,7 +163,7 @@ fn fill(pattern: Pattern, block: usize, into: &mut [u8]) {
     into.copy_from_slice(&stamped[STAMP.0 as usize..][..into.len()]);
 }
 
-/// Returns a number that follows from a write and looks unrelated to those of other writes.
+/// Returns a number that depends on a write and looks unrelated to those of other writes.
 fn drawn(lba: Lba, generation: u64) -> u64 {
     let mixed = (lba.0 ^ generation.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ (mixed >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)

@@ -1,47 +1,47 @@
-//! Errors of a load: before it starts ([`Error`]) and while it runs ([`Fault`]).
+//! Errors of a load: before the start ([`Error`]) and during the run ([`Fault`]).
 
 use plumb_block::{Bytes, LbaRange, Nanos, Outcome};
 use plumb_workload::Invalid;
 
 use crate::in_flight::Kind;
 
-/// A worker that cannot be made.
+/// Reason why a worker cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The workload makes no sense in itself.
+    /// The workload is invalid.
     #[error("the workload cannot be run")]
     Workload(#[from] Invalid),
-    /// The workload makes no sense on this device.
+    /// The workload does not fit this device.
     #[error("the workload does not fit {device}: {refused}")]
     Unfit {
-        /// The device's name.
+        /// Name of the device.
         device: String,
         /// Part of the workload that does not fit.
         refused: UnsupportedRequest,
     },
-    /// The content of writes takes more memory than there is for it.
+    /// The content of writes needs more memory than there is.
     #[error("the content of writes takes {wanted}: expected at most 1 GiB")]
     Memory {
-        /// How much was asked for.
+        /// Requested amount.
         wanted: Bytes,
     },
-    /// The file that writes are made from cannot be read.
+    /// The source file of the writes cannot be read.
     #[error("cannot read the content for writes: {path}")]
     Source {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Reason why not.
+        /// Cause of the failure.
         source: std::io::Error,
     },
-    /// The device has no queue or no memory for it.
+    /// The device cannot open a queue, or there is no memory for it.
     #[error("cannot open a queue")]
     Device(#[from] plumb_block::Error),
 }
 
-/// Part of a workload that a device cannot take.
+/// Part of a workload that a device does not support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnsupportedRequest {
-    /// A size or an offset off the block grid.
+    /// A size or an offset is not a multiple of the logical block.
     #[error(
         "{field} is {}: expected a multiple of the logical block, {logical_block}; use one, or open the file or disk \
          through the page cache, where any length goes", in_bytes(*value)
@@ -51,10 +51,10 @@ pub enum UnsupportedRequest {
         field: &'static str,
         /// Value of the field.
         value: Bytes,
-        /// The device's logical block.
+        /// Logical block of the device.
         logical_block: Bytes,
     },
-    /// A request of a trace off the block grid.
+    /// A request of a trace is not aligned to the logical block.
     #[error(
         "request {number} of the trace is {length} bytes at {offset}: expected multiples of the logical block, \
          {logical_block}; go through the page cache, or, if only offsets are off, round them with --trace-align"
@@ -66,35 +66,34 @@ pub enum UnsupportedRequest {
         offset: u64,
         /// Length of the event in bytes.
         length: u64,
-        /// The device's logical block.
+        /// Logical block of the device.
         logical_block: Bytes,
     },
-    /// The workload trims, which the device cannot.
+    /// The workload trims, but the device does not support it.
     #[error("it trims, but the device takes no discards; leave the trims out")]
     NoDiscard,
-    /// The range goes past the end.
+    /// The range ends after the end of the device.
     #[error("the range ends at {end} bytes: expected at most the device's size, {size}")]
     PastTheEnd {
-        /// The end of the range in bytes.
+        /// End of the range in bytes.
         end: u64,
-        /// The device's size.
+        /// Size of the device.
         size: Bytes,
     },
-    /// Blocks to verify carry a stamp, for which the logical block is too small.
+    /// Verified blocks carry a stamp, for which the logical block is too small.
     #[error(
         "lengths and offsets are multiples of only {logical_block}: verification needs multiples of at \
          least {least}, so that each block holds a stamp; use multiples of {least}, or leave verification out"
     )]
     BlockTooSmall {
-        /// The device's logical block.
+        /// Logical block of the device.
         logical_block: Bytes,
-        /// Bytes that a stamp takes.
+        /// Size of a stamp in bytes.
         least: Bytes,
     },
 }
 
-/// A load that did not run to its end. What had completed before is in the
-/// [`TeamsFailure`](crate::TeamsFailure).
+/// Failure of a running load. Earlier results are in the [`TeamsFailure`](crate::TeamsFailure).
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// A read or a write failed.
@@ -124,7 +123,7 @@ pub enum Fault {
         /// Time of the failure since the start of the run.
         at: Nanos,
     },
-    /// A request was not answered long after its deadline.
+    /// A request had no answer long after its deadline.
     #[error("no answer to a {kind} of {} within {waited}", place.words(*range))]
     Unanswered {
         /// Device of the request.
@@ -136,7 +135,7 @@ pub enum Fault {
         /// Time that the run waited.
         waited: Nanos,
     },
-    /// A call into a queue does not return. The measurements of its worker are lost.
+    /// A call to a queue does not return. The measurements of its worker are lost.
     #[error("worker {worker} hangs in its device's queue since {waited}; its measurements are lost")]
     Hung {
         /// Number of the worker.
@@ -157,13 +156,13 @@ pub enum Fault {
     Contract {
         /// Number of the worker.
         worker: usize,
-        /// Way in which the simulation stopped.
+        /// Description of the violation.
         how: &'static str,
     },
-    /// Virtual time cannot go on: the world moves neither the clock nor a request.
+    /// Virtual time cannot advance: neither the clock nor a request makes progress.
     #[error("the simulation is deadlocked at {at}: requests are in flight, but no event is pending")]
     Standstill {
-        /// When.
+        /// Virtual time at that moment.
         at: Nanos,
     },
     /// A thread could not be started, or panicked.
@@ -176,7 +175,7 @@ pub enum Fault {
     },
 }
 
-/// Device of a request, by which its blocks are told in bytes: a file is not addressed in blocks.
+/// Device of a request. Blocks are shown in bytes, since files are not addressed in blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FaultPlace {
     /// Name of the device.
@@ -186,7 +185,7 @@ pub struct FaultPlace {
 }
 
 impl FaultPlace {
-    /// Returns `8 KiB at byte 4096 of /srv/f`; of a flush, which has no blocks, `/srv/f`.
+    /// Returns `8 KiB at byte 4096 of /srv/f`; for a flush, which has no blocks, `/srv/f`.
     fn words(&self, range: LbaRange) -> String {
         let in_bytes = |blocks: u64| blocks.saturating_mul(self.logical_block.0);
         match range.nlb {
@@ -197,7 +196,7 @@ impl FaultPlace {
 }
 
 impl Fault {
-    /// Returns true if the device may still hold memory of requests, so that waiting for it might never end.
+    /// Returns true if the device may still hold memory of requests, so that a wait for it might never end.
     pub(crate) fn is_silence(&self) -> bool {
         match self {
             Self::Unanswered { .. } | Self::Hung { .. } => true,
@@ -207,7 +206,7 @@ impl Fault {
     }
 }
 
-/// To the byte: rounded, what is off the grid may look as if it were on it.
+/// Returns the exact number of bytes: a rounded number might look aligned when it is not.
 fn in_bytes(bytes: Bytes) -> String {
     format!("{} bytes", bytes.0)
 }

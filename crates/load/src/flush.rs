@@ -1,25 +1,24 @@
-//! Flushes alone: to bring a device to rest, and to learn how a kernel counts them.
+//! Flushes without other requests: to bring a device to rest, and to learn how a kernel counts them.
 
 use plumb_block::{Bytes, Device, Outcome, Pool, PoolShape, QueueOptions, Request, Tag, Wait};
 
 use crate::fault::{Error, Fault};
 
-/// Reason why flushes came to nothing.
+/// Reason why the flushes failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FlushError {
-    /// The device has no queue for them.
+    /// The device cannot open a queue for the flushes.
     #[error(transparent)]
     Device(#[from] Error),
-    /// A flush failed: nothing written since the last good one can be trusted.
+    /// A flush failed: data written since the last successful flush is not reliable.
     #[error(transparent)]
     Failed(#[from] Fault),
 }
 
-/// Flushes `device` so many times, one after the other. Everything that was acknowledged before is durable
-/// then.
+/// Flushes `device` `count` times in sequence. Afterwards all data acknowledged before is durable.
 ///
 /// # Errors
-/// The first flush that fails, or has no answer.
+/// Fails with the first flush that fails or has no answer.
 pub fn flush(device: &dyn Device, count: u64) -> Result<(), FlushError> {
     let broken = |source| FlushError::Device(Error::Device(source));
     let pool =

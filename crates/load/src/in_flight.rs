@@ -1,7 +1,7 @@
-//! The requests that a worker has in flight, in a table of fixed size.
+//! Requests that a worker has in flight, in a table of fixed size.
 //!
-//! A tag is the place in the table, so finding a completed request is one look-up. Invariant: a place is free
-//! (and on the free list once) or holds a request.
+//! A tag is the index in the table, so a completed request is found with one access. Invariant: an entry is
+//! either free (and exactly once on the free list) or holds a request.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub enum Kind {
     Read,
     /// A write.
     Write,
-    /// A trim: a discard.
+    /// A trim (discard).
     Trim,
     /// A flush.
     Flush,
@@ -36,22 +36,22 @@ impl fmt::Display for Kind {
     }
 }
 
-/// State kept of a request until it completes.
+/// State kept for a request until it completes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InFlight {
     pub(crate) kind: Kind,
     pub(crate) range: LbaRange,
-    /// The version that a write gives its blocks.
+    /// Version that a write gives its blocks.
     pub(crate) generation: u64,
-    /// True if it is durable when it completes.
+    /// True if the request is durable when it completes.
     pub(crate) fua: bool,
-    /// When it was meant to start; without a schedule when it was handed to the queue.
+    /// Intended start; without a schedule the time of submission.
     pub(crate) intended_at: Nanos,
-    /// When it was handed to the queue, by the step's clock.
+    /// Time of submission, by the clock of the step.
     pub(crate) handed_at: Nanos,
 }
 
-/// The table.
+/// Table of the requests in flight.
 #[derive(Debug)]
 pub(crate) struct Table {
     places: Vec<Option<InFlight>>,
@@ -67,31 +67,31 @@ impl Table {
         self.places.len() - self.free.len()
     }
 
-    /// Returns the number of requests that it holds at most.
+    /// Returns the largest number of requests.
     pub(crate) fn capacity(&self) -> usize {
         self.places.len()
     }
 
-    /// Takes a place; `None` if all are taken.
+    /// Takes a free entry; `None` if the table is full.
     pub(crate) fn put(&mut self, request: InFlight) -> Option<Tag> {
         let place = self.free.pop()?;
         self.places[place as usize] = Some(request);
         Some(Tag(u64::from(place)))
     }
 
-    /// Frees the place of `tag`; `None` if no such request is in flight.
+    /// Frees the entry of `tag`; `None` if no such request is in flight.
     pub(crate) fn take(&mut self, tag: Tag) -> Option<InFlight> {
         let request = self.places.get_mut(usize::try_from(tag.0).ok()?)?.take()?;
         self.free.push(tag.0 as u32);
         Some(request)
     }
 
-    /// Returns true if anything in flight touches a block of `range`.
+    /// Returns true if a request in flight overlaps `range`.
     pub(crate) fn touches(&self, range: LbaRange) -> bool {
         self.places.iter().flatten().any(|request| request.range.overlaps(range))
     }
 
-    /// Returns the request that was handed over first.
+    /// Returns the request that was submitted first.
     pub(crate) fn oldest(&self) -> Option<&InFlight> {
         self.places.iter().flatten().min_by_key(|request| request.handed_at)
     }

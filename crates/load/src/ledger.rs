@@ -1,24 +1,24 @@
-//! Expected content of every block of a worker's range, and the findings on blocks that hold something else.
+//! Expected content of every block of a worker's range, and the differences found.
 //!
-//! The ledger knows for each grain of the range (the greatest length that divides all operations) which
-//! version was last acknowledged. While it is kept, a worker lets no two requests overlap of which one
-//! changes blocks, so that what a read must return is always one version and not a choice.
+//! For each grain of the range (the greatest length that divides all operations) the ledger knows which
+//! version was last acknowledged. A worker with a ledger never lets two requests overlap if one of them
+//! changes blocks, so the expected content of a read is always a single version.
 //!
-//! A block that is not as it must be is one of:
+//! A wrong block is one of:
 //!
-//! - *lost*: an acknowledged write is not there: zeroes, or bytes that nobody of this run wrote;
+//! - *lost*: an acknowledged write is missing: zeroes, or bytes that this run did not write;
 //! - *stale*: an older version of this block;
 //! - *misdirected*: a block that was written for another address;
-//! - *torn*: stamped as this block, but not whole.
+//! - *torn*: stamped as this block, but not complete.
 //!
-//! After a loss of power, or of the connection to whoever holds the blocks, only what was durable before it
-//! is demanded: what a flush or FUA covered. What was only acknowledged may be there or may be as before, in
-//! any version that is no older than the durable one; such a block is counted apart
-//! ([`VerifyResult::at_risk`], [`VerifyResult::older`]).
+//! After a loss of power, or of the connection to the storage, only durable data is required: data covered by
+//! a flush or FUA. Data that was only acknowledged may be present, or the block may hold any version that is
+//! at least as new as the durable one. Such blocks are counted separately ([`VerifyResult::at_risk`],
+//! [`VerifyResult::older`]).
 //!
-//! A block that this run has not written may hold anything, but if it carries a stamp of this run's seed it
-//! must be in its place: that also holds for what the laying out of the file or an earlier run of that seed
-//! wrote.
+//! A block that this run has not written may hold anything, but a stamp with the seed of this run must match
+//! the address of the block. This also applies to blocks that were written when the file was laid out, or by
+//! an earlier run with that seed.
 
 use std::collections::BTreeMap;
 
@@ -31,21 +31,21 @@ use crate::read_back::ReadBack;
 
 /// Not written by this run.
 const UNTOUCHED: u32 = 0;
-/// Any version will do: a write or a trim of it failed, or it was trimmed.
+/// Any version is valid: a write or a trim failed, or the block was trimmed.
 const ANY: u32 = u32::MAX;
-/// Grains of a page. Few, so that random writes over a large device take little memory for each; many enough
-/// that sequential ones take hardly more than their versions.
+/// Grains of a page. Few, so that random writes over a large device need little memory each; enough that
+/// sequential writes need little more than their versions.
 const PAGE_GRAINS: u64 = 16;
 
 /// Versions of the content of one grain.
 #[derive(Debug, Clone, Copy, Default)]
 struct Grain {
-    /// The last acknowledged version, [`UNTOUCHED`], or [`ANY`].
+    /// Last acknowledged version, [`UNTOUCHED`], or [`ANY`].
     version: u32,
-    /// The version when the grain was last known to be durable, while a newer one is not.
+    /// Last version known to be durable, if a newer one is not.
     durable: u32,
-    /// Number of the flush before which the version was acknowledged: at risk if that is the next one; 0 if
-    /// it was durable at once.
+    /// Number of the flush that makes the version durable: the first after its acknowledgement. The block is
+    /// at risk while that flush is the next one. 0 if the version was durable immediately.
     epoch: u32,
 }
 
@@ -60,25 +60,25 @@ impl Grain {
 #[derive(Debug)]
 pub struct Ledger {
     range: LbaRange,
-    /// Logical blocks of each grain.
+    /// Number of logical blocks of each grain.
     grain: u64,
-    /// Grains that were touched, by page: memory follows what is written, not the size of the device.
+    /// Grains with state, by page: the memory depends on the written data, not on the size of the device.
     pages: BTreeMap<u64, [Grain; PAGE_GRAINS as usize]>,
-    /// The number of the next flush, from 1.
+    /// Number of the next flush, from 1.
     epoch: u32,
-    /// True if what is acknowledged is durable.
+    /// True if acknowledged data is durable.
     is_durable_at_once: bool,
     has_lost_power: bool,
     maker: Maker,
     seed: u64,
     logical_block: usize,
-    /// The bytes that a block must hold.
+    /// Expected bytes of a block.
     expected: Vec<u8>,
     verified: VerifyResult,
 }
 
 impl Ledger {
-    /// Creates a ledger of `range`, of which nothing is written yet, in grains of `grain` logical blocks.
+    /// Creates a ledger of `range` without writes, in grains of `grain` logical blocks.
     pub(crate) fn new(range: LbaRange, grain: u64, seed: u64, logical_block: Bytes, maker: Maker) -> Self {
         Self {
             range,
@@ -95,12 +95,12 @@ impl Ledger {
         }
     }
 
-    /// Sets whether the device has no volatile cache, so that what is acknowledged is durable.
+    /// Sets whether the device has no volatile cache, so that acknowledged data is durable.
     pub(crate) fn durable_at_once(self, is_durable_at_once: bool) -> Self {
         Self { is_durable_at_once, ..self }
     }
 
-    /// Enters what a request did to its blocks, or found in them.
+    /// Records the changes of a request to its blocks, or checks the data that it read.
     pub(crate) fn enter(&mut self, request: &InFlight, completion: &Completion) {
         let is_loss = matches!(completion.outcome, Outcome::PowerLost | Outcome::Unknown);
         if is_loss || (request.kind == Kind::Flush && !completion.outcome.is_done()) {
@@ -119,13 +119,13 @@ impl Ledger {
         }
     }
 
-    /// Notes that a write or a trim ended. A trim is given no version: what trimmed blocks hold is the
-    /// device's choice.
+    /// Records the end of a write or a trim. A trim has no version: the device chooses the content of trimmed
+    /// blocks.
     pub(crate) fn changed(&mut self, range: LbaRange, version: Option<u64>, outcome: Outcome) {
         self.changed_with(range, version, false, outcome);
     }
 
-    /// Enters the end of a write or a trim that may have had FUA.
+    /// Records the end of a write or a trim that may have had FUA.
     pub(crate) fn changed_with(
         &mut self,
         range: LbaRange,
@@ -149,7 +149,7 @@ impl Ledger {
         }
     }
 
-    /// Notes that a flush succeeded that was submitted when nothing was in flight: all that was acknowledged
+    /// Records a successful flush that was submitted with no other request in flight: all acknowledged data
     /// is durable.
     pub(crate) fn flushed(&mut self) {
         // The counter saturates only after years of flushes; even then no data is wrongly reported as
@@ -157,14 +157,13 @@ impl Ledger {
         self.epoch = self.epoch.saturating_add(1);
     }
 
-    /// Notes that power or connection were lost, or a flush failed: from now on only what was durable is
-    /// demanded.
+    /// Records a loss of power or connection, or a failed flush: from now on only durable data is required.
     pub fn lose_power(&mut self) {
         self.has_lost_power = true;
     }
 
-    /// Runs of blocks that this run wrote and that are to be read back, each of at most `most` logical
-    /// blocks, in order.
+    /// Returns the runs of blocks that this run wrote and that must be read back, each of at most `most`
+    /// logical blocks, in order.
     pub(crate) fn written(&self, most: u64) -> impl Iterator<Item = LbaRange> + '_ {
         let mut known = self
             .pages
@@ -181,7 +180,7 @@ impl Ledger {
             let lba = self.range.lba.0 + first * self.grain;
             Some(lba..(self.range.lba.0 + next * self.grain).min(self.range.end().0))
         });
-        // In whole grains, where a grain is no longer than what is read at once.
+        // Runs consist of whole grains, if a grain is not longer than one read.
         let most = if most > self.grain { most - most % self.grain } else { most.max(1) };
         runs.flat_map(move |run| {
             let end = run.end;
@@ -194,12 +193,12 @@ impl Ledger {
         self.has_lost_power
     }
 
-    /// Returns what was found so far.
+    /// Returns the findings so far.
     pub fn verified(&self) -> &VerifyResult {
         &self.verified
     }
 
-    /// Returns what was found.
+    /// Returns the final findings.
     pub fn into_verified(self) -> VerifyResult {
         self.verified
     }
@@ -237,21 +236,21 @@ impl Ledger {
         Some(WrongBlock { lba, kind, expected: Some(expected), found })
     }
 
-    /// Returns true if power was lost while what was acknowledged of this block was not durable.
+    /// Returns true if power was lost while acknowledged data of this block was not durable.
     fn is_at_risk(&self, lba: Lba) -> bool {
         self.has_lost_power && self.grain_at(lba).epoch == self.epoch
     }
 
-    /// Returns true if a block that was at risk when power was lost holds what it may: the durable version, a
-    /// newer one, or, if this run has made none durable, what it held before. Blocks of another address or in
-    /// parts it may not hold.
+    /// Returns true if a block that was at risk when power was lost has valid content: the durable version, a
+    /// newer one, or, if this run made none durable, the content before the run. Blocks of another address
+    /// and partial blocks are not valid.
     fn is_allowed(&mut self, lba: Lba, block: &[u8]) -> bool {
         let Grain { version: newest, durable, .. } = self.grain_at(lba);
         let has_floor = durable != UNTOUCHED && durable != ANY;
         let Some(stamp) = Stamp::read(block).filter(|stamp| stamp.seed == self.seed) else {
             return !has_floor;
         };
-        // A copy, of content that repeats blocks: it does not say which version it is.
+        // A copied block does not show its version.
         if stamp.generation == u64::MAX {
             return true;
         }
@@ -265,8 +264,8 @@ impl Ledger {
         self.expected == block
     }
 
-    /// Judges a block of which no version is known: only by the address in its stamp. An earlier run of the
-    /// same seed in blocks of another length may have cut it, so that it is not whole proves nothing.
+    /// Judges a block whose version is unknown, only by the address in its stamp. An incomplete block proves
+    /// nothing: an earlier run of the same seed with another block length may have cut it.
     fn judge_unknown(&self, lba: Lba, found: Option<Stamp>) -> Option<WrongBlock> {
         let stamp = found.filter(|stamp| stamp.seed == self.seed && stamp.lba != lba)?;
         Some(WrongBlock { lba, kind: WrongKind::Misdirected, expected: None, found: Some(stamp) })

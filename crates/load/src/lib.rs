@@ -1,18 +1,19 @@
 //! The load generator: workers that run a workload on devices, in real or in virtual time.
 //!
-//! A [`Worker`] is a state machine: each [`step`](Worker::step) submits what may start, polls its queue, and
-//! records what completed. It owns no thread and reads no clock, so the same worker runs against a disk in
-//! real time and against a simulated one in virtual time ([`run_teams`]). It knows no kind of device.
+//! A [`Worker`] is a state machine: each [`step`](Worker::step) submits the requests that may start, polls
+//! its queue, and records the completions. It has no thread and reads no clock, so the same worker runs on a
+//! disk in real time and on a simulated one in virtual time ([`run_teams`]). It does not depend on the kind
+//! of device.
 //!
-//! What is promised to whoever reads the figures:
+//! Guarantees to the reader of the figures:
 //!
-//! - Every operation that was meant to start in the window is counted, whenever it completes, and without a
-//!   cool-down the window ends with the last of them: the slowest is never cut off.
-//! - With a rate limit both the service time and the time since the intended start are recorded; a backlog
-//!   shows.
-//! - A write is never reported as durable before the flush after it has succeeded, and writes, flushes and
-//!   the two together are counted and timed apart.
-//! - The first request that fails ends the run, unless failures are to be counted. No result of a flush is
+//! - Every operation whose intended start is in the window is counted, whenever it completes. Without a
+//!   cool-down the window ends with the last of them, so the slowest is never left out.
+//! - With a rate limit both the service time and the time since the intended start are recorded, so a backlog
+//!   is visible.
+//! - A write is never reported as durable before the flush after it has succeeded. Writes, flushes, and both
+//!   together are counted and timed separately.
+//! - The first failed request ends the run, unless failures are to be counted. No result of a flush is
 //!   ignored: a failed one always ends the run.
 
 mod batch;
@@ -54,7 +55,7 @@ pub use team::{Prepare, SharedDepth, Team, TeamOutcome, TeamsFailure, WorkerOutc
 pub use window::Window;
 pub use worker::{Step, Worker, WorkerOptions};
 
-/// Largest error of a recorded latency where many requests are in flight at once: the first completion of a
-/// batch waits at most this long for the others. Requests sent one at a time are timed one by one. Stalls are
-/// the exception, and counted: [`LoadOutcome::latencies_late`].
+/// Largest error of a recorded latency with many requests in flight: the first completion of a batch waits at
+/// most this long for the others. Requests sent one at a time are timed individually. Stalls are the
+/// exception, and are counted: [`LoadOutcome::latencies_late`].
 pub const LATENCY_EXCESS_MAX: plumb_block::Nanos = batch::Batch::EXCESS_MAX;

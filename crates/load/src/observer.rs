@@ -1,4 +1,4 @@
-//! Events of a run, and who observes them.
+//! Events of a run, and the trait of their observers.
 
 use std::cell::Cell;
 
@@ -12,54 +12,52 @@ use crate::team::TeamOutcome;
 /// Part of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Phase {
-    /// Filling a file that was made.
+    /// Filling of a new file.
     LayingOut {
         /// Path of the file.
         path: String,
         /// Bytes to write.
         size: Bytes,
     },
-    /// Writing targets from end to end before they are measured.
+    /// Sequential write of the targets before the measurement.
     Preconditioning,
-    /// Reading files into the page cache before they are measured.
+    /// Read of files into the page cache before the measurement.
     LoadingPageCache,
-    /// Running, before it is measured.
+    /// Load before the measurement.
     WarmingUp,
-    /// Measuring.
+    /// Measurement.
     Measuring,
-    /// Running on after it was measured.
+    /// Load after the measurement.
     CoolingDown,
-    /// Reading back what was written.
+    /// Read of the written data.
     Verifying,
 }
 
-/// Progress of one target of a span, on both sides.
+/// Progress of one target of a span, of the application and the storage side.
 #[derive(Debug, Clone)]
 pub struct TargetNow {
     /// Name as typed.
     pub name: String,
-    /// Totals of its workers since the start, warm-up included.
+    /// Totals of its workers since the start, with the warm-up.
     pub application: Totals,
-    /// Counters beneath it since the machine started; `None` where they are not known.
+    /// Counters of the devices below since the machine started; `None` if unknown.
     pub storage: Option<StorageSnapshot>,
     /// True if other targets of the span share these counters.
     pub shares_devices: bool,
 }
 
-/// Event of a run. A question carries a cell that an observer writes its answer into; nobody has to.
+/// Event of a run. A question has a cell to which an observer can write its answer; an answer is optional.
 ///
-/// [`run_teams`](crate::run_teams) tells of `Ready` to `WindowEnds`, `Progress` without targets, and the
-/// figures of teams; whoever runs a scenario tells of the others, and of these as far as they concern the
-/// whole run.
+/// [`run_teams`](crate::run_teams) sends `Ready` to `WindowEnds`, `Progress` without targets, and the figures
+/// of teams. The code that runs a scenario sends the others, and of these the ones about the whole run.
 pub enum Event<'a> {
     /// The scenario is known.
     Scenario(&'a Scenario),
-    /// One of many scheduled spans begins. What is known before it takes the place of what was known before
-    /// the last.
+    /// One of many scheduled spans begins. Its facts replace those of the span before.
     Scheduled {
-        /// Lines that name it, and tell what earlier ones have shown.
+        /// Lines with its name and the results of earlier spans.
         lines: &'a [String],
-        /// Share of all that is done before it, from 0 to 1, if that is known.
+        /// Share of all work done before it, from 0 to 1, if known.
         done: Option<f64>,
     },
     /// A phase begins.
@@ -73,60 +71,60 @@ pub enum Event<'a> {
     },
     /// Number of bytes laid out, or read back, since the phase began.
     Bytes(Bytes),
-    /// Something that the user should know now.
+    /// Message for the user.
     Note(&'a str),
-    /// Question: whether latencies are wanted while it runs. They cost a little.
+    /// Question whether latencies are wanted during the run. They cost a little.
     WantsLatency(&'a Cell<bool>),
-    /// Question: when the teams start, which are all ready. The cell holds the time now by the clock of the
-    /// run; the answer is that time or a later one. Here several hosts wait for one another.
+    /// Question when the teams, which are all ready, start. The cell holds the current time by the clock of
+    /// the run; the answer is that time or a later one. Several hosts wait for one another here.
     Ready {
         /// Time at which the teams start.
         start: &'a Cell<Nanos>,
         /// True if the clock of the run is a simulated one.
         is_virtual: bool,
     },
-    /// All teams have begun, the last of them so much later than they were told to. Not in virtual time.
+    /// All teams have begun. `late` is the delay of the last one. Not sent in virtual time.
     Begun {
         /// Delay of the last team to begin.
         late: Nanos,
     },
-    /// Measuring begins now: the moment to read the counters of the storage side.
+    /// The measurement begins now: the moment to read the counters of the storage side.
     WindowBegins {
         /// Time from the start to now.
         warmup: Nanos,
-        /// False if the rate was to settle first and has not.
+        /// False if the rate had to settle first and did not.
         settled: bool,
     },
-    /// Measuring ends now.
+    /// The measurement ends now.
     WindowEnds,
-    /// A tenth of a second of the run is over, by its own clock: what is kept over time is taken here.
+    /// A tenth of a second of the run is over, by its own clock: time series are sampled here.
     Sample(&'a Progress),
     /// Progress, about ten times a second of real time, and once at the end.
     Progress {
         /// Totals of the workers.
         progress: &'a Progress,
-        /// Looks at each target of the span; reads counters.
+        /// Returns the progress of each target of the span; reads counters.
         targets: &'a dyn Fn() -> Vec<TargetNow>,
     },
-    /// Question before each progress: whether what was measured until now is wanted. It costs each worker a
-    /// copy of its figures.
+    /// Question before each progress event whether the measurements so far are wanted. Each worker then
+    /// copies its figures.
     WantsFigures(&'a Cell<bool>),
-    /// Figures of each team until now, as if the run had been stopped: soon after they were wanted, without
-    /// ledgers and processor times. The first observer to take them has them.
+    /// Figures of each team so far, as if the run had been stopped: soon after the request, without ledgers
+    /// and processor times. The first observer that takes them removes them.
     TeamFigures(&'a Cell<Vec<TeamOutcome>>),
-    /// Figures of the round that runs until now, soon after they were wanted.
+    /// Figures of the current round so far, soon after the request.
     Figures(&'a SpanResult),
-    /// Nothing more comes.
+    /// End of the events.
     Over,
 }
 
-/// Observes a run, on the thread that runs it.
+/// Observer of a run, called on the thread that runs it.
 pub trait Observer {
-    /// Takes an event; those that do not concern the observer it leaves out.
+    /// Handles an event; an observer ignores those that it does not need.
     fn on(&mut self, event: &Event<'_>);
 }
 
-/// Nobody observes.
+/// Observer that ignores all events.
 impl Observer for () {
     fn on(&mut self, _event: &Event<'_>) {}
 }
@@ -138,33 +136,33 @@ impl<F: FnMut(&Event<'_>)> Observer for F {
 }
 
 impl dyn Observer + '_ {
-    /// Asks whether latencies are wanted while the run goes; no answer is no.
+    /// Asks whether latencies are wanted during the run; the default is no.
     pub fn wants_latency(&mut self) -> bool {
         let answer = Cell::new(false);
         self.on(&Event::WantsLatency(&answer));
         answer.get()
     }
 
-    /// Asks whether all figures until now are wanted; no answer is no.
+    /// Asks whether all figures so far are wanted; the default is no.
     pub fn wants_figures(&mut self) -> bool {
         let answer = Cell::new(false);
         self.on(&Event::WantsFigures(&answer));
         answer.get()
     }
 
-    /// Asks when teams start that are ready `now`.
+    /// Asks for the start time of teams that are ready `now`.
     pub fn start_at(&mut self, now: Nanos, is_virtual: bool) -> Nanos {
         let start = Cell::new(now);
         self.on(&Event::Ready { start: &start, is_virtual });
         start.get()
     }
 
-    /// Tells the user something.
+    /// Sends a message to the user.
     pub fn note(&mut self, line: &str) {
         self.on(&Event::Note(line));
     }
 
-    /// Tells that a phase of a span begins.
+    /// Announces a phase of a span.
     pub fn phase(&mut self, span: usize, phase: &Phase, expected: Option<Nanos>) {
         self.on(&Event::Phase { span, phase, expected });
     }

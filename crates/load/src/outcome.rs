@@ -1,4 +1,4 @@
-//! Measurements of a load, and their translation into the result data of `measure`.
+//! Measurements of a load, and their conversion to the result data of `measure`.
 
 use plumb_block::{Bytes, Errno, Nanos, Outcome};
 use plumb_measure::process::OwnThread;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::in_flight::Kind;
 
-/// All that a load measured: the workers together.
+/// Measurements of a load over all workers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LoadOutcome {
     /// Reads.
@@ -18,18 +18,18 @@ pub struct LoadOutcome {
     pub trim: Direction,
     /// Flushes.
     pub flush: Direction,
-    /// From the submission of the first write of each group to the end of the flush that made the group
+    /// Time from the submission of the first write of each group to the end of the flush that made the group
     /// durable; with a flush after every write, the latency of a durable write. With a rate limit since the
-    /// intended start of that write. One entry for each flush that succeeded.
+    /// intended start of that write. One entry for each successful flush.
     pub durable: Histogram,
-    /// The length of the window: from the end of the warm-up to the end of the workload, or to the last
+    /// Length of the window: from the end of the warm-up to the end of the workload, or to the last
     /// completion if that was later; with a cool-down always to the end of the workload.
     pub length: Nanos,
-    /// How it ended.
+    /// Reason for the end.
     pub ending: Ending,
-    /// The most requests that were in flight at once, summed over workers.
+    /// Largest number of requests in flight, summed over workers.
     pub in_flight_max: u64,
-    /// Latencies that may be recorded too long by more than
+    /// Number of latencies that may be recorded too long by more than
     /// [`LATENCY_EXCESS_MAX`](crate::LATENCY_EXCESS_MAX): those of batches in which a request, or the thread
     /// itself, stalled.
     pub latencies_late: u64,
@@ -37,38 +37,37 @@ pub struct LoadOutcome {
     pub late_starts: u64,
     /// Longest delay of an operation after its intended time, with a rate limit.
     pub backlog_max: Nanos,
-    /// With a rate limit: operations that were meant to start before the end and did not, because those
-    /// before them took too long. They have no latency; that they are missing is the measurement.
+    /// Number of operations, with a rate limit, whose intended start was before the end and which did not
+    /// start because the operations before them took too long. They have no latency; their absence is the
+    /// measurement.
     pub unstarted: u64,
-    /// The processor time of each worker's thread, in order; `None` where it is not kept, and in virtual
-    /// time.
+    /// Processor time of each worker's thread, in order; `None` if it is not recorded, and in virtual time.
     pub worker_cpu: Vec<Option<OwnThread>>,
     /// Findings on the data that was read; `None` without verification.
     pub verified: Option<VerifyResult>,
-    /// Transactions, if the load is a program; `None` of requests for blocks.
+    /// Transactions, if the load is a program; `None` for block requests.
     pub transactions: Option<Box<Transactions>>,
 }
 
-/// Transactions of a program, and the calls that it made for them.
+/// Transactions of a program, and its calls for them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Transactions {
-    /// Latencies of whole transactions, as the application sees them.
+    /// Latencies of whole transactions, as seen by the application.
     pub latency: Histogram,
-    /// Latencies of calls, by the name of their kind; kinds that did not occur are left out.
+    /// Latencies of calls, by the name of their kind; kinds without calls are left out.
     pub calls: Vec<(String, Histogram)>,
-    /// Remarks that a reader of the figures needs, once each.
+    /// Notes for the reader of the figures, each once.
     pub notes: Vec<String>,
 }
 
 /// Operations of one direction.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Direction {
-    /// Service times of those that completed.
+    /// Service times of completed operations.
     pub latency: Histogram,
-    /// Times since the intended start; `None` without a rate limit, and for flushes, which are on no
-    /// schedule.
+    /// Times since the intended start; `None` without a rate limit, and for flushes, which have no schedule.
     pub latency_from_intended_start: Option<Histogram>,
-    /// Bytes that completed operations moved.
+    /// Number of bytes that completed operations moved.
     pub bytes: Bytes,
     /// Number of failed requests, by kind of failure.
     pub errors: Vec<(Failure, u64)>,
@@ -76,7 +75,7 @@ pub struct Direction {
     pub series: Series,
 }
 
-/// How an operation failed.
+/// Failure of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Failure {
     /// Failure with an error number.
@@ -87,17 +86,17 @@ pub enum Failure {
     PowerLost,
 }
 
-/// How a load ended that did not fail.
+/// Way in which a load ended without a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Ending {
     /// The workload ran to its end.
     Complete,
-    /// The run was told to stop earlier; what it measured until then is as good as any.
+    /// The run was stopped earlier; the measurements until then are valid.
     Interrupted,
 }
 
 impl Failure {
-    /// Returns the failure that `outcome` is; `None` if it is not a failure.
+    /// Returns the failure for `outcome`; `None` if it is not a failure.
     pub fn from_outcome(outcome: Outcome) -> Option<Self> {
         match outcome {
             Outcome::Done => None,
@@ -109,7 +108,7 @@ impl Failure {
 }
 
 impl Direction {
-    /// Creates an empty outcome. `expected` is how long it will run, as far as that is known.
+    /// Creates an empty outcome. `expected` is the expected length, as far as known.
     pub(crate) fn starting_at(start: Nanos, expected: Nanos, scheduled: bool) -> Self {
         Self {
             latency: Histogram::new(),
@@ -120,24 +119,24 @@ impl Direction {
         }
     }
 
-    /// Returns how many completed.
+    /// Returns the number of completed operations.
     pub fn operations(&self) -> u64 {
         self.latency.count()
     }
 
-    /// Returns the latencies of operations, as those of
-    /// [`ApplicationSide`](plumb_measure::ApplicationSide::operation_latency): since the intended start where
+    /// Returns the latencies of operations, like
+    /// [`ApplicationSide`](plumb_measure::ApplicationSide::operation_latency): since the intended start if
     /// there is one.
     pub fn operation_latency(&self) -> &Histogram {
         self.latency_from_intended_start.as_ref().unwrap_or(&self.latency)
     }
 
-    /// Returns how many failed.
+    /// Returns the number of failures.
     pub fn failures(&self) -> u64 {
         self.errors.iter().map(|(_, count)| count).sum()
     }
 
-    /// Adds what `other` counted. Exact, in any order.
+    /// Adds the counts of `other`. The result is exact, in any order.
     pub fn merge(&mut self, other: &Self) {
         self.latency.merge(&other.latency);
         if let Some(theirs) = &other.latency_from_intended_start {
@@ -150,7 +149,7 @@ impl Direction {
         self.series.merge(&other.series);
     }
 
-    /// Adds what was measured at the same time, or in a window that began so long `after` this one.
+    /// Adds measurements of the same time, or of a window that began `after` this one by the given time.
     fn join(&mut self, other: &Self, after: Option<Nanos>) {
         let Some(length) = after else { return self.merge(other) };
         let mut series = std::mem::replace(&mut self.series, other.series.clone());
@@ -166,7 +165,7 @@ impl Direction {
         }
     }
 
-    /// Returns the application's side of a window of `length`.
+    /// Returns the application side of a window of `length`.
     pub fn application(&self, length: Nanos) -> ApplicationSide {
         let seconds = length.as_secs_f64();
         let rate = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
@@ -190,7 +189,7 @@ impl Direction {
 }
 
 impl Transactions {
-    /// Adds what another program, or the same in another window, has done.
+    /// Adds the results of another program, or of the same one in another window.
     fn merge(&mut self, other: &Self) {
         self.latency.merge(&other.latency);
         for (name, theirs) in &other.calls {
@@ -211,7 +210,7 @@ impl LoadOutcome {
         Self::starting_at(Nanos::ZERO, Nanos::ZERO, false)
     }
 
-    /// Creates an empty outcome. `expected` is how long it will run, as far as that is known.
+    /// Creates an empty outcome. `expected` is the expected length, as far as known.
     pub(crate) fn starting_at(start: Nanos, expected: Nanos, scheduled: bool) -> Self {
         let direction = |scheduled| Direction::starting_at(start, expected, scheduled);
         Self {
@@ -233,7 +232,7 @@ impl LoadOutcome {
         }
     }
 
-    /// Returns all of these, which ran at the same time.
+    /// Returns the sum of outcomes that were measured at the same time.
     pub fn together<'a>(all: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut all = all.into_iter();
         let Some(mut whole) = all.next().cloned() else { return Self::empty() };
@@ -241,7 +240,7 @@ impl LoadOutcome {
         whole
     }
 
-    /// Adds another worker, or another target, that ran at the same time.
+    /// Adds another worker or another target that ran at the same time.
     pub fn merge(&mut self, other: &Self) {
         self.join(other, None);
         self.length = self.length.max(other.length);
@@ -252,7 +251,7 @@ impl LoadOutcome {
         self.worker_cpu.extend_from_slice(&other.worker_cpu);
     }
 
-    /// Adds the same worker's next window, as if the two were one.
+    /// Adds the next window of the same worker, as if the two were one.
     pub fn append(&mut self, next: &Self) {
         self.join(next, Some(self.length));
         self.length += next.length;
@@ -263,7 +262,7 @@ impl LoadOutcome {
         }
     }
 
-    /// Adds what adds up however the two windows lie.
+    /// Adds the values that can be added however the two windows lie.
     fn join(&mut self, other: &Self, after: Option<Nanos>) {
         self.read.join(&other.read, after);
         self.write.join(&other.write, after);
@@ -282,12 +281,12 @@ impl LoadOutcome {
         }
     }
 
-    /// Returns how many transactions completed; 0 if the load is not a program.
+    /// Returns the number of completed transactions; 0 if the load is not a program.
     pub fn transaction_count(&self) -> u64 {
         self.transactions.as_ref().map_or(0, |transactions| transactions.latency.count())
     }
 
-    /// Returns the flushes of each transaction; `None` if there was no transaction.
+    /// Returns the number of flushes per transaction; `None` if there was no transaction.
     pub fn syncs_per_transaction(&self) -> Option<f64> {
         let count = self.transaction_count();
         (count > 0).then(|| self.flush.operations() as f64 / count as f64)
@@ -310,7 +309,7 @@ impl LoadOutcome {
         }
     }
 
-    /// Reads, writes and trims as one direction.
+    /// Returns reads, writes and trims as one direction.
     pub fn operations(&self) -> Direction {
         let mut all = self.read.clone();
         all.merge(&self.write);
@@ -318,13 +317,12 @@ impl LoadOutcome {
         all
     }
 
-    /// Returns the application's side: reads, writes and trims together.
+    /// Returns the application side: reads, writes and trims together.
     pub fn application(&self) -> ApplicationSide {
         self.operations().application(self.length)
     }
 
-    /// Returns what the load itself knows about the quality of its measurement; what is not known here is
-    /// left null.
+    /// Returns the quality facts that the load itself knows about its measurement; others stay null.
     pub fn quality(&self) -> Quality {
         let all = self.operations();
         let mut quality = Quality {
@@ -337,13 +335,13 @@ impl LoadOutcome {
         quality
     }
 
-    /// Returns the share of the window that the busiest worker's thread was on a processor; `None` if it is
-    /// not known.
+    /// Returns the share of the window during which the busiest worker's thread was on a processor; `None` if
+    /// unknown.
     pub fn worker_busy(&self) -> Option<f64> {
         self.most(|thread| thread.running)
     }
 
-    /// Returns the share of the window that `of` was at most of a worker's thread; `None` if it is not known.
+    /// Returns the largest share of the window that `of` has for a worker's thread; `None` if unknown.
     fn most(&self, of: impl Fn(&OwnThread) -> Nanos) -> Option<f64> {
         let most = self.worker_cpu.iter().flatten().map(of).max()?;
         (self.length > Nanos::ZERO).then(|| most.as_secs_f64() / self.length.as_secs_f64())

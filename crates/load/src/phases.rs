@@ -1,4 +1,4 @@
-//! Phases of a run: warming up, measured, cooling down. They are the same in real and in virtual time.
+//! Phases of a run: warm-up, measurement, cool-down. They are the same in real and in virtual time.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::progress::Progress;
 use crate::rate_watch::{RateWatch, WARMUP_MAX};
 use crate::window::Window;
 
-/// How often the observer is called.
+/// Interval between calls of the observer.
 pub(crate) const OBSERVED_EVERY: Nanos = Nanos::millis(100);
 
-/// Where the window is.
+/// State of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// Phase before the measurement.
@@ -26,7 +26,7 @@ enum Stage {
     Over,
 }
 
-/// The window of a run, and who opens and closes it.
+/// Window of a run, and the logic that opens and closes it.
 #[derive(Debug)]
 pub(crate) struct Phases {
     window: Arc<Window>,
@@ -37,12 +37,12 @@ pub(crate) struct Phases {
     cooldown: Nanos,
     /// Start of the run.
     pub(crate) start: Nanos,
-    /// True if the observer knows already that the window begins.
+    /// True if the observer was already told that the window begins.
     is_told: bool,
 }
 
 impl Phases {
-    /// Creates a run that has not started.
+    /// Creates the phases of a run that has not started.
     pub(crate) fn new(warmup: Warmup, duration: Option<Nanos>, cooldown: Nanos) -> Self {
         Self {
             window: Arc::new(Window::closed(cooldown)),
@@ -56,13 +56,13 @@ impl Phases {
         }
     }
 
-    /// Returns the window, for the workers.
+    /// Returns the window for the workers.
     pub(crate) fn window(&self) -> Arc<Window> {
         Arc::clone(&self.window)
     }
 
-    /// Tells the observer of a window that begins with the run before it starts, so that nothing is missing
-    /// from what it counts.
+    /// Announces a window that begins with the run before the run starts, so that the observer's counters
+    /// include everything.
     pub(crate) fn tell_before_start(&mut self, observer: &mut dyn Observer) {
         self.is_told = self.warmup == Warmup::For(Nanos::ZERO);
         if self.is_told {
@@ -83,7 +83,7 @@ impl Phases {
         self.stage = Stage::Beginning { at, settled };
     }
 
-    /// Returns when the window begins or ends next, if that is known.
+    /// Returns the next begin or end of the window, if known.
     pub(crate) const fn next_mark(&self) -> Option<Nanos> {
         match self.stage {
             Stage::Beginning { at, .. } => Some(at),
@@ -92,7 +92,7 @@ impl Phases {
         }
     }
 
-    /// Tells the observer when the window begins and ends.
+    /// Announces the begin and the end of the window to the observer.
     pub(crate) fn move_window(&mut self, now: Nanos, observer: &mut dyn Observer) {
         if let Stage::Beginning { at, settled } = self.stage
             && now >= at
@@ -112,8 +112,8 @@ impl Phases {
         }
     }
 
-    /// Ends a warm-up without a length once the rate has settled, or has had its time. The window then begins
-    /// `ahead` of now, so that every worker learns of it in time.
+    /// Ends a warm-up without a length once the rate has settled or the time limit is reached. The window
+    /// then begins `ahead` after now, so that every worker learns of it in time.
     pub(crate) fn watch_rate(&mut self, progress: &Progress, now: Nanos, ahead: Nanos) {
         if self.stage != Stage::Warming {
             return;
@@ -124,7 +124,7 @@ impl Phases {
         }
     }
 
-    /// Notes that the run is over; a window that nothing else has ended ends here.
+    /// Records the end of the run; ends a window that is still open.
     pub(crate) fn end(&self, observer: &mut dyn Observer) {
         if matches!(self.stage, Stage::Measuring { .. }) {
             observer.on(&Event::WindowEnds);

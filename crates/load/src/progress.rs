@@ -1,4 +1,4 @@
-//! Running totals that an observer sees while a load runs, read from the workers without stopping them.
+//! Running totals for an observer during a load, read from the workers without stopping them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -9,40 +9,40 @@ use plumb_measure::Histogram;
 use crate::in_flight::Kind;
 use crate::outcome::LoadOutcome;
 
-/// How far a load has come since the start, warm-up included.
+/// Progress of a load since the start, with the warm-up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Time since the start.
     pub elapsed: Nanos,
-    /// All workers together.
+    /// Totals of all workers.
     pub total: Totals,
-    /// Each worker, in the order of the teams; of one team in the order of its workers.
+    /// Totals of each worker, in the order of the teams and of the workers of each team.
     pub teams: Vec<Vec<Totals>>,
 }
 
-/// Operations that completed.
+/// Completed operations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Reads that completed.
+    /// Number of completed reads.
     pub reads: u64,
-    /// Writes that completed: acknowledged.
+    /// Number of completed (acknowledged) writes.
     pub writes: u64,
-    /// Trims that completed.
+    /// Number of completed trims.
     pub trims: u64,
-    /// Flushes that completed.
+    /// Number of completed flushes.
     pub flushes: u64,
     /// Bytes read.
     pub read_bytes: Bytes,
     /// Bytes written.
     pub write_bytes: Bytes,
-    /// Number of operations by latency, without flushes: see [`LiveLatency`]. Empty unless asked for.
+    /// Number of operations by latency, without flushes: see [`LiveLatency`]. Empty unless requested.
     pub latency: LiveLatency,
-    /// Number of flushes that took how long.
+    /// Number of flushes by latency.
     pub flush_latency: LiveLatency,
 }
 
-/// A coarse distribution of latencies, for looking at while it grows: eight steps to each doubling, so within
-/// 13 %. Percentiles are drawn from within a step in proportion, as if its latencies were spread evenly.
+/// A coarse distribution of latencies for displays during a run: eight steps per power of two, so accurate to
+/// 13 %. Percentiles are interpolated within a step, as if its latencies were spread evenly.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LiveLatency(Vec<u64>);
 
@@ -73,7 +73,7 @@ impl LiveLatency {
         Some(Nanos(shortest + ((longest - shortest) as f64 * within) as u64))
     }
 
-    /// Returns the distribution of `histogram`, in such steps.
+    /// Returns the distribution of `histogram`, in steps of a live distribution.
     pub fn from_histogram(histogram: &Histogram) -> Self {
         let mut steps = Vec::new();
         for (value, count) in histogram.bins() {
@@ -84,7 +84,7 @@ impl LiveLatency {
         Self(steps)
     }
 
-    /// Adds another worker's.
+    /// Adds the distribution of another worker.
     pub fn add(&mut self, other: &Self) {
         self.0.resize(self.0.len().max(other.0.len()), 0);
         for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
@@ -111,12 +111,12 @@ impl Progress {
 }
 
 impl Totals {
-    /// Reads, writes and trims.
+    /// Returns the number of reads, writes and trims.
     pub const fn operations(&self) -> u64 {
         self.reads + self.writes + self.trims
     }
 
-    /// Adds another worker's.
+    /// Adds the totals of another worker.
     pub fn add(&mut self, other: &Self) {
         self.reads += other.reads;
         self.writes += other.writes;
@@ -129,7 +129,7 @@ impl Totals {
     }
 }
 
-/// Returns the step that a latency falls into.
+/// Returns the step of a latency.
 #[inline]
 fn step_of(latency: Nanos) -> usize {
     let value = latency.0.max(EACH as u64);
@@ -143,14 +143,14 @@ const fn shortest_of(step: usize) -> u64 {
     ((EACH + step % EACH) as u64) << (step / EACH)
 }
 
-/// One worker's totals. Written by the worker alone, after each step; read by the driver. The fields may be
-/// from different steps, which for a display does not matter.
+/// Totals of one worker. Only the worker writes them, after each step; the driver reads them. The fields may
+/// be from different steps, which does not matter for a display.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     totals: [[AtomicU64; 2]; Kind::COUNT],
-    /// Empty unless somebody looks.
+    /// Empty unless latencies are displayed.
     latency: Box<[AtomicU64]>,
-    /// Made by the first flush.
+    /// Allocated by the first flush.
     flush_latency: OnceLock<Box<[AtomicU64]>>,
     /// True if the driver waits for [`figures`](Self::figures).
     wants_figures: AtomicBool,
@@ -163,7 +163,7 @@ impl Board {
         Self { latency: no_latency(), ..Self::default() }
     }
 
-    /// Shows the totals of each kind of operation.
+    /// Publishes the totals of each kind of operation.
     pub(crate) fn show(&self, totals: [(u64, u64); Kind::COUNT]) {
         for (cells, (operations, bytes)) in self.totals.iter().zip(totals) {
             cells[0].store(operations, Ordering::Relaxed);
@@ -171,7 +171,7 @@ impl Board {
         }
     }
 
-    /// Shows the latency of an operation.
+    /// Publishes the latency of an operation.
     #[inline]
     pub(crate) fn took(&self, kind: Kind, latency: Nanos) {
         if kind == Kind::Flush {
@@ -186,8 +186,8 @@ impl Board {
         self.wants_figures.store(true, Ordering::Relaxed);
     }
 
-    /// Gives the driver all figures, if it has asked for them. Waits for nobody: the driver holds the lock
-    /// only to take what was asked for before.
+    /// Gives all figures to the driver if it requested them. It does not wait: the driver holds the lock only
+    /// to take figures that it requested before.
     #[inline]
     pub(crate) fn give_figures(&self, figures: impl FnOnce() -> LoadOutcome) {
         if self.wants_figures.load(Ordering::Relaxed)
@@ -198,12 +198,12 @@ impl Board {
         }
     }
 
-    /// Takes the figures that the worker has given since the last time.
+    /// Takes the figures that the worker has given since the last call.
     pub(crate) fn take_figures(&self) -> Option<LoadOutcome> {
         self.figures.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Returns the totals now.
+    /// Returns the current totals.
     pub(crate) fn totals(&self) -> Totals {
         let value = |kind: Kind, field: usize| self.totals[kind as usize][field].load(Ordering::Relaxed);
         Totals {
@@ -219,12 +219,12 @@ impl Board {
     }
 }
 
-/// Returns room for every step.
+/// Allocates the counters of all steps.
 fn no_latency() -> Box<[AtomicU64]> {
     (0..STEPS).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// Counts one. Only the worker writes, so no addition can be lost.
+/// Increments a counter. Only the worker writes, so no increment can be lost.
 #[inline]
 fn count(cells: &[AtomicU64], latency: Nanos) {
     if let Some(cell) = cells.get(step_of(latency)) {

@@ -3,14 +3,14 @@
 use plumb_block::Nanos;
 use plumb_measure::Ramp;
 
-/// How wide the buckets are that the rate is looked at in.
+/// Length of the intervals in which the rate is measured.
 const BUCKET: Nanos = Nanos::millis(100);
-/// Number of buckets over which the rate must have been steady.
+/// Number of intervals over which the rate must be steady.
 const STEADY_BUCKETS: usize = 20;
-/// The longest that a warm-up takes; then measuring begins all the same, and that it had not settled is said.
+/// Longest warm-up; after that the measurement begins anyway, with a note that the rate had not settled.
 pub(crate) const WARMUP_MAX: Nanos = Nanos::secs(60);
 
-/// Watches the rate from the start.
+/// Rate since the start.
 #[derive(Debug, Default)]
 pub(crate) struct RateWatch {
     rates: Vec<f64>,
@@ -18,13 +18,14 @@ pub(crate) struct RateWatch {
 }
 
 impl RateWatch {
-    /// Notes that `operations` had completed `elapsed` after the start. Returns true if the rate has settled.
+    /// Records that `operations` had completed `elapsed` after the start. Returns true if the rate has
+    /// settled.
     pub(crate) fn has_settled(&mut self, elapsed: Nanos, operations: u64) -> bool {
         let buckets = (elapsed.0 / BUCKET.0) as usize;
         let Some(missing) = buckets.checked_sub(self.rates.len()).filter(|missing| *missing > 0) else {
             return false;
         };
-        // A look that came late stands for all buckets since the last.
+        // A late call represents all intervals since the last call.
         let each = operations.saturating_sub(self.operations) as f64 / missing as f64;
         self.operations = operations;
         self.rates.resize(buckets, each);

@@ -1,8 +1,8 @@
-//! Reading back all that was written, when the load is over.
+//! Read of all written data after a load.
 //!
-//! While a load runs only those blocks are compared that it happens to read again. Whether the others are
-//! there is found out afterwards, through whatever device the caller thinks proves most: past the page cache,
-//! after a power cut, on another host.
+//! During a load only blocks that are read again by chance are compared. The others are checked afterwards,
+//! through the device that gives the strongest proof in the caller's opinion: past the page cache, after a
+//! power cut, on another host.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,33 +14,32 @@ use plumb_block::{
 
 use crate::fault::Error;
 
-/// How much is read at once.
+/// Length of one read.
 const CHUNK: Bytes = Bytes::kib(256);
 /// Number of reads in flight.
 const DEPTH: u32 = 16;
 
 /// Expected content of the blocks that are read.
 pub trait ReadBack {
-    /// Returns what is to be read: runs of blocks, each of at most `most`, in order.
+    /// Returns the runs of blocks to read, each of at most `most`, in order.
     fn to_read(&self, most: u64) -> Vec<LbaRange>;
-    /// Compares what was read from `range` with what must be there.
+    /// Compares the data read from `range` with the expected content.
     fn check(&mut self, range: LbaRange, bytes: &[u8]);
-    /// Notes that these blocks cannot be read.
+    /// Records that these blocks cannot be read.
     fn unreadable(&mut self, range: LbaRange);
-    /// Notes that nobody answers any more for these blocks.
+    /// Records that there is no answer for these blocks any longer.
     fn unreached(&mut self, range: LbaRange);
-    /// Returns true if power or connection were lost before: then a device of which nothing can be read says
-    /// nothing.
+    /// Returns true if power or connection were lost before: a device from which nothing can be read then
+    /// proves nothing.
     fn has_lost_power(&self) -> bool;
 }
 
-/// Reads every block from `device` that `ledger` wants to be read, and compares it. What cannot be read is
-/// lost; but if power or connection were lost and nothing at all can be read, or no answer comes, nothing is
-/// said of it. `progress` is told how many bytes were read. Ends early when `stop` becomes true, and says
-/// whether it did not.
+/// Reads from `device` every block that `ledger` requests, and compares it. An unreadable block is lost; but
+/// if power or connection were lost and nothing at all can be read, or there is no answer, it is not judged.
+/// `progress` gets the number of bytes read. Ends early when `stop` becomes true; returns false then.
 ///
 /// # Errors
-/// If the device has no queue, or its queue broke.
+/// Fails if the device cannot open a queue, or its queue broke.
 pub fn read_back(
     device: &dyn Device,
     ledger: &mut dyn ReadBack,
@@ -53,7 +52,7 @@ pub fn read_back(
     let pool = Pool::new(PoolShape { buffer: chunk, count: 2 * DEPTH, alignment })?;
     let ranges = ledger.to_read(chunk.0 / info.logical_block.0);
     let queue = match device.open_queue(QueueOptions { depth: DEPTH, pool: pool.clone() }) {
-        // A connection that was lost gives no queue any more.
+        // A lost connection cannot open a queue any longer.
         Err(_) if ledger.has_lost_power() => {
             ranges.into_iter().for_each(|range| ledger.unreached(range));
             return Ok(true);
@@ -105,7 +104,7 @@ struct Pass {
 }
 
 impl Pass {
-    /// Begins to read `range`; `false` if there is no room for it now.
+    /// Starts a read of `range`; returns `false` if there is no room now.
     fn begin(&mut self, index: usize, range: LbaRange) -> Result<bool, Error> {
         let Some(buffer) = self.pool.take(self.logical_block * range.nlb) else { return Ok(false) };
         let tag = Tag(index as u64);
@@ -116,7 +115,7 @@ impl Pass {
         Ok(true)
     }
 
-    /// Waits for reads, and compares what they brought.
+    /// Waits for reads, and compares their data.
     fn reap(&mut self, ledger: &mut dyn ReadBack) -> Result<Bytes, Error> {
         let mut completions: Vec<Completion> = Vec::new();
         self.queue.poll(Wait::ONE, &mut completions)?;
@@ -138,7 +137,7 @@ impl Pass {
         Ok(read)
     }
 
-    /// Finds out which blocks of a range cannot be read.
+    /// Reads a range block by block to find the unreadable blocks.
     fn block_by_block(&mut self, range: LbaRange, ledger: &mut dyn ReadBack) -> Result<(), Error> {
         for index in 0..range.nlb {
             let block = LbaRange::new(range.lba + index, 1);

@@ -1,4 +1,4 @@
-//! Record of one worker. Nothing here allocates for each operation.
+//! Record of one worker. No operation allocates memory here.
 
 use plumb_block::{Bytes, Nanos, Outcome};
 use plumb_measure::{Series, SeriesEvent};
@@ -6,27 +6,27 @@ use plumb_measure::{Series, SeriesEvent};
 use crate::in_flight::{InFlight, Kind};
 use crate::outcome::{Ending, Failure, LoadOutcome};
 
-/// One worker's figures, and the group of writes that its next flush will make durable.
+/// Figures of one worker, and the group of writes that its next flush will make durable.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     outcome: LoadOutcome,
-    /// When measuring begins; nothing counts before.
+    /// Start of the measurement; earlier operations are not counted.
     from: Option<Nanos>,
-    /// When it ends: operations that were meant to start later do not count.
+    /// End of the measurement: operations with a later intended start are not counted.
     until: Option<Nanos>,
-    /// The last completion that counts, or the end of the workload if that is later.
+    /// Last counted completion, or the end of the workload if that is later.
     end: Nanos,
     stream_ended: bool,
-    /// When the first write since the last flush was handed to the device.
+    /// Submission of the first write since the last flush.
     group_start: Option<Nanos>,
     /// Operations that are counted but not yet entered.
     run: Run,
     totals: [(u64, u64); Kind::COUNT],
 }
 
-/// Operations that cannot be told apart, one after the other: what is submitted together and seen together
-/// has the same times by two readings of the clock. They are entered at once, since the places of the figures
-/// are many and seldom in the processor's cache; at the end of each batch at the latest.
+/// Successive operations with equal values: operations that are submitted together and seen together have the
+/// same times, from two clock readings. They are entered together, since the figures are in many places that
+/// are seldom in the processor cache; at the end of each batch at the latest.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     kind: Kind,
@@ -34,7 +34,7 @@ struct Run {
     submitted_at: Nanos,
     completed_at: Nanos,
     bytes: Bytes,
-    /// True if they were meant to start in the window.
+    /// True if their intended start is in the window.
     counts: bool,
     count: u64,
 }
@@ -50,7 +50,7 @@ impl Run {
         count: 0,
     };
 
-    /// Returns true if this is one more of them.
+    /// Returns true if the operation has the same values as the run.
     #[inline]
     fn takes(&self, request: &InFlight, answer: &Answer) -> bool {
         self.count > 0
@@ -87,14 +87,14 @@ impl Recorder {
         }
     }
 
-    /// Begins to measure at `from`, and ends `duration` later, if time ends it.
+    /// Starts the measurement at `from`, and ends it `duration` later, if time ends it.
     pub(crate) fn measure(&mut self, from: Nanos, duration: Option<Nanos>) {
         self.from = Some(from);
         self.until = duration.map(|duration| from.saturating_add(duration));
         self.end = from;
-        // Only what knows the time is made anew. Histograms are large, and nothing is in them yet: memory
-        // that was given back and is taken again has to be cleared, and is then resident although no
-        // operation ever touches it.
+        // Only the parts that depend on the time are created again. Histograms are large and still empty:
+        // memory that is freed and allocated again must be cleared, and is then resident although no
+        // operation ever uses it.
         let LoadOutcome { read, write, trim, flush, .. } = &mut self.outcome;
         for direction in [read, write, trim, flush] {
             direction.series = Series::starting_at(from, duration.unwrap_or(Nanos::ZERO));
@@ -104,20 +104,20 @@ impl Recorder {
         self.outcome.unstarted = 0;
     }
 
-    /// Returns true if measuring has begun or will at a known time.
+    /// Returns true if the measurement has begun or will begin at a known time.
     #[inline]
     pub(crate) fn is_measuring(&self) -> bool {
         self.from.is_some()
     }
 
-    /// Returns true if an operation that was meant to start at `time` counts.
+    /// Returns true if an operation with the intended start `time` counts.
     #[inline]
     fn counts(&self, time: Nanos) -> bool {
         self.from.is_some_and(|from| time >= from) && self.until.is_none_or(|until| time < until)
     }
 
-    /// An operation meant to start at `intended` starts `lateness` after, with `interval` between intended
-    /// times.
+    /// Records that an operation with the intended start `intended` started `lateness` late, with `interval`
+    /// between intended starts.
     #[inline]
     pub(crate) fn started_late(&mut self, intended: Nanos, lateness: Nanos, interval: Nanos) {
         if self.counts(intended) {
@@ -126,7 +126,7 @@ impl Recorder {
         }
     }
 
-    /// Notes that nothing starts any more from `now` on, `unstarted` operations that were due among them.
+    /// Records that no operation starts from `now` on, and that `unstarted` operations were due.
     pub(crate) fn ended(&mut self, now: Nanos, unstarted: u64) {
         if !self.stream_ended {
             self.stream_ended = true;
@@ -135,19 +135,19 @@ impl Recorder {
         }
     }
 
-    /// Notes that `count` requests are in flight.
+    /// Records that `count` requests are in flight.
     #[inline]
     pub(crate) fn in_flight(&mut self, count: usize) {
         self.outcome.in_flight_max = self.outcome.in_flight_max.max(count as u64);
     }
 
-    /// The `count` requests that are recorded next may have completed long before it was seen.
+    /// Records that the next `count` requests may have completed long before that was seen.
     #[cold]
     pub(crate) fn came_late(&mut self, count: u64) {
         self.outcome.latencies_late += count;
     }
 
-    /// A request completed, well or not.
+    /// Records a completion, successful or failed.
     #[inline]
     pub(crate) fn completed(&mut self, request: &InFlight, answer: &Answer) {
         if self.run.takes(request, answer) {
@@ -157,12 +157,12 @@ impl Recorder {
         }
     }
 
-    /// Records a completion that is not like those before it.
+    /// Records a completion that differs from those before it.
     fn completed_unlike(&mut self, request: &InFlight, answer: &Answer) {
         self.settle();
         let failure = Failure::from_outcome(answer.outcome);
         let group_start = self.group(request, answer, failure.is_some());
-        // A flush counts with the writes that it makes durable.
+        // A flush is counted with the writes that it makes durable.
         let counts = self.counts(group_start.unwrap_or(request.intended_at));
         if let Some(failure) = failure {
             if counts {
@@ -185,7 +185,8 @@ impl Recorder {
         };
     }
 
-    /// Enters what is counted. Due after each batch, so that totals are true and the window may begin.
+    /// Enters the counted operations. Call after each batch, so that totals are correct and the window may
+    /// begin.
     #[inline]
     pub(crate) fn settle(&mut self) {
         let Run { kind, intended_at, submitted_at, completed_at, bytes, counts, count } = self.run;
@@ -210,7 +211,7 @@ impl Recorder {
         direction.latency.record_n(latency, count);
     }
 
-    /// Keeps the group of writes up to date; of a flush that succeeded, when its group began.
+    /// Updates the group of writes. For a successful flush, returns when its group began.
     #[inline]
     fn group(&mut self, request: &InFlight, answer: &Answer, failed: bool) -> Option<Nanos> {
         match request.kind {
@@ -225,12 +226,12 @@ impl Recorder {
         }
     }
 
-    /// Returns the operations of each kind that completed since the start, warm-up included, and their bytes.
+    /// Returns the completed operations of each kind since the start, with the warm-up, and their bytes.
     pub(crate) fn totals(&self) -> [(u64, u64); Kind::COUNT] {
         self.totals
     }
 
-    /// Returns the figures that count until now, after a [`settle`](Self::settle).
+    /// Returns the counted figures so far, after a [`settle`](Self::settle).
     pub(crate) fn figures(&self) -> LoadOutcome {
         let length = self.from.map_or(Nanos::ZERO, |from| self.end.since(from));
         LoadOutcome { length, ending: Ending::Interrupted, ..self.outcome.clone() }

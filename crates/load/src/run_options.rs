@@ -1,15 +1,15 @@
-//! Options of a run that do not concern its workers.
+//! Options of a run apart from its workers.
 
 use std::sync::atomic::AtomicBool;
 
 use plumb_block::{Nanos, Time};
 use plumb_workload::Warmup;
 
-/// Options of a run, apart from what its workers do.
+/// Options of a run apart from its workers.
 pub struct RunOptions<'a> {
-    /// Time with which the devices' queues stamp completions.
+    /// Time with which the queues of the devices stamp completions.
     pub time: Time,
-    /// Becomes true when the run must end early.
+    /// Flag that becomes true when the run must end early.
     pub stop: &'a AtomicBool,
     /// Length of the warm-up, which is not measured.
     pub warmup: Warmup,
@@ -20,7 +20,7 @@ pub struct RunOptions<'a> {
 }
 
 impl<'a> RunOptions<'a> {
-    /// Teams are measured from the start to the end of their workloads.
+    /// Returns options that measure teams from the start to the end of their workloads.
     pub const fn whole(time: Time, stop: &'a AtomicBool) -> Self {
         Self { time, stop, warmup: Warmup::For(Nanos::ZERO), duration: None, cooldown: Nanos::ZERO }
     }

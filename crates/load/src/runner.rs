@@ -1,14 +1,14 @@
-//! Running teams: in real time on threads, one for each team, or in virtual time on the calling thread alone.
+//! Runs teams: in real time with one thread for each team, or in virtual time on the calling thread alone.
 //!
-//! In real time the calling thread starts all teams at one moment, says when measuring begins and ends,
-//! watches the flag to stop, shows progress, and collects what the workers measured. In virtual time it does
-//! the same between the steps of the workers, in a fixed order, so that the same seed gives the same run. The
-//! first fault stops all of them.
+//! In real time the calling thread starts all teams at one moment, sets the begin and end of the measurement,
+//! watches the stop flag, shows progress, and collects the measurements. In virtual time it does the same
+//! between the steps of the workers, in a fixed order, so that the same seed gives the same run. The first
+//! fault stops all of them.
 //!
-//! Nothing a device does can keep [`run_teams`] from returning. A request without an answer ends its worker
-//! by deadline; a team that does not come back from a queue at all is given up, and its thread is left
-//! behind. The queues of a team whose device fell silent are not dropped, since dropping would wait for the
-//! device: their memory stays allocated, for the device may still write there.
+//! No behaviour of a device can prevent [`run_teams`] from returning. A request without an answer ends its
+//! worker by deadline; a team that does not return from a queue is abandoned with its thread. The queues of a
+//! team whose device does not answer are not dropped, since a drop would wait for the device: their memory
+//! stays allocated, because the device may still write to it.
 
 mod simulated;
 mod steps;
@@ -23,11 +23,11 @@ use crate::outcome::Ending;
 use crate::run_options::RunOptions;
 use crate::team::{Team, TeamOutcome, TeamsFailure};
 
-/// Runs the teams to the end of their workloads, until told to stop, or until something fails. In virtual
-/// time there are no processors and no threads: no team is prepared, and no processor time is told.
+/// Runs the teams to the end of their workloads, until they are stopped, or until a failure. In virtual time
+/// there are no processors and no threads: no team is prepared, and no processor time is reported.
 ///
 /// # Errors
-/// The first fault, with all that was measured before it.
+/// Fails with the first fault and all measurements before it.
 pub fn run_teams(
     teams: Vec<Team>,
     options: &RunOptions<'_>,

@@ -1,27 +1,27 @@
-//! Decision whether batches may be half of what is in flight or only a quarter: found by trying both.
+//! Choice between batches of half and of a quarter of the requests in flight, by trying both.
 //!
-//! The rate is compared over stretches of some thousand completions. Others who want the processor only ever
-//! make a stretch longer; so each way is judged by its best stretch of late, which is forgotten slowly.
+//! The rate is compared over stretches of some thousand completions. Other users of the processor can only
+//! make a stretch longer; so each way is judged by its best recent stretch, which slowly loses its effect.
 
 use plumb_block::Nanos;
 
-/// Number of completions that a stretch has.
+/// Number of completions in a stretch.
 const STRETCH: u64 = 4096;
-/// Number of stretches of which one tries the other way.
+/// Number of stretches, of which one tries the other way.
 const TURNS: u32 = 12;
-/// Margin by which half must be better to be preferred, as the denominator of a fraction: quarters give truer
-/// latencies.
+/// Margin by which halves must be better to be preferred, as the denominator of a fraction: quarters give
+/// more accurate latencies.
 const MARGIN: u64 = 32;
 
-/// The two ways, tried in turn.
+/// Trial of the two ways in turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trial {
-    /// True if the pace allows more than a quarter; nothing is tried otherwise.
+    /// True if the pace allows more than a quarter; otherwise nothing is tried.
     pub(crate) is_open: bool,
     half: bool,
     began: Nanos,
     completed: u64,
-    /// The shortest time for a stretch of late: with quarters, and with halves.
+    /// Shortest recent time for a stretch: with quarters, and with halves.
     best: [Option<u64>; 2],
     turn: u32,
 }
@@ -31,13 +31,13 @@ impl Trial {
         Self { is_open: false, half: false, began: now, completed: 0, best: [None; 2], turn: 0 }
     }
 
-    /// Returns true if batches may be half of what is in flight now.
+    /// Returns true if batches may now be half of the requests in flight.
     #[inline]
     pub(crate) fn takes_half(&self) -> bool {
         self.is_open && self.half
     }
 
-    /// Learns that `count` requests completed at `now`.
+    /// Records that `count` requests completed at `now`.
     #[inline]
     pub(crate) fn completed(&mut self, count: usize, now: Nanos) {
         self.completed += count as u64;
@@ -74,8 +74,8 @@ impl Trial {
 mod tests {
     use super::*;
 
-    /// Returns how many of `stretches` took halves on a device that takes `quarter` for a stretch with
-    /// quarters and `half` for one with halves.
+    /// Returns the number of `stretches` with halves on a device that takes `quarter` for a stretch with
+    /// quarters, and `half` for one with halves.
     fn halves(stretches: u32, quarter: u64, half: u64) -> u32 {
         let mut trial = Trial::starting_at(Nanos::ZERO);
         let mut now = Nanos::ZERO;

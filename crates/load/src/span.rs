@@ -1,7 +1,7 @@
-//! All that a span measured: threads, targets, processors.
+//! Measurements of a span: threads, targets, processors.
 //!
-//! Reports and the outputs of every dialect are made from this and the scenario alone. It can be sent: a
-//! histogram travels as HDR V2.
+//! Reports and the outputs of every dialect use only the measurements and the scenario. Measurements can be
+//! sent: a histogram is encoded as HDR V2.
 
 use plumb_block::{Bytes, Nanos};
 use plumb_measure::{StorageSide, storage};
@@ -12,24 +12,24 @@ use crate::outcome::LoadOutcome;
 /// Measurements of one span.
 #[derive(Debug, Clone, Serialize)]
 pub struct SpanResult {
-    /// Time that the jobs ran before they were measured.
+    /// Length of the warm-up of the jobs.
     pub warmup: Nanos,
-    /// How long they were measured.
+    /// Length of the measurement.
     pub window: Nanos,
-    /// The threads, those of the first job first.
+    /// Threads, those of the first job first.
     pub threads: Vec<ThreadResult>,
-    /// The targets, those of the first job first, in the order of the job.
+    /// Targets, those of the first job first, in the order of the job.
     pub targets: Vec<TargetResult>,
-    /// The processors during the window, by number; empty if that is not known.
+    /// Use of the processors during the window, by number; empty if unknown.
     pub processors: Vec<ProcessorUse>,
 }
 
-/// One thread.
+/// Result of one thread.
 #[derive(Debug, Clone, Serialize)]
 pub struct ThreadResult {
-    /// First of the jobs that the thread works for: its place in the span.
+    /// First job of the thread: its index in the span.
     pub job: usize,
-    /// Returns the processor time of the thread during the window; `None` where it is not kept.
+    /// Processor time of the thread during the window; `None` if it is not recorded.
     pub cpu: Option<CpuUse>,
     /// Results of the thread on each of its targets.
     pub parts: Vec<Part>,
@@ -38,7 +38,7 @@ pub struct ThreadResult {
 /// Result of one thread on one target.
 #[derive(Debug, Clone, Serialize)]
 pub struct Part {
-    /// Target of this part: its place in [`SpanResult::targets`].
+    /// Target of this part: its index in [`SpanResult::targets`].
     pub target: usize,
     /// Measurements of this part.
     pub outcome: LoadOutcome,
@@ -47,18 +47,18 @@ pub struct Part {
 /// One target of one job.
 #[derive(Debug, Clone, Serialize)]
 pub struct TargetResult {
-    /// Job of the target: its place in the span.
+    /// Job of the target: its index in the span.
     pub job: usize,
     /// Name as typed.
     pub name: String,
-    /// Name of what was opened: an absolute path, or a scheme.
+    /// Name of the opened object: an absolute path, or a scheme.
     pub opened: String,
-    /// How large it is.
+    /// Size of the target.
     pub size: Bytes,
-    /// How requests reached the kernel: `io_uring`, `pread/pwrite`, `mmap`.
+    /// Interface used for requests to the kernel: `io_uring`, `pread/pwrite`, `mmap`.
     pub engine: String,
-    /// Work that the devices beneath were handed during the window, or why that is not known. Jobs on one
-    /// device share it.
+    /// Work of the devices below during the window, or the reason why it is unknown. Jobs on one device have
+    /// the same value.
     pub storage: Result<StorageSide, String>,
 }
 
@@ -80,12 +80,12 @@ pub struct ProcessorUse {
     pub user: Nanos,
     /// Time in the kernel, interrupts included.
     pub kernel: Nanos,
-    /// Nothing, waiting for I/O too.
+    /// Idle time, with waits for I/O.
     pub idle: Nanos,
 }
 
 impl CpuUse {
-    /// Returns both together.
+    /// Returns the sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { user: self.user + other.user, system: self.system + other.system }
@@ -116,7 +116,7 @@ impl SpanResult {
         }
     }
 
-    /// Returns everything together.
+    /// Returns the outcome over all threads.
     pub fn total(&self) -> LoadOutcome {
         Self::merged(self.threads.iter().flat_map(|thread| &thread.parts))
     }
@@ -131,14 +131,13 @@ impl SpanResult {
         Self::merged(parts.filter(|(thread, part)| job_of(thread, part) == job).map(|(_, part)| part))
     }
 
-    /// Returns the outcome of one target, by its place in [`targets`](Self::targets).
+    /// Returns the outcome of one target, by its index in [`targets`](Self::targets).
     pub fn of_target(&self, target: usize) -> LoadOutcome {
         let parts = self.threads.iter().flat_map(|thread| &thread.parts);
         Self::merged(parts.filter(|part| part.target == target))
     }
 
-    /// Returns the processor time of the threads of one job, and of the jobs with the same threads that
-    /// follow it.
+    /// Returns the processor time of the threads of one job, and of the following jobs with the same threads.
     pub fn cpu_of_job(&self, job: usize) -> CpuUse {
         let threads = self.threads.iter().filter(|thread| thread.job == job);
         threads.filter_map(|thread| thread.cpu).fold(CpuUse::default(), CpuUse::plus)

@@ -1,9 +1,8 @@
-//! A team: the workers of one thread, one for each target that the thread works on.
+//! A team: the workers of one thread, one for each target of the thread.
 //!
-//! Most teams have one worker, which waits in its own queue. A team of several steps them in turn without
-//! waiting, and when none of them got on it waits for all their queues together. A team may share one depth
-//! among its workers: then each request that completes makes room for one on a target that is chosen by
-//! weight.
+//! Most teams have one worker, which waits in its own queue. A larger team steps its workers in turn without
+//! waiting, and when none made progress it waits for all their queues together. The workers of a team may
+//! share one depth: then each completed request makes room for one on a target that is chosen by weight.
 
 use crate::fault::Fault;
 use crate::ledger::Ledger;
@@ -11,23 +10,23 @@ use crate::outcome::LoadOutcome;
 use crate::span::CpuUse;
 use crate::worker::Worker;
 
-/// Makes a thread ready before it begins: its processors, its priority.
+/// Prepares a thread before it begins: its processors, its priority.
 pub type Prepare = Box<dyn FnOnce() -> Result<(), String> + Send>;
 
-/// The workers of one thread.
+/// Workers of one thread.
 pub struct Team {
-    /// One for each target.
+    /// One worker for each target.
     pub workers: Vec<Worker>,
-    /// The depth that they share, if they do.
+    /// Shared depth of the workers, if any.
     pub shared_depth: Option<SharedDepth>,
-    /// Called on the thread before it begins.
+    /// Function called on the thread before it begins.
     pub prepare: Option<Prepare>,
-    /// The processor time of the calling thread, if it is to be recorded.
+    /// Reads the processor time of the calling thread, if it is to be recorded.
     pub cpu: Option<fn() -> Option<CpuUse>>,
 }
 
 impl Team {
-    /// Creates a team of one.
+    /// Creates a team of one worker.
     pub fn single(worker: Worker) -> Self {
         Self { workers: vec![worker], shared_depth: None, prepare: None, cpu: None }
     }
@@ -36,15 +35,15 @@ impl Team {
 /// Figures of a team.
 #[derive(Debug)]
 pub struct TeamOutcome {
-    /// Processor time of its thread while it was measured; `None` if nobody asked or it is not kept, and in
-    /// virtual time.
+    /// Processor time of its thread during the measurement; `None` if it was not requested or is not
+    /// recorded, and in virtual time.
     pub cpu: Option<CpuUse>,
-    /// One for each worker, in order.
+    /// Outcome of each worker, in order.
     pub workers: Vec<WorkerOutcome>,
 }
 
 impl TeamOutcome {
-    /// Builds the outcome of workers that are not done, or whose ledgers nobody needs any more.
+    /// Builds the outcome of workers that are not done, or whose ledgers are not needed.
     pub(crate) fn of_figures(figures: impl IntoIterator<Item = LoadOutcome>) -> Self {
         let workers = figures.into_iter().map(|outcome| WorkerOutcome { outcome, ledger: None });
         Self { cpu: None, workers: workers.collect() }
@@ -56,18 +55,18 @@ impl TeamOutcome {
 pub struct WorkerOutcome {
     /// Figures of the worker.
     pub outcome: LoadOutcome,
-    /// Expected content of the worker's blocks, if that was verified.
+    /// Expected content of the worker's blocks, if it was verified.
     pub ledger: Option<Ledger>,
 }
 
-/// A run that ended with a fault, and what was measured until then.
+/// Fault of a run, and the measurements before it.
 #[derive(Debug, thiserror::Error)]
 #[error("the load stopped at its first failure")]
 pub struct TeamsFailure {
     /// First fault.
     #[source]
     pub fault: Fault,
-    /// Results of each team, in order; a team that was given up has no workers here.
+    /// Results of each team, in order; an abandoned team has no workers here.
     pub teams: Vec<TeamOutcome>,
 }
 
@@ -76,18 +75,18 @@ pub struct TeamsFailure {
 pub struct SharedDepth {
     depth: usize,
     weights: Vec<u32>,
-    /// Smooth weighted round robin: the target with the most credit is next, and pays for it.
+    /// Smooth weighted round robin: the target with the most credit is next, and its credit is reduced.
     credits: Vec<i64>,
 }
 
 impl SharedDepth {
-    /// Returns `depth` requests in flight over all targets, each chosen as often as its weight says.
+    /// Returns a depth of `depth` requests over all targets, each chosen in proportion to its weight.
     pub fn new(depth: u32, weights: Vec<u32>) -> Self {
         let credits = vec![0; weights.len()];
         Self { depth: depth as usize, weights, credits }
     }
 
-    /// Gives the room that is free to the workers that are not over yet.
+    /// Gives free room to the workers that are not done.
     pub(crate) fn grant(&mut self, workers: &mut [Worker], over: &[bool]) {
         let taken = |worker: &Worker| worker.in_flight() + worker.room_kept;
         let mut allowed: Vec<usize> = workers.iter().map(taken).collect();
@@ -102,7 +101,7 @@ impl SharedDepth {
         }
     }
 
-    /// Returns the target whose turn it is, of those that are not over.
+    /// Returns the next target among those that are not done.
     fn next(&mut self, over: &[bool]) -> Option<usize> {
         let live: Vec<usize> = (0..self.weights.len()).filter(|index| !over[*index]).collect();
         let mut all = 0;

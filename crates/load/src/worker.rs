@@ -5,8 +5,8 @@
 //! - at most `depth` requests are in flight;
 //! - a flush starts when all writes before it have completed, and nothing starts until the flush has
 //!   completed;
-//! - while what is read is verified, no request starts that overlaps one in flight;
-//! - an operation is submitted once, or, when the end is reached before its time, not at all.
+//! - while read data is verified, no request starts that overlaps one in flight;
+//! - an operation is submitted once, or not at all if the workload ends before its time.
 
 pub mod options;
 pub mod replaying;
@@ -35,62 +35,61 @@ use crate::window::Window;
 /// One worker on one device.
 pub struct Worker {
     queue: Box<dyn Queue>,
-    /// Device, as errors name it.
+    /// Name of the device in errors.
     place: FaultPlace,
     stream: Stream,
     shape: Shape,
     options: WorkerOptions,
-    /// Time that it runs while it is measured, if time ends it.
+    /// Length of the measurement, if time ends it.
     duration: Option<Nanos>,
-    /// Expected content of each block, if that is verified.
+    /// Expected content of each block, if it is verified.
     ledger: Option<Ledger>,
     table: Table,
-    /// Number of requests that may be in flight now: of its depth, or of what it shares with other workers of
-    /// its thread.
+    /// Number of requests that may be in flight now: from its own depth, or from the depth shared with other
+    /// workers of its thread.
     allowance: usize,
     writes_in_flight: u32,
     flush_in_flight: bool,
-    /// A request that the queue had no room for; it goes first.
+    /// Request that the queue had no room for; it is submitted first.
     held: Option<Request>,
-    /// An operation that waits for others on the same blocks, and when it was meant to start.
+    /// Operation that waits for others on the same blocks, and its intended start.
     overlapping: Option<(Operation, Option<Nanos>)>,
-    /// When the next operation is meant to start, if only time keeps it from starting.
+    /// Intended start of the next operation, if only time delays it.
     next_start: Option<Nanos>,
     completions: Vec<Completion>,
-    /// How many more may be in flight than were handed over at once: they are, as soon as the device has had
-    /// its turn.
+    /// Number of requests that may still be submitted, but are kept until the device has had time to work.
     pub(crate) room_kept: usize,
-    /// State that begins with the first step. In a box, because each step takes it out and puts it back.
-    running: Option<Box<RunningOperation>>,
+    /// State that begins with the first step. Boxed, because each step takes it out and puts it back.
+    running: Option<Box<RunningWorker>>,
     interrupted: bool,
-    /// When the last step saw completions, if it did.
+    /// Time at which the last step saw completions, if it did.
     saw_at: Option<Nanos>,
     /// True if a step waits for completions.
     waits: bool,
-    /// Where others look while it runs.
+    /// Board for displays during the run.
     board: Arc<Board>,
 }
 
-struct RunningOperation {
+struct RunningWorker {
     start: Nanos,
     window: Arc<Window>,
-    /// When the workload is over, since the start, cool-down included.
+    /// End of the workload since the start, with the cool-down.
     end: Option<Nanos>,
     recorder: Recorder,
     batch: Batch,
-    /// When to look again for requests without an answer.
+    /// Next check for requests without an answer.
     next_watch: Nanos,
 }
 
-/// Time that a poll waits at most, so that a flag to stop is seen soon.
+/// Longest wait of a poll, so that a stop flag is seen soon.
 pub(crate) const POLL_MAX: Nanos = Nanos::millis(50);
 
 impl Worker {
-    /// Returns a worker for a share of `workload` on `device`.
+    /// Creates a worker for a share of `workload` on `device`.
     ///
     /// # Errors
-    /// If the workload is invalid or does not fit the device's blocks or size, or the device has no queue for
-    /// it.
+    /// Fails if the workload is invalid or does not fit the blocks or size of the device, or if the device
+    /// cannot open a queue for it.
     pub fn new(device: &dyn Device, workload: &Workload, options: WorkerOptions) -> Result<Self, Error> {
         let mut stream = Stream::new(workload, options.share, &options.cursor)?;
         let info = device.info();
@@ -126,10 +125,10 @@ impl Worker {
         })
     }
 
-    /// Starts at `now`; what it does is measured in `window`.
+    /// Starts at `now`; measures within `window`.
     pub fn start(&mut self, now: Nanos, window: &Arc<Window>) {
         let start = now.saturating_add(self.options.start_delay);
-        self.running = Some(Box::new(RunningOperation {
+        self.running = Some(Box::new(RunningWorker {
             start,
             window: Arc::clone(window),
             end: None,
@@ -139,17 +138,17 @@ impl Worker {
         }));
     }
 
-    /// Lets no operation start any more, nor a flush that is due; those in flight are waited for.
+    /// Prevents further operations and flushes from starting; those in flight are awaited.
     pub fn interrupt(&mut self) {
         self.interrupted |= self.stream.cut();
     }
 
-    /// Submits what may start at `now`, polls, and records what completed. Does nothing before it was
-    /// started.
+    /// Submits the requests that may start at `now`, polls, and records completions. Does nothing before the
+    /// start.
     ///
     /// # Errors
-    /// The first request that failed or was not answered. The worker is then over: [`finish`](Self::finish)
-    /// it.
+    /// Fails with the first request that failed or had no answer. The worker is then over:
+    /// [`finish`](Self::finish) it.
     pub fn step(&mut self, now: Nanos) -> Result<Step, Fault> {
         let Some(mut running) = self.running.take() else { return Ok(Step::Done) };
         let step = self.step_in(&mut running, now);
@@ -157,7 +156,7 @@ impl Worker {
         step
     }
 
-    fn step_in(&mut self, running: &mut RunningOperation, now: Nanos) -> Result<Step, Fault> {
+    fn step_in(&mut self, running: &mut RunningWorker, now: Nanos) -> Result<Step, Fault> {
         self.saw_at = None;
         if !running.recorder.is_measuring() {
             self.look_for_window(running);
@@ -183,8 +182,8 @@ impl Worker {
         Ok(Step::Waiting { until: self.next_start.map_or(watch, |start| start.min(watch)) })
     }
 
-    /// Learns when measuring begins, once that is known.
-    fn look_for_window(&self, running: &mut RunningOperation) {
+    /// Reads the begin of the measurement once it is known.
+    fn look_for_window(&self, running: &mut RunningWorker) {
         let Some(from) = running.window.from() else { return };
         let from = from.max(running.start);
         running.recorder.measure(from, self.duration);
@@ -204,7 +203,7 @@ impl Worker {
         self.waits = waits;
     }
 
-    /// Publishes latencies on the board as well, for displays during the run. Call before the start.
+    /// Publishes latencies on the board, too, for displays during the run. Call before the start.
     pub fn show_latency(&mut self) {
         self.board = Arc::new(Board::with_latency());
     }
@@ -214,7 +213,7 @@ impl Worker {
         Arc::clone(&self.board)
     }
 
-    /// Publishes its counts on the board.
+    /// Publishes the worker's counts on the board.
     pub(crate) fn show(&self) {
         if let Some(running) = &self.running {
             self.board.show(running.recorder.totals());
@@ -222,8 +221,8 @@ impl Worker {
         }
     }
 
-    /// Returns what the worker has measured until now.
-    fn figures(&self, running: &RunningOperation) -> LoadOutcome {
+    /// Returns the measurements so far.
+    fn figures(&self, running: &RunningWorker) -> LoadOutcome {
         LoadOutcome { verified: self.verified(), ..running.recorder.figures() }
     }
 
@@ -231,19 +230,19 @@ impl Worker {
         self.ledger.as_ref().map(|ledger| ledger.verified().clone())
     }
 
-    /// Returns when its measurement ends, once that is known and if time ends it.
+    /// Returns the end of its measurement, if known and if time ends it.
     pub(crate) fn measured_until(&self) -> Option<Nanos> {
         let running = self.running.as_ref()?;
         Some(running.start + running.end?.since(running.window.cooldown()))
     }
 
-    /// Returns the worker's queue, to wait for.
+    /// Returns the queue of the worker, to wait for.
     pub(crate) fn queue(&self) -> &dyn Queue {
         &*self.queue
     }
 
-    /// Returns the time, if the last step has just read it and that is good enough for the next: what is on a
-    /// schedule is late or not by the clock alone.
+    /// Returns the time if the last step just read it and it is accurate enough for the next step: a schedule
+    /// needs the real clock.
     #[inline]
     pub(crate) fn time_just_read(&self) -> Option<Nanos> {
         self.saw_at.filter(|_| !self.stream.is_scheduled())
@@ -254,13 +253,13 @@ impl Worker {
         self.table.len()
     }
 
-    /// Returns how long a request may go without an answer.
+    /// Returns the time limit for the answer to a request.
     pub(crate) fn answer_within(&self) -> Nanos {
         self.options.answer_within
     }
 
-    /// Ends the worker: what it measured, what its blocks must hold if that was asked for, and its queue,
-    /// whose drop waits for requests still in flight.
+    /// Ends the worker. Returns its measurements, the expected content of its blocks if requested, and its
+    /// queue, whose drop waits for requests in flight.
     pub fn finish(self) -> (LoadOutcome, Option<Ledger>, Box<dyn Queue>) {
         let ending = if self.interrupted { Ending::Interrupted } else { Ending::Complete };
         let verified = self.verified();
@@ -271,8 +270,8 @@ impl Worker {
         (LoadOutcome { verified, ..outcome }, self.ledger, self.queue)
     }
 
-    /// Submits as long as there is room and something is due. Says whether anything was.
-    fn submit_ready(&mut self, running: &mut RunningOperation, now: Nanos) -> Result<bool, Fault> {
+    /// Submits requests while there is room and one is due. Returns true if it submitted any.
+    fn submit_ready(&mut self, running: &mut RunningWorker, now: Nanos) -> Result<bool, Fault> {
         let mut submitted = false;
         if let Some(request) = self.held.take() {
             submitted = self.hand_over(request)?;
@@ -320,18 +319,19 @@ impl Worker {
         Ok(submitted)
     }
 
-    /// Returns true if `operation` must wait for requests in flight on the same blocks, so that what it finds
-    /// is certain.
+    /// Returns true if `operation` must wait for requests in flight on the same blocks, so that its result is
+    /// certain.
     fn must_wait(&self, operation: Operation) -> bool {
         let (kind, range, _) = self.shape.place(operation);
         kind != Kind::Flush && self.table.touches(range)
     }
 
-    /// Begins an operation that was meant to start at `intended` since the start, if it is on a schedule.
+    /// Starts an operation with the intended start `intended` since the start of the worker, if it has a
+    /// schedule.
     #[inline]
     fn begin(
         &mut self,
-        running: &mut RunningOperation,
+        running: &mut RunningWorker,
         operation: Operation,
         intended: Option<Nanos>,
         now: Nanos,
@@ -344,7 +344,7 @@ impl Worker {
         self.submit(operation, intended_at, now)
     }
 
-    /// Submits one operation. Says whether the queue took it; if not it is held.
+    /// Submits one operation. Returns true if the queue accepted it; otherwise it is held.
     #[inline]
     fn submit(&mut self, operation: Operation, intended_at: Nanos, now: Nanos) -> Result<bool, Fault> {
         let (kind, range, generation) = self.shape.place(operation);
@@ -374,8 +374,8 @@ impl Worker {
         }
     }
 
-    /// Polls, and records what completed. Says whether anything did.
-    fn reap(&mut self, running: &mut RunningOperation, now: Nanos) -> Result<bool, Fault> {
+    /// Polls and records completions. Returns true if there were any.
+    fn reap(&mut self, running: &mut RunningWorker, now: Nanos) -> Result<bool, Fault> {
         let latest = now.saturating_add(POLL_MAX);
         let wait = if self.room_kept > 0 || !self.waits {
             Wait::NONE
@@ -410,7 +410,7 @@ impl Worker {
     }
 
     #[inline]
-    fn record(&mut self, running: &mut RunningOperation, completion: &Completion) -> Result<(), Fault> {
+    fn record(&mut self, running: &mut RunningWorker, completion: &Completion) -> Result<(), Fault> {
         let Some(request) = self.table.take(completion.tag) else {
             return Err(self.breach("it answered a request that was not in flight"));
         };
@@ -438,12 +438,12 @@ impl Worker {
         Ok(())
     }
 
-    /// A request failed: the end, unless errors are only counted. A failed flush is always the end, and so is
-    /// silence, since the device may still hold the memory of the request.
+    /// Handles a failed request: it ends the worker, unless errors are only counted. A failed flush always
+    /// ends it, and so does a missing answer, since the device may still hold the memory of the request.
     #[cold]
     fn failed(
         &self,
-        running: &RunningOperation,
+        running: &RunningWorker,
         request: &InFlight,
         completion: &Completion,
     ) -> Result<(), Fault> {
@@ -459,9 +459,9 @@ impl Worker {
         }
     }
 
-    /// From time to time, whether a request is without an answer for too long: past its deadline the queue
-    /// should have given it up, but that a queue fails to do so must not end in waiting for ever.
-    fn watch(&self, running: &mut RunningOperation, now: Nanos) -> Result<(), Fault> {
+    /// Checks from time to time for a request without an answer for too long. The queue should have ended it
+    /// at its deadline, but a queue that fails to do so must not cause an endless wait.
+    fn watch(&self, running: &mut RunningWorker, now: Nanos) -> Result<(), Fault> {
         if now < running.next_watch {
             return Ok(());
         }
@@ -492,7 +492,7 @@ impl Worker {
     }
 }
 
-/// Returns true if a write was refused before anything of it was written.
+/// Returns true if a write was refused before any part of it was written.
 fn is_refusal(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Failed(Errno::EINVAL | Errno::EOPNOTSUPP))
 }

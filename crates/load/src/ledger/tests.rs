@@ -1,4 +1,4 @@
-//! Every way in which a block can be wrong is told apart, and a right one is never called wrong.
+//! Tests that every kind of wrong block is recognised, and that a correct block never counts as wrong.
 
 use plumb_block::Pattern;
 use plumb_workload::{ByteRange, Content, Workload};

@@ -1,14 +1,13 @@
 //! All teams on the calling thread, in virtual time.
 //!
-//! Workers never move the clock. When none of them can go on, it moves: to the next event of a device, or to
-//! the time at which a worker has something to do.
+//! Workers never move the clock. When none of them can continue, the clock moves to the next event of a
+//! device, or to the time at which a worker has work.
 
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
-use plumb_block::{Clock as _, Nanos, wait_any};
+use plumb_block::{Clock as _, Nanos, RealClock, wait_any};
 
 use super::steps::Steps;
 use crate::fault::Fault;
@@ -19,17 +18,17 @@ use crate::run_options::RunOptions;
 use crate::team::{Team, TeamOutcome};
 use crate::worker::Step;
 
-/// Largest number of steps without the clock moving: after more it never will, as a device takes no time.
+/// Largest number of steps without a move of the clock: with more, the device takes no time and the clock
+/// will never move.
 const STEPS_PER_INSTANT_MAX: u64 = 1 << 24;
-/// Largest number of waits at one time that end with nothing to do; a few of them are no more than a device's
-/// caution.
+/// Largest number of waits at one time that end without work; a few are normal caution of a device.
 const IDLE_WAITS_MAX: u32 = 1 << 10;
-/// How often, in real time, an observer is shown how far the run is.
-const SHOWN_EVERY: Duration = Duration::from_millis(100);
-/// How many moves of the clock go by between looks at the real time.
+/// Real time between two reports of the progress to an observer.
+const SHOWN_EVERY: Nanos = Nanos::millis(100);
+/// Number of moves of the clock between two looks at the real time.
 const MOVES_PER_LOOK: u32 = 1024;
 
-/// Runs the teams; what went wrong, if anything did, and what each measured.
+/// Runs the teams; returns the failure, if any, and the measurements of each.
 pub(super) fn run(
     teams: Vec<Team>,
     options: &RunOptions<'_>,
@@ -43,14 +42,14 @@ pub(super) fn run(
     (fault, outcomes.collect())
 }
 
-/// A run under way.
+/// State of a run.
 struct Run {
     phases: Phases,
     teams: Vec<Steps>,
     boards: Vec<Vec<Arc<Board>>>,
-    /// When the rate is looked at next, in virtual time.
+    /// Next check of the rate, in virtual time.
     next_look: Nanos,
-    shown: Instant,
+    shown: RealClock,
     moves: u32,
 }
 
@@ -63,7 +62,7 @@ impl Run {
         let mut teams: Vec<Steps> = teams.collect();
         teams.iter_mut().for_each(|team| team.start(start, &phases.window()));
         let boards = teams.iter().map(Steps::boards).collect();
-        Self { phases, teams, boards, next_look: start, shown: Instant::now(), moves: 0 }
+        Self { phases, teams, boards, next_look: start, shown: RealClock::start(), moves: 0 }
     }
 
     fn run_to_end(&mut self, options: &RunOptions<'_>, observer: &mut dyn Observer) -> Result<(), Fault> {
@@ -93,8 +92,8 @@ impl Run {
         }
     }
 
-    /// Steps every worker until none can do more at `now`. Whether any did something, and when the first has
-    /// something to do; `None` if all are done.
+    /// Steps every worker until none can do more at `now`. Returns whether any did work, and when the first
+    /// has work again; `None` if all are done.
     fn step_all(&mut self, now: Nanos) -> Result<(bool, Option<Nanos>), Fault> {
         let (mut has_progressed, mut deadline) = (false, None);
         for team in &mut self.teams {
@@ -115,13 +114,13 @@ impl Run {
         Ok((has_progressed, deadline))
     }
 
-    /// Returns the deadline, but not past what happens to the window, nor past the next look at the rate.
+    /// Returns the deadline, limited by the next change of the window and the next check of the rate.
     fn no_later_than(&self, deadline: Nanos, now: Nanos) -> Nanos {
         let marks = [self.phases.next_mark(), Some(self.next_look)];
         marks.into_iter().flatten().filter(|mark| *mark > now).fold(deadline, Nanos::min)
     }
 
-    /// Watches the rate by the virtual clock, and shows the run to the observer by the real one.
+    /// Checks the rate by the virtual clock, and reports progress to the observer by the real one.
     fn look_around(&mut self, now: Nanos, observer: &mut dyn Observer) {
         if now >= self.next_look {
             let progress = self.progress(now);
@@ -130,8 +129,8 @@ impl Run {
             self.next_look = now.saturating_add(OBSERVED_EVERY);
         }
         self.moves += 1;
-        if self.moves.is_multiple_of(MOVES_PER_LOOK) && self.shown.elapsed() >= SHOWN_EVERY {
-            self.shown = Instant::now();
+        if self.moves.is_multiple_of(MOVES_PER_LOOK) && self.shown.now() >= SHOWN_EVERY {
+            self.shown = RealClock::start();
             if observer.wants_figures() {
                 self.give_figures(observer);
             }

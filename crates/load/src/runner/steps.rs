@@ -1,4 +1,4 @@
-//! The workers of a team, stepped in turn: the same in real and in virtual time.
+//! Steps of the workers of a team in turn: the same in real and in virtual time.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::team::{SharedDepth, WorkerOutcome};
 use crate::window::Window;
 use crate::worker::{Step, Worker};
 
-/// The workers of a team.
+/// Workers of a team.
 pub(super) struct Steps {
     workers: Vec<Worker>,
     shared_depth: Option<SharedDepth>,
@@ -19,7 +19,7 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// `waits` says whether a single worker waits for completions in its own queue.
+    /// Creates the steps. `waits` is true if a single worker waits for completions in its own queue.
     pub(super) fn new(mut workers: Vec<Worker>, shared_depth: Option<SharedDepth>, waits: bool) -> Self {
         let waits = waits && workers.len() == 1;
         workers.iter_mut().for_each(|worker| worker.set_waits(waits));
@@ -34,7 +34,7 @@ impl Steps {
         self.workers.iter_mut().for_each(Worker::interrupt);
     }
 
-    /// Steps every worker once. [`Step::Idle`] means that none has anything in flight.
+    /// Steps every worker once. [`Step::Idle`] means that none has a request in flight.
     pub(super) fn step(&mut self, now: Nanos) -> Result<Step, Fault> {
         if let Some(shared) = &mut self.shared_depth {
             shared.grant(&mut self.workers, &self.over);
@@ -59,7 +59,7 @@ impl Steps {
         })
     }
 
-    /// Returns the time, if the last step has just read it; only where one worker waits by itself.
+    /// Returns the time if the last step just read it; only with one worker that waits itself.
     #[inline]
     pub(super) fn time_just_read(&self) -> Option<Nanos> {
         match &self.workers[..] {
@@ -68,7 +68,7 @@ impl Steps {
         }
     }
 
-    /// Returns the queues that have something in flight.
+    /// Returns the queues with requests in flight.
     pub(super) fn queues(&self) -> impl Iterator<Item = &dyn Queue> {
         self.workers.iter().filter(|worker| worker.in_flight() > 0).map(Worker::queue)
     }
@@ -78,23 +78,23 @@ impl Steps {
         self.workers.len() == 1
     }
 
-    /// Shows what each did so far.
+    /// Publishes the progress of each worker.
     #[inline]
     pub(super) fn show(&self) {
         self.workers.iter().for_each(Worker::show);
     }
 
-    /// Returns where that is shown.
+    /// Returns the boards of the workers.
     pub(super) fn boards(&self) -> Vec<Arc<Board>> {
         self.workers.iter().map(Worker::board).collect()
     }
 
-    /// Returns when the measurement ends, once that is known and if time ends it.
+    /// Returns the end of the measurement, if known and if time ends it.
     pub(super) fn measured_until(&self) -> Option<Nanos> {
         self.workers.iter().map(Worker::measured_until).max().flatten()
     }
 
-    /// Returns what each worker measured, and the queues, whose drop waits for requests still in flight.
+    /// Returns the measurements of each worker, and the queues, whose drop waits for requests in flight.
     pub(super) fn finish(self) -> (Vec<WorkerOutcome>, Vec<Box<dyn Queue>>) {
         self.show();
         let finished = self.workers.into_iter().map(|worker| {

@@ -1,4 +1,4 @@
-//! Work of a team's thread.
+//! Work of the thread of a team.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,38 +17,38 @@ use crate::team::{Team, TeamOutcome};
 use crate::window::Window;
 use crate::worker::{POLL_MAX, Step};
 
-/// Sleeping is only this precise; the rest of a wait is spun.
+/// Precision of a sleep; the rest of a wait spins.
 const SLEEP_SLACK: Nanos = Nanos::micros(60);
 
-/// Report of a thread that is done.
+/// Report of a finished thread.
 pub(super) struct Report {
     pub(super) team: usize,
     pub(super) outcome: TeamOutcome,
     pub(super) fault: Option<Fault>,
 }
 
-/// State of a team's thread.
+/// State of the thread of a team.
 pub(super) struct TeamThread {
     pub(super) team: usize,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) window: Arc<Window>,
-    /// When the team last came back from its queues.
+    /// Time of the team's last return from its queues.
     pub(super) seen_at: Arc<AtomicU64>,
-    /// Told once the thread runs and is ready to start.
+    /// Receives a message once the thread runs and is ready to start.
     pub(super) ready: Sender<()>,
-    /// Told once its first requests are submitted how much later than at the start that was.
+    /// Receives the delay after the start once the first requests are submitted.
     pub(super) begun: Sender<Nanos>,
     pub(super) report: Sender<Report>,
 }
 
 impl TeamThread {
-    /// Does the whole work of the thread, from the start that it is told.
+    /// Does all work of the thread, from the start time that it receives.
     pub(super) fn run(self, team: Team, start: &Receiver<Nanos>) {
         let Team { workers, shared_depth, prepare, cpu } = team;
         let ready = prepare.map_or(Ok(()), |prepare| prepare());
         if self.ready.send(()).is_err() {
-            // The calling thread is gone, and so is the start.
+            // The calling thread has ended, so there is no start.
             return;
         }
         let Ok(start) = start.recv() else { return };
@@ -65,7 +65,7 @@ impl TeamThread {
         if let Some(first) = workers.first_mut() {
             first.outcome.worker_cpu = vec![scheduled];
         }
-        // Fails only if the calling thread has given this one up.
+        // The send fails only if the calling thread has abandoned this one.
         drop(self.report.send(Report { team: self.team, outcome: TeamOutcome { cpu, workers }, fault }));
         if is_silence {
             std::mem::forget(queues);
@@ -86,9 +86,9 @@ impl TeamThread {
             let step = steps.step(now)?;
             steps.show();
             if let Some(begun) = begun.take_if(|_| now >= start) {
-                // Fails only if the calling thread has given this one up.
+                // The send fails only if the calling thread has abandoned this one.
                 begun.send(now.since(start)).ok();
-                // Where there are more threads than processors, all begin before one goes on.
+                // With more threads than processors, all begin before one continues.
                 thread::yield_now();
             }
             match step {
@@ -106,7 +106,7 @@ impl TeamThread {
         }
     }
 
-    /// Sleeps until shortly before `until`, but not for long; spins when it is near.
+    /// Sleeps for a short time at most, until shortly before `until`; spins near it.
     fn sleep_towards(&self, until: Nanos) {
         let left = until.since(self.clock.now()).0.min(POLL_MAX.0);
         match left.checked_sub(SLEEP_SLACK.0) {
@@ -116,7 +116,7 @@ impl TeamThread {
     }
 }
 
-/// Processor time of the thread from the beginning of the window on.
+/// Processor time of the thread since the begin of the window.
 struct CpuUsage {
     read: Option<fn() -> Option<CpuUse>>,
     before: Option<(Option<CpuUse>, Option<OwnThread>)>,
@@ -124,7 +124,7 @@ struct CpuUsage {
 }
 
 impl CpuUsage {
-    /// Reads it when the window begins, and again when the window has ended.
+    /// Reads the processor time when the window begins, and again when it has ended.
     #[inline]
     fn follow(&mut self, window: &Window, now: Nanos, until: impl FnOnce() -> Option<Nanos>) {
         if self.before.is_none() {
@@ -139,7 +139,7 @@ impl CpuUsage {
         }
     }
 
-    /// Computes what was used since the window began.
+    /// Computes the use since the window began.
     fn end(&mut self) {
         let (None, Some((cpu, own))) = (self.used, self.before) else { return };
         let (cpu_now, own_now) = self.now();

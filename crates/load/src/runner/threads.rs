@@ -1,4 +1,4 @@
-//! The threads of all teams, seen from the calling one.
+//! Threads of all teams, as managed by the calling thread.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -19,30 +19,30 @@ use crate::run_options::RunOptions;
 use crate::team::{Team, TeamOutcome};
 use crate::worker::{POLL_MAX, Worker};
 
-/// How often the calling thread looks around.
+/// Interval of the checks by the calling thread.
 const TICK: Nanos = Nanos::millis(25);
-/// Time that threads may take to get going before the others start without them.
+/// Time limit for threads to become ready before the others start without them.
 const READY_WITHIN: Nanos = Nanos::secs(5);
-/// Time that threads that have reported may take to drop their queues before they are left behind.
+/// Time limit for reported threads to drop their queues before they are abandoned.
 const JOIN_WITHIN: Nanos = Nanos::secs(5);
 
-/// The thread of a team.
+/// Thread of a team.
 struct Member {
     thread: Option<JoinHandle<()>>,
     go: Option<Sender<Nanos>>,
     boards: Vec<Arc<Board>>,
-    /// Figures of each of the team's workers until now, as far as they have answered since the figures were
-    /// requested.
+    /// Figures of each worker of the team so far, from those that have answered the request.
     figures: Vec<Option<LoadOutcome>>,
     seen_at: Arc<AtomicU64>,
     answer_within: Nanos,
     outcome: Option<TeamOutcome>,
-    /// True if the thread has reported, or nothing more is expected of it.
+    /// True if the thread has reported, or no report is expected.
     over: bool,
 }
 
 impl Member {
-    /// Takes what the team's workers have measured: all of it if they are done, else what they have said.
+    /// Takes the measurements of the team's workers: complete if they are done, otherwise the figures that
+    /// they have given.
     fn take_figures(&mut self) -> TeamOutcome {
         let said: Vec<LoadOutcome> = self.figures.iter_mut().filter_map(Option::take).collect();
         match &self.outcome {
@@ -52,27 +52,27 @@ impl Member {
     }
 }
 
-/// The threads of all teams.
+/// Threads of all teams.
 pub(super) struct Threads<'a> {
     clock: &'a dyn Clock,
     /// True if the user wants the run to end.
     stop_wanted: &'a AtomicBool,
     phases: Phases,
-    /// Stop flag that the threads look at.
+    /// Stop flag of the threads.
     stop: Arc<AtomicBool>,
     members: Vec<Member>,
     ready: Receiver<()>,
-    /// How late each thread has begun, from those that the observer was not told of.
+    /// Delays of the start, from threads that are not yet reported to the observer.
     begun: Receiver<Nanos>,
     lateness: Vec<Nanos>,
     reports: Receiver<Report>,
     fault: Option<Fault>,
-    /// True if the workers were asked for their figures and have not all given them.
+    /// True if figures were requested and not all workers have given them.
     awaits_figures: bool,
 }
 
 impl<'a> Threads<'a> {
-    /// Makes the threads, which wait for their start.
+    /// Creates the threads, which wait for their start.
     pub(super) fn spawn(teams: Vec<Team>, options: &'a RunOptions<'_>, clock: &'a dyn Clock) -> Self {
         let (report, reports) = channel();
         let (tell_ready, ready) = channel();
@@ -109,7 +109,7 @@ impl<'a> Threads<'a> {
         threads
     }
 
-    /// Makes one thread. Says whether that was possible.
+    /// Creates one thread. Returns true on success.
     fn spawn_one(&mut self, thread: TeamThread, team: Team, seen_at: Arc<AtomicU64>) -> bool {
         let (go, start) = channel();
         let boards: Vec<_> = team.workers.iter().map(Worker::board).collect();
@@ -137,7 +137,7 @@ impl<'a> Threads<'a> {
         !over
     }
 
-    /// Starts all of them, once each runs: a thread that is still to get its processor would miss its window.
+    /// Starts all threads once each runs: a thread that still waits for its processor would miss its window.
     pub(super) fn start(&mut self, observer: &mut dyn Observer) {
         let deadline = self.clock.now().saturating_add(READY_WITHIN);
         for _ in self.members.iter().filter(|member| !member.over) {
@@ -149,7 +149,7 @@ impl<'a> Threads<'a> {
         let now = self.clock.now();
         let agreed = observer.start_at(now, false);
         self.phases.tell_before_start(observer);
-        // Others know a later time, and keep to it.
+        // Other hosts know a later time and use it.
         let start = if agreed == now { self.clock.now() } else { agreed };
         self.phases.start(start);
         for worker in 0..self.members.len() {
@@ -162,7 +162,7 @@ impl<'a> Threads<'a> {
         }
     }
 
-    /// Sees them through to the end.
+    /// Supervises the threads to the end.
     pub(super) fn supervise(&mut self, observer: &mut dyn Observer) {
         let mut next_view = self.phases.start + OBSERVED_EVERY;
         while self.members.iter().any(|member| !member.over) {
@@ -192,7 +192,7 @@ impl<'a> Threads<'a> {
         observer.on(&Event::Progress { progress: &self.progress(now), targets: &Vec::new });
     }
 
-    /// Tells the observer once how late the last thread began.
+    /// Reports once to the observer how late the last thread began.
     fn tell_begun(&mut self, observer: &mut dyn Observer) {
         let before = self.lateness.len();
         self.lateness.extend(self.begun.try_iter());
@@ -202,7 +202,7 @@ impl<'a> Threads<'a> {
         }
     }
 
-    /// Returns how long to wait for a report: until the window begins or ends, but not for long.
+    /// Returns the time to wait for a report: until the window begins or ends, with a short limit.
     fn patience(&self) -> Duration {
         let mark = self.phases.next_mark();
         let left = mark.map_or(TICK, |mark| mark.since(self.clock.now()).min(TICK));
@@ -218,13 +218,13 @@ impl<'a> Threads<'a> {
         }
     }
 
-    /// Keeps the first fault and stops everybody.
+    /// Stores the first fault and stops all threads.
     fn fail(&mut self, fault: Fault) {
         self.fault.get_or_insert(fault);
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Gives up threads that panicked, and those that do not come back from their queue.
+    /// Abandons threads that panicked, and those that do not return from their queue.
     fn give_up_silent(&mut self) {
         let now = self.clock.now();
         for worker in 0..self.members.len() {
@@ -234,13 +234,14 @@ impl<'a> Threads<'a> {
             }
             let waited = now.since(Nanos(member.seen_at.load(Ordering::Relaxed)));
             let fault = if member.thread.as_ref().is_none_or(JoinHandle::is_finished) {
-                // The worker may have reported between the last look and its end.
+                // The worker may have reported between the last check and its end.
                 while let Ok(report) = self.reports.try_recv() {
                     self.collect(report);
                 }
                 (!self.members[worker].over).then(|| Fault::Thread { worker, why: "it panicked".to_owned() })
             } else {
-                // Twice the time, for the worker's own watch comes first wherever its queue returns at all.
+                // The limit is twice the time, since the check of the worker itself comes first if its queue
+                // returns at all.
                 (waited > member.answer_within.saturating_add(member.answer_within).saturating_add(POLL_MAX))
                     .then_some(Fault::Hung { worker, waited })
             };
@@ -251,8 +252,8 @@ impl<'a> Threads<'a> {
         }
     }
 
-    /// Asks the workers for their figures when the observer wants them, and gives them when all have
-    /// answered. Nobody waits: they answer between two steps.
+    /// Requests the figures of the workers when the observer wants them, and delivers them when all have
+    /// answered. Nobody waits: workers answer between two steps.
     fn give_figures(&mut self, observer: &mut dyn Observer) {
         if !self.awaits_figures {
             self.awaits_figures = observer.wants_figures();
@@ -276,8 +277,8 @@ impl<'a> Threads<'a> {
         Progress::from_boards(now.since(self.phases.start), boards)
     }
 
-    /// Waits for the threads to drop their queues; what went wrong, if anything did, and what each team
-    /// measured.
+    /// Waits for the threads to drop their queues; returns the failure, if any, and the measurements of each
+    /// team.
     pub(super) fn join(self) -> (Option<Fault>, Vec<TeamOutcome>) {
         let clock = RealClock::start();
         let mut teams = Vec::new();

@@ -1,5 +1,5 @@
-//! A device for tests: every request takes as long, and ends as, a script says. Time is virtual, and all that
-//! the device was asked is kept in order.
+//! A device for tests: a script determines the duration and the outcome of every request. Time is virtual,
+//! and the device records all requests in order.
 
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,13 +14,13 @@ use crate::outcome::LoadOutcome;
 use crate::window::Window;
 use crate::worker::{Step, Worker};
 
-/// Script of a read: fills in its data and returns how it ends.
+/// Script of a read: fills in the data, and returns the outcome.
 pub(crate) type Reading = Box<dyn FnMut(LbaRange, &mut [u8]) -> Outcome + Send>;
 
-/// When a request completes, and how.
+/// Script of a request: returns its completion time and outcome.
 pub(crate) type LatencyScript = Box<dyn FnMut(&Request, Nanos) -> (Nanos, Outcome) + Send>;
 
-/// Request that the device was given.
+/// Request that the device received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SeenRequest {
     pub(crate) at: Nanos,
@@ -56,19 +56,19 @@ impl ScriptedDevice {
         device
     }
 
-    /// Every request takes `latency` and ends well.
+    /// Creates a device on which every request takes `latency` and succeeds.
     pub(crate) fn steady(latency: Nanos) -> Self {
         Self::new(move |_, _| (latency, Outcome::Done))
     }
 
-    /// Reads bring what `reading` fills in, at once, and end as it says.
+    /// Creates a device whose reads complete at once, with the data and the outcome of `reading`.
     pub(crate) fn reading(reading: impl FnMut(LbaRange, &mut [u8]) -> Outcome + Send + 'static) -> Self {
         let device = Self::steady(Nanos::ZERO);
         device.lock().reading = Some(Box::new(reading));
         device
     }
 
-    /// Queues hold no more than `capacity`, whatever depth was asked for.
+    /// Limits queues to `capacity` requests, whatever depth was requested.
     pub(crate) fn with_capacity(self, capacity: usize) -> Self {
         self.lock().capacity = capacity;
         self
@@ -83,7 +83,7 @@ impl ScriptedDevice {
         Time::Virtual(Arc::clone(&self.clock))
     }
 
-    /// Steps a worker to its end, looking at it after each step; what it measured.
+    /// Steps a worker to its end, and calls `look` after each step. Returns the measurements.
     pub(crate) fn run(&self, mut worker: Worker, mut look: impl FnMut(&Worker)) -> LoadOutcome {
         let window = Window::closed(Nanos::ZERO);
         window.begin_at(self.clock.now());

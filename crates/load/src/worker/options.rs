@@ -1,31 +1,32 @@
-//! Options of a worker beside its workload, and the result of each of its steps.
+//! Options of a worker apart from its workload, and the result of each of its steps.
 
 use plumb_block::Nanos;
 use plumb_workload::{Cursor, RecordedEvents, Share};
 
-/// How a worker behaves apart from its workload.
+/// Options of a worker apart from its workload.
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
-    /// Part of the workload that is this worker's.
+    /// Share of the workload for this worker.
     pub share: Share,
-    /// Time that a request may go without an answer before the run is ended.
+    /// Time limit for the answer to a request, after which the run ends.
     pub answer_within: Nanos,
-    /// The position of interlocked workers, of which all hold the same.
+    /// Position shared by interlocked workers.
     pub cursor: Cursor,
-    /// Go on after a failed read, write or trim, and count it.
+    /// True if the worker counts a failed read, write or trim and continues.
     pub continue_on_error: bool,
     /// True if the worker counts a refused write (EINVAL, EOPNOTSUPP) and continues: the kernel cannot send
     /// every untorn write as one.
     pub counts_refusals: bool,
     /// Delay of the worker after the start of the run.
     pub start_delay: Nanos,
-    /// The events of a trace, in place of what the workload generates, which only stands for them: see
+    /// Events of a trace, which replace the operations that the workload would generate: see
     /// [`RecordedEvents::stand_in`].
     pub replay: Option<RecordedEvents>,
 }
 
 impl Default for WorkerOptions {
-    /// Returns all of the workload, and 30 s: as long as Linux by default gives a command to a SCSI disk.
+    /// Returns the options for the whole workload, with a limit of 30 s: the default time limit of Linux for
+    /// a SCSI command.
     fn default() -> Self {
         Self {
             share: Share::WHOLE,
@@ -39,22 +40,22 @@ impl Default for WorkerOptions {
     }
 }
 
-/// Result of a step, and what to do before the next.
+/// Result of a step, and the next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Something was submitted or completed: step again.
+    /// A request was submitted or completed: step again.
     Progressed,
     /// Requests are in flight and none completed. In real time the queue has already waited: step again. In
-    /// virtual time the world must move, to `until` at the latest.
+    /// virtual time the clock must move, to `until` at the latest.
     Waiting {
-        /// When the worker has something to do even if nothing completes.
+        /// Time at which the worker has work even without a completion.
         until: Nanos,
     },
-    /// Nothing is in flight and nothing is to start before `until`.
+    /// No request is in flight and none starts before `until`.
     Idle {
-        /// When.
+        /// Start of the next request.
         until: Nanos,
     },
-    /// All is done.
+    /// All work is done.
     Done,
 }

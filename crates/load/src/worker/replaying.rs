@@ -1,7 +1,7 @@
-//! A trace in place of a generator: which of its events may start next, and when.
+//! A trace instead of a generator: the choice of the next event, and of its time.
 //!
-//! Events start in their order, none is left out, and each at its own time if the trace is paced: one that
-//! finds no room is late, and so may those after it be. A flush waits for the writes before it, as in any
+//! Events start in their order, none is left out, and each starts at its own time if the trace is paced. An
+//! event without room is late, and may delay later ones. A flush waits for the writes before it, as in any
 //! workload.
 
 use plumb_block::{Bytes, DeviceInfo, Nanos};
@@ -10,7 +10,7 @@ use plumb_workload::{Operation, RecordedEvents};
 use super::stream::Next;
 use crate::fault::{Error, UnsupportedRequest};
 
-/// The events of a trace that are still to come. Times are since the start of the worker.
+/// Remaining events of a trace. Times are since the start of the worker.
 #[derive(Debug)]
 pub(crate) struct Replaying {
     recorded: RecordedEvents,
@@ -18,12 +18,12 @@ pub(crate) struct Replaying {
 }
 
 impl Replaying {
-    /// Returns all that was recorded.
+    /// Creates a replay of all recorded events.
     pub(crate) fn new(recorded: RecordedEvents) -> Self {
         Self { recorded, next: 0 }
     }
 
-    /// Returns what comes next at `elapsed`; nothing starts from `end` on.
+    /// Returns the next action at `elapsed`; nothing starts from `end` on.
     pub(crate) fn take(&mut self, elapsed: Nanos, end: Option<Nanos>, writes_in_flight: bool) -> Next {
         let is_over = end.is_some_and(|end| elapsed >= end);
         let Some(event) = self.recorded.events().get(self.next).filter(|_| !is_over) else {
@@ -41,8 +41,8 @@ impl Replaying {
         Next::Start { operation, intended }
     }
 
-    /// Returns the number of events that were meant to start before `until` and have not; none if they have
-    /// no times.
+    /// Returns the number of events with an intended start before `until` that have not started; none if they
+    /// have no times.
     pub(crate) fn unstarted(&self, until: Nanos) -> u64 {
         if !self.recorded.is_paced() {
             return 0;
@@ -52,11 +52,11 @@ impl Replaying {
     }
 }
 
-/// Checks that every event lies on the blocks of a device. A worker does so too; this is for who wants to
-/// know before anything is made ready.
+/// Checks that every event is aligned to the blocks of a device. A worker also checks this; callers use it to
+/// check before they prepare anything.
 ///
 /// # Errors
-/// The first event that does not.
+/// Fails with the first event that is not aligned.
 pub fn check(recorded: &RecordedEvents, info: &DeviceInfo) -> Result<(), Error> {
     let block = info.logical_block.0;
     let off_grid = |bytes: Bytes| !bytes.0.is_multiple_of(block);

@@ -1,4 +1,4 @@
-//! Requests made of operations: block sizes, payloads, and whether all of it fits the device.
+//! Conversion of operations to requests: block sizes, payloads, and checks that all of it fits the device.
 
 use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange, Op, Pool, PoolShape, Request, Tag, VolatileCache};
 use plumb_workload::{Operation, Workload, common_unit};
@@ -8,30 +8,31 @@ use crate::fault::{Error, UnsupportedRequest};
 use crate::in_flight::Kind;
 use crate::ledger::Ledger;
 
-/// Properties that all requests of a worker have in common.
+/// Common properties of all requests of a worker.
 #[derive(Debug)]
 pub(crate) struct Shape {
     logical_block: u64,
-    /// The binary logarithm of the logical block, where it is a power of two: a shift is much cheaper than a
+    /// Binary logarithm of the logical block, if it is a power of two: a shift is much cheaper than a
     /// division.
     shift: Option<u32>,
     maker: Maker,
-    /// The buffers of the requests.
+    /// Buffers of the requests.
     pub(crate) pool: Pool,
-    /// True if reads bring their bytes.
+    /// True if the bytes of reads are kept.
     keeps_bytes: bool,
 }
 
-/// Buffers begin at least at a page, so that no transfer touches more pages than it must.
+/// Smallest alignment of buffers, so that no transfer uses more pages than necessary.
 const PAGE: u64 = 4096;
 
 impl Shape {
-    /// Returns the requests of `workload` on a device that says `info`, and the pool for their bytes.
+    /// Returns the shape of the requests of `workload` on a device with `info`, with the pool for their
+    /// bytes.
     pub(crate) fn new(workload: &Workload, info: &DeviceInfo) -> Result<Self, Error> {
         check(workload, info)?;
         let alignment = Bytes(info.dma_alignment.0.max(PAGE));
-        // One buffer for each request in flight; and where some requests bring their own, the queue keeps one
-        // for each of its places beside them.
+        // One buffer for each request in flight. If some requests bring their own, the queue keeps one more
+        // for each of its places.
         let maker = Maker::new(workload, info.logical_block, alignment)?;
         let brings_own = workload.verify || !maker.is_pattern();
         let count = if brings_own { workload.depth.saturating_mul(2) } else { workload.depth };
@@ -59,7 +60,7 @@ impl Shape {
         }
     }
 
-    /// Returns the request of `operation` on `range`. `None` if there is no buffer for it, which cannot be
+    /// Returns the request for `operation` on `range`; `None` if there is no free buffer, which cannot happen
     /// while at most `depth` are in flight.
     #[inline]
     pub(crate) fn request(&self, tag: Tag, operation: Operation, range: LbaRange) -> Option<Request> {
@@ -77,7 +78,7 @@ impl Shape {
         })
     }
 
-    /// Returns the bytes of `range`.
+    /// Returns the length of `range` in bytes.
     #[inline]
     pub(crate) fn bytes_of(&self, range: LbaRange) -> Bytes {
         Bytes(range.nlb * self.logical_block)
@@ -108,11 +109,11 @@ fn grain_of(workload: &Workload, logical_block: u64) -> u64 {
     common_unit(workload.steps().into_iter().map(|(_, step)| step)).0 / logical_block
 }
 
-/// Checks that a device can take what `workload` asks of it. A worker does so too; this is for who wants to
-/// know before anything is made ready.
+/// Checks that a device supports `workload`. A worker also checks this; callers use it to check before they
+/// prepare anything.
 ///
 /// # Errors
-/// What the device cannot take.
+/// Fails with the part that the device does not support.
 pub fn check(workload: &Workload, info: &DeviceInfo) -> Result<(), Error> {
     fits(workload, info).map_err(|refused| Error::Unfit { device: info.name.clone(), refused })
 }

@@ -1,4 +1,4 @@
-//! Choice of the operation that may start next, and of its time.
+//! Choice of the next operation, and of its time.
 
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
@@ -7,25 +7,25 @@ use plumb_workload::{
 
 use super::replaying::Replaying;
 
-/// The operations of a worker that are still to come. All times are since its start.
+/// Remaining operations of a worker. All times are since its start.
 #[derive(Debug)]
 pub(crate) struct Stream {
     generator: Generator,
     schedule: Option<Schedule>,
-    /// Taken from the generator, not yet started.
+    /// Operation taken from the generator and not yet started.
     next: Option<Operation>,
     burst: Option<Bursting>,
     flush_at_end: bool,
-    /// Something was written since the last flush.
+    /// True if there were writes since the last flush.
     is_dirty: bool,
     pub(crate) is_ended: bool,
-    /// All operations were handed out.
+    /// True if all operations were taken.
     is_exhausted: bool,
-    /// Replay that comes instead of what is generated.
+    /// Replay that replaces the generated operations.
     replaying: Option<Replaying>,
 }
 
-/// Where a worker is in its burst.
+/// Position of a worker in its burst.
 #[derive(Debug, Clone, Copy)]
 struct Bursting {
     burst: Burst,
@@ -36,13 +36,14 @@ struct Bursting {
 /// Next action of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// This, now. `intended` is when it was meant to start, if it is on a schedule.
+    /// Start this operation now. `intended` is its intended start, if it has a schedule; never within a
+    /// pause.
     Start { operation: Operation, intended: Option<Nanos> },
-    /// Nothing before this time.
+    /// Start nothing before this time.
     At(Nanos),
-    /// A flush, as soon as no write is in flight.
+    /// Start a flush as soon as no write is in flight.
     AfterWrites,
-    /// Nothing more.
+    /// Start nothing more.
     End,
 }
 
@@ -65,7 +66,7 @@ impl Stream {
         })
     }
 
-    /// Hands out these events instead of what the workload generates.
+    /// Replaces the generated operations by these events.
     pub(crate) fn replay(&mut self, recorded: RecordedEvents) {
         self.replaying = Some(Replaying::new(recorded));
         self.flush_at_end = false;
@@ -80,14 +81,14 @@ impl Stream {
         self.schedule.as_ref().map(Schedule::interval)
     }
 
-    /// Ends it here. Says whether there was anything left.
+    /// Ends the stream here. Returns true if operations were left.
     pub(crate) fn cut(&mut self) -> bool {
         self.flush_at_end = false;
         !std::mem::replace(&mut self.is_ended, true)
     }
 
-    /// Returns the number of operations that were meant to start before `elapsed`, or before `end` if that is
-    /// earlier, and have not.
+    /// Returns the number of operations with an intended start before `elapsed`, or before `end` if that is
+    /// earlier, that have not started. Operations that a pause puts off do not count.
     pub(crate) fn unstarted(&self, elapsed: Nanos, end: Option<Nanos>) -> u64 {
         let Some(schedule) = self.schedule.as_ref().filter(|_| !self.is_exhausted) else { return 0 };
         let until = end.map_or(elapsed, |end| elapsed.min(end));
@@ -97,14 +98,18 @@ impl Stream {
         let is_waiting = matches!(self.next, Some(operation) if operation != Operation::Flush);
         let handed_out = self.generator.ordinal() - u64::from(is_waiting);
         let left = self.generator.limit().map_or(u64::MAX, |limit| limit.saturating_sub(handed_out));
-        schedule.due_before(until, left)
+        let without_pause = match self.burst {
+            Some(bursting) if bursting.not_before >= until => 0,
+            Some(bursting) => u64::from(bursting.left),
+            None => u64::MAX,
+        };
+        schedule.due_before(until, left.min(without_pause))
     }
 
-    /// Returns what comes next at `elapsed`; nothing but a due flush starts from `end` on.
+    /// Returns the next action at `elapsed`; only a due flush starts from `end` on.
     ///
-    /// A flush that is due is carried out even when the time is over, so that no group of writes is left
-    /// without it. On a schedule the end comes with the end of the last interval, so that rates come out as
-    /// asked for.
+    /// A due flush starts even after the end, so that no group of writes lacks its flush. With a schedule the
+    /// workload ends with its last interval, so that rates match the request.
     #[inline]
     pub(crate) fn take(&mut self, elapsed: Nanos, end: Option<Nanos>, writes_in_flight: bool) -> Next {
         if self.is_ended {
@@ -128,9 +133,10 @@ impl Stream {
             self.is_ended = true;
             return self.close(writes_in_flight);
         }
-        let intended = self.schedule.as_ref().map(Schedule::intended);
-        let after_pause = self.burst.map(|bursting| bursting.not_before);
-        let earliest = intended.max(after_pause).unwrap_or(Nanos::ZERO);
+        // The schedule does not move: what a pause put off is made up for after it, as fio does.
+        let after_pause = self.burst.map_or(Nanos::ZERO, |bursting| bursting.not_before);
+        let intended = self.schedule.as_ref().map(|schedule| schedule.intended().max(after_pause));
+        let earliest = intended.unwrap_or(after_pause);
         if earliest > elapsed {
             self.next = Some(operation);
             return Next::At(end.map_or(earliest, |end| earliest.min(end)));
@@ -139,7 +145,7 @@ impl Stream {
         Next::Start { operation, intended }
     }
 
-    /// Returns a flush that is due: as soon as the writes before it have completed.
+    /// Returns a due flush, to be sent once the writes before it have completed.
     fn flush(&mut self, writes_in_flight: bool) -> Next {
         if writes_in_flight {
             self.next = Some(Operation::Flush);

@@ -1,4 +1,4 @@
-//! One worker, step by step: depth, order of flushes, counts, and what it refuses.
+//! Tests of one worker, step by step: depth, order of flushes, counts, and refusals.
 
 use std::num::NonZeroU32;
 
@@ -18,7 +18,7 @@ fn workload() -> Workload {
     }
 }
 
-/// Steps the worker to its end in virtual time; what it measured.
+/// Steps the worker to its end in virtual time. Returns the measurements.
 fn run_on(device: &ScriptedDevice, worker: Worker) -> LoadOutcome {
     device.run(worker, |worker| assert!(worker.in_flight() <= worker.completions.capacity()))
 }

@@ -1,4 +1,5 @@
-//! Teams run in real time on threads and in virtual time without, and open loops against queueing theory.
+//! Tests of teams in real time on threads, and in virtual time without, and of open loops against queueing
+//! theory.
 
 mod real_time;
 mod virtual_time;
@@ -11,14 +12,14 @@ use crate::progress::Progress;
 use crate::worker::Worker;
 use crate::{Event, LoadOutcome};
 
-/// A load that ended with a fault, and what had been measured until then.
+/// A load that ended with a fault, and its measurements until then.
 #[derive(Debug)]
 struct LoadFailure {
     fault: Fault,
     outcome: Box<LoadOutcome>,
 }
 
-/// Runs workers, each a team of its own; all that they measured together.
+/// Runs workers, each as a separate team. Returns the sum of their measurements.
 fn run(
     workers: Vec<Worker>,
     time: &Time,

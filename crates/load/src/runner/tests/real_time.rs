@@ -1,4 +1,4 @@
-//! Workers on threads: how a run ends, early, late, or with a fault.
+//! Tests of workers on threads, and of runs that end early, late, or with a fault.
 
 use std::num::NonZeroU32;
 use std::os::fd::BorrowedFd;
@@ -18,15 +18,15 @@ use crate::worker::Worker;
 use crate::{Event, Observer, WorkerOptions};
 use crate::{LoadOutcome, Progress};
 
-/// How a queue behaves once it has answered `after` requests well.
+/// Behaviour of a queue after it has answered `after` requests successfully.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Habit {
     Good,
     Fails,
     Panics,
-    /// Does not come back from a poll until the test is over.
+    /// Does not return from a poll until the test is over.
     Hangs,
-    /// Comes back, but never with an answer.
+    /// Returns from polls, but never with an answer.
     Silent,
 }
 
@@ -34,7 +34,7 @@ struct Instant {
     clock: Arc<dyn Clock>,
     habit: Habit,
     after: usize,
-    /// Held by the test; a hanging poll waits for it.
+    /// Lock that the test holds, for which a hanging poll waits.
     gate: Arc<Mutex<()>>,
     /// True if anything was requested of the device.
     is_asked: Arc<AtomicBool>,
@@ -137,7 +137,8 @@ fn run_on(
 ) -> Result<LoadOutcome, LoadFailure> {
     let workers = Share::all(NonZeroU32::new(workers).unwrap())
         .map(|share| {
-            // Short where no answer is to come, long where a busy machine must not look like a silent device.
+            // Short if no answer will come; long otherwise, so that a busy machine does not look like a
+            // silent device.
             let answer_within = match device.habit {
                 Habit::Silent => Nanos::millis(500),
                 Habit::Hangs => Nanos::millis(20),
@@ -227,7 +228,7 @@ fn a_queue_that_does_not_come_back_is_given_up() {
     drop(held);
 }
 
-/// Asks for the figures of the workers again and again, and ends the run when it has had them three times.
+/// Observer that requests the figures of the workers repeatedly, and ends the run after the third time.
 struct Asking<'a> {
     stop: &'a AtomicBool,
     operations: Vec<u64>,
@@ -271,7 +272,7 @@ fn what_was_measured_until_now_is_part_of_what_is_measured_in_the_end() {
     assert!(had[0] > 0 && had.is_sorted() && had[2] <= all, "{had:?} of {all}");
 }
 
-/// Reads for long when the window begins, as a busy machine does.
+/// Observer that takes long when the window begins, like a busy machine.
 struct Reading<'a> {
     is_asked: &'a AtomicBool,
     missed: Option<bool>,

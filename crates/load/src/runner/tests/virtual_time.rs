@@ -1,4 +1,4 @@
-//! Workers in virtual time: schedules, stalls and standstills, to the nanosecond.
+//! Tests of workers in virtual time: schedules, stalls and standstills, to the nanosecond.
 
 mod open_loop;
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use plumb_block::{Bytes, Errno, EventSource, Nanos, Op, Outcome};
-use plumb_workload::{BlockSizes, BlockSplit, ByteRange, Durability, Rate, Share, Stop, Workload};
+use plumb_workload::{BlockSizes, BlockSplit, Burst, ByteRange, Durability, Rate, Share, Stop, Workload};
 
 use super::{LoadFailure, run};
 use crate::LoadOutcome;
@@ -119,6 +119,21 @@ fn a_stall_shows_in_the_time_since_the_intended_start() {
     // The operation of 0.501 s starts at 0.6 s.
     assert_eq!(outcome.backlog_max, Nanos::millis(99));
     assert!(outcome.late_starts > 90);
+}
+
+#[test]
+fn a_pause_of_the_job_itself_is_no_backlog() {
+    // 20 operations a second, of which a pause of a second after each ten lets no more than half start.
+    let device = ScriptedDevice::steady(Nanos::micros(100));
+    let burst = Some(Burst { operations: 10, pause: Nanos::secs(1) });
+    let stop = Stop::after(Nanos::secs(6));
+    let workload = Workload { rate: Rate::iops(20.0), burst, stop, ..workload() };
+    let outcome = run_on(&device, &workload, 1).unwrap();
+    assert_eq!((outcome.late_starts, outcome.unstarted), (0, 0));
+    assert!(outcome.backlog_max < Nanos::millis(1), "{}", outcome.backlog_max);
+    let slow = ScriptedDevice::steady(Nanos::millis(200));
+    let outcome = run_on(&slow, &workload, 1).unwrap();
+    assert!(outcome.late_starts > 0 && outcome.backlog_max > Nanos::millis(500), "the device is late itself");
 }
 
 #[test]
@@ -235,7 +250,7 @@ fn the_first_error_says_what_where_and_when() {
 #[test]
 fn a_request_without_an_answer_ends_the_run() {
     for depth in [1, 8] {
-        // One request of those that start at 3 ms is lost; at depth 8 the others go on.
+        // One of the requests that start at 3 ms is lost; at depth 8 the others continue.
         let mut lost = false;
         let device = ScriptedDevice::new(move |_, now| {
             let lose = now == Nanos::millis(3) && !std::mem::replace(&mut lost, now == Nanos::millis(3));
@@ -254,7 +269,7 @@ fn a_request_without_an_answer_ends_the_run() {
     }
 }
 
-/// Sets a flag at a time.
+/// Observer that sets a flag at a certain time.
 struct StopAt {
     at: Nanos,
     stop: Arc<AtomicBool>,
@@ -310,7 +325,7 @@ fn the_same_seed_gives_the_same_run() {
     assert_ne!(run(7).0, run(8).0);
 }
 
-/// Says that it has something to do now, and never does it.
+/// Device that reports an event now, but never handles it.
 struct Stuck(AtomicU64);
 
 impl EventSource for Stuck {

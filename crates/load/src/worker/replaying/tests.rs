@@ -1,4 +1,4 @@
-//! Traces replayed in virtual time: order, times, lateness and ends.
+//! Tests of traces replayed in virtual time: order, times, lateness and ends.
 
 use plumb_block::{Bytes, Lba, Nanos, Op, Outcome};
 use plumb_workload::{
@@ -16,7 +16,7 @@ fn event(at: Nanos, op: TraceOp, block: u64, blocks: u32) -> TraceEvent {
 
 const WRITE: TraceOp = TraceOp::Write { fua: false };
 
-/// Returns the events at `speed`, and the workload that stands for them, with this depth.
+/// Returns the events at `speed`, and the equivalent workload with this depth.
 fn recorded(events: &[TraceEvent], speed: TraceSpeed, depth: u32, stop: Stop) -> (RecordedEvents, Workload) {
     let how = TraceUse { speed, ..TraceUse::new("t") };
     let blank = Workload { depth, stop, ..Workload::over(ByteRange::ALL, Bytes::kib(4)) };

@@ -1,9 +1,9 @@
-//! Test that an open loop tells the truth: one server of known service times at 80 % of what it can do.
+//! Tests of the accuracy of an open loop: a single server with known service times, at 80 % of its capacity.
 //!
 //! The latency since the intended start is compared with two oracles that know nothing of workers, depths and
 //! batches: Lindley's recursion over the same arrivals and service times, which it must match to the digits
 //! of the histogram, and queueing theory (M/D/1, M/M/1, D/M/1), which it must match to 2 %. A closed loop, or
-//! a load that forgets what it could not start in time, fails both by far.
+//! a load that omits operations that it could not start in time, fails both by far.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -18,33 +18,32 @@ use plumb_workload::{Amount, Arrival, Schedule};
 
 use super::*;
 
-/// The mean service time: capacity is 10,000 operations a second.
+/// Mean service time, for a capacity of 10,000 operations a second.
 const SERVICE: Nanos = Nanos::micros(100);
-/// 80 % of that.
+/// Rate of the load: 80 % of the capacity.
 const RATE: f64 = 8000.0;
-/// The bar.
+/// Permitted relative deviation from theory.
 const TOLERANCE: f64 = 0.02;
 /// Relative error that a histogram of three digits may have.
 const DIGITS: f64 = 0.001;
 
-/// Time that the server takes.
+/// Distribution of the service times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Service {
     /// Always [`SERVICE`].
     Fixed,
-    /// Exponential with that mean.
+    /// Exponential with the mean [`SERVICE`].
     Exponential,
 }
 
-/// When the server does nothing: what would begin in it begins at its end.
+/// Time in which the server does nothing: an operation that would begin in it begins at its end.
 #[derive(Debug, Clone, Copy)]
 struct Stall {
     from: Nanos,
     length: Nanos,
 }
 
-/// A single server, first come first served. Time as the recursion of Lindley: used by the device and by the
-/// oracle, each with its own.
+/// A single server, first come first served, by Lindley's recursion. The device and the oracle each have one.
 #[derive(Debug, Clone)]
 struct Server {
     service: Service,
@@ -58,7 +57,7 @@ impl Server {
         Self { service, stall, free_at: Nanos::ZERO, draws: 0x9e37_79b9_7f4a_7c15 }
     }
 
-    /// Returns when what arrives at `now` is done.
+    /// Returns the time at which an operation that arrives at `now` is done.
     fn serve(&mut self, now: Nanos) -> Nanos {
         let mut begin = now.max(self.free_at);
         if let Some(stall) = self.stall
@@ -85,7 +84,7 @@ impl Server {
     }
 }
 
-/// A device that is such a server.
+/// A device that behaves like the server.
 struct Shop {
     clock: Arc<VirtualClock>,
     inner: Arc<Inner>,
@@ -95,7 +94,7 @@ struct Inner(Mutex<WaitingArrival>);
 
 struct WaitingArrival {
     server: Server,
-    /// When what is in the shop will be done, in order, of all queues.
+    /// Completion times of all operations in the shop, in order.
     due: VecDeque<Nanos>,
 }
 
@@ -192,8 +191,8 @@ struct Exact {
 }
 
 impl Exact {
-    /// Serves the intended starts of all `workers` in order. What lies `depth` operations ahead must be done
-    /// before the next one starts; of several workers it is assumed that the depth is never reached.
+    /// Serves the intended starts of all `workers` in order. An operation starts only when the one `depth`
+    /// operations before it is done; several workers are assumed never to reach the depth.
     fn simulate(workload: &Workload, workers: u32, mut server: Server) -> Self {
         let Some(operations) = workload.stop.operations else { panic!("a counted workload") };
         let mut arrivals = Vec::new();
@@ -236,8 +235,8 @@ fn at_80_percent(arrivals: Rate, operations: u64) -> Workload {
     Workload { rate: arrivals, depth: 64, stop: Stop::operations(operations), ..workload() }
 }
 
-/// Runs the workload on the server and compares with the recursion. The outcome, and its latencies since the
-/// intended start.
+/// Runs the workload on the server, and compares it with the recursion. Returns the outcome, and its
+/// latencies since the intended start.
 fn run_and_compare(workload: &Workload, workers: u32, server: &Server) -> (LoadOutcome, Histogram) {
     let shop = Shop::new(server.clone());
     let shares = Share::all(NonZeroU32::new(workers).unwrap());
@@ -264,7 +263,8 @@ fn run_and_compare(workload: &Workload, workers: u32, server: &Server) -> (LoadO
     (outcome, measured)
 }
 
-/// Asserts that p50 and p99 are within `tolerance` of what `theory` says of a probability, in service times.
+/// Asserts that p50 and p99 are within `tolerance` of the values of `theory` for these probabilities, in
+/// service times.
 fn assert_theory(measured: &Histogram, tolerance: f64, theory: impl Fn(f64) -> f64) {
     for per_mille in [500, 990] {
         let got = measured.at_per_mille(per_mille).unwrap().0 as f64 / SERVICE.0 as f64;
@@ -273,7 +273,7 @@ fn assert_theory(measured: &Histogram, tolerance: f64, theory: impl Fn(f64) -> f
     }
 }
 
-/// Returns how likely the wait of M/D/1 at load `rho` is at most `t` service times (Erlang 1909).
+/// Returns the probability that the wait of M/D/1 at load `rho` is at most `t` service times (Erlang 1909).
 fn md1_wait(rho: f64, t: f64) -> f64 {
     let mut sum = 0.0;
     for k in 0..=(t.floor() as i32) {
@@ -284,7 +284,7 @@ fn md1_wait(rho: f64, t: f64) -> f64 {
     (1.0 - rho) * sum
 }
 
-/// Returns where `distribution`, which grows, reaches `probability`.
+/// Returns the value at which `distribution`, which grows, reaches `probability`.
 fn quantile(probability: f64, distribution: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (0.0, 30.0);
     for _ in 0..60 {
@@ -316,9 +316,9 @@ fn several_workers_are_together_one_poisson_process() {
 fn poisson_arrivals_at_a_server_of_exponential_time_are_m_m_1() {
     let server = Server::new(Service::Exponential, None);
     let (_, measured) = run_and_compare(&at_80_percent(poisson(), 400_000), 1, &server);
-    // The time in the system is exponential with the mean 1 / (1 - rho). At this load what one operation
-    // waits the next eighty do too, so that the p99 of as many has a standard deviation of 3 % from one seed
-    // to another: the bar of 2 % is met against the recursion, which knows what was drawn.
+    // The time in the system is exponential with the mean 1 / (1 - rho). At this load the waits of some
+    // eighty successive operations are correlated, so that the p99 has a standard deviation of 3 % between
+    // seeds. The tolerance of 2 % applies to the recursion, which uses the drawn numbers.
     assert_theory(&measured, 3.0 * TOLERANCE, |probability| -(1.0 - probability).ln() / 0.2);
 }
 
@@ -348,8 +348,8 @@ fn a_stall_is_paid_for_by_everything_that_was_due_in_it() {
     let (outcome, measured) = run_and_compare(&at_80_percent(Rate::iops(RATE), 80_000), 1, &server);
     let p99 = measured.at_per_mille(990).unwrap().as_secs_f64();
     assert!((p99 / 0.0801 - 1.0).abs() <= TOLERANCE, "{p99}");
-    // Sixty-four were in the shop when it closed; all others waited outside, where service times do not see
-    // them.
+    // Sixty-four operations were in the shop when the stall began; all others waited outside, which service
+    // times do not show.
     let service = outcome.read.latency.at_per_mille(990).unwrap();
     assert!(service <= SERVICE * 65, "{service}");
     assert!(outcome.backlog_max > Nanos::millis(85) && outcome.backlog_max < stall.length);
