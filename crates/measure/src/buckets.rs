@@ -1,5 +1,4 @@
-//! Buckets of Prometheus: a distribution of durations in 200 bytes, for what is counted for months and under
-//! many names.
+//! Prometheus buckets: a distribution of durations in 200 bytes, for long-running counters with many labels.
 
 use plumb_block::Nanos;
 
@@ -7,19 +6,18 @@ use crate::histogram::Histogram;
 
 /// Number of edges.
 const EDGES: usize = 24;
-/// Exponent of the first edge: 0.001 s times two to this.
+/// Exponent of the first edge: 0.001 s times two to this power.
 const FIRST_EXPONENT: i32 = -10;
-/// The first edge is this many nanoseconds, over [`FIRST_EDGE_DIVISOR`].
+/// Numerator of the first edge in nanoseconds; the denominator is [`FIRST_EDGE_DIVISOR`].
 const FIRST_EDGE_NS: u64 = 1_000_000;
-/// Two to the power of the first edge's exponent, turned round.
+/// Denominator of the first edge: two to the power of minus [`FIRST_EXPONENT`].
 const FIRST_EDGE_DIVISOR: u64 = 1024;
 
-/// Counts of durations by edges that are those of etcd's disk histograms, 0.001 s times powers of two up to
-/// 8.192 s, so that both can stand in one panel, continued downwards by halving to about 1 µs for drives that
-/// are faster.
+/// Counts of durations with the edges of etcd's disk histograms, so that both can share a panel: 0.001 s
+/// times powers of two up to 8.192 s. For faster drives, further edges go down by halving to about 1 µs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buckets {
-    /// Durations of each bucket; the last is of those beyond the last edge.
+    /// Number of durations in each bucket; the last is beyond the last edge.
     counts: [u64; EDGES + 1],
     sum_ns: u64,
 }
@@ -38,7 +36,7 @@ impl Buckets {
     }
 
     fn add(&mut self, duration: Nanos, count: u64) {
-        // A duration is in the bucket of the first edge that it does not exceed.
+        // The first edge that a duration does not exceed determines its bucket.
         let edges = duration.0.saturating_mul(FIRST_EDGE_DIVISOR).div_ceil(FIRST_EDGE_NS).max(1);
         let place = edges.next_power_of_two().trailing_zeros() as usize;
         let counted = &mut self.counts[place.min(EDGES)];
@@ -50,13 +48,13 @@ impl Buckets {
         self.counts.iter().sum()
     }
 
-    /// Returns their sum in seconds.
+    /// Returns the sum of durations in seconds.
     pub fn sum(&self) -> f64 {
         self.sum_ns as f64 / 1e9
     }
 
-    /// Returns each edge, in seconds, with the number of durations between the previous edge and it; last,
-    /// without an edge, the number of those beyond the last edge.
+    /// Returns each edge, in seconds, with the number of durations between the previous edge and it. The last
+    /// item has no edge and the number of durations beyond.
     pub fn counts(&self) -> impl Iterator<Item = (Option<f64>, u64)> + '_ {
         let edges = (FIRST_EXPONENT..).take(EDGES).map(|exponent| Some(edge(exponent)));
         edges.chain([None]).zip(self.counts)
@@ -72,8 +70,7 @@ impl Buckets {
     }
 }
 
-/// Returns an edge in seconds that prints as etcd prints it: `0.001`, `8.192`; the exact decimal for the
-/// smaller ones.
+/// Returns an edge in seconds that prints as in etcd: `0.001`, `8.192`; the exact decimal for smaller ones.
 fn edge(exponent: i32) -> f64 {
     let milliseconds = f64::from(exponent).exp2();
     if exponent >= 0 { milliseconds / 1e3 } else { 1e-3 * milliseconds }

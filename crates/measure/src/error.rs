@@ -1,4 +1,4 @@
-//! The error of recordings: what was being done, to which file, at which line.
+//! Error of a recording: the operation, the file, and the line.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 use plumb_block::FailureKind;
 use plumb_state::whole_file::FileError;
 
-/// Shorthand for results of run directories and recordings.
+/// Result type of run directories and recordings.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A recording that could not be written or read.
+/// Error of writing or reading a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file system is full. What had been written before is still there.
+    /// The file system is full. Earlier data is still there.
     #[error("cannot {operation} {}: the file system is full; what was recorded before is kept", path.display())]
     Full {
         /// Attempted operation, as a verb.
         operation: &'static str,
         /// The file.
         path: PathBuf,
-        /// The operating system's answer.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The operating system failed or refused.
@@ -29,25 +29,26 @@ pub enum Error {
         operation: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// The operating system's answer.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The directory that was named is not for a recording, or has none; why, and what to do.
+    /// The named directory cannot hold a recording, or has none; with the reason and the remedy.
     #[error("{0}")]
     Place(String),
-    /// A file of a recording does not read as what it should be.
+    /// A file of a recording is malformed.
     #[error("{}:{line}: {found}: expected {expected}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: u64,
         /// Actual content.
         found: String,
         /// Expected content.
         expected: &'static str,
     },
-    /// The data cannot be expressed in the file's format: what, where, and what the format takes.
+    /// The data cannot be expressed in the file's format; with the data, the place, and what the format
+    /// accepts.
     #[error("cannot write {0}")]
     Inexpressible(String),
 }
@@ -59,8 +60,7 @@ impl From<FileError> for Error {
 }
 
 impl Error {
-    /// Returns the way in which a command fails that ends with it: a place that cannot hold a recording is
-    /// the user's mistake.
+    /// Returns the category of the failure: a place that cannot hold a recording is the user's mistake.
     pub fn failure(&self) -> FailureKind {
         match self {
             Self::Place(_) => FailureKind::Usage,
@@ -69,17 +69,17 @@ impl Error {
         }
     }
 
-    /// Returns true if it failed because there is no room.
+    /// Returns true if the failure is due to a full file system.
     pub const fn is_for_want_of_space(&self) -> bool {
         matches!(self, Self::Full { .. })
     }
 
-    /// Returns the error that `found` cannot be written to `path`, which takes `expected`.
+    /// Creates the error that `found` cannot be written to `path`, which accepts `expected`.
     pub(crate) fn inexpressible(found: &str, path: &Path, expected: &str) -> Self {
         Self::Inexpressible(format!("{found} to {}: expected {expected}", path.display()))
     }
 
-    /// Returns `operation` on `path` failed with `source`.
+    /// Creates the error that `operation` on `path` failed with `source`.
     pub(crate) fn io(operation: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {

@@ -1,9 +1,8 @@
-//! The distribution of a latency, in fixed memory.
+//! Distribution of a latency in fixed memory.
 //!
 //! Percentiles come from an HDR histogram: three significant digits from 1 ns to 137 s, about 220 KiB, never
-//! growing. Count, mean, standard deviation, minimum and maximum are kept beside it as exact integers, so
-//! merging is exact and its order does not matter: the same operations give the same figures whatever the
-//! number of workers.
+//! growing. Count, mean, standard deviation, minimum and maximum are kept as exact integers in addition, so
+//! merging is exact and independent of order: equal operations give equal figures for any number of workers.
 //!
 //! Invariant: `count` is the number of values in `distribution`, and all values lie between `min` and `max`.
 
@@ -17,7 +16,7 @@ use crate::result::Latency;
 /// A distribution of durations.
 #[derive(Debug)]
 pub struct Histogram {
-    /// The HDR histogram, for writing it down.
+    /// HDR histogram, for serialization.
     pub(crate) distribution: Hdr<u64>,
     sum: u128,
     sum_of_squares: u128,
@@ -26,10 +25,10 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// The longest duration that percentiles tell apart. Longer ones count as this in percentiles, and as
-    /// themselves in mean, standard deviation and maximum.
+    /// Longest duration that percentiles distinguish. Longer ones count as this in percentiles, and exactly
+    /// in mean, standard deviation and maximum.
     pub const HIGHEST: Nanos = Nanos((1 << 37) - 1);
-    /// Significant decimal digits of percentiles unless asked otherwise.
+    /// Default number of significant decimal digits of percentiles.
     pub const DIGITS: u8 = 3;
 
     /// Creates an empty histogram of [`DIGITS`](Self::DIGITS) significant digits.
@@ -37,8 +36,8 @@ impl Histogram {
         Self::with_digits(Self::DIGITS)
     }
 
-    /// Creates an empty histogram of `digits` significant digits, taken into 1 to 5. Memory grows tenfold
-    /// with each.
+    /// Creates an empty histogram of `digits` significant digits, clamped to 1 to 5. Each additional digit
+    /// takes ten times the memory.
     pub fn with_digits(digits: u8) -> Self {
         let distribution = Hdr::new_with_bounds(1, Self::HIGHEST.0, digits.clamp(1, 5));
         let distribution = distribution.expect("the bounds are constant and the digits in range");
@@ -66,13 +65,13 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// Adds all that `other` recorded, as if it had been recorded here.
+    /// Adds all durations of `other`.
     pub fn merge(&mut self, other: &Self) {
         if other.count() == 0 {
             return;
         }
-        // Cannot fail: all histograms have the same bounds or grow, and bins of more digits fold into coarser
-        // ones.
+        // Cannot fail: all histograms have the same bounds or grow, and bins with more digits fold into
+        // coarser ones.
         self.distribution.add(&other.distribution).expect("histograms have equal bounds");
         self.sum = self.sum.saturating_add(other.sum);
         self.sum_of_squares = self.sum_of_squares.saturating_add(other.sum_of_squares);
@@ -80,7 +79,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// Returns the number of durations that were recorded.
+    /// Returns the number of recorded durations.
     pub fn count(&self) -> u64 {
         self.distribution.len()
     }
@@ -90,12 +89,12 @@ impl Histogram {
         self.sum
     }
 
-    /// Returns the shortest, exactly; `None` if nothing was recorded.
+    /// Returns the exact minimum; `None` if nothing was recorded.
     pub fn min(&self) -> Option<Nanos> {
         (self.count() > 0).then_some(Nanos(self.min))
     }
 
-    /// Returns the longest, exactly; `None` if nothing was recorded.
+    /// Returns the exact maximum; `None` if nothing was recorded.
     pub fn max(&self) -> Option<Nanos> {
         (self.count() > 0).then_some(Nanos(self.max))
     }
@@ -107,8 +106,8 @@ impl Histogram {
 
     /// Returns the standard deviation of the population in seconds; `None` if nothing was recorded.
     ///
-    /// The sum of squared deviations is found in whole numbers, since the difference of two large
-    /// floating-point numbers would be mostly rounding error when latencies hardly differ.
+    /// The sum of squared deviations is computed in integers, since the difference of two large
+    /// floating-point numbers would be mostly rounding error for nearly equal latencies.
     pub fn std(&self) -> Option<f64> {
         let count = u128::from(self.count());
         let quotient = self.sum.checked_div(count)?;
@@ -119,13 +118,13 @@ impl Histogram {
         Some((deviations.max(0.0) / count as f64).sqrt() / 1e9)
     }
 
-    /// Returns the duration that `per_mille` of 1000 recorded ones do not exceed, within the histogram's
-    /// digits; `None` if nothing was recorded. At 0 the minimum, at 1000 the maximum, both exact.
+    /// Returns the duration that `per_mille` of 1000 durations do not exceed, within the histogram's digits;
+    /// `None` if nothing was recorded. 0 gives the minimum and 1000 the maximum, both exact.
     pub fn at_per_mille(&self, per_mille: u32) -> Option<Nanos> {
         self.at_ranks([rank(self.count(), per_mille.min(1000))]).map(|[value]| value)
     }
 
-    /// Returns all that reports show, in seconds; `None` if nothing was recorded.
+    /// Returns the figures for reports, in seconds; `None` if nothing was recorded.
     pub fn summary(&self) -> Option<Latency> {
         let count = self.count();
         let [p25, p50, p75, p99, p999] =
@@ -144,8 +143,8 @@ impl Histogram {
         })
     }
 
-    /// Returns the filled bins, ascending: the longest duration of each (within the recorded maximum) and how
-    /// many fell in it. What distribution charts are drawn from.
+    /// Returns the non-empty bins in ascending order, for distribution charts: the longest duration of each
+    /// (at most the maximum), and its count.
     pub fn bins(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
         self.distribution.iter_recorded().map(|bin| {
             let value = self.distribution.highest_equivalent(bin.value_iterated_to());
@@ -153,8 +152,8 @@ impl Histogram {
         })
     }
 
-    /// From what was written down, `None` if that reaches beyond [`HIGHEST`](Self::HIGHEST). The moments are
-    /// those of the bins: within the digits, no longer exact.
+    /// Creates a histogram from a serialized one; `None` if that exceeds [`HIGHEST`](Self::HIGHEST). Mean and
+    /// deviation are computed from the bins, so they are no longer exact.
     pub(crate) fn from_distribution(written: &Hdr<u64>) -> Option<Self> {
         let mut this = Self::with_digits(written.sigfig());
         this.distribution.add(written).ok()?;
@@ -192,14 +191,14 @@ impl Histogram {
         Some(values)
     }
 
-    /// Returns `value` taken between the exact extremes: a bin may reach beyond them.
+    /// Clamps `value` to the exact minimum and maximum, since a bin may extend beyond them.
     fn bounded(&self, value: u64) -> Nanos {
         Nanos(value.clamp(self.min, self.max))
     }
 }
 
-/// Copies what was recorded. The copy of an empty one is a new one, whose memory the kernel gives only when
-/// it is used: a load has many histograms, most of them empty.
+/// Copies the recorded values. The clone of an empty histogram is a new one, whose memory the kernel provides
+/// only on use: a load has many histograms, most of them empty.
 impl Clone for Histogram {
     fn clone(&self) -> Self {
         if self.count() == 0 {
@@ -215,7 +214,7 @@ impl Default for Histogram {
     }
 }
 
-/// Returns the rank, from 1, of the value that `per_mille` of 1000 do not exceed, among `count`.
+/// Returns the rank, from 1, among `count` values of the value that `per_mille` of 1000 do not exceed.
 fn rank(count: u64, per_mille: u32) -> u64 {
     let rank = (u128::from(count) * u128::from(per_mille)).div_ceil(1000) as u64;
     rank.max(1)
@@ -226,7 +225,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The slow, exact way: all values, sorted.
+    /// Slow, exact oracle: all values, sorted.
     struct Oracle(Vec<u64>);
 
     impl Oracle {

@@ -1,7 +1,7 @@
-//! Measurements: histograms, time series, the counters of the storage, and run directories.
+//! Measurements: histograms, time series, storage counters, and run directories.
 //!
-//! Pure but for the reading and writing of run directories. Reports are functions of what lives here; no
-//! report asks a live device again.
+//! Pure except for reading and writing run directories. Reports are functions of this data and never query a
+//! live device again.
 
 pub mod buckets;
 pub mod error;

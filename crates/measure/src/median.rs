@@ -1,6 +1,6 @@
 //! The median of a list of numbers.
 
-/// Returns the median, the mean of the two in the middle; `None` of nothing.
+/// Returns the median, or the mean of the two middle values; `None` for an empty list.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

@@ -1,39 +1,39 @@
-//! Measured results as plain data: the numbers that every report shows.
+//! Measured results as plain data: the numbers in all reports.
 //!
-//! Durations are seconds, sizes bytes, rates per second, all as JSON numbers. What is not known is null, with
-//! a sibling that says why.
+//! Durations are in seconds, sizes in bytes, rates per second, all as JSON numbers. An unknown value is null,
+//! with a sibling field for the reason.
 
 use plumb_block::{DeviceCounters, Nanos, SyncMethod};
 use serde::{Deserialize, Serialize};
 
-/// The distribution of a latency, in seconds. Made from a histogram, so percentiles carry its relative error.
-/// plumb measures all percentiles; null is a percentile that another program did not print, or that lies
-/// beyond the end of its histogram.
+/// Distribution of a latency, in seconds. Computed from a histogram, so percentiles have its relative error.
+/// plumb measures all percentiles; null is a percentile that another program did not print, or that is beyond
+/// the end of its histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Number of operations that were timed.
+    /// Number of timed operations.
     pub count: u64,
     /// Arithmetic mean.
     pub mean: f64,
     /// Standard deviation of the population.
     pub std: f64,
-    /// The fastest.
+    /// Minimum.
     pub min: f64,
-    /// The first quartile.
+    /// First quartile.
     pub p25: Option<f64>,
-    /// The median.
+    /// Median.
     pub p50: Option<f64>,
-    /// The third quartile.
+    /// Third quartile.
     pub p75: Option<f64>,
-    /// 99 of 100 are not slower.
+    /// 99th percentile.
     pub p99: Option<f64>,
-    /// 999 of 1000 are not slower.
+    /// 99.9th percentile.
     pub p999: Option<f64>,
-    /// The slowest.
+    /// Maximum.
     pub max: f64,
 }
 
-/// The application's side of a measurement: what the workers saw.
+/// Application side of a measurement, as seen by the workers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ApplicationSide {
     /// Operations that completed.
@@ -42,7 +42,7 @@ pub struct ApplicationSide {
     pub errors: u64,
     /// Bytes that completed operations moved.
     pub bytes: u64,
-    /// The length of the measurement window, in seconds.
+    /// Length of the measurement window, in seconds.
     pub seconds: f64,
     /// Completed operations per second.
     pub iops: f64,
@@ -52,133 +52,131 @@ pub struct ApplicationSide {
     pub io_bytes_mean: Option<f64>,
     /// Service time; null if no operation completed.
     pub latency: Option<Latency>,
-    /// Time since the intended start; null without a rate limit, for it is then the service time.
+    /// Time since the intended start; null without a rate limit, where it equals the service time.
     pub latency_from_intended_start: Option<Latency>,
-    /// Mean requests in flight (Little's law: rate times mean service time).
+    /// Mean number of requests in flight (Little's law: rate times mean service time).
     pub in_flight_mean: Option<f64>,
 }
 
 impl ApplicationSide {
-    /// Returns the latency of an operation: since its intended start where it has one, so that waiting for
-    /// earlier operations counts, else its service time.
+    /// Returns the latency of an operation: since its intended start if it has one, which includes the wait
+    /// for earlier operations, else its service time.
     pub fn operation_latency(&self) -> Option<Latency> {
         self.latency_from_intended_start.or(self.latency)
     }
 }
 
-/// The storage's side of the same window: what the block devices beneath the target were handed.
+/// Storage side of a measurement: the requests handed to the block devices below the target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StorageSide {
-    /// Reads and writes per second, empty flushes taken out.
+    /// Reads and writes per second, without empty flushes.
     pub iops: f64,
     /// Bytes read and written per second.
     pub bytes_per_second: f64,
     /// Bytes per read or write; null if there was none.
     pub io_bytes_mean: Option<f64>,
-    /// Flush requests in the window; null where the kernel does not count them.
+    /// Flush requests in the window; null if the kernel does not count them.
     pub flushes: Option<u64>,
     /// Mean time of a flush request, in seconds; null if there was none.
     pub flush_mean: Option<f64>,
     /// Reads in the window.
     pub reads: u64,
-    /// Writes in the window, empty flushes taken out.
+    /// Writes in the window, without empty flushes.
     pub writes: u64,
     /// Bytes read.
     pub read_bytes: u64,
     /// Bytes written.
     pub write_bytes: u64,
-    /// Reads and writes that were merged into a neighbour.
+    /// Reads and writes merged into a neighbour.
     pub merges: u64,
-    /// How empty flushes were taken out of the writes.
+    /// Treatment of empty flushes in the count of writes.
     pub flush_writes: FlushWrites,
-    /// Counters of each device over the window, as the kernel counts them.
+    /// Kernel counters of each device over the window.
     pub devices: Vec<DeviceCounters>,
-    /// Counters of the block devices above `devices`, from the top down: the requests that a loop device, a
-    /// mapped device or an array received. Empty if there are none.
+    /// Counters of the block devices above `devices`, from the top down: requests received by a loop device,
+    /// a mapped device or an array. Empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub above: Vec<DeviceCounters>,
-    /// Whose these counts are; null where all are the run's own, as on a simulated drive.
+    /// Attribution of the counts to programs; null if all are the run's own, as on a simulated drive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
 }
 
-/// Whose the counts of a storage side are. The counters of a device tell what all programs asked of it: they
-/// are a run's own only where nobody else can use the device, or where requests were traced. Each null is: it
-/// cannot be told.
+/// Attribution of storage counts to programs. A device counts the requests of all programs: they are a run's
+/// own only if nobody else can use the device, or if requests were traced. Null means unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attribution {
-    /// How flushes are told from those of other programs.
+    /// Method to distinguish the run's flushes from those of other programs.
     pub flushes: FlushesOf,
-    /// Flushes that this run asked for: all that its own device counted, or those that its threads were
-    /// traced to hand to the first block device beneath the target.
+    /// Flushes by this run: all flushes of its own device, or those that its threads submitted to the first
+    /// block device below the target, by trace.
     pub own_flushes: Option<u64>,
-    /// Flushes that the journal of the file system was traced to ask for: it serves all who use the file
-    /// system.
+    /// Flushes by the journal of the file system, by trace; the journal serves all users of the file system.
     pub journal_flushes: Option<u64>,
-    /// Flushes of other programs, at least.
+    /// Lower bound of the flushes by other programs.
     pub foreign_flushes: Option<u64>,
-    /// Bytes that the devices wrote for this run, at least.
+    /// Lower bound of the bytes that the devices wrote for this run.
     pub own_write_bytes: Option<u64>,
-    /// How those bytes are known; null as they are.
+    /// Method to determine `own_write_bytes`; null if that is null.
     pub bytes_by: Option<BytesBy>,
-    /// How it is known, or why it cannot be told, in words: `/dev/sdb is claimed by this run`.
+    /// Explanation, also for an unknown attribution: `/dev/sdb is claimed by this run`.
     pub because: String,
 }
 
-/// How the flushes of a run are told from those of other programs.
+/// Method to distinguish a run's flushes from those of other programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlushesOf {
-    /// The device is the run's own: it is simulated, or claimed. All that was counted is of the run.
+    /// The device is simulated or claimed, so all counts are the run's own.
     OwnDevice,
-    /// Each flush was traced to the thread that asked for it (tracefs).
+    /// Each flush was traced to the thread that submitted it (tracefs).
     Traced,
-    /// The counts are of all programs: they prove nothing about the flushes of one of them.
+    /// None: the counts include all programs and prove nothing about one of them.
     #[default]
     AllPrograms,
 }
 
-/// How the bytes of a run are told from those of other programs.
+/// Method to distinguish a run's bytes from those of other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BytesBy {
-    /// The device is the run's own.
+    /// The device is used by this run alone.
     OwnDevice,
     /// io.stat of a control group with no other process in it (cgroup v2).
     Cgroup,
-    /// write_bytes of /proc/self/io: what this process caused to be written, on all devices; where each write
-    /// is synced, the last one of each worker with it.
+    /// write_bytes of /proc/self/io: writes caused by this process on all devices. Where each write is
+    /// synced, includes the last one of each worker.
     Process,
 }
 
-/// Answer to whether the kernel counted empty flushes among the writes, and how it is known.
+/// Answer to whether the kernel counts empty flushes as writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlushWrites {
-    /// A calibration of clean syncs showed one empty write for each flush; they are taken out.
+    /// A calibration with clean syncs showed one empty write for each flush; these were subtracted.
     TakenOut,
-    /// A calibration showed that flushes are not among the writes.
+    /// A calibration showed that flushes are not counted as writes.
     NotCounted,
-    /// There was no calibration; writes may include empty flushes.
+    /// Not calibrated; writes may include empty flushes.
     Unknown,
 }
 
-/// The cost of a durable write by one method.
+/// Cost of a durable write by one method.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SyncResult {
-    /// How the write was made durable.
+    /// Method to make the write durable.
     pub method: SyncMethod,
-    /// Durable writes that completed.
+    /// Number of completed durable writes.
     pub operations: u64,
-    /// Time that each took until it was durable: write and sync together, in seconds; null if none completed.
+    /// Time until each write was durable: write and sync together, in seconds; null if none completed.
     pub latency: Option<Latency>,
-    /// The write alone; null where write and sync are one call.
+    /// Time of the write alone; null if write and sync are one call.
     pub write_latency: Option<Latency>,
-    /// The sync alone; null where write and sync are one call.
+    /// Time of the sync alone; null if write and sync are one call.
     pub sync_latency: Option<Latency>,
-    /// The length of the window, in seconds.
+    /// Length of the window, in seconds.
     pub seconds: f64,
-    /// Flush requests that the devices beneath counted in the window, summed.
+    /// Flush requests counted by the devices below in the window, summed.
     pub device_flushes: Option<u64>,
     /// Reason why `device_flushes` is null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -186,86 +184,87 @@ pub struct SyncResult {
     /// Device flushes per durable write; null if flushes were not counted or include those of other programs,
     /// or if no durable write completed.
     pub flushes_per_sync: Option<f64>,
-    /// The storage's side of the window; null as `device_flushes`.
+    /// Storage side of the window; null if `device_flushes` is null.
     pub storage: Option<StorageSide>,
-    /// Influence of the surroundings during the measurement.
+    /// Disturbances during the measurement.
     pub quality: Quality,
-    /// Reason why the method could not be measured, if it could not.
+    /// Reason why the method could not be measured; null if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_because: Option<String>,
 }
 
-/// One load and its two sides: a row of the table of application against storage.
+/// One load with both sides: a row of the table that compares application and storage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IoResult {
     /// `read-cached`, `read-direct`, `write-cached`, `write-direct`, or the name of a load.
     pub name: String,
-    /// Bytes of each operation.
+    /// Length of each operation in bytes.
     pub block_bytes: u64,
-    /// Requests asked to be in flight.
+    /// Requested number of requests in flight.
     pub depth: u32,
-    /// Bytes of the range that was touched.
+    /// Length of the accessed range in bytes.
     pub range_bytes: u64,
-    /// Application's side, as seen by the workers.
+    /// Application side, as seen by the workers.
     pub application: Option<ApplicationSide>,
-    /// Storage's side: what was submitted to the underlying devices.
+    /// Storage side: requests submitted to the devices below.
     pub storage: Option<StorageSide>,
     /// Reason why `storage` is null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_unknown_because: Option<String>,
     /// For writes through the page cache: bytes still dirty in the page cache at the end of the window.
     pub dirty_bytes_after: Option<u64>,
-    /// Influence of the surroundings during the measurement.
+    /// Disturbances during the measurement.
     pub quality: Quality,
-    /// Reason why it could not be measured, if it could not.
+    /// Reason why the load could not be measured; null if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_because: Option<String>,
 }
 
-/// Conditions that may have spoilt a measurement. Null means "cannot be read here".
+/// Conditions that may have distorted a measurement. Null means "cannot be read here".
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quality {
-    /// Share of the window that the busiest worker thread spent on a processor, 0 to 1.
+    /// Fraction of the window that the busiest worker thread ran on a processor, 0 to 1.
     pub worker_busy: Option<f64>,
-    /// Share of processor time that the hypervisor took away (steal), 0 to 1.
+    /// Fraction of processor time that the hypervisor took away (steal), 0 to 1.
     pub steal: Option<f64>,
-    /// Share of the window that the busiest worker thread was ready to run and waited for a processor, 0 to
-    /// 1.
+    /// Fraction of the window that the busiest worker thread was ready to run but waited for a processor, 0
+    /// to 1.
     #[serde(default)]
     pub worker_waiting: Option<f64>,
-    /// Bytes that the devices beneath moved and this process did not ask for, at least.
+    /// Lower bound of the bytes moved by the devices below but not for this process.
     pub foreign_bytes: Option<u64>,
     /// Seconds at the start of the window before the rate settled; null if it never did.
     pub ramp_seconds: Option<f64>,
     /// Coefficient of variation of the rate over 100 ms buckets after the ramp.
     pub rate_variation: Option<f64>,
-    /// Slope of the rate over the window after the ramp, relative to its mean (SNIA PTS 2.0.2 asks for under
-    /// 0.1).
+    /// Slope of the rate over the window after the ramp, relative to its mean (SNIA PTS 2.0.2 requires less
+    /// than 0.1).
     pub rate_slope: Option<f64>,
-    /// Share of the touched range that had been written before, 0 to 1; reads of the rest come from nothing.
+    /// Fraction of the accessed range that had been written before, 0 to 1; reads of the rest do not reach
+    /// the medium.
     pub written_share: Option<f64>,
 }
 
 /// One bucket of a time series.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct SeriesPoint {
-    /// The start of the bucket since the start of its window.
+    /// Start of the bucket since the start of its window.
     pub at: Nanos,
-    /// Operations that completed in it.
+    /// Operations completed in the bucket.
     pub operations: u64,
-    /// Bytes they moved.
+    /// Bytes moved by these operations.
     pub bytes: u64,
-    /// The sum of their service times.
+    /// Sum of the service times.
     pub latency_sum: Nanos,
-    /// The longest of them.
+    /// Longest service time.
     pub latency_max: Nanos,
-    /// The shortest of them; zero if there are none, or that was not kept.
+    /// Shortest service time; zero if there is none, or it was not kept.
     #[serde(default)]
     pub latency_min: Nanos,
-    /// The sum of their squares, in ns²; zero if that was not kept.
+    /// Sum of the squared service times, in ns²; zero if it was not kept.
     #[serde(default)]
     pub latency_squares: f64,
 }
 
-/// How wide a bucket of a time series is.
+/// Initial width of a bucket of a time series.
 pub const SERIES_BUCKET: Nanos = Nanos::millis(100);

@@ -1,11 +1,11 @@
 //! Time series: completed operations in buckets of equal width.
 //!
-//! Memory is bounded: a series starts with buckets of [`SERIES_BUCKET`] and, when a run outgrows
-//! [`CAPACITY`](Series::CAPACITY) of them, pairs of buckets are joined and the width doubles. Sums stay
-//! exact, the whole run stays in view, and a run of a month costs as much as one of half an hour.
+//! Memory is bounded: a series starts with buckets of [`SERIES_BUCKET`]. When a run exceeds
+//! [`CAPACITY`](Series::CAPACITY) of them, pairs of buckets are merged and the width doubles. Sums stay
+//! exact, the whole run stays visible, and a run of a month costs as much as one of half an hour.
 //!
-//! Invariant: bucket `i` covers `[i, i + 1) * width` since the start of the series, and no bucket is left
-//! out: an idle stretch is buckets of zeroes.
+//! Invariant: bucket `i` covers `[i, i + 1) * width` since the start of the series, without gaps: an idle
+//! period consists of buckets of zeroes.
 
 use plumb_block::Nanos;
 
@@ -20,13 +20,13 @@ use crate::run::TimeseriesRow;
 pub struct Series {
     start: Nanos,
     width: Nanos,
-    /// The bucket that is being filled: `points[current]` begins at `current_start`.
+    /// Bucket being filled: `points[current]` starts at `current_start`.
     current: usize,
     current_start: Nanos,
     points: Vec<SeriesPoint>,
 }
 
-/// A series as it came from elsewhere, with its fields of the same names.
+/// Unvalidated fields of a series from another host, named as in [`Series`].
 #[derive(Deserialize)]
 struct SeriesFields {
     start: Nanos,
@@ -50,7 +50,8 @@ impl TryFrom<SeriesFields> for Series {
         let in_order =
             points.iter().zip(0..).all(|(point, place)| point.at.0 == width.0.saturating_mul(place));
         let is_width = is_width && doublings <= 1 << 20;
-        // The clock of a host that has run for centuries: what is added to it stays in range.
+        // The start is far from the maximum even for a host that has run for centuries, so later additions
+        // stay in range.
         let is_placed = || {
             start.0 < u64::MAX / 4 && Some(current_start.0) == start.0.checked_add(width.0 * current as u64)
         };
@@ -61,26 +62,25 @@ impl TryFrom<SeriesFields> for Series {
     }
 }
 
-/// Limit below which counts from another host are accepted, so that the sums of many hosts stay in range.
+/// Limit of counts from another host, so that sums over many hosts do not overflow.
 pub const COUNT_MAX: u64 = 1 << 53;
 
-/// An operation that completed.
+/// A completed operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeriesEvent {
-    /// When, by the clock of the series' start.
+    /// Completion time, by the clock of the series' start.
     pub at: Nanos,
-    /// Bytes it moved.
+    /// Bytes moved.
     pub bytes: u64,
-    /// Time that it took.
+    /// Duration of the operation.
     pub latency: Nanos,
 }
 
 impl Series {
-    /// Number of buckets that are kept at most.
+    /// Maximum number of buckets.
     pub const CAPACITY: usize = 1 << 14;
 
-    /// Creates an empty series that begins at `start`, with room for `expected` time, so that recording does
-    /// not allocate until then.
+    /// Creates an empty series that starts at `start`, preallocated for `expected` time.
     pub fn starting_at(start: Nanos, expected: Nanos) -> Self {
         let buckets = expected.0 / SERIES_BUCKET.0 + 2;
         let room = usize::try_from(buckets).map_or(Self::CAPACITY, |buckets| buckets.min(Self::CAPACITY));
@@ -89,13 +89,13 @@ impl Series {
         Self { start, width: SERIES_BUCKET, current: 0, current_start: start, points }
     }
 
-    /// Counts an operation. One that completed before the start counts in the first bucket.
+    /// Counts an operation. One completed before the start counts in the first bucket.
     #[inline]
     pub fn record(&mut self, event: SeriesEvent) {
         self.record_n(event, 1);
     }
 
-    /// Counts the same operation `count` times.
+    /// Counts an operation `count` times.
     #[inline]
     pub fn record_n(&mut self, event: SeriesEvent, count: u64) {
         if event.at < self.current_start || event.at.0 - self.current_start.0 >= self.width.0 {
@@ -111,7 +111,7 @@ impl Series {
         point.latency_max = point.latency_max.max(event.latency);
     }
 
-    /// Adds what `other` counted, bucket by bucket since each one's own start. The wider buckets win.
+    /// Adds the counts of `other`, bucket by bucket relative to each start. The wider buckets win.
     pub fn merge(&mut self, other: &Self) {
         let widened;
         let other = if other.width < self.width {
@@ -133,7 +133,7 @@ impl Series {
         }
     }
 
-    /// Adds what `other` counted as what happened `length` after this one's start.
+    /// Adds the counts of `other`, which starts `length` after this series.
     pub fn append(&mut self, length: Nanos, other: &Self) {
         while self.width < other.width {
             self.join_pairs();
@@ -147,7 +147,7 @@ impl Series {
         }
     }
 
-    /// Returns how wide the buckets are.
+    /// Returns the width of the buckets.
     pub fn width(&self) -> Nanos {
         self.width
     }
@@ -157,14 +157,13 @@ impl Series {
         &self.points
     }
 
-    /// Returns the buckets as lines of a recording, of the phase of this name.
+    /// Returns the buckets as lines of a recording, for the phase of this name.
     pub fn rows(&self, phase: &str) -> Vec<TimeseriesRow> {
         self.points.iter().map(|point| TimeseriesRow::from_point(phase, point)).collect()
     }
 
-    /// Returns the buckets that lie wholly within a window of `length` from the start. The rate of a bucket
-    /// that the end of the window cut short would look like a drop. Buckets in which nothing happened any
-    /// more are there, as zeroes.
+    /// Returns the buckets that are completely within a window of `length` from the start, including trailing
+    /// buckets of zeroes. A bucket cut short by the end of the window would look like a drop of the rate.
     pub fn whole_points(&self, length: Nanos) -> Vec<SeriesPoint> {
         let whole = usize::try_from(length.0 / self.width.0).unwrap_or(usize::MAX).min(Self::CAPACITY);
         let width = self.width;
@@ -172,7 +171,7 @@ impl Series {
         self.points.iter().take(whole).copied().chain(beyond).collect()
     }
 
-    /// Makes the bucket of `at` the current one.
+    /// Selects the bucket of `at` as the current one.
     #[cold]
     fn turn_to(&mut self, at: Nanos) {
         let elapsed = at.since(self.start);
@@ -185,7 +184,7 @@ impl Series {
         self.current_start = Nanos(self.start.0 + self.width.0 * index as u64);
     }
 
-    /// Makes buckets up to `index`.
+    /// Appends buckets up to `index`.
     fn extend_to(&mut self, index: usize) {
         let width = self.width;
         for next in self.points.len()..=index {
@@ -193,7 +192,7 @@ impl Series {
         }
     }
 
-    /// Doubles the width. Nothing is lost but the finer view.
+    /// Doubles the width of the buckets by merging pairs.
     fn join_pairs(&mut self) {
         for index in 0..self.points.len().div_ceil(2) {
             let mut joined = self.points[2 * index];
@@ -214,7 +213,7 @@ fn empty_point(at: Nanos) -> SeriesPoint {
 }
 
 impl SeriesPoint {
-    /// Adds the counts of `from`; its own place stays.
+    /// Adds the counts of `from`; the start does not change.
     pub fn add(&mut self, from: &Self) {
         self.latency_min = match (self.operations, from.operations) {
             (_, 0) => self.latency_min,

@@ -1,39 +1,39 @@
 //! Steadiness of a rate: ramp, variation, slope; and the steady state of SNIA's Performance Test
 //! Specification.
 //!
-//! Pure functions over operations per bucket. A mean over a window that holds a ramp or a drift is a number
-//! about nothing; these say so.
+//! Pure functions of the operations in each bucket. The mean over a window with a ramp or a drift is
+//! meaningless; these figures reveal such windows.
 
 use plumb_block::Nanos;
 
 use crate::median::median;
 use crate::result::{Quality, SeriesPoint};
 
-/// When a rate settled.
+/// Time at which a rate settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ramp {
-    /// The rate was settled from this bucket on; 0 means from the start.
+    /// Settled from this bucket on; 0 means from the start.
     SettledAt(usize),
-    /// The rate still changed in the second half of the window.
+    /// Still changing in the second half of the window.
     Never,
-    /// Fewer than [`Ramp::BUCKETS_MIN`] buckets: nothing can be said.
+    /// Unknown: fewer than [`Ramp::BUCKETS_MIN`] buckets.
     TooShort,
 }
 
 impl Ramp {
-    /// Number of buckets that it takes to say anything.
+    /// Minimum number of buckets for an answer.
     pub const BUCKETS_MIN: usize = 8;
-    /// A change of level matters if it is more than this part of the later level.
+    /// Minimum change of level that counts, relative to the later level.
     const CHANGE_MIN: f64 = 0.1;
 
-    /// Finds the end of the ramp: the last change of level, found by splitting in two again and again at the
-    /// point that leaves the least squared deviation, for as long as a split is more than noise explains.
+    /// Finds the end of the ramp: the last change of level. The buckets are split in two repeatedly, each
+    /// time at the point with the least squared deviation, as long as a split is more significant than noise.
     ///
-    /// The size of the noise is estimated from the differences of neighbours, which a change of level hardly
-    /// touches; a split must pay for itself by `3 ln n` such variances (the Schwarz criterion for one more
-    /// level and one more place). The medians on both sides must differ by a tenth, so that a single stall is
-    /// no change of level, and the later level must last for a quarter of the window, so that its last moment
-    /// does not speak for all of it.
+    /// The noise is estimated from the differences of neighbours, which a change of level hardly affects. A
+    /// split must reduce the deviation by `3 ln n` variances of the noise (the Schwarz criterion for one more
+    /// level and one more position). The medians of both sides must differ by a tenth, so that a single stall
+    /// does not count. The later level must last for a quarter of the window, so that its last moments do not
+    /// decide for all of it.
     pub fn from_rates(rates: &[f64]) -> Self {
         if rates.len() < Self::BUCKETS_MIN {
             return Self::TooShort;
@@ -57,7 +57,8 @@ fn noise_variance(rates: &[f64]) -> f64 {
     deviation * deviation
 }
 
-/// Returns where `rates` fall best into two levels, at `last` at the latest, if that is more than noise.
+/// Returns the position, at most `last`, that splits `rates` best into two levels, if that is more than
+/// noise.
 fn split_of(rates: &[f64], last: usize, penalty: f64) -> Option<usize> {
     let count = rates.len() as f64;
     let total: f64 = rates.iter().sum();
@@ -77,17 +78,17 @@ fn split_of(rates: &[f64], last: usize, penalty: f64) -> Option<usize> {
     (best_gain > penalty && matters).then_some(split)
 }
 
-/// How steady a rate was.
+/// Steadiness of a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Steadiness {
-    /// When it settled.
+    /// End of the ramp.
     pub ramp: Ramp,
-    /// The width of the buckets that the ramp counts.
+    /// Width of the buckets that the ramp refers to.
     pub bucket: Nanos,
     /// Coefficient of variation after the ramp; `None` with fewer than two buckets or a rate of zero.
     pub variation: Option<f64>,
-    /// The change of the fitted line over the window after the ramp, relative to the mean; `None` with fewer
-    /// than three buckets or a rate of zero.
+    /// Change of the fitted line over the window after the ramp, relative to the mean; `None` with fewer than
+    /// three buckets or a rate of zero.
     pub slope: Option<f64>,
 }
 
@@ -103,7 +104,7 @@ impl Steadiness {
         Self { ramp, bucket, variation: variation(settled), slope: relative_slope(settled) }
     }
 
-    /// Returns how long the ramp took; `None` if the rate never settled or the window was too short to say.
+    /// Returns the length of the ramp; `None` if the rate never settled or the window was too short.
     pub fn ramp_time(&self) -> Option<Nanos> {
         match self.ramp {
             Ramp::SettledAt(index) => Some(self.bucket * index as u64),
@@ -111,7 +112,7 @@ impl Steadiness {
         }
     }
 
-    /// Puts what is known into a measurement's quality.
+    /// Copies the known figures into a measurement's quality.
     pub fn put_into(&self, quality: &mut Quality) {
         quality.ramp_seconds = self.ramp_time().map(Nanos::as_secs_f64);
         quality.rate_variation = self.variation;
@@ -127,7 +128,7 @@ pub fn variation(values: &[f64]) -> Option<f64> {
     Some((squares / (values.len() - 1) as f64).sqrt() / mean)
 }
 
-/// Returns how far the least-squares line climbs from the first value to the last, relative to the mean;
+/// Returns the rise of the least-squares line from the first value to the last, relative to the mean;
 /// negative if it falls. `None` with fewer than three values or a mean of zero.
 pub fn relative_slope(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|mean| *mean != 0.0 && values.len() > 2)?;
@@ -143,8 +144,8 @@ pub fn relative_slope(values: &[f64]) -> Option<f64> {
 }
 
 /// Returns true if the last five rounds are in the steady state of SNIA's Solid State Storage Performance
-/// Test Specification 2.0.2: they span at most 20 % of their mean, and their fitted line at most 10 %. `None`
-/// with fewer rounds.
+/// Test Specification 2.0.2: their range is at most 20 % of their mean, and the rise of their fitted line at
+/// most 10 %. `None` with fewer rounds.
 pub fn snia_steady(rounds: &[f64]) -> Option<bool> {
     let window = rounds.get(rounds.len().checked_sub(5)?..)?;
     let mean = mean(window)?;

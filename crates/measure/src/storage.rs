@@ -1,47 +1,47 @@
-//! From two readings of a device's counters to what happened in between.
+//! Differences between two readings of device counters.
 //!
-//! Counters only say something as a difference, and only if it is the same device that was read twice. Where
-//! that is in doubt there is no figure, but a reason: [`NoDelta`].
+//! Counters are meaningful only as differences, and only for the same device. In case of doubt the result is
+//! a reason instead of a figure: [`NoDelta`].
 //!
-//! Linux counts an empty flush (blkdev_issue_flush) among the writes too, with no sectors: the request that
-//! asks counts as a write (blk_account_io_done), and the flush that serves it, and others that wait, as one
-//! flush (blk_account_io_flush). Whether this kernel does is found by [`calibrate`], not assumed.
+//! Linux also counts an empty flush (blkdev_issue_flush) as a write without sectors: the request counts as a
+//! write (blk_account_io_done), and the flush that serves it, perhaps together with other waiting requests,
+//! as one flush (blk_account_io_flush). [`calibrate`] determines whether this kernel does so.
 //!
-//! Limitations: once found, every flush is taken for an empty one. Flushes that come with data (a journal's
-//! commit record, FUA on a device without it) have no empty write, so where they are many the writes come out
-//! too low, by at most the number of flushes; and a flush that serves several requests leaves their other
-//! empty writes among the writes. Where the [sizes](WriteSizes) of the writes are known, the bytes say how
-//! many there are at least and at most. A device that wrote bytes is never left without a write.
+//! Limitations: after calibration every flush counts as an empty one. Flushes with data (a journal's commit
+//! record, FUA on a device without it) have no empty write, so many of them make the writes too low, by at
+//! most the number of flushes. A flush that serves several requests leaves their other empty writes among the
+//! writes. If the [sizes](WriteSizes) of the writes are known, the bytes bound their number. A device that
+//! wrote bytes always has at least one write.
 
 use plumb_block::{Bytes, DeviceCounters, Nanos, StorageSnapshot};
 
 use crate::result::{FlushWrites, FlushesOf, StorageSide};
 
-/// Reason why two readings have no difference.
+/// Reason why two readings cannot be subtracted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoDelta(String);
 
-/// Knowledge about the writes that devices count.
+/// Knowledge about the writes in a device's counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CountsOfWrites {
     /// Result of a [calibration](calibrate) of the same devices.
     pub flush_writes: FlushWrites,
-    /// Sizes of the writes; `None` if others may write to the devices too.
+    /// Sizes of the writes; `None` if other programs may write to the devices too.
     pub sizes: Option<WriteSizes>,
 }
 
-/// Sizes of all writes that anybody hands to devices, before the kernel merges them.
+/// Range of the sizes of all writes to the devices before the kernel merges them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteSizes {
-    /// The smallest.
+    /// Smallest size.
     pub min: Bytes,
-    /// The largest.
+    /// Largest size.
     pub max: Bytes,
 }
 
 impl WriteSizes {
-    /// Returns how many writes `device` was handed at least and at most.
+    /// Returns the minimum and maximum number of writes to `device`.
     fn bounds(self, device: &DeviceCounters) -> [u64; 2] {
         let requests = |size: Bytes| {
             device
@@ -62,7 +62,7 @@ impl From<FlushWrites> for CountsOfWrites {
 }
 
 impl CountsOfWrites {
-    /// Returns the writes of a delta that carried data, as far as can be told.
+    /// Estimates the number of writes with data in a difference.
     fn with_data(self, device: &DeviceCounters) -> u64 {
         match (self.flush_writes, device.flushes) {
             (FlushWrites::TakenOut, Some(flushes)) => {
@@ -75,9 +75,9 @@ impl CountsOfWrites {
     }
 }
 
-/// Returns the storage's side of the window between two readings: all devices summed, and each listed.
+/// Returns the storage side of the window between two readings: the sum of all devices, and each device.
 ///
-/// `counts` says what the devices count as writes. A window of no length has rates of zero.
+/// `counts` describes how the devices count writes. An empty window has rates of zero.
 ///
 /// # Errors
 /// If a device vanished, appeared or was replaced in between.
@@ -117,7 +117,7 @@ pub fn storage_side(
     })
 }
 
-/// Different devices in the same window as one.
+/// Combines different devices in the same window.
 pub fn beside(mut one: StorageSide, other: &StorageSide) -> StorageSide {
     let flushed = one.flush_time() + other.flush_time();
     one.iops += other.iops;
@@ -127,7 +127,7 @@ pub fn beside(mut one: StorageSide, other: &StorageSide) -> StorageSide {
     one
 }
 
-/// Returns two windows that followed one another as one, of so many seconds together.
+/// Combines two consecutive windows of together `seconds`.
 pub fn one_after_the_other(mut one: StorageSide, other: &StorageSide, seconds: f64) -> StorageSide {
     let rate = |amount: u64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
     let flushed = one.flush_time() + other.flush_time();
@@ -141,8 +141,8 @@ pub fn one_after_the_other(mut one: StorageSide, other: &StorageSide, seconds: f
 }
 
 impl StorageSide {
-    /// Returns the flushes of the run and of its file system's journal; without attribution all that were
-    /// counted. `None` if they were not counted, or cannot be told from those of other programs.
+    /// Returns the flushes of the run and of its file system's journal; without attribution all counted
+    /// flushes. `None` if they were not counted or cannot be distinguished from those of other programs.
     pub fn own_flushes(&self) -> Option<u64> {
         let all = self.flushes?;
         let Some(whose) = self.attribution.as_ref().filter(|_| all > 0) else { return Some(all) };
@@ -154,12 +154,12 @@ impl StorageSide {
         }
     }
 
-    /// Returns the time of all flushes, in seconds.
+    /// Returns the total time of all flushes, in seconds.
     fn flush_time(&self) -> f64 {
         self.flush_mean.zip(self.flushes).map_or(0.0, |(mean, count)| mean * count as f64)
     }
 
-    /// Adds the counts of another, with `flushed` seconds of flushes in both.
+    /// Adds the counts of `other`; `flushed` is the flush time of both in seconds.
     fn count_in(&mut self, other: &Self, flushed: f64) {
         self.flushes = self.flushes.zip(other.flushes).map(|(one, other)| one + other);
         self.flush_mean = self.flushes.filter(|count| *count > 0).map(|count| flushed / count as f64);
@@ -173,7 +173,7 @@ impl StorageSide {
     }
 }
 
-/// Adds what a device did in another window.
+/// Adds a device's counts of another window.
 pub fn add(mine: &mut DeviceCounters, theirs: &DeviceCounters) {
     mine.reads += theirs.reads;
     mine.read_merges += theirs.read_merges;
@@ -193,7 +193,7 @@ pub fn add(mine: &mut DeviceCounters, theirs: &DeviceCounters) {
 /// Determines whether the kernel counts empty flushes among the writes, from readings before and after
 /// `syncs` clean syncs (of a file with nothing dirty) on an otherwise idle device.
 ///
-/// Says [`Unknown`](FlushWrites::Unknown) if anything else happened in between, or if fewer flushes than
+/// Returns [`Unknown`](FlushWrites::Unknown) if anything else happened in between, or if fewer flushes than
 /// syncs were counted.
 ///
 /// # Errors
@@ -217,14 +217,14 @@ pub fn calibrate(
     })
 }
 
-/// Returns the difference of two readings, device by device, in the order of the first.
+/// Subtracts two readings, device by device, in the order of the first.
 ///
 /// # Errors
 /// If a device vanished, appeared or was replaced in between.
 pub fn delta(before: &StorageSnapshot, after: &StorageSnapshot) -> Result<Vec<DeviceCounters>, NoDelta> {
     let known = |snapshot: &StorageSnapshot, name: &str| snapshot.devices.iter().any(|d| d.name == name);
     if let Some(new) = after.devices.iter().find(|device| !known(before, &device.name)) {
-        // The device was not there at the start: its counters may be of any age.
+        // The device did not exist at the start, so its counters may include earlier activity.
         let reason = format!("device {} appeared between the two readings of the counters", new.name);
         return Err(NoDelta(reason));
     }
@@ -242,7 +242,7 @@ pub fn delta(before: &StorageSnapshot, after: &StorageSnapshot) -> Result<Vec<De
 
 fn device_delta(old: &DeviceCounters, new: &DeviceCounters) -> Result<DeviceCounters, NoDelta> {
     let counter = |name, unit, before, after| {
-        // More than a wrap explains: another device took the name.
+        // More than a wrap can explain: another device took the name.
         grown(unit, before, after).ok_or_else(|| {
             NoDelta(format!(
                 "the {name} of device {} went back from {before} to {after}: another device has its place \
@@ -276,13 +276,13 @@ fn device_delta(old: &DeviceCounters, new: &DeviceCounters) -> Result<DeviceCoun
     })
 }
 
-/// The kernel counts transfers in sectors of 512 bytes.
+/// Unit in which the kernel counts transfers, in bytes.
 const SECTOR: u64 = 512;
-/// The kernel prints times in milliseconds.
+/// Unit in which the kernel prints times, in nanoseconds.
 const MILLISECOND: u64 = 1_000_000;
 
-/// Returns how far a counter of `unit`s grew. The kernel prints some as 32-bit numbers (all on a 32-bit
-/// kernel, times everywhere), so from near 2^32 to near 0 is a wrap; any other way back is not: `None`.
+/// Returns the growth of a counter of `unit`s. The kernel prints some as 32-bit numbers (all on a 32-bit
+/// kernel, times everywhere), so a step from near 2^32 to near 0 is a wrap; any other decrease gives `None`.
 fn grown(unit: u64, before: u64, after: u64) -> Option<u64> {
     const WRAP: u64 = 1 << 32;
     if let Some(grown) = after.checked_sub(before) {

@@ -1,74 +1,74 @@
-//! Findings in blocks that were read and compared with what was written.
+//! Results of comparing blocks with the data that was written.
 
 use plumb_block::{Lba, Nanos, Stamp};
 use serde::{Deserialize, Serialize};
 
-/// Number of wrong blocks that are kept one by one.
+/// Maximum number of wrong blocks recorded individually.
 const EXAMPLES_MAX: usize = 16;
 
 /// Results of verification. Counts are logical blocks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyResult {
-    /// Blocks that were read and compared.
+    /// Blocks read and compared.
     pub blocks: u64,
-    /// Acknowledged writes that are not there.
+    /// Lost acknowledged writes.
     pub lost: u64,
-    /// Blocks that are not whole.
+    /// Torn blocks.
     pub torn: u64,
-    /// Blocks that were written for another address.
+    /// Blocks written for another address.
     pub misdirected: u64,
-    /// Older versions.
+    /// Blocks with an older version.
     pub stale: u64,
-    /// Blocks that were acknowledged and not durable when power or connection were lost, and that hold what
-    /// was written.
+    /// Blocks that were acknowledged but not durable when power or connection were lost, and that hold the
+    /// written data.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub at_risk: u64,
-    /// Such blocks that hold something older, as they may; not among [`blocks`](Self::blocks).
+    /// Blocks at risk that hold an older version, which is allowed; not included in [`blocks`](Self::blocks).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub older: u64,
-    /// Blocks that could not be read because nobody answered any more; nothing is said of them.
+    /// Blocks that could not be read because the target no longer answered; their state is unknown.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unreached: u64,
-    /// Bytes that were read back when the load was over, to be compared.
+    /// Bytes read back for comparison after the load.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub read_back_bytes: u64,
-    /// Time for that; that of several targets in sum, since they are read one after the other. Not in
-    /// documents.
+    /// Time for reading back, summed over several targets, since they are read one after the other. Not
+    /// serialized.
     #[serde(skip)]
     pub read_back_time: Nanos,
-    /// The first that are wrong.
+    /// First wrong blocks.
     pub examples: Vec<WrongBlock>,
 }
 
-/// A block that is not as it must be.
+/// A block with wrong contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrongBlock {
     /// Logical block of the target.
     pub lba: Lba,
-    /// How it is wrong.
+    /// Kind of the error.
     pub kind: WrongKind,
-    /// The version that was acknowledged; `None` if this run had not written the block.
+    /// Acknowledged version; `None` if this run had not written the block.
     pub expected: Option<u64>,
-    /// Stamp that the block bears, if it bears one.
+    /// Stamp found in the block, if any.
     pub found: Option<Stamp>,
 }
 
-/// How a block is wrong.
+/// Kind of error in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WrongKind {
-    /// An acknowledged write is not there.
+    /// An acknowledged write is missing.
     Lost,
-    /// The block is not whole.
+    /// The block is torn.
     Torn,
     /// The block was written for another address.
     Misdirected,
-    /// The block is an older version.
+    /// The block has an older version.
     Stale,
 }
 
 impl VerifyResult {
-    /// Returns the number of blocks that are wrong.
+    /// Returns the number of wrong blocks.
     pub fn wrong(&self) -> u64 {
         [self.lost, self.torn, self.misdirected, self.stale].into_iter().fold(0, u64::saturating_add)
     }
@@ -87,7 +87,7 @@ impl VerifyResult {
         }
     }
 
-    /// Adds what another worker found.
+    /// Adds the results of another worker.
     pub fn merge(&mut self, other: &Self) {
         self.blocks += other.blocks;
         self.lost += other.lost;
@@ -116,7 +116,7 @@ impl WrongKind {
     }
 }
 
-/// `skip_serializing_if` passes a reference.
+/// Returns true if the count is zero. `skip_serializing_if` passes a reference.
 const fn is_zero(count: &u64) -> bool {
     *count == 0
 }

@@ -1,7 +1,7 @@
-//! The storage's side of a target, read around a window: the counters beneath it and how they count flushes,
-//! or the reason why there is none.
+//! Storage side of a target around a window: the counters below it and how they count flushes, or the reason
+//! why there are none.
 //!
-//! A reading that failed is kept as its reason, so that a window has a figure or says why not.
+//! A failed reading is kept as its reason, so that a window has either figures or an explanation.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use plumb_block::{StorageCounters, StorageSnapshot};
 use crate::result::{FlushWrites, StorageSide};
 use crate::storage::{self, CountsOfWrites, WriteSizes};
 
-/// The counters at one moment, or why they are not known.
+/// Counters at one moment, or the reason why they are unknown.
 pub type Reading = Result<StorageSnapshot, String>;
 
-/// The counters of the devices beneath a target.
+/// Counters of the devices below a target.
 #[derive(Clone)]
 pub struct StorageWatch {
     counters: Result<Arc<dyn StorageCounters>, String>,
@@ -21,7 +21,7 @@ pub struct StorageWatch {
 }
 
 impl StorageWatch {
-    /// Creates a watch over the devices of these names, which `open` finds the counters of.
+    /// Creates a watch over the devices with these names; `open` opens their counters.
     pub fn over(devices: Vec<String>, open: impl FnOnce(Vec<String>) -> Arc<dyn StorageCounters>) -> Self {
         if devices.is_empty() {
             return Self::unknown("no block device of this machine is beneath the target");
@@ -29,20 +29,20 @@ impl StorageWatch {
         Self { counters: Ok(open(devices)), writes: FlushWrites::Unknown.into() }
     }
 
-    /// Creates a watch over the target itself, which counts what reaches it; flushes are no writes there.
+    /// Creates a watch over the counters of the target itself, which do not count flushes as writes.
     pub fn new(counters: Arc<dyn StorageCounters>) -> Self {
         Self { counters: Ok(counters), writes: FlushWrites::NotCounted.into() }
     }
 
-    /// Creates a watch over nothing that can be read, for this reason.
+    /// Creates a watch without counters, for this reason.
     pub fn unknown(reason: impl Into<String>) -> Self {
         Self { counters: Err(reason.into()), writes: FlushWrites::Unknown.into() }
     }
 
-    /// Returns the counters now.
+    /// Reads the counters.
     ///
     /// # Errors
-    /// The reason, if they are not known.
+    /// The reason, if they are unknown.
     pub fn read(&self) -> Reading {
         match &self.counters {
             Ok(counters) => counters.read().map_err(|error| error.to_string()),
@@ -50,28 +50,28 @@ impl StorageWatch {
         }
     }
 
-    /// Returns how two readings with `flushes` empty ones in between show that this kernel counts them;
-    /// `None` if they do not.
+    /// Calibrates the counting of flushes from two readings with `flushes` empty ones in between; `None` if
+    /// inconclusive.
     pub fn how_flushes_count(&self, before: &Reading, after: &Reading, flushes: u64) -> Option<FlushWrites> {
         let (Ok(before), Ok(after)) = (before, after) else { return None };
         let found = storage::calibrate(before, after, flushes).ok()?;
         Some(found).filter(|found| *found != FlushWrites::Unknown)
     }
 
-    /// Goes by this from now on.
+    /// Sets how flushes are counted from now on.
     pub fn set_flush_writes(&mut self, found: FlushWrites) {
         self.writes.flush_writes = found;
     }
 
-    /// Notes the sizes of all writes to the devices.
+    /// Sets the sizes of all writes to the devices.
     pub fn set_write_sizes(&mut self, sizes: WriteSizes) {
         self.writes.sizes = Some(sizes);
     }
 
-    /// Returns the storage's activity between two readings.
+    /// Returns the storage side between two readings.
     ///
     /// # Errors
-    /// The reason, if that is not known.
+    /// The reason, if it is unknown.
     pub fn between(&self, before: Reading, after: Reading) -> Result<StorageSide, String> {
         storage::storage_side(&before?, &after?, self.writes).map_err(|error| error.to_string())
     }
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// Each reading is one second and one flush later, which was counted among the writes too.
+    /// Counters that advance by one second and one flush with each reading; the flush counts as a write, too.
     struct Flushing(AtomicU64);
 
     impl StorageCounters for Flushing {

@@ -1,8 +1,8 @@
-//! A histogram as it is sent to another host: HDR V2, compressed, in base64, and beside it the exact figures.
+//! Transfer format of a histogram: HDR V2, compressed, in base64, together with the exact figures.
 //!
-//! Whoever sent it may be broken or hostile. The decoder of HDR takes room for as much as a header claims, so
-//! the header is held against what may be sent first: the digits and bounds of every histogram of plumb, and
-//! no more bytes than its bins can have.
+//! The sender may be broken or hostile. The HDR decoder allocates as much memory as a header claims, so the
+//! header is checked first: it must have the digits and bounds of plumb's histograms, and no more bytes than
+//! their bins can take.
 
 use std::io::Read as _;
 
@@ -20,15 +20,15 @@ use crate::series::COUNT_MAX;
 
 /// Bytes before the compressed part: cookie and length.
 const OUTER_HEADER: usize = 8;
-/// Cookie, length of the counts, offset, digits, lowest, highest, ratio: before the counts.
+/// Bytes before the counts: cookie, length of the counts, offset, digits, lowest, highest, ratio.
 const HEADER: usize = 40;
-/// More than all bins of three digits take, at nine bytes each.
+/// Upper bound of all bins with three digits, at nine bytes each.
 const COUNTS_MAX: usize = 256 << 10;
 
-/// A histogram as it is sent.
+/// A histogram in the transfer format.
 #[derive(Serialize, Deserialize)]
 struct Sent {
-    /// Empty of an empty one: a load has many of them.
+    /// Empty for an empty histogram; a load has many of them.
     distribution: String,
     sum: u128,
     sum_of_squares: u128,
@@ -69,7 +69,7 @@ impl Sent {
             return Err("a histogram whose figures contradict each other".to_owned());
         }
         let Self { sum, sum_of_squares, min, max, .. } = self;
-        // The size follows the data, because a controller of a thousand hosts holds some of these for each.
+        // The size fits the data, because a controller of a thousand hosts holds several of these for each.
         // The histogram grows if more is added.
         let bounded = Hdr::new_with_bounds(1, sent.max().max(2), Histogram::DIGITS);
         let mut distribution = bounded.map_err(|error| format!("a histogram: {error}"))?;
@@ -78,7 +78,7 @@ impl Sent {
         Ok(Histogram { distribution, sum, sum_of_squares, min, max })
     }
 
-    /// Returns true if durations can have given both the bins and the figures beside them.
+    /// Returns true if the bins and the exact figures are consistent.
     fn agrees_with(&self, bins: &Hdr<u64>) -> bool {
         let in_bin = |exact: u64, bin: u64| bins.equivalent(exact.min(Histogram::HIGHEST.0), bin);
         let count = u128::from(bins.len());
@@ -91,7 +91,7 @@ impl Sent {
     }
 }
 
-/// Decompresses the histogram, if its header is one that is sent.
+/// Decompresses the histogram if its header is acceptable.
 fn inflated(compressed: &[u8]) -> Result<Vec<u8>, String> {
     let body = compressed.get(OUTER_HEADER..).ok_or("a histogram that is cut off")?;
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! Time that a thread was on a processor, and how long it waited for one: /proc/PID/task/TID/schedstat
+//! Time that a thread ran on a processor and waited for one: /proc/PID/task/TID/schedstat
 //! (Documentation/scheduler/sched-stats.rst).
 
 use std::path::Path;
@@ -6,17 +6,17 @@ use std::path::Path;
 use plumb_block::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// The scheduler's account of one thread since it started.
+/// The scheduler's statistics of one thread since it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnThread {
     /// Time on a processor, in user and kernel mode together.
     pub running: Nanos,
-    /// Ready to run, waiting for a processor.
+    /// Time spent ready to run, waiting for a processor.
     pub waiting: Nanos,
 }
 
 impl OwnThread {
-    /// From the text of a schedstat file; `None` if it is not two numbers or more.
+    /// Parses a schedstat file; `None` if it does not start with two numbers.
     pub fn parse(text: &str) -> Option<Self> {
         let mut fields = text.split_ascii_whitespace().map(|field| field.parse().ok().map(Nanos));
         Some(Self { running: fields.next()??, waiting: fields.next()?? })
@@ -27,13 +27,13 @@ impl OwnThread {
         Self { running: self.running.since(earlier.running), waiting: self.waiting.since(earlier.waiting) }
     }
 
-    /// Returns both together: two windows of a thread.
+    /// Returns the sum of two windows of a thread.
     pub fn plus(self, other: Self) -> Self {
         Self { running: self.running + other.running, waiting: self.waiting + other.waiting }
     }
 
     /// Reads the values of the calling thread from `root/thread-self/schedstat`; `root` is `/proc`. Returns
-    /// `None` where the kernel does not keep them.
+    /// `None` if the kernel does not keep them.
     pub fn read(root: &Path) -> Option<Self> {
         Self::parse(&std::fs::read_to_string(root.join("thread-self/schedstat")).ok()?)
     }

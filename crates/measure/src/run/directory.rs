@@ -1,4 +1,4 @@
-//! Writing a run directory while the run goes on.
+//! Writing a run directory during the run.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -19,27 +19,29 @@ pub(super) const MANIFEST: &str = "manifest.json";
 pub(super) const RESULT: &str = "result.json";
 pub(super) const HISTOGRAMS: &str = "hist.hlog";
 pub(super) const TIMESERIES: &str = "timeseries.csv";
-/// Files that a new run in an old directory removes first; other files there are left alone.
+/// Files that a new run in an old directory removes first; other files there are kept.
 const OWNED: [&str; 6] = [RESULT, HISTOGRAMS, TIMESERIES, "report.html", "requests.blktrace", MANIFEST];
 
-/// A run directory that is being written.
+/// A run directory during the run.
 #[derive(Debug)]
 pub struct RunDirectory {
     path: PathBuf,
     manifest: Manifest,
-    /// How long the two files that grow are without what [`write_so_far`](Self::write_so_far) has added, if
-    /// it has.
+    /// Length of the interval log without the data that [`write_so_far`](Self::write_so_far) appended; `None`
+    /// if it appended nothing.
     histograms_durable: Option<u64>,
+    /// Length of the time series without the data that [`write_so_far`](Self::write_so_far) appended; `None`
+    /// if it appended nothing.
     series_durable: Option<u64>,
 }
 
 impl RunDirectory {
-    /// Makes the directory where `out` says and writes the manifest, status `running`. `None` where nothing
-    /// is kept.
+    /// Creates the directory according to `out` and writes the manifest with status `running`. `None` if
+    /// nothing is recorded.
     ///
     /// # Errors
-    /// If a directory that was named holds something, or cannot be written; of several parents, why the first
-    /// cannot.
+    /// If a named directory is not empty or cannot be written. For several parents, the error of the first
+    /// one.
     pub fn create(out: &Out, manifest: &Manifest) -> Result<Option<Self>> {
         let begun = match out {
             Out::Nowhere => return Ok(None),
@@ -68,7 +70,7 @@ impl RunDirectory {
         begun.map(Some)
     }
 
-    /// Makes a directory within `parent`, which is made too if it is missing. Leaves nothing on a failure.
+    /// Creates a directory in `parent`, which is created too if missing. Leaves nothing behind on failure.
     fn begin_within(parent: &Path, stem: &str, manifest: &Manifest) -> Result<Self> {
         let is_new = !parent.exists();
         let begun = make_unique(parent, stem).and_then(|path| Self::begin_new(path, manifest));
@@ -79,7 +81,7 @@ impl RunDirectory {
         })
     }
 
-    /// Begins the run in a directory that was made for it, which is removed again on a failure.
+    /// Starts the run in a directory created for it, which is removed again on failure.
     fn begin_new(path: PathBuf, manifest: &Manifest) -> Result<Self> {
         Self::begin(path.clone(), manifest).inspect_err(|_| fs::remove_dir(path).unwrap_or_default())
     }
@@ -92,11 +94,12 @@ impl RunDirectory {
         Ok(this)
     }
 
-    /// Checks whether a run could be kept there, as far as possible without writing anything. Call it before
-    /// much work is done for the run.
+    /// Checks as far as possible, without writing anything, whether a run could be recorded according to
+    /// `out`. Call it before expensive work for the run.
     ///
     /// # Errors
-    /// If `out` holds an earlier run that is not to be replaced, or something else, or is in no directory.
+    /// If `out` holds an earlier run that must not be replaced, or something else, or its parent does not
+    /// exist.
     pub fn check(out: &Out) -> Result<()> {
         let Out::At { path, replace } = out else { return Ok(()) };
         let parent = parent_of(path);
@@ -118,8 +121,8 @@ impl RunDirectory {
         }
     }
 
-    /// Gives the directory up before anything was measured: takes its manifest away, and the directory too if
-    /// nothing else is in it.
+    /// Abandons the directory before anything was measured: removes its manifest, and the directory if it is
+    /// then empty.
     ///
     /// # Errors
     /// If the manifest cannot be removed.
@@ -127,38 +130,39 @@ impl RunDirectory {
         let manifest = self.path.join(MANIFEST);
         fs::remove_file(&manifest).map_err(|source| Error::io("remove", &manifest, source))?;
         match fs::remove_dir(&self.path) {
-            // Somebody else's files may stand beside.
+            // The directory may contain files of others.
             Ok(()) | Err(_) => Ok(()),
         }
     }
 
-    /// Returns where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Changes the manifest, as more becomes known.
+    /// Updates the manifest.
     ///
     /// # Errors
-    /// If it cannot be written; the old one is then still there.
+    /// If the manifest cannot be written; the old one then remains.
     pub fn update_manifest(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<()> {
         change(&mut self.manifest);
         self.write_manifest()
     }
 
-    /// Makes `document` the result of the run, durably. To be called after each phase, with all that is
-    /// known.
+    /// Writes `document` as the result of the run, durably. Call it after each phase with everything known so
+    /// far.
     ///
     /// # Errors
-    /// If it cannot be written; the earlier result is then still there.
+    /// If the result cannot be written; the earlier one then remains.
     pub fn write_result(&self, document: &impl Serialize) -> Result<()> {
         write_json(&self.path.join(RESULT), document)
     }
 
-    /// Writes another file of the run, whole and durably: a report, an export. `name` has no directory in it.
+    /// Writes another file of the run, atomically and durably: a report, an export. `name` must not contain a
+    /// directory.
     ///
     /// # Errors
-    /// If it cannot be written; an earlier one of the name is then still there.
+    /// If the file cannot be written; an earlier one of that name then remains.
     pub fn write_file(&self, name: &str, bytes: &[u8]) -> Result<()> {
         if Path::new(name).file_name() != Some(name.as_ref()) {
             return Err(Error::inexpressible(&format!("the file `{name}`"), &self.path, "a bare file name"));
@@ -167,10 +171,10 @@ impl RunDirectory {
         write_page(&path, bytes).map_err(|error| Error::io("write", &path, error))
     }
 
-    /// Appends latencies to the interval log, durably. Empty ones are left out.
+    /// Appends latencies to the interval log, durably. Empty histograms are skipped.
     ///
     /// # Errors
-    /// If a tag holds spaces or commas, or the file cannot be written; what was there stays.
+    /// If a tag contains spaces or commas, or the file cannot be written; its old contents then remain.
     pub fn append_histograms(&mut self, histograms: &[TaggedHistogram]) -> Result<()> {
         let path = self.path.join(HISTOGRAMS);
         append(&path, hlog::HEADER, &hlog_lines(&path, histograms)?, self.histograms_durable.take())
@@ -179,18 +183,18 @@ impl RunDirectory {
     /// Appends lines to the time series, durably.
     ///
     /// # Errors
-    /// If the name of a phase holds a comma, or the file cannot be written; what was there stays.
+    /// If the name of a phase contains a comma, or the file cannot be written; its old contents then remain.
     pub fn append_series(&mut self, rows: impl IntoIterator<Item = TimeseriesRow>) -> Result<()> {
         let path = self.path.join(TIMESERIES);
         append(&path, timeseries::HEADER, &timeseries::lines(&path, rows)?, self.series_durable.take())
     }
 
-    /// Writes what a phase that goes on has measured until now, in the place of what it had before: the
-    /// document, latencies, and lines of the time series. A process that is killed leaves all of it; it is
-    /// durable only when the phase is appended, so that a device that is measured sees no flush of ours.
+    /// Writes the interim results of the current phase, replacing its earlier ones: the document, latencies,
+    /// and lines of the time series. They survive a kill of the process, but become durable only when the
+    /// phase is appended, so that the measured device sees no flush of ours.
     ///
     /// # Errors
-    /// As for each of them.
+    /// Fails as writing each of them does.
     pub fn write_so_far(
         &mut self,
         document: &impl Serialize,
@@ -207,10 +211,10 @@ impl RunDirectory {
         replace(&path, &json(&path, document)?, Lasting::Visible)
     }
 
-    /// Ends the run: complete, or interrupted for a reason. `ended_at` is RFC 3339 in UTC.
+    /// Ends the run: complete, or interrupted with a reason. `ended_at` is RFC 3339 in UTC.
     ///
     /// # Errors
-    /// If the manifest cannot be written; the run then still reads as running.
+    /// If the manifest cannot be written; the run then still appears as running.
     pub fn finish(
         mut self,
         interrupted_because: Option<String>,
@@ -229,7 +233,7 @@ impl RunDirectory {
     }
 }
 
-/// Replaces a file of the run, which keeps its permissions.
+/// Replaces a file of the run and keeps its permissions.
 fn replace(path: &Path, bytes: &[u8], lasting: Lasting) -> Result<()> {
     Ok(whole_file::replace(path, bytes, Mode::Kept, lasting)?)
 }
@@ -245,20 +249,21 @@ fn json(path: &Path, document: &impl Serialize) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the lines of those that are not empty.
+/// Returns the lines of the non-empty histograms.
 fn hlog_lines(path: &Path, histograms: &[TaggedHistogram]) -> Result<Vec<u8>> {
     let filled: Vec<_> = histograms.iter().filter(|line| line.histogram.count() > 0).cloned().collect();
     hlog::lines(path, &filled)
 }
 
-/// Makes the file what it was before lines were written behind it, which begins at `durable`, and `lines`.
+/// Replaces everything after the first `durable` bytes of the file by `lines`. At the first call, sets
+/// `durable` to the length of the file.
 fn write_behind(path: &Path, header: &str, lines: &[u8], durable: &mut Option<u64>) -> Result<()> {
     let whole = before(path, header, *durable)?;
     *durable = Some(whole.len() as u64);
     replace(path, &[&whole, lines].concat(), Lasting::Visible)
 }
 
-/// Returns the beginning of a file, `durable` bytes of it or all; the header alone if there is no file yet.
+/// Returns the first `durable` bytes of a file, or all of it; only the header if the file does not exist.
 fn before(path: &Path, header: &str, durable: Option<u64>) -> Result<Vec<u8>> {
     let mut whole = match fs::read(path) {
         Err(source) if source.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -268,8 +273,8 @@ fn before(path: &Path, header: &str, durable: Option<u64>) -> Result<Vec<u8>> {
     Ok(if whole.is_empty() { header.as_bytes().to_vec() } else { whole })
 }
 
-/// Appends `lines` durably to `path`, which begins with `header`, and replaces everything after the first
-/// `durable` bytes. After a failure the file is cut back to its old length.
+/// Appends `lines` durably to `path`, which starts with `header`, replacing everything after the first
+/// `durable` bytes. After a failure the file is truncated to its old length.
 fn append(path: &Path, header: &str, lines: &[u8], durable: Option<u64>) -> Result<()> {
     match durable {
         None => append_with(path, header, |file| file.write_all(lines)),
@@ -285,7 +290,7 @@ fn append_with(path: &Path, header: &str, write: impl FnOnce(&mut File) -> io::R
     let written =
         file.write_all(header.as_bytes()).and_then(|()| write(&mut file)).and_then(|()| file.sync_data());
     if let Err(source) = written {
-        // Best effort: if the cut fails too, readers leave the partial line out, and the first failure is
+        // Best effort: if truncation fails too, readers ignore the partial line, and the first failure is
         // reported.
         drop(file.set_len(length));
         return Err(failed(source));
@@ -293,7 +298,7 @@ fn append_with(path: &Path, header: &str, write: impl FnOnce(&mut File) -> io::R
     if length == 0 { Ok(sync_directory(parent_of(path))?) } else { Ok(()) }
 }
 
-/// Refuses a directory that holds something else than a run, or a run that is not to be replaced.
+/// Refuses a directory that contains something other than a run, or a run that must not be replaced.
 fn check_free(directory: &Path, replace: bool) -> Result<()> {
     let mut entries =
         fs::read_dir(directory).map_err(|source| Error::io("read the directory", directory, source))?;
@@ -311,8 +316,8 @@ fn check_free(directory: &Path, replace: bool) -> Result<()> {
     }
 }
 
-/// Returns the error for a directory that holds something that is not a recording of plumb, so nothing is
-/// written there.
+/// Creates the error for a directory that contains something other than a recording of plumb, where nothing
+/// is written.
 fn occupied(path: &Path, found: &str) -> Error {
     let path = path.display();
     Error::Place(format!(
@@ -320,14 +325,14 @@ fn occupied(path: &Path, found: &str) -> Error {
     ))
 }
 
-/// Returns the error for a directory whose parent does not exist.
+/// Creates the error for a directory whose parent does not exist.
 fn no_parent(path: &Path, parent: &Path) -> Error {
     let (path, parent) = (path.display(), parent.display());
     Error::Place(format!("{path}: there is no directory {parent}: make it, or name another place"))
 }
 
-/// Takes away an earlier run, the manifest last, so that a crash in the middle leaves what still counts as a
-/// run.
+/// Removes an earlier run, the manifest last, so that after a crash in the middle the directory still counts
+/// as a run.
 fn clear_earlier_run(directory: &Path) -> Result<()> {
     for name in OWNED {
         let path = directory.join(name);
@@ -341,7 +346,7 @@ fn clear_earlier_run(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns true if `directory` holds a run of this or another version of plumb.
+/// Returns true if `directory` contains a run of this or another version of plumb.
 fn is_run(directory: &Path) -> bool {
     let schema = super::recording::read(&directory.join(MANIFEST))
         .ok()

@@ -1,5 +1,5 @@
-//! `hist.hlog`: latencies as an HDR interval log, version 1.3, which HdrHistogram's tools in any language
-//! read.
+//! `hist.hlog`: latencies as an HDR interval log, version 1.3, readable by HdrHistogram's tools in any
+//! language.
 //!
 //! ```text
 //! #[Histogram log format version 1.3]
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Each line holds one latency of one phase. A line is complete if it ends with a line feed. Count and
-//! percentiles survive; mean, deviation and extremes are read back within three digits (the exact ones are in
-//! `result.json`).
+//! percentiles are preserved; mean, deviation and extremes are read back with three digits (the exact ones
+//! are in `result.json`).
 
 use std::path::Path;
 use std::time::Duration;
@@ -33,26 +33,26 @@ pub(super) const HEADER: &str = concat!(
     "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n",
 );
 
-/// Form of a well-formed line of the log.
+/// Description of a valid line, for messages.
 const EXPECTED: &str = "Tag=NAME,START,LENGTH,MAX,HISTOGRAM in base64";
 
-/// One line of the log.
+/// A line of the log.
 #[derive(Debug, Clone)]
 pub struct TaggedHistogram {
-    /// Name of the timed latency: `PHASE/LATENCY`, such as `write-direct/write`. No spaces, no commas.
+    /// Tag of the latency: `PHASE/LATENCY`, such as `write-direct/write`. No spaces, no commas.
     pub tag: String,
-    /// The start of its window since the start of the run.
+    /// Start of the window since the start of the run.
     pub start: Nanos,
-    /// The length of its window.
+    /// Length of the window.
     pub length: Nanos,
-    /// The distribution.
+    /// Distribution of the latency.
     pub histogram: Histogram,
 }
 
-/// Returns the lines of `histograms`, for appending to the log at `path`.
+/// Encodes `histograms` as lines to append to the log at `path`.
 ///
 /// # Errors
-/// If a tag holds a comma, a space or a line's end.
+/// If a tag contains a comma, a space or a line break.
 pub(super) fn lines(path: &Path, histograms: &[TaggedHistogram]) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
@@ -71,10 +71,10 @@ pub(super) fn lines(path: &Path, histograms: &[TaggedHistogram]) -> Result<Vec<u
     Ok(bytes)
 }
 
-/// Reads a log. A last line without an end is what a crash left, and is left out.
+/// Parses a log. An unterminated last line is the result of a crash and is ignored.
 ///
 /// # Errors
-/// At the first complete line that is none of a log's, with its number.
+/// Fails at the first complete line that is malformed, with its number.
 pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Vec<TaggedHistogram>> {
     let mut histograms = Vec::new();
     for (index, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
@@ -98,7 +98,7 @@ pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Vec<TaggedHistogram>> {
 fn tagged(entry: &IntervalLogHistogram<'_>) -> Option<TaggedHistogram> {
     let blob = STANDARD.decode(entry.encoded_histogram()).ok()?;
     let distribution = Deserializer::new().deserialize(&mut blob.as_slice()).ok()?;
-    // Into bounds of our own, whatever the file says: all histograms of plumb can be merged.
+    // Converted to our own bounds, whatever the file has, since all histograms of plumb can be merged.
     let histogram = Histogram::from_distribution(&distribution)?;
     Some(TaggedHistogram {
         tag: entry.tag().map_or_else(String::new, |tag| tag.as_str().to_owned()),
@@ -108,7 +108,7 @@ fn tagged(entry: &IntervalLogHistogram<'_>) -> Option<TaggedHistogram> {
     })
 }
 
-/// Returns the beginning of a line, for an error message.
+/// Returns the start of a line, for an error message.
 pub(super) fn excerpt(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let text = text.trim_end();

@@ -9,61 +9,60 @@ use crate::process;
 pub struct Manifest {
     /// Always [`Manifest::SCHEMA`].
     pub schema: String,
-    /// plumb's own version.
+    /// Version of plumb.
     pub version: String,
     /// Command that was run: `check`, `load`, ...
     pub command: String,
     /// The command line.
     pub argv: Vec<String>,
-    /// The seed of all random choices.
+    /// Seed of all random choices.
     pub seed: u64,
     /// Measured target, as given.
     pub target: Option<String>,
-    /// The devices beneath the target.
+    /// Devices below the target.
     pub devices: Vec<DeviceIdentity>,
-    /// The kernel's release.
+    /// Kernel release.
     pub kernel: Option<String>,
-    /// The host's name.
+    /// Host name.
     pub host: Option<String>,
-    /// When it began, RFC 3339 in UTC.
+    /// Start time, RFC 3339 in UTC.
     pub started_at: String,
-    /// When it ended; null while it runs.
+    /// End time; null while it runs.
     pub ended_at: Option<String>,
-    /// Status of the run: whether it is complete.
+    /// Status of the run.
     pub status: RunStatus,
-    /// Reason why it is not complete; null if it is, or still runs.
+    /// Reason why the run is incomplete; null if it is complete or still running.
     pub reason: Option<String>,
 }
 
 /// Identity of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceIdentity {
-    /// The name it had: `vda`.
+    /// Name at the time: `vda`.
     pub name: String,
-    /// Identifier that stays the same when names change: WWN, serial, UUID. Null if the device has none.
+    /// Identifier that survives a change of names: WWN, serial, UUID. Null if the device has none.
     pub identity: Option<String>,
 }
 
-/// How far a run came.
+/// Progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunStatus {
-    /// The run has not reported an end: it still runs, or was killed.
+    /// No end was recorded: it is still running, or was killed.
     Running,
-    /// Every phase ran.
+    /// All phases ran.
     Complete,
-    /// The run ended early; what was measured until then is kept.
+    /// The run ended early; its measurements so far are kept.
     Interrupted,
 }
 
 impl Manifest {
-    /// The name and version of the document.
+    /// Name and version of the document.
     pub const SCHEMA: &str = "plumb/manifest/1";
-    /// Prefix of the schema of every version.
+    /// Schema prefix of all versions.
     pub(crate) const SCHEMA_FAMILY: &str = "plumb/manifest/";
 
-    /// Returns the manifest of a run that begins now on this machine: status `running`, everything unknown
-    /// still null.
+    /// Creates the manifest of a run that starts now on this machine: status `running`, unknown fields null.
     pub fn starting(
         command: impl Into<String>,
         argv: Vec<String>,

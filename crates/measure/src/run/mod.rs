@@ -1,4 +1,4 @@
-//! Run directories: every run is kept, so that it can be reported again without asking a device.
+//! Run directories: every run is recorded, so that it can be reported again without querying a device.
 //!
 //! ```text
 //! manifest.json    what was run, where, with which seed; whether it is complete
@@ -8,10 +8,10 @@
 //! report.html      and other exports, written beside
 //! ```
 //!
-//! What a crash may leave, file by file. `manifest.json` and `result.json` are replaced by renaming a synced
-//! temporary file, so each is whole: the old one or the new one. `hist.hlog` and `timeseries.csv` only grow;
-//! a crash or a full disk may leave a last line without its end, which readers leave out. The status in the
-//! manifest stays `running` until the run says otherwise, so a run that was killed is seen as such.
+//! State after a crash, file by file. `manifest.json` and `result.json` are replaced by renaming a synced
+//! temporary file, so each is either the complete old or the complete new one. `hist.hlog` and
+//! `timeseries.csv` only grow; a crash or a full disk may leave an unterminated last line, which readers
+//! ignore. The status in the manifest stays `running` until the run ends, which reveals a killed run.
 
 pub mod directory;
 pub mod hlog;

@@ -1,4 +1,4 @@
-//! Reads a run directory back.
+//! Reading of run directories.
 
 use std::fs;
 use std::io;
@@ -12,24 +12,24 @@ use super::manifest::Manifest;
 use super::timeseries::{self, TimeseriesRow};
 use crate::error::{Error, Result};
 
-/// A recording, as far as it came.
+/// A recording, possibly incomplete.
 #[derive(Debug, Clone)]
 pub struct Recording {
     path: PathBuf,
-    /// Manifest: what was run, and whether it is complete.
+    /// Manifest of the run.
     pub manifest: Manifest,
-    /// All latencies, in the order of writing; empty if none was written.
+    /// All latencies in the order of writing; empty if none was written.
     pub histograms: Vec<TaggedHistogram>,
-    /// All buckets, in the order of writing; empty if none was written.
+    /// All buckets in the order of writing; empty if none was written.
     pub timeseries: Vec<TimeseriesRow>,
 }
 
 impl Recording {
-    /// Reads the run in `directory`. A run that was killed reads as far as it came: its status is `running`,
-    /// and a last line without an end is left out.
+    /// Reads the run in `directory`. A killed run is read as far as it was recorded: its status is `running`,
+    /// and an unterminated last line is ignored.
     ///
     /// # Errors
-    /// If there is no manifest, or a file does not read as what it should be: with the file and the line.
+    /// If there is no manifest, or a file is malformed; with the file and the line.
     pub fn open(directory: &Path) -> Result<Self> {
         let path = directory.join(MANIFEST);
         let bytes = read(&path).map_err(|source| match source.kind() {
@@ -61,7 +61,7 @@ impl Recording {
         })
     }
 
-    /// Returns where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -69,7 +69,7 @@ impl Recording {
     /// Returns the result document; `None` if the run ended before the first one was written.
     ///
     /// # Errors
-    /// If it is not a `T`, with the line.
+    /// If it cannot be parsed as `T`; with the line.
     pub fn result<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         let path = self.path.join(RESULT);
         match read(&path) {
@@ -80,11 +80,10 @@ impl Recording {
     }
 }
 
-/// Returns the bytes of a file of a run. Nothing else is opened: a FIFO in its place would be waited for
-/// without end.
+/// Returns the contents of a regular file of a run. Nothing else is opened: a FIFO would block forever.
 ///
 /// # Errors
-/// As of the system, and if it is no regular file.
+/// Fails as the system does, and if the file is not a regular file.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));

@@ -6,8 +6,8 @@
 //! target-0/sync,0.2,37,0,,,0.0021,0.0048
 //! ```
 //!
-//! `at_seconds` is the start of the bucket since the start of its phase; latencies are in seconds and empty
-//! where nothing completed or they are not known. A line is complete if it ends with a line feed.
+//! `at_seconds` is the start of the bucket since the start of its phase; latencies are in seconds, and empty
+//! if nothing completed or they are unknown. A line is complete if it ends with a line feed.
 
 use std::path::Path;
 
@@ -17,37 +17,36 @@ use super::hlog::excerpt;
 use crate::error::{Error, Result};
 use crate::result::SeriesPoint;
 
-/// The first line.
+/// First line of the file.
 pub(super) const HEADER: &str =
     "phase,at_seconds,operations,bytes,latency_mean,latency_max,latency_p50,latency_p99\n";
 
-/// Form of a well-formed line.
+/// Description of a valid line, for messages.
 const EXPECTED: &str = "phase,at_seconds,operations,bytes,latency_mean,latency_max,latency_p50,latency_p99";
 
-/// One line.
+/// A line of the file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TimeseriesRow {
     /// The phase.
     pub phase: String,
-    /// The start of the bucket since the start of its phase.
+    /// Start of the bucket since the start of its phase.
     pub at: Nanos,
-    /// Operations that completed in it.
+    /// Operations completed in the bucket.
     pub operations: u64,
-    /// Bytes they moved.
+    /// Bytes moved by these operations.
     pub bytes: u64,
-    /// Mean service time of the operations in seconds; `None` if none completed or it is not known.
+    /// Mean service time in seconds; `None` if nothing completed or it is unknown.
     pub latency_mean: Option<f64>,
-    /// The longest of them in seconds; `None` if none completed or it is not known.
+    /// Longest service time in seconds; `None` if nothing completed or it is unknown.
     pub latency_max: Option<f64>,
-    /// Median service time of the operations in seconds; `None` if none completed or it is not known.
+    /// Median service time in seconds; `None` if nothing completed or it is unknown.
     pub latency_p50: Option<f64>,
-    /// 99th percentile of the service time of the operations in seconds; `None` if none completed or it is
-    /// not known.
+    /// 99th percentile of the service time in seconds; `None` if nothing completed or it is unknown.
     pub latency_p99: Option<f64>,
 }
 
 impl TimeseriesRow {
-    /// Returns the line of a bucket of `phase`.
+    /// Creates the line for a bucket of `phase`.
     pub fn from_point(phase: &str, point: &SeriesPoint) -> Self {
         let SeriesPoint { at, operations, bytes, latency_sum, latency_max, .. } = *point;
         let known = operations > 0;
@@ -63,10 +62,10 @@ impl TimeseriesRow {
     }
 }
 
-/// Returns the lines of `rows`, for appending to the file at `path`.
+/// Encodes `rows` as lines to append to the file at `path`.
 ///
 /// # Errors
-/// If the name of a phase holds a comma, a quote or a line's end.
+/// If the name of a phase contains a comma, a quote or a line break.
 pub(super) fn lines(path: &Path, rows: impl IntoIterator<Item = TimeseriesRow>) -> Result<Vec<u8>> {
     let mut text = String::new();
     for row in rows {
@@ -85,16 +84,16 @@ pub(super) fn lines(path: &Path, rows: impl IntoIterator<Item = TimeseriesRow>) 
     Ok(text.into_bytes())
 }
 
-/// Writes seconds to the nanosecond.
+/// Formats seconds with nanosecond precision.
 fn nanoseconds(seconds: f64) -> String {
     let text = format!("{seconds:.9}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Reads the file. A last line without an end is what a crash left, and is left out.
+/// Parses the file. An unterminated last line is the result of a crash and is ignored.
 ///
 /// # Errors
-/// At the first complete line that is not well-formed, with its number.
+/// Fails at the first complete line that is malformed, with its number.
 pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Vec<TimeseriesRow>> {
     let mut rows = Vec::new();
     for (index, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {

@@ -1,9 +1,10 @@
-//! Ramps and steadiness of series made up for the purpose.
+//! Tests of ramps and steadiness of artificial series.
 
 use super::*;
 use proptest::prelude::*;
 
-/// Noise of up to `amplitude` to either side, from a small congruential generator: the same on every run.
+/// Returns noise of up to `amplitude` to either side, from a small congruential generator, equal in every
+/// run.
 fn noise(seed: u64, amplitude: f64) -> impl Iterator<Item = f64> {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
     std::iter::repeat_with(move || {

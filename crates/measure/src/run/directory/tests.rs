@@ -1,4 +1,4 @@
-//! Run directories: what each kind of end leaves, and what is refused.
+//! Tests of run directories: the files after each kind of end, and refusals.
 
 use super::*;
 use crate::run::Recording;
@@ -123,7 +123,7 @@ fn an_earlier_run_is_replaced_and_anything_else_is_not() {
 #[test]
 fn names_made_up_do_not_collide() {
     let root = tempfile::tempdir().unwrap();
-    // The first parent cannot be made: a file is in its place.
+    // The first parent cannot be created, since a file is in its place.
     fs::write(root.path().join("file"), "").unwrap();
     let parents = vec![root.path().join("file/runs"), root.path().join("runs"), root.path().join("last")];
     let out = Out::Within { parents, stem: "check".to_owned() };
@@ -211,7 +211,7 @@ fn what_is_written_of_a_phase_that_goes_on_is_replaced_by_what_it_measured() {
         );
     }
     for name in [HISTOGRAMS, TIMESERIES] {
-        // A record that was cut is left out, and those before it are read.
+        // A record that was cut off is left out, and those before it are read.
         let whole = fs::read(root.path().join(name)).unwrap();
         fs::write(root.path().join(name), &whole[..whole.len() - 3]).unwrap();
     }
