@@ -1,31 +1,31 @@
-//! A command of the window, and when it was in flight.
+//! A command in the window, and the time for which it was in flight.
 
 use plumb_block::LbaRange;
 
-/// A point in the order of submissions and completions of one device, counted up. No two events share one.
+/// Position in the sequence of submissions and completions of one device. No two events share one.
 pub type Moment = u64;
 
-/// The moment of what has not happened: after all others.
+/// Moment after all others, for events that have not happened.
 pub const NEVER: Moment = Moment::MAX;
 
 /// Time from the submission of a command to its completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Span {
-    /// When it was submitted.
+    /// Time of submission.
     pub submitted: Moment,
-    /// When it completed as done; [`NEVER`] while it is in flight, and for ever if it failed or was not
-    /// answered.
+    /// Time of successful completion; [`NEVER`] while the command is in flight, and forever if it failed or
+    /// was not answered before.
     pub completed: Moment,
 }
 
 impl Span {
-    /// Returns true if it completed as done.
+    /// Returns true if the command completed successfully.
     pub const fn is_completed(self) -> bool {
         self.completed != NEVER
     }
 
-    /// Returns true if it completed before the other was submitted. Of two that were in flight together
-    /// neither is older.
+    /// Returns true if the command completed before the other was submitted. Of two commands in flight at the
+    /// same time neither is older.
     pub const fn is_older_than(self, other: Self) -> bool {
         self.completed < other.submitted
     }
@@ -46,60 +46,61 @@ pub enum Kind {
     },
     /// Discards.
     Discard {
-        /// True if it certainly leaves zeroes. If not, it may do nothing.
+        /// True if the discard certainly leaves zeroes. Otherwise it may have no effect.
         zeroes: bool,
     },
 }
 
 impl Kind {
-    /// Returns true if it asks for FUA.
+    /// Returns true if the command has FUA.
     pub const fn is_fua(self) -> bool {
         matches!(self, Self::Write { fua: true } | Self::WriteZeroes { fua: true })
     }
 
-    /// Returns true if older versions are certainly gone once it is durable.
+    /// Returns true if older versions are certainly gone once the command is durable.
     pub const fn displaces(self) -> bool {
         !matches!(self, Self::Discard { zeroes: false })
     }
 }
 
-/// When a command took the place of what was in its blocks: somewhere in its span. Of two that were in flight
-/// together the one that landed later is visible.
+/// Time within its span at which a command replaced the contents of its blocks. Of two commands in flight at
+/// the same time, the one that landed later is visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Landing {
     /// The command lands when it is submitted.
     AtSubmission,
     /// The command lands when it completes.
     AtCompletion,
-    /// Nobody knows: of two in flight together either may be the last.
+    /// Unknown: of two commands in flight at the same time either may be the last.
     Unknown,
 }
 
-/// One command that may still change what a cut leaves, with what the caller attached to it.
+/// A command that may still affect the state after a cut, with a value attached by the caller.
 #[derive(Debug, Clone)]
 pub struct Command<T> {
     /// Effect of the command on its blocks.
     pub kind: Kind,
-    /// Where.
+    /// Blocks of the command.
     pub range: LbaRange,
-    /// When.
+    /// Time in flight.
     pub span: Span,
-    /// When it landed; means nothing before it has completed.
+    /// Time of landing; meaningless before completion.
     pub landing: Landing,
-    /// True if it failed or was not answered.
+    /// True if the command failed or was not answered.
     pub is_failed: bool,
-    /// True if it is durable, and stays only for what is not newer than it.
+    /// True if the command is durable. It then stays in the window only because of commands that are not
+    /// newer.
     pub is_durable: bool,
     /// Value that the caller attached: a content, or a number for it.
     pub content: T,
-    /// True if it was destaged before it completed.
+    /// True if the command was destaged before it completed.
     pub(crate) is_destaged: bool,
-    /// Number of blocks in which the command still counts.
+    /// Number of blocks in which the command is still relevant.
     pub(crate) live_blocks: u64,
 }
 
 impl<T> Command<T> {
-    /// Creates a command that is in flight since `submitted`.
+    /// Creates a command in flight since `submitted`.
     pub(crate) const fn submitted(kind: Kind, range: LbaRange, submitted: Moment, content: T) -> Self {
         Self {
             kind,
@@ -114,17 +115,17 @@ impl<T> Command<T> {
         }
     }
 
-    /// Returns true if a cut may take it although it completed.
+    /// Returns true if a cut may lose the command although it completed.
     pub const fn is_at_risk(&self) -> bool {
         self.span.is_completed() && !self.is_durable
     }
 
-    /// Returns true if the host was told that it is done.
+    /// Returns true if the completion was reported to the host.
     pub const fn is_acknowledged(&self) -> bool {
         self.span.is_completed() && !self.is_failed
     }
 
-    /// Returns when it landed; as late as possible if nobody knows.
+    /// Returns the time of landing; the latest possible if it is unknown.
     pub const fn landed(&self) -> Moment {
         match self.landing {
             Landing::AtSubmission => self.span.submitted,
@@ -132,7 +133,7 @@ impl<T> Command<T> {
         }
     }
 
-    /// Returns true if everything older than it is gone from its blocks.
+    /// Returns true if everything older is gone from the command's blocks.
     pub(crate) const fn is_decisive(&self) -> bool {
         self.is_durable && self.kind.displaces()
     }

@@ -1,5 +1,5 @@
-//! One cut, drawn: any legal outcome comes with a probability above zero, but the draw prefers those at which
-//! software fails: all lost, all there, a prefix, all but one, one alone, a tear.
+//! A random cut: every legal outcome has a probability above zero, but the draw prefers those that reveal
+//! software bugs: all lost, all present, a prefix, all but one, only one, a tear.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng as _;
@@ -10,66 +10,66 @@ use crate::command::{Kind, Moment};
 use crate::keep::Keep;
 use crate::window::Window;
 
-/// How to choose what survives of the commands at risk and in flight.
+/// Selection of the commands that survive, among those at risk and in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Survival {
-    /// Draw the strategy at random, too.
+    /// Random strategy.
     #[default]
     Mixed,
-    /// Everything that was acknowledged survives, and nothing that was in flight.
+    /// All acknowledged commands survive, and none in flight.
     Acknowledged,
-    /// Always by this strategy.
+    /// Always this strategy.
     By(Strategy),
 }
 
-/// One way to choose.
+/// Strategy to select survivors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
     /// Nothing survives.
     #[default]
     AllLost,
-    /// Everything does.
+    /// Everything survives.
     AllSurvive,
-    /// Everything that was acknowledged survives.
+    /// Everything acknowledged survives.
     AcknowledgedSurvive,
-    /// The first commands in the order of submission.
+    /// The first commands in the order of submission survive.
     Prefix,
     /// The first commands in the order of submission survive, except one of them.
     PrefixMinusOne,
-    /// One alone.
+    /// A single command survives.
     OnlyOne,
-    /// A prefix, the last of which is torn.
+    /// A prefix survives, and the last command of it is torn.
     SingleTear,
-    /// Each with one probability, drawn once; those that survive may be torn.
+    /// Each command survives with a common random probability, and may be torn.
     Random,
-    /// Each block of each by the toss of a coin.
+    /// Each block of each command survives with probability 1/2.
     RandomBlocks,
 }
 
 /// Outcome of a drawn cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrawnCut {
-    /// How it was chosen.
+    /// Strategy used.
     pub strategy: Strategy,
-    /// All commands of the window, in the order in which what survives of them landed: a block holds the last
-    /// one that keeps it.
+    /// All commands of the window in the order in which their surviving parts landed: a block holds the last
+    /// command that keeps it.
     pub remainders: Vec<Remainder>,
 }
 
-/// Part of one command that a cut leaves.
+/// Surviving part of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remainder {
-    /// The command.
+    /// Number of the command.
     pub id: u64,
     /// Blocks of the command that survive.
     pub keep: Keep,
-    /// True if it survives whole or not at all.
+    /// True if the command survives completely or not at all.
     pub is_atomic: bool,
-    /// When it landed.
+    /// Time of landing.
     landed: Moment,
-    /// When it was submitted.
+    /// Time of submission.
     submitted: Moment,
 }
 
@@ -93,7 +93,7 @@ const DRAWN: [Strategy; 8] = [
 ];
 
 impl<T: Clone> Window<T> {
-    /// Draws a cut that happens now. `chance` alone decides.
+    /// Draws a cut at this moment, determined only by `chance`.
     pub fn draw(&self, chance: &mut Xoshiro256PlusPlus, survival: Survival) -> DrawnCut {
         let contenders = self.contenders();
         let strategy = match survival {
@@ -113,7 +113,7 @@ impl<T: Clone> Window<T> {
             }
         });
         let mut remainders: Vec<Remainder> = drawn.collect();
-        // A command in flight landed some time between its submission and now.
+        // A command in flight may have landed at any time between its submission and now.
         for one in remainders.iter_mut().filter(|one| !self.commands[&one.id].span.is_completed()) {
             one.landed = one.submitted + below(chance, self.now - one.submitted + 1);
         }
@@ -129,7 +129,7 @@ impl<T: Clone> Window<T> {
         DrawnCut { strategy, remainders }
     }
 
-    /// Returns the commands that may survive, in the order of submission.
+    /// Returns the commands that may survive, in order of submission.
     fn contenders(&self) -> Vec<Contender> {
         let at_risk = self.commands.iter().filter(|(_, command)| !command.is_durable);
         let mut at_risk: Vec<_> = at_risk.collect();
@@ -148,7 +148,7 @@ impl<T: Clone> Window<T> {
     }
 }
 
-/// An atomic command is not torn: a part becomes nothing or all, by its own coin.
+/// Makes a selection legal: an atomic command is not torn, so a part becomes nothing or all at random.
 const fn legal(keep: Keep, contender: &Contender) -> Keep {
     match keep {
         Keep::Nothing | Keep::All => keep,
@@ -212,7 +212,7 @@ fn random(chance: &mut Xoshiro256PlusPlus, contenders: &[Contender]) -> Vec<Keep
     contenders.iter().map(&mut one).collect()
 }
 
-/// Returns the tears that are found most often: the end is missing, the beginning, one block, or any.
+/// Draws a tear, preferring common ones: the end missing, the start missing, one block missing, or arbitrary.
 fn tear(chance: &mut Xoshiro256PlusPlus, blocks: u64) -> Keep {
     if blocks < 2 {
         return if below(chance, 2) == 0 { Keep::Nothing } else { Keep::All };

@@ -1,4 +1,4 @@
-//! Every cut: what each block may hold, and all combinations of that.
+//! Enumeration of all cuts: the possible contents of each block, and all combinations.
 
 use std::ops::ControlFlow;
 
@@ -10,48 +10,48 @@ use crate::window::Window;
 /// Content of a block after a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Survivor {
-    /// The content that the caller has stored: the last durable version.
+    /// Content stored by the caller: the last durable version.
     Stored,
-    /// The version of this command.
+    /// Version of this command.
     Command(u64),
-    /// Nothing that can be read.
+    /// Unreadable.
     Unreadable,
 }
 
-/// Contents that a cut may leave in the blocks of a run, in each of them independently except for what atomic
-/// writes forbid.
+/// Possible contents of the blocks of a run after a cut. Blocks are independent, except as restricted by
+/// atomic writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidates {
     /// The blocks.
     pub range: LbaRange,
-    /// One of these is left in each.
+    /// Possible contents of each block.
     pub survivors: Vec<Survivor>,
 }
 
-/// Into what commands may tear.
+/// Granularity at which commands may tear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grain {
-    /// Into blocks, but for atomic writes: all legal outcomes.
+    /// Blocks, except for atomic writes: all legal outcomes.
     Blocks,
-    /// Not at all: each command survives whole or not at all. Far fewer outcomes, all of them legal.
+    /// Whole commands: each survives completely or not at all. Far fewer outcomes, all of them legal.
     Commands,
 }
 
-/// Outcomes that an enumeration is to visit.
+/// Options for an enumeration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Into what commands may tear.
+    /// Pieces into which commands may tear.
     pub grain: Grain,
-    /// True if outcomes with unreadable blocks are wanted, too.
+    /// True if outcomes with unreadable blocks are included.
     pub unreadable: bool,
 }
 
-/// A run in which one survivor is chosen, and the survivors to choose from.
+/// A run with the possible survivors, of which one is chosen.
 type Choice = (LbaRange, Vec<Survivor>);
 
 impl<T: Clone> Window<T> {
-    /// Returns the contents that a cut now may leave, for every run over which a command of the window lies.
-    /// Everywhere else the cut leaves what the caller has stored.
+    /// Returns the possible contents after a cut at this moment, for every run covered by a command of the
+    /// window. Elsewhere the cut leaves the content stored by the caller.
     pub fn candidates(&self) -> impl Iterator<Item = Candidates> {
         self.runs().map(|run| {
             let mut survivors = Vec::new();
@@ -60,17 +60,17 @@ impl<T: Clone> Window<T> {
         })
     }
 
-    /// Calls `visit` with every outcome that a cut now may have: for each run (each block, if commands tear
-    /// into blocks) over which a command lies, in order, what is left there. Where commands that survive
-    /// whole overlap, the same outcome may come more than once. Stops when `visit` says so; nothing is made
-    /// in advance, so however many there are, what was visited is all it costs.
+    /// Calls `visit` with every possible outcome of a cut at this moment: the survivors of each run covered
+    /// by a command (of each block, if commands tear into blocks), in order. If commands that survive
+    /// completely overlap, an outcome may occur more than once. Stops when `visit` breaks. Outcomes are
+    /// generated one at a time.
     pub fn enumerate(
         &self,
         options: Options,
         visit: &mut impl FnMut(&[(LbaRange, Survivor)]) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let whole = self.whole(options.grain);
-        // A binary counter: which of those that survive whole do.
+        // Binary counter over the commands that survive completely or not at all.
         let mut survives = vec![false; whole.len()];
         loop {
             let absent_or_whole: Vec<(u64, bool)> =
@@ -84,20 +84,7 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// Returns no fewer than [`enumerate`](Self::enumerate) visits; `u128::MAX` if there are more than that.
-    pub fn outcomes_max(&self, options: Options) -> u128 {
-        let whole = self.whole(options.grain);
-        let subsets = 1_u128.checked_shl(whole.len() as u32).unwrap_or(u128::MAX);
-        let mut survivors = Vec::new();
-        let runs = self.runs().map(|run| {
-            run.survivors(|_| None, options.unreadable, &mut survivors);
-            let blocks = if options.grain == Grain::Blocks { run.range.nlb } else { 1 };
-            u32::try_from(blocks).map_or(u128::MAX, |blocks| (survivors.len() as u128).saturating_pow(blocks))
-        });
-        runs.fold(subsets, u128::saturating_mul)
-    }
-
-    /// Returns the commands that may survive, and survive whole if they do; in the order of submission.
+    /// Returns the commands that may survive, but only completely, in order of submission.
     fn whole(&self, grain: Grain) -> Vec<u64> {
         let whole = self.commands.iter().filter(|(_, one)| !one.is_durable && self.is_whole(grain, one));
         let mut whole: Vec<_> = whole.map(|(id, command)| (command.span.submitted, *id)).collect();
@@ -105,8 +92,8 @@ impl<T: Clone> Window<T> {
         whole.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Returns true if this command of the window survives a cut whole or not at all: it is a single block,
-    /// or atomic.
+    /// Returns true if this command of the window survives a cut completely or not at all, because it is a
+    /// single block or atomic.
     pub fn is_whole_or_nothing(&self, id: u64) -> bool {
         self.commands.get(&id).is_some_and(|one| one.range.nlb == 1 || self.is_untearable(one))
     }
@@ -115,7 +102,8 @@ impl<T: Clone> Window<T> {
         grain == Grain::Commands || command.range.nlb > 1 && self.is_untearable(command)
     }
 
-    /// Returns true if no cut can tear or break it: rule 7, but for what failed (rule 9).
+    /// Returns true if no cut can tear `command` or make its blocks unreadable: rule 7, except for failed
+    /// commands (rule 9).
     pub(crate) fn is_untearable(&self, command: &Command<T>) -> bool {
         self.is_atomic(command) && !command.is_failed
     }
@@ -141,7 +129,7 @@ impl<T: Clone> Window<T> {
     }
 }
 
-/// Visits every combination of the choices.
+/// Visits all combinations of the choices.
 fn visit_all(
     choices: &[Choice],
     visit: &mut impl FnMut(&[(LbaRange, Survivor)]) -> ControlFlow<()>,
@@ -150,7 +138,8 @@ fn visit_all(
     let mut outcome: Vec<_> = choices.iter().map(|(range, survivors)| (*range, survivors[0])).collect();
     loop {
         visit(&outcome)?;
-        // Like an odometer: the first that is not at its last choice goes on, all before it begin again.
+        // Works like an odometer: the first position that is not at its last choice advances, and all before
+        // it restart.
         let Some(next) = (0..choices.len()).find(|index| places[*index] + 1 < choices[*index].1.len()) else {
             return ControlFlow::Continue(());
         };

@@ -1,28 +1,28 @@
-//! Set of the blocks of one command that survive.
+//! Set of the surviving blocks of a command.
 
 use plumb_block::mixed;
 
-/// Some of the blocks of a command, numbered from 0.
+/// A subset of the blocks of a command, numbered from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// None.
+    /// No blocks.
     Nothing,
-    /// All.
+    /// All blocks.
     All,
-    /// The first so many.
+    /// The first blocks, this many.
     First(u64),
-    /// All but the first so many.
+    /// All but the first blocks, this many.
     AllButFirst(u64),
-    /// All but this one.
+    /// All but the block with this index.
     Without(u64),
-    /// Each by the toss of a coin that follows from the seed.
+    /// Each block with probability 1/2, determined by the seed.
     Some {
-        /// Seed of the coin tosses.
+        /// Seed of the random choice.
         seed: u64,
     },
 }
 
-/// The most coins that are tossed for one command: longer ones survive in equal pieces.
+/// Maximum number of random bits for a command; longer commands survive in equal pieces.
 const PIECES_MAX: u64 = 1 << 12;
 
 impl Keep {
@@ -64,7 +64,7 @@ const fn piece(blocks: u64) -> u64 {
     if piece == 0 { 1 } else { piece }
 }
 
-/// Returns the top bit of the number at `index` of SplitMix64.
+/// Returns the top bit of number `index` of the SplitMix64 sequence.
 const fn toss(seed: u64, index: u64) -> bool {
     mixed(seed.wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15))) >> 63 == 1
 }

@@ -1,5 +1,5 @@
-//! The crash rules: what a power cut may leave on a device. They are written as code here and nowhere else: a
-//! simulated drive draws one cut by them, and a prover enumerates all.
+//! The crash rules: the possible states of a device after a power cut. This crate is their only
+//! implementation: a simulated drive uses it to draw one cut, and a prover to enumerate all of them.
 //!
 //! ```text
 //!   submit, complete, flush, fail ──► Window ──┬─► draw       one cut, from a seed
@@ -8,34 +8,33 @@
 //!                                      └─► what became durable (to the caller's store)
 //! ```
 //!
-//! A device sees commands in an order of submissions and completions ([`Span`]). The rules:
+//! A device sees commands as a sequence of submissions and completions ([`Span`]). The rules:
 //!
-//! 1. Command `a` is **older** than `b` if it completed before `b` was submitted. Of two that were in flight
-//!    together neither is older.
-//! 2. A flush covers the commands that **completed before the flush was submitted**, on any queue; once it
-//!    has completed they are durable. It does not cover what was in flight while it was submitted
+//! 1. Command `a` is **older** than `b` if it completed before `b` was submitted. Of two commands in flight
+//!    at the same time neither is older.
+//! 2. A flush covers the commands that **completed before the flush was submitted**, on any queue; once the
+//!    flush has completed they are durable. It does not cover commands in flight at its submission
 //!    ([`Window::complete`]).
 //! 3. FUA makes its own blocks durable when the command completes. It covers nothing else and orders nothing.
-//! 4. Without a volatile cache (or with a protected one) what completed is durable.
-//! 5. At a cut, commands that are durable **must** be there, unless something newer or something that was in
-//!    flight together with them is there instead; all others that were submitted **may**, in any subset
-//!    ([`Obligation`]).
-//! 6. A block is what the last of the surviving commands made of it, in an order in which an older command
-//!    never comes after a newer one. So nothing at risk replaces what is durable and newer, a block may go
-//!    back to any version since its last durable one, and of those in flight together either may be the last.
+//! 4. Without a volatile cache (or with a protected one) completed commands are durable.
+//! 5. After a cut, durable commands **must** be present, unless something newer, or in flight at the same
+//!    time, replaced them. All other submitted commands **may** be present, in any subset ([`Obligation`]).
+//! 6. A block holds the result of the last surviving command, in an order in which an older command never
+//!    follows a newer one. So nothing at risk replaces a newer durable version, a block may revert to any
+//!    version since its last durable one, and of commands in flight at the same time any may be the last.
 //! 7. A command tears between logical blocks: any of its blocks may survive. A logical block does not tear. A
-//!    **write** no longer than the atomic unit which does not cross the atomic boundary survives whole or not
-//!    at all ([`Atomicity`]).
+//!    **write** no longer than the atomic unit that does not cross the atomic boundary survives completely or
+//!    not at all ([`Atomicity`]).
 //! 8. A block of a command in flight may be unreadable, unless the command is atomic.
-//! 9. A failed or unanswered command leaves each block old, new or unreadable, and may land later: it is
-//!    older than nothing.
-//! 10. A discard is a write of zeroes that may also do nothing, where the device does not promise zeroes:
+//! 9. A failed or unanswered command leaves each block old, new or unreadable, and may land later: it is not
+//!    older than anything.
+//! 10. A discard is a write of zeroes that may also do nothing if the device does not guarantee zeroes:
 //!     such a one replaces nothing for certain. It is at risk as a write is.
 //!
 //! Sources: NVMe Base Specification 2.0 (Flush, FUA; AWUPF and NAWUPF, 0's based, and NABSPF; Dataset
 //! Management), SBC-4 (SYNCHRONIZE CACHE), ACS-4 (FLUSH CACHE EXT), `docs/FAULT_MODEL.md`. The conformance
-//! kit of `plumb-block` states the rules of one block a second time, slowly, as the oracle that the tests
-//! here are held against.
+//! kit of `plumb-block` implements the rules for one block a second time, as a slow oracle for the tests of
+//! this crate.
 
 mod atomicity;
 mod chance;

@@ -1,48 +1,47 @@
-//! Promises of a device that it really keeps.
+//! Guarantees that a device really keeps.
 
 use crate::atomicity::Atomicity;
 
-/// Treatment of FUA by a device: done, or only answered.
+/// A device's treatment of FUA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FuaKept {
-    /// The device carries out FUA.
+    /// The device executes FUA.
     #[default]
     Honoured,
-    /// The device answers as if it had carried out FUA.
+    /// The device ignores FUA but reports success.
     Ignored,
 }
 
 /// Completed flushes that took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FlushKept {
-    /// All.
+    /// All flushes.
     #[default]
     Always,
-    /// None: the device lies.
+    /// None: the device lies about flushes.
     Never,
-    /// A flush takes effect only when this many more have completed: at a cut the last ones turn out to be
-    /// lies.
+    /// All but the last ones: a flush takes effect only after this many more have completed.
     AllButLast(u32),
 }
 
-/// Promises that the device really keeps. An honest device keeps all.
+/// Guarantees that the device really keeps. An honest device keeps all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Promise {
-    /// True if completed writes are at risk: there is a cache, it is on, and nothing protects it. Without it
-    /// what completes is durable, and only what is in flight is at risk.
+    /// True if completed writes are at risk, because a cache exists, is enabled and is not protected.
+    /// Otherwise completed writes are durable, and only those in flight are at risk.
     pub volatile: bool,
-    /// FUA.
+    /// Treatment of FUA.
     pub fua: FuaKept,
-    /// Flushes.
+    /// Treatment of flushes.
     pub flush: FlushKept,
-    /// True if a discarded block reads as zeroes. If not, a discard may take effect or be ignored.
+    /// True if a discarded block reads as zeroes. Otherwise a discard may have no effect.
     pub discard_zeroes: bool,
-    /// Writes that are all or nothing across a cut.
+    /// Writes that are atomic across a cut.
     pub atomicity: Atomicity,
 }
 
 impl Promise {
-    /// A device with its volatile cache on that does what it says; one logical block is atomic.
+    /// An honest device with an enabled volatile cache and atomic logical blocks.
     pub const VOLATILE: Self = Self {
         volatile: true,
         fua: FuaKept::Honoured,
@@ -51,6 +50,6 @@ impl Promise {
         atomicity: Atomicity::BLOCK,
     };
 
-    /// A device without a volatile cache, or with one that is off or protected.
+    /// A device without a volatile cache, or with a disabled or protected one.
     pub const DURABLE: Self = Self { volatile: false, ..Self::VOLATILE };
 }

@@ -1,4 +1,4 @@
-//! A run of blocks over which the same commands lie, and what a cut may leave there: rules 5, 6 and 8.
+//! A run of blocks covered by the same commands, and its possible contents after a cut: rules 5, 6 and 8.
 
 use plumb_block::LbaRange;
 
@@ -6,26 +6,25 @@ use crate::command::{Command, Span};
 use crate::enumerate::Survivor;
 use crate::window::Window;
 
-/// A run of blocks over which the same commands of a window lie, taken from the window for choosing what
-/// survives.
+/// A run of blocks covered by the same commands of a window, extracted to choose survivors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     /// The blocks.
     pub range: LbaRange,
-    /// The commands, in no order that means anything.
+    /// Commands, in arbitrary order.
     pub versions: Vec<Contender>,
 }
 
-/// A command that lies over a run.
+/// A command that covers a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contender {
     /// Number of the command.
     pub id: u64,
-    /// True if a cut must leave its version, or one that is not older.
+    /// True if a cut must leave the command's version, or one that is not older.
     pub is_decisive: bool,
-    /// True if a cut may leave its blocks unreadable.
+    /// True if a cut may leave the command's blocks unreadable.
     pub may_break: bool,
-    /// When it was in flight.
+    /// Time in flight.
     span: Span,
 }
 
@@ -41,9 +40,10 @@ impl Contender {
 }
 
 impl Run {
-    /// Fills `survivors` with what a block of the run may hold after the cut. `survives` says of the command
-    /// at a place in `versions` whether it survives the cut whole, if that is known; it is not asked of
-    /// decisive ones. Where all is known and none were in flight together, one is left.
+    /// Fills `survivors` with the possible contents of a block of the run after the cut. `survives` tells for
+    /// an index in `versions` whether the command survives the cut, if that is already decided; it is not
+    /// called for decisive ones. If everything is decided and no commands overlapped in time, one survivor
+    /// remains.
     pub fn survivors(
         &self,
         survives: impl Fn(usize) -> Option<bool>,
@@ -54,7 +54,8 @@ impl Run {
         let is_certain = |place: usize, one: &Contender| one.is_decisive || survives(place) == Some(true);
         let is_absent = |place: usize, one: &Contender| !one.is_decisive && survives(place) == Some(false);
         let versions = || self.versions.iter().enumerate();
-        // Older than any of those that are certain is what is older than the last submitted of them.
+        // A command is older than one of the certain ones exactly if it is older than the last submitted of
+        // them.
         let certain = versions().filter(|(place, one)| is_certain(*place, one));
         let newest = certain.map(|(_, one)| one.span).max_by_key(|span| span.submitted);
         if newest.is_none() {
@@ -72,8 +73,8 @@ impl Run {
 }
 
 impl<T: Clone> Window<T> {
-    /// Returns the runs over which commands lie, in the order of blocks. Everywhere else a cut leaves what
-    /// the caller has stored.
+    /// Returns the runs covered by commands in order of blocks. Elsewhere a cut leaves the content stored by
+    /// the caller.
     pub fn runs(&self) -> impl Iterator<Item = Run> {
         self.versions.iter().map(|(range, ids)| {
             let contender = |id: &u64| {

@@ -1,4 +1,4 @@
-//! How commands leave the window: they become durable and displace what is older, or are withdrawn.
+//! Removal of commands from the window: they become durable and displace older ones, or are withdrawn.
 
 use plumb_block::LbaRange;
 
@@ -11,20 +11,19 @@ impl<T: Clone> Window<T> {
         let Some(command) = self.commands.get_mut(&id) else { return };
         command.is_durable = true;
         let range = command.range;
-        // Alone over its blocks, as most are.
+        // Fast path: the only command over its blocks, which is the usual case.
         if command.kind.displaces() && self.versions.take_exact(range, |ids| *ids == [id]) {
             store(range, &command.content);
             self.commands.remove(&id);
             return;
         }
-        // A discard that need not zero its blocks stays one of the candidates until something newer is
-        // durable.
+        // A discard that may do nothing remains one of the candidates until something newer is durable.
         if command.kind.displaces() {
             self.for_each_run(range, |window, run| window.decide(run, id, store));
         }
     }
 
-    /// Takes a command out as if it had never been there.
+    /// Removes a command as if it had never existed.
     pub fn withdraw(&mut self, id: u64) {
         let Some(command) = self.commands.remove(&id) else { return };
         if command.is_at_risk() {
@@ -38,8 +37,8 @@ impl<T: Clone> Window<T> {
         });
     }
 
-    /// Calls for each run within `range` over which the same commands lie. In one that crosses an end of it
-    /// the command of this range counts no more.
+    /// Calls `call` for each run that is completely within `range`. A run that crosses an end of `range` is
+    /// left out: the command of `range` is no longer relevant there.
     fn for_each_run(&mut self, range: LbaRange, mut call: impl FnMut(&mut Self, LbaRange)) {
         let mut rest = range;
         while let Some((run, _)) = self.versions.first_over(rest) {
@@ -50,7 +49,7 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// Makes the command durable in this run: it is stored, and everything older than it is gone for good.
+    /// Makes the command durable in this run: stores it and removes everything older.
     fn decide(&mut self, run: LbaRange, id: u64, store: &mut (impl FnMut(LbaRange, &T) + ?Sized)) {
         let Some(ids) = self.versions.starting_at(run.lba) else { return };
         if let [only] = ids[..] {
@@ -67,7 +66,7 @@ impl<T: Clone> Window<T> {
         let one = &self.commands[&id];
         let landed_later =
             |other: &u64| self.commands[other].is_decisive() && self.commands[other].landed() > one.landed();
-        // Content that a durable command has stored stays if that command landed later.
+        // Content already stored by a durable command stays if that command landed later.
         if !ids.iter().any(landed_later) {
             store(run, &one.content);
         }
@@ -79,8 +78,9 @@ impl<T: Clone> Window<T> {
         self.retire(run);
     }
 
-    /// Lets durable commands go from a run once all others there are newer: nothing can come before or beside
-    /// them any more, and what is stored is the one that landed last.
+    /// Removes the durable commands from a run once all other commands there are newer: no other version can
+    /// precede them any more, and the stored content is that of the durable command that landed last. If that
+    /// one is unknown, they stay.
     fn retire(&mut self, run: LbaRange) {
         let Some(ids) = self.versions.starting_at(run.lba) else { return };
         let (decisive, others): (Vec<u64>, Vec<u64>) =
@@ -106,7 +106,7 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// Takes a command out of a run; it is forgotten if it counts nowhere.
+    /// Removes a command from a run, and from the window if it is nowhere relevant.
     fn release(&mut self, id: u64, run: LbaRange) {
         let Some(command) = self.commands.get_mut(&id) else { return };
         command.live_blocks -= run.nlb;

@@ -1,5 +1,5 @@
-//! The commands that may still change what a cut leaves, kept as they come: which of them a block must and
-//! may hold is known at any moment without looking at the history again.
+//! The commands that may still affect the state after a cut. The set is maintained incrementally, so the
+//! versions that a block must or may hold are known at any moment without replaying the history.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -9,10 +9,10 @@ use plumb_block::{ExtentMap, LbaRange};
 use crate::command::{Command, Kind, Landing, Moment};
 use crate::promise::{FlushKept, FuaKept, Promise};
 
-/// How many entries for commands that are not at risk any more are not worth looking for.
+/// Number of stale entries in `completed` that are tolerated.
 const COMPLETED_MAX: usize = 1024;
 
-/// Numbers that are counted up need no hash that withstands an attack.
+/// Hasher for sequential numbers, which needs no protection against attacks.
 pub(crate) type ByNumber = BuildHasherDefault<NumberHasher>;
 
 /// Hashes one number.
@@ -33,47 +33,47 @@ impl Hasher for NumberHasher {
     }
 }
 
-/// Obligation of a cut towards a command.
+/// Required treatment of a command by a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obligation {
-    /// The command's blocks are there, unless something that is not older is.
+    /// The command's blocks are present, unless replaced by something that is not older.
     Must,
-    /// Each of the command's blocks may be there.
+    /// Each of the command's blocks may be present.
     May,
 }
 
-/// The commands of one device that are in flight, at risk, failed, or durable while something that is not
-/// newer than they are is left over the same blocks. The caller numbers the commands and attaches a content
-/// of type `T` to each; numbers are not used again. The window hands over what becomes durable, so that the
-/// caller can store it: what the caller has stored so is what each block holds if everything that may be lost
-/// is lost.
+/// Commands of one device that are in flight, at risk, failed, or durable while commands that are not newer
+/// remain over the same blocks. The caller numbers the commands, never reusing a number, and attaches a
+/// content of type `T` to each. The window passes on whatever becomes durable, so that the caller can store
+/// it: the stored content is what each block holds if everything that may be lost is lost.
 ///
-/// A command over any number of blocks is one entry, as long as no other lies over a part of it.
+/// A command over any number of blocks takes one entry, unless another covers a part of it.
 #[derive(Debug, Clone)]
 pub struct Window<T> {
     pub(crate) promise: Promise,
-    /// The last event.
+    /// Time of the last event.
     pub(crate) now: Moment,
     pub(crate) commands: HashMap<u64, Command<T>, ByNumber>,
-    /// By block: the commands of which it may hold the version. If one of them is decisive, what the caller
-    /// has stored is one of these versions; if none is, it is another candidate.
+    /// For each block, the commands whose version it may hold. If one of them is decisive, the content stored
+    /// by the caller is one of these versions; otherwise it is another candidate.
     pub(crate) versions: ExtentMap<Vec<u64>>,
-    /// Completed commands by completion. Some are durable or gone by now; they are dropped when they are in
-    /// front or the many.
+    /// Completed commands in order of completion. Some may be durable or gone; these are removed at the
+    /// front, or when they become too many.
     completed: VecDeque<(Moment, u64)>,
     pub(crate) at_risk_blocks: u64,
-    /// Flushes in flight, with their submission.
+    /// Flushes in flight with their time of submission.
     flushes: HashMap<u64, Moment, ByNumber>,
-    /// The submissions of completed flushes that a device which ignores the last ones has not carried out.
+    /// Submission times of completed flushes not yet carried out by a device that ignores the last ones.
     not_carried_out: VecDeque<Moment>,
-    /// Commands that completed before this were said to be durable by a completed flush, carried out or not.
+    /// Commands completed before this were reported as durable by a completed flush, whether carried out or
+    /// not.
     said_durable_before: Moment,
-    /// The next number for a part of a divided command; counts down, out of the way of the caller's.
+    /// Next number for a part of a divided command; counts down, to avoid the caller's numbers.
     next_part: u64,
 }
 
 impl<T: Clone> Window<T> {
-    /// Creates a window without commands, on a device that keeps this.
+    /// Creates an empty window for a device that keeps `promise`.
     pub fn new(promise: Promise) -> Self {
         Self {
             promise,
@@ -89,17 +89,17 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// Returns the promises that the device keeps.
+    /// Returns the guarantees that the device keeps.
     pub const fn promise(&self) -> Promise {
         self.promise
     }
 
-    /// Changes what is kept from now on. What is at risk stays so until it is destaged or flushed.
+    /// Changes the guarantees from now on. Commands at risk stay so until they are destaged or flushed.
     pub const fn set_promise(&mut self, promise: Promise) {
         self.promise = promise;
     }
 
-    /// Takes a command over `range`, which is not empty: it is in flight from now on.
+    /// Adds a command over `range`, which must not be empty, as in flight.
     pub fn submit(&mut self, id: u64, kind: Kind, range: LbaRange, content: T) {
         self.now += 1;
         self.insert(id, Command::submitted(kind, range, self.now, content));
@@ -110,14 +110,14 @@ impl<T: Clone> Window<T> {
         self.commands.insert(id, command);
     }
 
-    /// Takes a flush: it is in flight from now on.
+    /// Adds a flush as in flight.
     pub fn submit_flush(&mut self, id: u64) {
         self.now += 1;
         self.flushes.insert(id, self.now);
     }
 
-    /// Completes the command or flush as done. What becomes durable by that is handed to `store`, run by run,
-    /// in an order in which the last one for a block counts.
+    /// Completes the command or flush successfully. Passes whatever becomes durable to `store`, run by run;
+    /// for each block the last call counts.
     pub fn complete(&mut self, id: u64, landing: Landing, store: &mut (impl FnMut(LbaRange, &T) + ?Sized)) {
         self.now += 1;
         if let Some(submitted) = self.flushes.remove(&id) {
@@ -160,7 +160,7 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// Lets a flush that was submitted at this moment take effect: rule 2.
+    /// Applies a flush submitted at this moment: rule 2.
     fn cover(&mut self, submitted: Moment, store: &mut (impl FnMut(LbaRange, &T) + ?Sized)) {
         while let Some((_, id)) = self.completed.front().copied().filter(|(at, _)| *at < submitted) {
             self.completed.pop_front();
@@ -176,7 +176,7 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// Notes that the device has destaged a command: it is durable, or will be as soon as it completes.
+    /// Records that the device has destaged a command: it is durable, or will be at its completion.
     pub fn destage(&mut self, id: u64, store: &mut (impl FnMut(LbaRange, &T) + ?Sized)) {
         let Some(command) = self.commands.get_mut(&id) else { return };
         if !command.span.is_completed() {
@@ -186,9 +186,9 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// Notes that the command failed or was not answered: rule 9. It stays in flight, unless it had completed
-    /// (the first half of a write whose flush failed): that one is where it is, but was not acknowledged. A
-    /// flush that failed covers nothing.
+    /// Records that the command failed or was not answered: rule 9. The command stays in flight, unless it
+    /// had completed (the first half of a write whose flush failed): then it has landed, but was not
+    /// acknowledged. A failed flush covers nothing.
     pub fn fail(&mut self, id: u64) {
         self.now += 1;
         self.flushes.remove(&id);
@@ -197,8 +197,8 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// Leaves of a command in flight only these parts, each a command of its own with its own content; their
-    /// numbers.
+    /// Reduces a command in flight to `parts`, each a separate command with its own content. Returns the
+    /// numbers of the parts.
     pub fn divide(&mut self, id: u64, parts: Vec<(LbaRange, T)>) -> Vec<u64> {
         let Some(command) = self.commands.get(&id).cloned() else { return Vec::new() };
         self.withdraw(id);
@@ -217,47 +217,48 @@ impl<T: Clone> Window<T> {
         self.commands.get(&id)
     }
 
-    /// Returns the standing of command `id` at a cut now; `None` if it is not in the window.
+    /// Returns the obligation of a cut at this moment towards command `id`; `None` if it is not in the
+    /// window.
     pub fn standing(&self, id: u64) -> Option<Obligation> {
         let command = self.commands.get(&id)?;
         Some(if command.is_decisive() { Obligation::Must } else { Obligation::May })
     }
 
-    /// Returns true if the device has said that a command is durable, truly or not.
+    /// Returns true if the device has reported the command as durable, truthfully or not.
     pub fn was_said_durable(&self, command: &Command<T>) -> bool {
         let is_said = command.kind.is_fua() || command.span.completed < self.said_durable_before;
         command.is_acknowledged() && (command.is_durable || is_said)
     }
 
-    /// Returns the runs of `range` over which the same commands lie, with their numbers, in order. Runs
-    /// without one are left out.
+    /// Returns the runs of `range` covered by the same commands, with their numbers, in order. Runs without
+    /// commands are left out.
     pub fn versions(&self, range: LbaRange) -> impl Iterator<Item = (LbaRange, &[u64])> {
         self.versions.over(range).map(|(range, ids)| (range, ids.as_slice()))
     }
 
-    /// Returns the command that is visible in a run with the commands `ids`: of those that completed, the one
-    /// that landed last. `None`: what the caller has stored is visible.
+    /// Returns the visible command among `ids` of a run: of those completed, the one that landed last. `None`
+    /// if the content stored by the caller is visible.
     pub fn visible(&self, ids: &[u64]) -> Option<u64> {
         let completed = ids.iter().filter(|id| self.commands[id].span.is_completed());
         completed.copied().max_by_key(|id| (self.commands[id].landed(), self.commands[id].span.submitted))
     }
 
-    /// Returns the number of commands that it holds.
+    /// Returns the number of commands in the window.
     pub fn len(&self) -> usize {
         self.commands.len()
     }
 
-    /// Returns true if a cut can change nothing.
+    /// Returns true if a cut would change nothing.
     pub fn is_empty(&self) -> bool {
         self.commands.is_empty()
     }
 
-    /// Returns how many blocks of completed commands are at risk; what was written twice counts twice.
+    /// Returns the number of blocks of completed commands at risk; a block written twice counts twice.
     pub const fn at_risk_blocks(&self) -> u64 {
         self.at_risk_blocks
     }
 
-    /// Forgets all commands, and what was said of them: the power was cut.
+    /// Removes all commands and their history after a power cut.
     pub fn clear(&mut self) {
         *self = Self { now: self.now, next_part: self.next_part, ..Self::new(self.promise) };
     }

@@ -1,7 +1,7 @@
-//! The window against the rules of one block as the conformance kit states them
-//! (`plumb_block::conformance::History`), after every event of every history up to five commands. What is
-//! compared: which versions each block may hold after a cut, and whether it may be unreadable; neither side
-//! may know one more.
+//! Comparison of the window with the rules of one block in the conformance kit
+//! (`plumb_block::conformance::History`), after every event of every history up to five commands. Both must
+//! give the same versions that each block may hold after a cut, and the same answer whether it may be
+//! unreadable.
 //!
 //! | Alphabet | Commands | Histories |
 //! |---|---|---|
@@ -9,14 +9,15 @@
 //! | W0, U0, D0 (not promising zeroes), W01, F | 4, some of which fail | 252,166 |
 //! | W0, W01, U0, D0, F | 5 | 642,903 |
 //!
-//! `Every` says which of them are left out because they are the same as another one.
+//! `Every` documents the histories that are left out because they are equivalent to another one.
 
 use plumb_block::LbaRange;
 use plumb_crash::{Atomicity, Kind, Landing, Promise, Survivor};
 
 use crate::history::{BLOCKS, Both, Every, Letter, letters};
 
-/// No write is atomic, and so every block in flight may be unreadable: the kit knows no atomic units.
+/// Promise without atomic writes, so that every block in flight may be unreadable: the kit has no atomic
+/// units.
 const TEARING: Promise = Promise { atomicity: Atomicity { unit: 0, boundary: 0 }, ..Promise::VOLATILE };
 
 pub(crate) const WRITE: Kind = Kind::Write { fua: false };
@@ -65,8 +66,8 @@ fn without_a_volatile_cache() {
     compare(&Every { alphabet: &letters(true), commands: 3, with_failures: true }, promise, 30_922);
 }
 
-/// A drive that decides early which of two writes in flight together is the last may only do less; what it
-/// shows is what a read may return.
+/// Tests that a drive that decides early which of two concurrent writes is the last has only fewer outcomes,
+/// and shows versions that a read may return.
 #[test]
 fn a_drive_that_has_decided_stays_within_the_rules() {
     let every = Every { alphabet: &letters(true), commands: 3, with_failures: true };
@@ -99,8 +100,8 @@ fn visible(both: &Both, block: usize) -> u64 {
     both.window.visible(ids).unwrap_or(both.stored[block])
 }
 
-/// Returns the contents that a block may have after a cut now according to the window: versions by number,
-/// and whether it may be unreadable.
+/// Returns the contents that a block may have after a cut at this moment according to the window: versions by
+/// number, and true if it may be unreadable.
 pub(crate) fn candidates(both: &Both, block: usize) -> (Vec<u64>, bool) {
     let (mut versions, mut is_unreadable, mut has_any) = (Vec::new(), false, false);
     let here = |range: LbaRange| range.overlaps(crate::history::range(block as u64, 1));

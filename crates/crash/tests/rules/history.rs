@@ -1,4 +1,4 @@
-//! Histories of commands on two blocks, and every one of them in turn.
+//! Histories of commands on two blocks, and their enumeration.
 
 use plumb_block::conformance::{History, Version};
 use plumb_block::{Lba, LbaRange};
@@ -34,8 +34,7 @@ pub(crate) fn range(first: u64, nlb: u64) -> LbaRange {
     LbaRange::new(Lba(first), nlb)
 }
 
-/// All histories of at most `commands` submissions over an alphabet, but for those that are the same as
-/// another one:
+/// All histories of at most `commands` submissions over an alphabet, without those equivalent to another one:
 ///
 /// - the first command that lies on one block lies on block 0 (the blocks are alike);
 /// - submissions that follow each other come in the order of the alphabet, and completions and failures that
@@ -48,8 +47,8 @@ pub(crate) struct Every<'a> {
 }
 
 impl Every<'_> {
-    /// Calls for each history, each of which is the one before and an event more. `start` is what is known
-    /// before any event, `step` what is known after one more.
+    /// Visits each history, which extends another one by an event. `start` is the state before any event, and
+    /// `step` returns the state after one more.
     pub(crate) fn walk<S>(&self, start: &S, step: &mut impl FnMut(&S, &[Event], Event) -> S) -> u64 {
         self.walk_from(start, &mut Vec::new(), step)
     }
@@ -105,7 +104,7 @@ impl Every<'_> {
     }
 }
 
-/// A history as both sides know it.
+/// A history, with the window and the oracle.
 #[derive(Clone)]
 pub(crate) struct Both {
     pub(crate) window: Window<u64>,
@@ -127,7 +126,7 @@ impl Both {
         }
     }
 
-    /// The event happens, and both are told.
+    /// Applies an event to both.
     pub(crate) fn tell(&mut self, event: Event, landing: Landing) {
         match event {
             Event::Submit(letter) => {
@@ -194,8 +193,8 @@ impl Both {
         }
     }
 
-    /// Returns the oracle's answer: the versions that a block may hold after a cut now, and true if it may be
-    /// unreadable.
+    /// Returns the oracle's answer: the versions that a block may hold after a cut at this moment, and true
+    /// if it may be unreadable.
     pub(crate) fn legal(&self, block: usize) -> (Vec<u64>, bool) {
         let history = &self.oracle[block];
         let legal = history.survivors(self.now + 1);
@@ -213,7 +212,7 @@ pub(crate) fn submit(window: &mut Window<u64>, id: u64, letter: Letter) {
     }
 }
 
-/// Writes, FUA writes and discards of block 0, block 1 or both, and flushes.
+/// Returns writes, FUA writes and discards of block 0, block 1 or both, and flushes.
 pub(crate) fn letters(zeroes: bool) -> Vec<Letter> {
     let kinds = [Kind::Write { fua: false }, Kind::Write { fua: true }, Kind::Discard { zeroes }];
     let places = [(0, 1), (1, 1), (0, 2)];

@@ -1,6 +1,6 @@
-//! The window, the draw and the enumeration against slow formulations of the rules.
+//! Tests of the window, the draw and the enumeration against slow implementations of the rules.
 //!
-//! - `history`: the histories, one after the other, and what is told to both sides.
+//! - `history`: the histories, and their application to both sides.
 //! - `exhaustive`: the window against the conformance kit's rules of one block, on every history up to five
 //!   commands.
 //! - `whole_drive`: draw and enumeration against brute force over all commands, atomic writes included.

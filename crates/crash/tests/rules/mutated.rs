@@ -1,6 +1,6 @@
-//! Wrong devices: each class of mistake, made on purpose, is found by the comparisons of `exhaustive` and
-//! `whole_drive`. A mistake is made by telling the window something else than what happened, by another
-//! promise, or by changing what was drawn; the code of the window itself has no mistakes in it.
+//! Tests that wrong devices with each class of mistake are found by the comparisons of `exhaustive` and
+//! `whole_drive`. A mistake is made by reporting other events to the window, by another promise, or by
+//! changing a drawn outcome; the code of the window itself is correct.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use rand_xoshiro::rand_core::SeedableRng as _;
 use crate::history::{BLOCKS, Both, Event, Every, Letter, letters, submit};
 use crate::whole_drive::{Outcome, enumerated, left, legal};
 
-/// A mistake in what the window is told.
+/// A mistake in the events reported to the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mistake {
     FlushCoversNothing,
@@ -48,7 +48,7 @@ const MISTAKES: [Mistake; 12] = [
     Mistake::StoreIsDropped,
 ];
 
-/// A number for a flush that nobody sent.
+/// First number for flushes that the history does not have.
 const OWN: u64 = 1000;
 
 impl Mistake {
@@ -114,7 +114,7 @@ impl Mistake {
         }
     }
 
-    /// Returns true if the comparison with the rules of one block finds it.
+    /// Returns true if the comparison with the rules of one block finds the mistake.
     fn is_found(self) -> bool {
         let found = Cell::new(false);
         let every = Every { alphabet: &letters(true), commands: 3, with_failures: true };
@@ -138,7 +138,7 @@ fn each_mistake_in_what_is_covered_is_found() {
     assert!(missed.is_empty(), "nothing finds {missed:?}");
 }
 
-/// Returns a write of both blocks, durable; then one that is in flight.
+/// Returns a history of a durable write of both blocks, and another one in flight.
 fn two_writes(told: Promise) -> Both {
     let mut both = Both::new(told);
     let both_blocks = |fua| Event::Submit(Letter::On(Kind::Write { fua }, 0, 2));

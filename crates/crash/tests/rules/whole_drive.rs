@@ -1,4 +1,4 @@
-//! Draw and enumeration against brute force over whole histories, atomic writes included.
+//! Tests of draw and enumeration against brute force over whole histories, including atomic writes.
 //!
 //! The brute force knows commands, not windows: it tries every subset of the blocks of every command that may
 //! survive, and for each block every survivor over which no newer one lies. Histories: all of up to three
@@ -17,11 +17,11 @@ use crate::history::{BLOCKS, Both, Every, Letter, SubmittedCommand, letters, ran
 /// Contents of the blocks: the number of a command each, 0 for what was there before all commands.
 pub(crate) type Outcome = [u64; BLOCKS];
 
-/// A block alone, both blocks as one, and both blocks but for a boundary between them.
+/// Atomic units of one block, of both blocks, and of both blocks with a boundary between them.
 pub(crate) const ATOMICITIES: [Atomicity; 3] =
     [Atomicity::BLOCK, Atomicity { unit: 2, boundary: 0 }, Atomicity { unit: 2, boundary: 1 }];
 
-/// Returns all outcomes that a cut now may leave, found by brute force.
+/// Returns all outcomes of a cut at this moment, found by brute force.
 pub(crate) fn legal(commands: &[SubmittedCommand], promise: Promise) -> BTreeSet<Outcome> {
     let mut outcomes = BTreeSet::new();
     for choice in 0..4_u32.pow(commands.len() as u32) {
@@ -36,7 +36,7 @@ pub(crate) fn legal(commands: &[SubmittedCommand], promise: Promise) -> BTreeSet
     outcomes
 }
 
-/// Returns true if of this command just these blocks (a bit each) may survive.
+/// Returns true if exactly these blocks of the command (a bit each) may survive.
 fn may_survive(commands: &[SubmittedCommand], index: usize, mask: u32, promise: Promise) -> bool {
     let command = &commands[index];
     let Letter::On(kind, first, nlb) = command.letter else { return mask == 0 };
@@ -65,7 +65,6 @@ fn last_ones(commands: &[SubmittedCommand], masks: &[u32], block: usize) -> Vec<
 /// Returns the outcomes that the window enumerates.
 pub(crate) fn enumerated(both: &Both, grain: Grain) -> BTreeSet<Outcome> {
     let mut outcomes = BTreeSet::new();
-    let mut visited = 0;
     let options = Options { grain, unreadable: false };
     let ended = both.window.enumerate(options, &mut |survivors| {
         let mut outcome = both.stored;
@@ -75,10 +74,9 @@ pub(crate) fn enumerated(both: &Both, grain: Grain) -> BTreeSet<Outcome> {
             }
         }
         outcomes.insert(outcome);
-        visited += 1;
         ControlFlow::Continue(())
     });
-    assert!(ended.is_continue() && visited <= both.window.outcomes_max(options));
+    assert!(ended.is_continue());
     outcomes
 }
 
@@ -134,19 +132,16 @@ fn what_is_drawn_is_legal() {
 }
 
 #[test]
-fn an_enumeration_ends_when_the_visitor_says_so_and_counts_without_visiting() {
+fn an_enumeration_ends_when_the_visitor_says_so() {
     let mut both = Both::new(Promise::VOLATILE);
     let discard = Kind::Discard { zeroes: true };
     both.window.submit(1, discard, range(0, 1 << 40), 1);
     both.window.submit(2, discard, range(1 << 20, 1 << 30), 2);
     let options = Options { grain: Grain::Commands, unreadable: false };
-    // Before, beside and behind the shorter one; in the middle either may be the last.
-    assert_eq!(both.window.outcomes_max(options), 4 * 2 * 3 * 2);
     let mut visited = 0;
     let ended = both.window.enumerate(options, &mut |_| {
         visited += 1;
         if visited == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     assert!(ended.is_break() && visited == 3);
-    assert_eq!(both.window.outcomes_max(Options { grain: Grain::Blocks, unreadable: false }), u128::MAX);
 }
